@@ -1,0 +1,53 @@
+"""Names are values: every name with an inner structure is made and parsed here, nowhere else."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from dataclasses import dataclass
+
+from league.errors import InvalidName
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
+_SNAPSHOT = re.compile(r"(?P<lineage>[a-z0-9][a-z0-9_.-]{0,63})@(?P<step>[0-9]{1,15})")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class SnapshotName:
+    """Name of a frozen player: ``main@50000`` is ``main`` after 50,000 learner steps."""
+
+    lineage: str
+    step: int
+
+    def __str__(self) -> str:
+        return f"{self.lineage}@{self.step}"
+
+    @classmethod
+    def parse(cls, name: str) -> SnapshotName:
+        """Raises `InvalidName` when `name` is no snapshot's."""
+        match = _SNAPSHOT.fullmatch(name)
+        if match is None:
+            raise InvalidName(f"{name!r} is no snapshot's name: one looks like main@50000")
+        return cls(match["lineage"], int(match["step"]))
+
+
+def checked_player_name(name: str) -> str:
+    """`name` itself when a player may bear it, else `InvalidName`."""
+    if _NAME.fullmatch(name) or _SNAPSHOT.fullmatch(name):
+        return name
+    raise InvalidName(
+        f"{name!r} can't name a player: use up to 64 of a-z 0-9 _ . -, and @STEP behind it for a snapshot"
+    )
+
+
+def checked_digest(digest: str) -> str:
+    """`digest` itself when it is a lower-case sha256, else `InvalidName` (so it never crafts a path)."""
+    if _DIGEST.fullmatch(digest):
+        return digest
+    raise InvalidName(f"{digest!r} is no sha256 digest: 64 hexadecimal digits are wanted")
+
+
+def new_id() -> str:
+    """A fresh identifier for a request, match or lease."""
+    return uuid.uuid4().hex

@@ -1,0 +1,214 @@
+"""The league's domain types: frozen values that services, learners and readers share.
+
+Protobuf stops at the edges: `league.wire` turns these into messages and back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class PlayerKind(Enum):
+    LIVE = "live"
+    SNAPSHOT = "snapshot"
+    BOT = "bot"
+    REFERENCE = "reference"
+    HUMAN = "human"
+
+
+class Role(Enum):
+    NONE = "none"
+    MAIN = "main"
+    MAIN_EXPLOITER = "main_exploiter"
+    LEAGUE_EXPLOITER = "league_exploiter"
+    CLONE = "clone"
+
+
+class PlayerState(Enum):
+    ACTIVE = "active"
+    RETIRED = "retired"
+    QUARANTINED = "quarantined"
+
+
+class Book(Enum):
+    TRAIN = "train"
+    EVAL = "eval"
+    GREEDY = "greedy"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Player:
+    """A member of the league. `digest` is the sha256 of the weights, "" for bots and live players."""
+
+    name: str
+    game: str
+    kind: PlayerKind
+    role: Role = Role.NONE
+    state: PlayerState = PlayerState.ACTIVE
+    parent: str = ""
+    digest: str = ""
+    step: int = 0
+    creator: str = ""
+    card_json: str = ""
+    held_out: bool = False
+    milestone: bool = False
+    created_at: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assignment:
+    """One match to play, held under a lease. Field meanings: proto/league/v1/types.proto."""
+
+    match_id: str
+    ordinal: int
+    lease_token: str
+    lease_deadline: float
+    seats: tuple[Player, Player]
+    learner_seat: int
+    book: Book
+    seed: int
+    category: str
+    replaces: str = ""
+
+    @property
+    def opponent(self) -> Player:
+        """The player across from the learner."""
+        return self.seats[1 - self.learner_seat]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeatResult:
+    player: str
+    digest: str = ""
+    step_start: int = 0
+    step_end: int = 0
+    stats: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatchResult:
+    """How an assigned match ended. `outcome` is seat 0's: 1 win, 0.5 draw, 0 loss."""
+
+    match_id: str
+    lease_token: str
+    outcome: float
+    frames: int
+    seats: tuple[SeatResult, SeatResult]
+    failed: bool = False
+    failure: str = ""
+    finished_at: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What the matchmaker did with a result."""
+
+    match_id: str
+    accepted: bool
+    duplicate: bool = False
+    reason: str = ""
+    log_position: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pairing:
+    """`pairs` times two matches on a common seed with seats swapped."""
+
+    player: str
+    opponent: str
+    pairs: int
+    book: Book
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rating:
+    player: Player
+    mu: float
+    sigma: float
+    score: float
+    wins: int
+    draws: int
+    losses: int
+    rank: int
+
+    @property
+    def games(self) -> int:
+        return self.wins + self.draws + self.losses
+
+
+@dataclass(frozen=True, kw_only=True)
+class PayoffCell:
+    """Counts of `row` against `column`, from the row's point of view."""
+
+    row: str
+    column: str
+    wins: int
+    draws: int
+    losses: int
+
+    @property
+    def games(self) -> int:
+        return self.wins + self.draws + self.losses
+
+
+@dataclass(frozen=True, kw_only=True)
+class Incarnation:
+    number: int
+    carried: tuple[Assignment, ...]
+    lost_results: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Share:
+    category: str
+    configured: float
+    realised: float
+    matches: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerStatus:
+    worker: str
+    incarnation: int
+    player: str
+    step: int
+    mix: str
+    activity: str
+    last_beat_at: float
+    metrics: Mapping[str, float]
+    open_leases: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeagueStatus:
+    game: str
+    log_position: int
+    open_leases: int
+    workers: tuple[WorkerStatus, ...]
+    shares: tuple[Share, ...]
+    version: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatchRecord:
+    """Everything the log knows of one match; `why_json` is the draw that made it."""
+
+    assignment: Assignment
+    worker: str
+    lease_state: str
+    result: MatchResult | None
+    log_position: int
+    lost_branch: bool
+    why_json: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    position: int
+    at: float
+    kind: str
+    text: str
+    data_json: str
