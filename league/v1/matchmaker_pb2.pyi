@@ -1,0 +1,306 @@
+from league.v1 import types_pb2 as _types_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class RegisterPlayersRequest(_message.Message):
+    __slots__ = ("request_id", "players")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    PLAYERS_FIELD_NUMBER: _ClassVar[int]
+    request_id: str
+    players: _containers.RepeatedCompositeFieldContainer[_types_pb2.Player]
+    def __init__(self, request_id: _Optional[str] = ..., players: _Optional[_Iterable[_Union[_types_pb2.Player, _Mapping]]] = ...) -> None: ...
+
+class RegisterPlayersResponse(_message.Message):
+    __slots__ = ("players", "retired")
+    PLAYERS_FIELD_NUMBER: _ClassVar[int]
+    RETIRED_FIELD_NUMBER: _ClassVar[int]
+    players: _containers.RepeatedCompositeFieldContainer[_types_pb2.Player]
+    retired: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, players: _Optional[_Iterable[_Union[_types_pb2.Player, _Mapping]]] = ..., retired: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class OpenIncarnationRequest(_message.Message):
+    __slots__ = ("request_id", "worker", "player", "checkpoint_step", "checkpoint_log_position", "carried_matches")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKER_FIELD_NUMBER: _ClassVar[int]
+    PLAYER_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_STEP_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_LOG_POSITION_FIELD_NUMBER: _ClassVar[int]
+    CARRIED_MATCHES_FIELD_NUMBER: _ClassVar[int]
+    request_id: str
+    worker: str
+    player: str
+    checkpoint_step: int
+    checkpoint_log_position: int
+    carried_matches: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, request_id: _Optional[str] = ..., worker: _Optional[str] = ..., player: _Optional[str] = ..., checkpoint_step: _Optional[int] = ..., checkpoint_log_position: _Optional[int] = ..., carried_matches: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class OpenIncarnationResponse(_message.Message):
+    __slots__ = ("incarnation", "carried", "lost_results")
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    CARRIED_FIELD_NUMBER: _ClassVar[int]
+    LOST_RESULTS_FIELD_NUMBER: _ClassVar[int]
+    incarnation: int
+    carried: _containers.RepeatedCompositeFieldContainer[_types_pb2.Assignment]
+    lost_results: int
+    def __init__(self, incarnation: _Optional[int] = ..., carried: _Optional[_Iterable[_Union[_types_pb2.Assignment, _Mapping]]] = ..., lost_results: _Optional[int] = ...) -> None: ...
+
+class AcquireMatchesRequest(_message.Message):
+    __slots__ = ("request_id", "incarnation", "count", "mix")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    MIX_FIELD_NUMBER: _ClassVar[int]
+    request_id: str
+    incarnation: int
+    count: int
+    mix: str
+    def __init__(self, request_id: _Optional[str] = ..., incarnation: _Optional[int] = ..., count: _Optional[int] = ..., mix: _Optional[str] = ...) -> None: ...
+
+class AcquireMatchesResponse(_message.Message):
+    __slots__ = ("assignments",)
+    ASSIGNMENTS_FIELD_NUMBER: _ClassVar[int]
+    assignments: _containers.RepeatedCompositeFieldContainer[_types_pb2.Assignment]
+    def __init__(self, assignments: _Optional[_Iterable[_Union[_types_pb2.Assignment, _Mapping]]] = ...) -> None: ...
+
+class Pairing(_message.Message):
+    __slots__ = ("player", "opponent", "pairs", "book", "seed")
+    PLAYER_FIELD_NUMBER: _ClassVar[int]
+    OPPONENT_FIELD_NUMBER: _ClassVar[int]
+    PAIRS_FIELD_NUMBER: _ClassVar[int]
+    BOOK_FIELD_NUMBER: _ClassVar[int]
+    SEED_FIELD_NUMBER: _ClassVar[int]
+    player: str
+    opponent: str
+    pairs: int
+    book: _types_pb2.Book
+    seed: int
+    def __init__(self, player: _Optional[str] = ..., opponent: _Optional[str] = ..., pairs: _Optional[int] = ..., book: _Optional[_Union[_types_pb2.Book, str]] = ..., seed: _Optional[int] = ...) -> None: ...
+
+class AcquirePairingsRequest(_message.Message):
+    __slots__ = ("request_id", "incarnation", "pairings")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    PAIRINGS_FIELD_NUMBER: _ClassVar[int]
+    request_id: str
+    incarnation: int
+    pairings: _containers.RepeatedCompositeFieldContainer[Pairing]
+    def __init__(self, request_id: _Optional[str] = ..., incarnation: _Optional[int] = ..., pairings: _Optional[_Iterable[_Union[Pairing, _Mapping]]] = ...) -> None: ...
+
+class AcquirePairingsResponse(_message.Message):
+    __slots__ = ("assignments",)
+    ASSIGNMENTS_FIELD_NUMBER: _ClassVar[int]
+    assignments: _containers.RepeatedCompositeFieldContainer[_types_pb2.Assignment]
+    def __init__(self, assignments: _Optional[_Iterable[_Union[_types_pb2.Assignment, _Mapping]]] = ...) -> None: ...
+
+class ReleaseMatchesRequest(_message.Message):
+    __slots__ = ("request_id", "incarnation", "match_ids", "reason")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    MATCH_IDS_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    request_id: str
+    incarnation: int
+    match_ids: _containers.RepeatedScalarFieldContainer[str]
+    reason: str
+    def __init__(self, request_id: _Optional[str] = ..., incarnation: _Optional[int] = ..., match_ids: _Optional[_Iterable[str]] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class ReleaseMatchesResponse(_message.Message):
+    __slots__ = ("released",)
+    RELEASED_FIELD_NUMBER: _ClassVar[int]
+    released: int
+    def __init__(self, released: _Optional[int] = ...) -> None: ...
+
+class ReportResultsRequest(_message.Message):
+    __slots__ = ("request_id", "incarnation", "results")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    RESULTS_FIELD_NUMBER: _ClassVar[int]
+    request_id: str
+    incarnation: int
+    results: _containers.RepeatedCompositeFieldContainer[_types_pb2.Result]
+    def __init__(self, request_id: _Optional[str] = ..., incarnation: _Optional[int] = ..., results: _Optional[_Iterable[_Union[_types_pb2.Result, _Mapping]]] = ...) -> None: ...
+
+class ReportResultsResponse(_message.Message):
+    __slots__ = ("verdicts", "log_position")
+    VERDICTS_FIELD_NUMBER: _ClassVar[int]
+    LOG_POSITION_FIELD_NUMBER: _ClassVar[int]
+    verdicts: _containers.RepeatedCompositeFieldContainer[_types_pb2.ResultVerdict]
+    log_position: int
+    def __init__(self, verdicts: _Optional[_Iterable[_Union[_types_pb2.ResultVerdict, _Mapping]]] = ..., log_position: _Optional[int] = ...) -> None: ...
+
+class HeartbeatRequest(_message.Message):
+    __slots__ = ("incarnation", "progress", "step", "mix", "activity", "metrics")
+    class MetricsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: float
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    MIX_FIELD_NUMBER: _ClassVar[int]
+    ACTIVITY_FIELD_NUMBER: _ClassVar[int]
+    METRICS_FIELD_NUMBER: _ClassVar[int]
+    incarnation: int
+    progress: int
+    step: int
+    mix: str
+    activity: str
+    metrics: _containers.ScalarMap[str, float]
+    def __init__(self, incarnation: _Optional[int] = ..., progress: _Optional[int] = ..., step: _Optional[int] = ..., mix: _Optional[str] = ..., activity: _Optional[str] = ..., metrics: _Optional[_Mapping[str, float]] = ...) -> None: ...
+
+class HeartbeatResponse(_message.Message):
+    __slots__ = ("fenced", "lease_deadline")
+    FENCED_FIELD_NUMBER: _ClassVar[int]
+    LEASE_DEADLINE_FIELD_NUMBER: _ClassVar[int]
+    fenced: bool
+    lease_deadline: float
+    def __init__(self, fenced: _Optional[bool] = ..., lease_deadline: _Optional[float] = ...) -> None: ...
+
+class ListPlayersRequest(_message.Message):
+    __slots__ = ("kinds", "states")
+    KINDS_FIELD_NUMBER: _ClassVar[int]
+    STATES_FIELD_NUMBER: _ClassVar[int]
+    kinds: _containers.RepeatedScalarFieldContainer[_types_pb2.PlayerKind]
+    states: _containers.RepeatedScalarFieldContainer[_types_pb2.PlayerState]
+    def __init__(self, kinds: _Optional[_Iterable[_Union[_types_pb2.PlayerKind, str]]] = ..., states: _Optional[_Iterable[_Union[_types_pb2.PlayerState, str]]] = ...) -> None: ...
+
+class ListPlayersResponse(_message.Message):
+    __slots__ = ("players",)
+    PLAYERS_FIELD_NUMBER: _ClassVar[int]
+    players: _containers.RepeatedCompositeFieldContainer[_types_pb2.Player]
+    def __init__(self, players: _Optional[_Iterable[_Union[_types_pb2.Player, _Mapping]]] = ...) -> None: ...
+
+class GetRatingsRequest(_message.Message):
+    __slots__ = ("book",)
+    BOOK_FIELD_NUMBER: _ClassVar[int]
+    book: _types_pb2.Book
+    def __init__(self, book: _Optional[_Union[_types_pb2.Book, str]] = ...) -> None: ...
+
+class GetRatingsResponse(_message.Message):
+    __slots__ = ("ratings", "log_position")
+    RATINGS_FIELD_NUMBER: _ClassVar[int]
+    LOG_POSITION_FIELD_NUMBER: _ClassVar[int]
+    ratings: _containers.RepeatedCompositeFieldContainer[_types_pb2.Rating]
+    log_position: int
+    def __init__(self, ratings: _Optional[_Iterable[_Union[_types_pb2.Rating, _Mapping]]] = ..., log_position: _Optional[int] = ...) -> None: ...
+
+class GetPayoffRequest(_message.Message):
+    __slots__ = ("book", "rows", "columns")
+    BOOK_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    book: _types_pb2.Book
+    rows: _containers.RepeatedScalarFieldContainer[str]
+    columns: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, book: _Optional[_Union[_types_pb2.Book, str]] = ..., rows: _Optional[_Iterable[str]] = ..., columns: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class GetPayoffResponse(_message.Message):
+    __slots__ = ("cells", "log_position")
+    CELLS_FIELD_NUMBER: _ClassVar[int]
+    LOG_POSITION_FIELD_NUMBER: _ClassVar[int]
+    cells: _containers.RepeatedCompositeFieldContainer[_types_pb2.PayoffCell]
+    log_position: int
+    def __init__(self, cells: _Optional[_Iterable[_Union[_types_pb2.PayoffCell, _Mapping]]] = ..., log_position: _Optional[int] = ...) -> None: ...
+
+class GetMatchRequest(_message.Message):
+    __slots__ = ("match_id",)
+    MATCH_ID_FIELD_NUMBER: _ClassVar[int]
+    match_id: str
+    def __init__(self, match_id: _Optional[str] = ...) -> None: ...
+
+class GetMatchResponse(_message.Message):
+    __slots__ = ("assignment", "worker", "lease_state", "has_result", "result", "log_position", "lost_branch", "why_json")
+    ASSIGNMENT_FIELD_NUMBER: _ClassVar[int]
+    WORKER_FIELD_NUMBER: _ClassVar[int]
+    LEASE_STATE_FIELD_NUMBER: _ClassVar[int]
+    HAS_RESULT_FIELD_NUMBER: _ClassVar[int]
+    RESULT_FIELD_NUMBER: _ClassVar[int]
+    LOG_POSITION_FIELD_NUMBER: _ClassVar[int]
+    LOST_BRANCH_FIELD_NUMBER: _ClassVar[int]
+    WHY_JSON_FIELD_NUMBER: _ClassVar[int]
+    assignment: _types_pb2.Assignment
+    worker: str
+    lease_state: str
+    has_result: bool
+    result: _types_pb2.Result
+    log_position: int
+    lost_branch: bool
+    why_json: str
+    def __init__(self, assignment: _Optional[_Union[_types_pb2.Assignment, _Mapping]] = ..., worker: _Optional[str] = ..., lease_state: _Optional[str] = ..., has_result: _Optional[bool] = ..., result: _Optional[_Union[_types_pb2.Result, _Mapping]] = ..., log_position: _Optional[int] = ..., lost_branch: _Optional[bool] = ..., why_json: _Optional[str] = ...) -> None: ...
+
+class GetStatusRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class WorkerStatus(_message.Message):
+    __slots__ = ("worker", "incarnation", "player", "step", "mix", "activity", "last_beat_at", "metrics", "open_leases")
+    class MetricsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: float
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
+    WORKER_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    PLAYER_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    MIX_FIELD_NUMBER: _ClassVar[int]
+    ACTIVITY_FIELD_NUMBER: _ClassVar[int]
+    LAST_BEAT_AT_FIELD_NUMBER: _ClassVar[int]
+    METRICS_FIELD_NUMBER: _ClassVar[int]
+    OPEN_LEASES_FIELD_NUMBER: _ClassVar[int]
+    worker: str
+    incarnation: int
+    player: str
+    step: int
+    mix: str
+    activity: str
+    last_beat_at: float
+    metrics: _containers.ScalarMap[str, float]
+    open_leases: int
+    def __init__(self, worker: _Optional[str] = ..., incarnation: _Optional[int] = ..., player: _Optional[str] = ..., step: _Optional[int] = ..., mix: _Optional[str] = ..., activity: _Optional[str] = ..., last_beat_at: _Optional[float] = ..., metrics: _Optional[_Mapping[str, float]] = ..., open_leases: _Optional[int] = ...) -> None: ...
+
+class GetStatusResponse(_message.Message):
+    __slots__ = ("game", "log_position", "open_leases", "workers", "shares", "version")
+    GAME_FIELD_NUMBER: _ClassVar[int]
+    LOG_POSITION_FIELD_NUMBER: _ClassVar[int]
+    OPEN_LEASES_FIELD_NUMBER: _ClassVar[int]
+    WORKERS_FIELD_NUMBER: _ClassVar[int]
+    SHARES_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    game: str
+    log_position: int
+    open_leases: int
+    workers: _containers.RepeatedCompositeFieldContainer[WorkerStatus]
+    shares: _containers.RepeatedCompositeFieldContainer[_types_pb2.Share]
+    version: str
+    def __init__(self, game: _Optional[str] = ..., log_position: _Optional[int] = ..., open_leases: _Optional[int] = ..., workers: _Optional[_Iterable[_Union[WorkerStatus, _Mapping]]] = ..., shares: _Optional[_Iterable[_Union[_types_pb2.Share, _Mapping]]] = ..., version: _Optional[str] = ...) -> None: ...
+
+class WatchRequest(_message.Message):
+    __slots__ = ("after",)
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    after: int
+    def __init__(self, after: _Optional[int] = ...) -> None: ...
+
+class Event(_message.Message):
+    __slots__ = ("position", "at", "kind", "text", "data_json")
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    DATA_JSON_FIELD_NUMBER: _ClassVar[int]
+    position: int
+    at: float
+    kind: str
+    text: str
+    data_json: str
+    def __init__(self, position: _Optional[int] = ..., at: _Optional[float] = ..., kind: _Optional[str] = ..., text: _Optional[str] = ..., data_json: _Optional[str] = ...) -> None: ...
