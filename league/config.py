@@ -169,6 +169,15 @@ def resolve(
     }
 
 
+def stated(
+    file: Path | None = None, assignments: Iterable[str] = (), environment: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """What a file, the environment (none by default) and flags say themselves, without defaults."""
+    content = _read_file(file) if file is not None else {}
+    _merge(content, _overrides(assignments, environment or {}), "flags")
+    return content
+
+
 def load_section(cls: type[S], section: str, path: Path) -> S:
     """One section of a resolved file (a service reads only its own)."""
     return build(cls, section, _read_file(path).get(section, {}))
