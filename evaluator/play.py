@@ -1,0 +1,116 @@
+"""Plays assigned matches side by side: one compiled game, one batched forward for all seats.
+
+Shape suffixes: N rows (matches at once), 2 seats, A action width, O observation width.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from league.agent.crowd import Crowd
+from league.agent.network import AgentNetwork
+from league.games.base import EXTERNAL, BatchedGame
+from league.players import Assignment, Book, MatchResult, Player, PlayerKind, SeatResult
+
+
+class Arena:
+    """The rows of `game`, each idle or playing one assigned match.
+
+    Snapshots act through one `Crowd` every `frame_skip` frames, sampled at temperature 1, or greedily in
+    the greedy book; bots are played by the game itself, every frame. `load` gives a network by digest.
+    """
+
+    def __init__(
+        self,
+        game: BatchedGame,
+        load: Callable[[str], AgentNetwork],
+        *,
+        frame_skip: int,
+        seed: int,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._game = game
+        self._frame_skip = frame_skip
+        self._now = now
+        self._crowd = Crowd(2 * game.num_matches, load, seed=seed)
+        self._rows: list[Assignment | None] = [None] * game.num_matches
+        self._idle_N = np.ones(game.num_matches, dtype=np.bool_)
+        self._actions_shape = (game.num_matches, 2, game.spec.action_size)
+        self.frames_played = 0  # by matches in progress, over all rows
+        game.bots_N2[:] = EXTERNAL
+
+    @property
+    def free(self) -> int:
+        """Rows that could take a match."""
+        return int(self._idle_N.sum())
+
+    @property
+    def busy(self) -> int:
+        """Matches in progress."""
+        return len(self._rows) - self.free
+
+    def seat(self, assignments: Sequence[Assignment]) -> None:
+        """Begins these matches, as many as are `free` at most."""
+        rows = np.flatnonzero(self._idle_N)[: len(assignments)]
+        if len(rows) < len(assignments):
+            raise ValueError(f"{len(assignments)} matches don't fit in {len(rows)} free rows")
+        if not assignments:
+            return
+        seeds_N = np.zeros(self._game.num_matches, dtype=np.uint64)
+        where_N = np.zeros(self._game.num_matches, dtype=np.bool_)
+        for row, assignment in zip(rows, assignments, strict=True):
+            self._rows[row] = assignment
+            seeds_N[row], where_N[row] = assignment.seed, True
+            for seat, player in enumerate(assignment.seats):
+                self._place(int(row), seat, player, greedy=assignment.book is Book.GREEDY)
+        self._idle_N[rows] = False
+        self._game.reset(seeds_N, where_N)
+
+    def _place(self, row: int, seat: int, player: Player, *, greedy: bool) -> None:
+        if player.kind is PlayerKind.BOT:
+            self._game.bots_N2[row, seat] = self._game.spec.bot_index(player.name)
+        else:
+            self._game.bots_N2[row, seat] = EXTERNAL
+            self._crowd.seat(2 * row + seat, player.digest, greedy=greedy)
+
+    def step(self) -> list[MatchResult]:
+        """One decision of every match in progress; returns the matches that ended."""
+        game = self._game
+        frames_before_N = game.frames_N.copy()
+        observations_SO = game.observations_N2O.reshape(2 * game.num_matches, -1)
+        game.step(self._crowd.act(observations_SO).reshape(self._actions_shape), self._frame_skip)
+        frames_N = np.where(game.ended_N, game.final_frames_N, game.frames_N) - frames_before_N
+        self.frames_played += int(frames_N[~self._idle_N].sum())
+        ended = np.flatnonzero(game.ended_N & ~self._idle_N)
+        return [self._leave(int(row)) for row in ended]
+
+    def _leave(self, row: int) -> MatchResult:
+        assignment = self._rows[row]
+        assert assignment is not None
+        first, second = (self._seat_result(row, seat, player) for seat, player in enumerate(assignment.seats))
+        for seat in (0, 1):
+            self._crowd.vacate(2 * row + seat)
+            self._game.bots_N2[row, seat] = EXTERNAL
+        self._rows[row] = None
+        self._idle_N[row] = True
+        return MatchResult(
+            match_id=assignment.match_id,
+            lease_token=assignment.lease_token,
+            outcome=float(self._game.outcomes_N[row]),
+            frames=int(self._game.final_frames_N[row]),
+            seats=(first, second),
+            finished_at=self._now(),
+        )
+
+    def _seat_result(self, row: int, seat: int, player: Player) -> SeatResult:
+        values = self._game.final_stats_N2S[row, seat].tolist()
+        return SeatResult(
+            player=player.name,
+            digest=player.digest,
+            step_start=player.step,
+            step_end=player.step,
+            stats=dict(zip(self._game.spec.stats, values, strict=True)),
+        )

@@ -1,0 +1,143 @@
+"""``RUN/evaluator/evaluation_results.csv``: one row per snapshot, opponent and book."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import os
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from evaluator.journal import Played
+from league.errors import DataCorrupt, StorageFull
+from league.metrics import Mean, wilson_interval
+from league.players import Book, Player
+
+COLUMNS: dict[str, str] = {
+    "finished_at": "end of the newest match, UTC, ISO 8601",
+    "player": "name of the evaluated snapshot",
+    "step": "learner steps behind it",
+    "opponent": "name of the bot or snapshot it met",
+    "book": "eval: keys sampled at temperature 1; greedy: each key's likelier value",
+    "matches": "matches played, each seed from both seats",
+    "wins": "matches won",
+    "draws": "matches drawn; a draw is not a win",
+    "losses": "matches lost",
+    "win_rate": "wins / matches",
+    "wilson_low": "lower end of the 95 % Wilson interval of win_rate",
+    "wilson_high": "upper end of the 95 % Wilson interval of win_rate",
+    "win_rate_seat_0": "wins / matches in seat 0",
+    "win_rate_seat_1": "wins / matches in seat 1",
+    "win_rate_left": "wins / matches begun on the left, empty when the game has no sides",
+    "win_rate_right": "wins / matches begun on the right, empty when the game has no sides",
+    "damage_dealt_mean": "damage dealt a match, points",
+    "damage_taken_mean": "damage taken a match, points",
+    "knockouts_mean": "opponent's stocks taken a match",
+    "falls_mean": "own stocks lost a match",
+    "seconds_mean": "length of a match, seconds of game time",
+}
+"""The columns in their order, each with its meaning. `docs/evaluator.md` shows this table."""
+
+KEY = ("player", "opponent", "book")
+"""What a row is about: no two rows of the file agree in all of these."""
+
+_STATS = ("damage_dealt", "damage_taken", "knockouts", "falls")
+Row = dict[str, str]
+
+
+def _number(value: float) -> str:
+    return "" if value != value else f"{value:.4f}"  # NaN: nothing to tell
+
+
+def _win_rate(matches: Iterable[Played]) -> str:
+    rate = Mean()
+    for match in matches:
+        rate = rate.add(float(match.outcome == 1.0))
+    return _number(rate.value)
+
+
+def _mean_stat(matches: Sequence[Played], name: str) -> str:
+    mean = Mean()
+    for match in matches:
+        if name in match.stats:
+            mean = mean.add(match.stats[name])
+    return _number(mean.value)
+
+
+def make_row(
+    player: Player, opponent: str, book: Book, matches: Sequence[Played], frames_per_second: int
+) -> Row:
+    """The row of `player` against `opponent` over at least one match, all values as text."""
+    wins = sum(m.outcome == 1.0 for m in matches)
+    losses = sum(m.outcome == 0.0 for m in matches)
+    interval = wilson_interval(wins, len(matches))
+    frames = Mean(float(sum(m.frames for m in matches)), len(matches))
+    newest = datetime.fromtimestamp(max(m.finished_at for m in matches), tz=UTC)
+    return {
+        "finished_at": newest.isoformat(timespec="seconds"),
+        "player": player.name,
+        "step": str(player.step),
+        "opponent": opponent,
+        "book": book.value,
+        "matches": str(len(matches)),
+        "wins": str(wins),
+        "draws": str(len(matches) - wins - losses),
+        "losses": str(losses),
+        "win_rate": _number(wins / len(matches)),
+        "wilson_low": _number(interval.low),
+        "wilson_high": _number(interval.high),
+        "win_rate_seat_0": _win_rate(m for m in matches if m.slot.seat == 0),
+        "win_rate_seat_1": _win_rate(m for m in matches if m.slot.seat == 1),
+        "win_rate_left": _win_rate(m for m in matches if m.stats.get("spawn_side", 0.0) < 0),
+        "win_rate_right": _win_rate(m for m in matches if m.stats.get("spawn_side", 0.0) > 0),
+        **{f"{name}_mean": _mean_stat(matches, name) for name in _STATS},
+        "seconds_mean": _number(frames.value / frames_per_second),
+    }
+
+
+class Report:
+    """The file at `path`. A write replaces it whole, so a kill leaves either the old or the new one."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def rows(self) -> list[Row]:
+        """What the file holds, none when there is no file. Raises `DataCorrupt` on other columns."""
+        if not self._path.exists():
+            return []
+        with self._path.open(newline="", encoding="utf-8") as file:
+            reader = csv.DictReader(file)
+            if reader.fieldnames is None:
+                return []
+            if list(reader.fieldnames) != list(COLUMNS):
+                raise DataCorrupt(
+                    f"{self._path} has other columns than this version writes: move it away and start again"
+                )
+            return [dict(row) for row in reader]
+
+    def put(self, rows: Sequence[Row]) -> None:
+        """Adds rows behind the others; a row about the same player, opponent and book is replaced.
+
+        Raises `StorageFull` when the disk is full; the old file is whole then.
+        """
+        if not rows:
+            return
+        merged = {tuple(row[name] for name in KEY): row for row in [*self.rows(), *rows]}
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = self._path.with_suffix(".csv.tmp")
+        try:
+            with temporary.open("w", newline="", encoding="utf-8") as file:
+                writer = csv.DictWriter(file, fieldnames=list(COLUMNS), lineterminator="\n")
+                writer.writeheader()
+                writer.writerows(merged.values())
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(self._path)
+        except OSError as error:
+            temporary.unlink(missing_ok=True)
+            if error.errno == errno.ENOSPC:
+                raise StorageFull(
+                    f"the disk is full: {self._path} can't be written; free some space"
+                ) from None
+            raise

@@ -1,0 +1,52 @@
+"""Settings of the evaluator, section ``[evaluator]``."""
+
+from __future__ import annotations
+
+from pydantic import Field, field_validator
+
+from league.config import Settings
+
+
+class EvaluatorSettings(Settings):
+    """How many clean matches a snapshot plays, against whom, and how they are run."""
+
+    matches_per_opponent: int = Field(default=100, ge=2, le=100_000)
+    """Matches (even) of an ordinary gauntlet against each opponent: 100 tell 90 % from 75 % wins."""
+
+    milestone_matches: int = Field(default=400, ge=2, le=100_000)
+    """Matches (even) against each opponent for milestones: 400 give a 95 % interval of ±5 points at most."""
+
+    greedy_share: float = Field(default=0.5, ge=0.0, le=1.0)
+    """Greedy matches against each bot, as a share of the sampled ones; 0 plays none."""
+
+    best_snapshots: int = Field(default=2, ge=0, le=100)
+    """How many of the highest rated other snapshots join the gauntlet beside bots and parent."""
+
+    seed: int = Field(default=0, ge=0, lt=2**31)
+    """Seed of the match seeds, which are common over opponents and snapshots, and of sampled actions."""
+
+    parallel_matches: int = Field(default=128, ge=2, le=16_384)
+    """Matches played at once; more make a step's forward pass cheaper a match, and need more memory."""
+
+    report_seconds: float = Field(default=1.0, ge=0.0, le=60.0)
+    """Finished matches are handed to the matchmaker at most this long (seconds) after they end."""
+
+    heartbeat_seconds: float = Field(default=2.0, gt=0.0, le=60.0)
+    """Seconds between beats to the matchmaker; must stay well under its lease time."""
+
+    poll_seconds: float = Field(default=1.0, gt=0.0, le=60.0)
+    """Seconds between looks for new snapshots while there is nothing to play."""
+
+    wait_seconds: float = Field(default=300.0, gt=0.0)
+    """Seconds to wait for a matchmaker that does not answer before giving up."""
+
+    @field_validator("matches_per_opponent", "milestone_matches", "parallel_matches")
+    @classmethod
+    def _even(cls, count: int) -> int:
+        if count % 2:
+            raise ValueError("must be even, for every seed is played from both seats")
+        return count
+
+    def greedy_matches(self, matches: int) -> int:
+        """Greedy matches (even) that go with `matches` sampled ones."""
+        return 2 * round(matches * self.greedy_share / 2)

@@ -1,0 +1,101 @@
+"""Whom a snapshot meets, how often, and which of these matches are still to be played. All pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from evaluator.settings import EvaluatorSettings
+from league.players import Book, Player, PlayerKind, PlayerState, Rating
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of a gauntlet: `matches` (in all, even) against `opponent` in `book`."""
+
+    opponent: str
+    book: Book
+    matches: int
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One match of a gauntlet: pair `pair` has a seed of its own, `seat` is the evaluated player's."""
+
+    opponent: str
+    book: Book
+    pair: int
+    seat: int
+
+
+def _opponents(
+    player: Player, players: Mapping[str, Player], ratings: Sequence[Rating], settings: EvaluatorSettings
+) -> list[str]:
+    """Snapshots it meets: parent, the best others, and for milestones the oldest; each once."""
+
+    def usable(name: str) -> bool:
+        other = players.get(name)
+        return (
+            other is not None
+            and name != player.name
+            and other.kind is PlayerKind.SNAPSHOT
+            and other.state is not PlayerState.QUARANTINED
+        )
+
+    best = [r.player.name for r in ratings if usable(r.player.name)]
+    active_best = [name for name in best if players[name].state is PlayerState.ACTIVE]
+    chosen = [player.parent] if usable(player.parent) else []
+    chosen += [name for name in active_best if name not in chosen][: settings.best_snapshots]
+    if player.milestone:
+        oldest = min((p for p in players.values() if usable(p.name)), key=lambda p: p.step, default=None)
+        if oldest is not None and oldest.name not in chosen:
+            chosen.append(oldest.name)
+    return chosen
+
+
+def compose(
+    player: Player,
+    players: Iterable[Player],
+    ratings: Sequence[Rating],
+    bots: Sequence[str],
+    settings: EvaluatorSettings,
+) -> tuple[Entry, ...]:
+    """The gauntlet of `player`: sampled matches against all bots first (curricula wait for them), then
+    against snapshots, then greedy ones against bots.
+
+    `ratings` are those of the eval book, best first; `bots` the names of the game's bots, held-out
+    ones too.
+    """
+    matches = settings.milestone_matches if player.milestone else settings.matches_per_opponent
+    greedy = settings.greedy_matches(matches)
+    snapshots = _opponents(player, {p.name: p for p in players}, ratings, settings)
+    entries = [Entry(name, Book.EVAL, matches) for name in [*bots, *snapshots]]
+    if greedy:
+        entries += [Entry(name, Book.GREEDY, greedy) for name in bots]
+    return tuple(entries)
+
+
+def missing_slots(entry: Entry, done: AbstractSet[tuple[int, int]], counted: int) -> list[Slot]:
+    """The matches of `entry` that are still to be played, pair by pair.
+
+    `done` are (pair, seat) known to be played, `counted` the matches that the matchmaker's log holds
+    of these two in this book: what it counts beyond `done` stands for whole missing pairs.
+    """
+    slots = [
+        Slot(entry.opponent, entry.book, pair, seat)
+        for pair in range(entry.matches // 2)
+        for seat in (0, 1)
+        if (pair, seat) not in done
+    ]
+    credit = max(0, counted - len(done)) // 2
+    if credit == 0:
+        return slots
+    untouched = sorted({s.pair for s in slots if {(s.pair, 0), (s.pair, 1)}.isdisjoint(done)})
+    covered = set(untouched[:credit])
+    return [slot for slot in slots if slot.pair not in covered]
+
+
+def pair_seed(seed: int, pair: int) -> int:
+    """Seed of pair `pair`, the same for every opponent and snapshot; fits in 63 bits."""
+    return (seed << 32) | pair

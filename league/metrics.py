@@ -1,0 +1,64 @@
+"""Numbers that add up: means that can be merged, and intervals that say how sure a win rate is."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+
+from league.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean as its sum and its count, so that two of them merge exactly: ``a + b``."""
+
+    total: float = 0.0
+    count: int = 0
+
+    def __add__(self, other: Mean) -> Mean:
+        return Mean(self.total + other.total, self.count + other.count)
+
+    def add(self, value: float, count: int = 1) -> Mean:
+        """The mean with `count` more observations of `value`."""
+        return Mean(self.total + value * count, self.count + count)
+
+    @property
+    def value(self) -> float:
+        """The mean itself, NaN when nothing has been observed."""
+        return self.total / self.count if self.count else math.nan
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Two-sided bounds of a share, both in [0, 1]."""
+
+    low: float
+    high: float
+
+
+def wilson_interval(successes: int, trials: int, confidence: float = 0.95) -> Interval:
+    """Wilson's score interval of a binomial share, without continuity correction.
+
+    With p = successes / trials and z the normal quantile of (1 + confidence) / 2::
+
+        (p + z²/2n ± z √(p(1-p)/n + z²/4n²)) / (1 + z²/n)
+
+    Source: E. B. Wilson, "Probable inference, the law of succession, and statistical inference",
+    JASA 22 (1927); known answers from R. G. Newcombe, Statistics in Medicine 17 (1998), table I.
+    No trials at all leave the share unknown: (0, 1). Raises `InvalidInput` on impossible counts.
+    """
+    if trials < 0 or not 0 <= successes <= max(trials, 0):
+        raise InvalidInput(f"{successes} wins of {trials} matches can't be: give 0 <= wins <= matches")
+    if not 0.0 < confidence < 1.0:
+        raise InvalidInput(f"a confidence of {confidence} can't be used: give a share between 0 and 1")
+    if trials == 0:
+        return Interval(0.0, 1.0)
+    z = NormalDist().inv_cdf((1.0 + confidence) / 2.0)
+    share = successes / trials
+    shrink = 1.0 + z * z / trials
+    centre = (share + z * z / (2.0 * trials)) / shrink
+    half = z / shrink * math.sqrt(share * (1.0 - share) / trials + z * z / (4.0 * trials * trials))
+    low = 0.0 if successes == 0 else max(0.0, centre - half)
+    high = 1.0 if successes == trials else min(1.0, centre + half)
+    return Interval(low, high)
