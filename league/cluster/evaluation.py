@@ -1,0 +1,33 @@
+"""Asks the evaluator how far it is."""
+
+from __future__ import annotations
+
+import grpc
+
+from league.cluster.facts import EvaluatorFacts
+from league.v1 import evaluator_pb2, evaluator_pb2_grpc
+
+_DEADLINE_SECONDS = 1.0
+
+
+class EvaluatorReader:
+    """A reader of one evaluator's state that never raises: an evaluator may be restarting."""
+
+    def __init__(self, address: str) -> None:
+        self._stub = evaluator_pb2_grpc.EvaluatorServiceStub(grpc.insecure_channel(address))
+
+    def status(self) -> EvaluatorFacts | None:
+        """None while it can't be reached."""
+        request = evaluator_pb2.GetEvaluatorStatusRequest()
+        try:
+            reply = self._stub.GetEvaluatorStatus(request, timeout=_DEADLINE_SECONDS)
+        except grpc.RpcError:
+            return None
+        return EvaluatorFacts(
+            current=reply.current,
+            matches_done=reply.matches_done,
+            matches_total=reply.matches_total,
+            queue=tuple(reply.queue),
+            gauntlets_done=reply.gauntlets_done,
+            drained=reply.drained,
+        )

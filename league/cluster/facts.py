@@ -1,0 +1,104 @@
+"""What the terminal shows, as frozen values: a picture is a pure function of one `Screen`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from league.cluster.crew import ProcessFacts
+from league.players import LeagueStatus, PayoffCell, PlayerKind, Rating, WorkerStatus
+
+
+@dataclass(frozen=True, kw_only=True)
+class Note:
+    """Something that happened, as one sentence. `at` in Unix seconds."""
+
+    at: float
+    text: str
+    is_trouble: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exam:
+    """The newest evaluated snapshot against one bot, in clean matches: sampled, and greedy."""
+
+    player: str
+    opponent: str
+    sampled: PayoffCell | None = None
+    greedy: PayoffCell | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluatorFacts:
+    """What the evaluator does now."""
+
+    current: str
+    matches_done: int
+    matches_total: int
+    queue: tuple[str, ...]
+    gauntlets_done: int
+    drained: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeagueFacts:
+    """The league as last read. `trouble` says why it could not be read, "" when it could."""
+
+    status: LeagueStatus | None = None
+    ratings: tuple[Rating, ...] = ()
+    exams: tuple[Exam, ...] = ()
+    snapshots: int = 0
+    newest: str = ""
+    evaluator: EvaluatorFacts | None = None
+    speeds: tuple[float, ...] = ()
+    win_rates: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    trouble: str = ""
+
+    @property
+    def learner(self) -> WorkerStatus | None:
+        """The worker that trains a live player."""
+        workers = self.status.workers if self.status is not None else ()
+        return next((worker for worker in workers if worker.player), None)
+
+    @property
+    def metrics(self) -> Mapping[str, float]:
+        return self.learner.metrics if self.learner is not None else {}
+
+    @property
+    def best_bot_rank(self) -> int | None:
+        ranks = [rating.rank for rating in self.ratings if rating.player.kind is PlayerKind.BOT]
+        return min(ranks, default=None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Screen:
+    """Everything on the terminal at one moment. Times are Unix seconds."""
+
+    run_dir: str
+    preset: str
+    device: str
+    started_at: float
+    now: float
+    phase: str = "training"
+    league: LeagueFacts = field(default_factory=LeagueFacts)
+    processes: tuple[ProcessFacts, ...] = ()
+    notes: tuple[Note, ...] = ()
+    logs_dir: str = ""
+
+    @property
+    def steps(self) -> int:
+        metrics = self.league.metrics
+        return int(metrics.get("progress/steps", self.league.learner.step if self.league.learner else 0))
+
+    @property
+    def target_steps(self) -> int:
+        return int(self.league.metrics.get("progress/target_steps", 0))
+
+    @property
+    def done_share(self) -> float:
+        """Share of the steps done, in [0, 1]."""
+        return min(1.0, self.steps / self.target_steps) if self.target_steps else 0.0
+
+    @property
+    def seconds_left(self) -> float | None:
+        return self.league.metrics.get("progress/seconds_left")

@@ -1,0 +1,183 @@
+"""Reads the league for the terminal: a thread that asks the services about once a second."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from league.client import MatchmakerClient
+from league.cluster.evaluation import EvaluatorReader
+from league.cluster.facts import Exam, LeagueFacts
+from league.cluster.settings import SupervisorSettings
+from league.errors import LeagueError
+from league.players import Book, PayoffCell, Player, PlayerKind, PlayerState, Rating
+
+_PATIENCE_SECONDS = 1.0  # a service that restarts is asked again at the next look
+
+
+class History:
+    """A series of bounded length over a whole run: when it is full, neighbours are averaged."""
+
+    def __init__(self, length: int = 120) -> None:
+        self._length = length
+        self._stride = 1
+        self._pending: list[float] = []
+        self._values: list[float] = []
+
+    def add(self, value: float) -> None:
+        self._pending.append(value)
+        if len(self._pending) == self._stride:
+            self._values.append(sum(self._pending) / self._stride)
+            self._pending.clear()
+        if len(self._values) >= self._length:
+            pairs = zip(self._values[::2], self._values[1::2], strict=True)
+            self._values = [(first + second) / 2 for first, second in pairs]
+            self._stride *= 2
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        return tuple(self._values)
+
+
+class LeagueReader:
+    """Keeps the newest `LeagueFacts`. `say` hears of what changed, as one sentence each."""
+
+    def __init__(
+        self,
+        matchmaker: str,
+        evaluator: str | None,
+        settings: SupervisorSettings,
+        say: Callable[[str], None],
+    ) -> None:
+        self._matchmaker = matchmaker
+        self._evaluator = EvaluatorReader(evaluator) if evaluator else None
+        self._settings = settings
+        self._say = say
+        self._facts = LeagueFacts()
+        self._speeds = History()
+        self._win_rates: dict[str, History] = {}
+        self._steps_seen = -1
+        self._table_read_at = 0.0
+        self._table_wanted = threading.Event()
+        self._looks = 0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="league-reader", daemon=True)
+
+    @property
+    def facts(self) -> LeagueFacts:
+        return self._facts
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the thread; the facts last read stay. Twice is fine."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=2 * _PATIENCE_SECONDS)
+
+    def look_again(self, seconds: float) -> bool:
+        """Waits up to `seconds` for one look, ratings too, that began after this call; false if none came."""
+        wanted = self._looks + 2  # the look under way may have begun before
+        self._table_wanted.set()
+        deadline = time.monotonic() + seconds
+        while self._looks < wanted and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return self._looks >= wanted
+
+    def _run(self) -> None:
+        with MatchmakerClient(self._matchmaker, wait_seconds=_PATIENCE_SECONDS) as client:
+            while not self._stop.is_set():
+                self._facts = self._look(client)
+                self._looks += 1
+                wait = 0.05 if self._table_wanted.is_set() else self._settings.refresh_seconds
+                self._stop.wait(wait)
+
+    def _look(self, client: MatchmakerClient) -> LeagueFacts:
+        facts = self._facts
+        evaluator = self._evaluator.status() if self._evaluator is not None else None
+        try:
+            facts = replace(facts, status=client.status(), evaluator=evaluator, trouble="")
+            if self._is_table_due():
+                facts = self._with_tables(facts, client)
+        except LeagueError as error:
+            return replace(facts, evaluator=evaluator, trouble=str(error))
+        self._remember(facts)
+        facts = replace(
+            facts,
+            speeds=self._speeds.values,
+            win_rates={name: history.values for name, history in self._win_rates.items()},
+        )
+        self._tell_changes(self._facts, facts)
+        return facts
+
+    def _is_table_due(self) -> bool:
+        now = time.monotonic()
+        if not self._table_wanted.is_set() and now - self._table_read_at < self._settings.leaderboard_seconds:
+            return False
+        self._table_read_at = now
+        return True
+
+    def _with_tables(self, facts: LeagueFacts, client: MatchmakerClient) -> LeagueFacts:
+        snapshots = client.players(kinds=(PlayerKind.SNAPSHOT,))
+        active = sum(player.state is PlayerState.ACTIVE for player in snapshots)
+        newest = max(snapshots, key=lambda player: player.step, default=None)
+        ratings = tuple(client.ratings(Book.EVAL))
+        return replace(
+            facts,
+            ratings=ratings,
+            snapshots=active,
+            newest=newest.name if newest is not None else "",
+            exams=read_exams(client, ratings),
+        )
+
+    def _remember(self, facts: LeagueFacts) -> None:
+        """Adds to the histories when the learner has moved on."""
+        metrics = facts.metrics
+        steps = int(metrics.get("progress/steps", 0))
+        if steps <= self._steps_seen:
+            return
+        self._steps_seen = steps
+        if "rate/steps_per_second" in metrics:
+            self._speeds.add(metrics["rate/steps_per_second"])
+        for name, value in win_rates(metrics).items():
+            self._win_rates.setdefault(name, History()).add(value)
+
+    def _tell_changes(self, before: LeagueFacts, after: LeagueFacts) -> None:
+        if after.newest and after.newest != before.newest:
+            self._say(f"{after.newest} joined the league ({after.snapshots} snapshots active).")
+        old, new = before.learner, after.learner
+        if new is not None and new.mix and (old is None or old.mix != new.mix):
+            self._say(f"Opponents now: {new.mix}.")
+
+
+def win_rates(metrics: Mapping[str, float]) -> dict[str, float]:
+    """The learner's recent share of wins by opponent category, in [0, 1]."""
+    return {name.removeprefix("winrate/"): v for name, v in metrics.items() if name.startswith("winrate/")}
+
+
+def newest_snapshot(ratings: tuple[Rating, ...]) -> Player | None:
+    """The youngest snapshot that has played an evaluation."""
+    snapshots = [rating.player for rating in ratings if rating.player.kind is PlayerKind.SNAPSHOT]
+    return max(snapshots, key=lambda player: player.step, default=None)
+
+
+def read_exams(client: MatchmakerClient, ratings: tuple[Rating, ...]) -> tuple[Exam, ...]:
+    """The newest evaluated snapshot against each bot that it met, strongest bot first."""
+    player = newest_snapshot(ratings)
+    if player is None:
+        return ()
+    sampled = _by_column(client.payoff(Book.EVAL, rows=(player.name,)))
+    greedy = _by_column(client.payoff(Book.GREEDY, rows=(player.name,)))
+    bots = [rating.player.name for rating in ratings if rating.player.kind is PlayerKind.BOT]
+    return tuple(
+        Exam(player=player.name, opponent=bot, sampled=sampled.get(bot), greedy=greedy.get(bot))
+        for bot in bots
+        if bot in sampled or bot in greedy
+    )
+
+
+def _by_column(cells: list[PayoffCell]) -> dict[str, PayoffCell]:
+    return {cell.column: cell for cell in cells}

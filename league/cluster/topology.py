@@ -1,0 +1,71 @@
+"""Which processes make a league, and with which arguments."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+from league.cluster.backend import ProcessSpec
+from league.cluster.run_folder import RunFolder
+
+MATCHMAKER = "matchmaker"
+LEARNER = "learner-main"
+EVALUATOR = "evaluator-0"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnerOptions:
+    """Flags of the supervisor that are the learner's business, handed on as they are."""
+
+    steps: int | None = None
+    gpu: int | None = None
+    cpu: bool = False
+    origin: str | None = None
+    weights_only: bool = False
+
+    def arguments(self) -> tuple[str, ...]:
+        words: list[str] = []
+        if self.steps is not None:
+            words += ["--steps", str(self.steps)]
+        if self.gpu is not None:
+            words += ["--gpu", str(self.gpu)]
+        if self.cpu:
+            words += ["--cpu"]
+        if self.origin is not None:
+            words += ["--from", self.origin]
+        if self.weights_only:
+            words += ["--weights-only"]
+        return tuple(words)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Topology:
+    """The processes, in the order of starting, and where the services listen."""
+
+    specs: tuple[ProcessSpec, ...]
+    addresses: dict[str, str]
+
+
+def plan(folder: RunFolder, options: LearnerOptions, *, evaluators: int = 1) -> Topology:
+    """One matchmaker and learner, and `evaluators` evaluators (0 or 1), on ports that outlive them."""
+    ports = {MATCHMAKER: folder.port("matchmaker")}
+    if evaluators:
+        ports[EVALUATOR] = folder.port("evaluator")
+    addresses = {name: f"127.0.0.1:{port}" for name, port in ports.items()}
+    shared = ("--matchmaker", addresses[MATCHMAKER], "--run-dir", str(folder.path))
+    settings = ("--config", str(folder.config))
+    arguments = {
+        MATCHMAKER: ("--db", str(folder.database), "--port", str(ports[MATCHMAKER]), *settings),
+        LEARNER: (*shared, *settings, *options.arguments()),
+    }
+    if evaluators:
+        arguments[EVALUATOR] = (*shared, *settings, "--port", str(ports[EVALUATOR]))
+    specs = tuple(
+        ProcessSpec(
+            name=name,
+            command=(sys.executable, "-m", name.partition("-")[0], *words),
+            log=folder.log(name),
+        )
+        for name, words in arguments.items()
+    )
+    return Topology(specs=specs, addresses=addresses)
