@@ -2,7 +2,9 @@
 
 Every package registers its settings class under the entry point group ``kumite.settings``; the entry
 point's name is the section. Precedence: class defaults < preset < file < environment
-(``KUMITE_LEARNER__LEARNING_RATE=1e-3``) < ``--set learner.learning_rate=1e-3``.
+(``KUMITE_LEARNER__LEARNING_RATE=1e-3``) < ``--set learner.learning_rate=1e-3``. A preset or file that
+gives a table (``[matchmaker.mixes.league]``) replaces the whole setting; a flag can name one entry of it
+(``--set matchmaker.mixes.league.based=2``).
 """
 
 from __future__ import annotations
@@ -16,21 +18,54 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, TypeVar
+from types import NoneType
+from typing import Any, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic.fields import FieldInfo
 
 from league.errors import ConfigError
 
 GROUP = "kumite.settings"
 ENVIRONMENT_PREFIX = "KUMITE_"
+NONE = "none"
+"""What a file or flag writes where a setting that may be absent is absent: TOML has no null."""
 S = TypeVar("S", bound="Settings")
 
 
 class Settings(BaseModel):
     """Base of all settings: frozen, unknown keys refused, each field's docstring is its help."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        use_attribute_docstrings=True,
+        validate_default=True,
+        allow_inf_nan=False,
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_none(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping):
+            return values
+        absent = {key for key in values if values[key] == NONE and _may_be_none(cls.model_fields.get(key))}
+        return {key: None if key in absent else value for key, value in values.items()}
+
+
+def _may_be_none(field: FieldInfo | None) -> bool:
+    return field is not None and NoneType in get_args(field.annotation)
+
+
+def nested_settings(field: FieldInfo) -> type[Settings] | None:
+    """The settings class inside a field's type (``tuple[StageSettings, ...]``), if there is one."""
+    return _settings_in(field.annotation)
+
+
+def _settings_in(annotation: Any) -> type[Settings] | None:
+    if isinstance(annotation, type) and issubclass(annotation, Settings):
+        return annotation
+    return next((found for part in get_args(annotation) if (found := _settings_in(part))), None)
 
 
 Sections = dict[str, dict[str, Any]]
@@ -80,27 +115,32 @@ def _nearest(word: str, known: Iterable[str]) -> str:
 
 def load_preset(name: str) -> Sections:
     """The sections of a preset. A file's top-level ``extends = "other"`` is laid under it."""
+    return _load_preset(name, ())
+
+
+def _load_preset(name: str, above: tuple[str, ...]) -> Sections:
+    if name in above:
+        raise ConfigError(f"preset {name!r} extends itself ({' -> '.join((*above, name))}): break the circle")
     files = _preset_files(name)
     if not files:
         raise ConfigError(f"there is no preset {name!r}: {_nearest(name, preset_names())}")
+    contents = [_read_file(file) for file in files]
     sections: Sections = {}
-    for file in files:
-        content = tomllib.loads(file.read_text(encoding="utf-8"))
-        base = content.pop("extends", None)
-        if base is not None:
-            _merge(sections, load_preset(base), f"preset {base}")
-    for file in files:
-        content = tomllib.loads(file.read_text(encoding="utf-8"))
-        content.pop("extends", None)
+    for base in dict.fromkeys(content.pop("extends") for content in contents if "extends" in content):
+        _merge(sections, _load_preset(base, (*above, name)), f"preset {base}")
+    for content in contents:
         _merge(sections, content, f"preset {name}")
     return sections
 
 
-def _read_file(path: Path) -> dict[str, Any]:
+def _read_file(path: Any) -> dict[str, Any]:
+    """A TOML file's content; `path` is a `Path` or a package's resource."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ConfigError(f"there is no settings file {path}") from None
+        raise ConfigError(f"there is no settings file {path}: check the path") from None
+    except OSError as error:
+        raise ConfigError(f"{path} can't be read ({error.strerror}): name a TOML file") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not valid TOML: {error}") from None
 
@@ -113,27 +153,49 @@ def _typed(text: str) -> Any:
         return text
 
 
-def _overrides(assignments: Iterable[str], environment: Mapping[str, str]) -> Sections:
-    sections: Sections = {}
+def _override(sections: Sections, keys: list[str], value: Any) -> None:
+    """Sets one value, which may lie deep inside a setting that is a table."""
+    table: dict[str, Any] = sections
+    for key in keys[:-1]:
+        inner = table.get(key)
+        table[key] = dict(inner) if isinstance(inner, Mapping) else {}
+        table = table[key]
+    table[keys[-1]] = value
+
+
+def _apply_overrides(sections: Sections, assignments: Iterable[str], environment: Mapping[str, str]) -> None:
     for variable, text in sorted(environment.items()):
         if variable.startswith(ENVIRONMENT_PREFIX) and "__" in variable:
-            section, key = variable.removeprefix(ENVIRONMENT_PREFIX).lower().split("__", 1)
-            sections.setdefault(section, {})[key] = _typed(text)
+            _override(sections, variable.removeprefix(ENVIRONMENT_PREFIX).lower().split("__"), _typed(text))
     for assignment in assignments:
         path, equals, text = assignment.partition("=")
-        section, dot, key = path.strip().partition(".")
-        if not equals or not dot or not key:
+        keys = path.strip().split(".")
+        if not equals or len(keys) < 2 or not all(keys):
             raise ConfigError(f"--set {assignment!r} can't be read: write --set section.key=value")
-        sections.setdefault(section, {})[key] = _typed(text)
-    return sections
+        _override(sections, keys, _typed(text.strip()))
 
 
 def _describe(error: ValidationError, section: str, cls: type[Settings]) -> str:
     first = error.errors()[0]
     place = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
-        return f"[{section}] has no setting {place!r}: {_nearest(place, cls.model_fields)}"
-    return f"[{section}] {place} = {first.get('input')!r} can't be used: {first['msg']}"
+        *path, key = first["loc"]
+        inside = f"[{section}] {'.'.join(map(str, path))}".rstrip()
+        return f"{inside} has no setting {str(key)!r}: {_nearest(str(key), _fields_at(cls, path))}"
+    what = first["msg"].removeprefix("Value error, ")
+    if not place:  # a rule over several settings
+        return f"[{section}] can't be used: {what}"
+    if first["type"] == "missing":
+        return f"[{section}] {place} is missing: it has no default, so write it"
+    return f"[{section}] {place} = {first.get('input')!r} can't be used: {what[0].lower()}{what[1:]}"
+
+
+def _fields_at(cls: type[Settings], path: Iterable[Any]) -> Iterable[str]:
+    """Names of the settings at a place inside `cls`, such as ("stages", 0)."""
+    for part in path:
+        if part in cls.model_fields:
+            cls = nested_settings(cls.model_fields[part]) or cls
+    return cls.model_fields
 
 
 def build(cls: type[S], section: str, values: Mapping[str, Any]) -> S:
@@ -150,37 +212,57 @@ def resolve(
     assignments: Iterable[str] = (),
     environment: Mapping[str, str] | None = None,
 ) -> Sections:
-    """All sections, checked and complete, as plain values (what `dump_toml` writes).
+    """All sections, checked and complete, as plain values (what `league.config_file` writes).
 
     A settings file may name its own ``extends = "laptop"``; `preset` is then not needed.
     """
+    base = base_preset(file) or preset
+    above = os.environ if environment is None else environment
+    return lay_over(load_preset(base) if base else {}, file, assignments, above)
+
+
+def base_preset(file: Path | None) -> str | None:
+    """The preset that a settings file extends, None when it names none."""
+    return _read_file(file).get("extends") if file is not None else None
+
+
+def lay_over(
+    sections: Sections,
+    file: Path | None = None,
+    assignments: Iterable[str] = (),
+    environment: Mapping[str, str] | None = None,
+) -> Sections:
+    """`sections` under what a file, the environment (none by default) and flags say: checked, complete.
+
+    The file's own ``extends`` is not followed: `resolve` does that.
+    """
     content = _read_file(file) if file is not None else {}
-    base = content.pop("extends", None) or preset
-    sections: Sections = load_preset(base) if base else {}
-    _merge(sections, content, str(file))
-    _merge(sections, _overrides(assignments, os.environ if environment is None else environment), "flags")
-    classes = section_classes()
-    for section in sections:
-        if section not in classes:
-            raise ConfigError(f"there is no section [{section}]: {_nearest(section, classes)}")
+    content.pop("extends", None)
+    laid: Sections = {name: dict(values) for name, values in sections.items()}
+    _merge(laid, content, str(file))
+    _apply_overrides(laid, assignments, environment or {})
+    _check_names(laid)
     return {
-        name: build(cls, name, sections.get(name, {})).model_dump(mode="json")
-        for name, cls in classes.items()
+        name: build(cls, name, laid.get(name, {})).model_dump(mode="json")
+        for name, cls in section_classes().items()
     }
 
 
-def stated(
-    file: Path | None = None, assignments: Iterable[str] = (), environment: Mapping[str, str] | None = None
-) -> dict[str, Any]:
-    """What a file, the environment (none by default) and flags say themselves, without defaults."""
-    content = _read_file(file) if file is not None else {}
-    _merge(content, _overrides(assignments, environment or {}), "flags")
-    return content
+def _check_names(sections: Iterable[str]) -> None:
+    owners = _owners()
+    for section in sections:
+        if section not in owners:
+            raise ConfigError(f"there is no section [{section}]: {_nearest(section, owners)}")
 
 
 def load_section(cls: type[S], section: str, path: Path) -> S:
-    """One section of a resolved file (a service reads only its own)."""
-    return build(cls, section, _read_file(path).get(section, {}))
+    """One section of a settings file (a service reads only its own). ``extends`` is followed."""
+    content = _read_file(path)
+    base = content.pop("extends", None)
+    sections: Sections = load_preset(base) if base else {}
+    _merge(sections, content, str(path))
+    _check_names(sections)
+    return build(cls, section, sections.get(section, {}))
 
 
 def sections_hash(sections: Mapping[str, Any]) -> str:

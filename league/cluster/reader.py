@@ -69,6 +69,11 @@ class LeagueReader:
     def facts(self) -> LeagueFacts:
         return self._facts
 
+    @property
+    def looks(self) -> int:
+        """Looks taken so far; what one that began after now sees is there once this has risen by two."""
+        return self._looks
+
     def start(self) -> None:
         self._thread.start()
 
@@ -80,7 +85,7 @@ class LeagueReader:
 
     def look_again(self, seconds: float) -> bool:
         """Waits up to `seconds` for one look, ratings too, that began after this call; false if none came."""
-        wanted = self._looks + 2  # the look under way may have begun before
+        wanted = self._looks + 2
         self._table_wanted.set()
         deadline = time.monotonic() + seconds
         while self._looks < wanted and time.monotonic() < deadline:

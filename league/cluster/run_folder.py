@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from league import config
+from league.config_file import write_config
 from league.errors import ConfigError, DataCorrupt, Refused, VersionMismatch
 
 FORMAT = 1
@@ -93,7 +94,7 @@ def open_run(request: Request) -> RunFolder:
 
 def _preset_of(request: Request) -> str | None:
     """The preset asked for by flag or by the settings file's `extends`, which must not disagree."""
-    named = config.stated(request.config).get("extends") if request.config else None
+    named = config.base_preset(request.config)
     if named and request.preset and named != request.preset:
         raise ConfigError(
             f"{request.config} extends preset {named!r}, but --preset says {request.preset!r}: leave one out"
@@ -103,7 +104,9 @@ def _preset_of(request: Request) -> str | None:
 
 def _create(path: Path, preset: str, sections: config.Sections) -> RunFolder:
     path.mkdir(parents=True, exist_ok=True)
-    strangers = sorted(entry.name for entry in path.iterdir() if entry.name not in _OURS and entry.name[0] != ".")
+    strangers = sorted(
+        entry.name for entry in path.iterdir() if entry.name not in _OURS and entry.name[0] != "."
+    )
     if strangers:
         raise ConfigError(
             f"{path} holds {strangers[0]!r} but no run.json, so it is no run folder: choose another --run-dir"
@@ -140,20 +143,13 @@ def _resume(path: Path, request: Request, preset: str | None) -> RunFolder:
 
 def _refuse_contradictions(path: Path, request: Request) -> None:
     """Settings stated now must be those that the run was made with."""
-    own = config.stated(path / "config.toml")
-    asked = config.stated(request.config, request.assignments, os.environ)
-    asked.pop("extends", None)
-    classes = config.section_classes()
+    own = config.resolve(file=path / "config.toml", environment={})
+    asked = config.lay_over(own, request.config, request.assignments, os.environ)
     for section, values in asked.items():
-        if section not in classes:
-            raise ConfigError(f"there is no section [{section}]: known are {', '.join(classes)}")
-        cls = classes[section]
-        before = config.build(cls, section, own.get(section, {})).model_dump(mode="json")
-        after = config.build(cls, section, {**own.get(section, {}), **values}).model_dump(mode="json")
-        for key in before:
-            if before[key] != after[key]:
+        for key, value in values.items():
+            if value != own[section][key]:
                 raise ConfigError(
-                    f"{path} was made with {section}.{key} = {before[key]!r}, not {after[key]!r}: "
+                    f"{path} was made with {section}.{key} = {own[section][key]!r}, not {value!r}: "
                     f"leave the setting out to go on with it, or start another run with another --run-dir"
                 )
 
@@ -190,22 +186,6 @@ def _locked(path: Path) -> IO[str]:
     file.write(str(os.getpid()))
     file.flush()
     return file
-
-
-def write_config(path: Path, sections: config.Sections) -> None:
-    """Writes resolved settings as TOML."""
-    lines = []
-    for section, values in sections.items():
-        lines += [f"[{section}]", *(f"{key} = {_toml(value)}" for key, value in values.items() if value is not None)]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(key)} = {_toml(item)}" for key, item in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(_toml(item) for item in value) + "]"
-    return json.dumps(value)
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
