@@ -1,0 +1,271 @@
+"""The typed client of the matchmaker: domain types in and out, errors as `league.errors` classes.
+
+Calls that find no matchmaker are repeated with back-off under the same request id, so each takes
+effect once however often it was sent. A reply means: on disk.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+import grpc
+
+from league import wire
+from league.errors import InvalidInput, LeagueError, Unavailable
+from league.ids import new_id
+from league.players import (
+    Assignment,
+    Book,
+    Event,
+    Incarnation,
+    LeagueStatus,
+    MatchRecord,
+    MatchResult,
+    Pairing,
+    PayoffCell,
+    Player,
+    PlayerKind,
+    PlayerState,
+    Rating,
+    Verdict,
+)
+from league.status import error_of, raised_by_service
+from league.v1 import matchmaker_pb2 as m
+from league.v1.matchmaker_pb2_grpc import MatchmakerServiceStub
+
+CALL_SECONDS = 20.0
+"""How long one attempt may take before it is sent again."""
+
+CHANNEL_OPTIONS = [
+    ("grpc.max_receive_message_length", 256 << 20),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+    # Two clients of one process must not share a connection that one of them closes.
+    ("grpc.use_local_subchannel_pool", 1),
+    # A loopback address never goes through a proxy that the environment names.
+    ("grpc.enable_http_proxy", 0),
+]
+_TRY_AGAIN = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
+
+
+class MatchmakerClient:
+    """A connection to a matchmaker. Opening one never fails: the first call waits for the service.
+
+    Args:
+        address: ``HOST:PORT``.
+        wait_seconds: how long a call goes on trying while nobody answers; then `Unavailable`.
+        on_wait: told once in a while, in a sentence, what is being waited for.
+    """
+
+    def __init__(
+        self, address: str, *, wait_seconds: float = 60, on_wait: Callable[[str], None] | None = None
+    ) -> None:
+        host, colon, port = address.rpartition(":")
+        if not colon or not host or not port.isdigit():
+            raise InvalidInput(f"{address!r} is no address: write HOST:PORT, for example 127.0.0.1:50051")
+        self.address = address
+        self._wait_seconds = wait_seconds
+        self._on_wait = on_wait
+        self._channel = grpc.insecure_channel(address, options=CHANNEL_OPTIONS)
+        self._stub = MatchmakerServiceStub(self._channel)
+
+    def __enter__(self) -> MatchmakerClient:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the connection; twice is fine."""
+        self._channel.close()
+
+    def register_players(self, players: Iterable[Player]) -> tuple[list[Player], list[str]]:
+        """Registers players, parents first; the same again is fine.
+
+        Returns:
+            The players as they stand, and the names that were retired because of ``max_saved``.
+
+        Raises:
+            AlreadyExists: a name is taken by something else.
+        """
+        request = m.RegisterPlayersRequest(request_id=new_id(), players=map(wire.to_player, players))
+        reply = self._call("RegisterPlayers", request)
+        return [wire.from_player(player) for player in reply.players], list(reply.retired)
+
+    def open_incarnation(
+        self,
+        worker: str,
+        player: str = "",
+        checkpoint_step: int = 0,
+        checkpoint_log_position: int = 0,
+        carried_matches: Sequence[str] = (),
+    ) -> Incarnation:
+        """Begins a worker's life and fences its earlier ones."""
+        request = m.OpenIncarnationRequest(
+            request_id=new_id(),
+            worker=worker,
+            player=player,
+            checkpoint_step=checkpoint_step,
+            checkpoint_log_position=checkpoint_log_position,
+            carried_matches=carried_matches,
+        )
+        reply = self._call("OpenIncarnation", request)
+        return Incarnation(
+            number=reply.incarnation,
+            carried=tuple(wire.from_assignment(a) for a in reply.carried),
+            lost_results=reply.lost_results,
+        )
+
+    def acquire_matches(self, incarnation: int, count: int, mix: str) -> list[Assignment]:
+        """Leases `count` matches of the incarnation's learner against opponents drawn by `mix`.
+
+        Raises:
+            Fenced: a newer incarnation of this worker exists.
+        """
+        request = m.AcquireMatchesRequest(
+            request_id=new_id(), incarnation=_number(incarnation), count=count, mix=mix
+        )
+        return [wire.from_assignment(a) for a in self._call("AcquireMatches", request).assignments]
+
+    def acquire_pairings(self, incarnation: int, pairings: Sequence[Pairing]) -> list[Assignment]:
+        """Leases matches between named players: pairing by pairing, pair by pair, two seats each."""
+        request = m.AcquirePairingsRequest(
+            request_id=new_id(),
+            incarnation=_number(incarnation),
+            pairings=[wire.to_pairing(p) for p in pairings],
+        )
+        return [wire.from_assignment(a) for a in self._call("AcquirePairings", request).assignments]
+
+    def release_matches(self, incarnation: int, match_ids: Sequence[str] = (), reason: str = "") -> int:
+        """Hands leases back (all open ones when none is named) and returns how many."""
+        request = m.ReleaseMatchesRequest(
+            request_id=new_id(), incarnation=_number(incarnation), match_ids=match_ids, reason=reason
+        )
+        return self._call("ReleaseMatches", request).released
+
+    def report_results(
+        self, incarnation: int, results: Sequence[MatchResult], request_id: str | None = None
+    ) -> tuple[list[Verdict], int]:
+        """Hands results in; each is accepted exactly once or refused with a reason.
+
+        Returns:
+            A verdict for each result, in order, and the log position of the newest result.
+        """
+        request = m.ReportResultsRequest(
+            request_id=request_id or new_id(),
+            incarnation=_number(incarnation),
+            results=[wire.to_result(r) for r in results],
+        )
+        reply = self._call("ReportResults", request)
+        return [wire.from_verdict(v) for v in reply.verdicts], reply.log_position
+
+    def heartbeat(
+        self,
+        incarnation: int,
+        progress: int,
+        step: int = 0,
+        mix: str = "",
+        activity: str = "",
+        metrics: Mapping[str, float] | None = None,
+    ) -> tuple[bool, float]:
+        """Tells that the worker lives and how far it got (`progress`: frames played).
+
+        Returns:
+            Whether a newer incarnation fenced this one, and the leases' new deadline (Unix seconds).
+        """
+        request = m.HeartbeatRequest(
+            incarnation=_number(incarnation),
+            progress=progress,
+            step=step,
+            mix=mix,
+            activity=activity,
+            metrics=metrics or {},
+        )
+        reply = self._call("Heartbeat", request)
+        return reply.fenced, reply.lease_deadline
+
+    def players(self, kinds: Iterable[PlayerKind] = (), states: Iterable[PlayerState] = ()) -> list[Player]:
+        """Players in order of registration, all or of these kinds and states."""
+        request = m.ListPlayersRequest(
+            kinds=[wire.to_kind(kind) for kind in kinds], states=[wire.to_state(state) for state in states]
+        )
+        return [wire.from_player(player) for player in self._call("ListPlayers", request).players]
+
+    def ratings(self, book: Book = Book.EVAL) -> list[Rating]:
+        """The leaderboard of a book, best first."""
+        reply = self._call("GetRatings", m.GetRatingsRequest(book=wire.to_book(book)))
+        return [wire.from_rating(rating) for rating in reply.ratings]
+
+    def payoff(
+        self, book: Book = Book.EVAL, rows: Sequence[str] = (), columns: Sequence[str] = ()
+    ) -> list[PayoffCell]:
+        """Counts of every pair that met, from each row's point of view."""
+        request = m.GetPayoffRequest(book=wire.to_book(book), rows=rows, columns=columns)
+        return [wire.from_cell(cell) for cell in self._call("GetPayoff", request).cells]
+
+    def match(self, match_id: str) -> MatchRecord:
+        """All that is known of a match; raises `NotFound`."""
+        return wire.from_match(self._call("GetMatch", m.GetMatchRequest(match_id=match_id)))
+
+    def status(self) -> LeagueStatus:
+        """Workers, open leases, and the shares of the mix in use."""
+        return wire.from_status(self._call("GetStatus", m.GetStatusRequest()))
+
+    def watch(self, after: int = 0) -> Iterator[Event]:
+        """Events behind position `after` (-1: only new ones) as they come.
+
+        It reconnects by itself and goes on behind the last event it gave. A matchmaker that
+        serves read-only ends the stream behind its last event.
+        """
+        position, failing_since = after, None
+        while True:
+            try:
+                for message in self._stub.Watch(m.WatchRequest(after=position), wait_for_ready=False):
+                    failing_since = None
+                    position = message.position
+                    yield wire.from_event(message)
+                return
+            except grpc.RpcError as failure:
+                failing_since = self._wait(failure, failing_since, 0.5)
+
+    def _call(self, method: str, request: Any) -> Any:
+        failing_since, pause = None, 0.05
+        while True:
+            try:
+                return getattr(self._stub, method)(request, timeout=CALL_SECONDS)
+            except grpc.RpcError as failure:
+                failing_since = self._wait(failure, failing_since, pause)
+                pause = min(1.0, pause * 2)
+            except ValueError as error:  # gRPC's word for a channel that was closed
+                raise Unavailable(f"the connection to {self.address} was closed: {error}") from None
+
+    def _wait(self, failure: grpc.RpcError, failing_since: float | None, pause: float) -> float:
+        """Sleeps before another try, or raises when there is to be none. Returns since when it fails."""
+        now = time.monotonic()
+        since = now if failing_since is None else failing_since
+        if failure.code() not in _TRY_AGAIN or raised_by_service(failure):
+            raise error_of(failure) from None
+        if now - since >= self._wait_seconds:
+            raise Unavailable(
+                f"no matchmaker answers at {self.address} (waited {now - since:.0f} s): "
+                f"start one there, or check the address"
+            ) from None
+        if self._on_wait is not None:
+            self._on_wait(f"waiting for the matchmaker at {self.address} ({now - since:.0f} s)")
+        time.sleep(pause * random.uniform(0.5, 1.0))
+        return since
+
+
+def _number(incarnation: int | Incarnation) -> int:
+    """Callers may hand over the whole `Incarnation`."""
+    return incarnation.number if isinstance(incarnation, Incarnation) else incarnation
+
+
+__all__ = ["LeagueError", "MatchmakerClient"]

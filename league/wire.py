@@ -1,0 +1,386 @@
+"""Between domain types and protobuf messages. Nothing else in the project touches both.
+
+`to_*` makes a message, `from_*` a domain value; `from_*` raises `InvalidInput` for what no domain
+value can hold. Bounds and cross-checks are the receiving service's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import TypeVar
+
+from league import players as d
+from league.errors import InvalidInput
+from league.v1 import matchmaker_pb2 as m
+from league.v1 import types_pb2 as t
+
+E = TypeVar("E", bound=Enum)
+
+_KINDS = {
+    d.PlayerKind.LIVE: t.PLAYER_KIND_LIVE,
+    d.PlayerKind.SNAPSHOT: t.PLAYER_KIND_SNAPSHOT,
+    d.PlayerKind.BOT: t.PLAYER_KIND_BOT,
+    d.PlayerKind.REFERENCE: t.PLAYER_KIND_REFERENCE,
+    d.PlayerKind.HUMAN: t.PLAYER_KIND_HUMAN,
+}
+_ROLES = {
+    d.Role.NONE: t.ROLE_UNSPECIFIED,
+    d.Role.MAIN: t.ROLE_MAIN,
+    d.Role.MAIN_EXPLOITER: t.ROLE_MAIN_EXPLOITER,
+    d.Role.LEAGUE_EXPLOITER: t.ROLE_LEAGUE_EXPLOITER,
+    d.Role.CLONE: t.ROLE_CLONE,
+}
+_STATES = {
+    d.PlayerState.ACTIVE: t.PLAYER_STATE_ACTIVE,
+    d.PlayerState.RETIRED: t.PLAYER_STATE_RETIRED,
+    d.PlayerState.QUARANTINED: t.PLAYER_STATE_QUARANTINED,
+}
+_BOOKS = {
+    d.Book.TRAIN: t.BOOK_TRAIN,
+    d.Book.EVAL: t.BOOK_EVAL,
+    d.Book.GREEDY: t.BOOK_GREEDY,
+}
+
+
+def _back(table: Mapping[E, int], number: int, what: str) -> E:
+    for value, wire in table.items():
+        if wire == number:
+            return value
+    raise InvalidInput(f"{number} is no {what}: known are {', '.join(str(v.value) for v in table)}")
+
+
+def to_kind(kind: d.PlayerKind) -> t.PlayerKind:
+    return _KINDS[kind]
+
+
+def from_kind(number: int) -> d.PlayerKind:
+    return _back(_KINDS, number, "player kind")
+
+
+def to_state(state: d.PlayerState) -> t.PlayerState:
+    return _STATES[state]
+
+
+def from_state(number: int) -> d.PlayerState:
+    return _back(_STATES, number, "player state")
+
+
+def to_book(book: d.Book) -> t.Book:
+    return _BOOKS[book]
+
+
+def from_book(number: int, unspecified: d.Book | None = None) -> d.Book:
+    """Book of a message's field; `unspecified` is what 0 means, an error without it."""
+    if number == t.BOOK_UNSPECIFIED and unspecified is not None:
+        return unspecified
+    return _back(_BOOKS, number, "book")
+
+
+def to_player(player: d.Player, *, card: bool = True) -> t.Player:
+    return t.Player(
+        name=player.name,
+        game=player.game,
+        kind=_KINDS[player.kind],
+        role=_ROLES[player.role],
+        state=_STATES[player.state],
+        parent=player.parent,
+        digest=player.digest,
+        step=player.step,
+        creator=player.creator,
+        card_json=player.card_json if card else "",
+        held_out=player.held_out,
+        milestone=player.milestone,
+        created_at=player.created_at,
+    )
+
+
+def from_player(message: t.Player) -> d.Player:
+    """A state left unspecified means active."""
+    return d.Player(
+        name=message.name,
+        game=message.game,
+        kind=from_kind(message.kind),
+        role=_back(_ROLES, message.role, "role"),
+        state=from_state(message.state or t.PLAYER_STATE_ACTIVE),
+        parent=message.parent,
+        digest=message.digest,
+        step=message.step,
+        creator=message.creator,
+        card_json=message.card_json,
+        held_out=message.held_out,
+        milestone=message.milestone,
+        created_at=message.created_at,
+    )
+
+
+def to_assignment(assignment: d.Assignment) -> t.Assignment:
+    """Seats go without their cards: a card stands in the weights file, and `ListPlayers` has it."""
+    return t.Assignment(
+        match_id=assignment.match_id,
+        ordinal=assignment.ordinal,
+        lease_token=assignment.lease_token,
+        lease_deadline=assignment.lease_deadline,
+        seats=[to_player(seat, card=False) for seat in assignment.seats],
+        learner_seat=assignment.learner_seat,
+        book=_BOOKS[assignment.book],
+        seed=assignment.seed,
+        category=assignment.category,
+        replaces=assignment.replaces,
+    )
+
+
+def from_assignment(message: t.Assignment) -> d.Assignment:
+    if len(message.seats) != 2:
+        raise InvalidInput(f"match {message.match_id!r} has {len(message.seats)} seats: two are wanted")
+    return d.Assignment(
+        match_id=message.match_id,
+        ordinal=message.ordinal,
+        lease_token=message.lease_token,
+        lease_deadline=message.lease_deadline,
+        seats=(from_player(message.seats[0]), from_player(message.seats[1])),
+        learner_seat=message.learner_seat,
+        book=from_book(message.book),
+        seed=message.seed,
+        category=message.category,
+        replaces=message.replaces,
+    )
+
+
+def to_seat(seat: d.SeatResult) -> t.SeatResult:
+    return t.SeatResult(
+        player=seat.player,
+        digest=seat.digest,
+        step_start=seat.step_start,
+        step_end=seat.step_end,
+        stats=dict(seat.stats),
+    )
+
+
+def from_seat(message: t.SeatResult) -> d.SeatResult:
+    return d.SeatResult(
+        player=message.player,
+        digest=message.digest,
+        step_start=message.step_start,
+        step_end=message.step_end,
+        stats=dict(message.stats),
+    )
+
+
+def to_result(result: d.MatchResult) -> t.Result:
+    return t.Result(
+        match_id=result.match_id,
+        lease_token=result.lease_token,
+        outcome=result.outcome,
+        frames=result.frames,
+        seats=[to_seat(seat) for seat in result.seats],
+        failed=result.failed,
+        failure=result.failure,
+        finished_at=result.finished_at,
+    )
+
+
+def from_result(message: t.Result) -> d.MatchResult:
+    if len(message.seats) != 2:
+        raise InvalidInput(f"the result has {len(message.seats)} seats: two are wanted")
+    return d.MatchResult(
+        match_id=message.match_id,
+        lease_token=message.lease_token,
+        outcome=message.outcome,
+        frames=message.frames,
+        seats=(from_seat(message.seats[0]), from_seat(message.seats[1])),
+        failed=message.failed,
+        failure=message.failure,
+        finished_at=message.finished_at,
+    )
+
+
+def to_verdict(verdict: d.Verdict) -> t.ResultVerdict:
+    return t.ResultVerdict(
+        match_id=verdict.match_id,
+        accepted=verdict.accepted,
+        duplicate=verdict.duplicate,
+        reason=verdict.reason,
+        log_position=verdict.log_position,
+    )
+
+
+def from_verdict(message: t.ResultVerdict) -> d.Verdict:
+    return d.Verdict(
+        match_id=message.match_id,
+        accepted=message.accepted,
+        duplicate=message.duplicate,
+        reason=message.reason,
+        log_position=message.log_position,
+    )
+
+
+def to_pairing(pairing: d.Pairing) -> m.Pairing:
+    return m.Pairing(
+        player=pairing.player,
+        opponent=pairing.opponent,
+        pairs=pairing.pairs,
+        book=_BOOKS[pairing.book],
+        seed=pairing.seed,
+    )
+
+
+def from_pairing(message: m.Pairing) -> d.Pairing:
+    return d.Pairing(
+        player=message.player,
+        opponent=message.opponent,
+        pairs=message.pairs,
+        book=from_book(message.book),
+        seed=message.seed,
+    )
+
+
+def to_rating(rating: d.Rating) -> t.Rating:
+    return t.Rating(
+        player=to_player(rating.player, card=False),
+        mu=rating.mu,
+        sigma=rating.sigma,
+        score=rating.score,
+        wins=rating.wins,
+        draws=rating.draws,
+        losses=rating.losses,
+        rank=rating.rank,
+    )
+
+
+def from_rating(message: t.Rating) -> d.Rating:
+    return d.Rating(
+        player=from_player(message.player),
+        mu=message.mu,
+        sigma=message.sigma,
+        score=message.score,
+        wins=message.wins,
+        draws=message.draws,
+        losses=message.losses,
+        rank=message.rank,
+    )
+
+
+def to_cell(cell: d.PayoffCell) -> t.PayoffCell:
+    return t.PayoffCell(
+        row=cell.row, column=cell.column, wins=cell.wins, draws=cell.draws, losses=cell.losses
+    )
+
+
+def from_cell(message: t.PayoffCell) -> d.PayoffCell:
+    return d.PayoffCell(
+        row=message.row,
+        column=message.column,
+        wins=message.wins,
+        draws=message.draws,
+        losses=message.losses,
+    )
+
+
+def to_status(status: d.LeagueStatus) -> m.GetStatusResponse:
+    return m.GetStatusResponse(
+        game=status.game,
+        log_position=status.log_position,
+        open_leases=status.open_leases,
+        workers=[_to_worker(worker) for worker in status.workers],
+        shares=[_to_share(share) for share in status.shares],
+        version=status.version,
+    )
+
+
+def _to_worker(worker: d.WorkerStatus) -> m.WorkerStatus:
+    return m.WorkerStatus(
+        worker=worker.worker,
+        incarnation=worker.incarnation,
+        player=worker.player,
+        step=worker.step,
+        mix=worker.mix,
+        activity=worker.activity,
+        last_beat_at=worker.last_beat_at,
+        metrics=dict(worker.metrics),
+        open_leases=worker.open_leases,
+    )
+
+
+def _to_share(share: d.Share) -> t.Share:
+    return t.Share(
+        category=share.category,
+        configured=share.configured,
+        realised=share.realised,
+        matches=share.matches,
+    )
+
+
+def from_status(message: m.GetStatusResponse) -> d.LeagueStatus:
+    return d.LeagueStatus(
+        game=message.game,
+        log_position=message.log_position,
+        open_leases=message.open_leases,
+        workers=tuple(_from_worker(worker) for worker in message.workers),
+        shares=tuple(_from_share(share) for share in message.shares),
+        version=message.version,
+    )
+
+
+def _from_worker(message: m.WorkerStatus) -> d.WorkerStatus:
+    return d.WorkerStatus(
+        worker=message.worker,
+        incarnation=message.incarnation,
+        player=message.player,
+        step=message.step,
+        mix=message.mix,
+        activity=message.activity,
+        last_beat_at=message.last_beat_at,
+        metrics=dict(message.metrics),
+        open_leases=message.open_leases,
+    )
+
+
+def _from_share(message: t.Share) -> d.Share:
+    return d.Share(
+        category=message.category,
+        configured=message.configured,
+        realised=message.realised,
+        matches=message.matches,
+    )
+
+
+def to_match(record: d.MatchRecord) -> m.GetMatchResponse:
+    return m.GetMatchResponse(
+        assignment=to_assignment(record.assignment),
+        worker=record.worker,
+        lease_state=record.lease_state,
+        has_result=record.result is not None,
+        result=None if record.result is None else to_result(record.result),
+        log_position=record.log_position,
+        lost_branch=record.lost_branch,
+        why_json=record.why_json,
+    )
+
+
+def from_match(message: m.GetMatchResponse) -> d.MatchRecord:
+    return d.MatchRecord(
+        assignment=from_assignment(message.assignment),
+        worker=message.worker,
+        lease_state=message.lease_state,
+        result=from_result(message.result) if message.has_result else None,
+        log_position=message.log_position,
+        lost_branch=message.lost_branch,
+        why_json=message.why_json,
+    )
+
+
+def to_event(event: d.Event) -> m.Event:
+    return m.Event(
+        position=event.position, at=event.at, kind=event.kind, text=event.text, data_json=event.data_json
+    )
+
+
+def from_event(message: m.Event) -> d.Event:
+    return d.Event(
+        position=message.position,
+        at=message.at,
+        kind=message.kind,
+        text=message.text,
+        data_json=message.data_json,
+    )
