@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import os
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +13,8 @@ import annotated_types
 from pydantic.fields import FieldInfo
 
 from league.config import NONE, Sections, Settings, nested_settings, section_classes
-from league.errors import InvalidInput, StorageFull
+from league.errors import InvalidInput
+from league.files import write_whole
 
 WIDTH = 100
 HEADING = """\
@@ -31,18 +30,7 @@ def write_config(path: Path, sections: Sections, heading: str = HEADING) -> None
 
     Raises `InvalidInput` when the file can't be made, `StorageFull` when the disk is full.
     """
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with draft.open("w", encoding="utf-8") as file:
-            file.write(dump_toml(sections, heading))
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except OSError as error:
-        draft.unlink(missing_ok=True) if draft.parent.is_dir() else None
-        if error.errno == errno.ENOSPC:
-            raise StorageFull(f"no space left to write {path}: free some and try again") from None
-        raise InvalidInput(f"{path} can't be written ({error.strerror}): name another place") from None
+    write_whole(path, dump_toml(sections, heading))
 
 
 def dump_toml(sections: Sections, heading: str = HEADING) -> str:

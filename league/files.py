@@ -1,0 +1,30 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from pathlib import Path
+
+from league.errors import InvalidInput, StorageFull
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Writes `text` to `path`: readers see the old file or all of the new one, also after a crash.
+
+    Raises `InvalidInput` when the file can't be made there, `StorageFull` when the disk is full.
+    """
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with draft.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+        if error.errno == errno.ENOSPC:
+            raise StorageFull(f"no space left to write {path}: free some and try again") from None
+        raise InvalidInput(f"{path} can't be written ({error.strerror}): name another place") from None
