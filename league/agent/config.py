@@ -1,0 +1,155 @@
+"""The agent's resolved sizes: everything needed to build the network again from a card. No torch here."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from league.agent.settings import AgentSettings
+from league.errors import ConfigError, DataCorrupt
+from league.games.base import GameSpec
+
+SIZES: dict[str, dict[str, Any]] = {
+    "tiny": {
+        "layers": 2,
+        "width": 64,
+        "attention_heads": 4,
+        "feed_forward": 256,
+        "observation_hidden": 128,
+        "memory": 128,
+        "head_widths": (64, 64),
+    },
+    "base": {
+        "layers": 4,
+        "width": 128,
+        "attention_heads": 8,
+        "feed_forward": 512,
+        "observation_hidden": 256,
+        "memory": 256,
+        "head_widths": (96, 96),
+    },
+    "large": {
+        "layers": 6,
+        "width": 256,
+        "attention_heads": 8,
+        "feed_forward": 1024,
+        "observation_hidden": 512,
+        "memory": 512,
+        "head_widths": (96, 96),
+    },
+}
+
+_LIMITS = {"layers": 64, "width": 8192, "feed_forward": 32768, "observation_hidden": 32768, "memory": 8192}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentConfig:
+    """Sizes of one network. Checked at birth; raises `ConfigError`.
+
+    Attributes:
+        observation_size, own_size: width of an observation and of its first, own half; the rest is
+            the opponent's and makes a history entry.
+        action_size: binary keys.
+        layers, width, attention_heads, feed_forward: of the strategy encoder.
+        observation_hidden: hidden width of the observation encoder (its output is `width`).
+        memory: LSTM width. head_widths: hidden widths of actor and critic.
+        span: entries a streaming layer attends to. sequence_length: entries that reach the latent.
+        history_stride: frames between entries. key_bias: initial logit of the keys.
+    """
+
+    observation_size: int
+    own_size: int
+    action_size: int
+    layers: int
+    width: int
+    attention_heads: int
+    feed_forward: int
+    observation_hidden: int
+    memory: int
+    head_widths: tuple[int, ...]
+    encoder: str = "streaming"
+    sequence_length: int = 65
+    history_stride: int = 1
+    span: int = 6
+    key_bias: float = -1.5
+
+    def __post_init__(self) -> None:
+        for name, limit in _LIMITS.items():
+            if not 1 <= getattr(self, name) <= limit:
+                raise ConfigError(
+                    f"agent {name} = {getattr(self, name)} can't be used: 1 to {limit} is wanted"
+                )
+        if self.attention_heads < 1 or self.width % self.attention_heads:
+            raise ConfigError(f"agent width {self.width} can't be split over {self.attention_heads} heads")
+        if not 0 < self.own_size < self.observation_size <= 1 << 16 or not 0 < self.action_size <= 1 << 12:
+            raise ConfigError(
+                f"agent sizes observation {self.observation_size}, own {self.own_size}, "
+                f"actions {self.action_size} can't be used"
+            )
+        if self.encoder not in ("streaming", "window"):
+            raise ConfigError(f"agent encoder = {self.encoder!r} is unknown: streaming and window are known")
+        if not 2 <= self.sequence_length <= 4096 or not 2 <= self.span <= 256 or not self.head_widths:
+            raise ConfigError(
+                f"agent sequence_length {self.sequence_length}, span {self.span} or head widths "
+                f"{self.head_widths} can't be used"
+            )
+        if self.pool < 1:
+            raise ConfigError(
+                f"agent sequence_length = {self.sequence_length} leaves no output to pool over with "
+                f"{self.layers} layers of span {self.span}: set it to at least "
+                f"{1 + self.layers * (self.span - 1)}, or lower the span"
+            )
+
+    @property
+    def pool(self) -> int:
+        """Encoder outputs pooled over: `1 + layers (span - 1) + (pool - 1) = sequence_length`."""
+        if self.encoder == "window":
+            return self.sequence_length
+        return self.sequence_length - self.layers * (self.span - 1)
+
+    @property
+    def context(self) -> int:
+        """Earlier entries that reach the current output."""
+        return self.sequence_length - 1
+
+    @property
+    def entry_size(self) -> int:
+        """Width of a history entry: the opponent's half of an observation."""
+        return self.observation_size - self.own_size
+
+    @classmethod
+    def of(cls, settings: AgentSettings, spec: GameSpec) -> AgentConfig:
+        """The sizes for a game; raises `ConfigError`."""
+        return cls(
+            observation_size=spec.observation_size,
+            own_size=spec.own_size,
+            action_size=spec.action_size,
+            encoder=settings.encoder,
+            sequence_length=settings.sequence_length,
+            history_stride=settings.history_stride,
+            span=settings.span,
+            key_bias=settings.key_bias,
+            **SIZES[settings.size],
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for a card."""
+        return {**dataclasses.asdict(self), "head_widths": list(self.head_widths)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> AgentConfig:
+        """The reverse of `to_dict`; raises `DataCorrupt`."""
+        try:
+            widths = tuple(int(width) for width in values["head_widths"])
+            kinds = {"encoder": str, "key_bias": float}
+            plain = {f.name for f in dataclasses.fields(cls)} - {"head_widths"}
+            if set(values) - plain - {"head_widths"}:
+                raise ValueError(f"unknown {sorted(set(values) - plain - {'head_widths'})}")
+            sizes: dict[str, Any] = {name: kinds.get(name, int)(values[name]) for name in plain}
+            return cls(head_widths=widths, **sizes)
+        except (KeyError, TypeError, ValueError, ConfigError) as error:
+            raise DataCorrupt(
+                f"a card's agent sizes can't be read ({error}): take the snapshot anew"
+            ) from None

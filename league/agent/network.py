@@ -1,0 +1,153 @@
+"""The agent: a strategy encoder for the opponent, an LSTM for oneself, keys and a value.
+
+    opponent's past ─ encoder ─┬─ strategy latent ────┐
+                               └─ conditioned context ┤
+    both players now ─ observation encoder ───────────┴─ LSTM ─┬─ actor → logits of the keys
+                                                               └─ critic (and time left) → value
+
+Shape suffixes: X rows (history and steps), T steps, B matches, O observation, A keys, H memory, D width.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from league.agent.config import AgentConfig
+from league.agent.encoder import Rings, StreamingEncoder
+from league.agent.heads import Head
+from league.agent.layers import LayerNorm, Linear, orthogonal
+from league.agent.memory import Memory
+from league.agent.pooling import Pooled
+from league.agent.window import WindowEncoder
+
+
+class AgentState(NamedTuple):
+    """What a step needs of the past, batch first; all zero is an empty history.
+
+    Attributes:
+        layers_BLSE: keys and values of each encoder layer's last `span - 1` entries.
+        pool_BPE: what the pooling reads of the last `pool - 1` outputs.
+        age_B: entries of the episode so far, int64.
+        h_BH, c_BH: the LSTM's state.
+    """
+
+    layers_BLSE: Tensor
+    pool_BPE: Tensor
+    age_B: Tensor
+    h_BH: Tensor
+    c_BH: Tensor
+
+
+class StepOutput(NamedTuple):
+    logits_BA: Tensor
+    value_B: Tensor
+    state: AgentState
+    latent_BD: Tensor
+
+
+class UnrollOutput(NamedTuple):
+    logits_TBA: Tensor
+    value_TB: Tensor
+    h_BH: Tensor
+    c_BH: Tensor
+    latent_TBD: Tensor
+
+
+class ObservationEncoder(nn.Module):
+    """Both players now → features."""
+
+    def __init__(self, config: AgentConfig) -> None:
+        super().__init__()
+        self.first = orthogonal(Linear(config.observation_size, config.observation_hidden))
+        self.first_norm = LayerNorm(config.observation_hidden)
+        self.second = orthogonal(Linear(config.observation_hidden, config.width))
+        self.second_norm = LayerNorm(config.width)
+
+    def forward(self, obs: Tensor) -> Tensor:
+        hidden = torch.relu(self.first_norm(self.first(obs)))
+        return torch.relu(self.second_norm(self.second(hidden)))
+
+
+class AgentNetwork(nn.Module):
+    """Plays step by step (`step`) and learns over whole sequences (`unroll`); both agree within 1e-5."""
+
+    def __init__(self, config: AgentConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = StreamingEncoder(config) if config.encoder == "streaming" else WindowEncoder(config)
+        self.observation = ObservationEncoder(config)
+        self.memory = Memory(3 * config.width, config.memory)
+        # A last layer near zero starts every key at the bias, whatever is seen.
+        self.actor = Head(config.memory, config.head_widths, config.action_size, gain=0.01)
+        self.critic = Head(config.memory + 1, config.head_widths, 1, gain=1.0)
+        nn.init.constant_(self.actor.last.bias, config.key_bias)
+
+    def initial_state(self, batch: int) -> AgentState:
+        """The state of `batch` rows before any entry, on the network's device."""
+        device = self.memory.recurrent.device
+        h_BH = torch.zeros(batch, self.config.memory, device=device)
+        age_B = torch.zeros(batch, dtype=torch.int64, device=device)
+        return AgentState(*self.encoder.initial(batch, device), age_B, h_BH, h_BH.clone())
+
+    def step(self, obs_BO: Tensor, starts_B: Tensor, state: AgentState, time_left_B: Tensor) -> StepOutput:
+        """One decision for each row.
+
+        Args:
+            obs_BO: observations; the opponent's half joins the history.
+            starts_B: bool, where this observation begins an episode: the state is cleared first.
+            state: as the step before returned it.
+            time_left_B: share of the match still to come; only the critic sees it.
+        """
+        own, entry = obs_BO.split([self.config.own_size, self.config.entry_size], -1)
+        keep = torch.logical_not(starts_B)
+        age = state.age_B * keep + 1
+        gate = keep.unsqueeze(-1).to(state.h_BH.dtype)
+        pooled, rings = self.encoder.step(entry, own, Rings(state.layers_BLSE, state.pool_BPE), age)
+        h, c = self.memory.step(self._inputs(obs_BO, pooled), state.h_BH * gate, state.c_BH * gate)
+        logits, value = self._heads(h, time_left_B)
+        return StepOutput(logits, value, AgentState(*rings, age, h, c), pooled.latent)
+
+    def unroll(
+        self,
+        obs_XBO: Tensor,
+        starts_XB: Tensor,
+        h_BH: Tensor,
+        c_BH: Tensor,
+        time_left_TB: Tensor,
+        prefix: int,
+    ) -> UnrollOutput:
+        """T decisions at once, after `prefix` rows that only serve as history (up to `config.context`).
+
+        Args:
+            obs_XBO: X = prefix + T observations.
+            starts_XB: bool, where a row begins an episode; rows before it are not seen after it.
+            h_BH, c_BH: the LSTM's state before row `prefix`.
+            time_left_TB: of the T rows; only the critic sees it.
+            prefix: rows of history; with fewer than the episode and `config.context` hold, the first
+                steps see less than `step` did.
+        """
+        steps = obs_XBO.shape[0] - prefix
+        own_TBO = obs_XBO[prefix:, :, : self.config.own_size]
+        entry_XBE = obs_XBO[..., self.config.own_size :]
+        pooled = self.encoder.unroll(entry_XBE, own_TBO, ages(starts_XB))
+        inputs_TBI = self._inputs(obs_XBO[prefix:], pooled)
+        h_TBH, h, c = self.memory.unroll(inputs_TBI, starts_XB[-steps:], h_BH, c_BH)
+        logits_TBA, value_TB = self._heads(h_TBH, time_left_TB)
+        return UnrollOutput(logits_TBA, value_TB, h, c, pooled.latent)
+
+    def _inputs(self, obs: Tensor, pooled: Pooled) -> Tensor:
+        return torch.cat([self.observation(obs), pooled.latent, pooled.context], -1)
+
+    def _heads(self, h: Tensor, time_left: Tensor) -> tuple[Tensor, Tensor]:
+        value = self.critic(torch.cat([h, time_left.unsqueeze(-1).to(h.dtype)], -1)).squeeze(-1)
+        return self.actor(h), value
+
+
+def ages(starts_XB: Tensor) -> Tensor:
+    """Entries that each row's episode holds within these rows, the row's own included: int64 `[X, B]`."""
+    row_X1 = torch.arange(starts_XB.shape[0], device=starts_XB.device).unsqueeze(1)
+    first_XB = torch.cummax(row_X1 * starts_XB, 0).values
+    return row_X1 - first_XB + 1

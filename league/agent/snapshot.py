@@ -1,0 +1,188 @@
+"""Frozen agents: one safetensors file each, its card as JSON in the metadata, nothing unpickled.
+
+The card's fingerprint is what the network answers on a fixed probe, recurrent state included. It is
+computed again at every load, on the CPU, so weights under another snapshot's card are refused.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import safetensors
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from league.agent.config import AgentConfig
+from league.agent.network import AgentNetwork
+from league.blobs import BlobFolder
+from league.errors import DataCorrupt, NumericalFault, VersionMismatch
+
+FORMAT = "kumite-agent-1"
+TOLERANCE = 2e-4
+_PROBE_STEPS, _PROBE_ROWS = 12, 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class SnapshotCard:
+    """What a snapshot is and where it comes from.
+
+    Attributes:
+        agent: sizes of the network.
+        game, game_version, frame_skip: what it plays, frames a decision lasts.
+        step: learner steps when it was frozen. parent: the snapshot before it, "" for the first.
+        role, seed: of the learner that made it. reward_preset, reward_scale: what it was trained on;
+            rewards were divided by the scale. config_hash: of all settings of the run.
+        metrics: numbers of the moment. created_at: Unix time in seconds.
+        fingerprint: answers on the probe; `save_snapshot` computes it.
+    """
+
+    agent: AgentConfig
+    game: str
+    game_version: str
+    frame_skip: int = 1
+    step: int = 0
+    parent: str = ""
+    role: str = "main"
+    seed: int = 0
+    reward_preset: str = ""
+    reward_scale: float = 1.0
+    config_hash: str = ""
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    created_at: float = 0.0
+    fingerprint: tuple[float, ...] = ()
+
+    def to_json(self) -> str:
+        """The card as one JSON object with sorted keys."""
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        values |= {"agent": self.agent.to_dict(), "metrics": dict(self.metrics)}
+        return json.dumps(values, sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> SnapshotCard:
+        """The reverse of `to_json`; raises `DataCorrupt`."""
+        try:
+            values: dict[str, Any] = dict(json.loads(text))
+            values["agent"] = AgentConfig.from_dict(values["agent"])
+            values["fingerprint"] = tuple(float(value) for value in values["fingerprint"])
+            values["metrics"] = {str(name): float(value) for name, value in values["metrics"].items()}
+            return cls(**values)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise DataCorrupt(f"a snapshot's card can't be read ({error}): take the snapshot anew") from None
+
+
+def fingerprint(network: AgentNetwork) -> tuple[float, ...]:
+    """Logits, values, LSTM and latent on the probe, step by step: 6 numbers a probe step.
+
+    The probe's rows hold one episode start in the middle, so that clearing the state counts too.
+    """
+    config = network.config
+    obs_TBO = _waves(_PROBE_STEPS, _PROBE_ROWS, config.observation_size)
+    left_TB = _waves(_PROBE_STEPS, _PROBE_ROWS, 1).squeeze(-1)
+    starts_TB = torch.zeros(_PROBE_STEPS, _PROBE_ROWS, dtype=torch.bool)
+    starts_TB[_PROBE_STEPS // 2, 0] = True
+    device = network.memory.recurrent.device
+    numbers: list[float] = []
+    with torch.inference_mode():
+        state = network.initial_state(_PROBE_ROWS)
+        for obs_BO, starts_B, left_B in zip(obs_TBO, starts_TB, left_TB, strict=True):
+            output = network.step(obs_BO.to(device), starts_B.to(device), state, left_B.to(device))
+            state = output.state
+            parts = (output.logits_BA, output.value_B, output.latent_BD, state.h_BH, state.c_BH)
+            numbers += [_summary(part.cpu()) for part in parts]
+            numbers.append(float(output.logits_BA[0, 0]))
+    return tuple(round(number, 6) for number in numbers)
+
+
+def _waves(*shape: int) -> Tensor:
+    """Fixed numbers in [-1, 1] that no generator's version changes."""
+    count = 1
+    for size in shape:
+        count *= size
+    return torch.sin(torch.arange(count, dtype=torch.float64) * 0.7310585).float().view(shape)
+
+
+def _summary(values: Tensor) -> float:
+    """One number that depends on every value and its place."""
+    flat = values.double().flatten()
+    weights = torch.cos(torch.arange(flat.numel(), dtype=torch.float64) * 1.6180339)
+    return float((flat * weights).sum() / flat.numel() ** 0.5)
+
+
+def save_snapshot(blobs: BlobFolder, network: AgentNetwork, card: SnapshotCard) -> str:
+    """Freezes `network` under `card` and returns the blob's digest.
+
+    Raises:
+        NumericalFault: a weight is NaN or infinite; the sentence names it.
+        StorageFull: no space; nothing was written.
+    """
+    weights = {name: tensor.detach().cpu().contiguous() for name, tensor in network.state_dict().items()}
+    for name, tensor in weights.items():
+        if not torch.isfinite(tensor).all():
+            raise NumericalFault(
+                f"{name} holds NaN or infinity: the snapshot at step {card.step} was not saved"
+            )
+    answers = fingerprint(_network_of(network.config, weights))
+    card = dataclasses.replace(card, agent=network.config, fingerprint=answers)
+    return blobs.put(safetensors.torch.save(weights, {"format": FORMAT, "card": card.to_json()}))
+
+
+def read_card(blobs: BlobFolder, digest: str) -> SnapshotCard:
+    """The card alone, from a verified blob; raises `NotFound`, `DataCorrupt`, `VersionMismatch`."""
+    return _card(blobs.get(digest), digest)
+
+
+def load_snapshot(
+    blobs: BlobFolder, digest: str, device: torch.device | str = "cpu"
+) -> tuple[AgentNetwork, SnapshotCard]:
+    """The frozen network (no gradients) and its card.
+
+    Raises:
+        NotFound: no such blob. InvalidName: `digest` is no sha256.
+        DataCorrupt: the file, its sizes or its answers are not what name and card say.
+    """
+    content = blobs.get(digest)
+    card = _card(content, digest)
+    weights = safetensors.torch.load(content)
+    try:
+        network = _network_of(card.agent, weights)
+    except RuntimeError:
+        raise DataCorrupt(f"the weights in {digest} do not fit their card: take the snapshot anew") from None
+    _check_fingerprint(fingerprint(network), card.fingerprint, digest)
+    return network.to(device), card
+
+
+def _network_of(config: AgentConfig, weights: Mapping[str, Tensor]) -> AgentNetwork:
+    """A frozen network around `weights`; draws no random numbers. RuntimeError when they do not fit."""
+    with torch.device("meta"):
+        network = AgentNetwork(config)
+    network.load_state_dict({name: tensor.float() for name, tensor in weights.items()}, assign=True)
+    return network.requires_grad_(False).eval()
+
+
+def _check_fingerprint(found: tuple[float, ...], wanted: tuple[float, ...], digest: str) -> None:
+    close = len(found) == len(wanted) and all(
+        abs(a - b) <= TOLERANCE * (1.0 + abs(b)) for a, b in zip(found, wanted, strict=True)
+    )
+    if not close:
+        raise DataCorrupt(
+            f"the network in {digest} does not answer as its card's fingerprint says: it is not the player "
+            "that was frozen, take the snapshot anew"
+        )
+
+
+def _card(content: bytes, digest: str) -> SnapshotCard:
+    try:
+        (length,) = struct.unpack("<Q", content[:8])
+        metadata = json.loads(content[8 : 8 + length])["__metadata__"]
+        kind, text = metadata["format"], metadata["card"]
+    except (struct.error, ValueError, KeyError, TypeError) as error:
+        raise DataCorrupt(f"{digest} holds no snapshot ({error}): take it anew") from None
+    if kind != FORMAT:
+        raise VersionMismatch(f"{digest} is of format {kind!r}, this version reads {FORMAT!r}")
+    return SnapshotCard.from_json(text)
