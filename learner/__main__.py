@@ -1,0 +1,5 @@
+"""``python -m learner``."""
+
+from learner.main import main
+
+raise SystemExit(main())

@@ -1,0 +1,133 @@
+"""``bin/learner``: trains one agent against the league until its steps are done or it is stopped."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from league.config import Sections, build, resolve
+from league.errors import ConfigError, LeagueError
+
+log = logging.getLogger("learner")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    arguments = argparse.ArgumentParser(prog="learner", description=__doc__, allow_abbrev=False)
+    arguments.add_argument(
+        "--matchmaker", required=True, metavar="HOST:PORT", help="address of the matchmaker"
+    )
+    arguments.add_argument("--run-dir", required=True, type=Path, help="folder of the run")
+    arguments.add_argument("--preset", help="preset when the run folder has no config.toml (default: laptop)")
+    arguments.add_argument(
+        "--config", type=Path, help="settings file; default: config.toml of the run folder"
+    )
+    arguments.add_argument(
+        "--set", action="append", default=[], metavar="SECTION.KEY=VALUE", dest="assignments"
+    )
+    device = arguments.add_mutually_exclusive_group()
+    device.add_argument("--gpu", type=int, metavar="N", help="train on GPU number N")
+    device.add_argument("--cpu", action="store_true", help="train on the CPU even if there is a GPU")
+    arguments.add_argument("--name", default="main", help="name of the player that learns (default: main)")
+    arguments.add_argument(
+        "--from", dest="source", metavar="PLAYER|PATH", help="snapshot or checkpoint to start from"
+    )
+    arguments.add_argument(
+        "--weights-only", action="store_true", help="with --from: leave the optimizer's state"
+    )
+    arguments.add_argument("--steps", type=int, help="train until this many steps in all")
+    return arguments
+
+
+def _sections(options: argparse.Namespace) -> Sections:
+    file = options.config
+    if file is None and options.preset is None and (options.run_dir / "config.toml").is_file():
+        file = options.run_dir / "config.toml"
+    assignments = list(options.assignments)
+    if options.steps is not None:
+        assignments.append(f"learner.steps={options.steps}")
+    preset = options.preset or (None if file else "laptop")
+    return resolve(preset, file, assignments)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Builds a session from the command line and trains."""
+    sections = _sections(options)
+    from league.agent.settings import AgentSettings
+    from league.games.settings import GameSettings
+    from learner.settings import CurriculumSettings, LearnerSettings
+
+    learner = build(LearnerSettings, "learner", sections["learner"])
+    os.environ.setdefault("OMP_NUM_THREADS", str(learner.threads))
+    import torch
+
+    from league.blobs import BlobFolder
+    from league.client import MatchmakerClient
+    from league.device import choose_device
+    from learner.session import Session, SessionSettings, initial_values
+
+    torch.set_num_threads(learner.threads)
+    device, sentence = choose_device(options.gpu, options.cpu)
+    log.info("%s", sentence)
+    settings = SessionSettings(
+        game=build(GameSettings, "game", sections["game"]),
+        agent=build(AgentSettings, "agent", sections["agent"]),
+        learner=learner,
+        curriculum=build(CurriculumSettings, "curriculum", sections["curriculum"]),
+    )
+    stop = StopFlag()
+    with MatchmakerClient(options.matchmaker, wait_seconds=600, on_wait=log.info) as client:
+        initial, parent = None, ""
+        if options.source:
+            blobs = BlobFolder(options.run_dir / "blobs")
+            initial, parent = initial_values(options.source, blobs, client.players())
+            if options.weights_only:
+                initial = {"network": initial["network"]}
+        session = Session(
+            settings,
+            client,
+            options.run_dir,
+            device,
+            name=options.name,
+            should_stop=stop,
+            initial=initial,
+            parent=parent,
+        )
+        try:
+            session.run()
+        except torch.OutOfMemoryError as error:
+            raise ConfigError(
+                f"{device} has too little memory: lower learner.batch_size ({learner.batch_size}) or "
+                f"learner.matches ({learner.matches}) and start again; the run goes on from its newest checkpoint"
+            ) from error
+
+
+class StopFlag:
+    """Becomes true at SIGTERM or Ctrl-C; asking is a call."""
+
+    def __init__(self) -> None:
+        self._stop = False
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._set)
+
+    def _set(self, *_: object) -> None:
+        self._stop = True
+
+    def __call__(self) -> bool:
+        return self._stop
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line; returns the exit code."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s", stream=sys.stderr)
+    try:
+        run(parser().parse_args(arguments))
+    except LeagueError as error:
+        print(f"learner: {error}", file=sys.stderr)
+        return error.exit_code
+    return 0

@@ -1,0 +1,256 @@
+"""`LeaguePPO`: sb3-contrib's RecurrentPPO with the hot paths made for many matches at once.
+
+Used like its parent (constructor, callbacks, logger, `learn`, `predict`). Two things of sb3-contrib
+2.9 are why its own paths are not used: `MultiBinary` actions fail in its `evaluate_actions` (an int8
+tensor meets a float one), and its shared LSTM is detached from the critic, whose gradient never
+reaches it. Here one unrolled forward gives logits and values of whole sequences, and both losses
+train everything below them.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from sb3_contrib import RecurrentPPO
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.utils import FloatSchedule, explained_variance
+from torch import Tensor
+
+from league.agent.config import AgentConfig
+from league.agent.heads import BernoulliKeys
+from league.errors import ConfigError, NumericalFault
+from learner.ppo.advantage import ReturnScale, generalised_advantage
+from learner.ppo.loss import clipped_policy_loss, normalised, value_loss
+from learner.ppo.policy import LeaguePolicy
+from learner.rollout.buffer import Minibatch, SequenceBuffer
+from learner.rollout.league_vec_env import LeagueVecEnv
+
+
+class LeaguePPO(RecurrentPPO):
+    """PPO on whole sequences of a `LeagueVecEnv`.
+
+    Args as `RecurrentPPO`; besides:
+        agent: the network's sizes.
+        normalize_returns: divide rewards by the running deviation of the discounted return.
+        ent_schedule: entropy weight by the share of steps still to come; none: `ent_coef`.
+        should_stop: asked between steps and minibatches; True ends `learn` early.
+    """
+
+    policy: LeaguePolicy
+    env: LeagueVecEnv
+
+    def __init__(
+        self,
+        env: LeagueVecEnv,
+        agent: AgentConfig,
+        *,
+        normalize_returns: bool = True,
+        ent_schedule: Callable[[float], float] | None = None,
+        should_stop: Callable[[], bool] = lambda: False,
+        **kwargs: Any,
+    ) -> None:
+        self.agent, self.normalize_returns, self.should_stop = agent, normalize_returns, should_stop
+        self.ent_schedule = ent_schedule
+        kwargs.setdefault("policy_kwargs", {"agent": agent})
+        super().__init__(LeaguePolicy, env, **kwargs)
+
+    def _setup_model(self) -> None:
+        self._setup_lr_schedule()
+        self.set_random_seed(self.seed)
+        self.policy = LeaguePolicy(
+            self.observation_space, self.action_space, self.lr_schedule, **self.policy_kwargs
+        ).to(self.device)
+        self.clip_range = FloatSchedule(self.clip_range)
+        if self.batch_size is None or self.batch_size % self.n_steps:
+            raise ConfigError(f"batch_size {self.batch_size} is no multiple of n_steps {self.n_steps}")
+        self.sequences = self.batch_size // self.n_steps
+        seed = 0 if self.seed is None else self.seed
+        self.rollout_buffer = None  # type: ignore[assignment]  # of the parent; `buffer` stands for it
+        self.buffer = SequenceBuffer(self.agent, self.n_steps, self.n_envs, self.device)
+        self.return_scale = ReturnScale(self.n_envs, self.gamma)
+        self.shuffle_rng = np.random.default_rng(seed)
+        self.key_rng = torch.Generator(device=self.device)
+        self.key_rng.manual_seed(seed)
+        self.agent_state = self.policy.network.initial_state(self.n_envs)
+        self.last_obs_NO: np.ndarray | None = None
+        self.last_starts_N = np.ones(self.n_envs, np.bool_)
+        self.inference_seconds = self.learning_seconds = 0.0
+
+    # -- rollouts -------------------------------------------------------------------------------
+
+    def collect_rollouts(  # type: ignore[override]
+        self, env: LeagueVecEnv, callback: BaseCallback, rollout_buffer: Any, n_rollout_steps: int
+    ) -> bool:
+        """Plays `n_steps` in every match; False when asked to stop before the end."""
+        self.policy.set_training_mode(False)
+        callback.on_rollout_start()
+        if self.last_obs_NO is None:
+            self.last_obs_NO = env.reset()
+        buffer = self.buffer
+        buffer.carry_context()
+        buffer.h_NH.copy_(self.agent_state.h_BH)
+        buffer.c_NH.copy_(self.agent_state.c_BH)
+        for t in range(n_rollout_steps):
+            self._play_step(env, t)
+            self.num_timesteps += env.num_envs
+            callback.update_locals(locals())
+            if not callback.on_step() or self.should_stop():
+                buffer.cut_short(t + 1)
+                return False
+        self._estimate_advantages(env)
+        callback.on_rollout_end()
+        return True
+
+    @torch.inference_mode()
+    def _play_step(self, env: LeagueVecEnv, t: int) -> None:
+        started = time.perf_counter()
+        buffer, row = self.buffer, self.buffer.context + t
+        assert self.last_obs_NO is not None
+        obs_NO = torch.as_tensor(self.last_obs_NO, device=self.device)
+        starts_N = torch.as_tensor(self.last_starts_N, device=self.device)
+        time_left_N = torch.as_tensor(env.time_left(), device=self.device)
+        out = self.policy.network.step(obs_NO, starts_N, self.agent_state, time_left_N)
+        keys = BernoulliKeys(out.logits_BA)
+        actions_NA = keys.sample(self.key_rng)
+        buffer.obs_XNO[row], buffer.starts_XN[row], buffer.time_left_TN[t] = obs_NO, starts_N, time_left_N
+        buffer.actions_TNA[t] = actions_NA
+        buffer.log_prob_TN[t] = keys.log_prob(actions_NA)
+        buffer.value_TN[t] = out.value_B
+        self.agent_state = out.state
+        self.inference_seconds += time.perf_counter() - started
+        self.last_obs_NO, buffer.reward_TN[t], ended_N = env.step_arrays(
+            actions_NA.to(torch.uint8).cpu().numpy()
+        )
+        buffer.ended_TN[t] = ended_N
+        self.last_starts_N = ended_N
+
+    @torch.inference_mode()
+    def _estimate_advantages(self, env: LeagueVecEnv) -> None:
+        """Values the cut-off, scales rewards, and fills advantages and targets."""
+        buffer = self.buffer
+        out = self.policy.network.step(
+            torch.as_tensor(self.last_obs_NO, device=self.device),
+            torch.as_tensor(self.last_starts_N, device=self.device),
+            self.agent_state,
+            torch.as_tensor(env.time_left(), device=self.device),
+        )
+        if self.normalize_returns:
+            self.return_scale.update(buffer.reward_TN, buffer.ended_TN)
+        advantage_TN, target_TN = generalised_advantage(
+            buffer.reward_TN / np.float32(self.return_scale.scale),
+            buffer.value_TN.cpu().numpy(),
+            buffer.ended_TN,
+            out.value_B.cpu().numpy(),
+            self.gamma,
+            self.gae_lambda,
+        )
+        buffer.advantage_TN.copy_(torch.as_tensor(advantage_TN))
+        buffer.target_TN.copy_(torch.as_tensor(target_TN))
+
+    # -- updates --------------------------------------------------------------------------------
+
+    def train(self) -> None:
+        """`n_epochs` passes of whole-sequence minibatches over the rollout."""
+        started = time.perf_counter()
+        self.policy.set_training_mode(True)
+        self._update_learning_rate(self.policy.optimizer)
+        totals: dict[str, list[float]] = {}
+        stopped = False
+        for _ in range(self.n_epochs):
+            for batch in self.buffer.minibatches(self.sequences, self.shuffle_rng):
+                measured = self._update(batch)
+                for name, value in measured.items():
+                    totals.setdefault(name, []).append(value)
+                kl_reached = (
+                    self.target_kl is not None and measured["policy/approx_kl"] > 1.5 * self.target_kl
+                )
+                if kl_reached or self.should_stop():
+                    stopped = True
+                    break
+            if stopped:
+                break
+        self._n_updates += len(totals.get("loss/total", ()))
+        self._record(totals)
+        self.learning_seconds += time.perf_counter() - started
+
+    def _update(self, batch: Minibatch) -> dict[str, float]:
+        out = self.policy.network.unroll(
+            batch.obs_XBO,
+            batch.starts_XB,
+            batch.h_BH,
+            batch.c_BH,
+            batch.time_left_TB,
+            prefix=self.buffer.context,
+        )
+        keys = BernoulliKeys(out.logits_TBA)
+        policy = clipped_policy_loss(
+            keys.log_prob(batch.actions_TBA),
+            batch.log_prob_TB,
+            normalised(batch.advantage_TB) if self.normalize_advantage else batch.advantage_TB,
+            self.clip_range(self._current_progress_remaining),  # type: ignore[operator]
+        )
+        value = value_loss(out.value_TB, batch.target_TB)
+        entropy = keys.entropy().mean()
+        total = policy.loss + self.vf_coef * value - self.entropy_weight * entropy
+        norm = self._descend(total, {"policy": policy.loss, "value": value, "entropy": entropy})
+        return {
+            "loss/policy": float(policy.loss.detach()),
+            "loss/value": float(value.detach()),
+            "loss/total": float(total.detach()),
+            "policy/entropy": float(entropy.detach()),
+            "policy/approx_kl": float(policy.approx_kl),
+            "policy/clip_fraction": float(policy.clip_fraction),
+            "learning/gradient_norm": norm,
+        }
+
+    @property
+    def entropy_weight(self) -> float:
+        """Weight of the entropy bonus now."""
+        if self.ent_schedule is None:
+            return self.ent_coef
+        return self.ent_schedule(self._current_progress_remaining)
+
+    def _descend(self, total: Tensor, terms: dict[str, Tensor]) -> float:
+        """One optimizer step; a number that is none stops it before any weight has changed."""
+        optimizer = self.policy.optimizer
+        optimizer.zero_grad(set_to_none=True)
+        total.backward()
+        norm = float(torch.nn.utils.clip_grad_norm_(self.policy.network.parameters(), self.max_grad_norm))
+        if not (math.isfinite(norm) and math.isfinite(float(total.detach()))):
+            raise NumericalFault(
+                f"{self._culprit(terms)} is not finite at step {self.num_timesteps}: the update was "
+                "not made and the last good weights are kept; go on with a lower learner.learning_rate"
+            )
+        optimizer.step()
+        return norm
+
+    def _culprit(self, terms: dict[str, Tensor]) -> str:
+        for name, term in terms.items():
+            if not torch.isfinite(term.detach()).all():
+                return f"the {name} loss"
+        for name, parameter in self.policy.network.named_parameters():
+            if parameter.grad is not None and not torch.isfinite(parameter.grad).all():
+                return f"the gradient of {name}"
+        return "the gradient norm"
+
+    def _record(self, totals: dict[str, list[float]]) -> None:
+        for name, values in totals.items():
+            self.logger.record(name, float(np.mean(values)))
+        explained = explained_variance(
+            self.buffer.value_TN.cpu().numpy().ravel(), self.buffer.target_TN.cpu().numpy().ravel()
+        )
+        self.logger.record("value/explained_variance", float(explained))
+        self.logger.record("reward/scale", self.return_scale.scale)
+        self.logger.record("policy/entropy_weight", self.entropy_weight)
+        self.logger.record("learning/updates", self._n_updates, exclude="tensorboard")
+
+    # -- what the parent would keep in its own buffers -------------------------------------------
+
+    def _excluded_save_params(self) -> list[str]:
+        extra = ["buffer", "agent_state", "key_rng", "should_stop", "ent_schedule", "last_obs_NO"]
+        return [*super()._excluded_save_params(), *extra]

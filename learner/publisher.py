@@ -1,0 +1,74 @@
+"""Freezes the learner's weights into snapshots and makes them members of the league."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import time
+from collections.abc import Mapping
+
+from league.agent.network import AgentNetwork
+from league.agent.snapshot import SnapshotCard, save_snapshot
+from league.blobs import BlobFolder
+from league.client import MatchmakerClient
+from league.errors import AlreadyExists
+from league.ids import SnapshotName
+from league.players import Player, PlayerKind, Role
+
+log = logging.getLogger(__name__)
+
+
+class Publisher:
+    """Writes the blob first, registers it after, so that no member lacks its weights."""
+
+    def __init__(
+        self, client: MatchmakerClient, blobs: BlobFolder, card: SnapshotCard, live: Player, incarnation: int
+    ) -> None:
+        self._client, self._blobs, self._card, self._live = client, blobs, card, live
+        self._incarnation = incarnation
+        self.parent = card.parent
+        self.last_step = 0
+
+    def card(self, step: int, reward_scale: float, metrics: Mapping[str, float]) -> SnapshotCard:
+        """The card of a snapshot at `step`. The checkpoint before it keeps the card, so that a run
+        which dies in between makes the very same file again."""
+        return dataclasses.replace(
+            self._card,
+            step=step,
+            parent=self.parent,
+            reward_scale=reward_scale,
+            metrics=dict(metrics),
+            created_at=time.time(),
+        )
+
+    def publish(self, network: AgentNetwork, card: SnapshotCard, milestone: bool = False) -> Player:
+        """Freezes `network` as ``LIVE@step`` and registers it; the same again changes nothing."""
+        digest = save_snapshot(self._blobs, network, card)
+        try:
+            player = self._register(self._live.name, digest, card, milestone)
+        except AlreadyExists:
+            # A run that goes on from an older checkpoint than its newest snapshot comes by the same
+            # step with other weights: the incarnation is part of the name then.
+            player = self._register(f"{self._live.name}.{self._incarnation}", digest, card, milestone)
+        self.parent, self.last_step = player.name, card.step
+        log.info("published %s", player.name)
+        return player
+
+    def _register(self, lineage: str, digest: str, card: SnapshotCard, milestone: bool) -> Player:
+        player = Player(
+            name=str(SnapshotName(lineage, card.step)),
+            game=self._live.game,
+            kind=PlayerKind.SNAPSHOT,
+            role=Role.MAIN,
+            parent=card.parent,
+            digest=digest,
+            step=card.step,
+            creator=self._live.creator,
+            card_json=card.to_json(),
+            milestone=milestone,
+            created_at=card.created_at,
+        )
+        registered, retired = self._client.register_players([player])
+        for name in retired:
+            log.info("retired %s: the league keeps the newest snapshots", name)
+        return registered[0]

@@ -1,0 +1,102 @@
+"""One rollout in memory, time-major, with the history that the encoder needs before its first step.
+
+Shape suffixes: X = C + T rows (C of context, T of rollout), N matches, O observation, A keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from league.agent.config import AgentConfig
+
+
+@dataclass(frozen=True)
+class Minibatch:
+    """Whole sequences of some matches (B of the N)."""
+
+    obs_XBO: Tensor
+    starts_XB: Tensor
+    time_left_TB: Tensor
+    h_BH: Tensor
+    c_BH: Tensor
+    actions_TBA: Tensor
+    log_prob_TB: Tensor
+    value_TB: Tensor
+    advantage_TB: Tensor
+    target_TB: Tensor
+
+
+class SequenceBuffer:
+    """Preallocated storage of T steps of N matches.
+
+    The last C observations of a rollout are the context of the next one; a match's episode starts
+    travel with them, so the encoder never looks behind a match's beginning.
+    """
+
+    def __init__(self, config: AgentConfig, steps: int, matches: int, device: torch.device) -> None:
+        context, self.steps, self.context = config.context, steps, config.context
+        rows = context + steps
+
+        def zeros(*shape: int) -> Tensor:
+            return torch.zeros(shape, device=device)
+
+        self.obs_XNO = zeros(rows, matches, config.observation_size)
+        self.starts_XN = torch.zeros(rows, matches, dtype=torch.bool, device=device)
+        self.time_left_TN = zeros(steps, matches)
+        self.h_NH = zeros(matches, config.memory)
+        self.c_NH = zeros(matches, config.memory)
+        self.actions_TNA = zeros(steps, matches, config.action_size)
+        self.log_prob_TN = zeros(steps, matches)
+        self.value_TN = zeros(steps, matches)
+        self.advantage_TN = zeros(steps, matches)
+        self.target_TN = zeros(steps, matches)
+        self.reward_TN = np.zeros((steps, matches), np.float32)
+        self.ended_TN = np.zeros((steps, matches), np.bool_)
+
+    def carry_context(self) -> None:
+        """Makes the newest C rows the context of the rollout that begins now."""
+        if self.context:
+            self.obs_XNO[: self.context] = self.obs_XNO[self.steps :].clone()
+            self.starts_XN[: self.context] = self.starts_XN[self.steps :].clone()
+
+    def cut_short(self, steps_played: int) -> None:
+        """Ends the rollout after `steps_played` steps: the rows before are the next one's context."""
+        if self.context:
+            newest = slice(steps_played, steps_played + self.context)
+            self.obs_XNO[self.steps :] = self.obs_XNO[newest].clone()
+            self.starts_XN[self.steps :] = self.starts_XN[newest].clone()
+
+    def minibatches(self, sequences: int, rng: np.random.Generator) -> Iterator[Minibatch]:
+        """Every match once, in random order, `sequences` at a time."""
+        order = rng.permutation(self.h_NH.shape[0])
+        for first in range(0, len(order), sequences):
+            rows = torch.as_tensor(order[first : first + sequences], device=self.h_NH.device)
+            yield Minibatch(
+                self.obs_XNO[:, rows],
+                self.starts_XN[:, rows],
+                self.time_left_TN[:, rows],
+                self.h_NH[rows],
+                self.c_NH[rows],
+                self.actions_TNA[:, rows],
+                self.log_prob_TN[:, rows],
+                self.value_TN[:, rows],
+                self.advantage_TN[:, rows],
+                self.target_TN[:, rows],
+            )
+
+    def state(self) -> dict[str, Tensor]:
+        """What the next rollout needs of this one."""
+        return {
+            "obs": self.obs_XNO[self.steps :].clone(),
+            "starts": self.starts_XN[self.steps :].clone(),
+        }
+
+    def load(self, state: dict[str, Tensor]) -> None:
+        """Puts back what `state` returned."""
+        self.obs_XNO[self.steps :] = state["obs"].to(self.obs_XNO.device)
+        self.starts_XN[self.steps :] = state["starts"].to(self.starts_XN.device)

@@ -1,0 +1,268 @@
+"""`LeagueVecEnv`: N league matches as one Stable-Baselines3 vector environment.
+
+The learner plays one seat of every match; the opponents that the league assigns play the other one,
+frozen agents in one batched forward, bots inside the compiled game. Shape suffixes: N matches,
+2 seats, A keys, O observation, K reward terms.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+from stable_baselines3.common.vec_env import VecEnv
+
+from league.agent.crowd import Crowd
+from league.errors import DataCorrupt
+from league.games.base import EXTERNAL, BatchedGame
+from league.players import Assignment, MatchResult, PlayerKind, SeatResult
+from learner.rollout.source import OpponentSource
+
+LIVE = "live"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinishedMatch:
+    """A match that ended, as the learner saw it."""
+
+    assignment: Assignment
+    score: float  # the learner's: 1 win, 0.5 draw, 0 loss
+    steps: int
+    frames: int
+    reward_terms: NDArray[np.float64]  # weighted, summed over the match; their sum is its reward
+    stats: dict[str, float]
+
+    @property
+    def reward(self) -> float:
+        return float(self.reward_terms.sum())
+
+
+class LeagueVecEnv(VecEnv):
+    """N matches whose opponents the league assigns.
+
+    Args:
+        game: the batched game; its number of matches is the number of environments.
+        source: hands out assignments and takes results.
+        crowd: plays the opponents' seats, one per match.
+        frame_skip: frames that a decision lasts.
+        reward_weights: weight of each of the game's reward terms.
+        live_player: name of the player that learns here.
+    """
+
+    def __init__(
+        self,
+        game: BatchedGame,
+        source: OpponentSource,
+        crowd: Crowd,
+        *,
+        frame_skip: int,
+        reward_weights: NDArray[np.float32],
+        live_player: str = "main",
+    ) -> None:
+        spec = game.spec
+        super().__init__(
+            game.num_matches,
+            gymnasium.spaces.Box(-1.0, 1.0, (spec.observation_size,), np.float32),
+            gymnasium.spaces.MultiBinary(spec.action_size),
+        )
+        self.render_mode = None
+        self.game, self.source, self.crowd = game, source, crowd
+        self.frame_skip, self.reward_weights_K, self.live_player = frame_skip, reward_weights, live_player
+        self.assignments: list[Assignment | None] = [None] * game.num_matches
+        self.seat_N = np.zeros(game.num_matches, np.int64)
+        self.steps_N = np.zeros(game.num_matches, np.int64)
+        self.step_start_N = np.zeros(game.num_matches, np.int64)
+        self.terms_NK = np.zeros((game.num_matches, len(spec.reward_terms)), np.float64)
+        self.learner_step = 0  # learner steps so far, written into results
+        self.frames_played = 0
+        self.finished: list[FinishedMatch] = []  # since the reader last emptied it
+        self.game_seconds = self.opponents_seconds = 0.0
+        self._rows = np.arange(game.num_matches)
+        self._keys_N2A = np.zeros((game.num_matches, 2, spec.action_size), np.uint8)
+
+    # -- VecEnv ---------------------------------------------------------------------------------
+
+    def reset(self) -> NDArray[np.float32]:
+        """Begins a match in every row; rows that hold one already (after a restart) go on with it."""
+        fresh = [n for n, assignment in enumerate(self.assignments) if assignment is None]
+        self._begin(fresh)
+        return self.observations()
+
+    def step_async(self, actions: NDArray[Any]) -> None:
+        keys = np.asarray(actions, np.uint8)
+        wanted = (self.num_envs, self.game.spec.action_size)
+        if keys.shape != wanted:
+            raise ValueError(f"actions have shape {keys.shape}, not {wanted}")
+        self._keys_N2A[self._rows, self.seat_N] = keys
+
+    def step_wait(self) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], list[dict]]:
+        rewards_N, ended_N = self._advance()
+        infos: list[dict] = [{} for _ in range(self.num_envs)]
+        for n in np.flatnonzero(ended_N):
+            infos[n]["terminal_observation"] = self.game.final_observations_N2O[n, self.seat_N[n]].copy()
+        first = len(self.finished)
+        self._turn_over(ended_N)
+        for n, match in zip(np.flatnonzero(ended_N), self.finished[first:], strict=True):
+            infos[n]["episode"] = {"r": match.reward, "l": match.steps, "t": time.time()}
+        return self.observations(), rewards_N, ended_N, infos
+
+    def step_arrays(
+        self, actions_NA: NDArray[np.uint8]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_]]:
+        """`step` without the dictionaries: observations, rewards and whether the match ended."""
+        self.step_async(actions_NA)
+        rewards_N, ended_N = self._advance()
+        self._turn_over(ended_N)
+        return self.observations(), rewards_N, ended_N
+
+    def close(self) -> None:
+        """Nothing to release: the source belongs to the caller."""
+
+    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+        return [getattr(self, attr_name) for _ in self._indices(indices)]
+
+    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+        setattr(self, attr_name, value)
+
+    def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> list[Any]:
+        return [getattr(self, method_name)(*args, **kwargs) for _ in self._indices(indices)]
+
+    def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
+        return [False for _ in self._indices(indices)]
+
+    def _indices(self, indices: Any) -> Sequence[int]:
+        return list(self._get_indices(indices))
+
+    # -- what the learner reads -----------------------------------------------------------------
+
+    def observations(self) -> NDArray[np.float32]:
+        """The learner's view of every match, [N, O], a copy."""
+        return self.game.observations_N2O[self._rows, self.seat_N]
+
+    def time_left(self) -> NDArray[np.float32]:
+        """Share of each match still to come, [N]: an input of the critic alone."""
+        return self.game.time_left_N()
+
+    # -- a step, in parts -----------------------------------------------------------------------
+
+    def _advance(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        started = time.perf_counter()
+        other_N = 1 - self.seat_N
+        opponent_keys_NA = self.crowd.act(self.game.observations_N2O[self._rows, other_N])
+        self._keys_N2A[self._rows, other_N] = opponent_keys_NA
+        chosen = time.perf_counter()
+        before = int(self.game.frames_N.sum())
+        self.game.step(self._keys_N2A, self.frame_skip)
+        ended_N = self.game.ended_N.copy()
+        self.frames_played += int(
+            np.where(ended_N, self.game.final_frames_N, self.game.frames_N).sum() - before
+        )
+        terms_NK = self.game.reward_terms_N2K[self._rows, self.seat_N] * self.reward_weights_K
+        self.terms_NK += terms_NK
+        self.steps_N += 1
+        self.learner_step += self.num_envs
+        self.opponents_seconds += chosen - started
+        self.game_seconds += time.perf_counter() - chosen
+        return terms_NK.sum(axis=1, dtype=np.float32), ended_N
+
+    def _turn_over(self, ended_N: NDArray[np.bool_]) -> None:
+        """Reports the matches that ended and begins the next ones in their rows."""
+        rows = [int(n) for n in np.flatnonzero(ended_N)]
+        for n in rows:
+            match, result = self._conclude(n)
+            self.finished.append(match)
+            self.source.report(result)
+        self._begin(rows)
+
+    def _conclude(self, n: int) -> tuple[FinishedMatch, MatchResult]:
+        assignment = self.assignments[n]
+        assert assignment is not None
+        game, seat = self.game, int(self.seat_N[n])
+        stats = [dict(zip(game.spec.stats, map(float, row), strict=True)) for row in game.final_stats_N2S[n]]
+        outcome = float(game.outcomes_N[n])
+        steps = (int(self.step_start_N[n]), self.learner_step)
+        result = MatchResult(
+            match_id=assignment.match_id,
+            lease_token=assignment.lease_token,
+            outcome=outcome,
+            frames=int(game.final_frames_N[n]),
+            seats=(
+                self._seat_result(assignment, 0, steps, stats[0]),
+                self._seat_result(assignment, 1, steps, stats[1]),
+            ),
+            finished_at=time.time(),
+        )
+        match = FinishedMatch(
+            assignment=assignment,
+            score=outcome if seat == 0 else 1.0 - outcome,
+            steps=int(self.steps_N[n]),
+            frames=result.frames,
+            reward_terms=self.terms_NK[n].copy(),
+            stats=stats[seat],
+        )
+        return match, result
+
+    @staticmethod
+    def _seat_result(
+        assignment: Assignment, seat: int, steps: tuple[int, int], stats: dict[str, float]
+    ) -> SeatResult:
+        player = assignment.seats[seat]
+        start, end = steps if player.kind is PlayerKind.LIVE else (player.step, player.step)
+        return SeatResult(
+            player=player.name, digest=player.digest, step_start=start, step_end=end, stats=stats
+        )
+
+    def _begin(self, rows: list[int]) -> None:
+        """Seats the next assigned opponents in `rows` and resets these matches to their seeds."""
+        if not rows:
+            return
+        where_N = np.zeros(self.num_envs, np.bool_)
+        seeds_N = np.zeros(self.num_envs, np.uint64)
+        for n in rows:
+            assignment = self._seated(n)
+            where_N[n], seeds_N[n] = True, assignment.seed
+            self.steps_N[n], self.step_start_N[n], self.terms_NK[n] = 0, self.learner_step, 0.0
+        self.game.reset(seeds_N, where_N)
+
+    def _seated(self, n: int) -> Assignment:
+        """Takes assignments until one's opponent can play, and puts it into row `n`."""
+        while True:
+            assignment = self.source.take()
+            try:
+                self._seat_opponent(n, assignment)
+            except DataCorrupt as error:
+                self.source.report(_failed(assignment, str(error)))
+                continue
+            self.assignments[n], self.seat_N[n] = assignment, assignment.learner_seat
+            return assignment
+
+    def _seat_opponent(self, n: int, assignment: Assignment) -> None:
+        opponent = assignment.opponent
+        self.game.bots_N2[n] = EXTERNAL
+        if opponent.kind is PlayerKind.BOT:
+            self.crowd.vacate(n)
+            self.game.bots_N2[n, 1 - assignment.learner_seat] = self.game.spec.bot_index(opponent.name)
+        elif opponent.kind is PlayerKind.LIVE:
+            self.crowd.seat(n, LIVE)
+        else:
+            self.crowd.seat(n, opponent.digest)
+
+
+def _failed(assignment: Assignment, reason: str) -> MatchResult:
+    """A match that could not be played: counted by the matchmaker, never rated."""
+    first, second = (SeatResult(player=player.name, digest=player.digest) for player in assignment.seats)
+    return MatchResult(
+        match_id=assignment.match_id,
+        lease_token=assignment.lease_token,
+        outcome=0.5,
+        frames=0,
+        seats=(first, second),
+        failed=True,
+        failure=reason,
+        finished_at=time.time(),
+    )

@@ -1,0 +1,207 @@
+"""Where matches come from and results go: the matchmaker through a background thread, or a recording."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from league.client import MatchmakerClient
+from league.errors import Fenced, LeagueError
+from league.ids import new_id
+from league.players import Assignment, MatchResult
+
+log = logging.getLogger(__name__)
+
+
+class OpponentSource(Protocol):
+    """What `LeagueVecEnv` needs of the league."""
+
+    def take(self) -> Assignment:
+        """The next match to play."""
+
+    def report(self, result: MatchResult) -> None:
+        """Hands on a finished match."""
+
+
+class RecordedSource:
+    """Plays a given list of assignments and keeps the results: exact repetition, and tests."""
+
+    def __init__(self, assignments: Iterable[Assignment]) -> None:
+        self._left = deque(assignments)
+        self.results: list[MatchResult] = []
+
+    def take(self) -> Assignment:
+        return self._left.popleft()
+
+    def report(self, result: MatchResult) -> None:
+        self.results.append(result)
+
+
+class MatchBroker:
+    """Talks to the matchmaker beside the training loop, so that no step waits for the network.
+
+    One thread keeps `ahead` assignments ready, sends results in batches until each is acknowledged,
+    and beats once a second with the newest progress. Errors of the thread are raised by the next
+    call from the training loop.
+    """
+
+    def __init__(
+        self,
+        client: MatchmakerClient,
+        incarnation: int,
+        mix: str,
+        *,
+        ahead: int,
+        ready: Iterable[Assignment] = (),
+        beat_seconds: float = 1.0,
+    ) -> None:
+        self._client, self._incarnation, self._ahead = client, incarnation, ahead
+        self._beat_seconds = beat_seconds
+        self._mix = mix
+        self._ready: deque[Assignment] = deque(ready)
+        self._dropped: list[str] = []
+        self._outbox: list[MatchResult] = []
+        self._in_flight = 0
+        self._beat: tuple[int, int, str, Mapping[str, float]] = (0, 0, "starting", {})
+        self._log_position = 0
+        self._error: LeagueError | None = None
+        self._changed = threading.Condition()
+        self._closing = False
+        self.refused = 0
+        self.waiting_seconds = 0.0
+        self._thread = threading.Thread(target=self._run, name="match-broker", daemon=True)
+        self._thread.start()
+
+    # -- called by the training loop ------------------------------------------------------------
+
+    def take(self) -> Assignment:
+        """The next match; waits for the matchmaker when none is ready."""
+        started = time.monotonic()
+        with self._changed:
+            while not self._ready:
+                self._raise_error()
+                self._changed.wait(0.5)
+            assignment = self._ready.popleft()
+            self._changed.notify_all()
+        self.waiting_seconds += time.monotonic() - started
+        return assignment
+
+    def report(self, result: MatchResult) -> None:
+        """Queues a result for the next batch."""
+        with self._changed:
+            self._raise_error()
+            self._outbox.append(result)
+            self._changed.notify_all()
+
+    def beat(self, progress: int, step: int, activity: str, metrics: Mapping[str, float]) -> None:
+        """Sets what the next heartbeat says."""
+        with self._changed:
+            self._raise_error()
+            self._beat = (progress, step, activity, dict(metrics))
+
+    def change_mix(self, mix: str) -> None:
+        """Draws from another opponent mix from now on; matches drawn ahead are handed back."""
+        with self._changed:
+            self._mix = mix
+            self._dropped += [assignment.match_id for assignment in self._ready]
+            self._ready.clear()
+            self._changed.notify_all()
+
+    def ready(self) -> list[Assignment]:
+        """Matches drawn and not yet begun."""
+        with self._changed:
+            return list(self._ready)
+
+    def flush(self, timeout: float = 30.0) -> int:
+        """Waits until every result is acknowledged; returns the log position behind the last one."""
+        limit = time.monotonic() + timeout
+        with self._changed:
+            self._changed.notify_all()
+            while (self._outbox or self._in_flight) and time.monotonic() < limit:
+                self._raise_error()
+                self._changed.wait(0.05)
+            return self._log_position
+
+    def close(self, reason: str = "the learner stops") -> None:
+        """Sends the last beat, hands back the matches not played and ends the thread."""
+        with self._changed:
+            if self._closing:
+                return
+            self._closing = True
+            self._changed.notify_all()
+        self._thread.join(timeout=10)
+        if self._error is None:
+            self._send_beat()
+            self._client.release_matches(self._incarnation, reason=reason)
+
+    def _raise_error(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+    # -- the thread -----------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        beat_at = 0.0
+        try:
+            while not self._closing:
+                self._send_results()
+                self._hand_back()
+                self._fetch()
+                if time.monotonic() >= beat_at:
+                    self._send_beat()
+                    beat_at = time.monotonic() + self._beat_seconds
+                with self._changed:
+                    if not self._outbox and len(self._ready) >= self._ahead and not self._closing:
+                        self._changed.wait(max(0.01, beat_at - time.monotonic()))
+            self._send_results()
+        except LeagueError as error:
+            with self._changed:
+                self._error = error
+                self._changed.notify_all()
+
+    def _fetch(self) -> None:
+        with self._changed:
+            wanted, mix = self._ahead - len(self._ready), self._mix
+        if wanted <= 0:
+            return
+        assignments = self._client.acquire_matches(self._incarnation, wanted, mix)
+        with self._changed:
+            if mix == self._mix:
+                self._ready.extend(assignments)
+            else:
+                self._dropped += [assignment.match_id for assignment in assignments]
+            self._changed.notify_all()
+
+    def _hand_back(self) -> None:
+        with self._changed:
+            dropped, self._dropped = self._dropped, []
+        if dropped:
+            self._client.release_matches(self._incarnation, dropped, reason="the opponent mix changed")
+
+    def _send_results(self) -> None:
+        with self._changed:
+            batch, self._outbox = self._outbox, []
+            self._in_flight = len(batch)
+        if not batch:
+            return
+        verdicts, position = self._client.report_results(self._incarnation, batch, request_id=new_id())
+        for verdict in verdicts:
+            if not verdict.accepted:
+                self.refused += 1
+                log.warning("result of match %s refused: %s", verdict.match_id, verdict.reason)
+        with self._changed:
+            self._in_flight = 0
+            self._log_position = max(self._log_position, position)
+            self._changed.notify_all()
+
+    def _send_beat(self) -> None:
+        with self._changed:
+            progress, step, activity, metrics = self._beat
+            mix = self._mix
+        fenced, _ = self._client.heartbeat(self._incarnation, progress, step, mix, activity, metrics)
+        if fenced:
+            raise Fenced("another process has taken over this learner: this one stops")

@@ -1,0 +1,114 @@
+"""The learner's settings: `[learner]` and `[curriculum]`. Defaults are those of the `full` preset."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from league.config import Settings
+
+
+class LearnerSettings(Settings):
+    """PPO, its rollouts, and what is saved when. A step is one decision of the learner in one match."""
+
+    steps: int = Field(10_000_000, ge=1)
+    """Steps to train for, all matches together."""
+    matches: int = Field(64, ge=1)
+    """Matches played at once, in one batch."""
+    n_steps: int = Field(512, ge=1)
+    """Steps per match in a rollout; a rollout holds matches x n_steps steps."""
+    batch_size: int = Field(4096, ge=1)
+    """Steps in a minibatch; whole sequences of n_steps are drawn, so a multiple of n_steps."""
+    n_epochs: int = Field(10, ge=1)
+    """Passes over each rollout."""
+    learning_rate: float = Field(2.5e-4, gt=0)
+    """Adam's step size at the start."""
+    learning_rate_final: float | None = Field(None, gt=0)
+    """Step size at the last step, reached linearly; none keeps it constant."""
+    gamma: float = Field(0.99, gt=0, le=1)
+    """Discount per step."""
+    gae_lambda: float = Field(0.95, ge=0, le=1)
+    """Lambda of the generalised advantage estimate."""
+    clip_range: float = Field(0.2, gt=0)
+    """PPO's clip of the probability ratio."""
+    ent_coef: float = Field(0.01, ge=0)
+    """Weight of the entropy bonus at the start."""
+    ent_coef_final: float | None = Field(None, ge=0)
+    """Weight of the entropy bonus at the last step, reached linearly; none keeps it constant."""
+    vf_coef: float = Field(0.5, ge=0)
+    """Weight of the value loss."""
+    max_grad_norm: float = Field(0.5, gt=0)
+    """The gradient of all parameters together is scaled down to this norm."""
+    target_kl: float | None = Field(None, gt=0)
+    """An update stops early beyond 1.5 times this KL divergence; none never stops it."""
+    normalize_returns: bool = True
+    """Rewards are divided by the running standard deviation of the discounted return."""
+    seed: int = Field(0, ge=0)
+    """Seed of weights, sampling of keys and minibatches."""
+    threads: int = Field(1, ge=1)
+    """OpenMP threads of this process; two busy ones on two cores are slower than one."""
+    snapshot_interval: int = Field(50_000, ge=1)
+    """Steps between frozen snapshots."""
+    checkpoint_seconds: float = Field(120.0, gt=0)
+    """Longest time between checkpoints; one is also written with every snapshot."""
+    keep_checkpoints: int = Field(3, ge=1)
+    """Newest checkpoints kept on disk."""
+    matches_ahead: int = Field(16, ge=1)
+    """Assignments fetched before they are needed."""
+    resident_snapshots: int = Field(64, ge=1)
+    """Opponents' weights kept in memory, least recently used first out."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.batch_size % self.n_steps:
+            raise ValueError(
+                f"batch_size must be a multiple of n_steps ({self.n_steps}): sequences stay whole"
+            )
+        if self.batch_size > self.matches * self.n_steps:
+            raise ValueError(f"batch_size is more than a rollout of {self.matches} x {self.n_steps} steps")
+        return self
+
+    def learning_rate_at(self, remaining: float) -> float:
+        """Step size when the share `remaining` of the steps is still to come."""
+        return _linear(self.learning_rate, self.learning_rate_final, remaining)
+
+    def ent_coef_at(self, remaining: float) -> float:
+        """Entropy weight when the share `remaining` of the steps is still to come."""
+        return _linear(self.ent_coef, self.ent_coef_final, remaining)
+
+
+def _linear(start: float, final: float | None, remaining: float) -> float:
+    return start if final is None else final + (start - final) * remaining
+
+
+class StageSettings(Settings):
+    """One stage of the curriculum."""
+
+    name: str = Field(min_length=1)
+    """Name shown and logged."""
+    mix: str = Field(min_length=1)
+    """Opponent mix of the matchmaker that is played."""
+    reward: str = ""
+    """Reward preset during the stage; empty: the game's."""
+    until_opponent: str = ""
+    """Opponent whose clean matches end the stage; empty: the stage lasts to the end."""
+    until_win_rate: float = Field(default=1.0, ge=0, le=1)
+    """Share of wins (a draw is none) of the newest evaluated snapshot that ends the stage."""
+    min_matches: int = Field(default=100, ge=1)
+    """Fewest clean matches that count as evidence."""
+    max_steps: int | None = Field(default=None, ge=1)
+    """Steps after which the stage ends even without success, and says so; none: no limit."""
+
+
+class CurriculumSettings(Settings):
+    """Stages, in order. The default plays the league's mix from the first step."""
+
+    stages: tuple[StageSettings, ...] = (StageSettings(name="league", mix="league"),)
+    """The stages, each an opponent mix, a rule that ends it and a time-out."""
+
+    @model_validator(mode="after")
+    def _has_stages(self) -> Self:
+        if not self.stages:
+            raise ValueError("at least one stage is needed")
+        return self
