@@ -103,7 +103,7 @@ def run(options: argparse.Namespace) -> None:
         except torch.OutOfMemoryError as error:
             raise ConfigError(
                 f"{device} has too little memory: lower learner.batch_size ({learner.batch_size}) or "
-                f"learner.matches ({learner.matches}) and start again; the run goes on from its newest checkpoint"
+                f"learner.matches ({learner.matches}) and start again: the newest checkpoint goes on"
             ) from error
 
 
