@@ -43,6 +43,11 @@ class Arena:
         game.bots_N2[:] = EXTERNAL
 
     @property
+    def rows(self) -> int:
+        """Matches that can be played at once."""
+        return len(self._rows)
+
+    @property
     def free(self) -> int:
         """Rows that could take a match."""
         return int(self._idle_N.sum())

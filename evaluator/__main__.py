@@ -1,0 +1,5 @@
+"""``python -m evaluator``."""
+
+from evaluator.main import main
+
+raise SystemExit(main())

@@ -1,0 +1,151 @@
+"""The evaluator's program: reads flags and settings, serves, works until SIGTERM or Ctrl-C."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from evaluator.settings import EvaluatorSettings
+from league.client import MatchmakerClient
+from league.config import load_section
+from league.errors import LeagueError, NotFound
+
+STOP_SECONDS = 2.5
+"""After a signal the program ends within this time, if need be without handing its leases back."""
+
+WORD_SECONDS = 10.0
+"""Seconds between two words about what is being waited for."""
+
+_log = logging.getLogger("evaluator")
+
+
+class _Stopped(Exception):
+    """A signal came while the program was waiting for the matchmaker."""
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="evaluator",
+        description="Plays clean matches of every snapshot and reports them to the matchmaker.",
+    )
+    parser.add_argument(
+        "--matchmaker", required=True, metavar="HOST:PORT", help="where the matchmaker serves"
+    )
+    parser.add_argument("--run-dir", required=True, type=Path, metavar="DIR", help="the run's folder")
+    parser.add_argument(
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help="resolved settings (default: DIR/config.toml if there is one)",
+    )
+    parser.add_argument(
+        "--port", type=int, default=0, metavar="P", help="port to serve on, 0 for any (default)"
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="address to serve on (default: 127.0.0.1)")
+    parser.add_argument(
+        "--name", default="evaluator-0", help="name of this worker; a newer one of the same name replaces it"
+    )
+    return parser
+
+
+def _settings_file(config: Path | None, run_dir: Path) -> Path | None:
+    if not run_dir.is_dir():
+        raise NotFound(f"there is no run folder {run_dir}: give the one that the learner writes to")
+    if config is not None:
+        return config
+    default = run_dir / "config.toml"
+    return default if default.is_file() else None
+
+
+def _waiting_words(stop: threading.Event) -> Callable[[str], None]:
+    """Logs what is waited for now and then, and ends the wait once `stop` is set."""
+    last = -WORD_SECONDS
+
+    def on_wait(sentence: str) -> None:
+        nonlocal last
+        if stop.is_set():
+            raise _Stopped
+        if time.monotonic() - last >= WORD_SECONDS:
+            last = time.monotonic()
+            _log.info(sentence)
+
+    return on_wait
+
+
+def _leave_in_time() -> None:
+    """Last resort after a signal; the journal and the lease's deadline make it safe."""
+
+    def leave() -> None:
+        time.sleep(STOP_SECONDS)
+        print("evaluator: stopped without handing its leases back: they expire", file=sys.stderr, flush=True)
+        os._exit(0)
+
+    threading.Thread(target=leave, name="last-resort", daemon=True).start()
+
+
+def _stop_on_signals(stop: threading.Event) -> None:
+    def on_signal(number: int, frame: object) -> None:
+        if not stop.is_set():
+            stop.set()
+            _leave_in_time()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, on_signal)
+
+
+def serve(arguments: argparse.Namespace, stop: threading.Event) -> None:
+    """Runs the evaluator until `stop`; raises `LeagueError`."""
+    file = _settings_file(arguments.config, arguments.run_dir)
+    # Heavy imports wait until the flags are known to be good.
+    import torch
+
+    from evaluator.service import EvaluatorServer
+    from evaluator.worker import Evaluator
+    from league.games.registry import make_batched
+    from league.games.settings import GameSettings
+
+    torch.set_num_threads(1)  # it shares the machine with the learner
+    settings = load_section(EvaluatorSettings, "evaluator", file) if file else EvaluatorSettings()
+    game_settings = load_section(GameSettings, "game", file) if file else GameSettings()
+    game = make_batched(
+        game_settings.name,
+        settings.parallel_matches,
+        stage=game_settings.stage,
+        max_frames=game_settings.max_frames,
+    )
+    on_wait = _waiting_words(stop)
+    with (
+        MatchmakerClient(arguments.matchmaker, wait_seconds=settings.wait_seconds, on_wait=on_wait) as client,
+        MatchmakerClient(arguments.matchmaker, wait_seconds=0.5) as reader,
+    ):
+        evaluator = Evaluator(client, game, arguments.run_dir, settings, worker=arguments.name, stop=stop)
+        try:
+            with EvaluatorServer(evaluator, reader, host=arguments.host, port=arguments.port) as server:
+                evaluator.open()
+                print(f"ready {server.port}", flush=True)
+                evaluator.run()
+        finally:
+            evaluator.journal.close()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Exit code of the program; errors are one sentence on stderr."""
+    arguments = _parser().parse_args(argv)
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    stop = threading.Event()
+    _stop_on_signals(stop)
+    try:
+        serve(arguments, stop)
+    except _Stopped:
+        _log.info("stopped while waiting for the matchmaker")
+    except LeagueError as error:
+        print(f"evaluator: {error}", file=sys.stderr, flush=True)
+        return error.exit_code
+    return 0

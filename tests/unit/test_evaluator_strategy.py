@@ -1,0 +1,127 @@
+"""Whom a snapshot meets, and which matches are missing."""
+
+from __future__ import annotations
+
+import pytest
+
+from evaluator.settings import EvaluatorSettings
+from evaluator.strategy import Entry, Slot, compose, missing_slots, pair_seed
+from league.config import build, load_preset
+from league.errors import ConfigError
+from league.players import Book, Player, PlayerKind, PlayerState, Rating
+
+BOTS = ("constant", "clockwork")
+SETTINGS = EvaluatorSettings(matches_per_opponent=10, milestone_matches=40, best_snapshots=2)
+
+
+def snapshot(step: int, *, milestone: bool = False, state: PlayerState = PlayerState.ACTIVE) -> Player:
+    parent = f"main@{step - 10}" if step > 10 else ""
+    return Player(
+        name=f"main@{step}",
+        game="brawl",
+        kind=PlayerKind.SNAPSHOT,
+        state=state,
+        parent=parent,
+        digest=f"{step:064x}",
+        step=step,
+        milestone=milestone,
+    )
+
+
+def ratings(*players: Player) -> list[Rating]:
+    return [
+        Rating(player=p, mu=25.0 - i, sigma=1.0, score=22.0 - i, wins=0, draws=0, losses=0, rank=i + 1)
+        for i, p in enumerate(players)
+    ]
+
+
+def opponents(plan: tuple[Entry, ...], book: Book) -> list[tuple[str, int]]:
+    return [(entry.opponent, entry.matches) for entry in plan if entry.book is book]
+
+
+def test_an_ordinary_gauntlet_is_bots_parent_and_best() -> None:
+    players = [snapshot(step) for step in (10, 20, 30, 40, 50)]
+    bot = Player(name="constant", game="brawl", kind=PlayerKind.BOT)
+    live = Player(name="main", game="brawl", kind=PlayerKind.LIVE)
+    me = players[4]
+    best_first = ratings(live, bot, me, players[0], players[3], players[1], players[2])
+    plan = compose(me, [live, bot, *players], best_first, BOTS, SETTINGS)
+    # The parent (40) is taken anyway, so the two best others are 10 and 20: never bots, live, itself.
+    assert opponents(plan, Book.EVAL) == [
+        ("constant", 10),
+        ("clockwork", 10),
+        ("main@40", 10),
+        ("main@10", 10),
+        ("main@20", 10),
+    ]
+    assert opponents(plan, Book.GREEDY) == [("constant", 4), ("clockwork", 4)]
+    assert [e.book for e in plan[:2]] == [Book.EVAL, Book.EVAL], (
+        "curricula wait for the bots: they come first"
+    )
+
+
+def test_a_milestone_plays_longer_and_meets_the_oldest() -> None:
+    players = [snapshot(step) for step in (10, 20, 30)]
+    me = snapshot(40, milestone=True)
+    plan = compose(me, [*players, me], ratings(players[2], players[1]), BOTS, SETTINGS)
+    assert opponents(plan, Book.EVAL)[2:] == [("main@30", 40), ("main@20", 40), ("main@10", 40)]
+    assert opponents(plan, Book.GREEDY) == [("constant", 20), ("clockwork", 20)]
+
+
+def test_the_first_snapshot_meets_only_bots() -> None:
+    me = snapshot(10)
+    plan = compose(me, [me], [], BOTS, SETTINGS)
+    assert {entry.opponent for entry in plan} == set(BOTS)
+
+
+def test_retired_parents_are_met_but_not_quarantined_or_retired_leaders() -> None:
+    retired, quarantined = (
+        snapshot(20, state=PlayerState.RETIRED),
+        snapshot(10, state=PlayerState.QUARANTINED),
+    )
+    me = snapshot(30)
+    plan = compose(me, [quarantined, retired, me], ratings(quarantined, retired), BOTS, SETTINGS)
+    assert [name for name, _ in opponents(plan, Book.EVAL)] == [*BOTS, "main@20"]
+    other = snapshot(40)
+    plan = compose(other, [quarantined, retired, me, other], ratings(retired), BOTS, SETTINGS)
+    assert [name for name, _ in opponents(plan, Book.EVAL)] == [*BOTS, "main@30"]
+
+
+def test_without_greedy_share_there_is_no_greedy_book() -> None:
+    settings = EvaluatorSettings(greedy_share=0.0)
+    assert opponents(compose(snapshot(10), [], [], BOTS, settings), Book.GREEDY) == []
+
+
+def test_missing_slots_come_in_pairs_and_leave_out_what_is_done() -> None:
+    entry = Entry("based", Book.EVAL, 6)
+    everything = [Slot("based", Book.EVAL, pair, seat) for pair in range(3) for seat in (0, 1)]
+    assert missing_slots(entry, set(), 0) == everything
+    done = {(0, 0), (0, 1), (1, 0)}
+    assert missing_slots(entry, done, counted=3) == everything[3:]
+    assert missing_slots(entry, {(p, s) for p in range(3) for s in (0, 1)}, counted=6) == []
+
+
+def test_what_only_the_matchmaker_counts_stands_for_whole_pairs() -> None:
+    entry = Entry("based", Book.EVAL, 6)
+    assert [(s.pair, s.seat) for s in missing_slots(entry, set(), counted=4)] == [(2, 0), (2, 1)]
+    assert [(s.pair, s.seat) for s in missing_slots(entry, set(), counted=5)] == [(2, 0), (2, 1)]
+    # One pair is half done here: the two matches beyond it stand for the pair after it.
+    assert [(s.pair, s.seat) for s in missing_slots(entry, {(0, 0)}, counted=3)] == [(0, 1), (2, 0), (2, 1)]
+    assert missing_slots(entry, set(), counted=100) == []
+
+
+def test_pair_seeds_differ_by_pair_and_seed_and_fit_sqlite() -> None:
+    seeds = {pair_seed(seed, pair) for seed in (0, 1, 2**31 - 1) for pair in range(50)}
+    assert len(seeds) == 150
+    assert max(seeds) < 2**63
+
+
+def test_matches_must_be_even() -> None:
+    with pytest.raises(ConfigError, match="even"):
+        build(EvaluatorSettings, "evaluator", {"matches_per_opponent": 7})
+
+
+@pytest.mark.parametrize("name", ["smoke", "laptop"])
+def test_presets_fit_the_settings(name: str) -> None:
+    settings = build(EvaluatorSettings, "evaluator", load_preset(name)["evaluator"])
+    assert settings.milestone_matches >= settings.matches_per_opponent
