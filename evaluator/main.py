@@ -26,7 +26,7 @@ WORD_SECONDS = 10.0
 _log = logging.getLogger("evaluator")
 
 
-class _Stopped(Exception):
+class _StopRequested(Exception):  # noqa: N818  (no error)
     """A signal came while the program was waiting for the matchmaker."""
 
 
@@ -71,7 +71,7 @@ def _waiting_words(stop: threading.Event) -> Callable[[str], None]:
     def on_wait(sentence: str) -> None:
         nonlocal last
         if stop.is_set():
-            raise _Stopped
+            raise _StopRequested
         if time.monotonic() - last >= WORD_SECONDS:
             last = time.monotonic()
             _log.info(sentence)
@@ -143,7 +143,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _stop_on_signals(stop)
     try:
         serve(arguments, stop)
-    except _Stopped:
+    except _StopRequested:
         _log.info("stopped while waiting for the matchmaker")
     except LeagueError as error:
         print(f"evaluator: {error}", file=sys.stderr, flush=True)

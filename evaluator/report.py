@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import csv
-import errno
-import os
+import io
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from evaluator.journal import Played
-from league.errors import DataCorrupt, StorageFull
+from league.errors import DataCorrupt
+from league.files import write_whole
 from league.metrics import Mean, wilson_interval
 from league.players import Book, Player
 
@@ -124,20 +124,9 @@ class Report:
         if not rows:
             return
         merged = {tuple(row[name] for name in KEY): row for row in [*self.rows(), *rows]}
+        text = io.StringIO()
+        writer = csv.DictWriter(text, fieldnames=list(COLUMNS), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(merged.values())
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = self._path.with_suffix(".csv.tmp")
-        try:
-            with temporary.open("w", newline="", encoding="utf-8") as file:
-                writer = csv.DictWriter(file, fieldnames=list(COLUMNS), lineterminator="\n")
-                writer.writeheader()
-                writer.writerows(merged.values())
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(self._path)
-        except OSError as error:
-            temporary.unlink(missing_ok=True)
-            if error.errno == errno.ENOSPC:
-                raise StorageFull(
-                    f"the disk is full: {self._path} can't be written; free some space"
-                ) from None
-            raise
+        write_whole(self._path, text.getvalue())

@@ -97,7 +97,8 @@ class Evaluator:
 
     def _settle_pending(self) -> None:
         """Asks after the matches that were being reported when the last life ended."""
-        accepted, refused = [], []
+        accepted: list[str] = []
+        refused: list[str] = []
         for match_id in self.journal.pending():
             try:
                 record = self._client.match(match_id)
