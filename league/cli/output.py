@@ -1,0 +1,67 @@
+"""What commands print: rich tables on a terminal, tab-separated lines for other programs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its heading, and whether it holds numbers (right-aligned on a terminal)."""
+
+    name: str
+    number: bool = False
+
+
+def is_terminal() -> bool:
+    """Whether a person looks at the output."""
+    return sys.stdout.isatty()
+
+
+def say(text: str) -> None:
+    """A word to the person, kept apart from the output."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def print_table(
+    title: str, columns: Sequence[Column], rows: Iterable[Sequence[str]], *, caption: str = ""
+) -> None:
+    """One line per row. Elsewhere than on a terminal: a line of headings, then tab-separated values."""
+    if not is_terminal():
+        print("\t".join(column.name for column in columns))
+        for row in rows:
+            print("\t".join(row))
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title, caption=caption or None, title_justify="left", caption_justify="left")
+    for column in columns:
+        table.add_column(column.name, justify="right" if column.number else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    Console().print(table)
+
+
+def print_pairs(pairs: Iterable[tuple[str, str]]) -> None:
+    """Lines of ``name  value``, aligned on a terminal, tab-separated elsewhere."""
+    listed = list(pairs)
+    width = max((len(name) for name, _ in listed), default=0)
+    for name, value in listed:
+        print(f"{name:<{width}}  {value}" if is_terminal() else f"{name}\t{value}")
+
+
+def when(seconds: float) -> str:
+    """Unix seconds as local-free text, "" for none."""
+    if seconds <= 0:
+        return ""
+    return datetime.fromtimestamp(seconds, tz=UTC).isoformat(sep=" ", timespec="seconds")
+
+
+def share(part: float, whole: float) -> str:
+    """A percentage, "" of nothing."""
+    return f"{100 * part / whole:.1f}%" if whole else ""

@@ -1,0 +1,41 @@
+"""``league watch``: the league's events as they come. Ctrl-C ends it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from league.cli import connect
+from league.cli.output import when
+from league.players import Event
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    connect.add_arguments(parser)
+    parser.add_argument(
+        "--after", type=int, default=0, metavar="N", help="begin behind event N (default 0: all)"
+    )
+    parser.add_argument("--new", action="store_true", help="only what happens from now on")
+    parser.add_argument("--kind", action="append", default=[], help="only events of this kind; repeatable")
+    parser.add_argument("--json", action="store_true", help="one JSON object per line")
+
+
+def run(args: argparse.Namespace) -> int:
+    with connect.connect(args) as client:
+        try:
+            for event in client.watch(after=-1 if args.new else args.after):
+                if not args.kind or event.kind in args.kind:
+                    print(_json(event) if args.json else _line(event), flush=True)
+        except KeyboardInterrupt:
+            pass
+    return 0
+
+
+def _line(event: Event) -> str:
+    return f"{event.position}\t{when(event.at)}\t{event.kind}\t{event.text}"
+
+
+def _json(event: Event) -> str:
+    data = json.loads(event.data_json) if event.data_json else {}
+    whole = {"position": event.position, "at": event.at, "kind": event.kind, "text": event.text, "data": data}
+    return json.dumps(whole, sort_keys=True)
