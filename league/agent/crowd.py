@@ -1,0 +1,248 @@
+"""Many seats played by many different agents in a few batched forwards.
+
+Seats that one snapshot plays form a group; groups of like size and architecture run as one stack,
+padded to the class's size: at most twice the seats plus `SMALLEST` rows a group.
+
+Shape suffixes: S seats, O observation, A keys, M models of a stack, G rows a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from league.agent.config import AgentConfig
+from league.agent.network import AgentNetwork, AgentState
+from league.agent.stack import NetworkStack, Residents
+from league.errors import DataCorrupt, InvalidInput
+
+LIVE = "live"
+"""Stands for the weights given to `Crowd.set_live`, read anew at every act."""
+SMALLEST = 4
+
+_Class = tuple[AgentConfig, int]
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """One forward: the seats in its rows (`num_seats` where a row is padding), model by model."""
+
+    network: AgentNetwork
+    config: AgentConfig
+    seats: Tensor
+    shape: tuple[int, ...]
+
+
+class Crowd:
+    """Plays `num_seats` seats, each by the snapshot (or live network) that sits there.
+
+    Args:
+        num_seats: S.
+        load: digest → network; called when a digest is seated that is not resident. Its errors pass
+            through `seat`, and the seat stays as it was.
+        seed: of the keys drawn. All seats draw at every act, so a seat's luck does not depend on others.
+        max_resident: frozen networks kept in memory (more only while more are seated at once).
+        action_size: A, when vacant crowds are asked to act before any network was seen.
+        device: where to compute; the live network must be there too.
+    """
+
+    def __init__(
+        self,
+        num_seats: int,
+        load: Callable[[str], AgentNetwork],
+        *,
+        seed: int,
+        max_resident: int = 64,
+        action_size: int | None = None,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self.num_seats = num_seats
+        self._device = torch.device(device)
+        self._residents = Residents(load, max_resident, self._device)
+        self._live: AgentNetwork | None = None
+        self._digests = [""] * num_seats
+        self._greedy_S1 = torch.zeros(num_seats, 1, dtype=torch.bool)
+        self._fresh_S = torch.zeros(num_seats + 1, dtype=torch.bool, device=self._device)
+        self._states: dict[AgentConfig, AgentState] = {}
+        self._stacks: dict[_Class, NetworkStack] = {}
+        self._batches: list[_Batch] | None = None
+        self._action_size = action_size
+        self._generator = torch.Generator().manual_seed(seed)
+
+    @property
+    def resident(self) -> int:
+        """Frozen networks in memory."""
+        return len(self._residents)
+
+    def set_live(self, network: AgentNetwork | None) -> None:
+        """The network that plays the seats of `LIVE`; its weights are read at every act, never copied."""
+        self._live = network
+        self._batches = None
+        if network is not None:
+            self._admit(network.config)
+
+    @torch.inference_mode()
+    def seat(self, index: int, digest: str, *, greedy: bool = False) -> None:
+        """Seats a snapshot (or `LIVE`) with an empty history; whoever sat there leaves."""
+        if digest == LIVE and self._live is None:
+            raise InvalidInput("a seat was given to the live network, but none is set: call set_live first")
+        config = self._live.config if digest == LIVE and self._live else self._residents.get(digest).config
+        self._admit(config)
+        for part in self._states[config]:
+            part[index].zero_()
+        changed = self._digests[index] != digest
+        self._digests[index] = digest
+        self._greedy_S1[index] = greedy
+        self._fresh_S[index] = True
+        if changed:
+            self._batches = None
+            self._residents.trim({*self._digests, digest})
+
+    def vacate(self, index: int) -> None:
+        """Empties a seat; its keys are zeros from now on."""
+        if self._digests[index]:
+            self._digests[index] = ""
+            self._batches = None
+
+    @torch.inference_mode()
+    def act(self, observations_SO: NDArray[np.float32]) -> NDArray[np.uint8]:
+        """One decision for every seat: uint8 keys `[S, A]`, zeros where nobody sits."""
+        if self._action_size is None:
+            raise InvalidInput("a crowd that never held a network can't tell its keys: give action_size")
+        if self._batches is None:
+            self._batches = self._plan()
+        obs_SO = torch.from_numpy(np.ascontiguousarray(observations_SO)).to(self._device)
+        # Padding rows read and write row S: an observation of zeros, a state nobody looks at.
+        obs_SO = torch.cat([obs_SO, obs_SO.new_zeros(1, obs_SO.shape[1])])
+        logits_SA = torch.full((self.num_seats + 1, self._action_size), -torch.inf, device=self._device)
+        for batch in self._batches:
+            logits_SA.index_copy_(0, batch.seats, self._forward(batch, obs_SO))
+        self._fresh_S.zero_()
+        return self._draw(logits_SA[:-1].cpu())
+
+    def save(self) -> dict[str, Any]:
+        """Everything from which `load_state` goes on alike: tensors and plain values, copied."""
+        return {
+            "digests": list(self._digests),
+            "greedy": self._greedy_S1.clone(),
+            "fresh": self._fresh_S.cpu().clone(),
+            "generator": self._generator.get_state(),
+            # In the order of their rows, so that resumed products are bit for bit the same.
+            "stacks": [[c.to_dict(), size, list(stack.members)] for (c, size), stack in self._stacks.items()],
+            "states": [
+                [config.to_dict(), [part.cpu().clone() for part in state]]
+                for config, state in self._states.items()
+            ],
+        }
+
+    @torch.inference_mode()
+    def load_state(self, saved: dict[str, Any]) -> None:
+        """Goes on from what `save` returned; raises `DataCorrupt` when it is of another number of seats.
+
+        Seated snapshots are loaded; a live network must have been set when seats are live.
+        """
+        if len(saved["digests"]) != self.num_seats:
+            raise DataCorrupt(
+                f"the saved crowd has {len(saved['digests'])} seats, this one {self.num_seats}: "
+                "go on with as many matches as before"
+            )
+        self._digests = list(saved["digests"])
+        self._greedy_S1 = saved["greedy"].clone()
+        self._fresh_S = saved["fresh"].to(self._device, copy=True)
+        self._generator.set_state(saved["generator"])
+        self._states = {}
+        for values, parts in saved["states"]:
+            config = AgentConfig.from_dict(values)
+            self._admit(config)
+            self._states[config] = AgentState(*(part.to(self._device, copy=True) for part in parts))
+        self._stacks = {}
+        for values, size, members in saved["stacks"]:
+            kind = (AgentConfig.from_dict(values), size)
+            self._stacks[kind] = NetworkStack(kind[0], self._device)
+            self._stacks[kind].assign(members, self._weights)
+        self._batches = None
+
+    def _admit(self, config: AgentConfig) -> None:
+        """Makes room for the state of another architecture."""
+        if self._action_size is None:
+            self._action_size = config.action_size
+        if config.action_size != self._action_size:
+            raise InvalidInput(
+                f"a network with {config.action_size} keys can't sit where networks have {self._action_size}"
+            )
+        if config not in self._states:
+            with torch.device("meta"):
+                empty = AgentNetwork(config).initial_state(self.num_seats + 1)
+            self._states[config] = AgentState(
+                *(torch.zeros(part.shape, dtype=part.dtype, device=self._device) for part in empty)
+            )
+
+    def _weights(self, digest: str) -> Tensor:
+        return self._residents.get(digest).weights_P
+
+    def _plan(self) -> list[_Batch]:
+        """Groups the seats and brings the stacks in line; only called when somebody came or left."""
+        groups: dict[str, list[int]] = {}
+        for seat, digest in enumerate(self._digests):
+            if digest:
+                groups.setdefault(digest, []).append(seat)
+        batches = self._live_batches(groups.pop(LIVE, []))
+        classes: dict[_Class, list[str]] = {kind: [] for kind in self._stacks}
+        for digest, seats in groups.items():
+            size = max(SMALLEST, 1 << (len(seats) - 1).bit_length())
+            classes.setdefault((self._residents.get(digest).config, size), []).append(digest)
+        for (config, size), digests in classes.items():
+            if not digests:
+                del self._stacks[config, size]
+                continue
+            if (config, size) not in self._stacks:
+                self._stacks[config, size] = NetworkStack(config, self._device)
+            stack = self._stacks[config, size]
+            stack.assign(digests, self._weights)
+            rows = [self._padded(groups[digest], size) for digest in stack.members]
+            batches.append(self._batch(stack.network, config, rows))
+        return batches
+
+    def _live_batches(self, seats: list[int]) -> list[_Batch]:
+        if not seats:
+            return []
+        if self._live is None:
+            raise InvalidInput(
+                f"{len(seats)} seats are played live, but no live network is set: call set_live"
+            )
+        index = torch.tensor(seats, device=self._device)
+        return [_Batch(self._live, self._live.config, index, (len(seats),))]
+
+    def _padded(self, seats: list[int], size: int) -> list[int]:
+        return seats + [self.num_seats] * (size - len(seats))
+
+    def _batch(self, network: AgentNetwork, config: AgentConfig, rows: list[list[int]]) -> _Batch:
+        index = torch.tensor(rows, device=self._device)
+        return _Batch(network, config, index.flatten(), tuple(index.shape))
+
+    def _forward(self, batch: _Batch, obs_SO: Tensor) -> Tensor:
+        """Steps one batch, keeps its state, and returns its logits `[rows, A]`."""
+
+        def rows(part: Tensor) -> Tensor:
+            return part.index_select(0, batch.seats).unflatten(0, batch.shape)
+
+        state = self._states[batch.config]
+        starts = rows(self._fresh_S)
+        own = AgentState(*(rows(part) for part in state))
+        output = batch.network.step(rows(obs_SO), starts, own, obs_SO.new_zeros(batch.shape))
+        for part, new in zip(state, output.state, strict=True):
+            part.index_copy_(0, batch.seats, new.flatten(0, len(batch.shape) - 1))
+        return output.logits_BA.flatten(0, len(batch.shape) - 1)
+
+    def _draw(self, logits_SA: Tensor) -> NDArray[np.uint8]:
+        """Keys drawn at temperature 1, or the likelier state where the seat is greedy."""
+        uniform = torch.rand(logits_SA.shape, generator=self._generator)
+        down = torch.where(self._greedy_S1, logits_SA > 0, uniform < torch.sigmoid(logits_SA))
+        keys: NDArray[np.uint8] = down.to(torch.uint8).numpy()
+        return keys
