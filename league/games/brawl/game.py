@@ -1,0 +1,202 @@
+"""The batched game: preallocated arrays around the compiled step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from league.errors import DataCorrupt, InvalidInput, VersionMismatch
+from league.games.base import EXTERNAL, BatchedGame
+from league.games.brawl import layout
+from league.games.brawl.kernel import reset_matches, step_matches
+from league.games.brawl.moves import MOVE_NAMES, WEAPON_NAMES, move_tables
+from league.games.brawl.rules import DODGE, KEY_NAMES
+from league.games.brawl.spec import OWN_SIZE, VERSION, brawl_spec
+from league.games.brawl.stage import stage as stage_named
+
+_SAVED = (
+    "observations_N2O",
+    "final_observations_N2O",
+    "reward_terms_N2K",
+    "ended_N",
+    "outcomes_N",
+    "frames_N",
+    "final_frames_N",
+    "stats_N2S",
+    "final_stats_N2S",
+    "bots_N2",
+    "next_seeds_N",
+)
+
+
+class BrawlGame(BatchedGame):
+    """N matches of Warehouse Brawl; `raw` observes in units of the game instead of [-1, 1].
+
+    Raises `ConfigError` for an unknown stage, `InvalidInput` for sizes below 1. Call `reset` first.
+    """
+
+    def __init__(
+        self, num_matches: int, *, stage: str = "warehouse", max_frames: int | None = None, raw: bool = False
+    ) -> None:
+        if num_matches < 1:
+            raise InvalidInput(f"{num_matches} matches can't be played: ask for at least 1")
+        if max_frames is not None and max_frames < 1:
+            raise InvalidInput(f"a match can't end after {max_frames} frames: allow at least 1")
+        self.spec = brawl_spec(max_frames)
+        self.num_matches = num_matches
+        self.stage_name = stage
+        self.raw = raw
+        self._stage = stage_named(stage)
+        self._tables = move_tables()
+        self._allocate(num_matches)
+
+    def _allocate(self, n: int) -> None:
+        observation = (n, 2, 2 * OWN_SIZE)
+        stats = (n, 2, len(self.spec.stats))
+        self._players_N2 = np.zeros((n, 2), layout.PLAYER)
+        self._matches_N = np.zeros(n, layout.MATCH)
+        self.observations_N2O = np.zeros(observation, np.float32)
+        self.final_observations_N2O = np.zeros(observation, np.float32)
+        self.reward_terms_N2K = np.zeros((n, 2, len(self.spec.reward_terms)), np.float32)
+        self.ended_N = np.zeros(n, np.bool_)
+        self.outcomes_N = np.full(n, 0.5, np.float32)
+        self.frames_N = np.zeros(n, np.int32)
+        self.final_frames_N = np.zeros(n, np.int32)
+        self.stats_N2S = np.zeros(stats, np.float32)
+        self.final_stats_N2S = np.zeros(stats, np.float32)
+        self.bots_N2 = np.full((n, 2), EXTERNAL, np.int8)
+        self.next_seeds_N = np.zeros(n, np.uint64)
+        self._everywhere_N = np.ones(n, np.bool_)
+
+    def reset(self, seeds: NDArray[np.uint64], where: NDArray[np.bool_] | None = None) -> None:
+        """Begins a match from `seeds[n]` in every row, or in the rows where `where`.
+
+        `next_seeds_N` of these rows becomes seed + 1: write it when other matches shall follow.
+        """
+        seeds_N = np.ascontiguousarray(seeds, np.uint64)
+        where_N = self._everywhere_N if where is None else np.ascontiguousarray(where, np.bool_)
+        if seeds_N.shape != (self.num_matches,) or where_N.shape != (self.num_matches,):
+            raise InvalidInput(
+                f"seeds {seeds_N.shape} and where {where_N.shape} must both have shape ({self.num_matches},)"
+            )
+        reset_matches(
+            self._players_N2,
+            self._matches_N,
+            where_N,
+            seeds_N,
+            self._stage,
+            self.raw,
+            self.observations_N2O,
+            self.frames_N,
+            self.stats_N2S,
+        )
+        self.next_seeds_N[where_N] = seeds_N[where_N] + np.uint64(1)
+
+    def step(self, actions_N2A: NDArray[np.uint8], frames: int = 1) -> None:
+        """Plays `frames` frames with the keys held; raises `InvalidInput` for a wrong shape."""
+        actions_N2A = np.ascontiguousarray(actions_N2A, np.uint8)
+        if actions_N2A.shape != (self.num_matches, 2, len(KEY_NAMES)):
+            raise InvalidInput(
+                f"actions have shape {actions_N2A.shape}: ({self.num_matches}, 2, {len(KEY_NAMES)}) is wanted"
+            )
+        if frames < 1:
+            raise InvalidInput(f"{frames} frames can't be played: ask for at least 1")
+        step_matches(
+            self._players_N2,
+            self._matches_N,
+            actions_N2A,
+            frames,
+            self.spec.max_frames,
+            self._stage,
+            self._tables,
+            self.raw,
+            self.observations_N2O,
+            self.final_observations_N2O,
+            self.reward_terms_N2K,
+            self.ended_N,
+            self.outcomes_N,
+            self.frames_N,
+            self.final_frames_N,
+            self.stats_N2S,
+            self.final_stats_N2S,
+            self.bots_N2,
+            self.next_seeds_N,
+        )
+
+    def _layout_mark(self) -> NDArray[np.uint8]:
+        """What a saved state must share with this game to be continued."""
+        text = f"{self.spec.name} {VERSION} {self.stage_name} {self.spec.max_frames} {layout.PLAYER.descr}"
+        return np.frombuffer(text.encode(), np.uint8).copy()
+
+    def save(self) -> dict[str, NDArray]:
+        """A copy of the whole state: plain arrays by name, records as bytes."""
+        state: dict[str, NDArray] = {name: getattr(self, name).copy() for name in _SAVED}
+        state["players"] = self._players_N2.view(np.uint8).copy()
+        state["matches"] = self._matches_N.view(np.uint8).copy()
+        state["layout"] = self._layout_mark()
+        return state
+
+    def load(self, state: dict[str, NDArray]) -> None:
+        """Continues bit for bit from what `save` returned; raises `DataCorrupt` when it does not fit.
+
+        A state of other rules, another stage or another time limit is a `VersionMismatch`.
+        """
+        if not np.array_equal(state.get("layout", np.zeros(0, np.uint8)), self._layout_mark()):
+            raise VersionMismatch(
+                "the saved matches were played under other rules, stage or time limit: begin new ones"
+            )
+        targets = {name: getattr(self, name) for name in _SAVED}
+        targets["players"] = self._players_N2.view(np.uint8)
+        targets["matches"] = self._matches_N.view(np.uint8)
+        for name, target in targets.items():
+            value = state.get(name)
+            if value is None or value.shape != target.shape or value.dtype != target.dtype:
+                found = "missing" if value is None else f"{value.dtype}{value.shape}"
+                raise DataCorrupt(
+                    f"saved array {name!r} is {found}, {target.dtype}{target.shape} is wanted: "
+                    "the state was saved with another number of matches or is damaged"
+                )
+        for name, target in targets.items():
+            target[...] = state[name]
+
+    def frame(self, match: int) -> dict:
+        """Match `match` as a small dict: stage in units, players with state, keys and move."""
+        now = self._matches_N[match]
+        return {
+            "game": self.spec.name,
+            "stage": self.stage_name,
+            "frame": int(now["frame"]),
+            "max_frames": self.spec.max_frames,
+            "solids": self._stage.solids_R4.tolist(),
+            "blast": [self._stage.blast_x, self._stage.blast_y],
+            "platform": {
+                "x": float(now["platform_x"]),
+                "y": float(now["platform_y"]),
+                "half_width": self._stage.platform_half_width,
+                "half_height": self._stage.platform_half_height,
+            },
+            "players": [_player_frame(self._players_N2[match, seat]) for seat in range(2)],
+        }
+
+
+def _player_frame(player: Any) -> dict[str, Any]:
+    move = int(player["move"])
+    return {
+        "x": float(player["x"]),
+        "y": float(player["y"]),
+        "vx": float(player["vx"]),
+        "vy": float(player["vy"]),
+        "facing": int(player["facing"]),
+        "state": int(player["state"]),
+        "grounded": bool(player["grounded"]),
+        "damage": float(player["damage"]),
+        "stocks": int(player["stocks"]),
+        "weapon": WEAPON_NAMES[int(player["weapon"])],
+        "move": MOVE_NAMES.get(move, ""),
+        "move_frame": int(player["move_frame"]),
+        "stun_left": int(player["stun_left"]),
+        "invulnerable": int(player["state"]) == DODGE,
+        "keys": [name for bit, name in enumerate(KEY_NAMES) if int(player["keys"]) >> bit & 1],
+    }

@@ -1,0 +1,165 @@
+"""Bodies, ground and the moving platform: how a player gets from one frame's place to the next.
+
+A player is a record of layout.PLAYER, `stage` a stage.Stage, `match` a record of layout.MATCH; records
+are changed in place.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import njit
+
+from league.games.brawl import rules
+from league.games.brawl.rules import DT, HALF_HEIGHT, HALF_WIDTH
+
+_SKIN = 1e-6  # overlaps thinner than this are touches
+
+
+@njit
+def toward(value: float, target: float, step: float) -> float:
+    """`value` moved by at most `step` toward `target`."""
+    if value < target:
+        return min(value + step, target)
+    return max(value - step, target)
+
+
+@njit
+def _stopped_x(player: Any, to_x: float, left: float, top: float, right: float, bottom: float) -> float:
+    """How far to the side the body gets on its way to `to_x` before it meets the rectangle."""
+    if player.y + HALF_HEIGHT <= top + _SKIN or player.y - HALF_HEIGHT >= bottom - _SKIN:
+        return to_x
+    if player.x + HALF_WIDTH <= left + _SKIN and to_x + HALF_WIDTH > left:
+        return left - HALF_WIDTH
+    if player.x - HALF_WIDTH >= right - _SKIN and to_x - HALF_WIDTH < right:
+        return right + HALF_WIDTH
+    return to_x
+
+
+@njit
+def _stopped_y(player: Any, to_y: float, left: float, top: float, right: float, bottom: float) -> float:
+    """How far up or down the body gets on its way to `to_y` before it meets the rectangle."""
+    if player.x + HALF_WIDTH <= left + _SKIN or player.x - HALF_WIDTH >= right - _SKIN:
+        return to_y
+    if player.y + HALF_HEIGHT <= top + _SKIN and to_y + HALF_HEIGHT > top:
+        return top - HALF_HEIGHT
+    if player.y - HALF_HEIGHT >= bottom - _SKIN and to_y - HALF_HEIGHT < bottom:
+        return bottom + HALF_HEIGHT
+    return to_y
+
+
+@njit
+def _slide_x(player: Any, to_x: float, stage: Any, match: Any) -> float:
+    """The x at which a sideways movement to `to_x` ends."""
+    for r in range(stage.solids_R4.shape[0]):
+        box = stage.solids_R4[r]
+        to_x = _stopped_x(player, to_x, box[0], box[1], box[2], box[3])
+    w, h = stage.platform_half_width, stage.platform_half_height
+    px, py = match.platform_x, match.platform_y
+    return _stopped_x(player, to_x, px - w, py - h, px + w, py + h)
+
+
+@njit
+def _overlaps_solid(x: float, y: float, stage: Any) -> bool:
+    for r in range(stage.solids_R4.shape[0]):
+        box = stage.solids_R4[r]
+        if (
+            x + HALF_WIDTH > box[0] + _SKIN
+            and x - HALF_WIDTH < box[2] - _SKIN
+            and y + HALF_HEIGHT > box[1] + _SKIN
+            and y - HALF_HEIGHT < box[3] - _SKIN
+        ):
+            return True
+    return False
+
+
+@njit
+def _push_out(player: Any, stage: Any, match: Any) -> None:
+    """Moves a body that the platform ran into out of it, the shortest way that no ground blocks."""
+    reach_x = stage.platform_half_width + HALF_WIDTH
+    reach_y = stage.platform_half_height + HALF_HEIGHT
+    dx, dy = player.x - match.platform_x, player.y - match.platform_y
+    if abs(dx) >= reach_x - _SKIN or abs(dy) >= reach_y - _SKIN:
+        return
+    side_x = match.platform_x + (reach_x if dx > 0 else -reach_x)
+    side_y = match.platform_y + (reach_y if dy > 0 else -reach_y)
+    other_x = match.platform_x - (reach_x if dx > 0 else -reach_x)
+    sideways_is_shorter = reach_x - abs(dx) < reach_y - abs(dy)
+    if sideways_is_shorter and not _overlaps_solid(side_x, player.y, stage):
+        player.x = side_x
+    elif not _overlaps_solid(player.x, side_y, stage):
+        player.y = side_y
+    elif not _overlaps_solid(side_x, player.y, stage):
+        player.x = side_x
+    elif not _overlaps_solid(other_x, player.y, stage):
+        player.x = other_x
+
+
+@njit
+def move_platform(match: Any, stage: Any) -> None:
+    """Puts the platform where it stands in frame `match.frame`, with the velocity it goes on with."""
+    row = stage.path_P4[match.frame % stage.path_P4.shape[0]]
+    match.platform_x, match.platform_y = row[0], row[1]
+    match.platform_vx, match.platform_vy = row[2], row[3]
+
+
+@njit
+def ride(player: Any, stage: Any, match: Any, shift_x: float) -> None:
+    """Carries who stands on the platform, pushes away who is in its way."""
+    if player.state == rules.KO:
+        return
+    if player.on_platform:
+        player.y = match.platform_y - stage.platform_half_height - HALF_HEIGHT
+        player.x = _slide_x(player, player.x + shift_x, stage, match)
+    else:
+        _push_out(player, stage, match)
+
+
+@njit
+def _impact(speed: float, player: Any) -> float:
+    """The speed after running into something: stunned bodies bounce, others stop."""
+    if player.state == rules.STUN and abs(speed) > rules.BOUNCE_LEAST_SPEED:
+        return -rules.BOUNCE * speed
+    return 0.0
+
+
+@njit
+def move(player: Any, stage: Any, match: Any) -> None:
+    """One frame of motion with collisions, axis by axis; notes what the player stands on."""
+    if player.state == rules.KO:
+        return
+    to_x = player.x + player.vx * DT
+    x = _slide_x(player, to_x, stage, match)
+    player.x = x
+    if x != to_x:
+        player.vx = _impact(player.vx, player)
+    _fall(player, stage, match)
+
+
+@njit
+def _fall(player: Any, stage: Any, match: Any) -> None:
+    to_y = player.y + player.vy * DT
+    y = to_y
+    for r in range(stage.solids_R4.shape[0]):
+        box = stage.solids_R4[r]
+        y = _stopped_y(player, y, box[0], box[1], box[2], box[3])
+    w, h = stage.platform_half_width, stage.platform_half_height
+    px, py = match.platform_x, match.platform_y
+    on_solid = y
+    y = _stopped_y(player, y, px - w, py - h, px + w, py + h)
+    stands = y != to_y and player.vy > 0.0
+    player.y = y
+    if y != to_y:
+        player.vy = _impact(player.vy, player)
+    stands = stands and player.vy >= 0.0
+    if player.grounded and not stands:
+        refresh_jumps(player)
+    player.grounded = 1 if stands else 0
+    player.on_platform = 1 if stands and y != on_solid else 0
+
+
+@njit
+def refresh_jumps(player: Any) -> None:
+    """What every leaving of the ground gives back."""
+    player.air_jumps = rules.AIR_JUMPS
+    player.recoveries = rules.RECOVERIES

@@ -1,0 +1,34 @@
+"""splitmix64 in the state of a match: the same seed gives the same numbers wherever it is played.
+
+Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators" (OOPSLA 2014), constants of
+Vigna's public-domain splitmix64.c.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = np.uint64(0x94D049BB133111EB)
+_S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
+
+
+@njit
+def mixed(seed: Any) -> Any:
+    """uint64 → uint64: the number that a stream standing at `seed` draws next."""
+    z = seed + _GOLDEN
+    z = (z ^ (z >> _S30)) * _MIX_1
+    z = (z ^ (z >> _S27)) * _MIX_2
+    return z ^ (z >> _S31)
+
+
+@njit
+def draw(player: Any) -> Any:
+    """The next uint64 of the player's own stream."""
+    value = mixed(player.random)
+    player.random = player.random + _GOLDEN
+    return value

@@ -1,0 +1,99 @@
+"""Named reward terms and the presets that weigh them.
+
+A reward is `reward_terms_N2K @ weights_K`: the sum that is trained on and the values that are logged
+come from the same numbers. Terms are raw; what a term pays for is written beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from league.errors import ConfigError
+
+DAMAGE_SCALE: Final = 140.0
+"""Damage points that make one unit of the damage terms."""
+DANGER_Y: Final = 4.2
+"""Below this height (y points down) a player is in danger."""
+MANY_KEYS: Final = 3
+"""More keys than this held at once are many."""
+
+TERM_HELP: Final = MappingProxyType(
+    {
+        "damage": "(damage dealt - taken) / 140",
+        "damage_dealt": "damage dealt / 140",
+        "damage_taken": "-damage taken / 140",
+        "danger_zone": "-1 per second below y = 4.2",
+        "attack_state": "+1 per second in an attack (weigh it negatively against empty swings)",
+        "many_keys": "+1 per second with more than 3 keys held (weigh it negatively)",
+        "toward_opponent": "own sideways movement in units, positive toward the opponent",
+        "closing_distance": "units by which the distance to the opponent shrank",
+        "edge_pressure": "per second, by how many units / 7 the opponent stands nearer to the edge (to 1)",
+        "toward_middle": "own sideways movement in units, positive toward the middle of the stage",
+        "height": "-1 per second and squared unit away from y = 0",
+        "taunt": "+1 per second of taunting",
+        "idle": "+1 per second of standing still (weigh it negatively)",
+        "win": "+1 for a win, -1 for a loss, 0 for a draw, when the match ends",
+        "knockout": "+1 when the opponent is knocked out, -1 when oneself is",
+        "combo": "+1 for hitting a stunned opponent, -1 for being hit so",
+        "equip": "+2 for picking up a hammer, +1 for a spear",
+        "drop": "-1 for dropping a weapon",
+    }
+)
+TERMS: Final = tuple(TERM_HELP)
+(
+    DAMAGE,
+    DAMAGE_DEALT,
+    DAMAGE_TAKEN,
+    DANGER_ZONE,
+    ATTACK_STATE,
+    MANY_KEYS_HELD,
+    TOWARD_OPPONENT,
+    CLOSING_DISTANCE,
+    EDGE_PRESSURE,
+    TOWARD_MIDDLE,
+    HEIGHT,
+    TAUNTING,
+    IDLE,
+    WIN,
+    KNOCKOUT,
+    COMBO,
+    EQUIP,
+    DROP,
+) = range(len(TERMS))
+
+PRESETS: Final[Mapping[str, Mapping[str, float]]] = MappingProxyType(
+    {
+        "dense": {
+            "damage": 1.0,
+            "danger_zone": 0.5,
+            "attack_state": -0.04,
+            "many_keys": -0.01,
+            "win": 50.0,
+            "knockout": 8.0,
+            "combo": 5.0,
+            "equip": 5.0,
+            "drop": 15.0,
+        },
+        "sparse": {"damage": DAMAGE_SCALE, "win": 100.0, "knockout": 50.0},
+        # Small scale for quick learning: a dense pull toward the opponent, then hits, then knockouts.
+        "laptop": {"toward_opponent": 0.3, "damage": 1.0, "combo": 0.5, "knockout": 5.0, "win": 10.0},
+    }
+)
+
+
+def reward_weights(preset: str, overrides: Mapping[str, float] | None = None) -> NDArray[np.float32]:
+    """float32[K]: the preset's weights with single terms overridden; raises `ConfigError`."""
+    if preset not in PRESETS:
+        raise ConfigError(f"there is no reward preset {preset!r}: choose one of {', '.join(PRESETS)}")
+    weights = {**PRESETS[preset], **(overrides or {})}
+    for term, weight in weights.items():
+        if term not in TERM_HELP:
+            raise ConfigError(f"there is no reward term {term!r}: known are {', '.join(TERMS)}")
+        if not np.isfinite(weight):
+            raise ConfigError(f"the weight of reward term {term!r} is {weight}: it must be a finite number")
+    return np.array([weights.get(term, 0.0) for term in TERMS], np.float32)

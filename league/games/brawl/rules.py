@@ -1,0 +1,71 @@
+"""The figures of the game that belong to no stage and no move: units u, s; y points down.
+
+Speeds are u/s, "per frame" figures are what one frame of DT adds. Figures marked "chosen" are ours,
+the others were measured in the original (docs/game.md).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+FRAMES_PER_SECOND: Final = 30
+DT: Final = 1.0 / FRAMES_PER_SECOND
+
+# Keys, in the order of the action vector.
+KEY_NAMES: Final = ("W", "A", "S", "D", "space", "H", "L", "J", "K", "G")
+UP, LEFT, DOWN, RIGHT, JUMP, PICK, DASH_KEY, LIGHT, HEAVY, TAUNT_KEY = (1 << bit for bit in range(10))
+
+# States, as numbered in the observation.
+WALKING: Final = 0
+STANDING: Final = 1
+TURNAROUND: Final = 2
+AIR_TURNAROUND: Final = 3
+SPRINTING: Final = 4
+STUN: Final = 5
+IN_AIR: Final = 6
+DODGE: Final = 7
+ATTACK: Final = 8
+DASH: Final = 9
+BACKDASH: Final = 10
+KO: Final = 11
+TAUNT: Final = 12
+
+# Body (solid box) and hurt capsule (upright).
+HALF_WIDTH: Final = 0.87 / 2
+HALF_HEIGHT: Final = 1.0 / 2
+HURT_RADIUS: Final = 0.928 / 2
+HURT_HALF_SEGMENT: Final = (1.024 - 0.928) / 2
+
+# Movement.
+GRAVITY_PER_FRAME: Final = 17.808 * DT
+MAX_FALL: Final = 12.0
+FAST_FALL_PER_FRAME: Final = 0.475
+WALK_SPEED: Final = 6.75
+RUN_SPEED: Final = 8.0
+DASH_SPEED: Final = 10.0
+DASH_FRAMES: Final = 9
+BACKDASH_SPEED: Final = 4.0
+BACKDASH_FRAMES: Final = 7
+JUMP_SPEED: Final = 8.9
+AIR_JUMPS: Final = 2
+AIR_JUMP_WAIT: Final = 6
+RECOVERIES: Final = 1
+AIR_SPEED: Final = 6.75
+AIR_STEER_PER_FRAME: Final = 0.358
+AIR_TURN_DIVISOR: Final = 3.0
+FRICTION_PER_FRAME: Final = 0.239  # in stun; chosen: also in the air without a direction key
+ATTACK_DRAG_PER_FRAME: Final = 0.358  # chosen: sideways, in the air
+DODGE_FRAMES: Final = 10
+DODGE_WAIT_GROUND: Final = 30  # chosen: counted from the first frame of the dodge
+DODGE_WAIT_AIR: Final = 82
+TAUNT_FRAMES: Final = 30
+BOUNCE: Final = 0.7
+BOUNCE_LEAST_SPEED: Final = 1.5  # chosen: slower impacts come to rest
+
+# Knockback and match.
+FORCE_TO_SPEED: Final = 0.096
+MAX_DAMAGE: Final = 700.0
+AIR_JUMPS_AFTER_STUN: Final = 1
+STOCKS: Final = 3
+KO_FRAMES: Final = 90
+MATCH_SECONDS: Final = 90
