@@ -85,7 +85,7 @@ class Member:
 
 
 class Crew:
-    """All processes. `say` takes each thing that a person should hear of, as one sentence.
+    """All processes. `say` takes what a person may like to hear of, `complain` what went wrong.
 
     `started` is called with a process's name and id after each of its starts.
     """
@@ -97,6 +97,7 @@ class Crew:
         settings: SupervisorSettings,
         *,
         say: Callable[[str], None],
+        complain: Callable[[str], None] | None = None,
         started: Callable[[str, int], None] = lambda name, pid: None,
         may_finish: frozenset[str] = frozenset(),
         clock: Callable[[], float] = time.time,
@@ -104,6 +105,7 @@ class Crew:
         self._backend = backend
         self._settings = settings
         self._say = say
+        self._complain = complain or say
         self._started = started
         self._clock = clock
         self.members = {
@@ -153,12 +155,16 @@ class Crew:
             self._ask(member)
         deadline = self._clock() + seconds
         waiting = [member for member in members if member.state is State.STOPPING]
+        after = f"within {seconds:g} s"
         while any(member.is_alive for member in waiting):
-            if self._clock() >= deadline or hurried():
+            if hurried():
+                after = "when hurried"
+                break
+            if self._clock() >= deadline:
                 break
             tick()
             time.sleep(0.02)
-        return [member.spec.name for member in waiting if self._conclude(member, seconds)]
+        return [member.spec.name for member in waiting if self._conclude(member, after)]
 
     def _launch(self, member: Member) -> None:
         member.process = self._backend.start(member.spec)
@@ -183,14 +189,14 @@ class Crew:
             raise Unavailable(self._given_up(member, code))
         member.state = State.WAITING
         member.restart_at = self._clock() + delay
-        self._say(f"{name} ended ({describe_exit(code)}): it restarts in {delay:g} s.")
+        self._complain(f"{name} ended ({describe_exit(code)}): it restarts in {delay:g} s.")
 
     def _given_up(self, member: Member, code: int) -> str:
         name, log = member.spec.name, member.spec.log
         minutes = self._settings.restart_window_seconds / 60
         return (
-            f"{name} ended {self._settings.restart_limit + 1} times within {minutes:g} minutes, the last time "
-            f"by {describe_exit(code)}, saying {last_sentence(log)!r}: read {log}, then start the run again"
+            f"{name} ended {self._settings.restart_limit + 1} times within {minutes:g} minutes, "
+            f"the last time by {describe_exit(code)}, saying {last_sentence(log)!r}: read {log}, then start the run again"
         )
 
     def _ask(self, member: Member) -> None:
@@ -200,7 +206,7 @@ class Crew:
         elif member.state in (State.RUNNING, State.WAITING):
             member.state = State.STOPPED
 
-    def _conclude(self, member: Member, seconds: float) -> bool:
+    def _conclude(self, member: Member, after: str) -> bool:
         """Settles how a stop went; true when it took a kill."""
         assert member.process is not None
         if member.process.poll() is not None:
@@ -210,7 +216,7 @@ class Crew:
         while member.process.poll() is None:
             time.sleep(0.01)
         member.state = State.KILLED
-        self._say(f"{member.spec.name} had not stopped within {seconds:g} s and was killed.")
+        self._complain(f"{member.spec.name} had not stopped {after} and was killed.")
         return True
 
 

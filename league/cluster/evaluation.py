@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import grpc
 
+from league.client import CHANNEL_OPTIONS
 from league.cluster.facts import EvaluatorFacts
 from league.v1 import evaluator_pb2, evaluator_pb2_grpc
 
@@ -14,7 +15,9 @@ class EvaluatorReader:
     """A reader of one evaluator's state that never raises: an evaluator may be restarting."""
 
     def __init__(self, address: str) -> None:
-        self._stub = evaluator_pb2_grpc.EvaluatorServiceStub(grpc.insecure_channel(address))
+        self._stub = evaluator_pb2_grpc.EvaluatorServiceStub(
+            grpc.insecure_channel(address, options=CHANNEL_OPTIONS)
+        )
 
     def status(self) -> EvaluatorFacts | None:
         """None while it can't be reached."""

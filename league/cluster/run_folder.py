@@ -17,6 +17,7 @@ from typing import IO, Any
 from league import config
 from league.config_file import write_config
 from league.errors import ConfigError, DataCorrupt, Refused, VersionMismatch
+from league.files import write_whole
 
 FORMAT = 1
 DEFAULT_PRESET = "laptop"
@@ -60,12 +61,12 @@ class RunFolder:
         ports: dict[str, int] = _read_json(file) if file.exists() else {}
         if service not in ports or not _is_free(ports[service]):
             ports[service] = _free_port(set(ports.values()))
-            write_json(file, ports)
+            _write_json(file, ports)
         return ports[service]
 
     def announce(self, service: str, address: str, pid: int) -> None:
         """Tells readers (`bin/league --run-dir`) where the service runs."""
-        write_json(self.path / f"{service}.json", {"address": address, "pid": pid})
+        _write_json(self.path / f"{service}.json", {"address": address, "pid": pid})
 
     def withdraw(self, service: str) -> None:
         """The service runs no more."""
@@ -121,7 +122,7 @@ def _create(path: Path, preset: str, sections: config.Sections) -> RunFolder:
         "preset": preset,
         "created_at": time.time(),
     }
-    write_json(path / "run.json", run)  # last: with it the folder counts as a run
+    _write_json(path / "run.json", run)  # last: with it the folder counts as a run
     return RunFolder(path, preset=preset, resumed=False, lock=lock)
 
 
@@ -188,14 +189,8 @@ def _locked(path: Path) -> IO[str]:
     return file
 
 
-def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Writes the whole file or nothing: readers never see half of it."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    with draft.open("w", encoding="utf-8") as file:
-        json.dump(content, file, indent=1)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
+def _write_json(path: Path, content: Mapping[str, Any]) -> None:
+    write_whole(path, json.dumps(content, indent=1) + "\n")
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -1,0 +1,80 @@
+"""The state of a run as plain lines, for logs and pipes: the facts of the terminal view."""
+
+from __future__ import annotations
+
+from league.cluster import marks
+from league.cluster.crew import State
+from league.cluster.facts import Exam, Screen
+from league.metrics import wilson_interval
+from league.players import PayoffCell
+
+
+def progress_lines(screen: Screen) -> tuple[str, ...]:
+    """One line on training, one on clean matches when there are some, one on a trouble if any."""
+    lines = [evaluation_line(screen) if screen.phase == "evaluating" else training_line(screen)]
+    if screen.league.exams:
+        lines.append(exam_line(screen.league.exams))
+    if screen.league.trouble:
+        lines.append(screen.league.trouble)
+    waiting = [facts.name for facts in screen.processes if facts.state is State.WAITING]
+    if waiting:
+        lines.append(f"waiting to restart: {', '.join(waiting)}")
+    return tuple(lines)
+
+
+def training_line(screen: Screen) -> str:
+    """Steps, speed, stage, win rates, time left."""
+    worker, metrics = screen.league.learner, screen.league.metrics
+    if worker is None:
+        return "waiting for the learner's first word"
+    parts = [f"{screen.steps:,} steps"]
+    if screen.target_steps:
+        parts[0] = f"{screen.steps:,} of {screen.target_steps:,} steps ({screen.done_share * 100:.1f} %)"
+    if "rate/steps_per_second" in metrics:
+        parts.append(f"{metrics['rate/steps_per_second']:,.0f} steps/s")
+    parts.append(f"stage {worker.mix or '–'}")
+    rates = {name: series[-1] for name, series in screen.league.win_rates.items() if series}
+    if rates:
+        parts.append("wins " + ", ".join(f"{name} {share * 100:.0f} %" for name, share in rates.items()))
+    if "policy/entropy" in metrics:
+        parts.append(f"entropy {metrics['policy/entropy']:.2f}")
+    if screen.seconds_left is not None:
+        parts.append(f"{marks.duration(screen.seconds_left)} left")
+    return " · ".join(parts)
+
+
+def exam_line(exams: tuple[Exam, ...]) -> str:
+    """The newest evaluated snapshot against each bot, sampled."""
+    results = [
+        f"{exam.opponent} {exam.sampled.wins / exam.sampled.games * 100:.0f} % of {exam.sampled.games}"
+        for exam in exams
+        if exam.sampled is not None and exam.sampled.games
+    ]
+    return f"clean matches of {exams[0].player}: wins {', '.join(results)}" if results else ""
+
+
+def evaluation_line(screen: Screen) -> str:
+    """What the evaluator still has to play."""
+    evaluator = screen.league.evaluator
+    if evaluator is None:
+        return "waiting for the evaluator to answer"
+    if not evaluator.current:
+        return f"waiting for the evaluator: {len(evaluator.queue)} snapshots in its queue"
+    return (
+        f"waiting for the evaluator: {evaluator.current} has played {evaluator.matches_done} of "
+        f"{evaluator.matches_total} matches, {len(evaluator.queue)} more snapshots wait"
+    )
+
+
+def record(cell: PayoffCell | None) -> str:
+    """«318-6-76», wins-draws-losses."""
+    return f"{cell.wins}-{cell.draws}-{cell.losses}" if cell is not None and cell.games else "–"
+
+
+def win_rate(cell: PayoffCell | None) -> str:
+    """«79.5 % [75.3, 83.2]»: share of wins (a draw is none) with Wilson's 95 % interval."""
+    if cell is None or not cell.games:
+        return "–"
+    interval = wilson_interval(cell.wins, cell.games)
+    low, high = interval.low * 100, interval.high * 100
+    return f"{cell.wins / cell.games * 100:.1f} % [{low:.1f}, {high:.1f}]"

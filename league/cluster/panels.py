@@ -1,0 +1,274 @@
+"""The panels of the terminal view. Each is a pure function of a `Screen` and the cells it may fill."""
+
+from __future__ import annotations
+
+import textwrap
+import time
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from league.cluster import marks
+from league.cluster.crew import ProcessFacts, State
+from league.cluster.facts import Exam, Screen
+from league.cluster.marks import ACCENT, FAINT, GOOD, MIDDLING, POOR
+from league.cluster.reader import newest_snapshot
+from league.metrics import wilson_interval
+from league.players import PlayerKind, Rating
+
+_TIME_SHARES = {
+    "game": "bright_blue",
+    "inference": "magenta",
+    "opponents": "yellow",
+    "learning": "green",
+    "waiting": "red",
+}
+_STATE_STYLES = {
+    State.RUNNING: GOOD,
+    State.WAITING: MIDDLING,
+    State.STOPPING: MIDDLING,
+    State.DONE: ACCENT,
+    State.STOPPED: FAINT,
+    State.KILLED: POOR,
+    State.FAILED: POOR,
+}
+
+
+def framed(content: RenderableType, title: str, subtitle: str = "") -> Panel:
+    """The frame that all panels share."""
+    return Panel(
+        content,
+        title=Text(title, style="bold"),
+        title_align="left",
+        subtitle=Text(subtitle, style=FAINT) if subtitle else None,
+        subtitle_align="right",
+        border_style=FAINT,
+        box=box.ROUNDED,
+        padding=(0, 1),
+    )
+
+
+def _grid(*columns: dict[str, object]) -> Table:
+    table = Table.grid(padding=(0, 1), expand=True)
+    for column in columns:
+        table.add_column(no_wrap=True, overflow="ellipsis", **column)  # type: ignore[arg-type]
+    return table
+
+
+def header(screen: Screen, width: int) -> Panel:
+    """Run, device, progress and time left: two lines."""
+    place = Text(no_wrap=True, overflow="ellipsis")
+    place.append(screen.preset, f"bold {ACCENT}").append("  ").append(screen.run_dir, "bold")
+    place.append("  " + screen.device, FAINT)
+    share = screen.done_share
+    words = Text(no_wrap=True, overflow="ellipsis")
+    target = f" of {screen.target_steps:,}" if screen.target_steps else ""
+    words.append(f" {share * 100:.1f} % ", "bold").append(f" {screen.steps:,}{target} steps ")
+    words.append(f" {marks.duration(screen.now - screen.started_at)} ", FAINT)
+    if screen.phase == "training" and screen.seconds_left is not None:
+        words.append(f" {marks.duration(screen.seconds_left)} left", ACCENT)
+    line = marks.bar(share, max(10, width - 4 - words.cell_len)).append_text(words)
+    panel = framed(Group(place, line), "KUMITE")
+    style = GOOD if screen.phase == "training" else MIDDLING
+    panel.subtitle = Text.assemble(("● ", style), screen.phase)
+    panel.border_style = ACCENT
+    return panel
+
+
+def learner(screen: Screen, width: int) -> Panel:
+    """How the learner learns: speed, stage, losses, where its time goes."""
+    worker, metrics = screen.league.learner, screen.league.metrics
+    if worker is None:
+        reason = screen.league.trouble or "Waiting for the learner's first word…"
+        return framed(Text(reason, FAINT), "Learner")
+    inner = width - 4
+    speed = marks.count(metrics.get("rate/steps_per_second", float("nan")))
+    frames = marks.count(metrics.get("rate/frames_per_second", float("nan")))
+    table = _grid({"style": FAINT, "width": 8}, {"ratio": 1})
+    line = Text.assemble((speed, f"bold {ACCENT}"), ("  frames ", FAINT), frames, "  ")
+    spark = marks.sparkline(screen.league.speeds, inner - 9 - line.cell_len)
+    table.add_row("steps/s", line.append(spark, ACCENT))
+    stage = Text.assemble((worker.mix or "–", "bold"), (f"  {worker.activity}", FAINT))
+    table.add_row("stage", stage)
+    table.add_row("reward", _reward(screen))
+    for name, fields in _LEARNER_ROWS:
+        values = Text("  ").join(_measure(label, metrics.get(metric)) for label, metric in fields)
+        table.add_row(name, values)
+    table.add_row("time", _time_shares(screen, inner - 9))
+    return framed(table, "Learner", worker.player)
+
+
+_LEARNER_ROWS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
+    ("loss", (("policy", "loss/policy"), ("value", "loss/value"))),
+    ("policy", (("entropy", "policy/entropy"), ("KL", "policy/approx_kl"))),
+    ("", (("clipped", "policy/clip_fraction"), ("rate", "learning/rate"))),
+    ("value", (("explained variance", "value/explained_variance"),)),
+)
+
+
+def _measure(label: str, number: float | None) -> Text:
+    return Text.assemble((f"{label} ", FAINT), marks.value(number))
+
+
+def _reward(screen: Screen) -> Text:
+    metrics = screen.league.metrics
+    line = Text(marks.value(metrics.get("reward/episode_mean")))
+    seconds = metrics.get("match/seconds_mean")
+    return line if seconds is None else line.append(f"  in matches of {seconds:.1f} s", FAINT)
+
+
+def _time_shares(screen: Screen, width: int) -> Text:
+    metrics = screen.league.metrics
+    parts = [(name, metrics.get(f"time/{name}_share", 0.0), style) for name, style in _TIME_SHARES.items()]
+    if not any(share for _, share, _ in parts):
+        return Text("–", FAINT)
+    line = marks.stacked_bar([(share, style) for _, share, style in parts], 5 if width < 30 else 10)
+    for name, share, style in sorted(parts, key=lambda part: -part[1]):
+        word = Text.assemble(" ", (name, style), f" {share * 100:.0f}")
+        if line.cell_len + word.cell_len <= width and share > 0.005:
+            line.append_text(word)
+    return line
+
+
+def opponents(screen: Screen, width: int) -> Panel:
+    """Win rate in training by kind of opponent, the mix as set and as played, clean matches beside."""
+    league = screen.league
+    shares = {share.category: share for share in (league.status.shares if league.status else ())}
+    names = list(dict.fromkeys([*shares, *league.win_rates]))
+    exams = {exam.opponent: exam for exam in league.exams}
+    names += [name for name in exams if name not in names]
+    if not names:
+        return framed(Text("Nobody has been met yet.", FAINT), "Opponents")
+    is_wide = width >= 56
+    widths = _opponent_widths(width - 4, is_wide)
+    sides = ("left", "left", "right", "left", "right", "right")
+    table = _grid(*({"width": w, "justify": side} for w, side in zip(widths, sides, strict=False)))
+    heads = ["", "wins", "", "", "mix›met", "clean matches"]
+    table.add_row(*(Text(head, FAINT) for head in heads[: len(widths)]))
+    for name in names:
+        series = league.win_rates.get(name, ())
+        recent = series[-1] if series else None
+        style = marks.win_style(recent or 0.0) if series else FAINT
+        share = shares.get(name)
+        cells = [
+            Text(name),
+            marks.bar(recent or 0.0, widths[1], style),
+            Text(marks.percent(recent) if recent is not None else "–", style),
+            Text(marks.sparkline(series, widths[3], high=1.0), style),
+            Text(f"{share.configured * 100:.0f}›{share.realised * 100:.0f}" if share else "", FAINT),
+            _examined(exams.get(name)),
+        ]
+        table.add_row(*cells[: len(widths)])
+    return framed(table, "Opponents", f"{league.snapshots} snapshots" if league.snapshots else "")
+
+
+def _opponent_widths(inner: int, is_wide: bool) -> list[int]:
+    """Cells for name, bar, percentage, sparkline, mix and (when wide) clean matches."""
+    name, number, mix, clean = 9, 4, 7, 14
+    room = inner - name - number - mix - 4 - (clean + 1 if is_wide else 0)
+    spark = max(1, room // 2)
+    return [name, max(1, room - spark), number, spark, mix, *([clean] if is_wide else [])]
+
+
+def _examined(exam: Exam | None) -> Text:
+    cell = exam.sampled if exam is not None else None
+    if cell is None or not cell.games:
+        return Text("–", FAINT)
+    interval = wilson_interval(cell.wins, cell.games)
+    share = cell.wins / cell.games
+    return Text.assemble(
+        (marks.percent(share), marks.win_style(share)),
+        (f" [{interval.low * 100:2.0f}–{interval.high * 100:3.0f}]", FAINT),
+    )
+
+
+def leaderboard(screen: Screen, width: int, height: int) -> Panel:
+    """The best players, and always the newest snapshot and the bots, as far as they fit."""
+    ratings = screen.league.ratings
+    if not ratings:
+        line = "Empty until the evaluator has played the first snapshot."
+        return framed(Text(line, FAINT), "Leaderboard")
+    newest = newest_snapshot(ratings)
+    is_wide = width >= 56
+    columns: list[dict[str, object]] = [{"justify": "right", "width": 3}, {"ratio": 1}, {"justify": "right"}]
+    table = _grid(*columns, *([{"justify": "right"}] if is_wide else []), {"justify": "right"})
+    newest_mark = "  ‹ newest" if is_wide else " ‹ new"
+    heads = ["#", "player", "rating", *(["μ ± σ"] if is_wide else []), "wins" if not is_wide else "W · D · L"]
+    table.add_row(*(Text(head, FAINT) for head in heads))
+    for rating in chosen(ratings, newest.name if newest else "", height - 3):
+        is_newest = newest is not None and rating.player.name == newest.name
+        is_bot = rating.player.kind is PlayerKind.BOT
+        style = f"bold {ACCENT}" if is_newest else "magenta" if is_bot else ""
+        name = f"{rating.player.name}{newest_mark if is_newest else '  bot' if is_bot else ''}"
+        record = (
+            f"{rating.wins} · {rating.draws} · {rating.losses}"
+            if is_wide
+            else marks.percent(rating.wins / max(1, rating.games))
+        )
+        spread = [f"{rating.mu:.1f} ± {rating.sigma:.1f}"] if is_wide else []
+        table.add_row(str(rating.rank), name, f"{rating.score:.2f}", *spread, record, style=style)
+    return framed(table, "Leaderboard", f"{len(ratings)} players, clean matches")
+
+
+def chosen(ratings: tuple[Rating, ...], newest: str, room: int) -> list[Rating]:
+    """At most `room` of `ratings`: the newest and the bots first, then from the top; kept in order."""
+    wanted = [r for r in ratings if r.player.name == newest]
+    wanted += [r for r in ratings if r.player.kind is PlayerKind.BOT]
+    wanted += [r for r in ratings if r not in wanted]
+    kept = {rating.player.name for rating in wanted[: max(1, room)]}
+    return [rating for rating in ratings if rating.player.name in kept]
+
+
+def processes(screen: Screen) -> Panel:
+    """Which process is in which state, since when."""
+    table = _grid({}, {"ratio": 1}, {"justify": "right"}, {"justify": "right"})
+    for facts in screen.processes:
+        again = f"↻{facts.restarts}" if facts.restarts else ""
+        uptime = marks.duration(screen.now - facts.started_at) if facts.state is State.RUNNING else ""
+        mark = Text("● ", _STATE_STYLES[facts.state]).append(facts.name, "default")
+        doing = _doing(facts, screen)
+        table.add_row(mark, Text(doing, FAINT), Text(again, MIDDLING), Text(uptime, FAINT))
+    return framed(table, "Processes")
+
+
+def _doing(facts: ProcessFacts, screen: Screen) -> str:
+    if facts.state is State.WAITING and facts.restart_at:
+        return f"restarts in {max(0.0, facts.restart_at - screen.now):.0f} s"
+    if facts.state is not State.RUNNING:
+        return facts.state.value
+    evaluator = screen.league.evaluator
+    if facts.name.startswith("evaluator") and evaluator is not None:
+        if not evaluator.current:
+            return "idle"
+        waiting = f", {len(evaluator.queue)} wait" if evaluator.queue else ""
+        return f"{evaluator.current} {evaluator.matches_done}/{evaluator.matches_total}{waiting}"
+    status = screen.league.status
+    if facts.name == "matchmaker" and status is not None:
+        return f"{status.log_position:,} entries, {status.open_leases} open"
+    workers = status.workers if status is not None else ()
+    return next((worker.activity for worker in workers if worker.worker == facts.name), "starting")
+
+
+def notes(screen: Screen, width: int, height: int) -> Panel:
+    """What happened last, newest below."""
+    rows: list[Text] = []
+    for note in screen.notes[-height:]:
+        clock = time.strftime("%H:%M ", time.localtime(note.at))
+        wrapped = textwrap.wrap(note.text, max(10, width - 4 - len(clock)))
+        for number, line in enumerate(wrapped):
+            style = POOR if note.is_trouble else ""
+            rows.append(Text.assemble((clock if number == 0 else " " * len(clock), FAINT), (line, style)))
+    return framed(Group(*rows[-max(1, height - 2) :]), "Events")
+
+
+def footer(screen: Screen) -> Text:
+    """Where things are, and how to stop: one line."""
+    text = Text(no_wrap=True, overflow="ellipsis")
+    if screen.league.trouble:
+        return text.append(f" {screen.league.trouble}", POOR)
+    text.append(" Ctrl-C", "bold").append(" saves and stops   ", FAINT)
+    text.append("logs ", FAINT).append(screen.logs_dir).append("   more ", FAINT)
+    return text.append(f"bin/league ratings --run-dir {screen.run_dir}")

@@ -1,0 +1,74 @@
+"""The last word of a run: leaderboard, the newest snapshot's clean matches, files, time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich import box
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from league.cluster import lines, marks
+from league.cluster.facts import Exam, Screen
+from league.cluster.panels import chosen
+from league.cluster.reader import newest_snapshot
+from league.players import PlayerKind, Rating
+
+_LONGEST = 25  # rows of the printed leaderboard; the exported one has them all
+
+
+def print_summary(console: Console, screen: Screen, files: list[Path]) -> None:
+    """Prints what the run has come to."""
+    for part in _parts(screen, files):
+        console.print(part)
+
+
+def _parts(screen: Screen, files: list[Path]) -> Iterator[RenderableType]:
+    league = screen.league
+    if league.ratings:
+        yield leaderboard_table(league.ratings)
+    if league.exams:
+        yield exam_table(league.exams)
+    if not league.ratings:
+        yield "No snapshot has been evaluated yet, so there is no leaderboard."
+    spent = marks.duration(screen.now - screen.started_at)
+    yield Text(f"{screen.steps:,} steps, {league.snapshots} active snapshots, {spent} of wall-clock time.")
+    for path in files:
+        yield Text(f"  {path}")
+
+
+def leaderboard_table(ratings: tuple[Rating, ...]) -> Table:
+    """Ratings of the eval book; at most 25 rows, always with the newest snapshot and the bots."""
+    newest = newest_snapshot(ratings)
+    table = Table(title="Leaderboard (clean matches)", title_justify="left", box=box.SIMPLE_HEAD)
+    for head in ("#", "player", "rating", "mu", "sigma", "wins", "draws", "losses"):
+        table.add_column(head, justify="left" if head == "player" else "right", no_wrap=True)
+    for rating in chosen(ratings, newest.name if newest else "", _LONGEST):
+        is_newest = newest is not None and rating.player.name == newest.name
+        is_bot = rating.player.kind is PlayerKind.BOT
+        numbers = (f"{rating.score:.2f}", f"{rating.mu:.2f}", f"{rating.sigma:.2f}")
+        counts = (str(rating.wins), str(rating.draws), str(rating.losses))
+        name = rating.player.name + (" (newest)" if is_newest else " (bot)" if is_bot else "")
+        style = f"bold {marks.ACCENT}" if is_newest else "magenta" if is_bot else ""
+        table.add_row(str(rating.rank), name, *numbers, *counts, style=style)
+    return table
+
+
+def exam_table(exams: tuple[Exam, ...]) -> Table:
+    """The newest evaluated snapshot against each bot, sampled at temperature 1 and greedy beside it."""
+    title = f"{exams[0].player} against the bots (wins-draws-losses; win rate with 95 % Wilson interval)"
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    table.add_column("opponent", no_wrap=True)
+    for head in ("sampled", "win rate", "greedy", "win rate"):
+        table.add_column(head, justify="right", no_wrap=True)
+    for exam in exams:
+        table.add_row(
+            exam.opponent,
+            lines.record(exam.sampled),
+            lines.win_rate(exam.sampled),
+            lines.record(exam.greedy),
+            lines.win_rate(exam.greedy),
+        )
+    return table

@@ -1,0 +1,277 @@
+"""Trains a league with one command: starts its processes, shows them, keeps them alive, stops them.
+
+``python -m league.cluster.supervisor`` is what ``bin/start-league`` runs.
+"""
+
+from __future__ import annotations
+
+import errno
+import signal
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from rich.console import Console
+
+from league import config
+from league.cli.leaderboard import export_all
+from league.client import MatchmakerClient
+from league.cluster.backend import Backend
+from league.cluster.command import Command, parse
+from league.cluster.crew import Crew
+from league.cluster.display import Display, LineDisplay, LiveDisplay
+from league.cluster.facts import Note, Screen
+from league.cluster.lines import evaluation_line
+from league.cluster.local import LocalBackend
+from league.cluster.probe import device_sentence
+from league.cluster.reader import LeagueReader
+from league.cluster.run_folder import RunFolder, open_run
+from league.cluster.settings import SupervisorSettings
+from league.cluster.summary import print_summary
+from league.cluster.topology import EVALUATOR, LEARNER, MATCHMAKER, Topology, plan
+from league.errors import LeagueError, StorageFull
+
+_TICK_SECONDS = 0.05
+_LAST_LOOK_SECONDS = 1.0
+_NOTES_KEPT = 200
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Supervisor:
+    """One run from its start to its end. `run` may be called once."""
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        topology: Topology,
+        backend: Backend,
+        settings: SupervisorSettings,
+        display: Display,
+        device: str,
+    ) -> None:
+        self._folder = folder
+        self._addresses = topology.addresses
+        self._settings = settings
+        self._display = display
+        self._notes: deque[Note] = deque(maxlen=_NOTES_KEPT)
+        self._started_at = time.time()
+        self._phase = "starting"
+        self._device = device
+        self._stop_requests = 0
+        self.files: list[Path] = []
+        self._crew = Crew(
+            backend,
+            topology.specs,
+            settings,
+            say=self.say,
+            complain=lambda text: self.say(text, is_trouble=True),
+            started=self._announce,
+            may_finish=frozenset({LEARNER}),
+        )
+        evaluator = topology.addresses.get(EVALUATOR)
+        self._reader = LeagueReader(topology.addresses[MATCHMAKER], evaluator, settings, self.say)
+
+    def say(self, text: str, *, is_trouble: bool = False) -> None:
+        """Tells the person who watches. Any thread may call it."""
+        note = Note(at=time.time(), text=text, is_trouble=is_trouble)
+        self._notes.append(note)
+        self._display.tell(note)
+
+    @property
+    def screen(self) -> Screen:
+        """The state as it is now."""
+        return Screen(
+            run_dir=str(self._folder.path),
+            preset=self._folder.preset,
+            device=self._device,
+            started_at=self._started_at,
+            now=time.time(),
+            phase=self._phase,
+            league=self._reader.facts,
+            processes=self._crew.facts(),
+            notes=tuple(self._notes),
+            logs_dir=str(self._folder.path / "logs"),
+        )
+
+    def run(self) -> int:
+        """Trains until the steps are done or a signal comes. Returns the exit code.
+
+        Raises what ends a run early: `ConfigError`, `Unavailable`, after everything has been stopped.
+        """
+        killed: list[str] = []
+        with self._signals():
+            try:
+                self._crew.start()
+                self._reader.start()
+                self._train()
+                self._drain()
+            finally:
+                killed = self._stop()
+        hurried = self._stop_requests > 1
+        return 1 if killed and not hurried else 0
+
+    def _train(self) -> None:
+        while not self._crew.is_done(LEARNER) and not self._stop_requests:
+            if self._phase == "starting" and self._reader.facts.learner is not None:
+                self._phase = "training"
+            self._crew.tend()
+            self._tick()
+        if self._crew.is_done(LEARNER):
+            self.say("The learner has done its steps.")
+
+    def _drain(self) -> None:
+        """Waits, within bounds, until the evaluator has played every snapshot."""
+        if self._stop_requests or EVALUATOR not in self._addresses:
+            return
+        self._phase = "evaluating"
+        seconds = self._settings.drain_seconds
+        self.say(f"Waiting for the evaluator to play the last snapshots, up to {seconds:g} s.")
+        certain = self._reader.looks + 2
+        deadline = time.monotonic() + seconds
+        while not self._stop_requests:
+            evaluator = self._reader.facts.evaluator
+            if evaluator is not None and evaluator.drained and self._reader.looks >= certain:
+                return
+            if time.monotonic() >= deadline:
+                rest = evaluation_line(self.screen)
+                self.say(f"The evaluator was not done after {seconds:g} s ({rest}).", is_trouble=True)
+                return
+            self._crew.tend()
+            self._tick()
+
+    def _stop(self) -> list[str]:
+        """Learner and evaluator first, the matchmaker last. Returns who had to be killed."""
+        self._phase = "stopping"
+        settings = self._settings
+        asked = self._stop_requests
+        if asked:
+            self.say("Stopping: the learner saves its snapshot and checkpoint. Ctrl-C again hurries.")
+        killed = self._crew.stop(
+            [LEARNER, EVALUATOR],
+            settings.stop_worker_seconds,
+            hurried=lambda: self._stop_requests >= max(2, asked + 1),
+            tick=self._tick,
+        )
+        if self._stop_requests < 2:
+            self._reader.look_again(_LAST_LOOK_SECONDS)
+            self._export()
+        self._reader.stop()
+        killed += self._crew.stop(
+            [MATCHMAKER],
+            settings.stop_matchmaker_seconds,
+            hurried=lambda: self._stop_requests >= 3,
+            tick=self._tick,
+        )
+        for service in _SERVICES.values():
+            self._folder.withdraw(service)
+        return killed
+
+    def _export(self) -> None:
+        """Writes the leaderboard's files while the matchmaker still answers, within bounds."""
+        if self._reader.facts.ratings:
+            # A thread, for a matchmaker that hangs must not keep the run from stopping.
+            worker = threading.Thread(target=self._write_leaderboard, daemon=True)
+            worker.start()
+            worker.join(_LAST_LOOK_SECONDS)
+
+    def _write_leaderboard(self) -> None:
+        path, address = self._folder.path, self._addresses[MATCHMAKER]
+        try:
+            with MatchmakerClient(address, wait_seconds=_LAST_LOOK_SECONDS) as client:
+                self.files += export_all(client, path, title=path.name, now=time.time())
+        except LeagueError as error:
+            self.say(f"The leaderboard was not written: {error}.", is_trouble=True)
+
+    def _tick(self) -> None:
+        self._display.show(self.screen)
+        time.sleep(_TICK_SECONDS)
+
+    def _announce(self, name: str, pid: int) -> None:
+        if name in self._addresses:
+            self._folder.announce(_SERVICES[name], self._addresses[name], pid)
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        """Counts Ctrl-C and its like instead of dying of them."""
+
+        def count(number: int, frame: FrameType | None) -> None:
+            self._stop_requests += 1
+
+        before = {number: signal.signal(number, count) for number in _SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+_SERVICES = {MATCHMAKER: "matchmaker", EVALUATOR: "evaluator"}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command; every fault is one sentence on stderr and an exit code."""
+    try:
+        return start(parse(arguments))
+    except LeagueError as error:
+        return _fail(error)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        return _fail(StorageFull("the disk is full: free some space, then give the same command to go on"))
+    except KeyboardInterrupt:
+        print("start-league: interrupted", file=sys.stderr)
+        return 130
+
+
+def start(command: Command) -> int:
+    """Opens the run, trains, sums up. Returns the exit code."""
+    device = device_sentence(command.learner.gpu, command.learner.cpu)
+    with open_run(command.request) as folder:
+        settings = config.load_section(SupervisorSettings, "supervisor", folder.config)
+        topology = plan(folder, command.learner, evaluators=settings.evaluators)
+        backend = LocalBackend(log_bytes=int(settings.log_megabytes * 1e6), log_files=settings.log_files)
+        console = Console(width=None if sys.stdout.isatty() else 110, highlight=False)
+        _greet(console, folder, device)
+        display = _display(console, settings, command.headless)
+        supervisor = Supervisor(folder, topology, backend, settings, display, device)
+        try:
+            code = supervisor.run()
+        finally:
+            display.close()
+            _conclude(console, supervisor, folder)
+        return code
+
+
+def _display(console: Console, settings: SupervisorSettings, headless: bool) -> Display:
+    if headless or not console.is_terminal or not console.encoding.startswith("utf"):
+        return LineDisplay(sys.stdout, settings.line_seconds)
+    return LiveDisplay(console, settings.refresh_seconds)
+
+
+def _greet(console: Console, folder: RunFolder, device: str) -> None:
+    made = "goes on" if folder.resumed else "new"
+    console.print(f"Run folder: {folder.path} ({made}, preset {folder.preset})", soft_wrap=True, markup=False)
+    console.print(device, soft_wrap=True, markup=False)
+
+
+def _conclude(console: Console, supervisor: Supervisor, folder: RunFolder) -> None:
+    screen = supervisor.screen
+    if screen.league.learner is None and not screen.league.ratings:
+        return  # nothing came of it; the error that follows says why
+    print_summary(console, screen, [*supervisor.files, folder.path / "logs"])
+    if screen.done_share < 1:
+        console.print(f"Go on with: bin/start-league --run-dir {folder.path}", soft_wrap=True, markup=False)
+
+
+def _fail(error: LeagueError) -> int:
+    print(f"start-league: {error}", file=sys.stderr)
+    return error.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

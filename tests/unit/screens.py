@@ -1,0 +1,137 @@
+"""Made-up screens for the tests of the terminal view."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from league.cluster.crew import ProcessFacts, State
+from league.cluster.facts import EvaluatorFacts, Exam, LeagueFacts, Note, Screen
+from league.players import LeagueStatus, PayoffCell, Player, PlayerKind, Rating, Share, WorkerStatus
+
+NOW = 1_700_000_000.0
+
+EMPTY = Screen(run_dir="runs/laptop-1", preset="laptop", device="", started_at=NOW, now=NOW, phase="starting")
+
+
+def rating(rank: int, name: str, mu: float, kind: PlayerKind, step: int = 0) -> Rating:
+    player = Player(name=name, game="brawl", kind=kind, step=step)
+    return Rating(player=player, mu=mu, sigma=1.1, score=mu - 3.3, wins=412, draws=9, losses=79, rank=rank)
+
+
+def ratings() -> tuple[Rating, ...]:
+    snapshots = [
+        rating(0, f"main@{s * 1000}", 20 + s / 50, PlayerKind.SNAPSHOT, s * 1000) for s in range(50, 651, 50)
+    ]
+    bots = [
+        rating(0, name, 12 + 4 * i, PlayerKind.BOT)
+        for i, name in enumerate(("constant", "random", "based", "clockwork"))
+    ]
+    best_first = sorted(snapshots + bots, key=lambda r: -r.score)
+    return tuple(replace(r, rank=rank) for rank, r in enumerate(best_first, 1))
+
+
+METRICS = {
+    "progress/steps": 652_310.0,
+    "progress/target_steps": 1_500_000.0,
+    "progress/seconds_left": 431.0,
+    "rate/steps_per_second": 6212.0,
+    "rate/frames_per_second": 18_636.0,
+    "loss/policy": -0.0132,
+    "loss/value": 0.4311,
+    "policy/entropy": 3.213,
+    "policy/approx_kl": 0.0121,
+    "policy/clip_fraction": 0.118,
+    "value/explained_variance": 0.812,
+    "learning/rate": 3e-4,
+    "reward/episode_mean": 4.71,
+    "match/seconds_mean": 31.2,
+    "time/game_share": 0.22,
+    "time/inference_share": 0.21,
+    "time/opponents_share": 0.08,
+    "time/learning_share": 0.47,
+    "time/waiting_share": 0.02,
+}
+
+
+def full() -> Screen:
+    learner = WorkerStatus(
+        worker="learner-main",
+        incarnation=1,
+        player="main",
+        step=652_310,
+        mix="league",
+        activity="rollout",
+        last_beat_at=NOW,
+        metrics=METRICS,
+        open_leases=128,
+    )
+    shares = (
+        Share(category="snapshots", configured=0.7, realised=0.689, matches=4120),
+        Share(category="constant", configured=0.05, realised=0.053, matches=310),
+        Share(category="based", configured=0.15, realised=0.156, matches=930),
+        Share(category="random", configured=0.1, realised=0.102, matches=611),
+    )
+    status = LeagueStatus(
+        game="brawl", log_position=18_230, open_leases=131, workers=(learner,), shares=shares, version="0.1.0"
+    )
+    cell = PayoffCell(row="main@650000", column="based", wins=318, draws=6, losses=76)
+    exams = tuple(
+        Exam(
+            player="main@650000",
+            opponent=bot,
+            sampled=replace(cell, column=bot),
+            greedy=replace(cell, column=bot),
+        )
+        for bot in ("clockwork", "based", "random", "constant")
+    )
+    league = LeagueFacts(
+        status=status,
+        ratings=ratings(),
+        exams=exams,
+        snapshots=13,
+        newest="main@650000",
+        evaluator=EvaluatorFacts(
+            current="main@650000",
+            matches_done=312,
+            matches_total=700,
+            queue=("main@700000",),
+            gauntlets_done=12,
+            drained=False,
+        ),
+        speeds=tuple(3000 + 40 * i for i in range(80)),
+        win_rates={
+            "constant": tuple(min(0.99, 0.2 + i / 60) for i in range(80)),
+            "based": tuple(min(0.72, i / 100) for i in range(80)),
+            "random": tuple(min(0.95, 0.3 + i / 90) for i in range(80)),
+            "snapshots": tuple(0.5 + (i % 7) / 60 for i in range(80)),
+        },
+    )
+    processes = (
+        ProcessFacts(name="matchmaker", state=State.RUNNING, pid=4711, started_at=NOW - 700, restarts=0),
+        ProcessFacts(name="learner-main", state=State.RUNNING, pid=4712, started_at=NOW - 60, restarts=1),
+        ProcessFacts(
+            name="evaluator-0",
+            state=State.WAITING,
+            pid=4713,
+            started_at=NOW - 700,
+            restarts=1,
+            restart_at=NOW + 2,
+        ),
+    )
+    notes = (
+        Note(at=NOW - 700, text="Run folder runs/laptop-1 made with preset laptop."),
+        Note(at=NOW - 500, text="Opponents now: based."),
+        Note(at=NOW - 62, text="learner-main ended (signal 9): it restarts in 0.5 s.", is_trouble=True),
+        Note(at=NOW - 10, text="main@650000 joined the league (13 snapshots active)."),
+    )
+    return Screen(
+        run_dir="runs/laptop-1",
+        preset="laptop",
+        device="Training on the CPU (no NVIDIA GPU found), 15.6 GiB of memory.",
+        started_at=NOW - 700,
+        now=NOW,
+        league=league,
+        processes=processes,
+        notes=notes,
+        logs_dir="runs/laptop-1/logs",
+    )
