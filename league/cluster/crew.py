@@ -195,8 +195,8 @@ class Crew:
         name, log = member.spec.name, member.spec.log
         minutes = self._settings.restart_window_seconds / 60
         return (
-            f"{name} ended {self._settings.restart_limit + 1} times within {minutes:g} minutes, "
-            f"the last time by {describe_exit(code)}, saying {last_sentence(log)!r}: read {log}, then start the run again"
+            f"{name} ended {self._settings.restart_limit + 1} times within {minutes:g} minutes, the last by "
+            f"{describe_exit(code)}, saying {last_sentence(log)!r}: read {log}, then start the run again"
         )
 
     def _ask(self, member: Member) -> None:

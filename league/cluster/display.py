@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -57,17 +58,15 @@ class LiveDisplay(Display):
 
     def close(self) -> None:
         self._is_open = False
-        try:
+        with contextlib.suppress(OSError):
             self._live.stop()
-        except OSError:
-            pass
 
 
 class LineDisplay(Display):
     """Plain lines: each event as it comes, and the state every `seconds` while it moves."""
 
     def __init__(self, stream: TextIO, seconds: float) -> None:
-        self._stream = stream
+        self._stream: TextIO | None = stream
         self._seconds = seconds
         self._said_at = time.monotonic()
         self._last: tuple[str, ...] = ()
@@ -90,18 +89,11 @@ class LineDisplay(Display):
         pass
 
     def _write(self, at: float, text: str) -> None:
+        clock = time.strftime("%H:%M:%S", time.localtime(at))
         with self._lock:
+            if self._stream is None:
+                return
             try:
-                print(time.strftime("%H:%M:%S", time.localtime(at)), text, file=self._stream, flush=True)
+                print(clock, text, file=self._stream, flush=True)
             except OSError:  # the reader of a pipe has gone; training goes on
-                self._stream = _Nowhere()
-
-
-class _Nowhere:
-    """Takes words and drops them."""
-
-    def write(self, _: str) -> int:
-        return 0
-
-    def flush(self) -> None:
-        pass
+                self._stream = None

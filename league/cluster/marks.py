@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 from rich.text import Text
 
@@ -42,7 +43,7 @@ def sparkline(values: Sequence[float], width: int, *, low: float = 0.0, high: fl
         return ""
     cells = min(width, len(finite))
     edges = [len(finite) * cell // cells for cell in range(cells + 1)]
-    means = [sum(finite[a:b]) / (b - a) for a, b in zip(edges, edges[1:], strict=False)]
+    means = [sum(finite[a:b]) / (b - a) for a, b in pairwise(edges)]
     top = max(means) if high is None else high
     span = top - low
     if span <= 0:

@@ -193,8 +193,9 @@ def leaderboard(screen: Screen, width: int, height: int) -> Panel:
         return framed(Text(line, FAINT), "Leaderboard")
     newest = newest_snapshot(ratings)
     is_wide = width >= 56
-    columns: list[dict[str, object]] = [{"justify": "right", "width": 3}, {"ratio": 1}, {"justify": "right"}]
-    table = _grid(*columns, *([{"justify": "right"}] if is_wide else []), {"justify": "right"})
+    columns: list[dict[str, object]] = [{"justify": "right", "width": 3}, {"ratio": 1}]
+    columns += [{"justify": "right"}] * (3 if is_wide else 2)
+    table = _grid(*columns)
     newest_mark = "  ‹ newest" if is_wide else " ‹ new"
     heads = ["#", "player", "rating", *(["μ ± σ"] if is_wide else []), "wins" if not is_wide else "W · D · L"]
     table.add_row(*(Text(head, FAINT) for head in heads))
