@@ -1,0 +1,168 @@
+"""Draws a frame of brawl in the terminal: stage, platform, fighters, and their state in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.align import Align
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from league.games.brawl import rules
+
+COLOURS = ("bright_red", "bright_cyan")
+STATES = {
+    rules.WALKING: "walks",
+    rules.STANDING: "stands",
+    rules.TURNAROUND: "turns",
+    rules.AIR_TURNAROUND: "turns in the air",
+    rules.SPRINTING: "sprints",
+    rules.STUN: "stunned",
+    rules.IN_AIR: "in the air",
+    rules.DODGE: "dodges",
+    rules.ATTACK: "attacks",
+    rules.DASH: "dashes",
+    rules.BACKDASH: "dashes back",
+    rules.KO: "knocked out",
+    rules.TAUNT: "taunts",
+}
+MOVES = {"N": "neutral", "D": "down", "S": "side"}
+KINDS = {"Light": "light", "Sig": "heavy", "Air": "air light"}
+VIEW_WIDTH, VIEW_TOP, VIEW_BOTTOM = 20.0, -6.0, 7.5
+"""The part of the stage that is drawn, in units: half of it to each side of the middle."""
+
+Cell = tuple[str, str]
+
+
+class Canvas:
+    """A grid of styled characters over stage units. Characters are about twice as high as wide."""
+
+    def __init__(self, columns: int, rows: int) -> None:
+        height = VIEW_BOTTOM - VIEW_TOP
+        self.per_unit = min(columns / VIEW_WIDTH, 2 * rows / height)
+        self.columns = int(VIEW_WIDTH * self.per_unit)
+        self.rows = int(height * self.per_unit / 2)
+        self._cells: list[list[Cell]] = [[(" ", "")] * self.columns for _ in range(self.rows)]
+
+    def place(self, x: float, y: float) -> tuple[int, int]:
+        """Column and row of a point of the stage."""
+        return int((x + VIEW_WIDTH / 2) * self.per_unit), int((y - VIEW_TOP) * self.per_unit / 2)
+
+    def put(self, column: int, row: int, character: str, style: str) -> None:
+        """Sets one cell; outside of the picture nothing happens."""
+        if 0 <= column < self.columns and 0 <= row < self.rows:
+            self._cells[row][column] = (character, style)
+
+    def fill(self, left: float, top: float, right: float, bottom: float, character: str, style: str) -> None:
+        """A rectangle in units, at least one cell wide and high."""
+        first_column, first_row = self.place(left, top)
+        last_column, last_row = self.place(right, bottom)
+        for row in range(first_row, max(last_row, first_row + 1)):
+            for column in range(first_column, max(last_column, first_column + 1)):
+                self.put(column, row, character, style)
+
+    def text(self) -> Text:
+        lines = []
+        for row in self._cells:
+            line = Text()
+            for character, style in row:
+                line.append(character, style)
+            lines.append(line)
+        return Text("\n").join(lines)
+
+
+def draw(frame: Mapping[str, Any], names: Sequence[str], said: Sequence[str], size: tuple[int, int]) -> Group:
+    """The whole picture for a terminal of `size` (columns, rows); `said` are the newest events."""
+    columns, rows = size
+    canvas = Canvas(columns - 4, max(8, rows - 13))
+    draw_stage(canvas, frame)
+    for seat, player in enumerate(frame["players"]):
+        draw_fighter(canvas, player, COLOURS[seat])
+    seconds = (frame["max_frames"] - frame["frame"]) / rules.FRAMES_PER_SECOND
+    clock = f"{frame['stage']}   {seconds // 60:.0f}:{seconds % 60:04.1f} left"
+    picture = Panel(Align.center(canvas.text()), title=clock, border_style="grey50")
+    log = Text("\n".join(said[-3:]) or " ", style="grey70")
+    return Group(_corner_table(frame, names), picture, log)
+
+
+def draw_stage(canvas: Canvas, frame: Mapping[str, Any]) -> None:
+    """Grounds and the moving platform."""
+    for left, top, right, bottom in frame["solids"]:
+        canvas.fill(left, top, right, bottom, "▒", "grey37")
+        canvas.fill(left, top, right, top, "▀", "grey74")
+    platform = frame["platform"]
+    x, y, half = platform["x"], platform["y"] - platform["half_height"], platform["half_width"]
+    canvas.fill(x - half, y, x + half, y, "━", "yellow")
+
+
+def draw_fighter(canvas: Canvas, player: Mapping[str, Any], colour: str) -> None:
+    """A body with its face where it looks; an arrow at the rim when it is out of the picture."""
+    if player["state"] == rules.KO:
+        return
+    column, row = canvas.place(player["x"], player["y"])
+    if not (0 <= column < canvas.columns and 0 <= row < canvas.rows):
+        rim_column = min(max(column, 0), canvas.columns - 1)
+        rim_row = min(max(row, 0), canvas.rows - 1)
+        canvas.put(rim_column, rim_row, _arrow(column, row, canvas), f"bold {colour}")
+        return
+    style = {rules.STUN: f"{colour} reverse", rules.DODGE: f"dim {colour}"}.get(player["state"], colour)
+    left, top = player["x"] - rules.HALF_WIDTH, player["y"] - rules.HALF_HEIGHT
+    canvas.fill(left, top, left + 2 * rules.HALF_WIDTH, top + 2 * rules.HALF_HEIGHT, _body(player), style)
+    face = ">" if player["facing"] > 0 else "<"
+    canvas.put(column, row, face, f"bold {style}")
+    if player["state"] == rules.ATTACK:
+        reach = player["x"] + player["facing"] * (rules.HALF_WIDTH + 0.5)
+        canvas.put(canvas.place(reach, 0)[0], row, "✶", f"bold {colour}")
+
+
+def _body(player: Mapping[str, Any]) -> str:
+    return {rules.STUN: "▚", rules.DODGE: "░"}.get(player["state"], "█")
+
+
+def _arrow(column: int, row: int, canvas: Canvas) -> str:
+    if row < 0:
+        return "▲"
+    if row >= canvas.rows:
+        return "▼"
+    return "◀" if column < 0 else "▶"
+
+
+def _corner_table(frame: Mapping[str, Any], names: Sequence[str]) -> RenderableType:
+    table = Table.grid(expand=True)
+    table.add_column(ratio=1)
+    table.add_column(ratio=1, justify="right")
+    table.add_row(*(_fighter_card(p, names[seat], COLOURS[seat]) for seat, p in enumerate(frame["players"])))
+    return table
+
+
+def _fighter_card(player: Mapping[str, Any], name: str, colour: str) -> Text:
+    """Name, stocks, damage, state and keys."""
+    stocks = "●" * player["stocks"] + "○" * (rules.STOCKS - player["stocks"])
+    heat = "white" if player["damage"] < 60 else "yellow" if player["damage"] < 120 else "bright_red"
+    card = Text()
+    card.append(f" {name} ", f"bold black on {colour}")
+    card.append(f"  {stocks}  ", colour)
+    card.append(f"damage {player['damage']:.0f}\n", f"bold {heat}")
+    card.append(f" {describe(player)}\n", "white")
+    card.append(f" {' '.join(player['keys']) or 'no key'} ", "grey58")
+    return card
+
+
+def describe(player: Mapping[str, Any]) -> str:
+    """The fighter's state in words: "attacks (side light)"."""
+    state = STATES.get(player["state"], "?")
+    if player["state"] == rules.ATTACK and player["move"]:
+        return f"{state} ({move_name(player['move'])})"
+    if player["state"] == rules.STUN:
+        return f"{state} for {player['stun_left']} frames"
+    return state
+
+
+def move_name(move: str) -> str:
+    """The move "SLight" as "side light"; names of one word in lower case."""
+    if move[0] in MOVES and move[1:] in KINDS:
+        return f"{MOVES[move[0]]} {KINDS[move[1:]]}"
+    return move.lower()

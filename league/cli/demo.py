@@ -1,0 +1,101 @@
+"""``league demo A B``: two members fight, drawn live on a terminal, told in lines elsewhere."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from league.cli import cast, connect
+from league.cli.exhibition import Ending, Exhibition, Moment
+from league.cli.output import is_terminal, say
+from league.errors import InvalidInput
+from league.games.registry import game_spec, make_batched
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "players", nargs=2, metavar="PLAYER", help="a bot, a snapshot, or a .safetensors file"
+    )
+    connect.add_arguments(parser)
+    parser.add_argument(
+        "--blobs", type=Path, metavar="DIR", help="weights, when the league is named by address"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, help="of the match and of the sampled keys (default 0)"
+    )
+    parser.add_argument("--speed", type=float, default=1.0, help="times real time on a terminal (default 1)")
+    parser.add_argument("--greedy", action="store_true", help="press each key by its likelier value")
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.speed <= 0 or args.seed < 0:
+        raise InvalidInput(
+            f"--speed {args.speed} --seed {args.seed}: a speed above 0 and a seed from 0 are wanted"
+        )
+    settings = cast.game_settings(args)
+    spec = game_spec(settings.name, stage=settings.stage, max_frames=settings.max_frames)
+    members = cast.find_members(args, spec, args.players)
+    say(f"({settings.name} on {settings.stage}; the first match of a machine takes a moment to compile)")
+    game = make_batched(settings.name, 1, stage=settings.stage, max_frames=settings.max_frames)
+    match = Exhibition(game, members, args.seed, greedy=args.greedy)
+    try:
+        if is_terminal():
+            _draw_live(match, args.speed)
+        else:
+            _tell(match)
+    except KeyboardInterrupt:
+        return 0
+    assert match.ending is not None
+    _print_ending(match, match.ending)
+    return 0
+
+
+def _clock(match: Exhibition, frame: int) -> str:
+    seconds = frame / match.game.spec.frames_per_second
+    return f"{int(seconds // 60)}:{seconds % 60:04.1f}"
+
+
+def _tell(match: Exhibition) -> None:
+    for moment in match.moments():
+        for event in moment.happened:
+            print(f"{_clock(match, moment.frame['frame'])}\t{event}", flush=True)
+
+
+def _draw_live(match: Exhibition, speed: float) -> None:
+    """Keeps to the game's pace; pictures that come too late are left out."""
+    from rich.console import Console
+    from rich.live import Live
+
+    console = Console()
+    said: list[str] = []
+    frame_seconds = 1 / (match.game.spec.frames_per_second * speed)
+    with Live(console=console, screen=True, auto_refresh=False) as live:
+        due = time.monotonic()
+        for moment in match.moments():
+            said += [f"{_clock(match, moment.frame['frame'])}  {event}" for event in moment.happened]
+            due += frame_seconds
+            late = time.monotonic() - due
+            if late < 0:
+                live.update(_picture(match, moment, said, console.size), refresh=True)
+                time.sleep(max(0.0, due - time.monotonic()))
+
+
+def _picture(match: Exhibition, moment: Moment, said: list[str], size: Any) -> Any:
+    if "players" not in moment.frame or match.game.spec.name != "brawl":
+        return json.dumps(moment.frame, indent=1)
+    from league.cli.arena import draw
+
+    return draw(moment.frame, [member.name for member in match.members], said, (size.width, size.height))
+
+
+def _print_ending(match: Exhibition, ending: Ending) -> None:
+    names = [member.name for member in match.members]
+    result = "a draw" if ending.winner is None else f"{names[ending.winner]} wins"
+    print(f"{_clock(match, ending.frames)}\t{names[0]} against {names[1]}, seed {match.seed}: {result}")
+    for name, stats in zip(names, ending.stats, strict=True):
+        told = ("damage_dealt", "knockouts", "falls", "attacks", "hits", "jumps", "dodges")
+        numbers = ", ".join(f"{stat.replace('_', ' ')} {stats[stat]:.0f}" for stat in told if stat in stats)
+        print(f"{name}\t{numbers}")

@@ -1,0 +1,126 @@
+"""One match between two members, frame by frame, with what happened in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from league.cli.cast import Member
+from league.errors import InvalidInput
+from league.games.base import EXTERNAL, BatchedGame
+
+HARD_HIT = 12.0
+"""Damage within one frame that is worth a word, in points."""
+
+
+class Hands(Protocol):
+    """Chooses keys for one seat."""
+
+    frame_skip: int
+
+    def keys(self, observation_O: NDArray[np.float32]) -> NDArray[np.uint8]: ...
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One frame as the game draws it, and what just happened."""
+
+    frame: dict[str, Any]
+    happened: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How it ended: the winner's seat (None for a draw), frames played, totals by seat and stat."""
+
+    winner: int | None
+    frames: int
+    stats: tuple[dict[str, float], dict[str, float]]
+
+
+class _SnapshotHands:
+    """A snapshot's keys, held for as many frames as it was trained with."""
+
+    def __init__(self, member: Member, game: BatchedGame, *, seed: int, greedy: bool) -> None:
+        from league.agent.crowd import Crowd
+        from league.agent.snapshot import load_snapshot, read_card
+
+        assert member.blobs is not None
+        blobs = member.blobs
+        card = read_card(blobs, member.digest)
+        if card.game != game.spec.name:
+            raise InvalidInput(
+                f"{member.name} plays {card.game}, this is {game.spec.name}: name another member"
+            )
+        self.frame_skip = card.frame_skip
+        self._crowd = Crowd(1, lambda digest: load_snapshot(blobs, digest)[0], seed=seed)
+        self._crowd.seat(0, member.digest, greedy=greedy)
+
+    def keys(self, observation_O: NDArray[np.float32]) -> NDArray[np.uint8]:
+        return self._crowd.act(observation_O[None])[0]
+
+
+@dataclass
+class Exhibition:
+    """A match of `game` (one match) between two members. `ending` is there once `moments` ran out."""
+
+    game: BatchedGame
+    members: Sequence[Member]
+    seed: int
+    greedy: bool = False
+    ending: Ending | None = field(default=None, init=False)
+
+    def moments(self) -> Iterator[Moment]:
+        """The match from its first frame to the last before its end."""
+        game = self.game
+        hands: list[Hands | None] = [
+            None
+            if member.bot is not None
+            else _SnapshotHands(member, game, seed=2 * self.seed + seat, greedy=self.greedy)
+            for seat, member in enumerate(self.members)
+        ]
+        game.bots_N2[0] = [EXTERNAL if member.bot is None else member.bot for member in self.members]
+        game.reset(np.array([self.seed], np.uint64))
+        actions_N2A = np.zeros((1, 2, game.spec.action_size), np.uint8)
+        before = game.frame(0)
+        yield Moment(before)
+        for played in range(game.spec.max_frames + 1):
+            for seat, hand in enumerate(hands):
+                if hand is not None and played % hand.frame_skip == 0:
+                    actions_N2A[0, seat] = hand.keys(game.observations_N2O[0, seat])
+            game.step(actions_N2A)
+            if game.ended_N[0]:
+                self.ending = self._end()
+                return
+            now = game.frame(0)
+            yield Moment(now, tuple(self._differences(before, now)))
+            before = now
+
+    def _end(self) -> Ending:
+        outcome = float(self.game.outcomes_N[0])
+        names = self.game.spec.stats
+        first, second = (
+            dict(zip(names, map(float, row), strict=True)) for row in self.game.final_stats_N2S[0]
+        )
+        winner = None if outcome == 0.5 else int(outcome == 0.0)
+        return Ending(winner, int(self.game.final_frames_N[0]), (first, second))
+
+    def _differences(self, before: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
+        """Knock-outs and hard hits, for games that draw players with stocks and damage."""
+        for seat, (old, new) in enumerate(
+            zip(before.get("players", ()), now.get("players", ()), strict=True)
+        ):
+            name, other = self.members[seat].name, self.members[1 - seat].name
+            hit = new["damage"] - old["damage"]
+            if hit >= HARD_HIT:
+                yield f"{other} hits {name} for {hit:.0f} (damage {new['damage']:.0f})"
+            if new["stocks"] < old["stocks"]:
+                yield f"{name} is knocked out at damage {old['damage']:.0f}, {_stocks(new['stocks'])} left"
+
+
+def _stocks(count: int) -> str:
+    return "1 stock" if count == 1 else f"{count} stocks"
