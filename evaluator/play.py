@@ -35,7 +35,7 @@ class Arena:
         self._game = game
         self._frame_skip = frame_skip
         self._now = now
-        self._crowd = Crowd(2 * game.num_matches, load, seed=seed)
+        self._crowd = Crowd(2 * game.num_matches, load, seed=seed, action_size=game.spec.action_size)
         self._rows: list[Assignment | None] = [None] * game.num_matches
         self._idle_N = np.ones(game.num_matches, dtype=np.bool_)
         self._actions_shape = (game.num_matches, 2, game.spec.action_size)

@@ -82,6 +82,9 @@ def test_retired_parents_are_met_but_not_quarantined_or_retired_leaders() -> Non
     me = snapshot(30)
     plan = compose(me, [quarantined, retired, me], ratings(quarantined, retired), BOTS, SETTINGS)
     assert [name for name, _ in opponents(plan, Book.EVAL)] == [*BOTS, "main@20"]
+    child = snapshot(20)  # of the quarantined one
+    plan = compose(child, [quarantined, child], [], BOTS, SETTINGS)
+    assert [name for name, _ in opponents(plan, Book.EVAL)] == [*BOTS]
     other = snapshot(40)
     plan = compose(other, [quarantined, retired, me, other], ratings(retired), BOTS, SETTINGS)
     assert [name for name, _ in opponents(plan, Book.EVAL)] == [*BOTS, "main@30"]

@@ -1,0 +1,168 @@
+"""The evaluator as a process: signals, kills, and what it says when something is wrong."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import grpc
+import pytest
+from evaluator_league import games, register_bots_and_live, register_snapshot, write_config
+
+from evaluator.report import KEY, Report
+from league.client import MatchmakerClient
+from league.games.registry import game_spec
+from league.players import Book
+from league.v1 import evaluator_pb2 as e
+from league.v1.evaluator_pb2_grpc import EvaluatorServiceStub
+from matchmaker.main import MatchmakerServer
+from matchmaker.settings import MatchmakerSettings
+
+BOTS = [bot.name for bot in game_spec("brawl").bots]
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[MatchmakerClient]:
+    with (
+        MatchmakerServer(db=tmp_path / "league.db", port=0, settings=MatchmakerSettings()) as server,
+        MatchmakerClient(server.address, wait_seconds=5) as connection,
+    ):
+        register_bots_and_live(connection)
+        yield connection
+
+
+@pytest.fixture
+def started() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Starts evaluators, and ends those that a failing test left behind."""
+    processes: list[subprocess.Popen[str]] = []
+
+    def start(*arguments: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "evaluator", *arguments]
+        process = subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"OMP_NUM_THREADS": "1"},
+        )
+        processes.append(process)
+        return process
+
+    yield start
+    for process in processes:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def ready_port(process: subprocess.Popen[str]) -> int:
+    assert process.stdout is not None
+    word, port = process.stdout.readline().split()
+    assert word == "ready"
+    return int(port)
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
+
+
+def drained(port: int) -> bool:
+    with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+        return EvaluatorServiceStub(channel).GetEvaluatorStatus(e.GetEvaluatorStatusRequest()).drained
+
+
+def test_killed_and_stopped_it_goes_on_without_double_rows(
+    client: MatchmakerClient, tmp_path: Path, started: Callable[..., subprocess.Popen[str]]
+) -> None:
+    write_config(
+        tmp_path, matches_per_opponent=60, parallel_matches=4, report_seconds=0.05, heartbeat_seconds=0.2
+    )
+    register_snapshot(client, tmp_path, 10)
+    arguments = ("--matchmaker", client.address, "--run-dir", str(tmp_path))
+
+    def played() -> int:
+        return sum(games(client, Book.EVAL, "main@10").values())
+
+    process = started(*arguments)
+    ready_port(process)
+    wait_for(lambda: played() >= 20)
+    process.kill()
+    process.wait()
+    assert client.status().open_leases > 0
+    at_kill = played()
+    assert at_kill < 60 * len(BOTS)
+
+    process = started(*arguments)
+    ready_port(process)
+    wait_for(lambda: played() >= at_kill + 20)
+    began = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(10) == 0
+    assert time.monotonic() - began < 3.0
+    assert client.status().open_leases == 0
+    assert played() < 60 * len(BOTS)
+
+    process = started(*arguments)
+    port = ready_port(process)
+    wait_for(lambda: drained(port))
+    process.terminate()
+    assert process.wait(10) == 0
+    assert games(client, Book.EVAL, "main@10") == dict.fromkeys(BOTS, 60), "nothing missing, nothing twice"
+    assert games(client, Book.GREEDY, "main@10") == dict.fromkeys(BOTS, 30)
+    rows = Report(tmp_path / "evaluator" / "evaluation_results.csv").rows()
+    keys = [tuple(row[name] for name in KEY) for row in rows]
+    assert len(set(keys)) == len(keys) == 2 * len(BOTS)
+    assert {row["matches"] for row in rows} == {"60", "30"}
+
+
+def test_it_waits_for_the_matchmaker_and_says_so(
+    tmp_path: Path, started: Callable[..., subprocess.Popen[str]]
+) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{unused.getsockname()[1]}"
+    process = started("--matchmaker", address, "--run-dir", str(tmp_path))
+    assert process.stderr is not None
+    line = process.stderr.readline()
+    assert f"waiting for the matchmaker at {address}" in line
+    process.terminate()
+    assert process.wait(3) == 0
+
+
+def test_mistakes_end_in_one_sentence(
+    client: MatchmakerClient, tmp_path: Path, started: Callable[..., subprocess.Popen[str]]
+) -> None:
+    config = tmp_path / "mistaken.toml"
+    config.write_text("[evaluator]\nmatches_per_oponent = 4\n")
+    to = ("--matchmaker", client.address)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        cases = {
+            "did you mean 'matches_per_opponent'": (
+                started(*to, "--run-dir", str(tmp_path), "--config", str(config)),
+                2,
+            ),
+            f"port {port} of 127.0.0.1 is taken": (
+                started(*to, "--run-dir", str(tmp_path), "--port", str(port)),
+                1,
+            ),
+            "there is no run folder": (started(*to, "--run-dir", str(tmp_path / "none")), 1),
+        }
+        for sentence, (process, code) in cases.items():
+            _, errors = process.communicate(timeout=30)
+            assert sentence in errors
+            assert errors.startswith("evaluator: ")
+            assert errors.count("\n") == 1, errors
+            assert process.returncode == code
