@@ -12,6 +12,7 @@ from league.games.base import EXTERNAL, BatchedGame
 from league.games.brawl import layout
 from league.games.brawl.kernel import reset_matches, step_matches
 from league.games.brawl.moves import MOVE_NAMES, WEAPON_NAMES, move_tables
+from league.games.brawl.movesets import MOVES
 from league.games.brawl.rules import DODGE, KEY_NAMES
 from league.games.brawl.spec import OWN_SIZE, VERSION, brawl_spec
 from league.games.brawl.stage import stage as stage_named
@@ -49,7 +50,7 @@ class BrawlGame(BatchedGame):
         self.stage_name = stage
         self.raw = raw
         self._stage = stage_named(stage)
-        self._tables = move_tables()
+        self._tables = move_tables(MOVES)
         self._allocate(num_matches)
 
     def _allocate(self, n: int) -> None:

@@ -165,7 +165,15 @@ def _compiled(sources: str) -> tuple[Callable[..., None], Callable[..., None]]:
 
     @njit(nogil=True, cache=True)
     def reset(
-        players_N2, matches_N, where_N, seeds_N, stage, raw, observations_N2O, frames_N, stats_N2S
+        players_N2: Any,
+        matches_N: Any,
+        where_N: Any,
+        seeds_N: Any,
+        stage: Any,
+        raw: Any,
+        observations_N2O: Any,
+        frames_N: Any,
+        stats_N2S: Any,
     ) -> None:
         _ = sources
         for n in range(matches_N.shape[0]):
