@@ -92,7 +92,7 @@ class Session:
         self.incarnation = self._join(saved)
         self.curriculum = Curriculum(settings.curriculum, **(saved["curriculum"] if saved else {}))
         self.broker = self._make_broker(saved)
-        self.env = self._make_env()
+        self.env = self._make_env(device)
         self.model = self._make_model(device)
         self.publisher = self._make_publisher(parent)
         self._restore(saved, initial)
@@ -153,13 +153,15 @@ class Session:
             ready=self.incarnation.carried[matches:],
         )
 
-    def _make_env(self) -> LeagueVecEnv:
+    def _make_env(self, device: torch.device) -> LeagueVecEnv:
         learner = self.settings.learner
         crowd = Crowd(
             learner.matches,
-            lambda digest: load_snapshot(self.blobs, digest)[0],
+            lambda digest: load_snapshot(self.blobs, digest, device)[0],
             seed=learner.seed + 1,
             max_resident=learner.resident_snapshots,
+            action_size=self.game.spec.action_size,
+            device=device,
         )
         return LeagueVecEnv(
             self.game,

@@ -42,9 +42,3 @@ def normalised(advantage: Tensor) -> Tensor:
     if advantage.numel() < 2:
         return advantage
     return (advantage - advantage.mean()) / (advantage.std() + 1e-8)
-
-
-def explained_variance(value: Tensor, target: Tensor) -> float:
-    """1 - Var(target - value) / Var(target): 1 for a perfect critic, 0 for a constant one."""
-    variance = target.var()
-    return float("nan") if variance == 0 else float(1.0 - (target - value).var() / variance)

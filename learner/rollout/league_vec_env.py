@@ -17,13 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
-from league.agent.crowd import Crowd
+from league.agent.crowd import LIVE, Crowd
 from league.errors import DataCorrupt
 from league.games.base import EXTERNAL, BatchedGame
 from league.players import Assignment, MatchResult, PlayerKind, SeatResult
 from learner.rollout.source import OpponentSource
-
-LIVE = "live"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,12 +63,12 @@ class LeagueVecEnv(VecEnv):
         live_player: str = "main",
     ) -> None:
         spec = game.spec
+        self.render_mode = None  # asked for by the parent's constructor
         super().__init__(
             game.num_matches,
             gymnasium.spaces.Box(-1.0, 1.0, (spec.observation_size,), np.float32),
             gymnasium.spaces.MultiBinary(spec.action_size),
         )
-        self.render_mode = None
         self.game, self.source, self.crowd = game, source, crowd
         self.frame_skip, self.reward_weights_K, self.live_player = frame_skip, reward_weights, live_player
         self.assignments: list[Assignment | None] = [None] * game.num_matches

@@ -1,0 +1,95 @@
+"""A small learner on the real game with a recorded list of matches, for the learner's tests."""
+
+import numpy as np
+import torch
+
+from league.agent.config import SIZES, AgentConfig
+from league.agent.crowd import Crowd
+from league.agent.network import AgentNetwork
+from league.games.registry import make_batched, reward_weights
+from league.players import Assignment, Book, Player, PlayerKind, Role
+from learner.ppo.league_ppo import LeaguePPO
+from learner.rollout.league_vec_env import LeagueVecEnv
+from learner.rollout.source import RecordedSource
+
+MATCHES, STEPS = 6, 8
+LIVE = Player(name="main", game="brawl", kind=PlayerKind.LIVE, role=Role.MAIN)
+
+
+def snapshot_player(name, seed):
+    """A frozen player whose digest stands for the seed of its weights."""
+    return Player(name=name, game="brawl", kind=PlayerKind.SNAPSHOT, digest=f"{seed:064x}")
+
+
+def config():
+    sizes = {**SIZES["tiny"], "width": 16, "feed_forward": 32, "memory": 16, "observation_hidden": 16}
+    return AgentConfig(
+        observation_size=64, own_size=32, action_size=10, sequence_length=17, history_stride=4, **sizes
+    )
+
+
+def network_of(digest):
+    torch.manual_seed(int(digest, 16))
+    return AgentNetwork(config())
+
+
+def assignments(count):
+    """A fixed list of matches against bots, snapshots and itself, on both seats."""
+    bots = [Player(name=name, game="brawl", kind=PlayerKind.BOT) for name in ("constant", "based", "random")]
+    others = [*bots, snapshot_player("main@1", 1), snapshot_player("main@2", 2), LIVE]
+    made = []
+    for i in range(count):
+        seat = i // 3 % 2
+        opponent = others[i % len(others)]
+        made.append(
+            Assignment(
+                match_id=f"match-{i}",
+                ordinal=i,
+                lease_token=f"token-{i}",
+                lease_deadline=0.0,
+                seats=(LIVE, opponent) if seat == 0 else (opponent, LIVE),
+                learner_seat=seat,
+                book=Book.TRAIN,
+                seed=1000 + i,
+                category=opponent.name,
+            )
+        )
+    return made
+
+
+def make_env(matches=None, *, num_matches=MATCHES, max_frames=120, reward="laptop"):
+    game = make_batched("brawl", num_matches, max_frames=max_frames)
+    source = RecordedSource(assignments(200) if matches is None else matches)
+    crowd = Crowd(num_matches, network_of, seed=5, action_size=10)
+    crowd.set_live(network_of("7"))
+    return LeagueVecEnv(
+        game, source, crowd, frame_skip=4, reward_weights=reward_weights("brawl", reward, {})
+    )
+
+
+def make_model(env, **changes):
+    torch.manual_seed(0)
+    options = {
+        "n_steps": STEPS,
+        "batch_size": STEPS * 2,
+        "n_epochs": 2,
+        "learning_rate": 1e-3,
+        "seed": 3,
+        "device": "cpu",
+        **changes,
+    }
+    model = LeaguePPO(env, config(), **options)
+    env.crowd.set_live(model.policy.network)
+    return model
+
+
+def weights(model):
+    return {name: value.clone() for name, value in model.policy.network.state_dict().items()}
+
+
+def same(first, second):
+    return all(torch.equal(first[name], second[name]) for name in first)
+
+
+def random_keys(rng, num_matches=MATCHES):
+    return (rng.random((num_matches, 10)) < 0.2).astype(np.uint8)

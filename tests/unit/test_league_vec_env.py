@@ -1,0 +1,141 @@
+"""LeagueVecEnv: seats, live observations, rewards, results, and any SB3 algorithm on top."""
+
+import numpy as np
+import pytest
+from learning import MATCHES, assignments, make_env, random_keys, snapshot_player
+
+from league.errors import DataCorrupt
+from league.games.registry import reward_weights
+from league.players import Assignment, Book
+
+
+def play(env, decisions, seed=0):
+    rng = np.random.default_rng(seed)
+    env.reset()
+    history = []
+    for _ in range(decisions):
+        history.append(env.step(random_keys(rng)))
+    return history
+
+
+def test_learner_sees_its_own_half_first_on_either_seat():
+    env = make_env()
+    play(env, 5)
+    views = env.game.observations_N2O
+    seen = env.observations()
+    seats = env.seat_N
+    assert set(seats) == {0, 1}
+    for n in range(MATCHES):
+        np.testing.assert_array_equal(seen[n], views[n, seats[n]])
+        np.testing.assert_array_equal(seen[n, :32], views[n, 1 - seats[n], 32:])
+
+
+def test_opponents_press_keys_and_see_every_frame():
+    env = make_env()
+    play(env, 3)
+    rows = [n for n, a in enumerate(env.assignments) if a.opponent.kind.value != "bot"]
+    other = env._keys_N2A[rows, 1 - env.seat_N[rows]]
+    assert other.sum() > 0
+
+
+def test_every_match_is_reported_once_and_the_next_one_begins():
+    env = make_env(max_frames=40)
+    history = play(env, 25)
+    ended = sum(int(dones.sum()) for _, _, dones, _ in history)
+    results = env.source.results
+    assert ended == len(results) == len(env.finished) >= 2 * MATCHES
+    assert len({result.match_id for result in results}) == len(results)
+    assert {assignment.match_id for assignment in env.assignments}.isdisjoint(r.match_id for r in results)
+    for result, match in zip(results, env.finished, strict=True):
+        assert result.outcome in (0.0, 0.5, 1.0)
+        seat = match.assignment.learner_seat
+        assert match.score == (result.outcome if seat == 0 else 1 - result.outcome)
+        assert result.seats[seat].player == "main"
+
+
+def test_infos_follow_the_conventions_of_stable_baselines():
+    env = make_env(max_frames=40)
+    for obs, rewards, dones, infos in play(env, 12):
+        assert obs.dtype == rewards.dtype == np.float32
+        for n in range(MATCHES):
+            assert ("episode" in infos[n]) == dones[n]
+            assert ("terminal_observation" in infos[n]) == dones[n]
+
+
+def test_match_reward_is_the_sum_of_its_steps_and_of_its_terms():
+    env = make_env(max_frames=40)
+    total = np.zeros(MATCHES)
+    for _, rewards, dones, infos in play(env, 12):
+        total += rewards
+        for n in np.flatnonzero(dones):
+            assert infos[n]["episode"]["r"] == pytest.approx(total[n], abs=1e-3)
+            total[n] = 0
+
+
+def test_same_matches_and_keys_play_the_same():
+    first, second = make_env(), make_env()
+    for a, b in zip(play(first, 20), play(second, 20), strict=True):
+        np.testing.assert_array_equal(a[0], b[0])
+        np.testing.assert_array_equal(a[1], b[1])
+
+
+def test_rewards_of_the_two_seats_of_one_match_are_opposite_when_symmetric():
+    symmetric = {"damage": 1.0, "win": 1.0, "knockout": 1.0}
+    only = reward_weights("brawl", "sparse", {})
+    env = make_env(reward="sparse")
+    play(env, 30)
+    terms = env.game.reward_terms_N2K
+    names = env.game.spec.reward_terms
+    columns = [names.index(name) for name in symmetric]
+    np.testing.assert_allclose(
+        terms[:, 0, columns] @ only[columns], -terms[:, 1, columns] @ only[columns], atol=1e-4
+    )
+
+
+def test_an_opponent_that_cannot_be_loaded_is_reported_and_another_match_is_played():
+    broken = snapshot_player("main@9", 9)
+    plan = assignments(20)
+    seats = (plan[0].seats[0], broken) if plan[0].learner_seat == 0 else (broken, plan[0].seats[1])
+    first = Assignment(
+        match_id="broken",
+        ordinal=0,
+        lease_token="t",
+        lease_deadline=0.0,
+        seats=seats,
+        learner_seat=plan[0].learner_seat,
+        book=Book.TRAIN,
+        seed=1,
+        category="snapshots",
+    )
+    env = make_env([first, *plan])
+
+    def refuse(digest):
+        raise DataCorrupt(f"blob {digest} is damaged")
+
+    env.crowd.seat = _failing_once(env.crowd.seat, refuse)
+    env.reset()
+    assert [result.match_id for result in env.source.results] == ["broken"]
+    assert env.source.results[0].failed
+    assert "damaged" in env.source.results[0].failure
+    assert all(assignment is not None for assignment in env.assignments)
+
+
+def _failing_once(seat, refuse):
+    calls = []
+
+    def wrapped(index, digest, **options):
+        calls.append(digest)
+        if len(calls) == 1:
+            refuse(digest)
+        return seat(index, digest, **options)
+
+    return wrapped
+
+
+def test_any_algorithm_of_stable_baselines_trains_in_the_league():
+    from stable_baselines3 import PPO
+
+    env = make_env(max_frames=60)
+    model = PPO("MlpPolicy", env, n_steps=16, batch_size=48, n_epochs=1, device="cpu")
+    model.learn(16 * MATCHES * 2)
+    assert len(env.source.results) > 0
