@@ -8,6 +8,7 @@ from league.cluster.crew import ProcessFacts, State
 from league.cluster.facts import EvaluatorFacts, Exam, LeagueFacts, Note, Screen
 from league.players import LeagueStatus, PayoffCell, Player, PlayerKind, Rating, Share, WorkerStatus
 
+BOTS = ("constant", "random", "based", "clockwork")
 NOW = 1_700_000_000.0
 
 EMPTY = Screen(run_dir="runs/laptop-1", preset="laptop", device="", started_at=NOW, now=NOW, phase="starting")
@@ -19,13 +20,9 @@ def rating(rank: int, name: str, mu: float, kind: PlayerKind, step: int = 0) -> 
 
 
 def ratings() -> tuple[Rating, ...]:
-    snapshots = [
-        rating(0, f"main@{s * 1000}", 20 + s / 50, PlayerKind.SNAPSHOT, s * 1000) for s in range(50, 651, 50)
-    ]
-    bots = [
-        rating(0, name, 12 + 4 * i, PlayerKind.BOT)
-        for i, name in enumerate(("constant", "random", "based", "clockwork"))
-    ]
+    steps = range(50_000, 650_001, 50_000)
+    snapshots = [rating(0, f"main@{s}", 20 + s / 50_000, PlayerKind.SNAPSHOT, s) for s in steps]
+    bots = [rating(0, name, 12 + 4 * place, PlayerKind.BOT) for place, name in enumerate(BOTS)]
     best_first = sorted(snapshots + bots, key=lambda r: -r.score)
     return tuple(replace(r, rank=rank) for rank, r in enumerate(best_first, 1))
 
@@ -82,7 +79,7 @@ def full() -> Screen:
             sampled=replace(cell, column=bot),
             greedy=replace(cell, column=bot),
         )
-        for bot in ("clockwork", "based", "random", "constant")
+        for bot in reversed(BOTS)
     )
     league = LeagueFacts(
         status=status,

@@ -1,0 +1,151 @@
+"""A run's folder is made once, resumed as it was, and never shared by two supervisors."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+
+from league import config
+from league.cluster.run_folder import Request, open_run
+from league.errors import ConfigError, DataCorrupt, Refused, VersionMismatch
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def request(
+    run_dir: str | None = "run", preset: str | None = None, file: str | None = None, *assignments: str
+) -> Request:
+    return Request(
+        preset=preset,
+        config=Path(file) if file else None,
+        assignments=assignments,
+        run_dir=Path(run_dir) if run_dir else None,
+    )
+
+
+def make(*assignments: str, preset: str = "smoke") -> None:
+    with open_run(request("run", preset, None, *assignments)):
+        pass
+
+
+def test_new_run_holds_its_resolved_settings() -> None:
+    with open_run(request("run", "smoke", None, "learner.steps=123")) as folder:
+        assert not folder.resumed
+        assert json.loads(Path("run/run.json").read_text())["format"] == 1
+        assert config.resolve(file=folder.config, environment={}) == config.resolve(
+            "smoke", assignments=["learner.steps=123"]
+        )
+
+
+def test_folders_without_a_name_are_numbered_by_preset() -> None:
+    Path("runs/laptop-7").mkdir(parents=True)
+    with open_run(request(None)) as first, open_run(request(None, "smoke")) as second:
+        assert (first.path, first.preset) == (Path("runs/laptop-8"), "laptop")
+        assert second.path == Path("runs/smoke-1")
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        request("run"),
+        request("run", "smoke"),
+        request("run", "smoke", None, "learner.steps=123"),
+        request("run", None, "mine.toml", "learner.steps=123"),
+    ],
+)
+def test_same_command_goes_on(again: Request) -> None:
+    Path("mine.toml").write_text('extends = "smoke"\n[learner]\nsteps = 5\n')
+    make("learner.steps=123")
+    before = Path("run/config.toml").read_bytes()
+    with open_run(again) as folder:
+        assert folder.resumed
+        assert folder.preset == "smoke"
+    assert Path("run/config.toml").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("again", "words"),
+    [
+        (request("run", "test"), r"run was made with preset 'smoke', not 'test'.*--run-dir"),
+        (request("run", None, None, "learner.steps=7"), r"learner\.steps = 123, not 7"),
+        (request("run", None, "mine.toml"), r"learner\.steps = 123, not 5"),
+        (request("run", "test", "mine.toml"), r"extends preset 'smoke', but --preset says 'test'"),
+        (request("run", None, None, "learner.stepz=7"), r"no setting 'stepz'"),
+    ],
+)
+def test_contradictions_are_refused(again: Request, words: str) -> None:
+    Path("mine.toml").write_text('extends = "smoke"\n[learner]\nsteps = 5\n')
+    make("learner.steps=123")
+    with pytest.raises(ConfigError, match=words):
+        open_run(again)
+
+
+def test_environment_counts_as_stated(monkeypatch: pytest.MonkeyPatch) -> None:
+    make()
+    monkeypatch.setenv("KUMITE_LEARNER__STEPS", "99")
+    with pytest.raises(ConfigError, match="not 99"):
+        open_run(request())
+
+
+def test_second_supervisor_is_refused_until_the_first_has_gone() -> None:
+    words = r"in use by another start-league \(process \d+\)"
+    with open_run(request("run", "smoke")), pytest.raises(Refused, match=words):
+        open_run(request())
+    with open_run(request()) as folder:
+        assert folder.resumed
+
+
+def test_another_format_is_refused() -> None:
+    make()
+    run = json.loads(Path("run/run.json").read_text())
+    Path("run/run.json").write_text(json.dumps(run | {"format": 2, "version": "9.9"}))
+    with pytest.raises(VersionMismatch, match=r"format 2 \(made by Kumite 9\.9\)"):
+        open_run(request())
+
+
+def test_broken_run_json_is_told() -> None:
+    make()
+    Path("run/run.json").write_text("{")
+    with pytest.raises(DataCorrupt, match=r"run/run\.json"):
+        open_run(request())
+
+
+def test_folder_of_something_else_is_left_alone() -> None:
+    Path("run").mkdir()
+    Path("run/thesis.tex").write_text("\\begin{document}")
+    with pytest.raises(ConfigError, match=r"holds 'thesis\.tex' but no run\.json"):
+        open_run(request())
+
+
+def test_start_that_broke_off_is_begun_anew() -> None:
+    make()
+    Path("run/run.json").unlink()
+    with open_run(request("run", "smoke")) as folder:
+        assert not folder.resumed
+
+
+def test_ports_stay_unless_taken() -> None:
+    with open_run(request("run", "smoke")) as folder:
+        port = folder.port("matchmaker")
+        assert folder.port("evaluator") != port
+        assert folder.port("matchmaker") == port
+    with open_run(request()) as folder, socket.socket() as intruder:
+        assert folder.port("matchmaker") == port
+        intruder.bind(("127.0.0.1", port))
+        intruder.listen()
+        assert folder.port("matchmaker") != port
+
+
+def test_address_is_announced_and_withdrawn() -> None:
+    with open_run(request("run", "smoke")) as folder:
+        folder.announce("matchmaker", "127.0.0.1:4711", 99)
+        assert json.loads(Path("run/matchmaker.json").read_text()) == {"address": "127.0.0.1:4711", "pid": 99}
+        folder.withdraw("matchmaker")
+        folder.withdraw("matchmaker")
+        assert not Path("run/matchmaker.json").exists()

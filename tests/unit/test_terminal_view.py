@@ -1,0 +1,157 @@
+"""The terminal view and its plain lines are pure functions of a screen."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import screens
+from rich.console import Console
+
+from league.cluster import marks
+from league.cluster.display import LineDisplay
+from league.cluster.facts import LeagueFacts, Note, Screen
+from league.cluster.lines import progress_lines
+from league.cluster.panels import chosen
+from league.cluster.reader import History
+from league.cluster.summary import print_summary
+from league.cluster.view import view
+
+SIZES = [(80, 24), (100, 30), (120, 36), (160, 45)]
+
+
+def drawn(screen: Screen, width: int, height: int) -> list[str]:
+    """The lines that a terminal of this size would show."""
+    console = Console(width=width, height=height, file=io.StringIO(), color_system=None)
+    with console.capture() as capture:
+        console.print(view(screen, width, height), height=height)
+    return capture.get().splitlines()
+
+
+@pytest.mark.parametrize(("width", "height"), SIZES)
+def test_fills_the_terminal_exactly(width: int, height: int) -> None:
+    for screen in (screens.full(), screens.EMPTY):
+        lines = drawn(screen, width, height)
+        assert len(lines) == height
+        assert {len(line) for line in lines} == {width}
+
+
+@pytest.mark.parametrize(("width", "height"), SIZES)
+def test_shows_what_matters_at_every_size(width: int, height: int) -> None:
+    picture = "\n".join(drawn(screens.full(), width, height))
+    for words in (
+        *("runs/laptop-1", "laptop", "CPU", "43.5 %", "652,310 of 1,500,000 steps", "11:40", "7:11 left"),
+        *("6,212", "18.6k", "league  rollout", "4.710", "-0.013", "3.213", "0.012", "0.118", "0.812"),
+        *("snapshots", "53%", "70›69", "99%", "72%", "15›16", "95%", "10›10", "▁"),
+        *("main@650000", "new", "29.70", "clockwork  bot", "constant  bot", "17 players"),
+        *("matchmaker", "learner-main", "↻1", "evaluator-0", "main@650000 joined the league"),
+        *("Ctrl-C", "runs/laptop-1/logs"),
+    ):
+        assert words in picture, words
+
+
+def test_wide_terminals_show_clean_matches_and_spreads() -> None:
+    picture = "\n".join(drawn(screens.full(), 120, 36))
+    for words in ("80% [75– 83]", "33.0 ± 1.1", "412 · 9 · 79", "restarts in 2 s", "131 open", "‹ newest"):
+        assert words in picture, words
+
+
+def test_empty_league_says_what_it_waits_for() -> None:
+    picture = "\n".join(drawn(screens.EMPTY, 120, 30))
+    for words in (
+        "Waiting for the learner's first word",
+        "Nobody has been met yet",
+        "Empty until the evaluator",
+    ):
+        assert words in picture
+
+
+def test_unreachable_league_is_told() -> None:
+    screen = replace(screens.EMPTY, league=LeagueFacts(trouble="no matchmaker answers at 127.0.0.1:1"))
+    assert sum("no matchmaker answers" in line for line in drawn(screen, 80, 24)) == 2
+
+
+def test_tiny_terminals_do_not_break_it() -> None:
+    for width, height in ((20, 5), (40, 12), (79, 19)):
+        assert len(drawn(screens.full(), width, height)) == height
+
+
+def test_newest_and_bots_stay_on_a_short_leaderboard() -> None:
+    names = [rating.player.name for rating in chosen(screens.ratings(), "main@100000", 7)]
+    assert names == ["main@650000", "main@600000", *names[2:]]
+    assert set(names) == {"main@650000", "main@600000", "main@100000", *screens.BOTS}
+
+
+def test_lines_tell_the_same_facts() -> None:
+    training, exams, waiting = progress_lines(screens.full())
+    for words in (
+        "652,310 of 1,500,000 steps (43.5 %)",
+        "6,212 steps/s",
+        "stage league",
+        "based 72 %",
+        "7:11 left",
+    ):
+        assert words in training
+    assert "clean matches of main@650000: wins clockwork 80 % of 400" in exams
+    assert "evaluator-0" in waiting
+    (waits,) = progress_lines(screens.EMPTY)
+    assert "waiting for the learner" in waits
+    evaluating = progress_lines(replace(screens.full(), phase="evaluating"))[0]
+    assert "main@650000 has played 312 of 700 matches, 1 more" in evaluating
+
+
+def test_line_display_repeats_nothing_and_survives_a_closed_pipe() -> None:
+    stream = io.StringIO()
+    display = LineDisplay(stream, 0.0)
+    display.show(screens.full())
+    display.show(screens.full())
+    display.tell(Note(at=screens.NOW, text="something happened"))
+    assert len(stream.getvalue().splitlines()) == 4
+
+    class Closed(io.StringIO):
+        def write(self, _: str) -> int:
+            raise BrokenPipeError
+
+    display = LineDisplay(Closed(), 0.0)
+    display.show(screens.full())
+    display.tell(Note(at=screens.NOW, text="nobody hears this"))
+
+
+def test_summary_has_leaderboard_clean_matches_files_and_time() -> None:
+    console = Console(width=110, file=io.StringIO(), color_system=None)
+    with console.capture() as capture:
+        print_summary(console, screens.full(), [Path("runs/laptop-1/leaderboard.md")])
+    text = capture.get()
+    for words in (
+        *("main@650000 (newest)", "constant (bot)", "318-6-76", "79.5 % [75.3, 83.2]"),
+        *("652,310 steps", "11:40 of wall-clock time", "runs/laptop-1/leaderboard.md"),
+    ):
+        assert words in text, words
+
+
+def test_marks() -> None:
+    assert marks.bar(0.5, 4).plain == "━━━━"
+    assert [str(span.style) for span in marks.bar(0.5, 4).spans] == [marks.ACCENT, marks.FAINT]
+    assert marks.sparkline([0, 0.5, 1], 3, high=1.0) == "▁▅█"
+    assert marks.sparkline([1, 1, 0, 0], 2, high=1.0) == "█▁"
+    assert marks.sparkline([float("nan")], 3) == ""
+    assert [marks.duration(s) for s in (42, 751, 3723, None)] == ["0:42", "12:31", "1:02:03", "–"]
+    assert [marks.count(n) for n in (845, 12_345, 1_500_000)] == ["845", "12.3k", "1.50M"]
+    assert [marks.value(n) for n in (0.0, 3e-4, -0.0132, 4321.0, None)] == [
+        "0.000",
+        "3.0e-04",
+        "-0.013",
+        "4321",
+        "–",
+    ]
+
+
+def test_history_covers_the_whole_run_in_bounded_room() -> None:
+    history = History(length=8)
+    for value in range(1000):
+        history.add(float(value))
+    assert len(history.values) < 8
+    assert history.values[0] < 200 < 700 < history.values[-1]
+    assert list(history.values) == sorted(history.values)
