@@ -109,8 +109,10 @@ def draw_fighter(canvas: Canvas, player: Mapping[str, Any], colour: str) -> None
         canvas.put(rim_column, rim_row, _arrow(column, row, canvas), f"bold {colour}")
         return
     style = {rules.STUN: f"{colour} reverse", rules.DODGE: f"dim {colour}"}.get(player["state"], colour)
-    left, top = player["x"] - rules.HALF_WIDTH, player["y"] - rules.HALF_HEIGHT
-    canvas.fill(left, top, left + 2 * rules.HALF_WIDTH, top + 2 * rules.HALF_HEIGHT, _body(player), style)
+    width, height = max(2, round(canvas.per_unit)), max(1, round(canvas.per_unit / 2))
+    for line in range(height):
+        for across in range(width):
+            canvas.put(column + across - width // 2, row + line - height // 2, _body(player), style)
     face = ">" if player["facing"] > 0 else "<"
     canvas.put(column, row, face, f"bold {style}")
     if player["state"] == rules.ATTACK:
