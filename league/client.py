@@ -15,7 +15,7 @@ from typing import Any
 import grpc
 
 from league import wire
-from league.errors import InvalidInput, LeagueError, Unavailable
+from league.errors import InvalidInput, Unavailable
 from league.ids import new_id
 from league.players import (
     Assignment,
@@ -266,6 +266,3 @@ class MatchmakerClient:
 def _number(incarnation: int | Incarnation) -> int:
     """Callers may hand over the whole `Incarnation`."""
     return incarnation.number if isinstance(incarnation, Incarnation) else incarnation
-
-
-__all__ = ["LeagueError", "MatchmakerClient"]

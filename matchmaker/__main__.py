@@ -1,0 +1,7 @@
+"""`python -m matchmaker`."""
+
+import sys
+
+from matchmaker.main import main
+
+sys.exit(main())

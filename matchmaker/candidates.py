@@ -1,0 +1,154 @@
+"""Who may be drawn: the players of each category, and their probabilities for one learner."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from league.errors import NotFound
+from league.players import Book, Player, PlayerKind, PlayerState, Role
+from league.ratings import Belief, RatingTable, quality, win_probability
+from matchmaker.sampling import (
+    Candidate,
+    Distribution,
+    Policy,
+    candidate_weights,
+    category_shares,
+    normalised,
+)
+from matchmaker.settings import MatchmakerSettings
+
+SELF = "self"
+EXPLOITERS = (Role.MAIN_EXPLOITER, Role.LEAGUE_EXPLOITER)
+
+
+@dataclass(frozen=True)
+class DrawTable:
+    """What one call's opponents are drawn from. `body_json` is what the log keeps of it."""
+
+    shares: Distribution
+    within: dict[str, Distribution]
+    body_json: str
+
+
+def policy_of(settings: MatchmakerSettings) -> Policy:
+    return Policy(
+        rule=settings.within_snapshots,
+        power=settings.pfsp_power,
+        prior_games=settings.prior_games,
+        recent_count=settings.recent_count,
+        recent_share=settings.recent_share,
+    )
+
+
+def mix_of(settings: MatchmakerSettings, name: str) -> Mapping[str, float]:
+    """Raises `NotFound` for a mix that the settings don't hold."""
+    if name not in settings.mixes:
+        raise NotFound(
+            f"there is no mix {name!r}: [matchmaker] mixes holds {', '.join(sorted(settings.mixes))}"
+        )
+    return settings.mixes[name]
+
+
+def members(category: str, learner: Player, players: Mapping[str, Player]) -> list[Player]:
+    """Active players of a category in order of registration, oldest first; held-out ones never."""
+    if category == SELF:
+        return [learner]
+    return [
+        player
+        for player in players.values()
+        if player.state is PlayerState.ACTIVE
+        and not player.held_out
+        and player.name != learner.name
+        and _belongs(player, category)
+    ]
+
+
+def _belongs(player: Player, category: str) -> bool:
+    frozen = player.kind is PlayerKind.SNAPSHOT
+    if category == "snapshots":
+        return frozen and player.role in (Role.NONE, Role.MAIN)
+    if category == "exploiters":
+        return frozen and player.role in EXPLOITERS
+    if category == "clone":
+        return frozen and player.role is Role.CLONE
+    if category == "reference":
+        return player.kind is PlayerKind.REFERENCE
+    return player.kind is PlayerKind.BOT and player.name == category
+
+
+def draw_table(
+    settings: MatchmakerSettings,
+    learner: Player,
+    mix_name: str,
+    players: Mapping[str, Player],
+    tables: Mapping[Book, RatingTable],
+) -> DrawTable:
+    """The probabilities for one learner now; a pure function of its arguments.
+
+    A mix whose categories are all empty means self-play.
+    """
+    mix, policy = mix_of(settings, mix_name), policy_of(settings)
+    groups = {category: members(category, learner, players) for category in mix}
+    shares = category_shares(mix, {category: bool(group) for category, group in groups.items()})
+    if not shares:
+        groups, shares = {SELF: [learner]}, {SELF: 1.0}
+    within, body = {}, {}
+    for category in shares:
+        candidates = [candidate_of(player, learner, tables) for player in groups[category]]
+        weights = candidate_weights(policy, candidates)
+        names = tuple(candidate.name for candidate in candidates)
+        within[category] = Distribution(names, tuple(normalised(weights)))
+        body[category] = [[name, weight] for name, weight in zip(names, weights, strict=True)]
+    description = {
+        "player": learner.name,
+        "mix": mix_name,
+        "rule": policy.rule,
+        "shares": shares,
+        "candidates": body,
+    }
+    return DrawTable(
+        Distribution(tuple(shares), tuple(shares.values())),
+        within,
+        json.dumps(description, separators=(",", ":")),
+    )
+
+
+def candidate_of(player: Player, learner: Player, tables: Mapping[Book, RatingTable]) -> Candidate:
+    """What the sampling rules need to know of an opponent."""
+    mine = learner_belief(learner, tables)
+    theirs = opponent_belief(player, mine, tables)
+    return Candidate(
+        name=player.name,
+        counts=tables[Book.TRAIN].payoff.counts(learner.name, player.name),
+        predicted=win_probability(mine, theirs),
+        quality=quality(mine, theirs),
+    )
+
+
+def learner_belief(learner: Player, tables: Mapping[Book, RatingTable]) -> Belief:
+    """A learner is predicted by its live rating, which follows its changing weights."""
+    return tables[Book.TRAIN].belief(learner.name)
+
+
+def opponent_belief(player: Player, learner: Belief, tables: Mapping[Book, RatingTable]) -> Belief:
+    """The eval rating; before it has one the train rating; before that a snapshot is taken to be as
+    strong as the learner it was just copied from."""
+    for book in (Book.EVAL, Book.TRAIN):
+        if tables[book].has(player.name):
+            return tables[book].belief(player.name)
+    return learner if player.kind is PlayerKind.SNAPSHOT else tables[Book.TRAIN].belief(player.name)
+
+
+def draw_table_of(body_json: str) -> DrawTable:
+    """The table as the log kept it, to draw from it again."""
+    body = json.loads(body_json)
+    within = {
+        category: Distribution(
+            tuple(name for name, _ in rows), tuple(normalised([weight for _, weight in rows]))
+        )
+        for category, rows in body["candidates"].items()
+    }
+    shares = Distribution(tuple(body["shares"]), tuple(body["shares"].values()))
+    return DrawTable(shares, within, body_json)

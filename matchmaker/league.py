@@ -1,0 +1,116 @@
+"""What every operation of the matchmaker works on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from league.clock import Clock, SystemClock
+from league.errors import Fenced, NotFound, VersionMismatch
+from league.players import Event
+from matchmaker.settings import MatchmakerSettings
+from matchmaker.store.base import IncarnationRow, Reader, Store, Transaction
+from matchmaker.view import LeagueView
+
+
+@dataclass
+class League:
+    """One league: its log, what memory holds of it, its settings and its clock."""
+
+    store: Store
+    settings: MatchmakerSettings
+    clock: Clock = field(default_factory=SystemClock)
+    view: LeagueView = field(default_factory=LeagueView)
+
+    def open(self, seed: int) -> None:
+        """Checks the log against the settings, records what changed in them, loads the view.
+
+        Args:
+            seed: of all draws of a new league; an old one keeps its own.
+
+        Raises:
+            VersionMismatch: the log is another game's.
+        """
+        with self.store.write() as tx:
+            self._check_game(tx)
+            self._record_settings(tx, seed)
+            self._forgive_downtime(tx)
+            self.view.load(tx)
+        self.seed = int(self._meta("seed"))
+
+    def open_read_only(self) -> None:
+        with self.store.read() as reader:
+            self.settings = self.settings.model_copy(update={"game": reader.meta("game")})
+            self.view.load(reader)
+
+    def _meta(self, key: str) -> str:
+        with self.store.read() as reader:
+            value = reader.meta(key)
+        assert value is not None
+        return value
+
+    def _check_game(self, tx: Transaction) -> None:
+        game = tx.meta("game")
+        if game is not None and game != self.settings.game:
+            raise VersionMismatch(
+                f"this league plays {game!r} but the settings say {self.settings.game!r}: "
+                f"use another run folder, or set matchmaker.game = {game!r}"
+            )
+
+    def _record_settings(self, tx: Transaction, seed: int) -> None:
+        now = self.clock.now()
+        if tx.meta("game") is None:
+            tx.set_meta("game", self.settings.game)
+            tx.set_meta("seed", str(seed))
+        policy_hash = self.settings.policy_hash()
+        if tx.add_policy(policy_hash, json.dumps(self.settings.policy(), sort_keys=True), now):
+            self.log(tx, "configuration", f"opponents are drawn by policy {policy_hash}", policy=policy_hash)
+        epochs, probability = tx.epochs(), self.settings.draw_probability
+        if not epochs or epochs[-1][1] != probability:
+            after = tx.positions()[0] if epochs else 0
+            tx.add_epoch(after, probability, now)
+            self.log(
+                tx,
+                "rating_epoch",
+                f"from log position {after + 1} ratings expect {probability:.3g} draws a match",
+                after_position=after,
+                draw_probability=probability,
+            )
+
+    def _forgive_downtime(self, tx: Transaction) -> None:
+        """The matchmaker's own absence is not its workers' fault: their leases start anew."""
+        deadline = self.clock.now() + self.settings.lease_seconds
+        for incarnation in {row.incarnation for row in tx.open_assignments()}:
+            tx.extend_leases(incarnation, deadline)
+
+    def log(self, tx: Transaction, kind: str, text: str, /, **data: Any) -> int:
+        """Adds an event; returns its position."""
+        return self.log_all(tx, [self.event(kind, text, data)])
+
+    def event(self, kind: str, text: str, data: Mapping[str, Any]) -> Event:
+        encoded = json.dumps(data, separators=(",", ":"))
+        return Event(position=0, at=self.clock.now(), kind=kind, text=text, data_json=encoded)
+
+    def log_all(self, tx: Transaction, events: list[Event]) -> int:
+        position = tx.add_events(events)
+        tx.after_commit(lambda: self.view.set_event_position(position))
+        return position
+
+    def incarnation(self, reader: Reader, number: int) -> IncarnationRow:
+        """Raises `NotFound` when it was never opened."""
+        row = reader.incarnation(number)
+        if row is None:
+            raise NotFound(f"there is no incarnation {number}: open one first with OpenIncarnation")
+        return row
+
+    def current_incarnation(self, reader: Reader, number: int) -> IncarnationRow:
+        """Raises `Fenced` when a newer one of its worker exists."""
+        row = self.incarnation(reader, number)
+        if row.fenced_by is not None:
+            raise Fenced(
+                f"incarnation {number} of {row.worker} is fenced: {row.fenced_by} took its place, "
+                f"so stop this one"
+            )
+        return row

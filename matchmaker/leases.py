@@ -1,0 +1,62 @@
+"""Leases end: handed back, expired without progress, or abandoned by a restart.
+
+A lease lives until its deadline, and a heartbeat moves the deadlines of its incarnation only while
+the worker's progress rises. Expiry frees the slot. A result that comes after its lease expired is
+still taken, once, as long as its incarnation is its worker's newest: nothing else was put in the
+match's place, so it is as good as any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from league.errors import NotFound
+from matchmaker import checks
+from matchmaker.league import League
+from matchmaker.store.base import AssignmentRow, Transaction
+
+REQUEST_MEMORY_SECONDS = 24 * 3600.0
+"""How long a reply is kept for a caller that asks again."""
+
+
+def release_matches(
+    league: League, tx: Transaction, number: int, match_ids: Sequence[str], reason: str
+) -> int:
+    """Closes the incarnation's open leases (all when none is named) as released; returns how many."""
+    incarnation = league.current_incarnation(tx, number)
+    checks.text(reason, "reason")
+    checks.number(len(match_ids), "matches in one call", 0, checks.MAX_BATCH)
+    held = {row.match_id: row for row in tx.open_assignments(number)}
+    for match_id in match_ids:
+        if match_id not in held and tx.assignment(checks.identifier(match_id, "match_id")) is None:
+            raise NotFound(f"there is no match {match_id}: name ids that were assigned")
+    rows = (
+        [held[match_id] for match_id in match_ids if match_id in held] if match_ids else list(held.values())
+    )
+    close(league, tx, rows, "released", reason or f"handed back by {incarnation.worker}")
+    return len(rows)
+
+
+def sweep(league: League, tx: Transaction) -> int:
+    """Expires the leases whose deadline has passed; returns how many."""
+    now = league.clock.now()
+    due = [row for row in tx.open_assignments() if row.lease_deadline <= now]
+    close(league, tx, due, "expired", "no progress until the deadline")
+    tx.forget_requests(now - REQUEST_MEMORY_SECONDS)
+    return len(due)
+
+
+def close(league: League, tx: Transaction, rows: Sequence[AssignmentRow], state: str, reason: str) -> None:
+    """Closes leases and records it, one event for each incarnation."""
+    tx.close_leases([row.ordinal for row in rows], state, league.clock.now(), reason)
+    for number in sorted({row.incarnation for row in rows}):
+        ids = [row.match_id for row in rows if row.incarnation == number]
+        worker = league.incarnation(tx, number).worker
+        league.log(
+            tx,
+            f"leases_{state}",
+            f"{len(ids)} of {worker}'s leases {state}: {reason}",
+            worker=worker,
+            incarnation=number,
+            match_ids=ids,
+        )

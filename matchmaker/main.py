@@ -1,0 +1,64 @@
+"""`python -m matchmaker`: serves one league until it is told to stop."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from league.config import build, load_section
+from league.errors import LeagueError
+from matchmaker.server import MatchmakerServer
+from matchmaker.settings import MatchmakerSettings
+
+__all__ = ["MatchmakerServer", "main"]
+
+
+def _port(text: str) -> int:
+    value = int(text) if text.isdigit() else -1
+    if not 0 <= value <= 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: 0 to 65535, 0 takes a free one")
+    return value
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="matchmaker", description="Serves one league over gRPC.")
+    parser.add_argument("--db", type=Path, required=True, help="the SQLite file, created when missing")
+    parser.add_argument("--port", type=_port, default=50051, help="0 takes a free one (default: 50051)")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
+    parser.add_argument("--config", type=Path, help="TOML file with a [matchmaker] section")
+    parser.add_argument("--read-only", action="store_true", help="answer questions, change nothing")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Returns the exit code."""
+    options = _parser().parse_args(arguments)
+    logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+    told_to_stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: told_to_stop.set())
+    try:
+        with MatchmakerServer(
+            options.db,
+            options.port,
+            _settings(options.config),
+            host=options.host,
+            read_only=options.read_only,
+        ) as server:
+            print(f"ready {server.port}", flush=True)
+            told_to_stop.wait()
+    except LeagueError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+def _settings(path: Path | None) -> MatchmakerSettings:
+    if path is None:
+        return build(MatchmakerSettings, "matchmaker", {})
+    return load_section(MatchmakerSettings, "matchmaker", path)

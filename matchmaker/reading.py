@@ -1,0 +1,108 @@
+"""What readers ask for: one match with its why, and the league's status."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from league import __version__
+from league.errors import NotFound
+from league.players import LeagueStatus, MatchRecord, Share, WorkerStatus
+from matchmaker import checks
+from matchmaker.assigning import assignments_of
+from matchmaker.league import League
+from matchmaker.store.base import AssignmentRow, IncarnationRow, Reader
+from matchmaker.store.rows import match_result_of
+
+
+def match_record(league: League, reader: Reader, match_id: str) -> MatchRecord:
+    """Everything the log knows of a match; raises `NotFound`."""
+    row = reader.assignment(checks.identifier(match_id, "match_id"))
+    if row is None:
+        raise NotFound(f"there is no match {match_id}: check the id (they are in `league watch`)")
+    (assignment,) = assignments_of(league, [row])
+    result = reader.result(row.ordinal)
+    return MatchRecord(
+        assignment=assignment,
+        worker=league.incarnation(reader, row.incarnation).worker,
+        lease_state=row.lease_state,
+        result=None if result is None else match_result_of(result, row.lease_token),
+        log_position=0 if result is None else result.position,
+        lost_branch=result is not None and result.lost_by is not None,
+        why_json=json.dumps(why(reader, row)),
+    )
+
+
+def why(reader: Reader, row: AssignmentRow) -> dict[str, Any]:
+    """How the match came about, complete enough to draw it again (`candidates.draw_table_of`)."""
+    found = None if row.draw is None else reader.draw(row.draw)
+    if found is None:
+        return {}
+    return {
+        **json.loads(found.body_json),
+        "policy_hash": found.policy_hash,
+        "log_position": found.log_position,
+        "event_position": found.event_position,
+        "draw_seed": row.draw_seed,
+        "category": row.category,
+        "probability": row.probability,
+    }
+
+
+def status(league: League, reader: Reader) -> LeagueStatus:
+    """Workers, open leases, and configured beside realised shares of the newest mix in use."""
+    open_by_incarnation: dict[int, int] = {}
+    for row in reader.open_assignments():
+        open_by_incarnation[row.incarnation] = open_by_incarnation.get(row.incarnation, 0) + 1
+    workers = [
+        _worker(reader, incarnation, open_by_incarnation.get(incarnation.number, 0))
+        for incarnation in reader.newest_incarnations()
+    ]
+    return LeagueStatus(
+        game=league.settings.game,
+        log_position=reader.positions()[0],
+        open_leases=sum(open_by_incarnation.values()),
+        workers=tuple(workers),
+        shares=tuple(_shares(league, workers)),
+        version=__version__,
+    )
+
+
+def _worker(reader: Reader, incarnation: IncarnationRow, open_leases: int) -> WorkerStatus:
+    beat = reader.beat(incarnation.number)
+    return WorkerStatus(
+        worker=incarnation.worker,
+        incarnation=incarnation.number,
+        player=incarnation.player,
+        step=beat.step if beat else incarnation.checkpoint_step,
+        mix=beat.mix if beat else "",
+        activity=beat.activity if beat else "",
+        last_beat_at=beat.at if beat else incarnation.opened_at,
+        metrics=json.loads(beat.metrics_json) if beat else {},
+        open_leases=open_leases,
+    )
+
+
+def _shares(league: League, workers: list[WorkerStatus]) -> list[Share]:
+    """Of the mix that the learner with the newest beat is in; the realised ones over all its draws."""
+    learners = [worker for worker in workers if worker.player and worker.mix]
+    if not learners:
+        return []
+    newest = max(learners, key=lambda worker: worker.last_beat_at)
+    mix = league.settings.mixes.get(newest.mix, {})
+    drawn = {
+        category: count
+        for (player, name, category), count in league.view.drawn.items()
+        if player == newest.player and name == newest.mix
+    }
+    weight, matches = sum(mix.values()) or 1.0, sum(drawn.values()) or 1
+    categories = [*mix, *(category for category in drawn if category not in mix)]
+    return [
+        Share(
+            category=category,
+            configured=mix.get(category, 0.0) / weight,
+            realised=drawn.get(category, 0) / matches,
+            matches=drawn.get(category, 0),
+        )
+        for category in categories
+    ]

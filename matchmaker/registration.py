@@ -1,0 +1,103 @@
+"""Players enter the league, and the oldest snapshots retire."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from league.errors import AlreadyExists, InvalidInput, NotFound
+from league.ids import SnapshotName
+from league.players import Player, PlayerKind, PlayerState
+from matchmaker import checks
+from matchmaker.league import League
+from matchmaker.store.base import Transaction
+
+IDENTITY = ("game", "kind", "role", "digest")
+"""Fields that a second registration of the same player must repeat."""
+
+
+def register_players(
+    league: League, tx: Transaction, players: Sequence[Player]
+) -> tuple[list[Player], list[str]]:
+    """Registers players in order, parents first. The same again is fine and may raise it to a milestone.
+
+    Returns:
+        The players as they stand, and the names retired because of ``max_saved``.
+    """
+    checks.number(len(players), "players in one call", 1, checks.MAX_BATCH)
+    known = dict(league.view.players)
+    for player in players:
+        checks.player(player, league.settings.game)
+        known[player.name] = _register(league, tx, known, player)
+    retired = _retire(league, tx, known, {_lineage(p) for p in players if p.kind is PlayerKind.SNAPSHOT})
+    tx.after_commit(lambda: league.view.set_players(known.values()))
+    return [known[player.name] for player in players], retired
+
+
+def _register(league: League, tx: Transaction, known: dict[str, Player], player: Player) -> Player:
+    existing = known.get(player.name)
+    if existing is not None:
+        return _register_again(league, tx, existing, player)
+    if player.parent and player.parent not in known:
+        raise NotFound(f"{player.name} names {player.parent!r} as its parent, which is not registered")
+    if player.state is not PlayerState.ACTIVE:
+        raise InvalidInput(f"{player.name} would enter {player.state.value}: register players as active")
+    created = replace(player, created_at=player.created_at or league.clock.now())
+    tx.add_player(created)
+    league.log(
+        tx,
+        "player_registered",
+        f"{player.name} enters the league ({player.kind.value})",
+        player=player.name,
+        kind=player.kind.value,
+        step=player.step,
+        parent=player.parent,
+        milestone=player.milestone,
+    )
+    return created
+
+
+def _register_again(league: League, tx: Transaction, existing: Player, player: Player) -> Player:
+    for name in IDENTITY:
+        if getattr(existing, name) != getattr(player, name):
+            raise AlreadyExists(
+                f"{player.name} is registered with another {name} ({getattr(existing, name)!s:.80}, "
+                f"not {getattr(player, name)!s:.80}): choose another name"
+            )
+    if not player.milestone or existing.milestone:
+        return existing
+    promoted = replace(existing, milestone=True)
+    tx.update_player(promoted)
+    league.log(tx, "milestone", f"{player.name} is a milestone now and never retires", player=player.name)
+    return promoted
+
+
+def _lineage(player: Player) -> str:
+    return SnapshotName.parse(player.name).lineage
+
+
+def _retire(league: League, tx: Transaction, known: dict[str, Player], lineages: set[str]) -> list[str]:
+    """Of each lineage keeps `max_saved` active snapshots; the oldest that is no milestone goes first."""
+    retired: list[str] = []
+    for lineage in sorted(lineages):
+        active = [p for p in known.values() if _active_of(p, lineage)]  # in order of registration
+        surplus = len(active) - league.settings.max_saved
+        for player in [p for p in active[:-1] if not p.milestone][: max(surplus, 0)]:
+            known[player.name] = replace(player, state=PlayerState.RETIRED)
+            tx.update_player(known[player.name])
+            retired.append(player.name)
+            league.log(
+                tx,
+                "player_retired",
+                f"{player.name} retires: {lineage} keeps {league.settings.max_saved} snapshots",
+                player=player.name,
+            )
+    return retired
+
+
+def _active_of(player: Player, lineage: str) -> bool:
+    return (
+        player.kind is PlayerKind.SNAPSHOT
+        and player.state is PlayerState.ACTIVE
+        and _lineage(player) == lineage
+    )

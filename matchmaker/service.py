@@ -1,0 +1,201 @@
+"""The gRPC face: decode, call the domain, encode. Every mutation runs once for its request id."""
+# ruff: noqa: N802 - method names are the proto's
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import grpc
+from google.protobuf.message import Message
+
+from league import wire
+from league.errors import InvalidInput, Unavailable
+from league.players import Book, MatchResult, Verdict
+from league.v1 import matchmaker_pb2 as m
+from league.v1 import types_pb2 as t
+from league.v1.matchmaker_pb2_grpc import MatchmakerServiceServicer
+from matchmaker import assigning, checks, incarnations, leases, reading, registration, reporting
+from matchmaker.league import League
+from matchmaker.store.base import Transaction
+
+Reply = TypeVar("Reply", bound=Message)
+WATCH_PAGE = 500
+WATCH_POLL_SECONDS = 1.0
+
+
+class MatchmakerService(MatchmakerServiceServicer):
+    """Serves one league. `stopping` ends the watch streams."""
+
+    def __init__(self, league: League, *, read_only: bool = False) -> None:
+        self.league = league
+        self.read_only = read_only
+        self.stopping = threading.Event()
+        self._watchers = threading.Semaphore(league.settings.max_watchers)
+
+    def _once(self, request: Any, reply: type[Reply], effect: Callable[[Transaction], Reply]) -> Reply:
+        """The reply of `effect`, which takes place once however often the request comes."""
+        checks.identifier(request.request_id, "request_id")
+        method = type(request).__name__
+        fingerprint = hashlib.sha256(request.SerializeToString(deterministic=True)).hexdigest()
+        kept = self.league.store.once(
+            request.request_id,
+            method,
+            fingerprint,
+            self.league.clock.now(),
+            lambda tx: effect(tx).SerializeToString(),
+        )
+        return reply.FromString(kept)
+
+    def RegisterPlayers(self, request: m.RegisterPlayersRequest, context: Any) -> m.RegisterPlayersResponse:
+        players = [wire.from_player(player) for player in request.players]
+
+        def effect(tx: Transaction) -> m.RegisterPlayersResponse:
+            registered, retired = registration.register_players(self.league, tx, players)
+            return m.RegisterPlayersResponse(players=map(wire.to_player, registered), retired=retired)
+
+        return self._once(request, m.RegisterPlayersResponse, effect)
+
+    def OpenIncarnation(self, request: m.OpenIncarnationRequest, context: Any) -> m.OpenIncarnationResponse:
+        def effect(tx: Transaction) -> m.OpenIncarnationResponse:
+            opened = incarnations.open_incarnation(
+                self.league,
+                tx,
+                request.worker,
+                request.player,
+                request.checkpoint_step,
+                request.checkpoint_log_position,
+                request.carried_matches,
+            )
+            return m.OpenIncarnationResponse(
+                incarnation=opened.number,
+                carried=map(wire.to_assignment, opened.carried),
+                lost_results=opened.lost_results,
+            )
+
+        return self._once(request, m.OpenIncarnationResponse, effect)
+
+    def AcquireMatches(self, request: m.AcquireMatchesRequest, context: Any) -> m.AcquireMatchesResponse:
+        def effect(tx: Transaction) -> m.AcquireMatchesResponse:
+            acquired = assigning.acquire_matches(
+                self.league, tx, request.incarnation, request.count, request.mix
+            )
+            return m.AcquireMatchesResponse(assignments=map(wire.to_assignment, acquired))
+
+        return self._once(request, m.AcquireMatchesResponse, effect)
+
+    def AcquirePairings(self, request: m.AcquirePairingsRequest, context: Any) -> m.AcquirePairingsResponse:
+        pairings = [wire.from_pairing(pairing) for pairing in request.pairings]
+
+        def effect(tx: Transaction) -> m.AcquirePairingsResponse:
+            acquired = assigning.acquire_pairings(self.league, tx, request.incarnation, pairings)
+            return m.AcquirePairingsResponse(assignments=map(wire.to_assignment, acquired))
+
+        return self._once(request, m.AcquirePairingsResponse, effect)
+
+    def ReleaseMatches(self, request: m.ReleaseMatchesRequest, context: Any) -> m.ReleaseMatchesResponse:
+        def effect(tx: Transaction) -> m.ReleaseMatchesResponse:
+            released = leases.release_matches(
+                self.league, tx, request.incarnation, request.match_ids, request.reason
+            )
+            return m.ReleaseMatchesResponse(released=released)
+
+        return self._once(request, m.ReleaseMatchesResponse, effect)
+
+    def ReportResults(self, request: m.ReportResultsRequest, context: Any) -> m.ReportResultsResponse:
+        results = [_decoded(result) for result in request.results]
+
+        def effect(tx: Transaction) -> m.ReportResultsResponse:
+            verdicts, position = reporting.report_results(self.league, tx, request.incarnation, results)
+            return m.ReportResultsResponse(verdicts=map(wire.to_verdict, verdicts), log_position=position)
+
+        return self._once(request, m.ReportResultsResponse, effect)
+
+    def Heartbeat(self, request: m.HeartbeatRequest, context: Any) -> m.HeartbeatResponse:
+        with self.league.store.write() as tx:
+            fenced, deadline = incarnations.heartbeat(
+                self.league,
+                tx,
+                request.incarnation,
+                request.progress,
+                request.step,
+                request.mix,
+                request.activity,
+                request.metrics,
+            )
+        return m.HeartbeatResponse(fenced=fenced, lease_deadline=deadline)
+
+    def ListPlayers(self, request: m.ListPlayersRequest, context: Any) -> m.ListPlayersResponse:
+        kinds = {wire.from_kind(kind) for kind in request.kinds}
+        states = {wire.from_state(state) for state in request.states}
+        with self.league.view.lock:
+            players = list(self.league.view.players.values())
+        return m.ListPlayersResponse(
+            players=[
+                wire.to_player(player)
+                for player in players
+                if (not kinds or player.kind in kinds) and (not states or player.state in states)
+            ]
+        )
+
+    def GetRatings(self, request: m.GetRatingsRequest, context: Any) -> m.GetRatingsResponse:
+        book = wire.from_book(request.book, Book.EVAL)
+        view = self.league.view
+        with view.lock:
+            ratings, position = view.tables[book].leaderboard(view.players), view.log_position
+        return m.GetRatingsResponse(ratings=map(wire.to_rating, ratings), log_position=position)
+
+    def GetPayoff(self, request: m.GetPayoffRequest, context: Any) -> m.GetPayoffResponse:
+        book = wire.from_book(request.book, Book.EVAL)
+        view = self.league.view
+        with view.lock:
+            cells = view.tables[book].payoff.cells(request.rows, request.columns)
+            position = view.log_position
+        return m.GetPayoffResponse(cells=map(wire.to_cell, cells), log_position=position)
+
+    def GetMatch(self, request: m.GetMatchRequest, context: Any) -> m.GetMatchResponse:
+        with self.league.store.read() as reader:
+            return wire.to_match(reading.match_record(self.league, reader, request.match_id))
+
+    def GetStatus(self, request: m.GetStatusRequest, context: Any) -> m.GetStatusResponse:
+        with self.league.store.read() as reader, self.league.view.lock:
+            return wire.to_status(reading.status(self.league, reader))
+
+    def Watch(self, request: m.WatchRequest, context: grpc.ServicerContext) -> Iterator[m.Event]:
+        """Ends by itself only when the league is served read-only: nothing more can come then."""
+        if not self._watchers.acquire(blocking=False):
+            raise Unavailable(
+                f"{self.league.settings.max_watchers} clients watch already, which is the most: "
+                f"stop one, or raise matchmaker.max_watchers"
+            )
+        try:
+            yield from self._events(request.after, context)
+        finally:
+            self._watchers.release()
+
+    def _events(self, after: int, context: grpc.ServicerContext) -> Iterator[m.Event]:
+        view = self.league.view
+        position = view.event_position if after < 0 else after
+        while context.is_active() and not self.stopping.is_set():
+            with self.league.store.read() as reader:
+                page = reader.events(position, WATCH_PAGE)
+            for event in page:
+                position = event.position
+                yield wire.to_event(event)
+            if page:
+                continue
+            if self.read_only:
+                return
+            with view.changed:
+                if view.event_position <= position:
+                    view.changed.wait(WATCH_POLL_SECONDS)
+
+
+def _decoded(message: t.Result) -> MatchResult | Verdict:
+    """A malformed result is refused by itself; the others of its batch are taken."""
+    try:
+        return wire.from_result(message)
+    except InvalidInput as error:
+        return Verdict(match_id=message.match_id, accepted=False, reason=str(error))

@@ -1,0 +1,91 @@
+"""Settings of the matchmaker: opponent mixes, sampling, leases, ratings, limits."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from league.config import Settings, sections_hash
+
+WithinSnapshots = Literal[
+    "uniform", "recent", "latest", "pfsp_hard", "pfsp_var", "pfsp_linear", "pfsp_capped", "quality"
+]
+POLICY_FIELDS = ("mixes", "within_snapshots", "pfsp_power", "prior_games", "recent_count", "recent_share")
+
+
+def _seed_mixes() -> dict[str, dict[str, float]]:
+    return {"league": {"snapshots": 7.0, "constant": 0.5, "based": 1.5, "random": 1.0}}
+
+
+class MatchmakerSettings(Settings):
+    """Section [matchmaker]."""
+
+    game: str = "brawl"
+    """Name of the game of this league; players of another game are refused."""
+
+    mixes: dict[str, dict[str, float]] = Field(default_factory=_seed_mixes)
+    """Opponent mixes by name (a learner's curriculum stage names one): category -> relative weight.
+    Categories: snapshots, self, exploiters, clone, reference, or the name of a bot."""
+
+    within_snapshots: WithinSnapshots = "pfsp_hard"
+    """How one of several players of a category is drawn. PFSP prefers those the learner loses to."""
+
+    pfsp_power: float = Field(default=2.0, ge=0.0, le=16.0)
+    """Power p of pfsp_hard, (1 - win probability)^p; 2 as published."""
+
+    prior_games: float = Field(default=10.0, gt=0.0, le=10_000.0)
+    """Games that the rating-predicted win probability counts for in PFSP: enough that a newcomer
+    does not take most matches, few enough that 20 real ones outweigh it."""
+
+    recent_count: int = Field(default=10, ge=1, le=10_000)
+    """How many of the newest snapshots `recent` draws from."""
+
+    recent_share: float = Field(default=0.99, ge=0.0, le=1.0)
+    """Share of `recent`'s draws among those; the rest goes to older ones, against forgetting."""
+
+    max_saved: int = Field(default=200, ge=2, le=100_000)
+    """Active snapshots a lineage keeps; beyond, the oldest that is no milestone retires (its rows stay)."""
+
+    admit: Literal["all"] = "all"
+    """When a new snapshot becomes an opponent: "all" at once."""
+
+    lease_seconds: float = Field(default=300.0, ge=1.0, le=86_400.0)
+    """Seconds a lease lives without its worker's progress: longer than the longest update."""
+
+    sweep_seconds: float = Field(default=2.0, gt=0.0, le=3600.0)
+    """Seconds between two looks for leases that ran out."""
+
+    max_open_leases: int = Field(default=4096, ge=1, le=1_000_000)
+    """Leases one worker may hold open: a bound for a worker that asks and never reports."""
+
+    draw_probability: float = Field(default=0.1, gt=0.0, lt=1.0)
+    """Share of draws that TrueSkill expects; a change opens a logged epoch from the next result on."""
+
+    max_watchers: int = Field(default=16, ge=1, le=1000)
+    """Watch streams at a time; each holds a thread."""
+
+    workers: int = Field(default=16, ge=2, le=256)
+    """Threads that answer calls, beside those of the watch streams."""
+
+    @field_validator("mixes")
+    @classmethod
+    def _check_mixes(cls, mixes: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
+        for name, mix in mixes.items():
+            if not mix:
+                raise ValueError(f"mix {name!r} has no category: give it one, for example self = 1.0")
+            for category, weight in mix.items():
+                if not (math.isfinite(weight) and weight >= 0.0):
+                    raise ValueError(f"mix {name!r}: {category} = {weight} is no weight: use 0 or more")
+            if sum(mix.values()) <= 0.0:
+                raise ValueError(f"mix {name!r} has no weight above 0")
+        return mixes
+
+    def policy(self) -> dict[str, object]:
+        """The settings that a draw depends on."""
+        return self.model_dump(mode="json", include=set(POLICY_FIELDS))
+
+    def policy_hash(self) -> str:
+        """Hash of `policy`, stored with every assignment."""
+        return sections_hash(self.policy())

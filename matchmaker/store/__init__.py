@@ -1,0 +1,1 @@
+"""Where the league's log lives."""

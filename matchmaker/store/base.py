@@ -1,0 +1,259 @@
+"""The store's contract: one writer's transactions, concurrent readers, replies kept by request id.
+
+Rows are frozen values; everything that a transaction writes is on disk when `write` or `once`
+returns, or not there at all.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from league.players import Book, Event, MatchResult, Player
+
+
+@dataclass(frozen=True, kw_only=True)
+class IncarnationRow:
+    number: int
+    worker: str
+    player: str
+    checkpoint_step: int
+    checkpoint_log_position: int
+    opened_at: float
+    event_position: int
+    fenced_by: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class BeatRow:
+    incarnation: int
+    at: float
+    progress: int
+    step: int
+    mix: str
+    activity: str
+    metrics_json: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrawRow:
+    """What the assignments of one call were drawn from. `number` 0: not stored yet."""
+
+    number: int
+    policy_hash: str
+    log_position: int
+    event_position: int
+    body_json: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class AssignmentRow:
+    """An assignment and the state of its lease."""
+
+    ordinal: int
+    match_id: str
+    lease_token: str
+    incarnation: int
+    lease_state: str
+    lease_deadline: float
+    assigned_at: float
+    seat0: str
+    seat1: str
+    learner_seat: int
+    book: Book
+    seed: int
+    category: str
+    mix: str
+    replaces: str
+    draw: int | None
+    draw_seed: int
+    probability: float
+    closed_at: float | None = None
+    close_reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResultRow:
+    """A committed result with what ratings need of its assignment."""
+
+    position: int
+    ordinal: int
+    match_id: str
+    incarnation: int
+    seat0: str
+    seat1: str
+    book: Book
+    outcome: float
+    frames: int
+    failed: bool
+    failure: str
+    finished_at: float
+    received_at: float
+    late: bool
+    lost_by: int | None
+    seats_json: str
+
+    @property
+    def rated(self) -> bool:
+        """Whether ratings and payoffs take it in (a player against itself they skip by themselves)."""
+        return not self.failed and self.lost_by is None
+
+
+class Reader(ABC):
+    """A consistent look at what is committed."""
+
+    @abstractmethod
+    def meta(self, key: str) -> str | None: ...
+
+    @abstractmethod
+    def players(self) -> list[Player]:
+        """In order of registration."""
+
+    @abstractmethod
+    def incarnation(self, number: int) -> IncarnationRow | None: ...
+
+    @abstractmethod
+    def newest_incarnations(self) -> list[IncarnationRow]:
+        """The newest of each worker."""
+
+    @abstractmethod
+    def beat(self, incarnation: int) -> BeatRow | None: ...
+
+    @abstractmethod
+    def assignment(self, match_id: str) -> AssignmentRow | None: ...
+
+    @abstractmethod
+    def open_assignments(self, incarnation: int | None = None) -> list[AssignmentRow]:
+        """Open leases, of one incarnation or all, in order of assignment."""
+
+    @abstractmethod
+    def replacement(self, match_id: str) -> str | None:
+        """Match that carries this one on."""
+
+    @abstractmethod
+    def draw(self, number: int) -> DrawRow | None: ...
+
+    @abstractmethod
+    def result(self, ordinal: int) -> ResultRow | None: ...
+
+    @abstractmethod
+    def results(self, after: int = 0) -> Iterator[ResultRow]:
+        """In commit order."""
+
+    @abstractmethod
+    def events(self, after: int, limit: int) -> list[Event]: ...
+
+    @abstractmethod
+    def epochs(self) -> list[tuple[int, float]]:
+        """(after_position, draw_probability), oldest first."""
+
+    @abstractmethod
+    def category_counts(self) -> list[tuple[str, str, str, int]]:
+        """(player, mix, category, matches) of all drawn assignments but carried ones."""
+
+    @abstractmethod
+    def positions(self) -> tuple[int, int, int]:
+        """Newest result, event and assignment: (position, position, ordinal)."""
+
+
+class Transaction(Reader):
+    """One writer's transaction: reads see its own writes."""
+
+    @abstractmethod
+    def set_meta(self, key: str, value: str) -> None: ...
+
+    @abstractmethod
+    def add_player(self, player: Player) -> None: ...
+
+    @abstractmethod
+    def update_player(self, player: Player) -> None:
+        """Writes state and milestone; nothing else of a player ever changes."""
+
+    @abstractmethod
+    def add_incarnation(self, row: IncarnationRow) -> int:
+        """`row.number` is ignored; returns the new one."""
+
+    @abstractmethod
+    def fence(self, worker: str, by: int) -> None:
+        """Marks the worker's unfenced incarnations before `by`."""
+
+    @abstractmethod
+    def set_beat(self, row: BeatRow) -> None: ...
+
+    @abstractmethod
+    def add_policy(self, policy_hash: str, body_json: str, at: float) -> bool:
+        """Whether it is new."""
+
+    @abstractmethod
+    def add_epoch(self, after_position: int, draw_probability: float, at: float) -> None: ...
+
+    @abstractmethod
+    def add_draw(self, row: DrawRow) -> int: ...
+
+    @abstractmethod
+    def add_assignments(self, rows: Sequence[AssignmentRow]) -> None: ...
+
+    @abstractmethod
+    def close_leases(self, ordinals: Iterable[int], state: str, at: float, reason: str) -> None: ...
+
+    @abstractmethod
+    def extend_leases(self, incarnation: int, deadline: float) -> None:
+        """Moves the deadline of the incarnation's open leases, never back."""
+
+    @abstractmethod
+    def add_result(
+        self, result: MatchResult, lease: AssignmentRow, received_at: float, late: bool
+    ) -> ResultRow: ...
+
+    @abstractmethod
+    def lose_results(self, player: str, after: int, by: int) -> int:
+        """Marks the train results of a live player behind a position as lost; returns how many."""
+
+    @abstractmethod
+    def add_events(self, events: Sequence[Event]) -> int:
+        """Positions are given here; returns the newest."""
+
+    @abstractmethod
+    def forget_requests(self, before: float) -> int: ...
+
+    @abstractmethod
+    def after_commit(self, effect: Callable[[], None]) -> None:
+        """Runs `effect` once the transaction is on disk, before another one begins."""
+
+
+class Store(ABC):
+    """A league's log. One process may hold it for writing."""
+
+    @abstractmethod
+    def write(self) -> AbstractContextManager[Transaction]:
+        """A transaction that commits at the end of the block and rolls back on any exception.
+
+        Raises:
+            StorageFull: no space; nothing of it is there.
+            Refused: the store is open for reading only.
+        """
+
+    @abstractmethod
+    def once(
+        self,
+        request_id: str,
+        method: str,
+        fingerprint: str,
+        at: float,
+        effect: Callable[[Transaction], bytes],
+    ) -> bytes:
+        """The reply of `effect`, which takes place once however often this is called with this id.
+
+        Raises:
+            InvalidInput: the id was used for another request.
+        """
+
+    @abstractmethod
+    def read(self) -> AbstractContextManager[Reader]:
+        """A reader that any thread may use beside the writer."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Twice is fine."""

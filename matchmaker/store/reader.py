@@ -1,0 +1,99 @@
+"""Reading a league's SQLite file."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from typing import Any
+
+from league.players import Event, Player
+from matchmaker.store import rows
+from matchmaker.store.base import AssignmentRow, BeatRow, DrawRow, IncarnationRow, Reader, ResultRow
+
+
+class SqliteReader(Reader):
+    """Queries over one connection; whoever hands it out sees to its transaction."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def _one(self, sql: str, *values: Any) -> sqlite3.Row | None:
+        return self._connection.execute(sql, values).fetchone()
+
+    def _all(self, sql: str, *values: Any) -> list[sqlite3.Row]:
+        return self._connection.execute(sql, values).fetchall()
+
+    def meta(self, key: str) -> str | None:
+        row = self._one("SELECT value FROM meta WHERE key = ?", key)
+        return None if row is None else row["value"]
+
+    def players(self) -> list[Player]:
+        return [rows.player_of(row) for row in self._all("SELECT * FROM players ORDER BY ordinal")]
+
+    def incarnation(self, number: int) -> IncarnationRow | None:
+        row = self._one("SELECT * FROM incarnations WHERE number = ?", number)
+        return None if row is None else IncarnationRow(**row)
+
+    def newest_incarnations(self) -> list[IncarnationRow]:
+        newest = "SELECT max(number) FROM incarnations GROUP BY worker"
+        query = f"SELECT * FROM incarnations WHERE number IN ({newest}) ORDER BY number"
+        return [IncarnationRow(**row) for row in self._all(query)]
+
+    def beat(self, incarnation: int) -> BeatRow | None:
+        row = self._one("SELECT * FROM heartbeats WHERE incarnation = ?", incarnation)
+        return None if row is None else BeatRow(**row)
+
+    def assignment(self, match_id: str) -> AssignmentRow | None:
+        row = self._one("SELECT * FROM assignments WHERE match_id = ?", match_id)
+        return None if row is None else rows.assignment_of(row)
+
+    def open_assignments(self, incarnation: int | None = None) -> list[AssignmentRow]:
+        query = "SELECT * FROM assignments WHERE lease_state = 'open'"
+        if incarnation is None:
+            found = self._all(query + " ORDER BY ordinal")
+        else:
+            found = self._all(query + " AND incarnation = ? ORDER BY ordinal", incarnation)
+        return [rows.assignment_of(row) for row in found]
+
+    def replacement(self, match_id: str) -> str | None:
+        query = "SELECT match_id FROM assignments WHERE replaces = ? AND replaces != '' ORDER BY ordinal DESC"
+        row = self._one(query, match_id)
+        return None if row is None else row["match_id"]
+
+    def draw(self, number: int) -> DrawRow | None:
+        row = self._one("SELECT * FROM draws WHERE number = ?", number)
+        return None if row is None else DrawRow(**row)
+
+    def result(self, ordinal: int) -> ResultRow | None:
+        row = self._one(rows.RESULT_QUERY + "WHERE r.ordinal = ?", ordinal)
+        return None if row is None else rows.result_of(row)
+
+    def results(self, after: int = 0) -> Iterator[ResultRow]:
+        query = rows.RESULT_QUERY + "WHERE r.position > ? ORDER BY r.position"
+        for row in self._connection.execute(query, (after,)):
+            yield rows.result_of(row)
+
+    def events(self, after: int, limit: int) -> list[Event]:
+        found = self._all("SELECT * FROM events WHERE position > ? ORDER BY position LIMIT ?", after, limit)
+        return [Event(**row) for row in found]
+
+    def epochs(self) -> list[tuple[int, float]]:
+        return [tuple(row) for row in self._all(
+            "SELECT after_position, draw_probability FROM epochs ORDER BY number"
+        )]  # fmt: skip
+
+    def category_counts(self) -> list[tuple[str, str, str, int]]:
+        return [tuple(row) for row in self._all(
+            "SELECT i.player, a.mix, a.category, count(*) FROM assignments a "
+            "JOIN incarnations i ON i.number = a.incarnation "
+            "WHERE a.mix != '' AND a.replaces = '' GROUP BY 1, 2, 3"
+        )]  # fmt: skip
+
+    def positions(self) -> tuple[int, int, int]:
+        row = self._one(
+            "SELECT (SELECT ifnull(max(position), 0) FROM results), "
+            "(SELECT ifnull(max(position), 0) FROM events), "
+            "(SELECT ifnull(max(ordinal), 0) FROM assignments)"
+        )
+        assert row is not None
+        return row[0], row[1], row[2]

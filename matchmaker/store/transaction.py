@@ -1,0 +1,172 @@
+"""Writing a league's SQLite file, inside one transaction."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from league.players import Event, MatchResult, Player
+from matchmaker.store import rows
+from matchmaker.store.base import AssignmentRow, BeatRow, DrawRow, IncarnationRow, ResultRow, Transaction
+from matchmaker.store.reader import SqliteReader
+
+
+def _insert(table: str, columns: Sequence[str]) -> str:
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+
+
+_INSERT_PLAYER = _insert("players", rows.PLAYER_COLUMNS)
+_INSERT_ASSIGNMENT = _insert("assignments", rows.ASSIGNMENT_COLUMNS)
+
+
+class SqliteTransaction(SqliteReader, Transaction):
+    """The one writer's; the store begins and ends it."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        super().__init__(connection)
+        self.effects: list[Callable[[], None]] = []
+
+    def set_meta(self, key: str, value: str) -> None:
+        self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+    def add_player(self, player: Player) -> None:
+        self._connection.execute(_INSERT_PLAYER, rows.player_values(player))
+
+    def update_player(self, player: Player) -> None:
+        values = (player.state.value, player.milestone, player.name)
+        self._connection.execute("UPDATE players SET state = ?, milestone = ? WHERE name = ?", values)
+
+    def add_incarnation(self, row: IncarnationRow) -> int:
+        cursor = self._connection.execute(
+            "INSERT INTO incarnations (worker, player, checkpoint_step, checkpoint_log_position, opened_at, "
+            "event_position) VALUES (?, ?, ?, ?, ?, ?)",
+            (
+                row.worker,
+                row.player,
+                row.checkpoint_step,
+                row.checkpoint_log_position,
+                row.opened_at,
+                row.event_position,
+            ),
+        )
+        return int(cursor.lastrowid or 0)
+
+    def fence(self, worker: str, by: int) -> None:
+        self._connection.execute(
+            "UPDATE incarnations SET fenced_by = ? WHERE worker = ? AND number < ? AND fenced_by IS NULL",
+            (by, worker, by),
+        )
+
+    def set_beat(self, row: BeatRow) -> None:
+        self._connection.execute(
+            "INSERT OR REPLACE INTO heartbeats VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (row.incarnation, row.at, row.progress, row.step, row.mix, row.activity, row.metrics_json),
+        )
+
+    def add_policy(self, policy_hash: str, body_json: str, at: float) -> bool:
+        cursor = self._connection.execute(
+            "INSERT OR IGNORE INTO policies VALUES (?, ?, ?)", (policy_hash, body_json, at)
+        )
+        return cursor.rowcount == 1
+
+    def add_epoch(self, after_position: int, draw_probability: float, at: float) -> None:
+        self._connection.execute(
+            "INSERT INTO epochs (after_position, draw_probability, at) VALUES (?, ?, ?)",
+            (after_position, draw_probability, at),
+        )
+
+    def add_draw(self, row: DrawRow) -> int:
+        cursor = self._connection.execute(
+            "INSERT INTO draws (policy_hash, log_position, event_position, body_json) VALUES (?, ?, ?, ?)",
+            (row.policy_hash, row.log_position, row.event_position, row.body_json),
+        )
+        return int(cursor.lastrowid or 0)
+
+    def add_assignments(self, new: Sequence[AssignmentRow]) -> None:
+        self._connection.executemany(_INSERT_ASSIGNMENT, map(rows.assignment_values, new))
+
+    def close_leases(self, ordinals: Iterable[int], state: str, at: float, reason: str) -> None:
+        self._connection.executemany(
+            "UPDATE assignments SET lease_state = ?, closed_at = ?, close_reason = ? WHERE ordinal = ?",
+            [(state, at, reason, ordinal) for ordinal in ordinals],
+        )
+
+    def extend_leases(self, incarnation: int, deadline: float) -> None:
+        self._connection.execute(
+            "UPDATE assignments SET lease_deadline = ? "
+            "WHERE incarnation = ? AND lease_state = 'open' AND lease_deadline < ?",
+            (deadline, incarnation, deadline),
+        )
+
+    def add_result(
+        self, result: MatchResult, lease: AssignmentRow, received_at: float, late: bool
+    ) -> ResultRow:
+        row = ResultRow(
+            position=0,
+            ordinal=lease.ordinal,
+            match_id=lease.match_id,
+            incarnation=lease.incarnation,
+            seat0=lease.seat0,
+            seat1=lease.seat1,
+            book=lease.book,
+            outcome=result.outcome,
+            frames=result.frames,
+            failed=result.failed,
+            failure=result.failure,
+            finished_at=result.finished_at,
+            received_at=received_at,
+            late=late,
+            lost_by=None,
+            seats_json=rows.seats_json(result),
+        )
+        cursor = self._connection.execute(
+            "INSERT INTO results (ordinal, incarnation, outcome, frames, failed, failure, finished_at, "
+            "received_at, late, seats_json) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                row.ordinal,
+                row.incarnation,
+                row.outcome,
+                row.frames,
+                row.failed,
+                row.failure,
+                row.finished_at,
+                row.received_at,
+                row.late,
+                row.seats_json,
+            ),
+        )
+        return replace(row, position=int(cursor.lastrowid or 0))
+
+    def lose_results(self, player: str, after: int, by: int) -> int:
+        cursor = self._connection.execute(
+            "INSERT INTO lost_results SELECT r.position, ? FROM results r "
+            "JOIN assignments a USING (ordinal) JOIN incarnations i ON i.number = r.incarnation "
+            "LEFT JOIN lost_results l ON l.position = r.position "
+            "WHERE r.position > ? AND i.player = ? AND a.book = 'train' AND l.position IS NULL",
+            (by, after, player),
+        )
+        return cursor.rowcount
+
+    def add_events(self, events: Sequence[Event]) -> int:
+        self._connection.executemany(
+            "INSERT INTO events (at, kind, text, data_json) VALUES (?, ?, ?, ?)",
+            [(event.at, event.kind, event.text, event.data_json) for event in events],
+        )
+        return int(self._connection.execute("SELECT max(position) FROM events").fetchone()[0] or 0)
+
+    def forget_requests(self, before: float) -> int:
+        return self._connection.execute("DELETE FROM requests WHERE at < ?", (before,)).rowcount
+
+    def after_commit(self, effect: Callable[[], None]) -> None:
+        self.effects.append(effect)
+
+    def kept_reply(self, request_id: str) -> tuple[str, str, bytes] | None:
+        """(method, fingerprint, reply) of a request that took effect."""
+        row = self._one("SELECT method, fingerprint, reply FROM requests WHERE request_id = ?", request_id)
+        return None if row is None else (row["method"], row["fingerprint"], row["reply"])
+
+    def keep_reply(self, request_id: str, method: str, fingerprint: str, reply: bytes, at: float) -> None:
+        self._connection.execute(
+            "INSERT INTO requests VALUES (?, ?, ?, ?, ?)", (request_id, method, fingerprint, reply, at)
+        )

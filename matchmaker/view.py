@@ -1,0 +1,111 @@
+"""The league in memory: players, ratings, payoffs and shares, as the committed log gives them.
+
+Loaded from the log at the start and moved on after each commit; a restart's lost results rebuild
+the books. Nothing here is a source of truth.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from league.players import Book, Player, PlayerKind
+from league.ratings import TAU_LIVE, RatedGame, RatingTable
+from matchmaker.store.base import AssignmentRow, Reader, ResultRow
+
+
+class LeagueView:
+    """Callers hold `lock` while they read; only the store's commits change it."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.changed = threading.Condition()
+        self.players: dict[str, Player] = {}
+        self.tables: dict[Book, RatingTable] = {}
+        self.drawn: Counter[tuple[str, str, str]] = Counter()  # (player, mix, category) -> matches
+        self.epochs: list[tuple[int, float]] = []
+        self.log_position = 0
+        self.event_position = 0
+        self.ordinal = 0
+
+    def load(self, reader: Reader) -> None:
+        """Everything anew from the log."""
+        with self.lock:
+            self.players = {player.name: player for player in reader.players()}
+            self.epochs = reader.epochs()
+            self.drawn = Counter(
+                {(player, mix, category): n for player, mix, category, n in reader.category_counts()}
+            )
+            self.log_position, self.event_position, self.ordinal = reader.positions()
+            self.load_books(reader)
+
+    def load_books(self, reader: Reader) -> None:
+        """Ratings and payoffs anew from the log."""
+        tables = books_of(reader.results(), self.players, self.epochs)
+        with self.lock:
+            self.tables = tables
+
+    def set_players(self, players: Iterable[Player]) -> None:
+        with self.lock:
+            self.players.update({player.name: player for player in players})
+
+    def add_assignments(self, player: str, rows: Sequence[AssignmentRow]) -> None:
+        with self.lock:
+            self.ordinal = max([self.ordinal, *(row.ordinal for row in rows)])
+            for row in rows:
+                if row.mix and not row.replaces:
+                    self.drawn[player, row.mix, row.category] += 1
+
+    def add_results(self, rows: Sequence[ResultRow]) -> None:
+        with self.lock:
+            for row in rows:
+                self.log_position = max(self.log_position, row.position)
+                if row.rated:
+                    self.tables[row.book].fold(rated_game(row, self.players, self.epochs))
+
+    def set_event_position(self, position: int) -> None:
+        """Also wakes the watchers."""
+        with self.lock:
+            self.event_position = max(self.event_position, position)
+        with self.changed:
+            self.changed.notify_all()
+
+    def wake(self) -> None:
+        with self.changed:
+            self.changed.notify_all()
+
+
+def draw_probability_at(epochs: Sequence[tuple[int, float]], position: int) -> float:
+    """Draw probability in force for the result at a log position."""
+    for after, probability in reversed(epochs):
+        if position > after:
+            return probability
+    raise ValueError(f"no rating epoch covers log position {position}")
+
+
+def rated_game(row: ResultRow, players: dict[str, Player], epochs: Sequence[tuple[int, float]]) -> RatedGame:
+    """What the ratings see of a result."""
+    return RatedGame(
+        seat0=row.seat0,
+        seat1=row.seat1,
+        outcome=row.outcome,
+        tau0=_tau(players[row.seat0]),
+        tau1=_tau(players[row.seat1]),
+        draw_probability=draw_probability_at(epochs, row.position),
+    )
+
+
+def _tau(player: Player) -> float:
+    return TAU_LIVE if player.kind is PlayerKind.LIVE else 0.0
+
+
+def books_of(
+    results: Iterable[ResultRow], players: dict[str, Player], epochs: Sequence[tuple[int, float]]
+) -> dict[Book, RatingTable]:
+    """All books' tables from the log: what `recompute` means."""
+    tables = {book: RatingTable() for book in Book}
+    for row in results:
+        if row.rated:
+            tables[row.book].fold(rated_game(row, players, epochs))
+    return tables
