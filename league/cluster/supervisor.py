@@ -160,7 +160,7 @@ class Supervisor:
         if self._stop_requests < 2:
             self._reader.look_again(_LAST_LOOK_SECONDS)
             self._export()
-        self._reader.stop()
+            self._reader.stop()
         killed += self._crew.stop(
             [MATCHMAKER],
             settings.stop_matchmaker_seconds,

@@ -1,0 +1,68 @@
+"""A supervisor over made-up workers that serve nothing: ``python fake_league.py RUN_DIR LEARNER``.
+
+LEARNER names how the learner behaves: `obeys`, `finishes`, `ignores` (SIGTERM), `refuses` (its input).
+Each worker writes its name into RUN_DIR/stopped when it obeys.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from league.cluster.backend import ProcessSpec
+from league.cluster.display import LineDisplay
+from league.cluster.local import LocalBackend
+from league.cluster.run_folder import Request, open_run
+from league.cluster.settings import SupervisorSettings
+from league.cluster.supervisor import Supervisor
+from league.cluster.topology import EVALUATOR, LEARNER, MATCHMAKER, Topology
+from league.errors import LeagueError
+
+OBEYS = """
+import signal, sys, time
+def stop(*_):
+    open({trace!r}, "a").write({name!r} + "\\n")
+    sys.exit(0)
+signal.signal(15, stop)
+print("here", flush=True)
+time.sleep(60)
+"""
+IGNORES = """
+import signal, time  # {trace}
+signal.signal(15, signal.SIG_IGN)
+print("here", flush=True)
+time.sleep(60)
+"""
+LEARNERS = {
+    "obeys": OBEYS,
+    "finishes": "import time; time.sleep(0.3)",
+    "ignores": IGNORES,
+    "refuses": "import sys; print('learner: [learner] has no setting', file=sys.stderr); sys.exit(2)",
+}
+
+
+def main(run_dir: Path, learner: str) -> int:
+    codes = {MATCHMAKER: OBEYS, LEARNER: LEARNERS[learner], EVALUATOR: OBEYS}
+    settings = SupervisorSettings(drain_seconds=0.3, stop_worker_seconds=2.0, line_seconds=0.2)
+    with open_run(Request(preset="smoke", run_dir=run_dir)) as folder:
+        specs = tuple(
+            ProcessSpec(
+                name=name,
+                command=(sys.executable, "-c", code.format(trace=str(run_dir / "stopped"), name=name)),
+                log=folder.log(name),
+            )
+            for name, code in codes.items()
+        )
+        nobody = {name: f"127.0.0.1:{folder.port(name)}" for name in (MATCHMAKER, EVALUATOR)}
+        topology = Topology(specs=specs, addresses=nobody)
+        display = LineDisplay(sys.stdout, settings.line_seconds)
+        supervisor = Supervisor(folder, topology, LocalBackend(), settings, display, "no device")
+        try:
+            return supervisor.run()
+        except LeagueError as error:
+            print(error, flush=True)
+            return error.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), sys.argv[2]))

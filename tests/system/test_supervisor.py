@@ -1,0 +1,170 @@
+"""The supervisor as a process, over made-up workers: signals, order of stopping, exit codes, orphans."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+LEAGUE = Path(__file__).with_name("fake_league.py")
+WORKERS = ("matchmaker", "learner-main", "evaluator-0")
+
+
+class Run:
+    """A supervisor's process and its folder."""
+
+    def __init__(self, folder: Path, learner: str) -> None:
+        self.folder = folder
+        command = [sys.executable, str(LEAGUE), str(folder), learner]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+    def log(self, worker: str) -> str:
+        log = self.folder / "logs" / f"{worker}.log"
+        return log.read_text() if log.exists() else ""
+
+    def await_workers(self) -> None:
+        until(lambda: all("\nhere" in self.log(worker) for worker in WORKERS))
+
+    def end(self, seconds: float = 10) -> str:
+        """What it printed, once it has ended."""
+        return self.process.communicate(timeout=seconds)[0]
+
+    @property
+    def stopped(self) -> list[str]:
+        trace = self.folder / "stopped"
+        return trace.read_text().split() if trace.exists() else []
+
+    def pids(self) -> list[int]:
+        """Processes whose command line names this run's folder, but the supervisor's."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit() and int(entry.name) not in (self.process.pid, os.getpid()):
+                try:
+                    line = (entry / "cmdline").read_bytes()
+                except OSError:
+                    continue
+                if str(self.folder).encode() in line:
+                    found.append(int(entry.name))
+        return found
+
+
+def until(condition: Callable[[], bool], seconds: float = 15) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come true in time"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[[str], Run]]:
+    runs: list[Run] = []
+
+    def start(learner: str) -> Run:
+        runs.append(Run(tmp_path / "run", learner))
+        return runs[-1]
+
+    yield start
+    for run in runs:
+        run.process.kill()
+        run.process.wait()
+
+
+def test_ctrl_c_stops_learner_and_evaluator_first_and_the_matchmaker_last(
+    start: Callable[[str], Run],
+) -> None:
+    run = start("obeys")
+    run.await_workers()
+    announced = json.loads((run.folder / "matchmaker.json").read_text())
+    assert announced["pid"] in run.pids()
+    began = time.monotonic()
+    run.process.send_signal(signal.SIGINT)
+    words = run.end()
+    assert run.process.returncode == 0
+    assert time.monotonic() - began < 5
+    assert set(run.stopped[:2]) == {"learner-main", "evaluator-0"}
+    assert run.stopped[2:] == ["matchmaker"]
+    assert "Ctrl-C again hurries" in words
+    assert not (run.folder / "matchmaker.json").exists()
+
+
+def test_done_learner_ends_the_run_after_a_bounded_wait_for_the_evaluator(
+    start: Callable[[str], Run],
+) -> None:
+    run = start("finishes")
+    words = run.end(20)
+    assert run.process.returncode == 0
+    assert "The learner has done its steps." in words
+    assert "The evaluator was not done after 0.3 s" in words
+    assert run.stopped[-1] == "matchmaker"
+
+
+def test_learner_that_ignores_the_signal_is_killed_and_that_is_said(start: Callable[[str], Run]) -> None:
+    run = start("ignores")
+    run.await_workers()
+    run.process.terminate()
+    words = run.end()
+    assert run.process.returncode == 1
+    assert "learner-main had not stopped within 2 s and was killed." in words
+    assert run.stopped == ["evaluator-0", "matchmaker"]
+
+
+def test_second_ctrl_c_hurries(start: Callable[[str], Run]) -> None:
+    run = start("ignores")
+    run.await_workers()
+    run.process.send_signal(signal.SIGINT)
+    time.sleep(0.2)
+    began = time.monotonic()
+    run.process.send_signal(signal.SIGINT)
+    words = run.end()
+    assert "learner-main had not stopped when hurried and was killed." in words
+    assert time.monotonic() - began < 1.5
+    assert run.process.returncode == 0
+
+
+def test_refused_input_stops_everything_with_its_sentence(start: Callable[[str], Run]) -> None:
+    run = start("refuses")
+    words = run.end()
+    assert run.process.returncode == 2
+    assert "learner-main can't run: learner: [learner] has no setting" in words
+    assert run.pids() == []
+
+
+def test_killed_worker_is_replaced_at_the_same_address(start: Callable[[str], Run]) -> None:
+    run = start("obeys")
+    run.await_workers()
+    before = json.loads((run.folder / "matchmaker.json").read_text())
+    os.kill(before["pid"], signal.SIGKILL)
+    until(lambda: json.loads((run.folder / "matchmaker.json").read_text())["pid"] != before["pid"])
+    assert json.loads((run.folder / "matchmaker.json").read_text())["address"] == before["address"]
+    run.process.send_signal(signal.SIGINT)
+    assert "matchmaker ended (signal 9): it restarts in 0.5 s." in run.end()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux can tie a child to its parent's life")
+def test_killed_supervisor_leaves_no_orphans_and_no_lock(start: Callable[[str], Run]) -> None:
+    run = start("ignores")
+    run.await_workers()
+    assert len(run.pids()) == 3
+    run.process.kill()
+    run.process.wait()
+    until(lambda: not run.pids())
+    again = start("finishes")
+    again.end(20)
+    assert again.process.returncode == 0
+
+
+def test_one_run_folder_has_one_supervisor(start: Callable[[str], Run]) -> None:
+    run = start("obeys")
+    run.await_workers()
+    command = [sys.executable, str(LEAGUE), str(run.folder), "obeys"]
+    second = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert second.returncode != 0
+    assert f"in use by another start-league (process {run.process.pid})" in second.stderr
+    assert run.process.poll() is None
