@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from league.errors import InvalidInput, NotFound, Refused
 from league.ids import new_id
@@ -35,8 +36,10 @@ def acquire_matches(league: League, tx: Transaction, number: int, count: int, mi
         drawn = draw(table.shares, table.within, draw_seed)
         seats = (learner.name, drawn.opponent)
         rows.append(
-            replace(
-                _fresh(league, incarnation, ordinal),
+            _fresh(
+                league,
+                incarnation,
+                ordinal,
                 seat0=seats[drawn.learner_seat],
                 seat1=seats[1 - drawn.learner_seat],
                 learner_seat=drawn.learner_seat,
@@ -74,8 +77,10 @@ def acquire_pairings(
             seed = derived_seed(pairing.seed, pair)
             for seats in ((pairing.player, pairing.opponent), (pairing.opponent, pairing.player)):
                 rows.append(
-                    replace(
-                        _fresh(league, incarnation, league.view.ordinal + 1 + len(rows)),
+                    _fresh(
+                        league,
+                        incarnation,
+                        league.view.ordinal + 1 + len(rows),
                         seat0=seats[0],
                         seat1=seats[1],
                         book=pairing.book,
@@ -169,9 +174,16 @@ def _draw_row(league: League, body_json: str) -> DrawRow:
     )
 
 
-def _fresh(league: League, incarnation: IncarnationRow, ordinal: int) -> AssignmentRow:
-    """An open lease; who plays is filled in by the caller."""
+def _fresh(league: League, incarnation: IncarnationRow, ordinal: int, **drawn: Any) -> AssignmentRow:
+    """An open lease from now on; `drawn` says who plays what and why."""
     now = league.clock.now()
+    defaults = {
+        "learner_seat": -1,
+        "book": Book.TRAIN,
+        "mix": "",
+        "replaces": "",
+        "probability": 1.0,
+    }
     return AssignmentRow(
         ordinal=ordinal,
         match_id=new_id(),
@@ -180,17 +192,7 @@ def _fresh(league: League, incarnation: IncarnationRow, ordinal: int) -> Assignm
         lease_state="open",
         lease_deadline=now + league.settings.lease_seconds,
         assigned_at=now,
-        seat0="",
-        seat1="",
-        learner_seat=-1,
-        book=Book.TRAIN,
-        seed=0,
-        category="",
-        mix="",
-        replaces="",
-        draw=None,
-        draw_seed=0,
-        probability=1.0,
+        **(defaults | drawn),
     )
 
 

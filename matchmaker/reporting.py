@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from league.errors import InvalidInput
 from league.players import Event, MatchResult, Verdict
@@ -27,26 +28,34 @@ def report_results(
     """
     checks.number(len(results), "results in one call", 0, checks.MAX_BATCH)
     incarnation = league.incarnation(tx, number)
-    verdicts, rows = [], []
+    verdicts: list[Verdict] = []
+    rows: list[ResultRow] = []
+    taken: dict[str, Verdict] = {}
     for result in results:
         if isinstance(result, Verdict):
             verdicts.append(result)
             continue
         try:
-            verdict, row = _take(league, tx, incarnation, result)
+            verdict, row = _take(league, tx, incarnation, result, taken)
         except InvalidInput as error:
             verdict, row = _refused(result, str(error)), None
         verdicts.append(verdict)
         if row is not None:
             rows.append(row)
+            taken[row.match_id] = verdict
     if rows:
+        tx.close_leases([row.ordinal for row in rows], "reported", league.clock.now(), "")
         league.log_all(tx, [_event(league, row) for row in rows])
         tx.after_commit(lambda: league.view.add_results(rows))
     return verdicts, max([league.view.log_position, *(row.position for row in rows)])
 
 
 def _take(
-    league: League, tx: Transaction, incarnation: IncarnationRow, result: MatchResult
+    league: League,
+    tx: Transaction,
+    incarnation: IncarnationRow,
+    result: MatchResult,
+    taken: Mapping[str, Verdict],
 ) -> tuple[Verdict, ResultRow | None]:
     checks.result(result)
     lease = tx.assignment(result.match_id)
@@ -54,19 +63,21 @@ def _take(
         return _refused(result, f"match {result.match_id} is unknown: it was never assigned"), None
     if not hmac.compare_digest(lease.lease_token.encode(), result.lease_token.encode()):
         return _refused(result, "the lease token is not the one that was handed out"), None
-    known = tx.result(lease.ordinal)
-    if known is not None:
-        verdict = Verdict(
-            match_id=result.match_id, accepted=True, duplicate=True, log_position=known.position
-        )
-        return verdict, None
+    if result.match_id in taken:
+        return replace(taken[result.match_id], duplicate=True), None
+    if lease.lease_state == "reported":
+        return _duplicate(tx, lease), None
     reason = _objection(lease, incarnation, result, league)
     if reason:
         return _refused(result, reason), None
-    now, late = league.clock.now(), lease.lease_state == "expired"
-    row = tx.add_result(result, lease, now, late)
-    tx.close_leases([lease.ordinal], "reported", now, "after its lease had expired" if late else "")
+    row = tx.add_result(result, lease, league.clock.now(), lease.lease_state == "expired")
     return Verdict(match_id=result.match_id, accepted=True, log_position=row.position), row
+
+
+def _duplicate(tx: Transaction, lease: AssignmentRow) -> Verdict:
+    known = tx.result(lease.ordinal)
+    assert known is not None  # the lease says so, and both are written in one transaction
+    return Verdict(match_id=lease.match_id, accepted=True, duplicate=True, log_position=known.position)
 
 
 def _objection(lease: AssignmentRow, incarnation: IncarnationRow, result: MatchResult, league: League) -> str:

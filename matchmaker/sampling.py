@@ -20,7 +20,6 @@ from functools import cached_property
 from itertools import accumulate
 
 import numpy as np
-from scipy.special import betainc
 
 from league.payoff import Counts
 
@@ -72,6 +71,8 @@ class Posterior:
 
     def mean_capped_loss(self) -> float:
         """E[min(½, 1−p)], by the incomplete beta function."""
+        from scipy.special import betainc  # half a second to load, and only this rule wants it
+
         below = self.mean_loss() * betainc(self.b + 1.0, self.a, 0.5)
         return float(below + 0.5 * betainc(self.a, self.b, 0.5))
 

@@ -18,7 +18,7 @@ from league.errors import LeagueError, Refused
 from league.status import ErrorInterceptor
 from league.v1 import matchmaker_pb2
 from league.v1.matchmaker_pb2_grpc import add_MatchmakerServiceServicer_to_server
-from matchmaker import leases
+from matchmaker import invariants, leases
 from matchmaker.league import League
 from matchmaker.service import MatchmakerService
 from matchmaker.settings import MatchmakerSettings
@@ -67,6 +67,7 @@ class MatchmakerServer:
         self._server: grpc.Server | None = None
         self._sweeper = threading.Thread(target=self._sweep_forever, name="lease-sweeper", daemon=True)
         self._stopped = False
+        self._settled = 0
         self.port = 0
 
     @property
@@ -120,9 +121,14 @@ class MatchmakerServer:
         )
 
     def sweep(self) -> int:
-        """Expires overdue leases now; returns how many."""
+        """Expires overdue leases now, and checks what was written since the last time; returns how many."""
         with self.store.write() as tx:
-            return leases.sweep(self.league, tx)
+            expired = leases.sweep(self.league, tx)
+        with self.store.read() as reader:
+            for finding in invariants.broken(reader, self._settled):
+                _log.error("the league's log is broken (run matchmaker.fsck): %s", finding)
+            self._settled = invariants.settled_below(reader)
+        return expired
 
     def _sweep_forever(self) -> None:
         while not self.service.stopping.wait(self.league.settings.sweep_seconds):

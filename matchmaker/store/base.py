@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Any
 
 from league.players import Book, Event, MatchResult, Player
 
@@ -103,6 +104,10 @@ class ResultRow:
 
 class Reader(ABC):
     """A consistent look at what is committed."""
+
+    @abstractmethod
+    def select(self, sql: str, **values: Any) -> list[tuple[Any, ...]]:
+        """Any query over the tables of `store.schema`: for the invariants, which are written in SQL."""
 
     @abstractmethod
     def meta(self, key: str) -> str | None: ...

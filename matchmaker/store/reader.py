@@ -23,6 +23,9 @@ class SqliteReader(Reader):
     def _all(self, sql: str, *values: Any) -> list[sqlite3.Row]:
         return self._connection.execute(sql, values).fetchall()
 
+    def select(self, sql: str, **values: Any) -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in self._connection.execute(sql, values)]
+
     def meta(self, key: str) -> str | None:
         row = self._one("SELECT value FROM meta WHERE key = ?", key)
         return None if row is None else row["value"]

@@ -1,0 +1,180 @@
+"""What always holds in a league's log: checked by `fsck`, by the running service and after each test.
+
+Each invariant in SQL selects what breaks it, among the assignments with an ordinal above ``:after``;
+the service moves that watermark up to its oldest open lease, below which nothing changes any more.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from league.players import Book
+from league.ratings import RatingTable
+from matchmaker.candidates import DrawTable, draw_table_of
+from matchmaker.sampling import draw
+from matchmaker.store.base import Reader
+from matchmaker.view import books_of
+
+SHOWN = 5
+"""How many offenders a finding names."""
+
+
+@dataclass(frozen=True)
+class Invariant:
+    """`sql` selects one column: what breaks the rule that `says` states."""
+
+    says: str
+    sql: str
+
+
+INVARIANTS = (
+    Invariant(
+        "an open lease belongs to the newest incarnation of its worker",
+        "SELECT a.match_id FROM assignments a JOIN incarnations i ON i.number = a.incarnation "
+        "WHERE a.ordinal > :after AND a.lease_state = 'open' AND i.fenced_by IS NOT NULL",
+    ),
+    Invariant(
+        "only the newest incarnation of a worker is unfenced",
+        "SELECT i.number FROM incarnations i WHERE (i.fenced_by IS NULL) != (i.number = "
+        "(SELECT max(n.number) FROM incarnations n WHERE n.worker = i.worker)) AND :after >= 0",
+    ),
+    Invariant(
+        "a closed lease has the time it was closed at, an open one has none",
+        "SELECT match_id FROM assignments WHERE ordinal > :after "
+        "AND (lease_state = 'open') != (closed_at IS NULL)",
+    ),
+    Invariant(
+        "a lease is closed as reported exactly when there is a result",
+        "SELECT a.match_id FROM assignments a LEFT JOIN results r USING (ordinal) "
+        "WHERE a.ordinal > :after AND (a.lease_state = 'reported') != (r.position IS NOT NULL)",
+    ),
+    Invariant(
+        "a result was reported by the incarnation that held the lease",
+        "SELECT r.position FROM results r JOIN assignments a USING (ordinal) "
+        "WHERE a.ordinal > :after AND r.incarnation != a.incarnation",
+    ),
+    Invariant(
+        "a result names the players and digests that were assigned",
+        "SELECT r.position FROM results r JOIN assignments a USING (ordinal) "
+        "JOIN players p ON p.name = a.seat0 JOIN players q ON q.name = a.seat1 WHERE a.ordinal > :after "
+        "AND (json_extract(r.seats_json, '$[0].player') != a.seat0 "
+        "OR json_extract(r.seats_json, '$[1].player') != a.seat1 "
+        "OR json_extract(r.seats_json, '$[0].digest') != p.digest "
+        "OR json_extract(r.seats_json, '$[1].digest') != q.digest)",
+    ),
+    Invariant(
+        "a match carried on has the seats, seed, category and book of the one it replaces",
+        "SELECT a.match_id FROM assignments a LEFT JOIN assignments b ON b.match_id = a.replaces "
+        "WHERE a.ordinal > :after AND a.replaces != '' AND (b.ordinal IS NULL OR a.seat0 != b.seat0 "
+        "OR a.seat1 != b.seat1 OR a.seed != b.seed OR a.category != b.category OR a.book != b.book)",
+    ),
+    Invariant(
+        "a held-out player is never an opponent in training",
+        "SELECT a.match_id FROM assignments a JOIN players p ON p.name IN (a.seat0, a.seat1) "
+        "WHERE a.ordinal > :after AND a.mix != '' AND p.held_out",
+    ),
+    Invariant(
+        "a lost result is of the train book",
+        "SELECT l.position FROM lost_results l JOIN results r USING (position) "
+        "JOIN assignments a USING (ordinal) WHERE a.ordinal > :after AND a.book != 'train'",
+    ),
+    Invariant(
+        "a match between learner and opponent seats the learner where the assignment says",
+        "SELECT a.match_id FROM assignments a JOIN incarnations i ON i.number = a.incarnation "
+        "WHERE a.ordinal > :after AND a.learner_seat >= 0 "
+        "AND i.player != CASE a.learner_seat WHEN 0 THEN a.seat0 ELSE a.seat1 END",
+    ),
+)
+
+
+def broken(reader: Reader, after: int = 0) -> list[str]:
+    """A sentence for each invariant that assignments above `after` break."""
+    findings = []
+    for invariant in INVARIANTS:
+        found = [row[0] for row in reader.select(invariant.sql, after=after)]
+        if found:
+            findings.append(_finding(invariant.says, found))
+    return findings
+
+
+def _finding(says: str, found: list[object]) -> str:
+    named = ", ".join(str(thing) for thing in found[:SHOWN])
+    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    return f"{says}, but not {named}{more}"
+
+
+def settled_below(reader: Reader) -> int:
+    """The watermark: ordinals up to it are closed."""
+    oldest_open = reader.select("SELECT min(ordinal) FROM assignments WHERE lease_state = 'open'")[0][0]
+    return reader.positions()[2] if oldest_open is None else oldest_open - 1
+
+
+def full_scan(reader: Reader) -> list[str]:
+    """Every finding that the file alone can give; none when the league is whole."""
+    pages = [row[0] for row in reader.select("PRAGMA integrity_check")]
+    findings = [] if pages == ["ok"] else [_finding("the file's pages are whole", pages)]
+    orphans = [f"{table} row {row}" for table, row, *_ in reader.select("PRAGMA foreign_key_check")]
+    findings += [_finding("every reference finds its row", orphans)] if orphans else []
+    findings += broken(reader)
+    findings += _events(reader)
+    redrawn = [match_id for match_id in _not_redrawn(reader)]
+    findings += [_finding("a match is what its seed draws from the candidates", redrawn)] if redrawn else []
+    return findings
+
+
+def _events(reader: Reader) -> list[str]:
+    """Every result was announced once."""
+    announced = {
+        json.loads(row[0])["position"]
+        for row in reader.select("SELECT data_json FROM events WHERE kind = 'result'")
+    }
+    results = {row[0] for row in reader.select("SELECT position FROM results")}
+    differing = sorted(announced ^ results)
+    return [_finding("every result has its event", list(differing))] if differing else []
+
+
+def _not_redrawn(reader: Reader) -> Iterator[str]:
+    """Ids of drawn matches that drawing again from the log does not give."""
+    tables: dict[int, DrawTable] = {}
+    query = (
+        "SELECT a.match_id, a.draw, a.draw_seed, a.category, a.learner_seat, a.seat0, a.seat1, a.seed, "
+        "a.probability FROM assignments a WHERE a.mix != '' ORDER BY a.ordinal"
+    )
+    for (
+        match_id,
+        number,
+        seed,
+        category,
+        learner_seat,
+        seat0,
+        seat1,
+        match_seed,
+        probability,
+    ) in reader.select(query):
+        if number not in tables:
+            row = reader.draw(number)
+            assert row is not None
+            tables[number] = draw_table_of(row.body_json)
+        again = draw(tables[number].shares, tables[number].within, seed)
+        opponent = (seat1, seat0)[learner_seat]
+        drawn = (again.category, again.opponent, again.learner_seat, again.match_seed, again.probability)
+        if drawn != (category, opponent, learner_seat, match_seed, probability):
+            yield match_id
+
+
+def recomputed(reader: Reader) -> dict[Book, RatingTable]:
+    """All books' ratings and payoffs, anew from the log."""
+    players = {player.name: player for player in reader.players()}
+    return books_of(reader.results(), players, reader.epochs())
+
+
+def differing_ratings(reader: Reader, shown: Mapping[Book, RatingTable]) -> list[str]:
+    """A sentence for each book whose ratings or counts are not what the log gives, to the last bit."""
+    findings = []
+    for book, table in recomputed(reader).items():
+        same = table.beliefs() == shown[book].beliefs() and table.payoff.cells() == shown[book].payoff.cells()
+        if not same:
+            findings.append(f"the {book.value} book's ratings recomputed from the log are not those shown")
+    return findings
