@@ -50,7 +50,8 @@ class StepTable:
         with open(self.path, newline="", encoding="utf-8") as file:
             lines = (line for line in file if not line.startswith("#"))
             rows = [row for row in csv.DictReader(lines) if set(row) == set(self.columns)]
-        return [row for row in rows if row["step"] and int(row["step"]) <= step]
+        whole = (row for row in rows if None not in row.values())  # a killed process leaves half a row
+        return [row for row in whole if int(row["step"]) <= step]
 
     def append(self, values: Sequence[object]) -> None:
         """Adds a row, values in the order of the columns."""

@@ -273,19 +273,22 @@ class Session:
 
     def after_update(self) -> None:
         """Accounts, curriculum, snapshots and checkpoints: everything that is due."""
-        step = self.model.num_timesteps
-        matches, self.env.finished = self.env.finished, []
-        self.progress.add(matches)
-        self.monitor.write(matches, step)
-        self.progress.mark(step, self.env.frames_played, self._busy())
-        learner = self.settings.learner
-        self._collect_metrics()
+        self._take_stock()
+        step, learner = self.model.num_timesteps, self.settings.learner
         self._follow_curriculum(step)
         if step // learner.snapshot_interval > self.publisher.last_step // learner.snapshot_interval:
             self.publish()
         elif time.monotonic() - self._checkpoint_at > learner.checkpoint_seconds:
             self.save_checkpoint()
         self.beat("rollout")
+
+    def _take_stock(self) -> None:
+        """Writes down the matches that ended, and renews the metrics."""
+        matches, self.env.finished = self.env.finished, []
+        self.progress.add(matches)
+        self.monitor.write(matches, self.model.num_timesteps)
+        self.progress.mark(self.model.num_timesteps, self.env.frames_played, self._busy())
+        self._collect_metrics()
 
     def _busy(self) -> dict[str, float]:
         model = self.model
@@ -334,19 +337,14 @@ class Session:
             self._finish()
         finally:
             self.monitor.close()
-            self.game_over()
+            self.broker.close()
 
     def _finish(self) -> None:
-        matches, self.env.finished = self.env.finished, []
-        self.monitor.write(matches, self.model.num_timesteps)
+        self._take_stock()
         done = self.model.num_timesteps >= self.settings.learner.steps
         if done or self.model.num_timesteps > self.publisher.last_step:
             self.publish(milestone=done)
         self.beat("done" if done else "stopped")
-
-    def game_over(self) -> None:
-        """Ends the talk with the matchmaker; safe to repeat."""
-        self.broker.close()
 
 
 class LeagueCallback(BaseCallback):

@@ -1,0 +1,81 @@
+"""Checkpoint files survive crashes, damage and a full disk."""
+
+import errno
+import os
+
+import pytest
+import torch
+from learning import STEPS, make_env, make_model
+
+from league.errors import ConfigError, DataCorrupt, StorageFull, VersionMismatch
+from learner.checkpoint import CheckpointFolder, algorithm_state, load_weights, read_checkpoint
+
+
+def test_newest_is_read_and_only_so_many_are_kept(tmp_path):
+    folder = CheckpointFolder(tmp_path, keep=2)
+    for step in (10, 20, 30):
+        folder.write(step, {"step": step})
+    assert folder.read_newest()["step"] == 30
+    assert len(folder.files()) == 2
+
+
+def test_no_checkpoint_yet(tmp_path):
+    assert CheckpointFolder(tmp_path / "none").read_newest() is None
+
+
+def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path, caplog):
+    folder = CheckpointFolder(tmp_path)
+    folder.write(10, {"step": 10})
+    newest = folder.write(20, {"step": 20})
+    newest.write_bytes(newest.read_bytes()[:40])
+    assert folder.read_newest()["step"] == 10
+    assert "damaged" in caplog.text
+
+
+def test_another_format_is_refused(tmp_path):
+    path = tmp_path / "step_000000000001.pt"
+    torch.save({"format": 99}, path)
+    with pytest.raises(VersionMismatch, match="is not of format 1"):
+        CheckpointFolder(tmp_path).read_newest()
+
+
+def test_code_in_a_checkpoint_is_not_run(tmp_path):
+    class Evil:
+        def __reduce__(self):
+            return os.mkdir, (str(tmp_path / "ran"),)
+
+    path = tmp_path / "evil.pt"
+    torch.save({"format": 1, "x": Evil()}, path)
+    with pytest.raises(DataCorrupt):
+        read_checkpoint(path)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_full_disk_keeps_the_older_ones_and_says_so(tmp_path, monkeypatch):
+    folder = CheckpointFolder(tmp_path)
+    folder.write(10, {"step": 10})
+
+    def full(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StorageFull, match="free space"):
+        folder.write(20, {"step": 20})
+    assert [path.name for path in tmp_path.iterdir()] == ["step_000000000010.pt"]
+
+
+def test_weights_of_another_size_are_refused_in_a_sentence():
+    model = make_model(make_env())
+    values = algorithm_state(model)
+    name = next(iter(values["network"]))
+    values["network"][name] = torch.zeros(3)
+    with pytest.raises(ConfigError, match="another agent size"):
+        load_weights(model, values)
+
+
+def test_weights_alone_can_be_taken_over():
+    giver, taker = make_model(make_env()), make_model(make_env())
+    giver.learn(STEPS * 6)
+    load_weights(taker, {"network": algorithm_state(giver)["network"]})
+    for a, b in zip(giver.policy.network.parameters(), taker.policy.network.parameters(), strict=True):
+        assert torch.equal(a, b)
