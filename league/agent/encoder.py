@@ -19,7 +19,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from league.agent.config import AgentConfig
-from league.agent.layers import LayerNorm, Linear, attend, empty_slots, glorot, windows
+from league.agent.layers import LayerNorm, Linear, attend, empty_slots, glorot
+from league.agent.local import feature_major, last_columns, window_mix, window_scores
 from league.agent.pooling import Pooled, Pooling
 
 
@@ -67,15 +68,20 @@ class LocalLayer(Block):
         attended, _ = attend(q, keys, values, self.bias.unsqueeze(-3) + empty)
         return self.finish(x, attended), slots[..., 1:, :]
 
-    def unroll(self, x_XBD: Tensor, rows: int, empty: Tensor) -> Tensor:
+    def unroll(self, x_XBD: Tensor, rows: int, empty_SN: Tensor) -> Tensor:
         """The layer's outputs at the last `rows` rows; earlier rows only serve as keys and values."""
-        normal = self.attention_norm(x_XBD)
-        weight, bias, width = self.qkv.weight, self.qkv.bias, self.width
-        q = functional.linear(normal[-rows:], weight[:width], bias[:width])
-        kv = functional.linear(normal, weight[width:], bias[width:])
-        keys, values = windows(kv, rows, self.span).split(width, -1)
-        attended, _ = attend(q, keys, values, self.bias + empty[-rows:])
-        return self.finish(x_XBD[-rows:], attended)
+        batch, width, span = x_XBD.shape[1], self.width, self.span
+        normal_KD = self.attention_norm(x_XBD).flatten(0, 1)
+        weight, bias = self.qkv.weight, self.qkv.bias
+        q_DN = feature_major(normal_KD[-rows * batch :], weight[:width], bias[:width])
+        kv_EK = feature_major(normal_KD, weight[width:], bias[width:])
+        kv_EK = last_columns(kv_EK, (rows + span - 1) * batch)
+        q, k, v = (part.unflatten(0, (self.heads, -1)) for part in (q_DN, kv_EK[:width], kv_EK[width:]))
+        scores_ShN = window_scores(q * q.shape[1] ** -0.5, k, span, batch)
+        shift = self.bias.unsqueeze(-1) + empty_SN[:, None, -rows * batch :]
+        attended = window_mix(torch.softmax(scores_ShN + shift, 0), v, batch)
+        attended_RBD = attended.flatten(0, 1).t().unflatten(0, (rows, batch))
+        return self.finish(x_XBD[-rows:], attended_RBD)
 
 
 class StreamingEncoder(nn.Module):
@@ -111,11 +117,9 @@ class StreamingEncoder(nn.Module):
     def unroll(self, entry_XBE: Tensor, own_TBE: Tensor, age_XB: Tensor) -> Pooled:
         """All steps at once. A layer computes only the rows that a later one or the pooling still reads."""
         steps, config = own_TBE.shape[0], self.config
-        x, empty = self.embed(entry_XBE), empty_slots(age_XB, config.span)
+        x, empty_SN = self.embed(entry_XBE), empty_slots(age_XB.flatten(), config.span).squeeze(-1).t()
         for index, layer in enumerate(cast(Iterable[LocalLayer], self.layers)):
             above = config.layers - 1 - index
             rows = min(x.shape[0], steps + config.pool - 1 + above * (config.span - 1))
-            x = layer.unroll(x, rows, empty)
-        described = self.pooling.describe(self.norm(x))
-        empty = empty_slots(age_XB[-steps:], config.pool)
-        return self.pooling(own_TBE, windows(described, steps, config.pool), empty)
+            x = layer.unroll(x, rows, empty_SN)
+        return self.pooling.unroll(own_TBE, self.norm(x), empty_slots(age_XB[-steps:], config.pool))

@@ -129,14 +129,16 @@ class AgentNetwork(nn.Module):
             prefix: rows of history; with fewer than the episode and `config.context` hold, the first
                 steps see less than `step` did.
         """
-        steps = obs_XBO.shape[0] - prefix
-        own_TBO = obs_XBO[prefix:, :, : self.config.own_size]
-        entry_XBE = obs_XBO[..., self.config.own_size :]
-        pooled = self.encoder.unroll(entry_XBE, own_TBO, ages(starts_XB))
+        pooled = self.encode(obs_XBO, starts_XB, prefix)
         inputs_TBI = self._inputs(obs_XBO[prefix:], pooled)
-        h_TBH, h, c = self.memory.unroll(inputs_TBI, starts_XB[-steps:], h_BH, c_BH)
+        h_TBH, h, c = self.memory.unroll(inputs_TBI, starts_XB[prefix:], h_BH, c_BH)
         logits_TBA, value_TB = self._heads(h_TBH, time_left_TB)
         return UnrollOutput(logits_TBA, value_TB, h, c, pooled.latent)
+
+    def encode(self, obs_XBO: Tensor, starts_XB: Tensor, prefix: int) -> Pooled:
+        """What the encoder makes of the opponent at the last T rows, with its attention over outputs."""
+        own_TBO = obs_XBO[prefix:, :, : self.config.own_size]
+        return self.encoder.unroll(obs_XBO[..., self.config.own_size :], own_TBO, ages(starts_XB))
 
     def _inputs(self, obs: Tensor, pooled: Pooled) -> Tensor:
         return torch.cat([self.observation(obs), pooled.latent, pooled.context], -1)

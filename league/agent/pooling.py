@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from league.agent.config import AgentConfig
 from league.agent.layers import Linear, attend, glorot, mix
+from league.agent.local import feature_major, last_columns, window_mix, window_scores
 
 
 class Pooled(NamedTuple):
@@ -55,3 +56,28 @@ class Pooling(nn.Module):
         bias = self.context_bias.unsqueeze(-3) + empty
         context, context_weights = attend(self.query(own), keys, context_values, bias)
         return Pooled(latent, self.context_out(context), latent_weights, context_weights)
+
+    def unroll(self, own_TBE: Tensor, output_RBD: Tensor, empty_TBP1: Tensor) -> Pooled:
+        """Reads for T steps at once the outputs of R rows, of which the last T are the steps' own."""
+        steps, batch = own_TBE.shape[:2]
+        slots, columns = empty_TBP1.shape[-2], steps * batch
+        described_EK = feature_major(output_RBD.flatten(0, 1), self.describe.weight, self.describe.bias)
+        described_EK = last_columns(described_EK, columns + (slots - 1) * batch)
+        scores_hK, *parts = described_EK.split([self.heads, self.width, self.width, self.width])
+        values, keys, context_values = (part.unflatten(0, (self.heads, -1)) for part in parts)
+        latent_scores = torch.stack([scores_hK[:, s * batch : s * batch + columns] for s in range(slots)])
+        q_DN = feature_major(own_TBE.flatten(0, 1), self.query.weight, self.query.bias)
+        q = q_DN.unflatten(0, (self.heads, -1))
+        context_scores = window_scores(q * q.shape[1] ** -0.5, keys, slots, batch)
+        readings = []
+        for scores, bias, v in (
+            (latent_scores, self.latent_bias, values),
+            (context_scores, self.context_bias, context_values),
+        ):
+            shift_PhN = bias.unsqueeze(-1) + empty_TBP1.flatten(0, 1).movedim(0, -1)
+            weights_PhN = torch.softmax(scores + shift_PhN, 0)
+            mixed_DN = window_mix(weights_PhN, v, batch).flatten(0, 1)
+            weights = weights_PhN.movedim(-1, 0).unflatten(0, (steps, batch))
+            readings.append((mixed_DN.t().unflatten(0, (steps, batch)), weights))
+        (latent, latent_weights), (context, context_weights) = readings
+        return Pooled(self.latent_out(latent), self.context_out(context), latent_weights, context_weights)
