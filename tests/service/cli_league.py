@@ -1,0 +1,82 @@
+"""A finished run for the command line's tests: real matchmaker, real weights, results made up by rank."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from evaluator_league import register_bots_and_live, register_snapshot
+
+from league.cli.connect import FORMAT
+from league.client import MatchmakerClient
+from league.config import resolve
+from league.config_file import write_config
+from league.players import Assignment, Book, MatchResult, Pairing, SeatResult
+from matchmaker.main import MatchmakerServer
+
+STRENGTH = {"constant": 0, "random": 1, "clockwork": 2, "main@1000": 3, "based": 4, "main@2000": 5}
+
+
+def make_run(run_dir: Path) -> dict[str, str]:
+    """Fills a run folder as a league leaves it. Returns a match id by category (``snapshots``, …)."""
+    run_dir.mkdir(parents=True)
+    (run_dir / "run.json").write_text(json.dumps({"format": FORMAT, "version": "0.1.0", "preset": "smoke"}))
+    write_config(run_dir / "config.toml", resolve(assignments=["game.match_seconds=4"], environment={}))
+    with (
+        MatchmakerServer(db=run_dir / "league.db", port=0) as server,
+        MatchmakerClient(server.address) as client,
+    ):
+        return fill(client, run_dir)
+
+
+def fill(client: MatchmakerClient, run_dir: Path) -> dict[str, str]:
+    """Players, 40 matches of training, and a gauntlet of every pair in both books."""
+    register_bots_and_live(client)
+    register_snapshot(client, run_dir, 1000)
+    register_snapshot(client, run_dir, 2000, parent="main@1000")
+    learner = client.open_incarnation("learner-main", "main").number
+    training = client.acquire_matches(learner, 40, "league")
+    client.report_results(learner, [_result(match) for match in training[:-1]])
+    client.heartbeat(learner, 1, step=2000, mix="league", activity="rollout")
+    evaluator = client.open_incarnation("evaluator-0").number
+    names = list(STRENGTH)
+    pairings = [
+        Pairing(player=names[high], opponent=names[low], pairs=3, book=book, seed=7)
+        for high in range(len(names))
+        for low in range(high)
+        for book in (Book.EVAL, Book.GREEDY)
+    ]
+    gauntlet = client.acquire_pairings(evaluator, pairings)
+    client.report_results(evaluator, [_result(match) for match in gauntlet])
+    ids = {match.category: match.match_id for match in [*gauntlet, *training]}
+    return ids | {"open": training[-1].match_id}
+
+
+def _result(match: Assignment) -> MatchResult:
+    strengths = [STRENGTH.get(player.name, 4.5) for player in match.seats]
+    draw = match.ordinal % 7 == 0
+    outcome = 0.5 if draw else float(strengths[0] > strengths[1])
+    return MatchResult(
+        match_id=match.match_id,
+        lease_token=match.lease_token,
+        outcome=outcome,
+        frames=900,
+        seats=_seats(match),
+        finished_at=1_700_000_000.0,
+    )
+
+
+def _seats(match: Assignment) -> tuple[SeatResult, SeatResult]:
+    def seat(index: int) -> SeatResult:
+        player, live = match.seats[index], index == match.learner_seat
+        steps: Sequence[int] = (1500, 1600) if live else (0, 0)
+        return SeatResult(
+            player=player.name,
+            digest=player.digest,
+            step_start=steps[0],
+            step_end=steps[1],
+            stats={"damage_dealt": 10.0 * index, "knockouts": 1.0},
+        )
+
+    return seat(0), seat(1)
