@@ -177,7 +177,7 @@ def _draw_row(league: League, body_json: str) -> DrawRow:
 def _fresh(league: League, incarnation: IncarnationRow, ordinal: int, **drawn: Any) -> AssignmentRow:
     """An open lease from now on; `drawn` says who plays what and why."""
     now = league.clock.now()
-    defaults = {
+    defaults: dict[str, Any] = {
         "learner_seat": -1,
         "book": Book.TRAIN,
         "mix": "",

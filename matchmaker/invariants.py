@@ -7,7 +7,7 @@ the service moves that watermark up to its oldest open lease, below which nothin
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from league.players import Book
@@ -99,7 +99,7 @@ def broken(reader: Reader, after: int = 0) -> list[str]:
     return findings
 
 
-def _finding(says: str, found: list[object]) -> str:
+def _finding(says: str, found: Sequence[object]) -> str:
     named = ", ".join(str(thing) for thing in found[:SHOWN])
     more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     return f"{says}, but not {named}{more}"
@@ -119,7 +119,7 @@ def full_scan(reader: Reader) -> list[str]:
     findings += [_finding("every reference finds its row", orphans)] if orphans else []
     findings += broken(reader)
     findings += _events(reader)
-    redrawn = [match_id for match_id in _not_redrawn(reader)]
+    redrawn = list(_not_redrawn(reader))
     findings += [_finding("a match is what its seed draws from the candidates", redrawn)] if redrawn else []
     return findings
 
@@ -142,25 +142,15 @@ def _not_redrawn(reader: Reader) -> Iterator[str]:
         "SELECT a.match_id, a.draw, a.draw_seed, a.category, a.learner_seat, a.seat0, a.seat1, a.seed, "
         "a.probability FROM assignments a WHERE a.mix != '' ORDER BY a.ordinal"
     )
-    for (
-        match_id,
-        number,
-        seed,
-        category,
-        learner_seat,
-        seat0,
-        seat1,
-        match_seed,
-        probability,
-    ) in reader.select(query):
+    for match_id, number, seed, category, seat, seat0, seat1, match_seed, odds in reader.select(query):
         if number not in tables:
             row = reader.draw(number)
             assert row is not None
             tables[number] = draw_table_of(row.body_json)
         again = draw(tables[number].shares, tables[number].within, seed)
-        opponent = (seat1, seat0)[learner_seat]
+        opponent = (seat1, seat0)[seat]
         drawn = (again.category, again.opponent, again.learner_seat, again.match_seed, again.probability)
-        if drawn != (category, opponent, learner_seat, match_seed, probability):
+        if drawn != (category, opponent, seat, match_seed, odds):
             yield match_id
 
 
