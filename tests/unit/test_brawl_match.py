@@ -1,0 +1,218 @@
+"""Whole matches: seats, sides, observation, time-out and the scripted bots."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from arena import LEFT_GROUND_Y, RIGHT_GROUND_Y, Arena
+
+from league.errors import ConfigError, InvalidInput
+from league.games.brawl import moves, rules
+from league.games.brawl.game import BrawlGame
+from league.games.brawl.observation import FIELDS, field_index
+
+MATCHES = 20
+
+
+def results(first: str, second: str, matches: int = MATCHES) -> tuple[int, int, int, BrawlGame]:
+    """Wins, draws and losses of `first`, half of them from either seat, and the game."""
+    game = BrawlGame(matches)
+    half = matches // 2
+    one, two = game.spec.bot_index(first), game.spec.bot_index(second)
+    game.bots_N2[:half], game.bots_N2[half:] = (one, two), (two, one)
+    game.reset(np.tile(np.arange(half, dtype=np.uint64), 2))
+    idle = np.zeros((matches, 2, 10), np.uint8)
+    outcomes = np.full(matches, np.nan)
+    stats = np.zeros_like(game.stats_N2S)
+    for _ in range(game.spec.max_frames):
+        game.step(idle)
+        now = game.ended_N & np.isnan(outcomes)
+        outcomes[now] = game.outcomes_N[now]
+        stats[now] = game.final_stats_N2S[now]
+    outcomes[half:] = 1 - outcomes[half:]
+    game.final_stats_N2S[:] = stats
+    return int((outcomes == 1).sum()), int((outcomes == 0.5).sum()), int((outcomes == 0).sum()), game
+
+
+def test_based_beats_constant_by_knocking_it_out() -> None:
+    wins, _, _, game = results("based", "constant")
+    assert wins == MATCHES
+    based_seat = (game.bots_N2[:, 1] == game.spec.bot_index("based")).astype(int)
+    knockouts = game.final_stats_N2S[np.arange(MATCHES), based_seat, game.spec.stats.index("knockouts")]
+    hits = game.final_stats_N2S[np.arange(MATCHES), based_seat, game.spec.stats.index("hits")]
+    assert (knockouts == 3).all()
+    assert (hits >= 3).all()
+
+
+def test_based_mostly_beats_random() -> None:
+    wins, draws, losses, _ = results("based", "random", 40)
+    assert wins >= 30
+    assert wins + draws + losses == 40
+    assert losses <= 8
+
+
+def test_random_loses_to_constant() -> None:
+    wins, _, losses, _ = results("random", "constant")
+    assert losses >= 18
+    assert wins <= 1
+
+
+def test_constant_against_constant_is_all_draws() -> None:
+    assert results("constant", "constant", 4)[:3] == (0, 4, 0)
+
+
+def test_random_presses_half_of_the_keys_and_clockwork_repeats() -> None:
+    *_, game = results("random", "clockwork", 8)
+    pressed = game.final_stats_N2S[:4, 0, game.spec.stats.index("keys_pressed")].sum()
+    arena = Arena()
+    arena.game.bots_N2[0] = (arena.game.spec.bot_index("random"), arena.game.spec.bot_index("clockwork"))
+    from league.games.brawl.bots import CLOCKWORK_SCRIPT
+
+    period = sum(frames for frames, _ in CLOCKWORK_SCRIPT)
+    played, drawn = [], []
+    for _ in range(2 * period):
+        arena.play()
+        played.append(arena.of(1, "keys"))
+        drawn.append(arena.of(0, "keys"))
+    assert played[:period] == played[period:]
+    assert len(set(played)) > 4
+    assert pressed > 0
+    assert np.mean([bin(keys).count("1") for keys in drawn]) == pytest.approx(5.0, abs=0.4)
+
+
+def test_sides_are_drawn_about_evenly_and_known_to_the_stats() -> None:
+    game = BrawlGame(2000)
+    game.reset(np.arange(2000, dtype=np.uint64))
+    side = game.stats_N2S[:, :, game.spec.stats.index("spawn_side")]
+    assert np.array_equal(side[:, 0], -side[:, 1])
+    assert 0.46 < (side[:, 0] > 0).mean() < 0.54
+    assert np.array_equal(np.sign(game.observations_N2O[:, 0, 0]), side[:, 0])
+
+
+@pytest.mark.parametrize("bot", ["external", "random", "based", "clockwork"])
+def test_swapping_the_seats_swaps_the_match_exactly(bot: str) -> None:
+    n = 64
+    game, swapped = BrawlGame(n), BrawlGame(n)
+    for each in (game, swapped):
+        each.reset(np.arange(n, dtype=np.uint64))
+    swapped._players_N2[:] = game._players_N2[:, ::-1]
+    if bot != "external":
+        game.bots_N2[:, 0] = swapped.bots_N2[:, 1] = game.spec.bot_index(bot)
+    random = np.random.default_rng(2)
+    first_match = np.ones(n, np.bool_)
+    for _ in range(1500):
+        actions = random.integers(0, 2, (n, 2, 10), dtype=np.uint8)
+        game.step(actions)
+        swapped.step(actions[:, ::-1])
+        rows, ends = first_match, first_match & game.ended_N
+        assert np.array_equal(game.ended_N[rows], swapped.ended_N[rows])
+        assert np.array_equal(game.reward_terms_N2K[rows], swapped.reward_terms_N2K[rows][:, ::-1])
+        assert np.array_equal(game.outcomes_N[ends], 1 - swapped.outcomes_N[ends])
+        assert np.array_equal(
+            game.final_observations_N2O[ends], swapped.final_observations_N2O[ends][:, ::-1]
+        )
+        first_match = first_match & ~ends
+        views, other_views = game.observations_N2O[first_match], swapped.observations_N2O[first_match]
+        assert np.array_equal(views, other_views[:, ::-1])
+    assert not first_match.all()
+
+
+def test_both_seats_observe_every_frame() -> None:
+    arena = Arena(raw=False)
+    for _ in range(20):
+        before = arena.game.observations_N2O.copy()
+        arena.play("D", "A")
+        assert (before != arena.game.observations_N2O).any(axis=-1).all()
+        assert arena.game.observations_N2O[0, 1, field_index("x", opponent=True)] == np.float32(
+            arena.of(0, "x") / 14
+        )
+
+
+def test_observation_fields_and_scales() -> None:
+    for raw in (False, True):
+        arena = Arena(raw=raw)
+        values = {"vx": 9.0, "vy": -6.0, "facing": -1, "air_jumps": 1, "recoveries": 1}
+        arena.put(0, -7.0, -4.0, grounded=False, **values, damage=350.0, stocks=2)
+        arena.put(1, 6.0, RIGHT_GROUND_Y, state=rules.ATTACK, move=moves.SSIG, move_frame=0, weapon=0)
+        arena.put(1, 6.0, RIGHT_GROUND_Y)
+        arena.play("", "D K")
+        own = dict(zip(FIELDS, arena.game.observations_N2O[0, 0].tolist(), strict=False))
+        other = dict(zip(FIELDS, arena.game.observations_N2O[0, 1].tolist(), strict=False))
+        x, vy = arena.of(0, "x"), arena.of(0, "vy")
+        platform = arena.game._matches_N[0]
+        expected = {
+            "x": (x / 14, x),
+            "y": (arena.of(0, "y") / 8, arena.of(0, "y")),
+            "vx": (math.tanh(arena.of(0, "vx") / 12), arena.of(0, "vx")),
+            "vy": (math.tanh(vy / 12), vy),
+            "facing": (-1, -1),
+            "grounded": (0, 0),
+            "aerial": (1, 1),
+            "air_jumps": (0.5, 1),
+            "state": (6 / 12, 6),
+            "recoveries": (1, 1),
+            "damage": (0.5, 350),
+            "stocks": (2 / 3, 2),
+            "platform_x": (platform["platform_x"] / 14, platform["platform_x"]),
+            "platform_vy": (platform["platform_vy"] / 2, platform["platform_vy"]),
+        }
+        for name, (scaled, units) in expected.items():
+            assert own[name] == pytest.approx(units if raw else scaled, rel=1e-6), name
+        assert other["move"] == pytest.approx(7 if raw else 7 / 12)
+        assert other["state"] == pytest.approx(8 if raw else 8 / 12)
+        assert other["grounded"] == 1
+        assert all(own[f"slot{slot}_{f}"] == 0 for slot in range(4) for f in ("x", "y", "type"))
+
+
+def test_dodge_and_stun_are_observed() -> None:
+    arena = Arena(raw=False)
+    arena.put(0, 4.0, RIGHT_GROUND_Y, state=rules.STUN, stun_left=18)
+    arena.play("", "L")
+    view = arena.game.observations_N2O[0, 0]
+    assert view[field_index("stun_left")] == 1.0
+    assert view[field_index("dodge_left", opponent=True)] == 1.0
+
+
+def test_a_knocked_out_player_is_seen_where_it_left() -> None:
+    arena = Arena(raw=False)
+    arena.put(0, 3.0, 9.0, grounded=False)
+    arena.play(frames=5)
+    view = arena.game.observations_N2O[0, 0]
+    assert view[field_index("state")] == np.float32(11 / 12)
+    assert view[field_index("y")] == 1.0
+    assert view[field_index("x")] == np.float32(3.0 / 14)
+
+
+def test_time_out_counts_stocks() -> None:
+    for stocks, outcome in (((2, 1), 1.0), ((1, 2), 0.0), ((2, 2), 0.5)):
+        arena = Arena(max_frames=30)
+        arena.put(0, 4.0, RIGHT_GROUND_Y, stocks=stocks[0])
+        arena.put(1, -6.0, LEFT_GROUND_Y, stocks=stocks[1])
+        arena.play(frames=40)
+        assert arena.game.ended_N[0]
+        assert arena.game.outcomes_N[0] == outcome
+        assert arena.term("win", 0) == 2 * outcome - 1 == -arena.term("win", 1)
+
+
+@pytest.mark.parametrize(("fallen", "outcome"), [((0,), 0.0), ((1,), 1.0), ((0, 1), 0.5)])
+def test_the_last_stock_ends_the_match(fallen: tuple[int, ...], outcome: float) -> None:
+    arena = Arena()
+    for seat in fallen:
+        arena.put(seat, 0.0, 8.5, grounded=False, stocks=1)
+    arena.play()
+    assert arena.game.ended_N[0]
+    assert arena.game.outcomes_N[0] == outcome
+
+
+def test_wrong_input_is_refused_in_a_sentence() -> None:
+    with pytest.raises(ConfigError, match="there is no stage 'moon'"):
+        BrawlGame(1, stage="moon")
+    with pytest.raises(InvalidInput, match="0 matches"):
+        BrawlGame(0)
+    game = BrawlGame(2)
+    with pytest.raises(InvalidInput, match="shape"):
+        game.step(np.zeros((1, 2, 10), np.uint8))
+    with pytest.raises(InvalidInput, match="shape"):
+        game.reset(np.zeros(3, np.uint64))

@@ -1,0 +1,154 @@
+"""Each reward term's sign and size, the symmetry of wins and losses, and the presets."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from arena import LEFT_GROUND_Y, RIGHT_GROUND_Y, Arena
+
+from league.errors import ConfigError
+from league.games.brawl import rules
+from league.games.brawl.rewards import PRESETS, TERMS, reward_weights
+from league.games.brawl.rules import DT
+
+
+@pytest.fixture
+def arena() -> Arena:
+    return Arena()
+
+
+def far(arena: Arena) -> None:
+    arena.put(1, -6.0, LEFT_GROUND_Y)
+
+
+def strike(arena: Arena) -> None:
+    """Seat 0 hits seat 1 with a side light."""
+    arena.put(1, 4.7, RIGHT_GROUND_Y)
+    arena.play("D J")
+    while arena.stat("hits") == 0:
+        arena.play()
+
+
+def test_damage_pays_the_striker_and_costs_the_struck(arena: Arena) -> None:
+    strike(arena)
+    assert arena.term("damage", 0) == pytest.approx(13 / 140) == -arena.term("damage", 1)
+    assert (arena.term("damage_dealt", 0), arena.term("damage_dealt", 1)) == (pytest.approx(13 / 140), 0)
+    assert (arena.term("damage_taken", 0), arena.term("damage_taken", 1)) == (0, pytest.approx(-13 / 140))
+
+
+def test_only_the_lower_part_is_dangerous_and_costs(arena: Arena) -> None:
+    arena.put(0, 0.0, 4.3, grounded=False)
+    arena.play()
+    assert arena.term("danger_zone", 0) == pytest.approx(-DT)
+    assert arena.term("danger_zone", 1) == 0
+    arena.put(0, 0.0, 3.0, grounded=False)
+    arena.play()
+    assert arena.term("danger_zone", 0) == 0
+
+
+def test_attack_taunt_idle_and_many_keys_count_seconds(arena: Arena) -> None:
+    far(arena)
+    arena.play("J", "G", frames=2)
+    assert (arena.term("attack_state", 0), arena.term("attack_state", 1)) == (pytest.approx(2 * DT), 0)
+    assert (arena.term("taunt", 0), arena.term("taunt", 1)) == (0, pytest.approx(2 * DT))
+    arena = Arena()
+    arena.play("W A S D", "W A S")
+    assert (arena.term("many_keys", 0), arena.term("many_keys", 1)) == (pytest.approx(DT), 0)
+    arena = Arena()
+    arena.play("D")
+    assert (arena.term("idle", 0), arena.term("idle", 1)) == (0, pytest.approx(DT))
+
+
+@pytest.mark.parametrize(("keys", "sign"), [("D", 1), ("A", -1)])
+def test_toward_opponent_is_signed(arena: Arena, keys: str, sign: int) -> None:
+    arena.put(0, 4.0, RIGHT_GROUND_Y, facing=sign)
+    arena.play(keys)
+    assert arena.term("toward_opponent", 0) == pytest.approx(sign * 6.75 * DT)
+    assert arena.term("closing_distance", 0) == pytest.approx(sign * 6.75 * DT)
+    assert arena.term("closing_distance", 1) == arena.term("closing_distance", 0)
+    assert arena.term("toward_opponent", 1) == 0
+    assert arena.term("toward_middle", 0) == pytest.approx(-sign * 6.75 * DT)
+
+
+def test_passing_a_knocked_out_player_pays_nothing(arena: Arena) -> None:
+    arena.put(1, 14.5, 0.0, grounded=False)
+    arena.put(0, 4.0, RIGHT_GROUND_Y)
+    for _ in range(91):
+        arena.play("D" if arena.of(0, "x") < 5 else "")
+        assert arena.term("toward_opponent", 0) == arena.term("closing_distance", 0) == 0
+        assert arena.term("toward_middle", 1) == 0
+
+
+def test_edge_pressure_pays_who_stands_nearer_to_the_middle(arena: Arena) -> None:
+    arena.play()
+    assert arena.term("edge_pressure", 0) == pytest.approx(DT * 2.0 / 7.0) == -arena.term("edge_pressure", 1)
+
+
+def test_height_costs_squared_distance(arena: Arena) -> None:
+    far(arena)
+    arena.play()
+    assert arena.term("height", 1) == pytest.approx(-DT * LEFT_GROUND_Y**2)
+    assert arena.term("height", 1) < arena.term("height", 0) < 0
+
+
+@pytest.mark.parametrize("fallen", [0, 1])
+def test_knockout_and_win_are_opposite_for_the_seats(arena: Arena, fallen: int) -> None:
+    arena.put(fallen, 0.0, 8.5, grounded=False, stocks=2)
+    arena.play()
+    assert (arena.term("knockout", fallen), arena.term("knockout", 1 - fallen)) == (-1, 1)
+    assert arena.term("win", fallen) == 0
+    assert (arena.stat("falls", fallen), arena.stat("knockouts", 1 - fallen)) == (1, 1)
+    arena = Arena()
+    arena.put(fallen, 0.0, 8.5, grounded=False, stocks=1)
+    arena.play(frames=3)
+    assert (arena.term("win", fallen), arena.term("win", 1 - fallen)) == (-1, 1)
+
+
+def test_a_knocked_out_player_is_in_no_danger(arena: Arena) -> None:
+    arena.put(0, 0.0, 8.5, grounded=False)
+    arena.play(frames=5)
+    assert arena.term("danger_zone", 0) == 0
+    assert arena.term("knockout", 0) == -1
+
+
+def test_combo_pays_for_hitting_the_stunned(arena: Arena) -> None:
+    strike(arena)
+    assert arena.term("combo", 0) == 0
+    arena = Arena()
+    arena.put(1, 4.7, RIGHT_GROUND_Y)
+    arena.play("D J")
+    while arena.stat("hits") == 0:
+        arena.put(1, 4.7, RIGHT_GROUND_Y, state=rules.STUN, stun_left=5)
+        arena.play()
+    assert (arena.term("combo", 0), arena.term("combo", 1)) == (1, -1)
+
+
+def test_every_term_is_zero_when_nothing_happens_to_it(arena: Arena) -> None:
+    far(arena)
+    arena.play()
+    silent = set(TERMS) - {"edge_pressure", "height", "idle"}
+    assert all(arena.term(name, seat) == 0 for name in silent for seat in (0, 1))
+
+
+def test_presets_pay_wins_and_cost_losses_without_a_cut() -> None:
+    win, knockout = TERMS.index("win"), TERMS.index("knockout")
+    assert (reward_weights("dense")[win], reward_weights("sparse")[win]) == (50, 100)
+    assert (reward_weights("dense")[knockout], reward_weights("sparse")[knockout]) == (8, 50)
+    assert reward_weights("sparse")[TERMS.index("damage")] == 140  # one a point
+    assert reward_weights("dense")[TERMS.index("danger_zone")] == 0.5
+    assert reward_weights("dense")[TERMS.index("attack_state")] == np.float32(-0.04)
+    assert reward_weights("laptop")[TERMS.index("toward_opponent")] == np.float32(0.3)
+    for name in PRESETS:
+        assert reward_weights(name).dtype == np.float32
+        assert reward_weights(name)[win] > 0
+
+
+def test_weights_can_be_overridden_and_mistakes_are_named() -> None:
+    assert reward_weights("dense", {"win": 3.0})[TERMS.index("win")] == 3
+    assert reward_weights("dense", {"win": 3.0})[TERMS.index("knockout")] == 8
+    with pytest.raises(ConfigError, match="no reward preset 'dens'"):
+        reward_weights("dens")
+    with pytest.raises(ConfigError, match="no reward term 'wins'"):
+        reward_weights("dense", {"wins": 1.0})
+    with pytest.raises(ConfigError, match="finite"):
+        reward_weights("dense", {"win": float("nan")})
