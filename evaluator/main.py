@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from evaluator.settings import EvaluatorSettings
-from league.client import MatchmakerClient
 from league.config import load_section
 from league.errors import LeagueError, NotFound
+from league.games.settings import GameSettings
 
 STOP_SECONDS = 2.5
 """After a signal the program ends within this time, if need be without handing its leases back."""
@@ -103,17 +103,18 @@ def _stop_on_signals(stop: threading.Event) -> None:
 def serve(arguments: argparse.Namespace, stop: threading.Event) -> None:
     """Runs the evaluator until `stop`; raises `LeagueError`."""
     file = _settings_file(arguments.config, arguments.run_dir)
-    # Heavy imports wait until the flags are known to be good.
+    settings = load_section(EvaluatorSettings, "evaluator", file) if file else EvaluatorSettings()
+    game_settings = load_section(GameSettings, "game", file) if file else GameSettings()
+
+    # Heavy imports wait until flags and settings are known to be good.
     import torch
 
     from evaluator.service import EvaluatorServer
     from evaluator.worker import Evaluator
+    from league.client import MatchmakerClient
     from league.games.registry import make_batched
-    from league.games.settings import GameSettings
 
     torch.set_num_threads(1)  # it shares the machine with the learner
-    settings = load_section(EvaluatorSettings, "evaluator", file) if file else EvaluatorSettings()
-    game_settings = load_section(GameSettings, "game", file) if file else GameSettings()
     game = make_batched(
         game_settings.name,
         settings.parallel_matches,
@@ -138,6 +139,7 @@ def serve(arguments: argparse.Namespace, stop: threading.Event) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit code of the program; errors are one sentence on stderr."""
     arguments = _parser().parse_args(argv)
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # our own sentence tells of a taken port
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     stop = threading.Event()
     _stop_on_signals(stop)

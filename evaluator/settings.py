@@ -25,7 +25,7 @@ class EvaluatorSettings(Settings):
     seed: int = Field(default=0, ge=0, lt=2**31)
     """Seed of the match seeds, which are common over opponents and snapshots, and of sampled actions."""
 
-    parallel_matches: int = Field(default=128, ge=2, le=16_384)
+    parallel_matches: int = Field(default=128, ge=2, le=2048)
     """Matches played at once; more make a step's forward pass cheaper a match, and need more memory."""
 
     report_seconds: float = Field(default=1.0, ge=0.0, le=60.0)

@@ -35,7 +35,7 @@ from matchmaker.settings import MatchmakerSettings
 BOTS = [bot.name for bot in game_spec("brawl").bots]
 SETTINGS = EvaluatorSettings(
     matches_per_opponent=4,
-    milestone_matches=6,
+    milestone_matches=8,
     parallel_matches=8,
     best_snapshots=1,
     report_seconds=0.05,
@@ -110,21 +110,19 @@ def test_every_snapshot_gets_its_gauntlet(client: MatchmakerClient, tmp_path: Pa
         status = run.status()
         assert (status.gauntlets_done, list(status.queue)) == (2, [])
         wait_for(lambda: run.status().current == "")
-        workers = {w.worker: w for w in client.status().workers}
-        wait_for(lambda: {w.worker: w for w in client.status().workers}["evaluator-0"].activity != "")
-        assert workers["evaluator-0"].player == ""
+        wait_for(lambda: [w.activity for w in client.status().workers] == ["waiting for snapshots"])
     assert run.error is None
-    eval_games = dict.fromkeys(BOTS, 6) | {"main@10": 6}
+    eval_games = dict.fromkeys(BOTS, 8) | {"main@10": 8}
     assert games(client, Book.EVAL, "main@20") == eval_games
-    assert games(client, Book.EVAL, "main@10") == dict.fromkeys(BOTS, 4) | {"main@20": 6}
-    assert games(client, Book.GREEDY, "main@20") == dict.fromkeys(BOTS, 2)
+    assert games(client, Book.EVAL, "main@10") == dict.fromkeys(BOTS, 4) | {"main@20": 8}
+    assert games(client, Book.GREEDY, "main@20") == dict.fromkeys(BOTS, 4)
     assert games(client, Book.GREEDY, "main@10") == dict.fromkeys(BOTS, 2)
     assert client.status().open_leases == 0
     rows = Report(tmp_path / "evaluator" / "evaluation_results.csv").rows()
     keys = [(r["player"], r["opponent"], r["book"], r["matches"]) for r in rows]
     assert len(keys) == len(set(keys)) == 2 * 2 * len(BOTS) + 2
-    assert ("main@20", "main@10", "eval", "6") in keys
-    assert ("main@10", "main@20", "eval", "6") in keys, "played in the newer one's gauntlet, not again"
+    assert ("main@20", "main@10", "eval", "8") in keys
+    assert ("main@10", "main@20", "eval", "8") in keys, "played in the newer one's gauntlet, not again"
     cells = {(c.row, c.column): c for c in client.payoff(Book.EVAL)}
     for row in (r for r in rows if r["book"] == "eval"):
         cell = cells[row["player"], row["opponent"]]
@@ -187,7 +185,8 @@ def test_a_corrupt_snapshot_is_skipped_and_told(
         assert run.status().gauntlets_done == 2
     assert run.error is None
     assert games(client, Book.EVAL, "main@20") == {}
-    assert games(client, Book.EVAL, "main@30").keys() == set(BOTS), "it does not meet its broken parent"
+    met = games(client, Book.EVAL, "main@30").keys()
+    assert met == {*BOTS, "main@10"}, "not its broken parent; main@10 met it in its own gauntlet"
     told = [r.getMessage() for r in caplog.records]
     assert any(text.startswith("main@20 is skipped") and "damaged" in text for text in told)
     assert any(text.startswith("main@30 does not meet main@20") for text in told)
