@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import pytest
 from arena import LEFT_GROUND_Y, RIGHT_GROUND_Y, Arena
@@ -80,7 +81,7 @@ def test_damage_by_stage(name: str) -> None:
         arena.play()
         if arena.of(1, "damage") != damage[-1]:
             damage.append(arena.of(1, "damage"))
-    assert tuple(after - before for before, after in zip(damage, damage[1:], strict=False)) == TABLE[name][3]
+    assert tuple(after - before for before, after in pairwise(damage)) == TABLE[name][3]
 
 
 @pytest.mark.parametrize("name", TABLE)
@@ -174,7 +175,7 @@ def test_a_trade_hits_both() -> None:
     arena.put(0, 4.0, RIGHT_GROUND_Y)
     arena.put(1, 4.6, RIGHT_GROUND_Y, facing=-1)
     arena.play("K", "K")
-    arena.put(0, 4.4, RIGHT_GROUND_Y - 0.0, state=rules.ATTACK)
+    arena.put(0, 4.4, RIGHT_GROUND_Y, state=rules.ATTACK)
     arena.put(1, 4.6, RIGHT_GROUND_Y, facing=-1, state=rules.ATTACK)
     arena.play(frames=10)
     assert (arena.stat("hits", 0), arena.stat("hits", 1)) == (1, 1)

@@ -34,16 +34,22 @@ def test_settings_have_the_defaults_of_full_training_and_name_mistakes() -> None
         "dense",
     )
     assert settings.max_frames == 2700
-    for wrong in (
-        {"stage": "moon"},
-        {"name": "chess"},
-        {"reward": "denser"},
-        {"reward_weights": {"wins": 1}},
-    ):
-        with pytest.raises(ConfigError, match=str(next(iter(wrong.values()))).strip("{}").split(":")[0]):
-            build(GameSettings, "game", wrong)
-    with pytest.raises(ConfigError, match="frame_skip"):
-        build(GameSettings, "game", {"frame_skip": 0})
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"stage": "moon"}, "no stage 'moon'"),
+        ({"name": "chess"}, "'chess' is none of"),
+        ({"reward": "denser"}, "no reward preset 'denser'"),
+        ({"reward_weights": {"wins": 1}}, "no reward term 'wins'"),
+        ({"frame_skip": 0}, "frame_skip"),
+        ({"frameskip": 2}, "did you mean 'frame_skip'"),
+    ],
+)
+def test_wrong_settings_are_named(values: dict, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        build(GameSettings, "game", values)
 
 
 def test_spec_settings_and_registration_do_not_load_the_compiler() -> None:
