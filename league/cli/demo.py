@@ -14,6 +14,8 @@ from league.cli.output import is_terminal, say
 from league.errors import InvalidInput
 from league.games.registry import game_spec, make_batched
 
+LONGEST_GAP_SECONDS = 0.1
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
@@ -65,7 +67,7 @@ def _tell(match: Exhibition) -> None:
 
 
 def _draw_live(match: Exhibition, speed: float) -> None:
-    """Keeps to the game's pace; pictures that come too late are left out."""
+    """Keeps to the game's pace; of pictures that come too late, a few a second are still drawn."""
     from rich.console import Console
     from rich.live import Live
 
@@ -73,14 +75,16 @@ def _draw_live(match: Exhibition, speed: float) -> None:
     said: list[str] = []
     frame_seconds = 1 / (match.game.spec.frames_per_second * speed)
     with Live(console=console, screen=True, auto_refresh=False) as live:
-        due = time.monotonic()
+        due, drawn_at = time.monotonic(), 0.0
         for moment in match.moments():
             said += [f"{_clock(match, moment.frame['frame'])}  {event}" for event in moment.happened]
             due += frame_seconds
-            late = time.monotonic() - due
-            if late < 0:
+            now = time.monotonic()
+            if now < due or now - drawn_at > LONGEST_GAP_SECONDS:
                 live.update(_picture(match, moment, said, console.size), refresh=True)
-                time.sleep(max(0.0, due - time.monotonic()))
+                drawn_at = now
+            due = max(due, now - LONGEST_GAP_SECONDS)  # after a halt it goes on, it does not catch up
+            time.sleep(max(0.0, due - time.monotonic()))
 
 
 def _picture(match: Exhibition, moment: Moment, said: list[str], size: Any) -> Any:

@@ -1,0 +1,143 @@
+"""What a person sees: commands run on a pseudo-terminal, and the pictures of a fight."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import re
+import select
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from cli_league import make_run
+
+from league.cli.arena import Canvas, describe, draw, move_name
+from league.cli.cast import Member
+from league.cli.exhibition import Exhibition
+from league.games.brawl import rules
+from league.games.registry import make_batched
+
+LIMIT_SECONDS = 90.0
+
+
+def on_terminal(
+    *words: str, columns: int = 110, rows: int = 40, interrupt_at: bytes = b""
+) -> tuple[int, str]:
+    """Runs ``bin/league`` on a pseudo-terminal; Ctrl-C once `interrupt_at` was seen. Exit status, output."""
+    child, terminal = pty.fork()
+    if child == 0:
+        os.environ |= {"COLUMNS": str(columns), "LINES": str(rows), "TERM": "xterm-256color"}
+        os.execv(sys.executable, [sys.executable, "-m", "league.cli.main", *words])
+    seen = b""
+    deadline = time.monotonic() + LIMIT_SECONDS
+    while time.monotonic() < deadline:
+        ready, _, _ = select.select([terminal], [], [], 1.0)
+        if not ready:
+            continue
+        try:
+            part = os.read(terminal, 65536)
+        except OSError:  # how Linux tells that the other end is gone
+            break
+        if not part:
+            break
+        seen += part
+        if interrupt_at and interrupt_at in seen:
+            os.kill(child, signal.SIGINT)
+            interrupt_at = b""
+    else:
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    os.close(terminal)
+    return os.waitstatus_to_exitcode(status), seen.decode()
+
+
+def plain(text: str) -> str:
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
+
+
+def test_tables_are_drawn_for_a_person(tmp_path: Path) -> None:
+    run_dir = tmp_path / "laptop-1"
+    make_run(run_dir)
+    status, text = on_terminal("ratings", "--run-dir", str(run_dir))
+    assert status == 0
+    assert re.search(r"┃ +player +┃|┃ rank ┃ player", plain(text))
+    status, text = on_terminal("payoff", "--run-dir", str(run_dir))
+    assert status == 0
+    assert re.search(r"main@2000 │ +│ +\d+% │", plain(text)), "a matrix: nobody meets himself"
+
+
+def test_a_fight_is_drawn_until_it_ends() -> None:
+    status, text = on_terminal("demo", "based", "constant", "--speed", "40")
+    assert status == 0
+    assert "\x1b[?1049h" in text, "drawn on a screen of its own"
+    assert "\x1b[?1049l" in text, "which is given back"
+    told = plain(text)
+    assert "warehouse" in told
+    assert "●●●" in told
+    assert "based against constant, seed 0: based wins" in told
+
+
+def test_ctrl_c_ends_a_fight_quietly() -> None:
+    status, text = on_terminal("demo", "based", "random", interrupt_at="●●●".encode())
+    assert status == 0
+    assert "\x1b[?1049l" in text
+    assert "Traceback" not in text
+
+
+@pytest.fixture(scope="module")
+def frame() -> dict:
+    game = make_batched("brawl", 1)
+    match = Exhibition(game, [Member(name="based", bot=2), Member(name="random", bot=1)], seed=0)
+    return next(match.moments()).frame
+
+
+def test_the_picture_fits_the_terminal_and_shows_both(frame: dict) -> None:
+    from rich.console import Console
+
+    for size in ((80, 24), (110, 40), (200, 60)):
+        console = Console(width=size[0], height=size[1], record=True, file=io.StringIO())
+        console.print(draw(frame, ["based", "random"], ["one", "two", "three", "four"], size))
+        lines = console.export_text().splitlines()
+        assert len(lines) <= size[1], size
+        assert max(map(len, lines)) <= size[0]
+        told = "\n".join(lines)
+        assert told.count("▀") > 10
+        assert "━" in told
+        assert ">" in told
+        assert "<" in told
+        assert "two" in told
+        assert "one\n" not in told
+
+
+def test_each_fighter_stands_where_the_game_says(frame: dict) -> None:
+    canvas = Canvas(100, 30)
+    left, right = canvas.place(-5, 0), canvas.place(5, 0)
+    assert left[1] == right[1]
+    assert left[0] < canvas.columns / 2 < right[0]
+    assert canvas.place(0, 5)[1] > canvas.place(0, -5)[1], "y points down"
+    assert right[0] - left[0] == pytest.approx(10 * canvas.per_unit, abs=1)
+
+
+@pytest.mark.parametrize(
+    ("state", "move", "words"),
+    [
+        (rules.ATTACK, "SLight", "attacks (side light)"),
+        (rules.ATTACK, "NSig", "attacks (neutral heavy)"),
+        (rules.ATTACK, "DAir", "attacks (down air light)"),
+        (rules.ATTACK, "Groundpound", "attacks (groundpound)"),
+        (rules.STUN, "", "stunned for 5 frames"),
+        (rules.KO, "", "knocked out"),
+    ],
+)
+def test_states_are_told_in_words(state: int, move: str, words: str) -> None:
+    assert describe({"state": state, "move": move, "stun_left": 5}) == words
+
+
+def test_every_move_has_words() -> None:
+    from league.games.brawl.moves import MOVE_NAMES
+
+    assert len({move_name(name) for name in MOVE_NAMES.values()}) == len(MOVE_NAMES)
