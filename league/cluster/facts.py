@@ -42,8 +42,13 @@ class EvaluatorFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class LeagueFacts:
-    """The league as last read. `trouble` says why it could not be read, "" when it could."""
+    """The league as last read. `trouble` says why it could not be read, "" when it could.
 
+    `steps` and `target_steps` are the learner's, kept while it restarts.
+    """
+
+    steps: int = 0
+    target_steps: int = 0
     status: LeagueStatus | None = None
     ratings: tuple[Rating, ...] = ()
     exams: tuple[Exam, ...] = ()
@@ -87,12 +92,11 @@ class Screen:
 
     @property
     def steps(self) -> int:
-        metrics = self.league.metrics
-        return int(metrics.get("progress/steps", self.league.learner.step if self.league.learner else 0))
+        return self.league.steps
 
     @property
     def target_steps(self) -> int:
-        return int(self.league.metrics.get("progress/target_steps", 0))
+        return self.league.target_steps
 
     @property
     def done_share(self) -> float:

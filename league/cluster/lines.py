@@ -27,6 +27,8 @@ def training_line(screen: Screen) -> str:
     worker, metrics = screen.league.learner, screen.league.metrics
     if worker is None:
         return "waiting for the learner's first word"
+    if not metrics:
+        return f"the learner starts ({screen.steps:,} steps so far)"
     parts = [f"{screen.steps:,} steps"]
     if screen.target_steps:
         parts[0] = f"{screen.steps:,} of {screen.target_steps:,} steps ({screen.done_share * 100:.1f} %)"
@@ -59,10 +61,10 @@ def evaluation_line(screen: Screen) -> str:
     if evaluator is None:
         return "waiting for the evaluator to answer"
     if not evaluator.current:
-        return f"waiting for the evaluator: {len(evaluator.queue)} snapshots in its queue"
+        return f"waiting for the evaluator: {marks.counted(len(evaluator.queue), 'snapshot')} in its queue"
     return (
         f"waiting for the evaluator: {evaluator.current} has played {evaluator.matches_done} of "
-        f"{evaluator.matches_total} matches, {len(evaluator.queue)} more snapshots wait"
+        f"{evaluator.matches_total} matches, {marks.counted(len(evaluator.queue), 'more snapshot')} to come"
     )
 
 

@@ -72,6 +72,11 @@ def count(number: float) -> str:
     return f"{number:,.0f}"
 
 
+def counted(number: int, noun: str) -> str:
+    """«1 snapshot», «2 snapshots»."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def value(number: float | None) -> str:
     """A measured number in five to eight cells, «–» when there is none."""
     if number is None or not math.isfinite(number):

@@ -125,11 +125,12 @@ def _time_shares(screen: Screen, width: int) -> Text:
     parts = [(name, metrics.get(f"time/{name}_share", 0.0), style) for name, style in _TIME_SHARES.items()]
     if not any(share for _, share, _ in parts):
         return Text("–", FAINT)
-    line = marks.stacked_bar([(share, style) for _, share, style in parts], 5 if width < 30 else 10)
+    line = marks.stacked_bar([(share, style) for _, share, style in parts], 10 if width >= 60 else 5)
     for name, share, style in sorted(parts, key=lambda part: -part[1]):
         word = Text.assemble(" ", (name, style), f" {share * 100:.0f}")
-        if line.cell_len + word.cell_len <= width and share > 0.005:
-            line.append_text(word)
+        if line.cell_len + word.cell_len > width or share < 0.005:
+            break
+        line.append_text(word)
     return line
 
 
@@ -162,7 +163,7 @@ def opponents(screen: Screen, width: int) -> Panel:
             _examined(exams.get(name)),
         ]
         table.add_row(*cells[: len(widths)])
-    return framed(table, "Opponents", f"{league.snapshots} snapshots" if league.snapshots else "")
+    return framed(table, "Opponents", marks.counted(league.snapshots, "snapshot") if league.snapshots else "")
 
 
 def _opponent_widths(inner: int, is_wide: bool) -> list[int]:
@@ -211,7 +212,7 @@ def leaderboard(screen: Screen, width: int, height: int) -> Panel:
         )
         spread = [f"{rating.mu:.1f} ± {rating.sigma:.1f}"] if is_wide else []
         table.add_row(str(rating.rank), name, f"{rating.score:.2f}", *spread, record, style=style)
-    return framed(table, "Leaderboard", f"{len(ratings)} players, clean matches")
+    return framed(table, "Leaderboard", f"{marks.counted(len(ratings), 'player')}, clean matches")
 
 
 def chosen(ratings: tuple[Rating, ...], newest: str, room: int) -> list[Rating]:

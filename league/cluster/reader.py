@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from league.client import MatchmakerClient
+from league.cluster import marks
 from league.cluster.evaluation import EvaluatorReader
 from league.cluster.facts import Exam, LeagueFacts
 from league.cluster.settings import SupervisorSettings
-from league.errors import LeagueError
-from league.players import Book, PayoffCell, Player, PlayerKind, PlayerState, Rating
+from league.errors import LeagueError, Unavailable
+from league.players import Book, LeagueStatus, PayoffCell, Player, PlayerKind, PlayerState, Rating
 
 _PATIENCE_SECONDS = 1.0  # a service that restarts is asked again at the next look
 
@@ -56,6 +57,7 @@ class LeagueReader:
         self._settings = settings
         self._say = say
         self._facts = LeagueFacts()
+        self._began_at = time.time()
         self._speeds = History()
         self._win_rates: dict[str, History] = {}
         self._steps_seen = -1
@@ -104,9 +106,11 @@ class LeagueReader:
         facts = self._facts
         evaluator = self._evaluator.status() if self._evaluator is not None else None
         try:
-            facts = replace(facts, status=client.status(), evaluator=evaluator, trouble="")
+            facts = replace(self._with_status(facts, client.status()), evaluator=evaluator, trouble="")
             if self._is_table_due():
                 facts = self._with_tables(facts, client)
+        except Unavailable:
+            return replace(facts, evaluator=evaluator, trouble="The matchmaker does not answer yet.")
         except LeagueError as error:
             return replace(facts, evaluator=evaluator, trouble=str(error))
         self._remember(facts)
@@ -117,6 +121,17 @@ class LeagueReader:
         )
         self._tell_changes(self._facts, facts)
         return facts
+
+    def _with_status(self, facts: LeagueFacts, status: LeagueStatus) -> LeagueFacts:
+        """Takes steps from whoever trained last, and all else only from workers heard since our start."""
+        trained = next((worker.metrics for worker in status.workers if worker.player), {})
+        workers = tuple(worker for worker in status.workers if worker.last_beat_at >= self._began_at)
+        return replace(
+            facts,
+            status=replace(status, workers=workers),
+            steps=int(trained.get("progress/steps", facts.steps)),
+            target_steps=int(trained.get("progress/target_steps", facts.target_steps)),
+        )
 
     def _is_table_due(self) -> bool:
         now = time.monotonic()
@@ -152,7 +167,9 @@ class LeagueReader:
 
     def _tell_changes(self, before: LeagueFacts, after: LeagueFacts) -> None:
         if after.newest and after.newest != before.newest:
-            self._say(f"{after.newest} joined the league ({after.snapshots} snapshots active).")
+            self._say(
+                f"{after.newest} joined the league ({marks.counted(after.snapshots, 'active snapshot')})."
+            )
         old, new = before.learner, after.learner
         if new is not None and new.mix and (old is None or old.mix != new.mix):
             self._say(f"Opponents now: {new.mix}.")

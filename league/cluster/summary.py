@@ -28,13 +28,17 @@ def print_summary(console: Console, screen: Screen, files: list[Path]) -> None:
 def _parts(screen: Screen, files: list[Path]) -> Iterator[RenderableType]:
     league = screen.league
     if league.ratings:
+        yield Text("\nLeaderboard (clean matches)", "bold")
         yield leaderboard_table(league.ratings)
     if league.exams:
+        yield Text(f"{league.exams[0].player} against the bots in clean matches", "bold")
         yield exam_table(league.exams)
+        yield Text("wins-draws-losses; share of wins (a draw is none) with its 95 % Wilson interval\n")
     if not league.ratings:
         yield "No snapshot has been evaluated yet, so there is no leaderboard."
+    snapshots = marks.counted(league.snapshots, "active snapshot")
     spent = marks.duration(screen.now - screen.started_at)
-    yield Text(f"{screen.steps:,} steps, {league.snapshots} active snapshots, {spent} of wall-clock time.")
+    yield Text(f"{screen.steps:,} steps, {snapshots}, {spent} of wall-clock time.")
     for path in files:
         yield Text(f"  {path}")
 
@@ -42,7 +46,7 @@ def _parts(screen: Screen, files: list[Path]) -> Iterator[RenderableType]:
 def leaderboard_table(ratings: tuple[Rating, ...]) -> Table:
     """Ratings of the eval book; at most 25 rows, always with the newest snapshot and the bots."""
     newest = newest_snapshot(ratings)
-    table = Table(title="Leaderboard (clean matches)", title_justify="left", box=box.SIMPLE_HEAD)
+    table = Table(box=box.SIMPLE_HEAD)
     for head in ("#", "player", "rating", "mu", "sigma", "wins", "draws", "losses"):
         table.add_column(head, justify="left" if head == "player" else "right", no_wrap=True)
     for rating in chosen(ratings, newest.name if newest else "", _LONGEST):
@@ -58,8 +62,7 @@ def leaderboard_table(ratings: tuple[Rating, ...]) -> Table:
 
 def exam_table(exams: tuple[Exam, ...]) -> Table:
     """The newest evaluated snapshot against each bot, sampled at temperature 1 and greedy beside it."""
-    title = f"{exams[0].player} against the bots (wins-draws-losses; win rate with 95 % Wilson interval)"
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    table = Table(box=box.SIMPLE_HEAD)
     table.add_column("opponent", no_wrap=True)
     for head in ("sampled", "win rate", "greedy", "win rate"):
         table.add_column(head, justify="right", no_wrap=True)

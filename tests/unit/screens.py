@@ -82,6 +82,8 @@ def full() -> Screen:
         for bot in reversed(BOTS)
     )
     league = LeagueFacts(
+        steps=652_310,
+        target_steps=1_500_000,
         status=status,
         ratings=ratings(),
         exams=exams,
@@ -119,7 +121,7 @@ def full() -> Screen:
         Note(at=NOW - 700, text="Run folder runs/laptop-1 made with preset laptop."),
         Note(at=NOW - 500, text="Opponents now: based."),
         Note(at=NOW - 62, text="learner-main ended (signal 9): it restarts in 0.5 s.", is_trouble=True),
-        Note(at=NOW - 10, text="main@650000 joined the league (13 snapshots active)."),
+        Note(at=NOW - 10, text="main@650000 joined the league (13 active snapshots)."),
     )
     return Screen(
         run_dir="runs/laptop-1",

@@ -1,0 +1,161 @@
+"""The whole league as a user runs it: preset `smoke` from start to summary, through kill -9 and Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from league.client import MatchmakerClient
+from league.errors import LeagueError
+from league.players import PlayerKind, WorkerStatus
+
+QUICK = (
+    *("--set", "supervisor.line_seconds=1", "--set", "supervisor.refresh_seconds=0.3"),
+    *("--set", "supervisor.restart_first_seconds=0.1", "--set", "evaluator.matches_per_opponent=8"),
+    *("--set", "evaluator.milestone_matches=8"),
+)
+
+
+class League:
+    """A supervisor's process, and a client of its matchmaker."""
+
+    def __init__(self, folder: Path, *flags: str) -> None:
+        self.folder = folder
+        self.started_at = time.time()
+        command = [sys.executable, "-m", "league.cluster.supervisor", "--headless", "--cpu"]
+        command += ["--run-dir", str(folder), *flags]
+        self.output = folder.with_suffix(".out")
+        with self.output.open("a") as output:
+            self.process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+
+    def announced(self, service: str) -> dict[str, object]:
+        file = self.folder / f"{service}.json"
+        return json.loads(file.read_text()) if file.exists() else {}
+
+    def learner(self) -> WorkerStatus | None:
+        """What the learner has said since this start; None before, and while the league can't be asked."""
+        address = self.announced("matchmaker").get("address")
+        if not isinstance(address, str):
+            return None
+        try:
+            with MatchmakerClient(address, wait_seconds=0.2) as client:
+                workers = client.status().workers
+        except LeagueError:
+            return None
+        return next(
+            (w for w in workers if w.player and w.last_beat_at >= self.started_at and w.metrics), None
+        )
+
+    def steps(self) -> int:
+        learner = self.learner()
+        return learner.step if learner is not None else 0
+
+    def until(self, condition: Callable[[], bool], seconds: float = 60) -> None:
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert self.process.poll() is None, f"it ended: {self.words}"
+            assert time.monotonic() < deadline, f"it did not come true in time: {self.words}"
+            time.sleep(0.1)
+
+    def pid(self, process: str) -> int:
+        """Id of one of the league's processes, by the command line of its newest start."""
+        for entry in Path("/proc").iterdir():
+            try:
+                words = (entry / "cmdline").read_bytes().decode().split("\0") if entry.name.isdigit() else []
+            except OSError:
+                continue
+            if words[1:3] == ["-m", process] and any(str(self.folder) in word for word in words):
+                return int(entry.name)
+        return 0
+
+    def kill(self, process: str) -> None:
+        """kill -9, and waits until another runs in its place."""
+        pid = self.pid(process)
+        assert pid, f"{process} does not run: {self.words}"
+        os.kill(pid, signal.SIGKILL)
+        self.until(lambda: self.pid(process) not in (0, pid))
+
+    @property
+    def words(self) -> str:
+        return self.output.read_text()
+
+    def query(self, sql: str) -> list[tuple[object, ...]]:
+        with sqlite3.connect(f"file:{self.folder / 'league.db'}?mode=ro", uri=True) as database:
+            return database.execute(sql).fetchall()
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., League]]:
+    leagues: list[League] = []
+
+    def start(*flags: str) -> League:
+        leagues.append(League(tmp_path / "run", *flags))
+        return leagues[-1]
+
+    yield start
+    for league in leagues:
+        league.process.kill()
+        league.process.wait()
+
+
+def assert_whole(league: League) -> None:
+    """The database is sound, no lease is open, and the log passes every check."""
+    assert league.query("PRAGMA integrity_check") == [("ok",)]
+    check = [sys.executable, "-m", "matchmaker.fsck", "--db", str(league.folder / "league.db")]
+    done = subprocess.run(check, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
+def test_smoke_survives_the_kill_of_every_process(start: Callable[..., League]) -> None:
+    league = start("--preset", "smoke", *QUICK, "--steps", "4096")
+    league.until(lambda: league.steps() >= 1024)
+    league.kill("evaluator")
+    league.kill("learner")
+    league.kill("matchmaker")
+    assert league.process.wait(timeout=100) == 0, league.words
+    for words in (
+        *("learner-main ended (signal 9)", "evaluator-0 ended (signal 9)", "matchmaker ended (signal 9)"),
+        *("The learner has done its steps.", "\n4,096 steps, ", "main@4096 (newest)"),
+        *("main@4096 against the bots", "leaderboard.html"),
+    ):
+        assert words in league.words, words
+    assert_whole(league)
+    for name in ("leaderboard.md", "leaderboard.csv", "leaderboard.html"):
+        assert "main@4096" in (league.folder / name).read_text()
+    assert not league.announced("matchmaker")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
+def test_ctrl_c_saves_and_the_same_command_goes_on(start: Callable[..., League]) -> None:
+    flags = ("--preset", "smoke", *QUICK, "--set", "learner.steps=8_192")
+    league = start(*flags)
+    league.until(lambda: league.steps() >= 512)
+    began = time.monotonic()
+    league.process.send_signal(signal.SIGINT)
+    assert league.process.wait(timeout=20) == 0, league.words
+    assert time.monotonic() - began < 10
+    assert f"Go on with: bin/start-league --run-dir {league.folder}" in league.words
+    assert_whole(league)
+    kept = [row[0] for row in league.query("SELECT name FROM players WHERE name LIKE 'main@%'")]
+    assert kept, "the learner left no snapshot"
+    reached = max(int(str(name).partition("@")[2]) for name in kept)
+
+    league = start(*flags)
+    league.until(lambda: league.steps() > 0)
+    assert league.steps() >= reached
+    assert "goes on, preset smoke" in league.words
+    address = str(league.announced("matchmaker")["address"])
+    with MatchmakerClient(address) as client:
+        assert {player.name for player in client.players(kinds=(PlayerKind.SNAPSHOT,))} >= set(kept)
+    league.process.terminate()
+    assert league.process.wait(timeout=20) == 0
