@@ -312,6 +312,26 @@ def test_config_write_keeps_what_exists(tmp_path: Path, capsys: Capture) -> None
     assert "[learner]" in capsys.readouterr().out
 
 
+def test_a_package_adds_a_command(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sample_command.py").write_text(
+        "def add_arguments(parser):\n    parser.add_argument('word')\n"
+        "def run(args):\n    print('heard', args.word)\n    return 3\n"
+    )
+    info = tmp_path / "sample_command-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: sample-command\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[kumite.commands]\necho = sample_command\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert main(["echo", "hello"]) == 3
+    assert capsys.readouterr().out == "heard hello\n"
+    assert main(["echo"]) == 2
+    assert main(["ecko"]) == 2
+    assert "did you mean 'echo'?" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert "of the package sample_command" in capsys.readouterr().out
+
+
 def test_queries_load_neither_torch_nor_a_compiler(run_dir: Path) -> None:
     code = (
         "import sys; from league.cli.main import main; "
