@@ -8,8 +8,9 @@ from arena import LEFT_GROUND_Y, RIGHT_GROUND_Y, Arena
 
 from league.errors import ConfigError
 from league.games.brawl import rules
-from league.games.brawl.rewards import PRESETS, TERMS, reward_weights
+from league.games.brawl.rewards import PRESETS, reward_weights
 from league.games.brawl.rules import DT
+from league.games.brawl.terms import TERMS
 
 
 @pytest.fixture

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -77,6 +79,16 @@ def test_an_edited_rule_is_compiled_anew() -> None:
 
     keys = {made(text)._cache._index_key(((), None), made("a").targetctx.codegen()) for text in ("a", "b")}
     assert len(keys) == 2
+
+
+def test_what_the_digest_leaves_out_is_imported_by_the_game_class_alone() -> None:
+    from league.games.brawl import kernel
+
+    left_out = {name.removesuffix(".py") for name in kernel.NOT_COMPILED}
+    for path in Path(kernel.__file__).parent.glob("*.py"):
+        imported = set(re.findall(r"league\.games\.brawl\.(\w+)", path.read_text()))
+        imported |= set(re.findall(r"\w+", " ".join(re.findall(r"brawl import (.*)", path.read_text()))))
+        assert path.name == "game.py" or not imported & left_out, path.name
 
 
 def test_the_step_lets_other_threads_run() -> None:

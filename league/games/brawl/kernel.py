@@ -148,16 +148,21 @@ def _play(
     return outcome
 
 
+NOT_COMPILED = ("game.py", "movesets.py", "rewards.py")
+"""Sources whose values reach the compiled code only as arguments, or never."""
+
+
 def _sources_digest() -> str:
-    """Digest of the game's sources."""
+    """Digest of the sources that the compiled code is made of."""
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(path.read_bytes())
+        if path.name not in NOT_COMPILED:
+            digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
 def _compiled(sources: str) -> tuple[Callable[..., None], Callable[..., None]]:
-    """`reset` and `step`, cached on disk under the digest of all sources they are made of.
+    """`reset` and `step`, cached on disk under the digest of the sources they are made of.
 
     Numba alone looks at one function's file: after an edit of another module it would go on with the
     old machine code. A closure's value is part of its cache key, hence this factory.

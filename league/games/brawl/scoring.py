@@ -7,7 +7,7 @@ from typing import Any
 
 from numba import njit
 
-from league.games.brawl import rewards, rules, spec
+from league.games.brawl import rules, spec, terms
 from league.games.brawl.rules import DT
 
 
@@ -25,46 +25,46 @@ def _score_state(me: Any, terms_K: Any) -> None:
     """What a player's own state pays per second."""
     if me.state == rules.KO:
         return
-    if me.y >= rewards.DANGER_Y:
-        terms_K[rewards.DANGER_ZONE] -= DT
+    if me.y >= terms.DANGER_Y:
+        terms_K[terms.DANGER_ZONE] -= DT
     if me.state == rules.ATTACK:
-        terms_K[rewards.ATTACK_STATE] += DT
+        terms_K[terms.ATTACK_STATE] += DT
     if me.state == rules.TAUNT:
-        terms_K[rewards.TAUNTING] += DT
+        terms_K[terms.TAUNTING] += DT
     if me.state == rules.STANDING:
-        terms_K[rewards.IDLE] += DT
-    terms_K[rewards.HEIGHT] -= DT * me.y * me.y
+        terms_K[terms.IDLE] += DT
+    terms_K[terms.HEIGHT] -= DT * me.y * me.y
 
 
 @njit
 def _score_place(me: Any, opponent: Any, last_distance: float, distance: float, terms_K: Any) -> None:
     """What movement and place against the opponent pay, while both are on the stage."""
     moved = 0.0 if me.moved_by_hand else me.x - me.last_x
-    terms_K[rewards.TOWARD_MIDDLE] += abs(me.last_x) - abs(me.x) if not me.moved_by_hand else 0.0
+    terms_K[terms.TOWARD_MIDDLE] += abs(me.last_x) - abs(me.x) if not me.moved_by_hand else 0.0
     if me.moved_by_hand or opponent.moved_by_hand:
         return
     gap = opponent.last_x - me.last_x
-    terms_K[rewards.TOWARD_OPPONENT] += moved if gap > 0 else (-moved if gap < 0 else 0.0)
-    terms_K[rewards.CLOSING_DISTANCE] += last_distance - distance
+    terms_K[terms.TOWARD_OPPONENT] += moved if gap > 0 else (-moved if gap < 0 else 0.0)
+    terms_K[terms.CLOSING_DISTANCE] += last_distance - distance
     pressure = (abs(opponent.x) - abs(me.x)) / 7.0
-    terms_K[rewards.EDGE_PRESSURE] += DT * min(max(pressure, -1.0), 1.0)
+    terms_K[terms.EDGE_PRESSURE] += DT * min(max(pressure, -1.0), 1.0)
 
 
 @njit
 def _score_events(me: Any, opponent: Any, terms_K: Any) -> None:
-    terms_K[rewards.DAMAGE] += (me.dealt - opponent.dealt) / rewards.DAMAGE_SCALE
-    terms_K[rewards.DAMAGE_DEALT] += me.dealt / rewards.DAMAGE_SCALE
-    terms_K[rewards.DAMAGE_TAKEN] -= opponent.dealt / rewards.DAMAGE_SCALE
-    terms_K[rewards.KNOCKOUT] += opponent.fell - me.fell
-    terms_K[rewards.COMBO] += me.combos - opponent.combos
+    terms_K[terms.DAMAGE] += (me.dealt - opponent.dealt) / terms.DAMAGE_SCALE
+    terms_K[terms.DAMAGE_DEALT] += me.dealt / terms.DAMAGE_SCALE
+    terms_K[terms.DAMAGE_TAKEN] -= opponent.dealt / terms.DAMAGE_SCALE
+    terms_K[terms.KNOCKOUT] += opponent.fell - me.fell
+    terms_K[terms.COMBO] += me.combos - opponent.combos
 
 
 @njit
 def score(me: Any, opponent: Any, last_distance: float, distance: float, terms_K: Any, stats_S: Any) -> None:
     """One frame of one seat."""
     keys_down = _count_keys(me.keys)
-    if keys_down > rewards.MANY_KEYS:
-        terms_K[rewards.MANY_KEYS_HELD] += DT
+    if keys_down > terms.MANY_KEYS:
+        terms_K[terms.MANY_KEYS_HELD] += DT
     _score_state(me, terms_K)
     _score_place(me, opponent, last_distance, distance, terms_K)
     _score_events(me, opponent, terms_K)
@@ -82,5 +82,5 @@ def score(me: Any, opponent: Any, last_distance: float, distance: float, terms_K
 @njit
 def score_end(outcome: float, terms_2K: Any) -> None:
     """Pays the end of a match whose outcome for seat 0 is 1, 0.5 or 0."""
-    terms_2K[0, rewards.WIN] += 2.0 * outcome - 1.0
-    terms_2K[1, rewards.WIN] -= 2.0 * outcome - 1.0
+    terms_2K[0, terms.WIN] += 2.0 * outcome - 1.0
+    terms_2K[1, terms.WIN] -= 2.0 * outcome - 1.0

@@ -6,7 +6,7 @@ from typing import Final
 
 from league.games.base import BotSpec, GameSpec
 from league.games.brawl import rules
-from league.games.brawl.rewards import TERMS
+from league.games.brawl.terms import TERMS
 
 NAME: Final = "brawl"
 VERSION: Final = "1"
