@@ -1,0 +1,149 @@
+"""The learner as a process against a real matchmaker: publishes, reports, survives kill -9, stops in time."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from league.blobs import BlobFolder
+from league.client import MatchmakerClient
+from league.players import Book, PlayerKind
+from matchmaker.main import MatchmakerServer
+from matchmaker.settings import MatchmakerSettings
+
+MIXES = {"constant": {"constant": 1.0}, "league": {"snapshots": 7.0, "constant": 1.0, "random": 2.0}}
+
+
+@pytest.fixture
+def server(tmp_path):
+    settings = MatchmakerSettings(mixes=MIXES, within_snapshots="uniform")
+    with MatchmakerServer(db=tmp_path / "league.db", port=0, settings=settings) as running:
+        yield running
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Starts learners, and ends those that a failed test left."""
+    started = []
+
+    def begin(address, *flags):
+        command = [sys.executable, "-m", "learner", "--matchmaker", address, "--run-dir", str(tmp_path)]
+        with open(tmp_path / "learner.log", "a") as log:
+            started.append(
+                subprocess.Popen(
+                    [*command, "--preset", "smoke", "--cpu", *flags],
+                    stderr=log,
+                    env={**os.environ, "OMP_NUM_THREADS": "1"},
+                )
+            )
+        return started[-1]
+
+    yield begin
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
+def wait_for(condition, seconds=120):
+    limit = time.monotonic() + seconds
+    while time.monotonic() < limit:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.1)
+    raise AssertionError("waited too long")
+
+
+def snapshots(client):
+    return client.players(kinds=[PlayerKind.SNAPSHOT])
+
+
+def test_a_learner_trains_publishes_and_reports(server, start, tmp_path):
+    learner = start(server.address, "--steps", "3072")
+    assert learner.wait(timeout=150) == 0
+    with MatchmakerClient(server.address) as client:
+        made = snapshots(client)
+        assert [player.name for player in made][-1] == "main@3072"
+        assert made[-1].milestone
+        assert [player.parent for player in made[1:]] == [player.name for player in made[:-1]]
+        assert all(BlobFolder(tmp_path / "blobs").has(player.digest) for player in made)
+        (worker,) = client.status().workers
+        assert (worker.activity, worker.step, worker.open_leases) == ("done", 3072, 0)
+        assert worker.metrics["progress/steps"] == 3072
+        played = {cell.column for cell in client.payoff(Book.TRAIN) if cell.row == "main"}
+        assert {"constant", made[0].name} <= played
+        reported = sum(cell.games for cell in client.payoff(Book.TRAIN) if cell.row == "main")
+    folder = tmp_path / "learner-main"
+    written = (folder / "behavior_metrics.csv").read_text().splitlines()
+    assert len(written) - 1 >= reported > 0  # self-play is in the file, never in the payoff
+    assert list((folder / "tensorboard").iterdir())
+
+
+def test_kill_at_any_time_and_the_run_goes_on_from_its_checkpoint(server, start, tmp_path):
+    learner = start(server.address)
+    with MatchmakerClient(server.address) as client:
+        wait_for(lambda: len(snapshots(client)) >= 2)
+        learner.kill()
+        learner.wait()
+        before = [player.name for player in snapshots(client)]
+        learner = start(server.address)
+        assert learner.wait(timeout=150) == 0
+        names = [player.name for player in snapshots(client)]
+        assert names[: len(before)] == before
+        assert names[-1] == "main@6144"
+        assert len(names) == len(set(names)) == 6
+        assert client.status().open_leases == 0
+    assert "goes on from step" in (tmp_path / "learner.log").read_text()
+    steps = [int(line.split(",")[0]) for line in _rows(tmp_path / "learner-main" / "reward_breakdown.csv")]
+    assert steps == sorted(set(steps))
+
+
+def _rows(path):
+    return path.read_text().splitlines()[1:]
+
+
+def test_sigterm_leaves_a_snapshot_and_exit_code_0_within_6_seconds(server, start, tmp_path):
+    learner = start(server.address, "--steps", "1000000")
+    with MatchmakerClient(server.address) as client:
+        wait_for(lambda: snapshots(client))
+        known = len(snapshots(client))
+        asked = time.monotonic()
+        learner.send_signal(signal.SIGTERM)
+        assert learner.wait(timeout=30) == 0
+        assert time.monotonic() - asked < 6
+        assert len(snapshots(client)) > known
+        assert client.status().open_leases == 0
+
+
+def test_a_learner_starts_from_a_snapshot_of_the_league(server, start, tmp_path):
+    assert start(server.address, "--steps", "1024").wait(timeout=150) == 0
+    other = start(server.address, "--steps", "512", "--name", "second", "--from", "main@1024")
+    assert other.wait(timeout=150) == 0
+    with MatchmakerClient(server.address) as client:
+        child = snapshots(client)[-1]
+        assert (child.name, child.parent) == ("second@512", "main@1024")
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (["--from", "nobody"], "--from nobody: neither a member of this league nor a file"),
+        (["--set", "learner.learning_rat=1"], "did you mean 'learning_rate'?"),
+        (["--set", "agent.history_stride=1"], "set both to the same number of frames"),
+    ],
+)
+def test_bad_input_is_one_sentence(server, start, tmp_path, flags, sentence):
+    assert start(server.address, *flags).wait(timeout=120) != 0
+    log = (tmp_path / "learner.log").read_text()
+    assert sentence in log
+    assert "Traceback" not in log
+
+
+def test_a_learner_waits_for_its_matchmaker_and_says_so(start, tmp_path):
+    learner = start("127.0.0.1:9")
+    wait_for(lambda: "127.0.0.1:9" in (tmp_path / "learner.log").read_text())
+    assert learner.poll() is None
