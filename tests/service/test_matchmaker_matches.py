@@ -1,0 +1,278 @@
+"""Matches are handed out and why: categories, seats, pairings, held-out players, draws made again."""
+
+import json
+from dataclasses import replace
+
+import grpc
+import pytest
+from scipy import stats
+from small_league import bot, live, small_league, snapshot
+
+from league.errors import AlreadyExists, InvalidInput, InvalidName, LeagueError, NotFound, Refused
+from league.players import Book, Pairing, PlayerKind, PlayerState
+from league.v1 import matchmaker_pb2 as m
+from matchmaker.candidates import draw_table, draw_table_of
+from matchmaker.sampling import draw
+from matchmaker.view import books_of
+
+
+@pytest.fixture
+def league(tmp_path):
+    with small_league(tmp_path) as made:
+        yield made
+
+
+def test_registration_is_repeatable_and_guards_names(league):
+    again, retired = league.client.register_players([bot("based"), snapshot(1000)])
+    assert (again[1].digest, retired) == (snapshot(1000).digest, [])
+    assert again[0].created_at == league.clock.now()
+    with pytest.raises(AlreadyExists, match="main@1000 is registered with another digest"):
+        league.client.register_players([snapshot(1000, digest="0" * 64)])
+    with pytest.raises(NotFound, match="'nobody' as its parent"):
+        league.client.register_players([snapshot(3000, parent="nobody")])
+
+
+@pytest.mark.parametrize(
+    ("player", "error", "says"),
+    [
+        (bot("No Such Name"), InvalidName, "can't name a player"),
+        (snapshot(3000, digest="../../etc/passwd"), InvalidName, "no sha256"),
+        (replace(snapshot(3000), step=4), InvalidInput, "must agree"),
+        (snapshot(3000, game="chess"), InvalidInput, "this league plays 'brawl'"),
+        (snapshot(3000, kind=PlayerKind.BOT, digest=""), InvalidInput, "snapshot's name"),
+        (snapshot(3000, card_json="{"), InvalidInput, "no JSON"),
+        (snapshot(3000, card_json='"' + "x" * 70_000 + '"'), InvalidInput, "bytes"),
+        (snapshot(3000, state=PlayerState.RETIRED), InvalidInput, "active"),
+    ],
+)
+def test_bad_players_are_refused_at_the_door(league, player, error, says):
+    before = league.client.players()
+    with pytest.raises(error, match=says):
+        league.client.register_players([bot("other"), player])
+    assert league.client.players() == before
+
+
+def test_the_learner_meets_every_category_in_its_share(league):
+    incarnation = league.open()
+    matches = league.client.acquire_matches(incarnation, 1000, "league")
+    counts = dict.fromkeys(("snapshots", "constant", "based", "random"), 0)
+    for match in matches:
+        counts[match.category] += 1
+        assert match.seats[match.learner_seat].name == "main"
+        expected = match.category if match.category != "snapshots" else match.opponent.name
+        assert match.opponent.name == expected
+        assert match.book is Book.TRAIN
+    assert stats.chisquare(list(counts.values()), [700, 50, 150, 100]).pvalue > 1e-3
+    assert stats.binomtest(sum(match.learner_seat for match in matches), 1000).pvalue > 1e-3
+    assert [match.ordinal for match in matches] == list(range(1, 1001))
+    assert len({match.seed for match in matches}) == len({match.lease_token for match in matches}) == 1000
+    assert not any(seat.card_json for match in matches for seat in match.seats)
+
+
+def test_an_empty_categorys_share_returns_when_it_fills(tmp_path):
+    with small_league(tmp_path, snapshots=()) as league:
+        incarnation = league.open()
+        early = league.client.acquire_matches(incarnation, 300, "league")
+        assert {match.category for match in early} == {"constant", "based", "random"}
+        league.client.register_players([snapshot(1000)])
+        late = league.client.acquire_matches(incarnation, 300, "league")
+        assert stats.binomtest(sum(m.category == "snapshots" for m in late), 300, 0.7).pvalue > 1e-3
+
+
+def test_a_mix_without_players_means_self_play(tmp_path):
+    mixes = {"past": {"snapshots": 1.0, "clone": 1.0}, "mirror": {"self": 1.0}}
+    with small_league(tmp_path, snapshots=(), mixes=mixes) as league:
+        incarnation = league.open()
+        for mix in mixes:
+            for match in league.client.acquire_matches(incarnation, 5, mix):
+                assert match.category == "self"
+                assert [seat.name for seat in match.seats] == ["main", "main"]
+
+
+def test_held_out_and_retired_players_are_never_drawn(tmp_path):
+    mixes = {"league": {"snapshots": 1.0, "secret": 1.0}}
+    with small_league(tmp_path, snapshots=(), mixes=mixes, max_saved=2) as league:
+        league.client.register_players(
+            [bot("secret", held_out=True), snapshot(1), snapshot(2, held_out=True)]
+        )
+        _, retired = league.client.register_players([snapshot(3), snapshot(4)])
+        assert retired == ["main@1", "main@2"]
+        league.client.register_players([snapshot(5, milestone=True)])
+        matches = league.client.acquire_matches(league.open(), 200, "league")
+        assert {match.opponent.name for match in matches} == {"main@4", "main@5"}
+        states = {p.name: p.state for p in league.client.players(kinds=[PlayerKind.SNAPSHOT])}
+        assert states["main@1"] is PlayerState.RETIRED
+        assert len(states) == 5
+
+
+def test_milestones_never_retire(tmp_path):
+    with small_league(tmp_path, snapshots=(), max_saved=2) as league:
+        league.client.register_players([snapshot(1, milestone=True), snapshot(2), snapshot(3)])
+        league.client.register_players([snapshot(3, milestone=True), snapshot(4), snapshot(5)])
+        active = league.client.players(kinds=[PlayerKind.SNAPSHOT], states=[PlayerState.ACTIVE])
+        assert [p.name for p in active] == ["main@1", "main@3", "main@5"]
+
+
+@pytest.mark.parametrize("rule", ["uniform", "recent", "latest", "quality", "pfsp_hard", "pfsp_var"])
+def test_why_lets_the_draw_be_made_again(tmp_path, rule):
+    with small_league(tmp_path, (1000, 2000, 3000), within_snapshots=rule) as league:
+        incarnation = league.open()
+        league.play(incarnation, 60)
+        league.play(incarnation, 20, outcome=lambda match: 0.5)
+        for match in league.client.acquire_matches(incarnation, 20, "league"):
+            why = json.loads(league.client.match(match.match_id).why_json)
+            assert why["rule"] == rule
+            assert why["log_position"] == 80
+            assert why["policy_hash"] == league.server.league.settings.policy_hash()
+            table = draw_table_of(json.dumps({"shares": why["shares"], "candidates": why["candidates"]}))
+            again = draw(table.shares, table.within, why["draw_seed"])
+            assert (again.category, again.opponent) == (match.category, match.opponent.name)
+            assert (again.learner_seat, again.match_seed) == (match.learner_seat, match.seed)
+            assert again.probability == why["probability"]
+
+
+def test_the_candidates_weights_follow_from_the_log(league):
+    incarnation = league.open()
+    league.play(incarnation, 100)
+    match = league.client.acquire_matches(incarnation, 1, "league")[0]
+    why = json.loads(league.client.match(match.match_id).why_json)
+    league.play(incarnation, 50, outcome=lambda match: 0.5)
+    with league.server.store.read() as reader:
+        players = {player.name: player for player in reader.players()}
+        until_then = [row for row in reader.results() if row.position <= why["log_position"]]
+        tables = books_of(until_then, players, reader.epochs())
+    again = draw_table(league.server.league.settings, players["main"], "league", players, tables)
+    assert json.loads(again.body_json)["candidates"] == why["candidates"]
+
+
+def test_pfsp_prefers_the_opponent_that_beats_the_learner(league):
+    incarnation = league.open()
+
+    def outcome(match):
+        wins = 0.0 if match.opponent.name == "main@2000" else 1.0
+        return wins if match.learner_seat == 0 else 1.0 - wins
+
+    league.play(incarnation, 200, outcome)
+    why = json.loads(
+        league.client.match(league.client.acquire_matches(incarnation, 1, "league")[0].match_id).why_json
+    )
+    weights = dict(why["candidates"]["snapshots"])
+    assert weights["main@2000"] > 5 * weights["main@1000"]
+
+
+def test_realised_shares_stand_beside_configured_ones(league):
+    incarnation = league.open()
+    matches = league.client.acquire_matches(incarnation, 200, "league")
+    league.client.heartbeat(incarnation, 1, 10, "league", "rollout", {"rate/frames_per_second": 3.0})
+    status = league.client.status()
+    shares = {share.category: share for share in status.shares}
+    assert shares["snapshots"].configured == pytest.approx(0.7)
+    assert sum(share.realised for share in status.shares) == pytest.approx(1.0)
+    assert shares["based"].matches == sum(match.category == "based" for match in matches)
+    worker = status.workers[0]
+    assert (worker.worker, worker.step, worker.activity) == ("learner-main", 10, "rollout")
+    assert worker.metrics == {"rate/frames_per_second": 3.0}
+    assert (status.open_leases, worker.open_leases, status.game) == (200, 200, "brawl")
+
+
+def test_pairings_swap_seats_on_common_seeds(league):
+    incarnation = league.client.open_incarnation("evaluator-0").number
+    pairings = [
+        Pairing(player="main@2000", opponent=name, pairs=3, book=Book.EVAL, seed=11)
+        for name in ("based", "main@1000")
+    ]
+    matches = league.client.acquire_pairings(incarnation, pairings)
+    assert len(matches) == 12
+    for first, second in zip(matches[::2], matches[1::2], strict=True):
+        assert [s.name for s in first.seats] == [s.name for s in reversed(second.seats)]
+        assert first.seed == second.seed
+    assert [match.seed for match in matches[:6]] == [match.seed for match in matches[6:]]
+    assert len({match.seed for match in matches}) == 3
+    assert {(match.learner_seat, match.book, match.category) for match in matches} == {
+        (-1, Book.EVAL, "gauntlet")
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "says"),
+    [
+        ({"opponent": "main@2000"}, InvalidInput, "itself"),
+        ({"opponent": "nobody"}, NotFound, "register"),
+        ({"opponent": "main"}, Refused, "fixed weights"),
+        ({"book": Book.TRAIN}, InvalidInput, "eval and greedy"),
+        ({"pairs": 0}, InvalidInput, "pairs"),
+        ({"pairs": 10**6}, InvalidInput, "pairs"),
+    ],
+)
+def test_bad_pairings_are_refused(league, change, error, says):
+    incarnation = league.client.open_incarnation("evaluator-0").number
+    fields = {"player": "main@2000", "opponent": "based", "pairs": 1, "book": Book.EVAL, "seed": 1} | change
+    with pytest.raises(error, match=says):
+        league.client.acquire_pairings(incarnation, [Pairing(**fields)])
+
+
+def test_asking_wrongly_is_answered_in_a_sentence(league):
+    incarnation = league.open()
+    evaluator = league.client.open_incarnation("evaluator-0").number
+    cases = [
+        (NotFound, "no mix 'legue'", lambda: league.client.acquire_matches(incarnation, 1, "legue")),
+        (InvalidInput, "count = 0", lambda: league.client.acquire_matches(incarnation, 0, "league")),
+        (InvalidInput, "count = 5000", lambda: league.client.acquire_matches(incarnation, 5000, "league")),
+        (NotFound, "no incarnation 99", lambda: league.client.acquire_matches(99, 1, "league")),
+        (Refused, "trains no player", lambda: league.client.acquire_matches(evaluator, 1, "league")),
+        (InvalidInput, "can't name a worker", lambda: league.client.open_incarnation("Bad Worker")),
+        (NotFound, "'ghost' to train", lambda: league.client.open_incarnation("learner-x", "ghost")),
+        (InvalidInput, "only a live", lambda: league.client.open_incarnation("learner-x", "based")),
+        (InvalidInput, "checkpoint_log_position", lambda: league.open(checkpoint=7)),
+        (NotFound, "no match zzz", lambda: league.client.match("zzz")),
+        (InvalidInput, "progress", lambda: league.client.heartbeat(incarnation, -1)),
+        (InvalidInput, "activity", lambda: league.client.heartbeat(incarnation, 1, activity="x" * 501)),
+    ]
+    for error, says, call in cases:
+        with pytest.raises(error, match=says) as caught:
+            call()
+        assert type(caught.value) is error
+
+
+def test_open_leases_are_bounded(tmp_path):
+    with small_league(tmp_path, max_open_leases=10) as league:
+        incarnation = league.open()
+        league.client.acquire_matches(incarnation, 10, "league")
+        with pytest.raises(Refused, match="10 leases are open"):
+            league.client.acquire_matches(incarnation, 1, "league")
+        assert league.client.release_matches(incarnation) == 10
+        league.client.acquire_matches(incarnation, 1, "league")
+
+
+def test_a_request_id_is_wanted_and_bound_to_its_request(league):
+    stub = league.client._stub
+    incarnation = league.open()
+
+    def acquire(request_id, count):
+        return stub.AcquireMatches(
+            m.AcquireMatchesRequest(request_id=request_id, incarnation=incarnation, count=count, mix="league")
+        )
+
+    first = acquire("request-1", 4)
+    assert acquire("request-1", 4) == first
+    assert league.client.status().open_leases == 4
+    for request_id, count in (("request-1", 5), ("", 4), ("x" * 81, 4)):
+        with pytest.raises(grpc.RpcError) as caught:
+            acquire(request_id, count)
+        assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
+def test_live_players_can_be_many(league):
+    league.client.register_players([live("second")])
+    assert league.client.open_incarnation("learner-second", "second").number > 0
+
+
+def test_what_fails_inside_is_told_without_its_details(league, monkeypatch, caplog):
+    def broken(*_):
+        raise ZeroDivisionError("secret")
+
+    monkeypatch.setattr("matchmaker.assigning.acquire_matches", broken)
+    with pytest.raises(LeagueError, match="failed inside") as caught:
+        league.client.acquire_matches(league.open(), 1, "league")
+    assert "secret" not in str(caught.value)
+    assert "secret" in caplog.text
