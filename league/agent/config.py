@@ -90,10 +90,14 @@ class AgentConfig:
             )
         if self.encoder not in ("streaming", "window"):
             raise ConfigError(f"agent encoder = {self.encoder!r} is unknown: streaming and window are known")
-        if not 2 <= self.sequence_length <= 4096 or not 2 <= self.span <= 256 or not self.head_widths:
+        if not 2 <= self.sequence_length <= 4096 or not 2 <= self.span <= 256:
             raise ConfigError(
-                f"agent sequence_length {self.sequence_length}, span {self.span} or head widths "
-                f"{self.head_widths} can't be used"
+                f"agent sequence_length = {self.sequence_length} or span = {self.span} can't be used: 2 to 4096 "
+                "entries and spans of 2 to 256 can"
+            )
+        if not 1 <= len(self.head_widths) <= 16 or not all(1 <= width <= 8192 for width in self.head_widths):
+            raise ConfigError(
+                f"agent head widths {self.head_widths} can't be used: 1 to 16 of up to 8192 can"
             )
         if self.pool < 1:
             raise ConfigError(

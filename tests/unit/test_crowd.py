@@ -1,0 +1,214 @@
+"""The crowd plays every seat exactly as its own network would, however the seats are grouped."""
+
+import io
+
+import numpy as np
+import pytest
+import torch
+from agents import DEEP, TINY, WINDOW, network
+
+from league.agent.crowd import LIVE, Crowd
+from league.errors import DataCorrupt, InvalidInput, NotFound
+
+NETWORKS = {name: network(TINY, seed) for seed, name in enumerate("abcdefgh")}
+NETWORKS["window"] = network(WINDOW, 20)
+SEATING = ["a"] * 7 + ["b"] * 3 + ["c", "d", "", ""] + [LIVE] * 5 + ["window"] * 2 + ["e"] * 9
+
+
+def load(digest: str):
+    if digest not in NETWORKS:
+        raise NotFound(f"there is no {digest}")
+    return NETWORKS[digest]
+
+
+class Alone:
+    """The reference: each seat its own network, its own state, one step of one row."""
+
+    def __init__(self, seats: int, live) -> None:
+        self.who, self.states, self.live = [""] * seats, [None] * seats, live
+
+    def seat(self, index: int, digest: str) -> None:
+        self.who[index], self.states[index] = digest, None
+
+    def logits(self, observations_SO: np.ndarray) -> np.ndarray:
+        result = np.full((len(self.who), TINY.action_size), -np.inf, np.float32)
+        for index, digest in enumerate(self.who):
+            if digest:
+                net = self.live if digest == LIVE else load(digest)
+                state = self.states[index] or net.initial_state(1)
+                row = torch.from_numpy(observations_SO[index : index + 1])
+                with torch.no_grad():
+                    output = net.step(row, torch.tensor([False]), state, torch.zeros(1))
+                self.states[index] = output.state
+                result[index] = output.logits_BA[0].numpy()
+        return result
+
+
+def observe(rng: np.random.Generator, seats: int) -> np.ndarray:
+    return rng.uniform(-1, 1, (seats, TINY.observation_size)).astype(np.float32)
+
+
+def seated(greedy: bool, seed: int = 0, **options) -> Crowd:
+    crowd = Crowd(len(SEATING), load, seed=seed, **options)
+    crowd.set_live(NETWORKS["h"])
+    for index, digest in enumerate(SEATING):
+        if digest:
+            crowd.seat(index, digest, greedy=greedy)
+    return crowd
+
+
+def same_keys(keys: np.ndarray, logits: np.ndarray) -> bool:
+    """Keys whose logit is within rounding of zero may fall either way."""
+    telling = np.abs(logits) > 1e-4
+    assert telling.mean() > 0.99
+    return bool(((keys > 0) == (logits > 0))[telling].all())
+
+
+def test_greedy_play_equals_each_network_alone_while_seats_change() -> None:
+    crowd, alone, rng = seated(greedy=True), Alone(len(SEATING), NETWORKS["h"]), np.random.default_rng(0)
+    for index, digest in enumerate(SEATING):
+        alone.seat(index, digest)
+    for turn in range(40):
+        if turn == 15:
+            changes = {0: "b", 8: "d", 9: "f", 16: "g", 12: "a", 3: "a", 20: LIVE}
+            for index, digest in changes.items():
+                crowd.seat(index, digest, greedy=True)
+                alone.seat(index, digest)
+            crowd.vacate(10)
+            alone.seat(10, "")
+        observations_SO = observe(rng, len(SEATING))
+        keys = crowd.act(observations_SO)
+        assert keys.dtype == np.uint8
+        assert keys.shape == (len(SEATING), TINY.action_size)
+        assert same_keys(keys, alone.logits(observations_SO)), turn
+        assert not keys[13].any()
+        assert turn < 15 or not keys[10].any()
+
+
+def test_sampled_play_follows_each_seats_probabilities() -> None:
+    crowd = Crowd(3, load, seed=1)
+    for seat, digest in enumerate(("a", "b", "a")):
+        crowd.seat(seat, digest)
+    observations_SO = observe(np.random.default_rng(1), 3)
+    alone = Alone(3, None)
+    alone.who = ["a", "b", "a"]
+    expected = 1 / (1 + np.exp(-alone.logits(observations_SO)))
+    total = np.zeros_like(expected)
+    for _ in range(600):
+        for seat, digest in enumerate(("a", "b", "a")):
+            crowd.seat(seat, digest)  # seated anew: an empty history, so the same probabilities
+        total += crowd.act(observations_SO)
+    assert np.abs(total / 600 - expected).max() < 0.09
+
+
+def test_a_seats_luck_depends_on_the_seed_alone() -> None:
+    observations_SO = observe(np.random.default_rng(2), len(SEATING))
+    first, second, other = (seated(False, seed) for seed in (3, 3, 4))
+    second.vacate(25)
+    keys, again, different = (crowd.act(observations_SO) for crowd in (first, second, other))
+    assert np.array_equal(keys[:25], again[:25])
+    assert not np.array_equal(keys, different)
+
+
+def test_live_weights_are_read_fresh() -> None:
+    live = network(TINY, 30)
+    crowd = Crowd(1, load, seed=0)
+    crowd.set_live(live)
+    observations_SO = observe(np.random.default_rng(3), 1)
+    for sign in (-1.0, 1.0):
+        with torch.no_grad():
+            live.actor.last.weight.zero_()
+            live.actor.last.bias.fill_(5.0 * sign)
+        crowd.seat(0, LIVE, greedy=True)
+        assert (crowd.act(observations_SO) == (sign > 0)).all()
+
+
+def test_saved_and_restored_it_goes_on_bit_for_bit() -> None:
+    crowd, rng = seated(greedy=False), np.random.default_rng(4)
+    for _ in range(5):
+        crowd.act(observe(rng, len(SEATING)))
+    for index, digest in {0: "e", 1: "c", 12: "f"}.items():
+        crowd.seat(index, digest)
+    crowd.act(observe(rng, len(SEATING)))
+    crowd.seat(2, "g")  # not yet acted: still to be cleared
+    file = io.BytesIO()
+    torch.save(crowd.save(), file)
+    file.seek(0)
+    restored = Crowd(len(SEATING), load, seed=99)
+    restored.set_live(NETWORKS["h"])
+    restored.load_state(torch.load(file, weights_only=True))
+    for turn in range(10):
+        if turn == 4:
+            crowd.seat(5, "d")
+            restored.seat(5, "d")
+        observations_SO = observe(rng, len(SEATING))
+        assert np.array_equal(crowd.act(observations_SO), restored.act(observations_SO))
+    for mine, theirs in zip(crowd.save()["states"], restored.save()["states"], strict=True):
+        assert all(torch.equal(a[:-1], b[:-1]) for a, b in zip(mine[1], theirs[1], strict=True))
+
+
+def test_a_save_of_other_seats_is_refused() -> None:
+    with pytest.raises(DataCorrupt, match="2 seats"):
+        Crowd(3, load, seed=0).load_state(Crowd(2, load, seed=0).save())
+
+
+def test_the_resident_networks_are_bounded_and_the_last_used_stay() -> None:
+    loaded: list[str] = []
+
+    def counting(digest: str):
+        loaded.append(digest)
+        return load(digest)
+
+    crowd = Crowd(2, counting, seed=0, max_resident=3)
+    for digest in "abcdefgh":
+        crowd.seat(0, digest)
+        crowd.act(observe(np.random.default_rng(5), 2))
+        assert crowd.resident <= 3
+    crowd.seat(1, "f")
+    assert loaded.count("f") == 1
+    crowd.seat(1, "a")
+    assert loaded.count("a") == 2
+    tight = Crowd(4, counting, seed=0, max_resident=1)
+    for seat, digest in enumerate("abcd"):
+        tight.seat(seat, digest)
+    assert tight.resident == 4  # all in use
+    for seat in range(1, 4):
+        tight.vacate(seat)
+    tight.seat(1, "a")
+    assert tight.resident == 1
+
+
+def test_a_failed_load_leaves_the_seat_as_it_was() -> None:
+    crowd = Crowd(1, load, seed=0)
+    crowd.seat(0, "a", greedy=True)
+    alone, rng = Alone(1, None), np.random.default_rng(6)
+    alone.seat(0, "a")
+    first = observe(rng, 1)
+    assert same_keys(crowd.act(first), alone.logits(first))
+    with pytest.raises(NotFound, match="nobody"):
+        crowd.seat(0, "nobody")
+    second = observe(rng, 1)
+    assert same_keys(crowd.act(second), alone.logits(second))
+
+
+def test_what_can_not_sit_is_refused_in_one_sentence() -> None:
+    crowd = Crowd(2, lambda digest: network(DEEP) if digest == "deep" else load(digest), seed=0)
+    with pytest.raises(InvalidInput, match="action_size"):
+        crowd.act(observe(np.random.default_rng(7), 2))
+    with pytest.raises(InvalidInput, match="set_live"):
+        crowd.seat(0, LIVE)
+    crowd.seat(0, "a")
+    with pytest.raises(InvalidInput, match="3 keys"):
+        crowd.seat(1, "deep")
+    empty = Crowd(2, load, seed=0, action_size=10)
+    assert not empty.act(observe(np.random.default_rng(8), 2)).any()
+
+
+def test_padding_is_bounded() -> None:
+    crowd = seated(greedy=True)
+    crowd.act(observe(np.random.default_rng(9), len(SEATING)))
+    assert crowd._batches is not None
+    rows = sum(batch.seats.numel() for batch in crowd._batches)
+    groups = len(set(SEATING) - {""})
+    assert rows <= 2 * len(SEATING) + 4 * groups
+    assert len(crowd._batches) <= 5

@@ -1,0 +1,143 @@
+"""Frozen agents: what was saved is what plays, and nothing else is ever served."""
+
+import dataclasses
+import json
+
+import pytest
+import safetensors.torch
+import torch
+from agents import CONFIGS, TINY, network, play, sequence
+
+from league.agent.snapshot import SnapshotCard, fingerprint, load_snapshot, read_card, save_snapshot
+from league.blobs import BlobFolder
+from league.errors import DataCorrupt, InvalidName, NotFound, NumericalFault, VersionMismatch
+
+
+@pytest.fixture
+def blobs(tmp_path) -> BlobFolder:
+    return BlobFolder(tmp_path)
+
+
+CARD = SnapshotCard(
+    agent=TINY,
+    game="brawl",
+    game_version="1",
+    frame_skip=4,
+    step=50_000,
+    parent="main@45000",
+    seed=7,
+    reward_preset="laptop",
+    reward_scale=2.5,
+    config_hash="abc",
+    metrics={"loss/value": 0.25},
+    created_at=12.5,
+)
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_snapshot_plays_as_the_network_it_froze(blobs: BlobFolder, name: str) -> None:
+    net = network(CONFIGS[name])
+    digest = save_snapshot(blobs, net, dataclasses.replace(CARD, agent=CONFIGS[name]))
+    loaded, card = load_snapshot(blobs, digest)
+    assert card == dataclasses.replace(CARD, agent=CONFIGS[name], fingerprint=fingerprint(net))
+    assert read_card(blobs, digest) == card
+    data = sequence(CONFIGS[name], 20, 3)
+    for mine, theirs in zip(play(net, data)[0], play(loaded, data)[0], strict=True):
+        assert torch.equal(mine.logits_BA, theirs.logits_BA)
+    assert not any(parameter.requires_grad for parameter in loaded.parameters())
+
+
+def test_later_training_does_not_change_a_snapshot_and_saving_draws_nothing(blobs: BlobFolder) -> None:
+    net = network()
+    before, state = fingerprint(net), torch.get_rng_state()
+    digest = save_snapshot(blobs, net, CARD)
+    assert torch.equal(torch.get_rng_state(), state)
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.mul_(1.1)
+    assert fingerprint(load_snapshot(blobs, digest)[0]) == before
+    assert fingerprint(net) != before
+
+
+def test_a_flipped_bit_is_refused(blobs: BlobFolder) -> None:
+    digest = save_snapshot(blobs, network(), CARD)
+    content = bytearray(blobs.path(digest).read_bytes())
+    content[-5] ^= 1
+    blobs.path(digest).write_bytes(content)
+    with pytest.raises(DataCorrupt, match="damaged"):
+        load_snapshot(blobs, digest)
+
+
+def rewritten(blobs: BlobFolder, digest: str, change_weights=None, change_card=None, kind=None) -> str:
+    """A blob whose digest is right, but whose weights or card somebody changed."""
+    content = blobs.get(digest)
+    weights = safetensors.torch.load(content)
+    metadata = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])["__metadata__"]
+    if change_weights:
+        change_weights(weights)
+    if change_card:
+        metadata["card"] = change_card(metadata["card"])
+    return blobs.put(safetensors.torch.save(weights, {**metadata, "format": kind or metadata["format"]}))
+
+
+@pytest.mark.parametrize(
+    "name", ["actor.last.bias", "critic.last.weight", "memory.recurrent", "encoder.layers.1.bias"]
+)
+def test_other_weights_under_the_same_card_are_refused(blobs: BlobFolder, name: str) -> None:
+    digest = save_snapshot(blobs, network(), CARD)
+
+    def swap(weights) -> None:
+        weights[name] = dict(network(seed=5).state_dict())[name].clone()
+
+    with pytest.raises(DataCorrupt, match="fingerprint"):
+        load_snapshot(blobs, rewritten(blobs, digest, swap))
+
+
+def test_weights_that_do_not_fit_the_card_are_refused(blobs: BlobFolder) -> None:
+    digest = save_snapshot(blobs, network(), CARD)
+    with pytest.raises(DataCorrupt, match="do not fit"):
+        load_snapshot(blobs, rewritten(blobs, digest, lambda weights: weights.pop("actor.last.bias")))
+
+    def wider(text: str) -> str:
+        values = json.loads(text)
+        values["agent"]["memory"] *= 2
+        return json.dumps(values)
+
+    with pytest.raises(DataCorrupt, match="do not fit"):
+        load_snapshot(blobs, rewritten(blobs, digest, change_card=wider))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"agent": 3}', "not json"])
+def test_an_unreadable_card_is_refused(blobs: BlobFolder, text: str) -> None:
+    digest = save_snapshot(blobs, network(), CARD)
+    with pytest.raises(DataCorrupt, match="card"):
+        read_card(blobs, rewritten(blobs, digest, change_card=lambda _: text))
+
+
+def test_another_format_is_a_version_mismatch(blobs: BlobFolder) -> None:
+    digest = save_snapshot(blobs, network(), CARD)
+    with pytest.raises(VersionMismatch, match="kumite-agent-9"):
+        load_snapshot(blobs, rewritten(blobs, digest, kind="kumite-agent-9"))
+
+
+@pytest.mark.parametrize("content", [b"", b"12345678", b"\x80\x04K\x01.", b"\xff" * 64])
+def test_files_that_are_no_snapshot_are_refused(blobs: BlobFolder, content: bytes) -> None:
+    with pytest.raises(DataCorrupt):
+        load_snapshot(blobs, blobs.put(content))
+
+
+def test_crafted_and_missing_digests(blobs: BlobFolder) -> None:
+    for digest in ("../../etc/passwd", "live", ""):
+        with pytest.raises(InvalidName):
+            load_snapshot(blobs, digest)
+    with pytest.raises(NotFound):
+        load_snapshot(blobs, "0" * 64)
+
+
+def test_a_network_with_nan_is_not_saved_and_named(blobs: BlobFolder) -> None:
+    net = network()
+    with torch.no_grad():
+        net.actor.last.weight[0, 0] = float("nan")
+    with pytest.raises(NumericalFault, match=r"actor\.last\.weight"):
+        save_snapshot(blobs, net, CARD)
+    assert list(blobs.root.iterdir()) == []
