@@ -13,6 +13,7 @@ GOOD = "green"
 MIDDLING = "yellow"
 POOR = "red"
 FAINT = "bright_black"
+BOT = "bright_blue"
 
 _LEVELS = "▁▂▃▄▅▆▇█"
 _FULL, _HALF = "━", "╸"

@@ -14,7 +14,7 @@ from rich.text import Text
 from league.cluster import marks
 from league.cluster.crew import ProcessFacts, State
 from league.cluster.facts import Exam, Screen
-from league.cluster.marks import ACCENT, FAINT, GOOD, MIDDLING, POOR
+from league.cluster.marks import ACCENT, BOT, FAINT, GOOD, MIDDLING, POOR
 from league.cluster.reader import newest_snapshot
 from league.metrics import wilson_interval
 from league.players import PlayerKind, Rating
@@ -41,7 +41,7 @@ def framed(content: RenderableType, title: str, subtitle: str = "") -> Panel:
     """The frame that all panels share."""
     return Panel(
         content,
-        title=Text(title, style="bold"),
+        title=Text(title, style="bold default"),
         title_align="left",
         subtitle=Text(subtitle, style=FAINT) if subtitle else None,
         subtitle_align="right",
@@ -203,7 +203,7 @@ def leaderboard(screen: Screen, width: int, height: int) -> Panel:
     for rating in chosen(ratings, newest.name if newest else "", height - 3):
         is_newest = newest is not None and rating.player.name == newest.name
         is_bot = rating.player.kind is PlayerKind.BOT
-        style = f"bold {ACCENT}" if is_newest else "magenta" if is_bot else ""
+        style = f"bold {ACCENT}" if is_newest else BOT if is_bot else ""
         name = f"{rating.player.name}{newest_mark if is_newest else '  bot' if is_bot else ''}"
         record = (
             f"{rating.wins} · {rating.draws} · {rating.losses}"

@@ -55,7 +55,7 @@ def leaderboard_table(ratings: tuple[Rating, ...]) -> Table:
         numbers = (f"{rating.score:.2f}", f"{rating.mu:.2f}", f"{rating.sigma:.2f}")
         counts = (str(rating.wins), str(rating.draws), str(rating.losses))
         name = rating.player.name + (" (newest)" if is_newest else " (bot)" if is_bot else "")
-        style = f"bold {marks.ACCENT}" if is_newest else "magenta" if is_bot else ""
+        style = f"bold {marks.ACCENT}" if is_newest else marks.BOT if is_bot else ""
         table.add_row(str(rating.rank), name, *numbers, *counts, style=style)
     return table
 
