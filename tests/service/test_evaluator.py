@@ -81,9 +81,11 @@ class Running:
 
 
 @contextmanager
-def running(client: MatchmakerClient, run_dir: Path, **changes: object) -> Iterator[Running]:
+def running(
+    client: MatchmakerClient, run_dir: Path, match_seconds: float = MATCH_SECONDS, **changes: object
+) -> Iterator[Running]:
     settings = EvaluatorSettings(**(SETTINGS.model_dump() | changes))
-    game = make_batched("brawl", settings.parallel_matches, max_frames=round(MATCH_SECONDS * 30))
+    game = make_batched("brawl", settings.parallel_matches, max_frames=round(match_seconds * 30))
     with MatchmakerClient(client.address, wait_seconds=5) as own:
         evaluator = Evaluator(own, game, run_dir, settings)
         with EvaluatorServer(evaluator, client) as server, grpc.insecure_channel(server.address) as channel:
@@ -123,10 +125,21 @@ def test_every_snapshot_gets_its_gauntlet(client: MatchmakerClient, tmp_path: Pa
     assert len(keys) == len(set(keys)) == 2 * 2 * len(BOTS) + 2
     assert ("main@20", "main@10", "eval", "8") in keys
     assert ("main@10", "main@20", "eval", "8") in keys, "played in the newer one's gauntlet, not again"
-    cells = {(c.row, c.column): c for c in client.payoff(Book.EVAL)}
-    for row in (r for r in rows if r["book"] == "eval"):
-        cell = cells[row["player"], row["opponent"]]
-        assert (cell.wins, cell.draws, cell.losses) == tuple(int(row[n]) for n in ("wins", "draws", "losses"))
+
+
+def test_the_report_agrees_with_the_matchmaker(client: MatchmakerClient, tmp_path: Path) -> None:
+    register_snapshot(client, tmp_path, 10)
+    with running(client, tmp_path, match_seconds=60.0) as run:
+        wait_for(lambda: run.status().drained)
+    rows = Report(tmp_path / "evaluator" / "evaluation_results.csv").rows()
+    for book in (Book.EVAL, Book.GREEDY):
+        cells = {c.column: c for c in client.payoff(book, rows=["main@10"])}
+        for row in (r for r in rows if r["book"] == book.value):
+            cell = cells[row["opponent"]]
+            counts = tuple(int(row[name]) for name in ("wins", "draws", "losses"))
+            assert counts == (cell.wins, cell.draws, cell.losses)
+    against_based = next(r for r in rows if (r["opponent"], r["book"]) == ("based", "eval"))
+    assert int(against_based["losses"]) >= 3, "an untrained network loses to it from either seat"
 
 
 def test_seats_are_swapped_on_common_seeds(client: MatchmakerClient, tmp_path: Path) -> None:
