@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from typing import Any
 
 from league.cli import connect
 from league.cli.output import when
@@ -32,10 +33,15 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _line(event: Event) -> str:
-    return f"{event.position}\t{when(event.at)}\t{event.kind}\t{event.text}"
+    match_id = _data(event).get("match_id")
+    words = f"{event.text} (match {match_id})" if match_id else event.text
+    return f"{event.position}\t{when(event.at)}\t{event.kind}\t{words}"
 
 
 def _json(event: Event) -> str:
-    data = json.loads(event.data_json) if event.data_json else {}
-    whole = {"position": event.position, "at": event.at, "kind": event.kind, "text": event.text, "data": data}
-    return json.dumps(whole, sort_keys=True)
+    told = {"position": event.position, "at": event.at, "kind": event.kind, "text": event.text}
+    return json.dumps(told | {"data": _data(event)}, sort_keys=True)
+
+
+def _data(event: Event) -> dict[str, Any]:
+    return json.loads(event.data_json) if event.data_json else {}

@@ -141,6 +141,9 @@ def test_watch_tells_what_happened_and_can_be_filtered(run_dir: Path, capsys: Ca
     lines = capsys.readouterr().out.splitlines()
     assert {line.split("\t")[2] for line in lines} == {kind}
     assert len(kinds) > 1
+    assert main(["watch", "--run-dir", str(run_dir), "--kind", "result"]) == 0
+    found = re.findall(r"\(match ([0-9a-f]{32})\)$", capsys.readouterr().out, re.MULTILINE)
+    assert json.loads((run_dir / "ids.json").read_text())["gauntlet"] in found
 
 
 def test_the_leaderboard_is_the_same_in_every_format(
