@@ -6,7 +6,6 @@ import argparse
 import logging
 import signal
 import sys
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,6 +15,8 @@ from matchmaker.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 
 __all__ = ["MatchmakerServer", "main"]
+
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def _port(text: str) -> int:
@@ -39,9 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Returns the exit code."""
     options = _parser().parse_args(arguments)
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
-    told_to_stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: told_to_stop.set())
+    # Held back and waited for: a handler that sets an Event deadlocks when a second signal interrupts it.
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:
         with MatchmakerServer(
             options.db,
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             read_only=options.read_only,
         ) as server:
             print(f"ready {server.port}", flush=True)
-            told_to_stop.wait()
+            signal.sigwait(STOP_SIGNALS)
     except LeagueError as error:
         print(error, file=sys.stderr)
         return error.exit_code

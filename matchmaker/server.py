@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+import socket
 import threading
 from concurrent import futures
 from pathlib import Path
@@ -99,8 +100,9 @@ class MatchmakerServer:
         self._add_health_and_reflection(server)
         host, port = self._wanted
         try:
+            _try_port(host, port)
             self.port = server.add_insecure_port(f"{host}:{port}")
-        except RuntimeError:
+        except (OSError, RuntimeError):
             self.stop()
             raise Refused(
                 f"{host}:{port} can't be listened on (the port is taken or the host is not this "
@@ -149,3 +151,9 @@ class MatchmakerServer:
         if self._sweeper.is_alive():
             self._sweeper.join()
         self.store.close()
+
+
+def _try_port(host: str, port: int) -> None:
+    """Raises OSError when it can't be bound; gRPC would write a line of its own to the log."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    socket.create_server((host.strip("[]"), port), family=family).close()

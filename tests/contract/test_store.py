@@ -97,19 +97,28 @@ class StoreContract:
             assert reader.incarnation(1) == replace(incarnation(), number=1)
 
     def test_an_exception_undoes_the_whole_transaction(self, filled):
-        with pytest.raises(ZeroDivisionError), filled.write() as tx:
-            tx.add_player(player("lost"))
-            tx.add_events([event("lost")])
-            raise ZeroDivisionError
+        def fails():
+            with filled.write() as tx:
+                tx.add_player(player("lost"))
+                tx.add_events([event("lost")])
+                raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            fails()
         with filled.read() as reader:
             assert [p.name for p in reader.players()] == ["main", "based"]
             assert reader.events(0, 10) == []
 
     def test_effects_run_only_after_a_commit(self, store):
         ran = []
-        with pytest.raises(ZeroDivisionError), store.write() as tx:
-            tx.after_commit(lambda: ran.append("rolled back"))
-            raise ZeroDivisionError
+
+        def fails():
+            with store.write() as tx:
+                tx.after_commit(lambda: ran.append("rolled back"))
+                raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            fails()
         with store.write() as tx:
             tx.after_commit(lambda: ran.append("committed"))
             assert ran == []

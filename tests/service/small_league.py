@@ -10,7 +10,8 @@ from pathlib import Path
 
 from league.client import MatchmakerClient
 from league.clock import ManualClock
-from league.players import Assignment, MatchResult, Player, PlayerKind, Role, SeatResult, Verdict
+from league.players import Assignment, Book, MatchResult, Player, PlayerKind, Role, SeatResult, Verdict
+from league.ratings import RatingTable
 from matchmaker import invariants
 from matchmaker.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
@@ -82,6 +83,10 @@ class SmallLeague:
             incarnation, [played(a, outcome(a)) for a in assignments]
         )
         return assignments, verdicts, position
+
+    def recomputed(self) -> dict[Book, RatingTable]:
+        with self.server.store.read() as reader:
+            return invariants.recomputed(reader)
 
     def check(self) -> None:
         """After every scenario: the log is whole and the ratings in memory are those of the log."""

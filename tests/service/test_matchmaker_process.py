@@ -1,0 +1,205 @@
+"""The real process: ready line, signals, ports, versions, and kill -9 in the middle of traffic."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+
+import pytest
+from small_league import bot, live, played, small_league, snapshot
+
+from league.client import MatchmakerClient
+from league.errors import Refused
+from league.players import Book
+from league.ratings import RatedGame
+from matchmaker.fsck import fsck
+from matchmaker.fsck import main as fsck_main
+
+
+@contextmanager
+def matchmaker(db, *flags, port=0):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "matchmaker", "--db", str(db), "--port", str(port), *flags],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def ready_port(process):
+    line = process.stdout.readline()
+    assert line.startswith("ready "), line + process.stderr.read()
+    return int(line.split()[1])
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def register(client):
+    client.register_players([bot("constant"), bot("random"), bot("based"), live(), snapshot(1000)])
+
+
+def start(*arguments):
+    return subprocess.Popen(
+        [sys.executable, "-m", "matchmaker", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def sentence(process):
+    """What a process that can't start says."""
+    try:
+        said, complaint = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode != 0
+    assert said == ""
+    assert complaint.count("\n") == 1
+    return complaint
+
+
+def test_two_sigterms_close_cleanly(tmp_path):
+    db = tmp_path / "league.db"
+    with matchmaker(db) as process:
+        address = f"127.0.0.1:{ready_port(process)}"
+        with MatchmakerClient(address) as client:
+            register(client)
+            process.send_signal(signal.SIGTERM)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(10) == 0
+    assert not (tmp_path / "league.db-wal").exists()
+    assert fsck(db)[0] == []
+
+
+def test_a_finished_run_is_served_read_only(tmp_path):
+    db = tmp_path / "league.db"
+    with small_league(tmp_path) as league:
+        league.play(league.open(), 20)
+        ratings = league.client.ratings(Book.TRAIN)
+    before = db.read_bytes()
+    with matchmaker(db, "--read-only") as process:
+        with MatchmakerClient(f"127.0.0.1:{ready_port(process)}") as client:
+            assert client.ratings(Book.TRAIN) == ratings
+            assert client.status().log_position == 20
+            assert len([event for event in client.watch() if event.kind == "result"]) == 20
+            with pytest.raises(Refused, match="only reads"):
+                client.open_incarnation("learner-main", "main")
+            with pytest.raises(Refused, match="only reads"):
+                client.heartbeat(1, 1)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 0
+    assert db.read_bytes() == before
+
+
+def test_what_it_can_not_start_on_is_one_sentence(tmp_path):
+    newer_db, config = tmp_path / "newer" / "league.db", tmp_path / "config.toml"
+    with small_league(newer_db.parent):
+        pass
+    with sqlite3.connect(newer_db) as connection:
+        connection.execute(
+            "INSERT INTO _sqlite_migrations (migration_set, name, applied_at) "
+            "VALUES ('kumite-matchmaker', 'm999_future', '')"
+        )
+    config.write_text("[matchmaker]\nlease_secondz = 3\n")
+    with small_league(tmp_path) as league:
+        port = league.server.port
+        taken = start("--db", tmp_path / "other.db", "--port", port)
+        locked = start("--db", tmp_path / "league.db", "--port", 0)
+        newer = start("--db", newer_db, "--port", 0)
+        typo = start("--db", tmp_path / "new.db", "--config", config)
+        assert f"127.0.0.1:{port} can't be listened on" in sentence(taken)
+        assert "another matchmaker has" in sentence(locked)
+        assert "newer version" in sentence(newer)
+        assert "did you mean 'lease_seconds'?" in sentence(typo)
+
+
+def test_kill_9_in_mid_traffic_loses_no_acknowledged_result(tmp_path):
+    """A learner plays on through two kills; what was acknowledged is there, once, and rated."""
+    db, port = tmp_path / "league.db", free_port()
+    acknowledged: dict[str, int] = {}
+    waits: list[str] = []
+    kills = threading.Event()
+
+    def play():
+        with MatchmakerClient(f"127.0.0.1:{port}", wait_seconds=60, on_wait=waits.append) as client:
+            register(client)
+            incarnation = client.open_incarnation("learner-main", "main").number
+            while not kills.is_set():
+                matches = client.acquire_matches(incarnation, 16, "league")
+                results = [played(match, 1.0 if match.learner_seat == 0 else 0.0) for match in matches]
+                verdicts, _ = client.report_results(incarnation, results)
+                client.heartbeat(incarnation, len(acknowledged) + 16, 1, "league")
+                for verdict in verdicts:
+                    assert verdict.accepted
+                    acknowledged[verdict.match_id] = verdict.log_position
+
+    failures = []
+    worker = threading.Thread(target=lambda: _catching(play, failures))
+    worker.start()
+    for _ in range(2):
+        with matchmaker(db, port=port) as process:
+            ready_port(process)
+            seen = len(acknowledged)
+            deadline = time.monotonic() + 20
+            while len(acknowledged) < seen + 100 and time.monotonic() < deadline and not failures:
+                time.sleep(0.005)
+            process.kill()
+            process.wait()
+    with matchmaker(db, port=port) as process:
+        ready_port(process)
+        kills.set()
+        worker.join(60)
+        assert failures == []
+        findings, _ = fsck(db, f"127.0.0.1:{port}")
+        assert findings == []
+        with MatchmakerClient(f"127.0.0.1:{port}") as client:
+            assert client.status().log_position == len(acknowledged)
+            assert sum(r.games for r in client.ratings(Book.TRAIN)) == 2 * len(acknowledged)
+    assert len(acknowledged) >= 200
+    assert sorted(acknowledged.values()) == list(range(1, len(acknowledged) + 1))
+    assert any("waiting for the matchmaker" in text for text in waits)
+
+
+def _catching(call, failures):
+    try:
+        call()
+    except BaseException as error:
+        failures.append(error)
+
+
+def test_fsck_speaks_and_exits_by_its_findings(tmp_path, capsys):
+    db = tmp_path / "league.db"
+    assert fsck_main(["--db", str(db)]) == 1
+    assert "no league at" in capsys.readouterr().err
+    with small_league(tmp_path) as league:
+        league.play(league.open(), 5)
+        assert fsck_main(["--db", str(db), "--address", league.server.address]) == 0
+        league.server.league.view.tables[Book.TRAIN].fold(RatedGame("main", "based", 1.0, 0.0, 0.0, 0.1))
+        assert fsck_main(["--db", str(db), "--address", league.server.address]) == 1
+        assert "train ratings shown at" in capsys.readouterr().out
+        league.server.league.view.tables = league.recomputed()
+    assert fsck_main(["--db", str(db)]) == 0
+    said = capsys.readouterr().out
+    assert "whole; 6 players, 5 matches assigned, 0 leases open, 5 results (0 lost)" in said
+    with sqlite3.connect(db) as connection:
+        connection.execute("UPDATE assignments SET lease_state = 'expired' WHERE ordinal = 1")
+    assert fsck_main(["--db", str(db)]) == 1
+    assert "closed as reported exactly when there is a result" in capsys.readouterr().out

@@ -1,0 +1,171 @@
+"""The face to the network: the client's waiting, error classes, watching, health, reflection."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import grpc
+import pytest
+from google.protobuf.descriptor_pool import DescriptorPool
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
+from small_league import bot, small_league, snapshot
+
+from league.client import MatchmakerClient
+from league.errors import InvalidInput, LeagueError, Unavailable
+from league.v1 import matchmaker_pb2 as m
+from matchmaker.server import MatchmakerServer
+from matchmaker.settings import MatchmakerSettings
+
+
+@pytest.fixture
+def league(tmp_path):
+    with small_league(tmp_path) as made:
+        yield made
+
+
+def test_the_client_waits_for_a_matchmaker_that_is_not_there_yet(tmp_path):
+    with MatchmakerServer(tmp_path / "first.db") as server:
+        port = server.port
+    waits: list[str] = []
+    came = threading.Event()
+
+    def start_late():
+        came.wait(10)
+        with MatchmakerServer(tmp_path / "league.db", port):
+            done.wait(20)
+
+    done = threading.Event()
+    thread = threading.Thread(target=start_late)
+    thread.start()
+
+    def on_wait(text):
+        waits.append(text)
+        came.set()
+
+    with MatchmakerClient(f"127.0.0.1:{port}", wait_seconds=20, on_wait=on_wait) as client:
+        client.register_players([bot("based")])
+        assert [player.name for player in client.players()] == ["based"]
+    done.set()
+    thread.join()
+    assert f"waiting for the matchmaker at 127.0.0.1:{port}" in waits[0]
+
+
+def test_the_client_gives_up_in_a_sentence(tmp_path):
+    with MatchmakerServer(tmp_path / "league.db") as server:
+        address = server.address
+    with MatchmakerClient(address, wait_seconds=0.3) as client:
+        with pytest.raises(Unavailable, match=f"no matchmaker answers at {address}"):
+            client.status()
+        with pytest.raises(Unavailable, match="no matchmaker answers"):
+            next(client.watch())
+
+
+@pytest.mark.parametrize("address", ["localhost", "127.0.0.1:", ":80", "127.0.0.1:http"])
+def test_an_address_is_host_and_port(address):
+    with pytest.raises(InvalidInput, match="HOST:PORT"):
+        MatchmakerClient(address)
+
+
+def test_a_closed_client_says_so(league):
+    client = MatchmakerClient(league.server.address)
+    client.status()
+    client.close()
+    client.close()
+    with pytest.raises(Unavailable, match="closed"):
+        client.status()
+
+
+def test_watching_from_the_start_and_as_it_happens(league):
+    seen: list[str] = []
+    enough = threading.Event()
+
+    def follow():
+        for event in league.client.watch(after=0):
+            seen.append(f"{event.position} {event.kind}")
+            if event.kind == "player_registered" and "main@9000" in event.text:
+                enough.set()
+                return
+
+    thread = threading.Thread(target=follow)
+    thread.start()
+    began = time.monotonic()
+    league.client.register_players([snapshot(9000)])
+    assert enough.wait(5)
+    assert time.monotonic() - began < 0.9  # woken by the commit, not by the next poll
+    thread.join()
+    assert seen[:2] == ["1 configuration", "2 rating_epoch"]
+    assert [int(text.split()[0]) for text in seen] == list(range(1, len(seen) + 1))
+
+
+def test_watching_only_what_is_new(league):
+    found = []
+    thread = threading.Thread(target=lambda: found.append(next(league.client.watch(after=-1))))
+    thread.start()
+    for step in range(50_000, 50_100):
+        league.client.register_players([snapshot(step)])
+        thread.join(0.05)
+        if not thread.is_alive():
+            break
+    assert "main@50" in found[0].text
+
+
+def test_watch_streams_are_bounded_and_given_back(tmp_path):
+    with small_league(tmp_path, max_watchers=2, workers=2) as league:
+        clients = [MatchmakerClient(league.server.address, wait_seconds=0.2) for _ in range(3)]
+        streams = [client.watch() for client in clients]
+        for stream in streams[:2]:
+            next(stream)
+        with pytest.raises(Unavailable, match="2 clients watch already"):
+            next(streams[2])
+        assert league.client.status().game == "brawl"
+        clients[0].close()
+        deadline = time.monotonic() + 5
+        while time.monotonic() < deadline:
+            try:
+                next(clients[2].watch())
+                break
+            except Unavailable:
+                time.sleep(0.05)
+        else:
+            pytest.fail("a closed watcher's place was not given back")
+        for client in clients:
+            client.close()
+
+
+def test_stopping_ends_the_streams_and_twice_is_fine(tmp_path):
+    server = MatchmakerServer(tmp_path / "league.db", settings=MatchmakerSettings())
+    server.start()
+    client = MatchmakerClient(server.address, wait_seconds=0.2)
+    stream = client.watch()
+    next(stream)
+    began = time.monotonic()
+    server.stop()
+    server.stop()
+    assert time.monotonic() - began < 2.0
+    client.close()
+
+
+def test_health_is_served(league):
+    with grpc.insecure_channel(league.server.address) as channel:
+        stub = health_pb2_grpc.HealthStub(channel)
+        for service in ("", "league.v1.MatchmakerService"):
+            reply = stub.Check(health_pb2.HealthCheckRequest(service=service))
+            assert reply.status == health_pb2.HealthCheckResponse.SERVING
+
+
+def test_reflection_tells_the_methods(league):
+    with grpc.insecure_channel(league.server.address) as channel:
+        database = ProtoReflectionDescriptorDatabase(channel)
+        assert "league.v1.MatchmakerService" in database.get_services()
+        service = DescriptorPool(database).FindServiceByName("league.v1.MatchmakerService")
+        assert "GetRatings" in {method.name for method in service.methods}
+
+
+def test_a_huge_request_is_refused_and_the_service_lives(league):
+    request = m.RegisterPlayersRequest(request_id="r")
+    request.players.add(name="big", card_json="x" * (40 << 20))
+    with pytest.raises(LeagueError):
+        league.client._call("RegisterPlayers", request)
+    assert league.client.status().game == "brawl"
