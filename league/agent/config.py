@@ -92,8 +92,8 @@ class AgentConfig:
             raise ConfigError(f"agent encoder = {self.encoder!r} is unknown: streaming and window are known")
         if not 2 <= self.sequence_length <= 4096 or not 2 <= self.span <= 256:
             raise ConfigError(
-                f"agent sequence_length = {self.sequence_length} or span = {self.span} can't be used: 2 to 4096 "
-                "entries and spans of 2 to 256 can"
+                f"agent sequence_length = {self.sequence_length} or span = {self.span} can't be used: "
+                "2 to 4096 entries and spans of 2 to 256 can"
             )
         if not 1 <= len(self.head_widths) <= 16 or not all(1 <= width <= 8192 for width in self.head_widths):
             raise ConfigError(

@@ -44,8 +44,12 @@ class Residents:
         """The network's weights, loaded when they are not here; the loader's errors pass through."""
         if digest not in self._held:
             network = self._load(digest)
-            weights_P = nn.utils.parameters_to_vector(network.parameters()).detach().to(self._device)
-            self._held[digest] = FrozenWeights(network.config, weights_P)
+            # Matrices lie transposed: products of a few rows with `weight.mT` are then faster.
+            parts = [
+                parameter.detach().mT.flatten() if parameter.dim() == 2 else parameter.detach()
+                for parameter in network.parameters()
+            ]
+            self._held[digest] = FrozenWeights(network.config, torch.cat(parts).to(self._device))
         self._held.move_to_end(digest)
         return self._held[digest]
 
@@ -101,6 +105,7 @@ class NetworkStack:
         """Points the network's parameters at the rows in use."""
         models, offset = len(self.members), 0
         for module, name, shape in self._places:
-            part = self._weights_MP[:models, offset : offset + shape.numel()].view(models, *shape)
+            part = self._weights_MP[:models, offset : offset + shape.numel()]
+            part = part.view(models, *reversed(shape)).mT if len(shape) == 2 else part.view(models, *shape)
             setattr(module, name, nn.Parameter(part, requires_grad=False))
             offset += shape.numel()
