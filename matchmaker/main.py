@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import signal
+import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,8 +16,6 @@ from matchmaker.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 
 __all__ = ["MatchmakerServer", "main"]
-
-STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def _port(text: str) -> int:
@@ -40,22 +39,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Returns the exit code."""
     options = _parser().parse_args(arguments)
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
-    # Held back and waited for: a handler that sets an Event deadlocks when a second signal interrupts it.
-    signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:
-        with MatchmakerServer(
+        server = MatchmakerServer(
             options.db,
             options.port,
             _settings(options.config),
             host=options.host,
             read_only=options.read_only,
-        ) as server:
+        )
+        signals = _stop_signals()
+        with server:
             print(f"ready {server.port}", flush=True)
-            signal.sigwait(STOP_SIGNALS)
+            signals.recv(1)
     except LeagueError as error:
         print(error, file=sys.stderr)
         return error.exit_code
     return 0
+
+
+def _stop_signals() -> socket.socket:
+    """Receives a byte for each SIGTERM or SIGINT.
+
+    A handler that sets a `threading.Event` deadlocks when a second signal interrupts it, and a signal
+    mask does not reach threads that libraries started before.
+    """
+    receiver, sender = socket.socketpair()
+    sender.setblocking(False)
+    signal.set_wakeup_fd(sender.detach(), warn_on_full_buffer=False)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
+    return receiver
 
 
 def _settings(path: Path | None) -> MatchmakerSettings:

@@ -20,6 +20,7 @@ from league.players import Book
 from league.ratings import RatedGame
 from matchmaker.fsck import fsck
 from matchmaker.fsck import main as fsck_main
+from matchmaker.main import main
 
 
 @contextmanager
@@ -35,7 +36,9 @@ def matchmaker(db, *flags, port=0):
     finally:
         if process.poll() is None:
             process.kill()
-        process.communicate()
+        process.wait()
+        process.stdout.close()
+        process.stderr.close()
 
 
 def ready_port(process):
@@ -52,28 +55,6 @@ def free_port():
 
 def register(client):
     client.register_players([bot("constant"), bot("random"), bot("based"), live(), snapshot(1000)])
-
-
-def start(*arguments):
-    return subprocess.Popen(
-        [sys.executable, "-m", "matchmaker", *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def sentence(process):
-    """What a process that can't start says."""
-    try:
-        said, complaint = process.communicate(timeout=60)
-    finally:
-        process.kill()
-        process.wait()
-    assert process.returncode != 0
-    assert said == ""
-    assert complaint.count("\n") == 1
-    return complaint
 
 
 def test_two_sigterms_close_cleanly(tmp_path):
@@ -109,26 +90,38 @@ def test_a_finished_run_is_served_read_only(tmp_path):
     assert db.read_bytes() == before
 
 
-def test_what_it_can_not_start_on_is_one_sentence(tmp_path):
-    newer_db, config = tmp_path / "newer" / "league.db", tmp_path / "config.toml"
-    with small_league(newer_db.parent):
-        pass
-    with sqlite3.connect(newer_db) as connection:
+def sentence(capsys, *arguments):
+    """What a matchmaker that can't start says."""
+    code = main([str(argument) for argument in arguments])
+    said = capsys.readouterr()
+    assert code in (1, 2)
+    assert said.out == ""
+    assert said.err.count("\n") == 1
+    return said.err
+
+
+def test_what_it_can_not_start_on_is_one_sentence(tmp_path, capsys):
+    db, config = tmp_path / "league.db", tmp_path / "config.toml"
+    with small_league(tmp_path):
+        assert "another matchmaker has" in sentence(capsys, "--db", db, "--port", 0)
+    with sqlite3.connect(db) as connection:
         connection.execute(
             "INSERT INTO _sqlite_migrations (migration_set, name, applied_at) "
             "VALUES ('kumite-matchmaker', 'm999_future', '')"
         )
+    assert "newer version" in sentence(capsys, "--db", db, "--port", 0)
     config.write_text("[matchmaker]\nlease_secondz = 3\n")
-    with small_league(tmp_path) as league:
-        port = league.server.port
-        taken = start("--db", tmp_path / "other.db", "--port", port)
-        locked = start("--db", tmp_path / "league.db", "--port", 0)
-        newer = start("--db", newer_db, "--port", 0)
-        typo = start("--db", tmp_path / "new.db", "--config", config)
-        assert f"127.0.0.1:{port} can't be listened on" in sentence(taken)
-        assert "another matchmaker has" in sentence(locked)
-        assert "newer version" in sentence(newer)
-        assert "did you mean 'lease_seconds'?" in sentence(typo)
+    typo = sentence(capsys, "--db", tmp_path / "new.db", "--config", config)
+    assert "did you mean 'lease_seconds'?" in typo
+
+
+def test_a_taken_port_is_one_sentence(tmp_path):
+    with small_league(tmp_path) as league, matchmaker(tmp_path / "b.db", port=league.server.port) as process:
+        said, complaint = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert said == ""
+    assert complaint.startswith(f"{league.server.address} can't be listened on")
+    assert complaint.count("\n") == 1
 
 
 def test_kill_9_in_mid_traffic_loses_no_acknowledged_result(tmp_path):
