@@ -147,7 +147,7 @@ def _learner(league: League, incarnation: IncarnationRow) -> Player:
 
 
 def _check_room(league: League, tx: Transaction, number: int, count: int) -> None:
-    held, limit = len(tx.open_assignments(number)), league.settings.max_open_leases
+    held, limit = tx.open_count(number), league.settings.max_open_leases
     if held + count > limit:
         raise Refused(f"{held} leases are open and {count} more exceed {limit}: report or release some")
 

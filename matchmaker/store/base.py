@@ -134,6 +134,10 @@ class Reader(ABC):
         """Open leases, of one incarnation or all, in order of assignment."""
 
     @abstractmethod
+    def open_count(self, incarnation: int) -> int:
+        """How many leases an incarnation holds open."""
+
+    @abstractmethod
     def replacement(self, match_id: str) -> str | None:
         """Match that carries this one on."""
 

@@ -58,6 +58,11 @@ class SqliteReader(Reader):
             found = self._all(query + " AND incarnation = ? ORDER BY ordinal", incarnation)
         return [rows.assignment_of(row) for row in found]
 
+    def open_count(self, incarnation: int) -> int:
+        query = "SELECT count(*) FROM assignments WHERE lease_state = 'open' AND incarnation = ?"
+        row = self._one(query, incarnation)
+        return 0 if row is None else row[0]
+
     def replacement(self, match_id: str) -> str | None:
         query = "SELECT match_id FROM assignments WHERE replaces = ? AND replaces != '' ORDER BY ordinal DESC"
         row = self._one(query, match_id)

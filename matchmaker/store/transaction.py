@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 
 from league.players import Event, MatchResult, Player
 from matchmaker.store import rows
@@ -18,6 +17,19 @@ def _insert(table: str, columns: Sequence[str]) -> str:
 
 _INSERT_PLAYER = _insert("players", rows.PLAYER_COLUMNS)
 _INSERT_ASSIGNMENT = _insert("assignments", rows.ASSIGNMENT_COLUMNS)
+_RESULT_COLUMNS = (
+    "ordinal",
+    "incarnation",
+    "outcome",
+    "frames",
+    "failed",
+    "failure",
+    "finished_at",
+    "received_at",
+    "late",
+    "seats_json",
+)
+_INSERT_RESULT = _insert("results", _RESULT_COLUMNS)
 
 
 class SqliteTransaction(SqliteReader, Transaction):
@@ -102,8 +114,24 @@ class SqliteTransaction(SqliteReader, Transaction):
     def add_result(
         self, result: MatchResult, lease: AssignmentRow, received_at: float, late: bool
     ) -> ResultRow:
-        row = ResultRow(
-            position=0,
+        seats = rows.seats_json(result)
+        cursor = self._connection.execute(
+            _INSERT_RESULT,
+            (
+                lease.ordinal,
+                lease.incarnation,
+                result.outcome,
+                result.frames,
+                result.failed,
+                result.failure,
+                result.finished_at,
+                received_at,
+                late,
+                seats,
+            ),
+        )
+        return ResultRow(
+            position=int(cursor.lastrowid or 0),
             ordinal=lease.ordinal,
             match_id=lease.match_id,
             incarnation=lease.incarnation,
@@ -118,25 +146,8 @@ class SqliteTransaction(SqliteReader, Transaction):
             received_at=received_at,
             late=late,
             lost_by=None,
-            seats_json=rows.seats_json(result),
+            seats_json=seats,
         )
-        cursor = self._connection.execute(
-            "INSERT INTO results (ordinal, incarnation, outcome, frames, failed, failure, finished_at, "
-            "received_at, late, seats_json) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                row.ordinal,
-                row.incarnation,
-                row.outcome,
-                row.frames,
-                row.failed,
-                row.failure,
-                row.finished_at,
-                row.received_at,
-                row.late,
-                row.seats_json,
-            ),
-        )
-        return replace(row, position=int(cursor.lastrowid or 0))
 
     def lose_results(self, player: str, after: int, by: int) -> int:
         cursor = self._connection.execute(

@@ -217,6 +217,7 @@ class StoreContract:
                 (1, 500.0),
                 (3, 500.0),
             ]
+            assert reader.open_count(1) == 2
             closed = reader.assignment("m2")
             assert (closed.lease_state, closed.closed_at, closed.close_reason) == ("released", 7.0, "why")
             assert closed.lease_deadline == 100.0
