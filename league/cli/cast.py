@@ -12,6 +12,7 @@ from league.cli import connect
 from league.config import load_section
 from league.errors import InvalidInput, InvalidName, NotFound
 from league.games.base import GameSpec
+from league.games.registry import game_spec
 from league.games.settings import GameSettings
 from league.ids import SnapshotName
 from league.players import Player, PlayerKind
@@ -27,9 +28,11 @@ class Member:
     blobs: BlobFolder | None = None
 
 
-def game_settings(args: argparse.Namespace) -> GameSettings:
-    """The run's own game when a run folder is named, else the default one."""
-    if args.run_dir is not None:
+def game_settings(args: argparse.Namespace, names: list[str]) -> GameSettings:
+    """The game of the run that is named or that the members come from, else the default one."""
+    bots = {bot.name for bot in game_spec(GameSettings().name).bots}
+    is_of_league = any(name not in bots and not name.endswith(SUFFIX) for name in names)
+    if args.run_dir is not None or (is_of_league and not args.address):
         file = connect.run_folder(args) / "config.toml"
         if file.exists():
             return load_section(GameSettings, "game", file)

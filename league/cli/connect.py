@@ -60,7 +60,9 @@ def connect(args: argparse.Namespace) -> Iterator[MatchmakerClient]:
 
 def run_folder(args: argparse.Namespace) -> Path:
     """The run folder that `args` names, or the newest; raises `NotFound` or `VersionMismatch`."""
-    run_dir: Path = args.run_dir or _newest_run()
+    if args.run_dir is None:
+        args.run_dir = _newest_run()  # kept, so that all of a command means the same run
+    run_dir: Path = args.run_dir
     if not run_dir.is_dir():
         raise NotFound(f"there is no run folder {run_dir}: name one with --run-dir DIR")
     run = _read_json(run_dir / "run.json")

@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
         raise InvalidInput(
             f"--speed {args.speed} --seed {args.seed}: a speed above 0 and a seed from 0 are wanted"
         )
-    settings = cast.game_settings(args)
+    settings = cast.game_settings(args, args.players)
     spec = game_spec(settings.name, stage=settings.stage, max_frames=settings.max_frames)
     members = cast.find_members(args, spec, args.players)
     say(f"({settings.name} on {settings.stage}; the first match of a machine takes a moment to compile)")
