@@ -223,6 +223,12 @@ def test_the_newest_run_is_meant_when_none_is_named(
     monkeypatch.setattr("league.cli.connect.RUNS", run_dir.parent)
     assert main(["players", "--kind", "live"]) == 0
     assert "laptop-1" in capsys.readouterr().err
+    assert main(["demo", "main@1000", "based"]) == 0
+    said = capsys.readouterr()
+    assert said.err.count("laptop-1") == 1
+    seconds = re.search(r"^0:(\d\d\.\d)\tmain@1000 against based", said.out, re.MULTILINE)
+    assert seconds, said.out
+    assert float(seconds[1]) <= 4.0, "the run's own match length"
 
 
 @pytest.mark.parametrize(
