@@ -196,6 +196,22 @@ def test_time_out_counts_stocks() -> None:
         assert arena.term("win", 0) == 2 * outcome - 1 == -arena.term("win", 1)
 
 
+def test_what_an_ended_match_leaves_behind_is_its_last_frame() -> None:
+    short, long = BrawlGame(8, max_frames=50), BrawlGame(8, max_frames=500)
+    random = np.random.default_rng(3)
+    for game in (short, long):
+        game.reset(np.arange(8, dtype=np.uint64))
+    for _ in range(50):
+        actions = random.integers(0, 2, (8, 2, 10), dtype=np.uint8)
+        short.step(actions)
+        long.step(actions)
+    assert short.ended_N.all()
+    assert not long.ended_N.any()
+    assert np.array_equal(short.final_observations_N2O, long.observations_N2O)
+    assert np.array_equal(short.final_stats_N2S, long.stats_N2S)
+    assert (short.final_stats_N2S != short.stats_N2S).any()
+
+
 @pytest.mark.parametrize(("fallen", "outcome"), [((0,), 0.0), ((1,), 1.0), ((0, 1), 0.5)])
 def test_the_last_stock_ends_the_match(fallen: tuple[int, ...], outcome: float) -> None:
     arena = Arena()
