@@ -60,15 +60,19 @@ def test_attack_taunt_idle_and_many_keys_count_seconds(arena: Arena) -> None:
     assert (arena.term("idle", 0), arena.term("idle", 1)) == (0, pytest.approx(DT))
 
 
-@pytest.mark.parametrize(("keys", "sign"), [("D", 1), ("A", -1)])
-def test_toward_opponent_is_signed(arena: Arena, keys: str, sign: int) -> None:
-    arena.put(0, 4.0, RIGHT_GROUND_Y, facing=sign)
+@pytest.mark.parametrize(("keys", "direction"), [("D", 1), ("A", -1)])
+@pytest.mark.parametrize(("opponent_x", "side"), [(6.0, 1), (2.5, -1)])
+def test_toward_opponent_is_signed(
+    arena: Arena, keys: str, direction: int, opponent_x: float, side: int
+) -> None:
+    arena.put(0, 4.0, RIGHT_GROUND_Y, facing=direction)
+    arena.put(1, opponent_x, RIGHT_GROUND_Y)
     arena.play(keys)
-    assert arena.term("toward_opponent", 0) == pytest.approx(sign * 6.75 * DT)
-    assert arena.term("closing_distance", 0) == pytest.approx(sign * 6.75 * DT)
+    assert arena.term("toward_opponent", 0) == pytest.approx(side * direction * 6.75 * DT)
+    assert arena.term("closing_distance", 0) == pytest.approx(side * direction * 6.75 * DT)
     assert arena.term("closing_distance", 1) == arena.term("closing_distance", 0)
     assert arena.term("toward_opponent", 1) == 0
-    assert arena.term("toward_middle", 0) == pytest.approx(-sign * 6.75 * DT)
+    assert arena.term("toward_middle", 0) == pytest.approx(-direction * 6.75 * DT)
 
 
 def test_passing_a_knocked_out_player_pays_nothing(arena: Arena) -> None:
