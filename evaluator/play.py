@@ -98,7 +98,6 @@ class Arena:
         first, second = (self._seat_result(row, seat, player) for seat, player in enumerate(assignment.seats))
         for seat in (0, 1):
             self._crowd.vacate(2 * row + seat)
-            self._game.bots_N2[row, seat] = EXTERNAL
         self._rows[row] = None
         self._idle_N[row] = True
         return MatchResult(

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import grpc
@@ -19,14 +20,16 @@ from evaluator_league import (
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
+from evaluator.journal import OPEN, Journal
 from evaluator.report import Report
 from evaluator.service import EvaluatorServer
 from evaluator.settings import EvaluatorSettings
+from evaluator.strategy import Entry, Slot
 from evaluator.worker import Evaluator
 from league.client import MatchmakerClient
 from league.errors import Fenced, Unavailable
 from league.games.registry import game_spec, make_batched
-from league.players import Book
+from league.players import Book, Pairing
 from league.v1 import evaluator_pb2 as e
 from league.v1.evaluator_pb2_grpc import EvaluatorServiceStub
 from matchmaker.main import MatchmakerServer
@@ -230,6 +233,33 @@ def test_a_stop_hands_the_leases_back_and_the_next_start_plays_the_rest(
     with running(client, tmp_path, **long) as run:
         wait_for(lambda: run.status().drained)
     assert games(client, Book.EVAL, "main@10") == dict.fromkeys(BOTS, 40), "nothing missing, nothing twice"
+
+
+def test_reports_on_their_way_at_a_kill_are_asked_after(client: MatchmakerClient, tmp_path: Path) -> None:
+    register_snapshot(client, tmp_path, 10)
+    with running(client, tmp_path) as run:
+        wait_for(lambda: run.status().drained)
+    # What a kill amid a report leaves: matches written down as pending. One of these had arrived, two not.
+    journal = Journal(tmp_path / "evaluator" / "journal.db")
+    matches = journal.matches("main@10", "based", Book.EVAL)
+    journal.write(replace(journal.gauntlets()["main@10"], state=OPEN))
+    journal._db.execute("UPDATE matches SET accepted = 0 WHERE match_id = ?", (matches[0].match_id,))
+    number = client.open_incarnation("evaluator-0").number
+    pairing = Pairing(player="main@10", opponent="clockwork", pairs=2, book=Book.GREEDY, seed=9)
+    leases = client.acquire_pairings(number, [pairing])[:2]
+    plan = (Entry("based", Book.EVAL, 6), Entry("clockwork", Book.GREEDY, 4))
+    journal.write(replace(journal.gauntlets()["main@10"], plan=plan))
+    journal.record(
+        replace(matches[0], match_id=lease.match_id, slot=Slot("clockwork", Book.GREEDY, 1, seat))
+        for seat, lease in enumerate(leases)
+    )
+    assert len(journal.pending()) == 3
+    journal.close()
+    with running(client, tmp_path) as run:
+        wait_for(lambda: run.status().drained)
+        assert run.evaluator.journal.pending() == []
+    assert games(client, Book.EVAL, "main@10")["based"] == 6
+    assert games(client, Book.GREEDY, "main@10")["clockwork"] == 4
 
 
 def test_a_newer_evaluator_fences_the_older(client: MatchmakerClient, tmp_path: Path) -> None:

@@ -136,6 +136,7 @@ def test_it_waits_for_the_matchmaker_and_says_so(
     assert f"waiting for the matchmaker at {address}" in line
     process.terminate()
     assert process.wait(3) == 0
+    assert "stopped while waiting for the matchmaker" in process.stderr.read()
 
 
 def test_mistakes_end_in_one_sentence(

@@ -71,7 +71,7 @@ def test_the_named_bot_plays_the_named_seat() -> None:
         assert [s.player for s in result.seats] == [p.name for p in pair]
         assert [s.digest for s in result.seats] == [p.digest for p in pair]
         assert [s.step_end for s in result.seats] == [p.step for p in pair]
-        assert all(set(s.stats) == set(SPEC.stats) for s in result.seats)
+        assert all(set(s.stats) == set(SPEC.stats) and s.stats["keys_pressed"] > 0.0 for s in result.seats)
         assert result.seats[0].stats["damage_dealt"] == pytest.approx(
             result.seats[1].stats["damage_taken"], abs=0.1
         )
@@ -80,9 +80,11 @@ def test_the_named_bot_plays_the_named_seat() -> None:
 
 
 def test_a_bot_that_does_nothing_presses_nothing(game: BatchedGame) -> None:
-    results, _ = play(game, [assignment(0, ME, CONSTANT)])
-    assert results[0].seats[1].stats["keys_pressed"] == 0.0
-    assert results[0].seats[0].stats["keys_pressed"] > 0.0
+    results, _ = play(game, [assignment(0, ME, CONSTANT), assignment(1, CONSTANT, BASED)])
+    keys = [[seat.stats["keys_pressed"] for seat in result.seats] for result in results]
+    assert keys[0][1] == keys[1][0] == 0.0
+    assert keys[0][0] > 0.0
+    assert keys[1][1] > 0.0
 
 
 def same(first: MatchResult, second: MatchResult) -> bool:
@@ -105,13 +107,13 @@ def test_snapshots_meet_each_other(game: BatchedGame) -> None:
 
 def test_a_row_that_is_used_again_starts_clean(game: BatchedGame) -> None:
     """A greedy match is the same in a fresh arena and in a row where another match was just played."""
-    (alone,), _ = play(game, [assignment(0, CONSTANT, ME, Book.GREEDY, seed=3)])
+    (alone,), _ = play(game, [assignment(0, ME, CONSTANT, Book.GREEDY, seed=3)])
     arena = Arena(game, load, frame_skip=4, seed=0)
     arena.seat([assignment(i, BASED, OTHER, seed=i) for i in range(ROWS)])
     assert arena.free == 0
     while not arena.free:
         arena.step()
-    arena.seat([assignment(99, CONSTANT, ME, Book.GREEDY, seed=3)])
+    arena.seat([assignment(99, ME, CONSTANT, Book.GREEDY, seed=3)])
     results: list[MatchResult] = []
     while "99" not in {r.match_id for r in results}:
         results += arena.step()
