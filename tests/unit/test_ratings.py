@@ -151,6 +151,15 @@ def test_leaderboard_goes_by_score_then_name():
     assert (board[0].wins, board[0].games, board[2].losses) == (1, 1, 1)
 
 
+def test_an_uncertain_player_stands_below_a_sure_one():
+    """One win makes the newcomer's μ the highest, but not its score."""
+    table = recompute([game(0.5, "sure", "peer")] * 20 + [game(1.0, "new", "weak")])
+    players = {n: Player(name=n, game="g", kind=PlayerKind.BOT) for n in ("sure", "weak", "peer", "new")}
+    board = table.leaderboard(players)
+    assert max(board, key=lambda rating: rating.mu).player.name == "new"
+    assert [rating.player.name for rating in board] == ["peer", "sure", "new", "weak"]
+
+
 def test_payoff_of_chosen_rows_and_columns():
     table = PayoffTable()
     table.add("a", "b", 1.0)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -116,6 +116,8 @@ def test_an_empty_categorys_share_is_spread_by_weight_and_returns():
     assert category_shares({"self": 0.0}, {"self": True}) == {}
 
 
+@example([0.0, 1.0], 0.0)
+@example([0.5, 0.0, 0.5], 0.5)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8), st.floats(0, 1, exclude_max=True))
 def test_pick_never_takes_what_has_no_probability(weights_, uniform):
     probabilities = normalised(weights_)
