@@ -31,6 +31,16 @@ def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture
+def served_run(run_dir: Path) -> Iterator[Path]:
+    """The run folder while a matchmaker serves it, so that commands need not start one."""
+    announced = run_dir / "matchmaker.json"
+    with MatchmakerServer(db=run_dir / "league.db", port=0, read_only=True) as server:
+        announced.write_text(json.dumps({"address": server.address, "pid": os.getpid()}))
+        yield run_dir
+        announced.unlink()
+
+
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A live league with the same content, asked by most tests: no process to start."""
@@ -131,19 +141,19 @@ def test_an_open_match_has_no_result(league: Callable[..., str]) -> None:
     assert "lease\topen" in text
 
 
-def test_watch_tells_what_happened_and_can_be_filtered(run_dir: Path, capsys: Capture) -> None:
-    assert main(["watch", "--run-dir", str(run_dir), "--json"]) == 0
+def test_watch_tells_what_happened_and_can_be_filtered(served_run: Path, capsys: Capture) -> None:
+    assert main(["watch", "--run-dir", str(served_run), "--json"]) == 0
     events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [event["position"] for event in events] == list(range(1, len(events) + 1))
     kinds = {event["kind"] for event in events}
     kind = events[0]["kind"]
-    assert main(["watch", "--run-dir", str(run_dir), "--kind", kind]) == 0
+    assert main(["watch", "--run-dir", str(served_run), "--kind", kind]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert {line.split("\t")[2] for line in lines} == {kind}
     assert len(kinds) > 1
-    assert main(["watch", "--run-dir", str(run_dir), "--kind", "result"]) == 0
+    assert main(["watch", "--run-dir", str(served_run), "--kind", "result"]) == 0
     found = re.findall(r"\(match ([0-9a-f]{32})\)$", capsys.readouterr().out, re.MULTILINE)
-    assert json.loads((run_dir / "ids.json").read_text())["gauntlet"] in found
+    assert json.loads((served_run / "ids.json").read_text())["gauntlet"] in found
 
 
 def test_the_leaderboard_is_the_same_in_every_format(
@@ -194,15 +204,10 @@ def test_a_finished_run_is_read_and_its_reader_ended(run_dir: Path, capsys: Capt
 
 
 def test_a_live_run_is_asked_at_its_own_matchmaker(
-    run_dir: Path, address: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    served_run: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    announced = run_dir / "matchmaker.json"
-    announced.write_text(json.dumps({"address": address, "pid": os.getpid()}))
     monkeypatch.setattr("league.cli.connect._read_only_matchmaker", None)  # would fail if it were called
-    try:
-        assert main(["ratings", "--run-dir", str(run_dir)]) == 0
-    finally:
-        announced.unlink()
+    assert main(["ratings", "--run-dir", str(served_run)]) == 0
     assert rows(capsys.readouterr().out)[0]["player"] == "main@2000"
 
 
@@ -217,10 +222,10 @@ def test_a_stale_announcement_does_not_mislead(run_dir: Path, capsys: Capture) -
 
 
 def test_the_newest_run_is_meant_when_none_is_named(
-    run_dir: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    served_run: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(run_dir.parent.parent)
-    monkeypatch.setattr("league.cli.connect.RUNS", run_dir.parent)
+    monkeypatch.chdir(served_run.parent.parent)
+    monkeypatch.setattr("league.cli.connect.RUNS", served_run.parent)
     assert main(["players", "--kind", "live"]) == 0
     assert "laptop-1" in capsys.readouterr().err
     assert main(["demo", "main@1000", "based"]) == 0
@@ -282,9 +287,9 @@ def test_a_broken_database_is_told_by_the_matchmaker(tmp_path: Path, capsys: Cap
     assert said.count("\n") == 1
 
 
-def test_demo_of_two_snapshots_repeats_with_its_seed(run_dir: Path, capsys: Capture) -> None:
+def test_demo_of_two_snapshots_repeats_with_its_seed(served_run: Path, capsys: Capture) -> None:
     def demo(*flags: str) -> str:
-        assert main(["demo", "main@1000", "main", "--run-dir", str(run_dir), *flags]) == 0
+        assert main(["demo", "main@1000", "main", "--run-dir", str(served_run), *flags]) == 0
         return capsys.readouterr().out
 
     first = demo("--seed", "3")
@@ -304,8 +309,8 @@ def test_demo_of_bots_needs_no_league(
     assert "based against constant, seed 0: based wins" in told
 
 
-def test_demo_of_an_unknown_member_suggests_one(run_dir: Path, capsys: Capture) -> None:
-    assert main(["demo", "main@1001", "based", "--run-dir", str(run_dir)]) == 1
+def test_demo_of_an_unknown_member_suggests_one(served_run: Path, capsys: Capture) -> None:
+    assert main(["demo", "main@1001", "based", "--run-dir", str(served_run)]) == 1
     assert "did you mean 'main@1000'?" in capsys.readouterr().err
 
 
