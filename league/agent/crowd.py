@@ -68,7 +68,6 @@ class Crowd:
         self._live: AgentNetwork | None = None
         self._digests = [""] * num_seats
         self._greedy_S1 = torch.zeros(num_seats, 1, dtype=torch.bool)
-        self._fresh_S = torch.zeros(num_seats + 1, dtype=torch.bool, device=self._device)
         self._states: dict[AgentConfig, AgentState] = {}
         self._stacks: dict[_Class, NetworkStack] = {}
         self._batches: list[_Batch] | None = None
@@ -99,7 +98,6 @@ class Crowd:
         changed = self._digests[index] != digest
         self._digests[index] = digest
         self._greedy_S1[index] = greedy
-        self._fresh_S[index] = True
         if changed:
             self._batches = None
             self._residents.trim({*self._digests, digest})
@@ -123,7 +121,6 @@ class Crowd:
         logits_SA = torch.full((self.num_seats + 1, self._action_size), -torch.inf, device=self._device)
         for batch in self._batches:
             logits_SA.index_copy_(0, batch.seats, self._forward(batch, obs_SO))
-        self._fresh_S.zero_()
         return self._draw(logits_SA[:-1].cpu())
 
     def save(self) -> dict[str, Any]:
@@ -131,7 +128,6 @@ class Crowd:
         return {
             "digests": list(self._digests),
             "greedy": self._greedy_S1.clone(),
-            "fresh": self._fresh_S.cpu().clone(),
             "generator": self._generator.get_state(),
             # In the order of their rows, so that resumed products are bit for bit the same.
             "stacks": [[c.to_dict(), size, list(stack.members)] for (c, size), stack in self._stacks.items()],
@@ -154,7 +150,6 @@ class Crowd:
             )
         self._digests = list(saved["digests"])
         self._greedy_S1 = saved["greedy"].clone()
-        self._fresh_S = saved["fresh"].to(self._device, copy=True)
         self._generator.set_state(saved["generator"])
         self._states = {}
         for values, parts in saved["states"]:
@@ -233,9 +228,10 @@ class Crowd:
             return part.index_select(0, batch.seats).unflatten(0, batch.shape)
 
         state = self._states[batch.config]
-        starts = rows(self._fresh_S)
         own = AgentState(*(rows(part) for part in state))
-        output = batch.network.step(rows(obs_SO), starts, own, obs_SO.new_zeros(batch.shape))
+        # Nothing starts here: `seat` zeroed the state, which is an empty history.
+        never = torch.zeros(batch.shape, dtype=torch.bool, device=self._device)
+        output = batch.network.step(rows(obs_SO), never, own, obs_SO.new_zeros(batch.shape))
         for part, new in zip(state, output.state, strict=True):
             part.index_copy_(0, batch.seats, new.flatten(0, len(batch.shape) - 1))
         return output.logits_BA.flatten(0, len(batch.shape) - 1)

@@ -74,6 +74,7 @@ def test_greedy_play_equals_each_network_alone_while_seats_change() -> None:
             for index, digest in changes.items():
                 crowd.seat(index, digest, greedy=True)
                 alone.seat(index, digest)
+        if turn == 25:  # alone, so that nothing else makes the crowd plan anew
             crowd.vacate(10)
             alone.seat(10, "")
         observations_SO = observe(rng, len(SEATING))
@@ -82,7 +83,7 @@ def test_greedy_play_equals_each_network_alone_while_seats_change() -> None:
         assert keys.shape == (len(SEATING), TINY.action_size)
         assert same_keys(keys, alone.logits(observations_SO)), turn
         assert not keys[13].any()
-        assert turn < 15 or not keys[10].any()
+        assert turn < 25 or not keys[10].any()
 
 
 def test_sampled_play_follows_each_seats_probabilities() -> None:
