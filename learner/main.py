@@ -69,7 +69,8 @@ def run(options: argparse.Namespace) -> None:
     from league.blobs import BlobFolder
     from league.client import MatchmakerClient
     from league.device import choose_device
-    from learner.session import Session, SessionSettings, initial_values
+    from learner.assembly import SessionSettings, initial_values
+    from learner.session import Session
 
     torch.set_num_threads(learner.threads)
     device, sentence = choose_device(options.gpu, options.cpu)

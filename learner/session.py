@@ -1,4 +1,4 @@
-"""One learner's run: builds the parts, restores them, trains, and leaves everything whole.
+"""One learner's run: takes up where its checkpoint was, trains, and leaves everything whole.
 
 `LeagueCallback` does the league's work between updates; `Session` owns the parts.
 """
@@ -7,27 +7,28 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import torch
 from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.logger import configure
 
 from league.agent.config import AgentConfig
-from league.agent.crowd import Crowd
-from league.agent.settings import AgentSettings
-from league.agent.snapshot import SnapshotCard, load_snapshot
+from league.agent.snapshot import SnapshotCard
 from league.blobs import BlobFolder
 from league.client import MatchmakerClient
-from league.config import sections_hash
-from league.errors import ConfigError
-from league.games.base import BatchedGame
-from league.games.registry import make_batched, reward_weights
-from league.games.settings import GameSettings
-from league.players import Book, Incarnation, PayoffCell, Player, PlayerKind, Role
+from league.players import Book, Incarnation, PayoffCell
+from learner.assembly import (
+    SessionSettings,
+    fits_matches,
+    join_league,
+    live_player,
+    make_env,
+    make_game,
+    make_model,
+    make_publisher,
+    stage_rewards,
+)
 from learner.checkpoint import (
     CheckpointFolder,
     Values,
@@ -36,28 +37,13 @@ from learner.checkpoint import (
     load_algorithm_state,
     load_environment_state,
     load_weights,
-    read_checkpoint,
 )
 from learner.curriculum import Curriculum
 from learner.monitor import MatchMonitor
-from learner.ppo.league_ppo import LeaguePPO
 from learner.progress import Progress, busy_seconds
-from learner.publisher import Publisher
-from learner.rollout.league_vec_env import LeagueVecEnv
 from learner.rollout.source import MatchBroker
-from learner.settings import CurriculumSettings, LearnerSettings
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, kw_only=True)
-class SessionSettings:
-    """All sections that a learner reads."""
-
-    game: GameSettings
-    agent: AgentSettings
-    learner: LearnerSettings
-    curriculum: CurriculumSettings
 
 
 class Session:
@@ -75,162 +61,47 @@ class Session:
         initial: Values | None = None,
         parent: str = "",
     ) -> None:
-        self.settings, self.client, self.should_stop = settings, client, should_stop
-        self.folder = run_dir / f"learner-{name}"
-        self.blobs = BlobFolder(run_dir / "blobs")
-        self.checkpoints = CheckpointFolder(self.folder / "checkpoints", settings.learner.keep_checkpoints)
-        self.game = self._make_game()
-        self.config = AgentConfig.of(settings.agent, self.game.spec)
-        self.live = Player(
-            name=name,
-            game=self.game.spec.name,
-            kind=PlayerKind.LIVE,
-            role=Role.MAIN,
-            creator=f"learner-{name}",
-        )
+        self.settings, self.client = settings, client
+        folder, blobs, learner = run_dir / f"learner-{name}", BlobFolder(run_dir / "blobs"), settings.learner
+        self.checkpoints = CheckpointFolder(folder / "checkpoints", learner.keep_checkpoints)
+        game = make_game(settings)
+        self.live = live_player(name, game)
         saved = self.checkpoints.read_newest()
-        self.incarnation = self._join(saved)
+        carries = saved is not None and fits_matches(saved, settings, game)
+        incarnation = join_league(client, self.live, game, saved, carries)
         self.curriculum = Curriculum(settings.curriculum, **(saved["curriculum"] if saved else {}))
-        self.broker = self._make_broker(saved)
-        self.env = self._make_env(device)
-        self.model = self._make_model(device)
-        self.publisher = self._make_publisher(parent)
-        self._restore(saved, initial)
-        step = self.model.num_timesteps
-        self.monitor = MatchMonitor(self.folder, self.game.spec, step)
-        self.progress = Progress(settings.learner.steps, self.game.spec.frames_per_second)
+        self.broker = MatchBroker(
+            client,
+            incarnation.number,
+            self.curriculum.stage.mix,
+            ahead=learner.matches_ahead,
+            ready=incarnation.carried[learner.matches :],
+        )
+        self.env = make_env(settings, game, self.broker, blobs, self.curriculum.stage, device, self.live)
+        config = AgentConfig.of(settings.agent, game.spec)
+        self.model = make_model(settings, config, self.env, folder, device, should_stop)
+        self.publisher = make_publisher(
+            settings, client, blobs, self.model, self.live, incarnation.number, parent
+        )
+        if saved is not None:
+            self._restore(saved, incarnation, carries)
+        elif initial is not None:
+            load_weights(self.model, initial)
+        self.monitor = MatchMonitor(folder, game.spec, self.model.num_timesteps)
+        self.progress = Progress(learner.steps, game.spec.frames_per_second)
         self.metrics: dict[str, float] = {}
         self._checkpoint_at = time.monotonic()
 
-    # -- building -------------------------------------------------------------------------------
-
-    def _make_game(self) -> BatchedGame:
-        game, agent = self.settings.game, self.settings.agent
-        if agent.history_stride != game.frame_skip:
-            raise ConfigError(
-                f"agent.history_stride is {agent.history_stride} and game.frame_skip {game.frame_skip}: "
-                "the history gets one entry a decision, so set both to the same number of frames"
-            )
-        return make_batched(
-            game.name,
-            self.settings.learner.matches,
-            stage=game.stage,
-            max_frames=game.max_frames,
-        )
-
-    def _join(self, saved: Values | None) -> Incarnation:
-        """Registers the bots and this player, and opens an incarnation that carries matches on."""
-        bots = [
-            Player(name=bot.name, game=self.game.spec.name, kind=PlayerKind.BOT, held_out=bot.held_out)
-            for bot in self.game.spec.bots
-        ]
-        self.client.register_players([*bots, self.live])
-        carried: list[str] = []
-        if saved and self._same_matches(saved):
-            carried = saved["environment"]["matches"] + saved["ready"]
-        return self.client.open_incarnation(
-            self.live.creator,
-            self.live.name,
-            checkpoint_step=saved["algorithm"]["num_timesteps"] if saved else 0,
-            checkpoint_log_position=saved["log_position"] if saved else 0,
-            carried_matches=carried,
-        )
-
-    def _same_matches(self, saved: Values) -> bool:
-        return (
-            len(saved["environment"]["matches"]) == self.settings.learner.matches
-            and saved["frame_skip"] == self.settings.game.frame_skip
-            and saved["game_version"] == self.game.spec.version
-        )
-
-    def _make_broker(self, saved: Values | None) -> MatchBroker:
-        matches = self.settings.learner.matches
-        return MatchBroker(
-            self.client,
-            self.incarnation.number,
-            self.curriculum.stage.mix,
-            ahead=self.settings.learner.matches_ahead,
-            ready=self.incarnation.carried[matches:],
-        )
-
-    def _make_env(self, device: torch.device) -> LeagueVecEnv:
-        learner = self.settings.learner
-        crowd = Crowd(
-            learner.matches,
-            lambda digest: load_snapshot(self.blobs, digest, device)[0],
-            seed=learner.seed + 1,
-            max_resident=learner.resident_snapshots,
-            action_size=self.game.spec.action_size,
-            device=device,
-        )
-        return LeagueVecEnv(
-            self.game,
-            self.broker,
-            crowd,
-            frame_skip=self.settings.game.frame_skip,
-            reward_weights=self._stage_rewards(),
-            live_player=self.live.name,
-        )
-
-    def _stage_rewards(self) -> Any:
-        game = self.settings.game
-        return reward_weights(game.name, self.curriculum.stage.reward or game.reward, game.reward_weights)
-
-    def _make_model(self, device: torch.device) -> LeaguePPO:
-        learner = self.settings.learner
-        model = LeaguePPO(
-            self.env,
-            self.config,
-            learning_rate=learner.learning_rate_at,
-            n_steps=learner.n_steps,
-            batch_size=learner.batch_size,
-            n_epochs=learner.n_epochs,
-            gamma=learner.gamma,
-            gae_lambda=learner.gae_lambda,
-            clip_range=learner.clip_range,
-            ent_schedule=learner.ent_coef_at,
-            vf_coef=learner.vf_coef,
-            max_grad_norm=learner.max_grad_norm,
-            target_kl=learner.target_kl,
-            normalize_returns=learner.normalize_returns,
-            seed=learner.seed,
-            device=device,
-            should_stop=self.should_stop,
-        )
-        model.set_logger(configure(str(self.folder / "tensorboard"), ["tensorboard"]))
-        self.env.crowd.set_live(model.policy.network)
-        return model
-
-    def _make_publisher(self, parent: str) -> Publisher:
-        settings = self.settings
-        sections = {name: getattr(settings, name).model_dump(mode="json") for name in vars(settings)}
-        card = SnapshotCard(
-            agent=self.config,
-            game=self.game.spec.name,
-            game_version=self.game.spec.version,
-            frame_skip=settings.game.frame_skip,
-            parent=parent,
-            role=self.live.role.value,
-            seed=settings.learner.seed,
-            reward_preset=settings.game.reward,
-            config_hash=sections_hash(sections),
-        )
-        return Publisher(self.client, self.blobs, card, self.live, self.incarnation.number)
-
     # -- restoring and saving -------------------------------------------------------------------
 
-    def _restore(self, saved: Values | None, initial: Values | None) -> None:
-        if saved is None:
-            if initial is not None:
-                load_weights(self.model, initial)
-            return
+    def _restore(self, saved: Values, incarnation: Incarnation, carries: bool) -> None:
+        """Goes on from a checkpoint: with its matches, or (`carries` False) with its weights in new ones."""
         self.publisher.parent, self.publisher.last_step = saved["publisher"]
         algorithm = saved["algorithm"]
-        if self._same_matches(saved):
+        if carries:
             load_algorithm_state(self.model, algorithm)
-            load_environment_state(
-                self.env, saved["environment"], list(self.incarnation.carried[: self.env.num_envs])
-            )
+            held = list(incarnation.carried[: self.env.num_envs])
+            load_environment_state(self.env, saved["environment"], held)
             self.model.last_obs_NO = self.env.observations()
         else:
             load_weights(self.model, algorithm)
@@ -257,7 +128,7 @@ class Session:
                 "publisher": [self.publisher.parent, self.publisher.last_step],
                 "pending": None if pending is None else [pending.to_json(), milestone],
                 "frame_skip": self.settings.game.frame_skip,
-                "game_version": self.game.spec.version,
+                "game_version": self.env.game.spec.version,
             },
         )
         self._checkpoint_at = time.monotonic()
@@ -313,7 +184,7 @@ class Session:
         if change is not None:
             log.info("stage %s ends at step %d: %s", change.ended.name, step, change.reason)
             self.broker.change_mix(change.begins.mix)
-            self.env.reward_weights_K = self._stage_rewards()
+            self.env.reward_weights_K = stage_rewards(self.settings, change.begins)
 
     def _clean_matches(self, opponent: str) -> PayoffCell | None:
         """Counts of the newest evaluated snapshot of this learner in the clean book."""
@@ -365,23 +236,3 @@ class LeagueCallback(BaseCallback):
 
     def _on_rollout_end(self) -> None:
         self._session.beat("update")
-
-
-def initial_values(source: str, blobs: BlobFolder, players: Sequence[Player]) -> tuple[Values, str]:
-    """Weights to start from, and the member's name when they are one's.
-
-    `source` is a snapshot's name in this league, a snapshot file or a checkpoint file.
-    """
-    for player in players:
-        if player.name == source:
-            if not player.digest:
-                raise ConfigError(f"--from {source}: it has no weights; name a snapshot or a file")
-            network, _ = load_snapshot(blobs, player.digest)
-            return {"network": network.state_dict()}, player.name
-    path = Path(source)
-    if not path.is_file():
-        raise ConfigError(f"--from {source}: neither a member of this league nor a file")
-    if path.suffix == ".pt":
-        return dict(read_checkpoint(path)["algorithm"]), ""
-    network, _ = load_snapshot(BlobFolder(path.parent), path.stem)
-    return {"network": network.state_dict()}, ""

@@ -1,0 +1,208 @@
+"""Builds a learner's parts from its settings, or from a checkpoint, and joins the league with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from stable_baselines3.common.logger import configure
+
+from league.agent.config import AgentConfig
+from league.agent.crowd import Crowd
+from league.agent.settings import AgentSettings
+from league.agent.snapshot import SnapshotCard, load_snapshot
+from league.blobs import BlobFolder
+from league.client import MatchmakerClient
+from league.config import sections_hash
+from league.errors import ConfigError
+from league.games.base import BatchedGame
+from league.games.registry import make_batched, reward_weights
+from league.games.settings import GameSettings
+from league.players import Incarnation, Player, PlayerKind, Role
+from learner.checkpoint import Values, read_checkpoint
+from learner.ppo.league_ppo import LeaguePPO
+from learner.publisher import Publisher
+from learner.rollout.league_vec_env import LeagueVecEnv
+from learner.rollout.source import OpponentSource
+from learner.settings import CurriculumSettings, LearnerSettings, StageSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionSettings:
+    """All sections that a learner reads."""
+
+    game: GameSettings
+    agent: AgentSettings
+    learner: LearnerSettings
+    curriculum: CurriculumSettings
+
+    def hash(self) -> str:
+        """Hash of all of them, for cards."""
+        return sections_hash({name: getattr(self, name).model_dump(mode="json") for name in vars(self)})
+
+
+def make_game(settings: SessionSettings) -> BatchedGame:
+    """The batched game of the settings; raises `ConfigError` when the history does not fit it."""
+    game, agent = settings.game, settings.agent
+    if agent.history_stride != game.frame_skip:
+        raise ConfigError(
+            f"agent.history_stride is {agent.history_stride} and game.frame_skip {game.frame_skip}: "
+            "the history gets one entry a decision, so set both to the same number of frames"
+        )
+    return make_batched(game.name, settings.learner.matches, stage=game.stage, max_frames=game.max_frames)
+
+
+def live_player(name: str, game: BatchedGame) -> Player:
+    """The player that learns: its weights change."""
+    return Player(
+        name=name,
+        game=game.spec.name,
+        kind=PlayerKind.LIVE,
+        role=Role.MAIN,
+        creator=f"learner-{name}",
+    )
+
+
+def fits_matches(saved: Values, settings: SessionSettings, game: BatchedGame) -> bool:
+    """Whether a checkpoint's matches can be played on under these settings."""
+    return (
+        len(saved["environment"]["matches"]) == settings.learner.matches
+        and saved["frame_skip"] == settings.game.frame_skip
+        and saved["game_version"] == game.spec.version
+    )
+
+
+def join_league(
+    client: MatchmakerClient, live: Player, game: BatchedGame, saved: Values | None, carries: bool
+) -> Incarnation:
+    """Registers the bots and the live player, and opens an incarnation that carries matches on."""
+    bots = [
+        Player(name=bot.name, game=live.game, kind=PlayerKind.BOT, held_out=bot.held_out)
+        for bot in game.spec.bots
+    ]
+    client.register_players([*bots, live])
+    return client.open_incarnation(
+        live.creator,
+        live.name,
+        checkpoint_step=saved["algorithm"]["num_timesteps"] if saved else 0,
+        checkpoint_log_position=saved["log_position"] if saved else 0,
+        carried_matches=saved["environment"]["matches"] + saved["ready"] if saved and carries else [],
+    )
+
+
+def stage_rewards(settings: SessionSettings, stage: StageSettings) -> NDArray[np.float32]:
+    """Weight of each reward term in a stage of the curriculum."""
+    game = settings.game
+    return reward_weights(game.name, stage.reward or game.reward, game.reward_weights)
+
+
+def make_env(
+    settings: SessionSettings,
+    game: BatchedGame,
+    source: OpponentSource,
+    blobs: BlobFolder,
+    stage: StageSettings,
+    device: torch.device,
+    live: Player,
+) -> LeagueVecEnv:
+    """The matches of a learner, their opponents loaded from `blobs`."""
+    learner = settings.learner
+    crowd = Crowd(
+        learner.matches,
+        lambda digest: load_snapshot(blobs, digest, device)[0],
+        seed=learner.seed + 1,
+        max_resident=learner.resident_snapshots,
+        action_size=game.spec.action_size,
+        device=device,
+    )
+    return LeagueVecEnv(
+        game,
+        source,
+        crowd,
+        frame_skip=settings.game.frame_skip,
+        reward_weights=stage_rewards(settings, stage),
+        live_player=live.name,
+    )
+
+
+def make_model(
+    settings: SessionSettings,
+    config: AgentConfig,
+    env: LeagueVecEnv,
+    folder: Path,
+    device: torch.device,
+    should_stop: Callable[[], bool],
+) -> LeaguePPO:
+    """The algorithm on `env`, logging to TensorBoard in `folder`; it plays the crowd's live seats."""
+    learner = settings.learner
+    model = LeaguePPO(
+        env,
+        config,
+        learning_rate=learner.learning_rate_at,
+        n_steps=learner.n_steps,
+        batch_size=learner.batch_size,
+        n_epochs=learner.n_epochs,
+        gamma=learner.gamma,
+        gae_lambda=learner.gae_lambda,
+        clip_range=learner.clip_range,
+        ent_schedule=learner.ent_coef_at,
+        vf_coef=learner.vf_coef,
+        max_grad_norm=learner.max_grad_norm,
+        target_kl=learner.target_kl,
+        normalize_returns=learner.normalize_returns,
+        seed=learner.seed,
+        device=device,
+        should_stop=should_stop,
+    )
+    model.set_logger(configure(str(folder / "tensorboard"), ["tensorboard"]))
+    env.crowd.set_live(model.policy.network)
+    return model
+
+
+def make_publisher(
+    settings: SessionSettings,
+    client: MatchmakerClient,
+    blobs: BlobFolder,
+    model: LeaguePPO,
+    live: Player,
+    incarnation: int,
+    parent: str,
+) -> Publisher:
+    """Freezes `model` under the live player's name; `parent` is what its first snapshot comes from."""
+    spec = model.env.game.spec
+    card = SnapshotCard(
+        agent=model.agent,
+        game=spec.name,
+        game_version=spec.version,
+        frame_skip=settings.game.frame_skip,
+        parent=parent,
+        role=live.role.value,
+        seed=settings.learner.seed,
+        reward_preset=settings.game.reward,
+        config_hash=settings.hash(),
+    )
+    return Publisher(client, blobs, card, live, incarnation)
+
+
+def initial_values(source: str, blobs: BlobFolder, players: Sequence[Player]) -> tuple[Values, str]:
+    """Weights to start from, and the member's name when they are one's.
+
+    `source` is a snapshot's name in this league, a snapshot file or a checkpoint file.
+    """
+    for player in players:
+        if player.name == source:
+            if not player.digest:
+                raise ConfigError(f"--from {source}: it has no weights; name a snapshot or a file")
+            network, _ = load_snapshot(blobs, player.digest)
+            return {"network": network.state_dict()}, player.name
+    path = Path(source)
+    if not path.is_file():
+        raise ConfigError(f"--from {source}: neither a member of this league nor a file")
+    if path.suffix == ".pt":
+        return dict(read_checkpoint(path)["algorithm"]), ""
+    network, _ = load_snapshot(BlobFolder(path.parent), path.stem)
+    return {"network": network.state_dict()}, ""
