@@ -68,11 +68,12 @@ def run(options: argparse.Namespace) -> None:
 
     from league.blobs import BlobFolder
     from league.client import MatchmakerClient
-    from league.device import choose_device
+    from league.device import choose_device, keep_memory
     from learner.assembly import SessionSettings, initial_values
     from learner.session import Session
 
     torch.set_num_threads(learner.threads)
+    keep_memory()
     device, sentence = choose_device(options.gpu, options.cpu)
     log.info("%s", sentence)
     settings = SessionSettings(

@@ -200,7 +200,7 @@ class Session:
         try:
             if self.model.num_timesteps < learner.steps:
                 self.model.learn(
-                    learner.steps,
+                    learner.steps - self.model.num_timesteps,  # the parent adds those already done
                     callback=LeagueCallback(self),
                     reset_num_timesteps=False,
                     tb_log_name="learner",
