@@ -307,6 +307,16 @@ def test_what_can_not_be_carried_is_refused_and_nothing_happens(league, case):
     assert report(league, learner, played(match))[0].accepted
 
 
+def test_a_colleagues_match_can_not_be_carried(league):
+    evaluator = league.client.open_incarnation("evaluator-0").number
+    pairing = Pairing(player="main@2000", opponent="based", pairs=1, book=Book.EVAL, seed=1)
+    match = league.client.acquire_pairings(evaluator, [pairing])[0]
+    with pytest.raises(InvalidInput, match="belongs to evaluator-0"):
+        league.client.open_incarnation("evaluator-1", carried_matches=[match.match_id])
+    again = league.client.open_incarnation("evaluator-0", carried_matches=[match.match_id])
+    assert again.carried[0].seats == match.seats
+
+
 def test_the_matchmakers_own_absence_costs_no_lease(tmp_path):
     clock = ManualClock()
     with small_league(tmp_path, clock=clock) as league:
