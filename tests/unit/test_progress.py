@@ -1,0 +1,48 @@
+"""What a learner tells of itself: win rates by opponent and side, rates and shares of time."""
+
+import numpy as np
+import pytest
+from learning import assignments
+
+import learner.progress as module
+from learner.progress import Progress
+from learner.rollout.league_vec_env import FinishedMatch
+
+
+def finished(index, score, side):
+    return FinishedMatch(
+        assignment=assignments(6)[index],
+        score=score,
+        steps=10,
+        frames=300,
+        reward_terms=np.array([1.0, 2.0]),
+        stats={"spawn_side": side},
+    )
+
+
+def test_a_draw_is_no_win_and_sides_are_told_apart():
+    progress = Progress(1000, 30)
+    progress.add([finished(0, 1.0, -1), finished(0, 0.5, 1), finished(1, 0.0, 1)])
+    metrics = progress.metrics()
+    assert metrics["winrate/constant"] == 0.5
+    assert metrics["winrate/based"] == 0.0
+    assert (metrics["winrate_from/left"], metrics["winrate_from/right"]) == (1.0, 0.0)
+    assert metrics["reward/episode_mean"] == 3.0
+    assert metrics["match/seconds_mean"] == 10.0
+
+
+def test_rates_and_shares_come_from_the_clock(monkeypatch):
+    now = iter([100.0, 110.0])
+    monkeypatch.setattr(module.time, "monotonic", lambda: next(now))
+    progress = Progress(1000, 30)
+    progress.mark(200, 800, {"game": 1.0, "learning": 0.0})
+    progress.mark(400, 1600, {"game": 3.0, "learning": 5.0})
+    metrics = progress.metrics()
+    assert metrics["rate/steps_per_second"] == 20.0
+    assert metrics["rate/frames_per_second"] == 80.0
+    assert metrics["progress/seconds_left"] == pytest.approx(30.0)
+    assert (metrics["time/game_share"], metrics["time/learning_share"]) == (0.2, 0.5)
+
+
+def test_nothing_is_claimed_before_anything_happened():
+    assert Progress(1000, 30).metrics() == {"progress/target_steps": 1000.0}
