@@ -185,6 +185,15 @@ def test_a_knocked_out_player_is_seen_where_it_left() -> None:
     assert view[field_index("x")] == np.float32(3.0 / 14)
 
 
+@pytest.mark.parametrize(("x", "y"), [(25.0, -12.0), (-25.0, 12.0)])
+def test_values_beyond_their_scale_are_clipped(x: float, y: float) -> None:
+    arena = Arena(raw=False)
+    arena.put(0, x, y, grounded=False, state=rules.STUN, stun_left=40, vx=90.0)
+    arena.play("L", "L")
+    assert np.abs(arena.game.observations_N2O).max() <= 1.0
+    assert arena.game.observations_N2O[0, 0, :2].tolist() == [np.sign(x), np.sign(y)]
+
+
 def test_time_out_counts_stocks() -> None:
     for stocks, outcome in (((2, 1), 1.0), ((1, 2), 0.0), ((2, 2), 0.5)):
         arena = Arena(max_frames=30)
