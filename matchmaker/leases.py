@@ -30,9 +30,8 @@ def release_matches(
     for match_id in match_ids:
         if match_id not in held and tx.assignment(checks.identifier(match_id, "match_id")) is None:
             raise NotFound(f"there is no match {match_id}: name ids that were assigned")
-    rows = (
-        [held[match_id] for match_id in match_ids if match_id in held] if match_ids else list(held.values())
-    )
+    named = set(match_ids)
+    rows = [row for match_id, row in held.items() if not named or match_id in named]
     close(league, tx, rows, "released", reason or f"handed back by {incarnation.worker}")
     return len(rows)
 

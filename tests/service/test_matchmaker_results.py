@@ -8,6 +8,7 @@ from small_league import learner_wins, played, small_league
 from league.clock import ManualClock
 from league.errors import Fenced, InvalidInput, NotFound, StorageFull, VersionMismatch
 from league.players import Book, Pairing, SeatResult
+from league.ratings import NEWCOMER, TAU_LIVE, RatedGame, rate
 from league.v1 import matchmaker_pb2 as m
 from league.wire import to_result
 from matchmaker import invariants
@@ -148,6 +149,25 @@ def test_ratings_and_payoffs_follow_the_books(league):
     assert (cell.column, cell.wins, cell.losses) == ("main@2000", 0, 10)
 
 
+def test_the_live_player_drifts_and_the_bot_does_not(tmp_path):
+    with small_league(tmp_path, snapshots=(), mixes={"one": {"based": 1.0}}) as league:
+        league.play(league.open(), 1, outcome=lambda match: 1.0, mix="one")
+        taus = {"main": TAU_LIVE, "based": 0.0}
+        seats = [seat.player for seat in league.client.match(_first(league)).result.seats]
+        game = RatedGame(*seats, 1.0, taus[seats[0]], taus[seats[1]], 0.1)
+        expected = dict(zip(seats, rate(game, NEWCOMER, NEWCOMER), strict=True))
+        for rating in league.client.ratings(Book.TRAIN):
+            assert (rating.mu, rating.sigma) == (
+                expected[rating.player.name].mu,
+                expected[rating.player.name].sigma,
+            )
+
+
+def _first(league):
+    with league.server.store.read() as reader:
+        return next(reader.results()).match_id
+
+
 def test_ratings_survive_a_restart_to_the_last_bit(tmp_path):
     with small_league(tmp_path) as league:
         league.play(league.open(), 50)
@@ -220,7 +240,7 @@ def test_a_late_result_is_taken_once(league):
 def test_released_matches_are_closed_to_results(league):
     incarnation = league.open()
     first, second, third = league.client.acquire_matches(incarnation, 3, "league")
-    assert league.client.release_matches(incarnation, [first.match_id], "stopping") == 1
+    assert league.client.release_matches(incarnation, [first.match_id] * 2, "stopping") == 1
     assert league.client.release_matches(incarnation, [first.match_id]) == 0
     (refused,) = report(league, incarnation, played(first))
     assert "handed back" in refused.reason
