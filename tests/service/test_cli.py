@@ -307,6 +307,8 @@ def test_demo_of_bots_needs_no_league(
     told = capsys.readouterr().out
     assert "constant is knocked out" in told
     assert "based against constant, seed 0: based wins" in told
+    assert main(["demo", "based", "constant", "--seed", "1"]) == 0
+    assert capsys.readouterr().out.splitlines()[:-3] != told.splitlines()[:-3], "another seed, another match"
 
 
 def test_demo_of_an_unknown_member_suggests_one(served_run: Path, capsys: Capture) -> None:

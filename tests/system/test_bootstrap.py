@@ -147,17 +147,20 @@ def test_without_any_such_setting_uv_chooses_the_build_of_torch(checkout: Checko
     assert (checkout.fakes / "environment").read_text() == "UV_TORCH_BACKEND=auto\n"
 
 
-def test_a_python_that_is_too_old_is_named(checkout: Checkout) -> None:
-    (checkout.fakes / "python3").write_text(
-        '#!/bin/sh\n[ "$1" = --version ] && { echo "Python 3.9.1"; exit; }\nexit 1\n'
+@pytest.mark.parametrize("version", ["3.9.1", "3.10.14", "3.14.0"])
+def test_a_python_that_does_not_fit_is_named(checkout: Checkout, version: str) -> None:
+    numbers = tuple(map(int, version.split(".")))
+    stand_in = (
+        f'#!/bin/sh\n[ "$1" = --version ] && {{ echo "Python {version}"; exit; }}\n'
+        f'exec {sys.executable} -c "import sys; sys.version_info = {numbers}; $2"\n'
     )
-    for name in ("python3.13", "python3.12", "python3.11", "python"):
-        shutil.copy(checkout.fakes / "python3", checkout.fakes / name)
+    for name in ("python3", "python3.13", "python3.12", "python3.11", "python"):
+        (checkout.fakes / name).write_text(stand_in)
+        (checkout.fakes / name).chmod(0o755)
     status, said = checkout.run()
     assert status == 1
-    assert said.startswith(
-        "bootstrap: Python 3.11, 3.12 or 3.13 is needed, and there is Python 3.9.1: install one"
-    )
+    wanted = f"bootstrap: Python 3.11, 3.12 or 3.13 is needed, and there is Python {version}: install one"
+    assert said.startswith(wanted)
     assert said.count("\n") == 1
 
 
