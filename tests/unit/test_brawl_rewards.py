@@ -84,6 +84,18 @@ def test_passing_a_knocked_out_player_pays_nothing(arena: Arena) -> None:
         assert arena.term("toward_middle", 1) == 0
 
 
+def test_a_fall_gives_back_what_the_way_to_the_opponent_paid(arena: Arena) -> None:
+    """Else falling again and again would be paid: the pull is the change of a potential."""
+    arena.put(0, 0.0, 8.5, grounded=False)
+    arena.put(1, 5.0, RIGHT_GROUND_Y)
+    total = 0.0
+    for _ in range(92):
+        arena.play()
+        total += arena.term("toward_opponent", 0)
+    assert arena.of(0, "x") == pytest.approx(-5.0)
+    assert total == pytest.approx(-5.0)
+
+
 def test_edge_pressure_pays_who_stands_nearer_to_the_middle(arena: Arena) -> None:
     arena.play()
     assert arena.term("edge_pressure", 0) == pytest.approx(DT * 2.0 / 7.0) == -arena.term("edge_pressure", 1)

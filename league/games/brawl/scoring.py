@@ -39,12 +39,14 @@ def _score_state(me: Any, terms_K: Any) -> None:
 @njit
 def _score_place(me: Any, opponent: Any, last_distance: float, distance: float, terms_K: Any) -> None:
     """What movement and place against the opponent pay, while both are on the stage."""
-    moved = 0.0 if me.moved_by_hand else me.x - me.last_x
-    terms_K[terms.TOWARD_MIDDLE] += abs(me.last_x) - abs(me.x) if not me.moved_by_hand else 0.0
-    if me.moved_by_hand or opponent.moved_by_hand:
+    if not me.moved_by_hand:
+        terms_K[terms.TOWARD_MIDDLE] += abs(me.last_x) - abs(me.x)
+    if opponent.moved_by_hand:
         return
-    gap = opponent.last_x - me.last_x
-    terms_K[terms.TOWARD_OPPONENT] += moved if gap > 0 else (-moved if gap < 0 else 0.0)
+    # Being placed on one's spawn counts: else every fall would sell the way to the opponent once more.
+    terms_K[terms.TOWARD_OPPONENT] += abs(opponent.last_x - me.last_x) - abs(opponent.last_x - me.x)
+    if me.moved_by_hand:
+        return
     terms_K[terms.CLOSING_DISTANCE] += last_distance - distance
     pressure = (abs(opponent.x) - abs(me.x)) / 7.0
     terms_K[terms.EDGE_PRESSURE] += DT * min(max(pressure, -1.0), 1.0)
