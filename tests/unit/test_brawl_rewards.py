@@ -154,7 +154,7 @@ def test_presets_pay_wins_and_cost_losses_without_a_cut() -> None:
     assert reward_weights("sparse")[TERMS.index("damage")] == 140  # one a point
     assert reward_weights("dense")[TERMS.index("danger_zone")] == 0.5
     assert reward_weights("dense")[TERMS.index("attack_state")] == np.float32(-0.04)
-    assert reward_weights("laptop")[TERMS.index("toward_opponent")] == np.float32(0.3)
+    assert reward_weights("laptop")[TERMS.index("toward_opponent")] == np.float32(0.6)
     for name in PRESETS:
         assert reward_weights(name).dtype == np.float32
         assert reward_weights(name)[win] > 0
