@@ -26,7 +26,7 @@ WORD_SECONDS = 10.0
 _log = logging.getLogger("evaluator")
 
 
-class _StopRequested(Exception):  # noqa: N818  (no error)
+class _StopRequested(Exception):
     """A signal came while the program was waiting for the matchmaker."""
 
 

@@ -25,13 +25,13 @@ class EvaluatorServicer(evaluator_pb2_grpc.EvaluatorServiceServicer):
         self._evaluator = evaluator
         self._client = client
 
-    def RequestEvaluation(  # noqa: N802  (the name is the contract's)
+    def RequestEvaluation(
         self, request: evaluator_pb2.RequestEvaluationRequest, context: grpc.ServicerContext
     ) -> evaluator_pb2.RequestEvaluationResponse:
         place = self._evaluator.queue.request(request.player, self._client.players())
         return evaluator_pb2.RequestEvaluationResponse(place=place)
 
-    def GetEvaluatorStatus(  # noqa: N802
+    def GetEvaluatorStatus(
         self, request: evaluator_pb2.GetEvaluatorStatusRequest, context: grpc.ServicerContext
     ) -> evaluator_pb2.GetEvaluatorStatusResponse:
         waiting = [p.name for p in self._evaluator.queue.waiting(self._client.players())]

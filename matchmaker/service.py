@@ -1,5 +1,5 @@
 """The gRPC face: decode, call the domain, encode. Every mutation runs once for its request id."""
-# ruff: noqa: N802 - method names are the proto's
+
 
 from __future__ import annotations
 

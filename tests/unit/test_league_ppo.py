@@ -164,6 +164,8 @@ def test_a_run_resumed_from_a_checkpoint_equals_one_that_never_stopped(tmp_path)
     assert same(weights(second), weights(uninterrupted))
     np.testing.assert_array_equal(second.last_obs_NO, uninterrupted.last_obs_NO)
     ended = [(r.match_id, r.outcome, r.frames, r.seats) for r in uninterrupted.env.source.results]
-    resumed = [(r.match_id, r.outcome, r.frames, r.seats) for r in first.env.source.results + env.source.results]
+    resumed = [
+        (r.match_id, r.outcome, r.frames, r.seats) for r in first.env.source.results + env.source.results
+    ]
     assert resumed == ended
     assert len(ended) > MATCHES

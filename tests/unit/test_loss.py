@@ -28,7 +28,12 @@ def test_clipped_objective(ratio, advantage, expected):
 
 
 def test_clip_removes_the_gradient_only_beyond_a_gain():
-    for ratio, advantage, moves in [(1.5, 1.0, False), (0.5, 1.0, True), (0.5, -1.0, False), (1.1, 1.0, True)]:
+    for ratio, advantage, moves in [
+        (1.5, 1.0, False),
+        (0.5, 1.0, True),
+        (0.5, -1.0, False),
+        (1.1, 1.0, True),
+    ]:
         log_prob = torch.tensor([ratio]).log().requires_grad_()
         clipped_policy_loss(log_prob, torch.zeros(1), torch.tensor([advantage]), 0.2).loss.backward()
         assert (log_prob.grad.abs().item() > 0) == moves
