@@ -1,6 +1,5 @@
 """The gRPC face: decode, call the domain, encode. Every mutation runs once for its request id."""
 
-
 from __future__ import annotations
 
 import hashlib
