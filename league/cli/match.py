@@ -77,7 +77,7 @@ def result_facts(record: MatchRecord) -> list[tuple[str, str]]:
     ]
     for seat, played in enumerate(result.seats):
         numbers = [f"{name} {value:g}" for name, value in sorted(played.stats.items())]
-        if played.step_end:
+        if played.step_end > played.step_start:
             numbers.insert(0, f"learner steps {played.step_start} to {played.step_end}")
         told.append((f"stats {seat}", ", ".join(numbers) or "none"))
     return told
