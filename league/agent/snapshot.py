@@ -24,6 +24,7 @@ from league.blobs import BlobFolder
 from league.errors import DataCorrupt, NumericalFault, VersionMismatch
 
 FORMAT = "kumite-agent-1"
+METADATA_KEY = "kumite"
 TOLERANCE = 2e-4
 _PROBE_STEPS, _PROBE_ROWS = 12, 3
 
@@ -129,7 +130,13 @@ def save_snapshot(blobs: BlobFolder, network: AgentNetwork, card: SnapshotCard) 
             )
     answers = fingerprint(_network_of(network.config, weights))
     card = dataclasses.replace(card, agent=network.config, fingerprint=answers)
-    return blobs.put(safetensors.torch.save(weights, {"format": FORMAT, "card": card.to_json()}))
+    return blobs.put(safetensors.torch.save(weights, _metadata(card)))
+
+
+def _metadata(card: SnapshotCard) -> dict[str, str]:
+    """One key alone: safetensors writes several in an order that differs from process to process, and the
+    same agent must give the same file, for a learner that was killed publishes its snapshot again."""
+    return {METADATA_KEY: json.dumps({"format": FORMAT, "card": card.to_json()}, sort_keys=True)}
 
 
 def read_card(blobs: BlobFolder, digest: str) -> SnapshotCard:
@@ -179,7 +186,8 @@ def _check_fingerprint(found: tuple[float, ...], wanted: tuple[float, ...], dige
 def _card(content: bytes, digest: str) -> SnapshotCard:
     try:
         (length,) = struct.unpack("<Q", content[:8])
-        metadata = json.loads(content[8 : 8 + length])["__metadata__"]
+        header = json.loads(content[8 : 8 + length])
+        metadata = json.loads(header["__metadata__"][METADATA_KEY])
         kind, text = metadata["format"], metadata["card"]
     except (struct.error, ValueError, KeyError, TypeError) as error:
         raise DataCorrupt(f"{digest} holds no snapshot ({error}): take it anew") from None
