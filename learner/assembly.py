@@ -150,6 +150,7 @@ def make_model(
         gae_lambda=learner.gae_lambda,
         clip_range=learner.clip_range,
         ent_schedule=learner.ent_coef_at,
+        desired_kl=learner.desired_kl,
         vf_coef=learner.vf_coef,
         max_grad_norm=learner.max_grad_norm,
         target_kl=learner.target_kl,

@@ -100,6 +100,7 @@ def algorithm_state(model: LeaguePPO) -> Values:
         "num_timesteps": model.num_timesteps,
         "updates": model._n_updates,
         "return_scale": model.return_scale.state(),
+        "rate_scale": model.rate.scale,
         "shuffle_rng": model.shuffle_rng.bit_generator.state,
         "key_rng": model.key_rng.get_state(),
         "agent_state": [part.clone() for part in model.agent_state],
@@ -123,6 +124,7 @@ def load_weights(model: LeaguePPO, values: Values) -> None:
     if "optimizer" in values:
         model.policy.optimizer.load_state_dict(values["optimizer"])
         model.return_scale.load(values["return_scale"])
+        model.rate.scale = values["rate_scale"]
 
 
 def load_algorithm_state(model: LeaguePPO, values: Values) -> None:

@@ -173,7 +173,7 @@ class Session:
         own = self.progress.metrics()
         for name, value in own.items():
             self.model.logger.record(name, value)
-        self.metrics = {**learning, **own, "learning/rate": self.model.policy.optimizer.param_groups[0]["lr"]}
+        self.metrics = {**learning, **own}
 
     def beat(self, activity: str) -> None:
         """Tells the matchmaker how far it is."""

@@ -42,6 +42,8 @@ class LearnerSettings(Settings):
     """The gradient of all parameters together is scaled down to this norm."""
     target_kl: float | None = Field(None, gt=0)
     """An update stops early beyond 1.5 times this KL divergence; none never stops it."""
+    desired_kl: float | None = Field(None, gt=0)
+    """KL divergence per update that the step size is steered to, below the scheduled one; none: not."""
     normalize_returns: bool = True
     """Rewards are divided by the running standard deviation of the discounted return."""
     seed: int = Field(0, ge=0)

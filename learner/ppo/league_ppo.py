@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from sb3_contrib import RecurrentPPO
 from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.utils import FloatSchedule, explained_variance
+from stable_baselines3.common.utils import FloatSchedule, explained_variance, update_learning_rate
 from torch import Tensor
 
 from league.agent.config import AgentConfig
@@ -27,6 +27,7 @@ from league.errors import ConfigError, NumericalFault
 from learner.ppo.advantage import ReturnScale, generalised_advantage
 from learner.ppo.loss import clipped_policy_loss, normalised, value_loss
 from learner.ppo.policy import LeaguePolicy
+from learner.ppo.rate import AdaptiveRate
 from learner.rollout.buffer import Minibatch, SequenceBuffer
 from learner.rollout.league_vec_env import LeagueVecEnv
 
@@ -38,6 +39,7 @@ class LeaguePPO(RecurrentPPO):
         agent: the network's sizes.
         normalize_returns: divide rewards by the running deviation of the discounted return.
         ent_schedule: entropy weight by the share of steps still to come; none: `ent_coef`.
+        desired_kl: KL divergence per update that the step size is steered to; none: only the schedule.
         should_stop: asked between steps and minibatches; True ends `learn` early.
     """
 
@@ -51,11 +53,13 @@ class LeaguePPO(RecurrentPPO):
         *,
         normalize_returns: bool = True,
         ent_schedule: Callable[[float], float] | None = None,
+        desired_kl: float | None = None,
         should_stop: Callable[[], bool] = lambda: False,
         **kwargs: Any,
     ) -> None:
         self.agent, self.normalize_returns, self.should_stop = agent, normalize_returns, should_stop
         self.ent_schedule = ent_schedule
+        self.rate = AdaptiveRate(desired_kl)
         kwargs.setdefault("policy_kwargs", {"agent": agent})
         super().__init__(LeaguePolicy, env, **kwargs)
 
@@ -158,7 +162,9 @@ class LeaguePPO(RecurrentPPO):
         """`n_epochs` passes of whole-sequence minibatches over the rollout."""
         started = time.perf_counter()
         self.policy.set_training_mode(True)
-        self._update_learning_rate(self.policy.optimizer)
+        rate = self.lr_schedule(self._current_progress_remaining) * self.rate.scale
+        update_learning_rate(self.policy.optimizer, rate)
+        self.logger.record("learning/rate", rate)
         totals: dict[str, list[float]] = {}
         stopped = False
         for _ in range(self.n_epochs):
@@ -175,6 +181,7 @@ class LeaguePPO(RecurrentPPO):
             if stopped:
                 break
         self._n_updates += len(totals.get("loss/total", ()))
+        self.rate.adapt(float(np.mean(totals["policy/approx_kl"])))
         self._record(totals)
         self.learning_seconds += time.perf_counter() - started
 
