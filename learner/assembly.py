@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -98,6 +98,17 @@ def stage_rewards(settings: SessionSettings, stage: StageSettings) -> NDArray[np
     """Weight of each reward term in a stage of the curriculum."""
     game = settings.game
     return reward_weights(game.name, stage.reward or game.reward, game.reward_weights)
+
+
+def check_stages(settings: SessionSettings, mixes: Collection[str]) -> None:
+    """Raises `ConfigError` now for what would otherwise stop the run in the middle."""
+    for stage in settings.curriculum.stages:
+        stage_rewards(settings, stage)
+        if stage.mix not in mixes:
+            raise ConfigError(
+                f"stage {stage.name} plays the mix {stage.mix!r}, which [matchmaker.mixes] lacks: "
+                f"it has {', '.join(sorted(mixes))}"
+            )
 
 
 def make_env(

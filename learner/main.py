@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> None:
     from league.blobs import BlobFolder
     from league.client import MatchmakerClient
     from league.device import choose_device, keep_memory
-    from learner.assembly import SessionSettings, initial_values
+    from learner.assembly import SessionSettings, check_stages, initial_values
     from learner.session import Session
 
     torch.set_num_threads(learner.threads)
@@ -82,6 +82,7 @@ def run(options: argparse.Namespace) -> None:
         learner=learner,
         curriculum=build(CurriculumSettings, "curriculum", sections["curriculum"]),
     )
+    check_stages(settings, sections["matchmaker"]["mixes"])
     stop = StopFlag()
     with MatchmakerClient(options.matchmaker, wait_seconds=600, on_wait=log.info) as client:
         initial, parent = None, ""

@@ -133,6 +133,8 @@ def test_a_learner_starts_from_a_snapshot_of_the_league(server, start, tmp_path)
     [
         (["--from", "nobody"], "--from nobody: neither a member of this league nor a file"),
         (["--set", "learner.learning_rat=1"], "did you mean 'learning_rate'?"),
+        (["--set", "curriculum.stages=[{name='x', mix='nowhere'}]"], "lacks: it has based, constant, league"),
+        (["--set", "curriculum.stages=[{name='x', mix='league', reward='y'}]"], "no reward preset 'y'"),
         (["--set", "agent.history_stride=1"], "set both to the same number of frames"),
     ],
 )
