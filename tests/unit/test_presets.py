@@ -1,0 +1,78 @@
+"""The presets say what the documentation says of them."""
+
+import pytest
+
+from league.agent.config import AgentConfig
+from league.agent.settings import AgentSettings
+from league.config import build, preset_names, resolve
+from league.games.registry import game_spec
+from league.games.settings import GameSettings
+from learner.assembly import SessionSettings, check_stages
+from learner.settings import CurriculumSettings, LearnerSettings
+
+
+def differences(first, second):
+    """Names of the settings in which two presets differ."""
+    one, other = resolve(first, environment={}), resolve(second, environment={})
+    return {
+        f"{section}.{key}"
+        for section, values in one.items()
+        for key, value in values.items()
+        if value != other[section][key]
+    }
+
+
+def test_the_short_run_foretells_the_long_one():
+    assert differences("test", "full") == {
+        "learner.steps",
+        "learner.matches",
+        "learner.n_steps",
+        "learner.batch_size",
+        "learner.snapshot_interval",
+        "matchmaker.max_saved",
+    }
+
+
+@pytest.mark.parametrize(
+    ("preset", "steps", "rollouts", "interval", "kept"),
+    [("test", 50_000, 20, 5_000, 10), ("full", 10_000_000, 300, 50_000, 200)],
+)
+def test_lengths(preset, steps, rollouts, interval, kept):
+    sections = resolve(preset, environment={})
+    learner = sections["learner"]
+    assert learner["steps"] == steps
+    assert learner["steps"] // (learner["matches"] * learner["n_steps"]) >= rollouts
+    assert (learner["snapshot_interval"], sections["matchmaker"]["max_saved"]) == (interval, kept)
+
+
+def test_full_plays_the_mix_from_the_first_step():
+    sections = resolve("full", environment={})
+    (stage,) = sections["curriculum"]["stages"]
+    mix = sections["matchmaker"]["mixes"][stage["mix"]]
+    shares = {category: weight / sum(mix.values()) for category, weight in mix.items()}
+    assert shares == {"snapshots": 0.7, "constant": 0.05, "based": 0.15, "random": 0.1}
+    assert (sections["agent"]["size"], sections["game"]["frame_skip"]) == ("large", 1)
+    assert sections["game"]["reward"] == "dense"
+
+
+@pytest.mark.parametrize("preset", ["laptop", "curriculum"])
+def test_stages_go_from_constant_to_based_to_the_mix(preset):
+    first, second, last = resolve(preset, environment={})["curriculum"]["stages"]
+    assert (first["until_opponent"], first["until_win_rate"]) == ("constant", 0.9)
+    assert (second["until_opponent"], second["until_win_rate"]) == ("based", 0.7)
+    assert (last["mix"], last["until_opponent"]) == ("league", "")
+
+
+@pytest.mark.parametrize("preset", preset_names())
+def test_every_preset_can_be_built(preset):
+    sections = resolve(preset, environment={})
+    settings = SessionSettings(
+        game=build(GameSettings, "game", sections["game"]),
+        agent=build(AgentSettings, "agent", sections["agent"]),
+        learner=build(LearnerSettings, "learner", sections["learner"]),
+        curriculum=build(CurriculumSettings, "curriculum", sections["curriculum"]),
+    )
+    check_stages(settings, sections["matchmaker"]["mixes"])
+    config = AgentConfig.of(settings.agent, game_spec("brawl"))
+    seconds = config.sequence_length * settings.agent.history_stride / 30
+    assert seconds == pytest.approx(2.2, abs=0.1)
