@@ -151,8 +151,9 @@ def make_model(
     """The algorithm on `env`, logging to TensorBoard in `folder`; it plays the crowd's live seats."""
     learner = settings.learner
     model = LeaguePPO(
+        "LeaguePolicy",
         env,
-        config,
+        policy_kwargs={"agent": config},
         learning_rate=learner.learning_rate_at,
         n_steps=learner.n_steps,
         batch_size=learner.batch_size,

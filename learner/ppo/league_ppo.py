@@ -12,12 +12,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from sb3_contrib import RecurrentPPO
 from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.utils import FloatSchedule, explained_variance, update_learning_rate
 from torch import Tensor
 
@@ -35,38 +36,42 @@ from learner.rollout.league_vec_env import LeagueVecEnv
 class LeaguePPO(RecurrentPPO):
     """PPO on whole sequences of a `LeagueVecEnv`.
 
-    Args as `RecurrentPPO`; besides:
-        agent: the network's sizes.
+    ``LeaguePPO("LeaguePolicy", env, policy_kwargs={"agent": config})``; arguments as `RecurrentPPO`'s, and:
         normalize_returns: divide rewards by the running deviation of the discounted return.
         ent_schedule: entropy weight by the share of steps still to come; none: `ent_coef`.
         desired_kl: KL divergence per update that the step size is steered to; none: only the schedule.
         should_stop: asked between steps and minibatches; True ends `learn` early.
     """
 
+    policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"LeaguePolicy": LeaguePolicy}
     policy: LeaguePolicy
     env: LeagueVecEnv
 
     def __init__(
         self,
+        policy: str | type[LeaguePolicy],
         env: LeagueVecEnv,
-        agent: AgentConfig,
-        *,
+        *args: Any,
         normalize_returns: bool = True,
         ent_schedule: Callable[[float], float] | None = None,
         desired_kl: float | None = None,
         should_stop: Callable[[], bool] = lambda: False,
         **kwargs: Any,
     ) -> None:
-        self.agent, self.normalize_returns, self.should_stop = agent, normalize_returns, should_stop
+        self.normalize_returns, self.should_stop = normalize_returns, should_stop
         self.ent_schedule = ent_schedule
         self.rate = AdaptiveRate(desired_kl)
-        kwargs.setdefault("policy_kwargs", {"agent": agent})
-        super().__init__(LeaguePolicy, env, **kwargs)
+        super().__init__(policy, env, *args, **kwargs)
+
+    @property
+    def agent(self) -> AgentConfig:
+        """Sizes of the network."""
+        return self.policy_kwargs["agent"]
 
     def _setup_model(self) -> None:
         self._setup_lr_schedule()
         self.set_random_seed(self.seed)
-        self.policy = LeaguePolicy(
+        self.policy = self.policy_class(  # type: ignore[assignment]
             self.observation_space, self.action_space, self.lr_schedule, **self.policy_kwargs
         ).to(self.device)
         self.clip_range = FloatSchedule(self.clip_range)

@@ -76,7 +76,7 @@ def make_model(env, **changes):
         "device": "cpu",
         **changes,
     }
-    model = LeaguePPO(env, config(), **options)
+    model = LeaguePPO("LeaguePolicy", env, policy_kwargs={"agent": config()}, **options)
     env.crowd.set_live(model.policy.network)
     return model
 

@@ -15,6 +15,7 @@ from learner.checkpoint import (
     load_algorithm_state,
     load_environment_state,
 )
+from learner.ppo.league_ppo import LeaguePPO
 
 
 def collect(model, rollouts=1):
@@ -97,6 +98,23 @@ def test_predict_carries_its_state_like_any_recurrent_policy():
     one, _ = model.predict(obs[0], deterministic=True)
     assert one.shape == (10,)
     np.testing.assert_array_equal(one, keys[0])
+
+
+def test_save_and_load_as_with_any_algorithm(tmp_path):
+    model = make_model(make_env(), desired_kl=0.01)
+    model.learn(STEPS * MATCHES)
+    model.save(tmp_path / "model.zip")
+    env = make_env()
+    loaded = LeaguePPO.load(tmp_path / "model.zip", env=env, device="cpu")
+    env.crowd.set_live(loaded.policy.network)
+    assert same(weights(model), weights(loaded))
+    assert loaded.num_timesteps == STEPS * MATCHES
+    obs = env.reset()
+    np.testing.assert_array_equal(
+        loaded.predict(obs, deterministic=True)[0], model.predict(obs, deterministic=True)[0]
+    )
+    loaded.learn(STEPS * MATCHES, reset_num_timesteps=False)
+    assert loaded.num_timesteps == 2 * STEPS * MATCHES
 
 
 def test_stop_leaves_the_context_of_what_was_played():
