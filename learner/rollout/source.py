@@ -68,7 +68,7 @@ class MatchBroker:
         self._in_flight = 0
         self._beat: tuple[int, int, str, Mapping[str, float]] = (0, 0, "starting", {})
         self._log_position = 0
-        self._error: LeagueError | None = None
+        self._error: LeagueError | None = None  # of the thread
         self._changed = threading.Condition()
         self._closing = False
         self.refused = 0
@@ -159,9 +159,15 @@ class MatchBroker:
                         self._changed.wait(max(0.01, beat_at - time.monotonic()))
             self._send_results()
         except LeagueError as error:
-            with self._changed:
-                self._error = error
-                self._changed.notify_all()
+            self._fail(error)
+        except Exception as error:  # a dead thread must not leave the training loop waiting for ever
+            log.exception("the match broker broke")
+            self._fail(LeagueError(f"the learner's talk with the matchmaker broke: {error!r}"))
+
+    def _fail(self, error: LeagueError) -> None:
+        with self._changed:
+            self._error = error
+            self._changed.notify_all()
 
     def _fetch(self) -> None:
         with self._changed:

@@ -1,0 +1,111 @@
+"""The broker between the training loop and the matchmaker: nothing lost, nothing waits for ever."""
+
+import threading
+
+import pytest
+from learning import assignments
+
+from league.errors import Fenced, LeagueError, Unavailable
+from league.players import MatchResult, SeatResult, Verdict
+from learner.rollout.source import MatchBroker
+
+
+class Matchmaker:
+    """The client's calls, answered from memory: the real service is in tests/service/test_learner.py."""
+
+    def __init__(self):
+        self.left = assignments(100)
+        self.released, self.results, self.mixes = [], [], []
+        self.fenced = False
+        self.error = None
+        self.may_report = threading.Event()
+        self.may_report.set()
+
+    def acquire_matches(self, incarnation, count, mix):
+        if self.error:
+            raise self.error
+        self.mixes.append(mix)
+        return [self.left.pop(0) for _ in range(count)]
+
+    def release_matches(self, incarnation, match_ids=(), reason=""):
+        self.released += list(match_ids)
+        return len(match_ids)
+
+    def report_results(self, incarnation, results, request_id=None):
+        assert self.may_report.wait(10)
+        self.results += results
+        accepted = [Verdict(match_id=result.match_id, accepted=True) for result in results]
+        return accepted, len(self.results)
+
+    def heartbeat(self, incarnation, progress, step, mix, activity, metrics):
+        return self.fenced, 0.0
+
+
+@pytest.fixture
+def matchmaker():
+    return Matchmaker()
+
+
+@pytest.fixture
+def broker(matchmaker):
+    made = MatchBroker(matchmaker, 1, "first", ahead=4, beat_seconds=0.02)
+    yield made
+    made.close()
+
+
+def result(number):
+    seats = (SeatResult(player="main"), SeatResult(player="based"))
+    return MatchResult(match_id=f"match-{number}", lease_token="t", outcome=1.0, frames=9, seats=seats)
+
+
+def test_matches_come_in_order(broker):
+    assert [broker.take().match_id for _ in range(9)] == [f"match-{n}" for n in range(9)]
+
+
+def test_flush_waits_for_every_result_and_tells_the_position(broker, matchmaker):
+    matchmaker.may_report.clear()
+    for number in range(5):
+        broker.report(result(number))
+    threading.Timer(0.3, matchmaker.may_report.set).start()
+    assert broker.flush() == 5
+    assert [r.match_id for r in matchmaker.results] == [f"match-{n}" for n in range(5)]
+
+
+def test_a_changed_mix_hands_back_what_was_drawn_ahead(broker, matchmaker):
+    first = broker.take()
+    while len(broker.ready()) < 4:
+        pass
+    ahead = [assignment.match_id for assignment in broker.ready()]
+    broker.change_mix("second")
+    after = broker.take()
+    assert after.match_id not in (first.match_id, *ahead)
+    assert matchmaker.mixes[-1] == "second"
+    broker.close()
+    assert set(ahead) <= set(matchmaker.released)
+
+
+def test_results_are_sent_before_the_end(matchmaker):
+    broker = MatchBroker(matchmaker, 1, "first", ahead=1)
+    broker.report(result(0))
+    broker.close()
+    broker.close()
+    assert [r.match_id for r in matchmaker.results] == ["match-0"]
+
+
+def test_a_fenced_learner_is_told(broker, matchmaker):
+    matchmaker.fenced = True
+    broker._thread.join(timeout=10)
+    with pytest.raises(Fenced, match="another process has taken over"):
+        broker.report(result(0))
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [(Unavailable("the matchmaker is gone"), "is gone"), (ValueError("odd"), "broke: ValueError")],
+)
+def test_an_error_of_the_thread_reaches_the_training_loop(matchmaker, error, words):
+    matchmaker.error = error
+    broker = MatchBroker(matchmaker, 1, "first", ahead=1)
+    with pytest.raises(LeagueError, match=words):
+        broker.take()
+    broker.close()
