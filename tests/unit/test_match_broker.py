@@ -18,13 +18,15 @@ class Matchmaker:
         self.released, self.results, self.mixes = [], [], []
         self.fenced = False
         self.error = None
-        self.may_report = threading.Event()
+        self.may_report, self.may_acquire = threading.Event(), threading.Event()
         self.may_report.set()
+        self.may_acquire.set()
 
     def acquire_matches(self, incarnation, count, mix):
         if self.error:
             raise self.error
         self.mixes.append(mix)
+        assert self.may_acquire.wait(10)
         return [self.left.pop(0) for _ in range(count)]
 
     def release_matches(self, incarnation, match_ids=(), reason=""):
@@ -82,6 +84,18 @@ def test_a_changed_mix_hands_back_what_was_drawn_ahead(broker, matchmaker):
     assert matchmaker.mixes[-1] == "second"
     broker.close()
     assert set(ahead) <= set(matchmaker.released)
+
+
+def test_matches_of_the_old_mix_that_arrive_late_are_handed_back(matchmaker):
+    matchmaker.may_acquire.clear()
+    broker = MatchBroker(matchmaker, 1, "first", ahead=2)
+    while not matchmaker.mixes:
+        pass
+    broker.change_mix("second")
+    matchmaker.may_acquire.set()
+    assert broker.take().match_id == "match-2"
+    broker.close()
+    assert set(matchmaker.released) >= {"match-0", "match-1"}
 
 
 def test_results_are_sent_before_the_end(matchmaker):
