@@ -20,7 +20,7 @@ from league.client import MatchmakerClient
 from league.config import sections_hash
 from league.errors import ConfigError
 from league.games.base import BatchedGame
-from league.games.registry import make_batched, reward_weights
+from league.games.registry import game_spec, make_batched, reward_weights
 from league.games.settings import GameSettings
 from league.players import Incarnation, Player, PlayerKind, Role
 from learner.checkpoint import Values, read_checkpoint
@@ -100,14 +100,28 @@ def stage_rewards(settings: SessionSettings, stage: StageSettings) -> NDArray[np
     return reward_weights(game.name, stage.reward or game.reward, game.reward_weights)
 
 
-def check_stages(settings: SessionSettings, mixes: Collection[str]) -> None:
-    """Raises `ConfigError` now for what would otherwise stop the run in the middle."""
+def check_stages(settings: SessionSettings, mixes: Collection[str], clean_matches: int) -> None:
+    """Raises `ConfigError` now for what would otherwise stop the run, or a stage's end, in the middle.
+
+    `clean_matches` are those that the evaluator plays of a snapshot against each opponent.
+    """
+    bots = [bot.name for bot in game_spec(settings.game.name).bots]
     for stage in settings.curriculum.stages:
         stage_rewards(settings, stage)
         if stage.mix not in mixes:
             raise ConfigError(
                 f"stage {stage.name} plays the mix {stage.mix!r}, which [matchmaker.mixes] lacks: "
                 f"it has {', '.join(sorted(mixes))}"
+            )
+        if stage.until_opponent and stage.until_opponent not in bots:
+            raise ConfigError(
+                f"stage {stage.name} waits for wins against {stage.until_opponent!r}, which is no bot: "
+                f"there are {', '.join(bots)}"
+            )
+        if stage.until_opponent and stage.min_matches > clean_matches:
+            raise ConfigError(
+                f"stage {stage.name} wants {stage.min_matches} clean matches, and the evaluator plays "
+                f"{clean_matches}: lower min_matches or raise evaluator.matches_per_opponent"
             )
 
 

@@ -43,10 +43,12 @@ class CheckpointFolder:
 
     def write(self, step: int, values: Values) -> Path:
         """Writes a checkpoint so that a crash at any moment leaves the older ones whole."""
-        self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"step_{step:012d}.pt"
         temporary = path.with_suffix(".tmp")
         try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            for left in self.folder.glob("*.tmp"):  # by a process that was killed while it wrote
+                left.unlink(missing_ok=True)
             with open(temporary, "wb") as file:
                 torch.save({"format": FORMAT, **values}, file)
                 file.flush()
@@ -123,8 +125,10 @@ def load_weights(model: LeaguePPO, values: Values) -> None:
         ) from None
     if "optimizer" in values:
         model.policy.optimizer.load_state_dict(values["optimizer"])
-        model.return_scale.load(values["return_scale"])
-        model.rate.scale = values["rate_scale"]
+        if model.normalize_returns:
+            model.return_scale.load(values["return_scale"])
+        if model.rate.desired_kl is not None:
+            model.rate.scale = values["rate_scale"]
 
 
 def load_algorithm_state(model: LeaguePPO, values: Values) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import logging
 import os
 import signal
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from league.config import Sections, build, resolve
-from league.errors import ConfigError, LeagueError
+from league.errors import ConfigError, LeagueError, StorageFull, Unavailable
 
 log = logging.getLogger("learner")
 
@@ -82,9 +83,15 @@ def run(options: argparse.Namespace) -> None:
         learner=learner,
         curriculum=build(CurriculumSettings, "curriculum", sections["curriculum"]),
     )
-    check_stages(settings, sections["matchmaker"]["mixes"])
+    check_stages(settings, sections["matchmaker"]["mixes"], sections["evaluator"]["matches_per_opponent"])
     stop = StopFlag()
-    with MatchmakerClient(options.matchmaker, wait_seconds=600, on_wait=log.info) as client:
+
+    def on_wait(sentence: str) -> None:
+        log.info("%s", sentence)
+        if stop():
+            raise Unavailable("stopped while waiting for the matchmaker: start again to go on")
+
+    with MatchmakerClient(options.matchmaker, wait_seconds=600, on_wait=on_wait) as client:
         initial, parent = None, ""
         if options.source:
             blobs = BlobFolder(options.run_dir / "blobs")
@@ -101,6 +108,9 @@ def run(options: argparse.Namespace) -> None:
             initial=initial,
             parent=parent,
         )
+        if stop():
+            session.broker.close()
+            return
         try:
             session.run()
         except torch.OutOfMemoryError as error:
@@ -133,4 +143,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except LeagueError as error:
         print(f"learner: {error}", file=sys.stderr)
         return error.exit_code
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        full = StorageFull("the disk is full: free some space and start again, the newest checkpoint goes on")
+        print(f"learner: {full}", file=sys.stderr)
+        return full.exit_code
     return 0

@@ -47,12 +47,24 @@ class Publisher:
         try:
             player = self._register(self._live.name, digest, card, milestone)
         except AlreadyExists:
-            # A run that goes on from an older checkpoint than its newest snapshot comes by the same
-            # step with other weights: the incarnation is part of the name then.
-            player = self._register(f"{self._live.name}.{self._incarnation}", digest, card, milestone)
+            player = self._of_another_branch(digest, card, milestone)
         self.parent, self.last_step = player.name, card.step
         log.info("published %s", player.name)
         return player
+
+    def promote(self) -> None:
+        """Makes the newest snapshot a milestone: the run's last one, when a stop had published it before."""
+        for player in self._client.players(kinds=[PlayerKind.SNAPSHOT]):
+            if player.name == self.parent and not player.milestone:
+                self._client.register_players([dataclasses.replace(player, milestone=True)])
+
+    def _of_another_branch(self, digest: str, card: SnapshotCard, milestone: bool) -> Player:
+        """A run that goes on from an older checkpoint than its newest snapshot comes by the same step with
+        other weights: the incarnation is part of the name then, unless an earlier life registered it."""
+        for player in self._client.players(kinds=[PlayerKind.SNAPSHOT]):
+            if player.digest == digest:
+                return player
+        return self._register(f"{self._live.name}.{self._incarnation}", digest, card, milestone)
 
     def _register(self, lineage: str, digest: str, card: SnapshotCard, milestone: bool) -> Player:
         player = Player(

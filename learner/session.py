@@ -41,6 +41,7 @@ from learner.checkpoint import (
 from learner.curriculum import Curriculum
 from learner.monitor import MatchMonitor
 from learner.progress import Progress, busy_seconds
+from learner.rollout.league_vec_env import UNPLAYABLE
 from learner.rollout.source import MatchBroker
 
 log = logging.getLogger(__name__)
@@ -76,18 +77,23 @@ class Session:
             self.curriculum.stage.mix,
             ahead=learner.matches_ahead,
             ready=incarnation.carried[learner.matches :],
+            log_position=saved["log_position"] if saved else 0,
         )
-        self.env = make_env(settings, game, self.broker, blobs, self.curriculum.stage, device, self.live)
-        config = AgentConfig.of(settings.agent, game.spec)
-        self.model = make_model(settings, config, self.env, folder, device, should_stop)
-        self.publisher = make_publisher(
-            settings, client, blobs, self.model, self.live, incarnation.number, parent
-        )
-        if saved is not None:
-            self._restore(saved, incarnation, carries)
-        elif initial is not None:
-            load_weights(self.model, initial)
-        self.monitor = MatchMonitor(folder, game.spec, self.model.num_timesteps)
+        try:
+            self.env = make_env(settings, game, self.broker, blobs, self.curriculum.stage, device, self.live)
+            config = AgentConfig.of(settings.agent, game.spec)
+            self.model = make_model(settings, config, self.env, folder, device, should_stop)
+            self.publisher = make_publisher(
+                settings, client, blobs, self.model, self.live, incarnation.number, parent
+            )
+            if saved is not None:
+                self._restore(saved, incarnation, carries)
+            elif initial is not None:
+                load_weights(self.model, initial)
+            self.monitor = MatchMonitor(folder, game.spec, self.model.num_timesteps)
+        except BaseException:
+            self.broker.close("the learner could not start")
+            raise
         self.progress = Progress(learner.steps, game.spec.frames_per_second)
         self.metrics: dict[str, float] = {}
         self._checkpoint_at = time.monotonic()
@@ -98,25 +104,39 @@ class Session:
         """Goes on from a checkpoint: with its matches, or (`carries` False) with its weights in new ones."""
         self.publisher.parent, self.publisher.last_step = saved["publisher"]
         algorithm = saved["algorithm"]
-        if carries:
+        if carries and self._restore_matches(saved, incarnation):
             load_algorithm_state(self.model, algorithm)
-            held = list(incarnation.carried[: self.env.num_envs])
-            load_environment_state(self.env, saved["environment"], held)
             self.model.last_obs_NO = self.env.observations()
         else:
             load_weights(self.model, algorithm)
             self.model.num_timesteps = self.env.learner_step = algorithm["num_timesteps"]
+            self.env.frames_played = saved["environment"]["frames_played"]
         if saved["pending"] is not None:
             card_json, milestone = saved["pending"]
             self.publisher.publish(self.model.policy.network, SnapshotCard.from_json(card_json), milestone)
         log.info("goes on from step %d", self.model.num_timesteps)
+
+    def _restore_matches(self, saved: Values, incarnation: Incarnation) -> bool:
+        """Puts the checkpoint's matches back in progress; False when one of them can't be played on."""
+        held = list(incarnation.carried[: self.env.num_envs])
+        try:
+            load_environment_state(self.env, saved["environment"], held)
+        except (*UNPLAYABLE, ValueError) as error:
+            log.warning("the matches in progress can't be played on, new ones begin: %s", error)
+            names = [assignment.match_id for assignment in held]
+            self.client.release_matches(incarnation.number, names, reason="they can't be played on")
+            self.env.assignments = [None] * self.env.num_envs
+            for seat in range(self.env.num_envs):
+                self.env.crowd.vacate(seat)
+            return False
+        return True
 
     def save_checkpoint(self, pending: SnapshotCard | None = None, milestone: bool = False) -> None:
         """Writes a checkpoint behind the last acknowledged result.
 
         `pending` is the card of the snapshot that is published next.
         """
-        position = self.broker.flush()
+        position = self.broker.flush(timeout=2.0 if self.model.should_stop() else 30.0)
         self.checkpoints.write(
             self.model.num_timesteps,
             {
@@ -207,14 +227,18 @@ class Session:
                 )
             self._finish()
         finally:
-            self.monitor.close()
-            self.broker.close()
+            try:
+                self.monitor.close()
+            finally:
+                self.broker.close()
 
     def _finish(self) -> None:
         self._take_stock()
         done = self.model.num_timesteps >= self.settings.learner.steps
-        if done or self.model.num_timesteps > self.publisher.last_step:
+        if self.model.num_timesteps > self.publisher.last_step:
             self.publish(milestone=done)
+        elif done:
+            self.publisher.promote()
         self.beat("done" if done else "stopped")
 
 

@@ -186,7 +186,8 @@ class LeaguePPO(RecurrentPPO):
             if stopped:
                 break
         self._n_updates += len(totals.get("loss/total", ()))
-        self.rate.adapt(float(np.mean(totals["policy/approx_kl"])))
+        if not self.should_stop():  # the KL of a few minibatches says little
+            self.rate.adapt(float(np.mean(totals["policy/approx_kl"])))
         self._record(totals)
         self.learning_seconds += time.perf_counter() - started
 

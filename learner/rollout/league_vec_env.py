@@ -18,10 +18,13 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
 from league.agent.crowd import LIVE, Crowd
-from league.errors import DataCorrupt
+from league.errors import DataCorrupt, InvalidInput, NotFound
 from league.games.base import EXTERNAL, BatchedGame
 from league.players import Assignment, MatchResult, PlayerKind, SeatResult
 from learner.rollout.source import OpponentSource
+
+UNPLAYABLE = (DataCorrupt, NotFound, InvalidInput)
+"""Errors of an opponent whose weights can't be used: the match is reported as failed and play goes on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,7 +236,7 @@ class LeagueVecEnv(VecEnv):
             assignment = self.source.take()
             try:
                 self._seat_opponent(n, assignment)
-            except DataCorrupt as error:
+            except UNPLAYABLE as error:
                 self.source.report(_failed(assignment, str(error)))
                 continue
             self.assignments[n], self.seat_N[n] = assignment, assignment.learner_seat

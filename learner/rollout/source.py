@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
@@ -57,6 +58,7 @@ class MatchBroker:
         *,
         ahead: int,
         ready: Iterable[Assignment] = (),
+        log_position: int = 0,
         beat_seconds: float = 1.0,
     ) -> None:
         self._client, self._incarnation, self._ahead = client, incarnation, ahead
@@ -67,7 +69,7 @@ class MatchBroker:
         self._outbox: list[MatchResult] = []
         self._in_flight = 0
         self._beat: tuple[int, int, str, Mapping[str, float]] = (0, 0, "starting", {})
-        self._log_position = 0
+        self._log_position = log_position  # of the newest acknowledged result
         self._error: LeagueError | None = None  # of the thread
         self._changed = threading.Condition()
         self._closing = False
@@ -117,12 +119,18 @@ class MatchBroker:
             return list(self._ready)
 
     def flush(self, timeout: float = 30.0) -> int:
-        """Waits until every result is acknowledged; returns the log position behind the last one."""
+        """Waits until every result is acknowledged; returns the log position behind the last one.
+
+        With a matchmaker that is away it gives up after `timeout` seconds: a checkpoint matters more, and
+        what is acknowledged after it counts as lost when a run goes on from there.
+        """
         limit = time.monotonic() + timeout
         with self._changed:
             self._changed.notify_all()
-            while (self._outbox or self._in_flight) and time.monotonic() < limit:
-                self._raise_error()
+            while (self._outbox or self._in_flight) and self._error is None:
+                if time.monotonic() > limit:
+                    log.warning("results wait for the matchmaker: the checkpoint is written without them")
+                    break
                 self._changed.wait(0.05)
             return self._log_position
 
@@ -133,10 +141,11 @@ class MatchBroker:
                 return
             self._closing = True
             self._changed.notify_all()
-        self._thread.join(timeout=10)
-        if self._error is None:
-            self._send_beat()
-            self._client.release_matches(self._incarnation, reason=reason)
+        self._thread.join(timeout=3)
+        if self._error is None and not self._thread.is_alive():
+            with contextlib.suppress(LeagueError):  # what ended the run must not be hidden by this
+                self._send_beat()
+                self._client.release_matches(self._incarnation, reason=reason)
 
     def _raise_error(self) -> None:
         if self._error is not None:

@@ -72,7 +72,7 @@ def test_every_preset_can_be_built(preset):
         learner=build(LearnerSettings, "learner", sections["learner"]),
         curriculum=build(CurriculumSettings, "curriculum", sections["curriculum"]),
     )
-    check_stages(settings, sections["matchmaker"]["mixes"])
+    check_stages(settings, sections["matchmaker"]["mixes"], sections["evaluator"]["matches_per_opponent"])
     config = AgentConfig.of(settings.agent, game_spec("brawl"))
     seconds = config.sequence_length * settings.agent.history_stride / 30
     assert seconds == pytest.approx(2.2, abs=0.1)
