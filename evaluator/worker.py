@@ -150,6 +150,7 @@ class Evaluator:
             if isinstance(error, Fenced) or not self._changed_since(player, players, gauntlet):
                 raise
             _log.warning("gauntlet of %s is planned anew: %s", player.name, error)
+            self._client.release_matches(self._incarnation, reason="the gauntlet is planned anew")
             return
         if complete:
             self._write_report(player, gauntlet)

@@ -38,6 +38,7 @@ from league.v1 import matchmaker_pb2 as m
 from league.v1.matchmaker_pb2_grpc import MatchmakerServiceStub
 
 CALL_SECONDS = 20.0
+CONNECTED_SECONDS = 5.0  # a stream that lasted longer had reached the service
 """How long one attempt may take before it is sent again."""
 
 CHANNEL_OPTIONS = [
@@ -226,6 +227,7 @@ class MatchmakerClient:
         """
         position, failing_since = after, None
         while True:
+            opened = time.monotonic()
             try:
                 for message in self._stub.Watch(m.WatchRequest(after=position), wait_for_ready=False):
                     failing_since = None
@@ -233,7 +235,11 @@ class MatchmakerClient:
                     yield wire.from_event(message)
                 return
             except grpc.RpcError as failure:
+                if time.monotonic() - opened > CONNECTED_SECONDS:  # this is another outage
+                    failing_since = None
                 failing_since = self._wait(failure, failing_since, 0.5)
+            except ValueError as error:
+                raise Unavailable(f"the connection to {self.address} was closed: {error}") from None
 
     def _call(self, method: str, request: Any) -> Any:
         failing_since, pause = None, 0.05

@@ -15,6 +15,7 @@ import grpc
 from league import errors
 
 ERROR_CLASS_KEY = "kumite-error"
+MAX_MESSAGE = 1000  # gRPC refuses trailers of over 8 KiB, and the error class travels with them
 _log = logging.getLogger(__name__)
 
 CODES: dict[type[errors.LeagueError], grpc.StatusCode] = {
@@ -75,7 +76,7 @@ def _class_name(failure: grpc.RpcError) -> str:
 
 def _abort(context: grpc.ServicerContext, error: errors.LeagueError) -> NoReturn:
     context.set_trailing_metadata(((ERROR_CLASS_KEY, type(error).__name__),))
-    context.abort(code_of(error), str(error))
+    context.abort(code_of(error), str(error)[:MAX_MESSAGE])
     raise AssertionError("context.abort always raises")
 
 

@@ -56,7 +56,7 @@ class LearnerSettings(Settings):
     """Longest time between checkpoints; one is also written with every snapshot."""
     keep_checkpoints: int = Field(3, ge=1)
     """Newest checkpoints kept on disk."""
-    matches_ahead: int = Field(16, ge=1)
+    matches_ahead: int = Field(16, ge=1, le=1024)
     """Assignments fetched before they are needed."""
     resident_snapshots: int = Field(64, ge=1)
     """Opponents' weights kept in memory, least recently used first out."""

@@ -64,6 +64,8 @@ def player(player: Player, game: str) -> None:
         raise InvalidInput(f"{player.name} is a {player.kind.value} and can't have a digest: leave it empty")
     number(player.step, f"{player.name}: step", 0, MAX_STEP)
     text(player.creator, f"{player.name}: creator", MAX_NAME)
+    if not (math.isfinite(player.created_at) and player.created_at >= 0.0):
+        raise InvalidInput(f"{player.name}: created_at = {player.created_at} is no time: give Unix seconds")
     _snapshot_name(player)
     _card(player)
 

@@ -107,7 +107,9 @@ def _finding(says: str, found: Sequence[object]) -> str:
 
 def settled_below(reader: Reader) -> int:
     """The watermark: ordinals up to it are closed."""
-    oldest_open = reader.select("SELECT min(ordinal) FROM assignments WHERE lease_state = 'open'")[0][0]
+    oldest_open = reader.select(
+        "SELECT min(ordinal) FROM assignments INDEXED BY open_leases WHERE lease_state = 'open'"
+    )[0][0]
     return reader.positions()[2] if oldest_open is None else oldest_open - 1
 
 

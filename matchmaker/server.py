@@ -138,6 +138,8 @@ class MatchmakerServer:
                 self.sweep()
             except LeagueError as error:
                 _log.error("expired leases could not be recorded: %s", error)
+            except Exception:
+                _log.exception("the lease sweep broke; the next one is tried all the same")
 
     def stop(self) -> None:
         """Lets running calls finish, ends the streams, closes the file. Twice is fine."""

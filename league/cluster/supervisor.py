@@ -34,7 +34,7 @@ from league.cluster.run_folder import RunFolder, open_run
 from league.cluster.settings import SupervisorSettings
 from league.cluster.summary import print_summary
 from league.cluster.topology import EVALUATOR, LEARNER, MATCHMAKER, Topology, plan
-from league.errors import LeagueError, StorageFull
+from league.errors import ConfigError, LeagueError, StorageFull
 
 _TICK_SECONDS = 0.05
 _LAST_LOOK_SECONDS = 1.0
@@ -232,6 +232,7 @@ def start(command: Command) -> int:
     """Opens the run, trains, sums up. Returns the exit code."""
     device = device_sentence(command.learner.gpu, command.learner.cpu)
     with open_run(command.request) as folder:
+        _refuse_second_origin(folder, command.learner.origin)
         settings = config.load_section(SupervisorSettings, "supervisor", folder.config)
         topology = plan(folder, command.learner, evaluators=settings.evaluators)
         backend = LocalBackend(log_bytes=int(settings.log_megabytes * 1e6), log_files=settings.log_files)
@@ -245,6 +246,15 @@ def start(command: Command) -> int:
             display.close()
             _conclude(console, supervisor, folder)
         return code
+
+
+def _refuse_second_origin(folder: RunFolder, origin: str | None) -> None:
+    """A run that has steps goes on from them: `--from` would be passed over without a word."""
+    if origin and any((folder.path / LEARNER / "checkpoints").glob("step_*.pt")):
+        raise ConfigError(
+            f"--from {origin}: the run in {folder.path} has steps of its own already; "
+            "leave --from out to go on, or give a new --run-dir"
+        )
 
 
 def _display(console: Console, settings: SupervisorSettings, headless: bool) -> Display:

@@ -64,6 +64,7 @@ class BrawlEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.int8]]):
         )
         self._game.bots_N2[0, 1 - seat] = bot
         self._keys_N2A = np.zeros((1, 2, spec.action_size), np.uint8)
+        self._last_words = ""  # of a match that ended: the game holds the next one already
         bound = np.inf if raw else 1.0
         self.observation_space = gymnasium.spaces.Box(-bound, bound, (spec.observation_size,), np.float32)
         self.action_space = gymnasium.spaces.MultiBinary(spec.action_size)
@@ -73,6 +74,7 @@ class BrawlEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.int8]]):
     ) -> tuple[NDArray[np.float32], dict[str, Any]]:
         """Begins a match whose sides follow from `seed`."""
         super().reset(seed=seed)
+        self._last_words = ""
         self._game.reset(self.np_random.integers(_GREATEST_SEED, size=1).astype(np.uint64))
         return self._observation(self._seat), {}
 
@@ -88,6 +90,7 @@ class BrawlEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.int8]]):
         if ended:
             outcome = float(self._game.outcomes_N[0])
             info["outcome"] = outcome if self._seat == 0 else 1.0 - outcome
+            self._last_words = f"ended in frame {self._game.final_frames_N[0]}: outcome {info['outcome']}"
         return self._observation(self._seat, final=ended), float(terms_K.sum()), ended, False, info
 
     def _observation(self, seat: int, *, final: bool = False) -> NDArray[np.float32]:
@@ -99,6 +102,8 @@ class BrawlEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.int8]]):
         """The match in a line of text (mode "ansi")."""
         if self.render_mode is None:
             return None
+        if self._last_words:
+            return self._last_words
         frame = self._game.frame(0)
         players = (
             f"({p['x']:.1f}, {p['y']:.1f}) damage {p['damage']:.0f} stocks {p['stocks']} {p['move']}".rstrip()

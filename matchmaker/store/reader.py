@@ -51,7 +51,8 @@ class SqliteReader(Reader):
         return None if row is None else rows.assignment_of(row)
 
     def open_assignments(self, incarnation: int | None = None) -> list[AssignmentRow]:
-        query = "SELECT * FROM assignments WHERE lease_state = 'open'"
+        # By itself SQLite walks past every closed row to spare the sort.
+        query = "SELECT * FROM assignments INDEXED BY open_leases WHERE lease_state = 'open'"
         if incarnation is None:
             found = self._all(query + " ORDER BY ordinal")
         else:

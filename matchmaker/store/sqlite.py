@@ -243,4 +243,9 @@ def _as_league_errors(path: Path) -> Iterator[None]:
 
 def _is_full(error: sqlite3.OperationalError) -> bool:
     code = getattr(error, "sqlite_errorcode", 0)
-    return code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE)
+    return code in (
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_IOERR_WRITE,
+        sqlite3.SQLITE_IOERR_FSYNC,
+        sqlite3.SQLITE_IOERR_SHMSIZE,
+    )

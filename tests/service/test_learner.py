@@ -106,6 +106,35 @@ def _rows(path):
     return path.read_text().splitlines()[1:]
 
 
+def test_starting_a_finished_run_again_changes_nothing(server, start, tmp_path):
+    for _ in range(3):
+        assert start(server.address, "--steps", "1024").wait(timeout=150) == 0
+    with MatchmakerClient(server.address) as client:
+        assert [player.name for player in snapshots(client)] == ["main@1024"]
+        games = sum(cell.games for cell in client.payoff(Book.TRAIN))
+        assert start(server.address, "--steps", "1536").wait(timeout=150) == 0
+        assert sum(cell.games for cell in client.payoff(Book.TRAIN)) >= games > 0
+
+
+def test_a_resumed_run_that_stops_at_once_keeps_its_results(server, start, tmp_path):
+    assert start(server.address, "--steps", "1024").wait(timeout=150) == 0
+    with MatchmakerClient(server.address) as client:
+        games = sum(cell.games for cell in client.payoff(Book.TRAIN))
+        for steps in ("1280", "1536"):
+            assert start(server.address, "--steps", steps).wait(timeout=150) == 0
+        assert sum(cell.games for cell in client.payoff(Book.TRAIN)) >= games > 0
+
+
+def test_a_missing_opponent_costs_a_match_and_not_the_run(server, start, tmp_path):
+    assert start(server.address, "--steps", "2048").wait(timeout=150) == 0
+    for blob in (tmp_path / "blobs").glob("*.safetensors"):
+        blob.unlink()
+    assert start(server.address, "--steps", "4096").wait(timeout=150) == 0
+    with MatchmakerClient(server.address) as client:
+        assert snapshots(client)[-1].name == "main@4096"
+        assert client.status().open_leases == 0
+
+
 def test_sigterm_leaves_a_snapshot_and_exit_code_0_within_6_seconds(server, start, tmp_path):
     learner = start(server.address, "--steps", "1000000")
     with MatchmakerClient(server.address) as client:

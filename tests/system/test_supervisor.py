@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from league.cluster.run_folder import Request, open_run
+
 LEAGUE = Path(__file__).with_name("fake_league.py")
 WORKERS = ("matchmaker", "learner-main", "evaluator-0")
 
@@ -168,3 +170,18 @@ def test_one_run_folder_has_one_supervisor(start: Callable[[str], Run]) -> None:
     assert second.returncode != 0
     assert f"in use by another start-league (process {run.process.pid})" in second.stderr
     assert run.process.poll() is None
+
+
+def test_a_run_that_has_steps_takes_no_other_start(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "league.cluster.supervisor", "--preset", "smoke", "--cpu", "--headless"]
+    folder = tmp_path / "run"
+    with open_run(Request(preset="smoke", config=None, assignments=(), run_dir=folder)):
+        pass
+    (folder / "learner-main" / "checkpoints").mkdir(parents=True)
+    (folder / "learner-main" / "checkpoints" / "step_000000000100.pt").touch()
+    done = subprocess.run(
+        [*command, "--run-dir", str(folder), "--from", "main@5"], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 2
+    assert "has steps of its own already" in done.stderr
+    assert "Traceback" not in done.stderr

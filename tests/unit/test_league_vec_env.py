@@ -53,6 +53,16 @@ def test_every_match_is_reported_once_and_the_next_one_begins():
         assert result.seats[seat].player == "main"
 
 
+def test_the_score_is_the_learners_whatever_its_seat():
+    env = make_env(max_frames=500)
+    play(env, 260)
+    decided = [match for match in env.finished if match.score != 0.5]
+    assert {match.assignment.learner_seat for match in decided} == {0, 1}
+    for match in decided:
+        stocks_ahead = match.stats["knockouts"] - match.stats["falls"]
+        assert (match.score == 1.0) == (stocks_ahead > 0)
+
+
 def test_infos_follow_the_conventions_of_stable_baselines():
     env = make_env(max_frames=40)
     for obs, rewards, dones, infos in play(env, 12):
