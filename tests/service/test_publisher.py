@@ -1,0 +1,88 @@
+"""Snapshots become members once, whatever happened to the process that publishes them."""
+
+import pytest
+import torch
+
+from league.agent.config import SIZES, AgentConfig
+from league.agent.network import AgentNetwork
+from league.agent.snapshot import SnapshotCard, load_snapshot
+from league.blobs import BlobFolder
+from league.client import MatchmakerClient
+from league.players import Player, PlayerKind, Role
+from learner.publisher import Publisher
+from matchmaker.main import MatchmakerServer
+from matchmaker.settings import MatchmakerSettings
+
+LIVE = Player(name="main", game="brawl", kind=PlayerKind.LIVE, role=Role.MAIN, creator="learner-main")
+
+
+def config():
+    sizes = {**SIZES["tiny"], "width": 16, "feed_forward": 32, "memory": 16, "observation_hidden": 16}
+    return AgentConfig(
+        observation_size=64, own_size=32, action_size=10, sequence_length=17, history_stride=4, **sizes
+    )
+
+
+@pytest.fixture
+def client(tmp_path):
+    with (
+        MatchmakerServer(db=tmp_path / "league.db", port=0, settings=MatchmakerSettings()) as server,
+        MatchmakerClient(server.address) as connected,
+    ):
+        connected.register_players([LIVE])
+        yield connected
+
+
+@pytest.fixture
+def blobs(tmp_path):
+    return BlobFolder(tmp_path / "blobs")
+
+
+def publisher(client, blobs, incarnation=1):
+    card = SnapshotCard(agent=config(), game="brawl", game_version="1")
+    return Publisher(client, blobs, card, LIVE, incarnation)
+
+
+def network(seed):
+    torch.manual_seed(seed)
+    return AgentNetwork(config())
+
+
+def names(client):
+    return [player.name for player in client.players(kinds=[PlayerKind.SNAPSHOT])]
+
+
+def test_each_snapshot_is_the_parent_of_the_next(client, blobs):
+    one = publisher(client, blobs)
+    for step, seed in ((100, 1), (200, 2)):
+        one.publish(network(seed), one.card(step, 1.0, {}))
+    first, second = client.players(kinds=[PlayerKind.SNAPSHOT])
+    assert (second.name, second.parent, first.parent) == ("main@200", "main@100", "")
+    loaded, card = load_snapshot(blobs, second.digest)
+    assert card.step == 200
+    assert torch.equal(next(loaded.parameters()), next(network(2).parameters()))
+
+
+def test_the_same_file_again_changes_nothing(client, blobs):
+    card = publisher(client, blobs).card(100, 1.0, {"winrate/based": 0.5})
+    for life in (1, 2):
+        publisher(client, blobs, life).publish(network(1), SnapshotCard.from_json(card.to_json()))
+    assert names(client) == ["main@100"]
+
+
+def test_another_branch_at_the_same_step_gets_a_name_of_its_own_once(client, blobs):
+    publisher(client, blobs).publish(network(1), publisher(client, blobs).card(100, 1.0, {}))
+    card = publisher(client, blobs).card(100, 1.0, {})
+    for life in (2, 3):
+        player = publisher(client, blobs, life).publish(network(2), card)
+        assert player.name == "main.2@100"
+    assert names(client) == ["main@100", "main.2@100"]
+
+
+def test_the_last_snapshot_can_be_made_a_milestone_afterwards(client, blobs):
+    one = publisher(client, blobs)
+    one.publish(network(1), one.card(100, 1.0, {}))
+    one.promote()
+    one.promote()
+    (player,) = client.players(kinds=[PlayerKind.SNAPSHOT])
+    assert player.milestone
