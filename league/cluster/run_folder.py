@@ -104,7 +104,12 @@ def _preset_of(request: Request) -> str | None:
 
 
 def _create(path: Path, preset: str, sections: config.Sections) -> RunFolder:
-    path.mkdir(parents=True, exist_ok=True)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"{path} can't be made a run folder ({error.strerror}): choose another --run-dir"
+        ) from None
     strangers = sorted(
         entry.name for entry in path.iterdir() if entry.name not in _OURS and entry.name[0] != "."
     )

@@ -149,3 +149,10 @@ def test_address_is_announced_and_withdrawn() -> None:
         folder.withdraw("matchmaker")
         folder.withdraw("matchmaker")
         assert not Path("run/matchmaker.json").exists()
+
+
+def test_a_path_that_cannot_be_a_folder_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    for path in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(ConfigError, match="can't be made a run folder"):
+            open_run(Request(preset="smoke", config=None, assignments=(), run_dir=path))
