@@ -112,15 +112,9 @@ def serve(arguments: argparse.Namespace, stop: threading.Event) -> None:
     from evaluator.service import EvaluatorServer
     from evaluator.worker import Evaluator
     from league.client import MatchmakerClient
-    from league.games.registry import make_batched
 
     torch.set_num_threads(1)  # it shares the machine with the learner
-    game = make_batched(
-        game_settings.name,
-        settings.parallel_matches,
-        stage=game_settings.stage,
-        max_frames=game_settings.max_frames,
-    )
+    game = game_settings.make(settings.parallel_matches)
     on_wait = _waiting_words(stop)
     with (
         MatchmakerClient(arguments.matchmaker, wait_seconds=settings.wait_seconds, on_wait=on_wait) as client,

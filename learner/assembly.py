@@ -20,7 +20,7 @@ from league.client import MatchmakerClient
 from league.config import sections_hash
 from league.errors import ConfigError
 from league.games.base import BatchedGame
-from league.games.registry import game_spec, make_batched, reward_weights
+from league.games.registry import reward_weights
 from league.games.settings import GameSettings
 from league.players import Incarnation, Player, PlayerKind, Role
 from learner.checkpoint import Values, read_checkpoint
@@ -53,7 +53,7 @@ def make_game(settings: SessionSettings) -> BatchedGame:
             f"agent.history_stride is {agent.history_stride} and game.frame_skip {game.frame_skip}: "
             "the history gets one entry a decision, so set both to the same number of frames"
         )
-    return make_batched(game.name, settings.learner.matches, stage=game.stage, max_frames=game.max_frames)
+    return game.make(settings.learner.matches)
 
 
 def live_player(name: str, game: BatchedGame) -> Player:
@@ -97,7 +97,7 @@ def join_league(
 def stage_rewards(settings: SessionSettings, stage: StageSettings) -> NDArray[np.float32]:
     """Weight of each reward term in a stage of the curriculum."""
     game = settings.game
-    return reward_weights(game.name, stage.reward or game.reward, game.reward_weights)
+    return reward_weights(game.spec(), stage.reward or game.reward, game.reward_weights)
 
 
 def check_stages(settings: SessionSettings, mixes: Collection[str], clean_matches: int) -> None:
@@ -105,7 +105,7 @@ def check_stages(settings: SessionSettings, mixes: Collection[str], clean_matche
 
     `clean_matches` are those that the evaluator plays of a snapshot against each opponent.
     """
-    bots = [bot.name for bot in game_spec(settings.game.name).bots]
+    bots = [bot.name for bot in settings.game.spec().bots]
     for stage in settings.curriculum.stages:
         stage_rewards(settings, stage)
         if stage.mix not in mixes:

@@ -12,7 +12,6 @@ from league.cli import cast, connect
 from league.cli.exhibition import Ending, Exhibition, Moment
 from league.cli.output import is_terminal, say
 from league.errors import InvalidInput
-from league.games.registry import game_spec, make_batched
 
 LONGEST_GAP_SECONDS = 0.1
 
@@ -38,10 +37,10 @@ def run(args: argparse.Namespace) -> int:
             f"--speed {args.speed} --seed {args.seed}: a speed above 0 and a seed from 0 are wanted"
         )
     settings = cast.game_settings(args, args.players)
-    spec = game_spec(settings.name, stage=settings.stage, max_frames=settings.max_frames)
+    spec = settings.spec()
     members = cast.find_members(args, spec, args.players)
-    say(f"({settings.name} on {settings.stage}; the first match of a machine takes a moment to compile)")
-    game = make_batched(settings.name, 1, stage=settings.stage, max_frames=settings.max_frames)
+    say(f"({settings.name}; the first match of a machine takes a moment to compile)")
+    game = settings.make(1)
     match = Exhibition(game, members, args.seed, greedy=args.greedy)
     try:
         if is_terminal():

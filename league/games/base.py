@@ -6,13 +6,19 @@ Shape suffixes: N matches, 2 seats, A action width, O observation width, K rewar
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
 EXTERNAL = -1
 """In `BatchedGame.bots`: this seat's actions come from the caller."""
+
+KEYS, CHOICE = "keys", "choice"
+"""What an action `[A]` is: any set of A keys that are down (MultiBinary), or a one-hot choice of one of A
+(Discrete), of which a match may allow only some at a time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,19 +32,27 @@ class BotSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class GameSpec:
-    """What a learner must know of a game. `version` changes with the rules."""
+    """What a learner must know of a game. `version` changes with the rules.
+
+    `observation[:own_size]` is one's own part; the rest, what one sees of the opponent, is what the
+    agent's encoder keeps a history of. A game whose observations can't be split so puts the whole of them
+    into the rest, and what is left (the seat, whose turn it is) into the own part.
+    """
 
     name: str
     version: str
     frames_per_second: int
     observation_size: int
-    own_size: int  # observation[:own_size] is one's own half, the rest the opponent's
-    action_size: int  # binary keys (MultiBinary)
+    own_size: int  # at least 1, less than observation_size
+    action_size: int
     action_names: tuple[str, ...]
     reward_terms: tuple[str, ...]
     stats: tuple[str, ...]  # per seat and match: "damage_dealt", "knockouts", ...
     bots: tuple[BotSpec, ...]
     max_frames: int
+    action_kind: str = KEYS
+    reward_presets: Mapping[str, Mapping[str, float]] = field(default_factory=lambda: MappingProxyType({}))
+    """Weights by preset and term; every game has `dense` and `sparse` (the outcome alone)."""
 
     def bot_index(self, name: str) -> int:
         """Index of the bot called `name`; raises KeyError."""
@@ -65,6 +79,10 @@ class BatchedGame(ABC):
         bots_N2: int8, EXTERNAL or the index of the bot that plays the seat; write it at any time.
         next_seeds_N: uint64, seed with which the match restarts in place when it ends; write it at
             any time. After a restart it is replaced by a value derived from itself.
+        legal_N2A: bool, which choices a seat has now; None in games of keys, where all are free. A seat
+            with nothing to decide (it is the other's turn) has one, whose choice changes nothing.
+        failures: by row, why a match that ended in this step could not be played to its end (an
+            environment that hangs): it has no outcome and must not be rated. Emptied by `step`.
     """
 
     spec: GameSpec
@@ -80,6 +98,8 @@ class BatchedGame(ABC):
     final_stats_N2S: NDArray[np.float32]
     bots_N2: NDArray[np.int8]
     next_seeds_N: NDArray[np.uint64]
+    legal_N2A: NDArray[np.bool_] | None = None
+    failures: Mapping[int, str] = MappingProxyType({})
 
     @abstractmethod
     def reset(self, seeds: NDArray[np.uint64], where: NDArray[np.bool_] | None = None) -> None:
@@ -90,7 +110,8 @@ class BatchedGame(ABC):
         """Plays `frames` frames with the keys held (bots decide anew every frame).
 
         A match that ends stops there and restarts in place from its next seed; the rest of the
-        frames is not played in it.
+        frames is not played in it. In games of choices a frame is one choice and `frames` is 1; a row
+        without any choice made (all zero) is refused with `InvalidInput` unless a bot sits there.
         """
 
     @abstractmethod
@@ -108,3 +129,6 @@ class BatchedGame(ABC):
     def time_left_N(self) -> NDArray[np.float32]:
         """Share of the match still to come, 1 at the start and 0 at the time limit."""
         return (1.0 - self.frames_N / self.spec.max_frames).astype(np.float32)
+
+    def close(self) -> None:  # noqa: B027 (to override where something runs)
+        """Ends what the game runs outside of this process (most run nothing). Twice is fine."""

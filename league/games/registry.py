@@ -1,11 +1,15 @@
-"""Games by name: the built-in ones, and those that packages add under the entry point group below.
+"""Games by name: the built-in ones, registered ones, and those that packages bring along.
 
-An entry point's value names a class or function `game(num_matches, *, stage, max_frames)` that returns
-a BatchedGame.
+A name may carry an argument behind a colon: `matrix:rps`, `pettingzoo:MODULE`, and `python:MODULE:FACTORY`
+for a game in a module of one's own. A factory is called as `factory(num_matches, *, max_frames=None,
+**options)`, with `argument=` too when the name has one, and returns a `BatchedGame`.
 """
 
 from __future__ import annotations
 
+import difflib
+import importlib
+import math
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.metadata import entry_points
@@ -18,59 +22,119 @@ from league.errors import ConfigError
 from league.games.base import BatchedGame, GameSpec
 
 GROUP = "kumite.games"
+"""Entry points: a package's game by name, the value names its factory."""
+
+GameFactory = Callable[..., BatchedGame]
+
+_BUILT_IN = {
+    "brawl": "league.games.brawl.game:BrawlGame",
+    "matrix": "league.games.matrix:make_matrix",
+    "kuhn": "league.games.poker:make_kuhn",
+    "leduc": "league.games.poker:make_leduc",
+    "pettingzoo": "league.games.pettingzoo:make_pettingzoo",
+}
+_SPELLED = {"matrix": "matrix:NAME", "pettingzoo": "pettingzoo:MODULE", "python": "python:MODULE:FACTORY"}
+_registered: dict[str, GameFactory] = {}
 
 
-def _brawl(num_matches: int, **options: Any) -> BatchedGame:
-    from league.games.brawl.game import BrawlGame
+def register(name: str, factory: GameFactory) -> None:
+    """Makes a game known by `name` in this process.
 
-    return BrawlGame(num_matches, **options)
-
-
-_BUILT_IN: dict[str, Callable[..., BatchedGame]] = {"brawl": _brawl}
+    A league has several processes: to train in one, give the game an entry point of the group
+    `kumite.games`, or name it `python:MODULE:FACTORY`. Raises `ConfigError` for a name that is taken.
+    """
+    if not name or ":" in name or name in game_names():
+        raise ConfigError(f"a game can't be registered as {name!r}: the name is taken, empty or has a colon")
+    _registered[name] = factory
 
 
 def game_names() -> list[str]:
-    """Every game that can be named."""
-    return sorted(_BUILT_IN.keys() | {point.name for point in entry_points(group=GROUP)})
+    """Every game that can be named; those that take an argument as `matrix:NAME`."""
+    names = _BUILT_IN.keys() | _registered.keys() | {point.name for point in entry_points(group=GROUP)}
+    return sorted({_SPELLED.get(name, name) for name in names | {"python"}})
 
 
-@cache
-def _factory(name: str) -> Callable[..., BatchedGame]:
-    if name in _BUILT_IN:
-        return _BUILT_IN[name]
+def _load(path: str) -> GameFactory:
+    module, _, attribute = path.partition(":")
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"no game can be made by {path}: {error}") from error
+
+
+def _factory(name: str) -> tuple[GameFactory, dict[str, str]]:
+    """The factory of `name`, and the argument that the name carries."""
+    head, colon, argument = name.partition(":")
+    options = {"argument": argument} if colon else {}
+    if head == "python" and argument:
+        return _load(argument), {}
+    if head in _BUILT_IN:
+        return _load(_BUILT_IN[head]), options
+    if name in _registered:
+        return _registered[name], {}
     for point in entry_points(group=GROUP):
-        if point.name == name:
-            return point.load()
-    raise ConfigError(f"there is no game {name!r}: choose one of {', '.join(game_names())}")
+        if point.name == head:
+            return point.load(), options
+    near = difflib.get_close_matches(name, game_names(), 1)
+    meant = f"; did you mean {near[0]}?" if near else ""
+    raise ConfigError(f"there is no game {name!r}: choose one of {', '.join(game_names())}{meant}")
 
 
 def make_batched(
-    name: str, num_matches: int, *, stage: str = "warehouse", max_frames: int | None = None, **options: Any
+    name: str, num_matches: int, *, stage: str = "", max_frames: int | None = None, **options: Any
 ) -> BatchedGame:
-    """N matches of the game called `name`; raises `ConfigError` when there is none."""
-    return _factory(name)(num_matches, stage=stage, max_frames=max_frames, **options)
+    """N matches of the game called `name`.
+
+    `stage` (empty: the game's own) and `options` are the game's; `max_frames` None is its own limit.
+    Raises `ConfigError` when there is no such game or it takes no such option.
+    """
+    factory, carried = _factory(name)
+    given = {**({"stage": stage} if stage else {}), **options, **carried}
+    try:
+        return factory(num_matches, max_frames=max_frames, **given)
+    except TypeError as error:
+        if "argument" not in str(error):
+            raise
+        raise ConfigError(f"game {name!r} can't be made with {given}: {error}") from error
 
 
-def game_spec(name: str, *, stage: str = "warehouse", max_frames: int | None = None) -> GameSpec:
-    """The spec of the game called `name` (the built-in ones' without loading the compiler)."""
+def game_spec(name: str, *, stage: str = "", max_frames: int | None = None, **options: Any) -> GameSpec:
+    """The spec of the game called `name` (the built-in fighter's without loading the compiler)."""
     if name == "brawl":
         from league.games.brawl.spec import brawl_spec
+        from league.games.brawl.stage import stage as stage_named
 
+        if stage:
+            stage_named(stage)  # an unknown one is refused now
         return brawl_spec(max_frames)
-    return make_batched(name, 1, stage=stage, max_frames=max_frames).spec
+    return _made_spec(name, stage, max_frames, tuple(sorted(options.items())))
 
 
-def reward_weights(name: str, preset: str, overrides: Mapping[str, float]) -> NDArray[np.float32]:
-    """Weight of each reward term of the game called `name`, [K].
+@cache
+def _made_spec(
+    name: str, stage: str, max_frames: int | None, options: tuple[tuple[str, Any], ...]
+) -> GameSpec:
+    game = make_batched(name, 1, stage=stage, max_frames=max_frames, **dict(options))
+    try:
+        return game.spec
+    finally:
+        game.close()
 
-    Games from outside have no presets: what `overrides` does not weigh counts nothing.
+
+def reward_weights(spec: GameSpec, preset: str, overrides: Mapping[str, float]) -> NDArray[np.float32]:
+    """Weight of each of the game's reward terms, [K]: the preset's, and `overrides` instead of single ones.
+
+    Raises `ConfigError` for an unknown preset or term.
     """
-    if name == "brawl":
-        from league.games.brawl import rewards
-
-        return rewards.reward_weights(preset, overrides)
-    terms = game_spec(name).reward_terms
-    unknown = set(overrides) - set(terms)
+    if preset not in spec.reward_presets:
+        known = ", ".join(spec.reward_presets) or "none"
+        raise ConfigError(f"game {spec.name} has no reward preset {preset!r}: it has {known}")
+    unknown = sorted(set(overrides) - set(spec.reward_terms))
     if unknown:
-        raise ConfigError(f"game {name} has no reward term {sorted(unknown)[0]!r}: it has {', '.join(terms)}")
-    return np.array([overrides.get(term, 0.0) for term in terms], np.float32)
+        terms = ", ".join(spec.reward_terms)
+        raise ConfigError(f"game {spec.name} has no reward term {unknown[0]!r}: it has {terms}")
+    endless = [f"{term} = {weight}" for term, weight in overrides.items() if not math.isfinite(weight)]
+    if endless:
+        raise ConfigError(f"reward weight {endless[0]} can't be used: weights are finite numbers")
+    weights = {**spec.reward_presets[preset], **overrides}
+    return np.array([weights.get(term, 0.0) for term in spec.reward_terms], np.float32)

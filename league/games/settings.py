@@ -6,41 +6,58 @@ from pydantic import Field, model_validator
 
 from league.config import Settings
 from league.errors import ConfigError
-from league.games.brawl.rewards import reward_weights
-from league.games.brawl.rules import FRAMES_PER_SECOND, MATCH_SECONDS
-from league.games.brawl.stage import stage
-from league.games.registry import game_names
+from league.games.base import CHOICE, BatchedGame, GameSpec
+from league.games.registry import game_spec, make_batched, reward_weights
+
+Option = bool | int | float | str
 
 
 class GameSettings(Settings):
     """Which game, under which conditions, for which reward."""
 
     name: str = "brawl"
-    """Name of the game: built in, or added by a package under the entry point group kumite.games."""
-    stage: str = "warehouse"
-    """Name of the stage; the warehouse is the one that every published figure refers to."""
-    match_seconds: float = Field(default=MATCH_SECONDS, gt=0, le=3600)
-    """Time limit of a match in seconds of the game; 90 is the original's."""
+    """Name of the game: brawl, kuhn, leduc, matrix:NAME, pettingzoo:MODULE, python:MODULE:FACTORY, or one
+    that a package adds under the entry point group kumite.games."""
+    stage: str = ""
+    """Name of the stage, for games that have some; empty is the game's own, in brawl the warehouse that
+    every published figure refers to."""
+    match_seconds: float = Field(default=0.0, ge=0, le=3600)
+    """Time limit of a match in seconds of the game; 0 is the game's own, 90 in brawl as in the original."""
     frame_skip: int = Field(default=1, ge=1, le=30)
-    """Frames that one decision of a player lasts; 1 decides 30 times a second, as a person may."""
+    """Frames that one decision of a player lasts; 1 decides 30 times a second, as a person may. Games of
+    choices (cards, boards) have one decision a frame."""
     reward: str = "dense"
     """Reward preset, a set of weights for the game's reward terms; dense teaches more than wins alone."""
     reward_weights: dict[str, float] = Field(default_factory=dict)
     """Weights that replace single ones of the preset, by reward term; empty leaves the preset as it is."""
+    options: dict[str, Option] = Field(default_factory=dict)
+    """Options of the game itself, by name (matrix has rounds); empty leaves the game's own."""
 
     @model_validator(mode="after")
-    def _known_names(self) -> GameSettings:
-        if self.name not in game_names():
-            raise ValueError(f"game {self.name!r} is none of {', '.join(game_names())}")
-        if self.name == "brawl":
-            try:
-                stage(self.stage)
-                reward_weights(self.reward, self.reward_weights)
-            except ConfigError as error:
-                raise ValueError(str(error)) from None
+    def _fits_the_game(self) -> GameSettings:
+        try:
+            spec = self.spec()
+            reward_weights(spec, self.reward, self.reward_weights)
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+        if spec.action_kind == CHOICE and self.frame_skip != 1:
+            raise ValueError(f"frame_skip is {self.frame_skip}: in {self.name} a frame is one choice, set 1")
         return self
 
+    def spec(self) -> GameSpec:
+        """What a learner must know of the game."""
+        return game_spec(self.name, stage=self.stage, max_frames=self.max_frames, **self.options)
+
+    def make(self, num_matches: int) -> BatchedGame:
+        """`num_matches` matches of the game."""
+        return make_batched(
+            self.name, num_matches, stage=self.stage, max_frames=self.max_frames, **self.options
+        )
+
     @property
-    def max_frames(self) -> int:
-        """The time limit in frames."""
-        return max(1, round(self.match_seconds * FRAMES_PER_SECOND))
+    def max_frames(self) -> int | None:
+        """The time limit in frames; None is the game's own."""
+        if not self.match_seconds:
+            return None
+        per_second = game_spec(self.name, stage=self.stage, **self.options).frames_per_second
+        return max(1, round(self.match_seconds * per_second))

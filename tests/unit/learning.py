@@ -62,7 +62,9 @@ def make_env(matches=None, *, num_matches=MATCHES, max_frames=120, reward="lapto
     source = RecordedSource(assignments(200) if matches is None else matches)
     crowd = Crowd(num_matches, network_of, seed=5, action_size=10)
     crowd.set_live(network_of("7"))
-    return LeagueVecEnv(game, source, crowd, frame_skip=4, reward_weights=reward_weights("brawl", reward, {}))
+    return LeagueVecEnv(
+        game, source, crowd, frame_skip=4, reward_weights=reward_weights(game.spec, reward, {})
+    )
 
 
 def make_model(env, **changes):

@@ -31,18 +31,18 @@ def test_settings_have_the_defaults_of_full_training_and_name_mistakes() -> None
     settings = GameSettings()
     assert (settings.name, settings.stage, settings.frame_skip, settings.reward) == (
         "brawl",
-        "warehouse",
+        "",
         1,
         "dense",
     )
-    assert settings.max_frames == 2700
+    assert settings.spec().max_frames == 2700
 
 
 @pytest.mark.parametrize(
     ("values", "message"),
     [
         ({"stage": "moon"}, "no stage 'moon'"),
-        ({"name": "chess"}, "'chess' is none of"),
+        ({"name": "chess"}, "there is no game 'chess'"),
         ({"reward": "denser"}, "no reward preset 'denser'"),
         ({"reward_weights": {"wins": 1}}, "no reward term 'wins'"),
         ({"frame_skip": 0}, "frame_skip"),

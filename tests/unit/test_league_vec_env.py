@@ -5,7 +5,7 @@ import pytest
 from learning import MATCHES, assignments, make_env, random_keys, snapshot_player
 
 from league.errors import DataCorrupt
-from league.games.registry import reward_weights
+from league.games.registry import game_spec, reward_weights
 from league.players import Assignment, Book
 
 
@@ -91,7 +91,7 @@ def test_same_matches_and_keys_play_the_same():
 
 def test_rewards_of_the_two_seats_of_one_match_are_opposite_when_symmetric():
     symmetric = {"damage": 1.0, "win": 1.0, "knockout": 1.0}
-    only = reward_weights("brawl", "sparse", {})
+    only = reward_weights(game_spec("brawl"), "sparse", {})
     env = make_env(reward="sparse")
     play(env, 30)
     terms = env.game.reward_terms_N2K

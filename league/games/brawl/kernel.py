@@ -148,7 +148,7 @@ def _play(
     return outcome
 
 
-NOT_COMPILED = ("game.py", "movesets.py", "rewards.py")
+NOT_COMPILED = ("game.py", "movesets.py")
 """Sources whose values reach the compiled code only as arguments, or never."""
 
 

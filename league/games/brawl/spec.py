@@ -6,6 +6,7 @@ from typing import Final
 
 from league.games.base import BotSpec, GameSpec
 from league.games.brawl import rules
+from league.games.brawl.rewards import PRESETS
 from league.games.brawl.terms import TERMS
 
 NAME: Final = "brawl"
@@ -68,4 +69,5 @@ def brawl_spec(max_frames: int | None = None) -> GameSpec:
         stats=STATS,
         bots=BOTS,
         max_frames=max_frames if max_frames is not None else rules.MATCH_SECONDS * rules.FRAMES_PER_SECOND,
+        reward_presets=PRESETS,
     )
