@@ -235,6 +235,8 @@ def control(player: Any, keys: int, stage: Any, tables: Any, stats_S: Any) -> No
     if player.vy < rules.MAX_FALL:
         player.vy = min(player.vy + rules.GRAVITY_PER_FRAME, rules.MAX_FALL)
     if not _is_held(player, keys, tables):
+        if pressed & rules.PICK and player.weapon != moves.UNARMED:
+            player.dropped, player.weapon = player.weapon, moves.UNARMED
         if player.grounded:
             _on_ground(player, keys, pressed, stats_S)
         else:

@@ -11,11 +11,12 @@ from league.errors import DataCorrupt, InvalidInput, VersionMismatch
 from league.games.base import EXTERNAL, BatchedGame
 from league.games.brawl import layout
 from league.games.brawl.kernel import reset_matches, step_matches
-from league.games.brawl.moves import MOVE_NAMES, WEAPON_NAMES, move_tables
+from league.games.brawl.moves import MOVE_NAMES, UNARMED, WEAPON_NAMES, move_tables
 from league.games.brawl.movesets import MOVES
 from league.games.brawl.rules import DODGE, KEY_NAMES
 from league.games.brawl.spec import OWN_SIZE, VERSION, brawl_spec
 from league.games.brawl.stage import stage as stage_named
+from league.games.brawl.weapons import PLACES, SPAWNERS
 
 _SAVED = (
     "observations_N2O",
@@ -57,6 +58,7 @@ class BrawlGame(BatchedGame):
         observation = (n, 2, 2 * OWN_SIZE)
         stats = (n, 2, len(self.spec.stats))
         self._players_N2 = np.zeros((n, 2), layout.PLAYER)
+        self._weapons_N4 = np.zeros((n, PLACES), layout.WEAPON)
         self._matches_N = np.zeros(n, layout.MATCH)
         self.observations_N2O = np.zeros(observation, np.float32)
         self.final_observations_N2O = np.zeros(observation, np.float32)
@@ -84,6 +86,7 @@ class BrawlGame(BatchedGame):
             )
         reset_matches(
             self._players_N2,
+            self._weapons_N4,
             self._matches_N,
             where_N,
             seeds_N,
@@ -106,6 +109,7 @@ class BrawlGame(BatchedGame):
             raise InvalidInput(f"{frames} frames can't be played: ask for at least 1")
         step_matches(
             self._players_N2,
+            self._weapons_N4,
             self._matches_N,
             actions_N2A,
             frames,
@@ -135,6 +139,7 @@ class BrawlGame(BatchedGame):
         """A copy of the whole state: plain arrays by name, records as bytes."""
         state: dict[str, NDArray] = {name: getattr(self, name).copy() for name in _SAVED}
         state["players"] = self._players_N2.view(np.uint8).copy()
+        state["weapons"] = self._weapons_N4.view(np.uint8).copy()
         state["matches"] = self._matches_N.view(np.uint8).copy()
         state["layout"] = self._layout_mark()
         return state
@@ -150,6 +155,7 @@ class BrawlGame(BatchedGame):
             )
         targets = {name: getattr(self, name) for name in _SAVED}
         targets["players"] = self._players_N2.view(np.uint8)
+        targets["weapons"] = self._weapons_N4.view(np.uint8)
         targets["matches"] = self._matches_N.view(np.uint8)
         for name, target in targets.items():
             value = state.get(name)
@@ -179,6 +185,7 @@ class BrawlGame(BatchedGame):
                 "half_height": self._stage.platform_half_height,
             },
             "players": [_player_frame(self._players_N2[match, seat]) for seat in range(2)],
+            "weapons": _weapons_frame(self._weapons_N4[match], int(now["frame"])),
         }
 
 
@@ -201,3 +208,19 @@ def _player_frame(player: Any) -> dict[str, Any]:
         "invulnerable": int(player["state"]) == DODGE,
         "keys": [name for bit, name in enumerate(KEY_NAMES) if int(player["keys"]) >> bit & 1],
     }
+
+
+def _weapons_frame(weapons_4: NDArray[np.void], frame: int) -> list[dict[str, Any]]:
+    """The weapons on the ground, each with where it came from and its frames left."""
+    return [
+        {
+            "x": float(weapon["x"]),
+            "y": float(weapon["y"]),
+            "type": WEAPON_NAMES[int(weapon["type"])],
+            "dropped": place >= SPAWNERS,
+            "ready": frame >= int(weapon["ready"]),
+            "frames_left": int(weapon["leaves"]) - frame,
+        }
+        for place, weapon in enumerate(weapons_4)
+        if weapon["type"] != UNARMED
+    ]

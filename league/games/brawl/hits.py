@@ -31,7 +31,7 @@ def striking_stage(attacker: Any, victim: Any, tables: Any) -> int:
         row = tables.stages_K[move.first_stage + index]
         if not row.start <= attacker.move_frame < row.end or attacker.stages_hit >> index & 1:
             continue
-        if row.chained and not attacker.stages_hit >> (index - 1) & 1:
+        if (row.chained or row.late) and attacker.stages_hit >> (index - 1) & 1 != row.chained:
             continue
         if _reaches(attacker, victim, row):
             return index
@@ -45,14 +45,21 @@ def knockback_speed(damage: float, fixed: float, variable: float) -> float:
 
 
 @njit
-def strike(attacker: Any, victim: Any, index: int, row: Any, combo: bool, stats_S: Any) -> None:
-    """Applies stage `index` of the attacker's move, whose figures are `row`; `combo`: victim was stunned."""
+def strike(
+    attacker: Any, victim: Any, index: int, row: Any, vx: float, vy: float, combo: bool, stats_S: Any
+) -> None:
+    """Applies stage `index` of the attacker's move, whose figures are `row`.
+
+    `vx`, `vy`: the attacker's velocity before the frame's hits; `combo`: the victim was stunned.
+    """
     attacker.stages_hit |= 1 << index
     attacker.combos += 1 if combo else 0
     speed = knockback_speed(victim.damage + row.damage, row.fixed, row.variable)
     after = min(victim.damage + row.damage, rules.MAX_DAMAGE)
     attacker.dealt += after - victim.damage
     victim.damage = after
+    if row.drags:
+        victim.vx, victim.vy = vx, vy
     victim.vx += attacker.facing * speed * row.forward
     victim.vy += speed * row.down
     if victim.grounded and victim.vy > 0.0:

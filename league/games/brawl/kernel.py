@@ -22,17 +22,19 @@ from league.games.brawl.observation import observe
 from league.games.brawl.physics import move, move_platform, ride
 from league.games.brawl.random_stream import mixed
 from league.games.brawl.scoring import score, score_end
+from league.games.brawl.weapons import begin_weapons, drop, move_weapons, pick_up
 
 _ONE = np.uint64(1)
 _SIDE_STREAM = np.uint64(0xD1B54A32D192ED03)
 
 
 @njit
-def begin(players_2: Any, match: Any, seed: Any, stage: Any, stats_2S: Any) -> None:
+def begin(players_2: Any, weapons_4: Any, match: Any, seed: Any, stage: Any, stats_2S: Any) -> None:
     """Begins a match: everything in it follows from `seed` and the keys."""
     match.seed = seed
     match.frame = 0
     move_platform(match, stage)
+    begin_weapons(weapons_4, match, seed)
     first_side = 1 if mixed(seed) & _ONE else -1
     stats_2S[:] = 0.0
     for seat in range(2):
@@ -43,6 +45,7 @@ def begin(players_2: Any, match: Any, seed: Any, stage: Any, stats_2S: Any) -> N
         player.stocks = rules.STOCKS
         player.keys, player.move_frame, player.charged, player.stages_hit = 0, 0, 0, 0
         player.dealt, player.combos, player.fell = 0.0, 0, 0
+        player.equipped, player.dropped = 0, 0
         place(player, stage)
         player.last_x = player.x
         stats_2S[seat, spec.SPAWN_SIDE] = player.side
@@ -62,15 +65,17 @@ def _exchange_hits(one: Any, other: Any, tables: Any, stats_2S: Any) -> None:
     one_row = tables.stages_K[tables.moves_WM[one.weapon, one.move].first_stage + max(by_one, 0)]
     other_row = tables.stages_K[tables.moves_WM[other.weapon, other.move].first_stage + max(by_other, 0)]
     one_was_stunned, other_was_stunned = one.stun_left > 0, other.stun_left > 0
+    one_vx, one_vy, other_vx, other_vy = one.vx, one.vy, other.vx, other.vy
     if by_one >= 0:
-        strike(one, other, by_one, one_row, other_was_stunned, stats_2S[0])
+        strike(one, other, by_one, one_row, one_vx, one_vy, other_was_stunned, stats_2S[0])
     if by_other >= 0:
-        strike(other, one, by_other, other_row, one_was_stunned, stats_2S[1])
+        strike(other, one, by_other, other_row, other_vx, other_vy, one_was_stunned, stats_2S[1])
 
 
 @njit
 def play_frame(
     players_2: Any,
+    weapons_4: Any,
     match: Any,
     keys_0: int,
     keys_1: int,
@@ -85,16 +90,23 @@ def play_frame(
     for seat in range(2):
         player = players_2[seat]
         player.dealt, player.combos, player.fell, player.moved_by_hand = 0.0, 0, 0, 0
+        player.equipped, player.dropped = 0, 0
         player.last_x = player.x
     match.frame += 1
     platform_x = match.platform_x
     move_platform(match, stage)
+    if match.frame >= match.weapons_change:
+        move_weapons(weapons_4, match, stage)
     for seat in range(2):
         player = players_2[seat]
         ride(player, stage, match, match.platform_x - platform_x)
         control(player, keys_0 if seat == 0 else keys_1, stage, tables, stats_2S[seat])
         move(player, stage, match)
+        if player.dropped:
+            drop(player, weapons_4, match)
     _exchange_hits(one, other, tables, stats_2S)
+    if match.weapons > 0:
+        pick_up(one, other, weapons_4, match, stats_2S)
     distance = _distance(one, other)
     score(one, other, last_distance, distance, terms_2K[0], stats_2S[0])
     score(other, one, last_distance, distance, terms_2K[1], stats_2S[1])
@@ -123,6 +135,7 @@ def _key_bits(keys_A: Any) -> int:
 @njit
 def _play(
     players_2: Any,
+    weapons_4: Any,
     match: Any,
     actions_2A: Any,
     bots_2: Any,
@@ -140,7 +153,7 @@ def _play(
         one, other = players_2[0], players_2[1]
         keys_0 = held_0 if bots_2[0] < 0 else bot_keys(bots_2[0], one, other, match.frame)
         keys_1 = held_1 if bots_2[1] < 0 else bot_keys(bots_2[1], other, one, match.frame)
-        play_frame(players_2, match, keys_0, keys_1, stage, tables, terms_2K, stats_2S)
+        play_frame(players_2, weapons_4, match, keys_0, keys_1, stage, tables, terms_2K, stats_2S)
         outcome = _outcome(players_2, match.frame, max_frames)
         if outcome >= 0.0:
             score_end(outcome, terms_2K)
@@ -148,16 +161,32 @@ def _play(
     return outcome
 
 
-NOT_COMPILED = ("game.py", "movesets.py")
-"""Sources whose values reach the compiled code only as arguments, or never."""
+COMPILED = (
+    "bots.py",
+    "control.py",
+    "hits.py",
+    "kernel.py",
+    "layout.py",
+    "moves.py",
+    "observation.py",
+    "physics.py",
+    "random_stream.py",
+    "rules.py",
+    "scoring.py",
+    "spec.py",
+    "stage.py",
+    "terms.py",
+    "weapons.py",
+)
+"""Sources that the compiled code is made of. Of the others (moves' rows, say) values reach it only as
+arguments, or never."""
 
 
 def _sources_digest() -> str:
     """Digest of the sources that the compiled code is made of."""
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        if path.name not in NOT_COMPILED:
-            digest.update(path.read_bytes())
+    for name in COMPILED:
+        digest.update(Path(__file__).with_name(name).read_bytes())
     return digest.hexdigest()
 
 
@@ -171,6 +200,7 @@ def _compiled(sources: str) -> tuple[Callable[..., None], Callable[..., None]]:
     @njit(nogil=True, cache=True)
     def reset(
         players_N2: Any,
+        weapons_N4: Any,
         matches_N: Any,
         where_N: Any,
         seeds_N: Any,
@@ -183,13 +213,14 @@ def _compiled(sources: str) -> tuple[Callable[..., None], Callable[..., None]]:
         _ = sources
         for n in range(matches_N.shape[0]):
             if where_N[n]:
-                begin(players_N2[n], matches_N[n], seeds_N[n], stage, stats_N2S[n])
-                observe(observations_N2O[n], players_N2[n], matches_N[n], raw)
+                begin(players_N2[n], weapons_N4[n], matches_N[n], seeds_N[n], stage, stats_N2S[n])
+                observe(observations_N2O[n], players_N2[n], weapons_N4[n], matches_N[n], raw)
                 frames_N[n] = 0
 
     @njit(nogil=True, cache=True)
     def step(
         players_N2: Any,
+        weapons_N4: Any,
         matches_N: Any,
         actions_N2A: Any,
         frames: Any,
@@ -212,9 +243,10 @@ def _compiled(sources: str) -> tuple[Callable[..., None], Callable[..., None]]:
         _ = sources
         terms_N2K[:] = 0.0
         for n in range(matches_N.shape[0]):
-            players_2, match = players_N2[n], matches_N[n]
+            players_2, weapons_4, match = players_N2[n], weapons_N4[n], matches_N[n]
             outcome = _play(
                 players_2,
+                weapons_4,
                 match,
                 actions_N2A[n],
                 bots_N2[n],
@@ -228,12 +260,12 @@ def _compiled(sources: str) -> tuple[Callable[..., None], Callable[..., None]]:
             ended_N[n] = outcome >= 0.0
             if outcome >= 0.0:
                 outcomes_N[n] = outcome
-                observe(final_observations_N2O[n], players_2, match, raw)
+                observe(final_observations_N2O[n], players_2, weapons_4, match, raw)
                 final_frames_N[n] = match.frame
                 final_stats_N2S[n] = stats_N2S[n]
-                begin(players_2, match, next_seeds_N[n], stage, stats_N2S[n])
+                begin(players_2, weapons_4, match, next_seeds_N[n], stage, stats_N2S[n])
                 next_seeds_N[n] = mixed(next_seeds_N[n])
-            observe(observations_N2O[n], players_2, match, raw)
+            observe(observations_N2O[n], players_2, weapons_4, match, raw)
             frames_N[n] = match.frame
 
     return reset, step

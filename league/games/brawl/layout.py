@@ -1,4 +1,4 @@
-"""How a match lies in memory: one compact record a player and one a match, no Python objects."""
+"""How a match lies in memory: one compact record a player, a weapon and a match, no Python objects."""
 
 from __future__ import annotations
 
@@ -39,6 +39,8 @@ PLAYER = np.dtype(
         ("last_x", np.float64),
         ("combos", np.int32),
         ("fell", np.int32),
+        ("equipped", np.int32),  # weapon picked up, 0 for none
+        ("dropped", np.int32),  # weapon dropped, 0 for none
         ("moved_by_hand", np.int32),  # knocked out or placed anew: no displacement is counted
     ],
     align=True,
@@ -48,6 +50,8 @@ MATCH = np.dtype(
     [
         ("seed", np.uint64),
         ("frame", np.int32),
+        ("weapons", np.int32),  # on the ground
+        ("weapons_change", np.int32),  # frame in which the next one comes or goes by itself
         ("platform_x", np.float64),
         ("platform_y", np.float64),
         ("platform_vx", np.float64),
@@ -55,3 +59,18 @@ MATCH = np.dtype(
     ],
     align=True,
 )
+
+WEAPON = np.dtype(
+    [
+        ("x", np.float64),
+        ("y", np.float64),
+        ("random", np.uint64),  # a spawner's own numbers
+        ("type", np.int32),  # 0 for nothing, else moves.SPEAR or moves.HAMMER
+        ("ready", np.int32),  # frame from which it can be taken
+        ("leaves", np.int32),  # frame in which it vanishes
+        ("comes", np.int32),  # frame in which the spawner shows the next one
+        ("cooldown", np.int32),  # a spawner's, frames
+    ],
+    align=True,
+)
+"""One of a match's four places for weapons (weapons.py)."""

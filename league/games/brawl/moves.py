@@ -1,4 +1,4 @@
-"""What a move is made of, and how rows of moves are packed for the compiled step (rows: movesets.py).
+"""What a move is made of, and how rows of moves are packed for the compiled step (rows: moveset_*.py).
 
 Boxes are (near, far, top, bottom) in units from the attacker's middle, x forward and y down. Frames
 are 0-based from the press.
@@ -43,6 +43,8 @@ MOVE_NAMES: Final = {
 }
 
 UNARMED: Final = 0
+SPEAR: Final = 1
+HAMMER: Final = 2
 WEAPON_NAMES: Final = ("unarmed", "spear", "hammer")
 
 Box = tuple[float, float, float, float]
@@ -61,6 +63,15 @@ class Stage:
     stun: int  # frames
     box: Box
     chained: bool = False  # comes out only when the stage before it has hit
+    late: bool = False  # hits only whom the stage before it has not hit
+    drags: bool = False  # the victim goes on with its attacker's velocity; the force comes on top
+
+
+def drag(start: int, end: int, damage: float, stun: int, box: Box) -> Stage:
+    """A stage before the last of its move, which takes its victim along until the next one."""
+    return Stage(
+        start=start, end=end, damage=damage, fixed=0, variable=0, angle=0, stun=stun, box=box, drags=True
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +120,8 @@ STAGE_ROW = np.dtype(
         ("end", np.int32),
         ("stun", np.int32),
         ("chained", np.int32),
+        ("late", np.int32),
+        ("drags", np.int32),
         ("damage", np.float64),
         ("fixed", np.float64),
         ("variable", np.float64),
@@ -133,7 +146,8 @@ class MoveTables(NamedTuple):
 def _stage_row(stage: Stage) -> tuple[float, ...]:
     angle = math.radians(stage.angle)
     numbers = (stage.damage, stage.fixed, stage.variable, math.cos(angle), -math.sin(angle))
-    return (stage.start, stage.end, stage.stun, int(stage.chained), *numbers, *stage.box)
+    marks = (int(stage.chained), int(stage.late), int(stage.drags))
+    return (stage.start, stage.end, stage.stun, *marks, *numbers, *stage.box)
 
 
 def _move_row(move: Move, first_stage: int) -> tuple[float, ...]:

@@ -68,4 +68,16 @@ MAX_DAMAGE: Final = 700.0
 AIR_JUMPS_AFTER_STUN: Final = 1
 STOCKS: Final = 3
 KO_FRAMES: Final = 90
+
+# Weapons on the ground.
+WEAPON_RADIUS: Final = 0.83 / 2  # a level capsule, 1.5 x 0.83
+WEAPON_HALF_SEGMENT: Final = (1.5 - 0.83) / 2
+PICK_REACH: Final = WEAPON_RADIUS + HURT_RADIUS  # between the two capsules' segments
+SPAWN_COOLDOWN_LEAST: Final = 500  # frames; drawn once a match and spawner, later times 0.5 to 1.5
+SPAWN_COOLDOWN_MOST: Final = 700
+SPAWN_FIRST_LATEST: Final = 350  # the first weapon comes in a frame from 0 to this
+SPAWN_FRAMES: Final = 350  # that it stays
+SPAWN_READY: Final = 36  # frames after it appeared from which it can be taken
+DROP_FRAMES: Final = 250  # that a dropped weapon stays
+DROP_READY: Final = 15
 MATCH_SECONDS: Final = 90

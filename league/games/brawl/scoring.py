@@ -59,6 +59,9 @@ def _score_events(me: Any, opponent: Any, terms_K: Any) -> None:
     terms_K[terms.DAMAGE_TAKEN] -= opponent.dealt / terms.DAMAGE_SCALE
     terms_K[terms.KNOCKOUT] += opponent.fell - me.fell
     terms_K[terms.COMBO] += me.combos - opponent.combos
+    terms_K[terms.EQUIP] += me.equipped  # a spear is weapon 1, a hammer weapon 2
+    if me.dropped:
+        terms_K[terms.DROP] -= 1.0
 
 
 @njit

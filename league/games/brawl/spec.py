@@ -10,7 +10,7 @@ from league.games.brawl.rewards import PRESETS
 from league.games.brawl.terms import TERMS
 
 NAME: Final = "brawl"
-VERSION: Final = "1"
+VERSION: Final = "2"
 OWN_SIZE: Final = 32
 
 STATS: Final = (

@@ -27,6 +27,10 @@ class Stage(NamedTuple):
     blast_y: float
     spawn_x: float
     spawn_y: float
+    spawner_near: float  # x of weapons is drawn from near to far, on either side
+    spawner_far: float
+    spawner_right_y: float
+    spawner_left_y: float
 
 
 def _leg(begin: float, length: float, turn_within: float, slowest: float) -> list[float]:
@@ -76,6 +80,10 @@ def _warehouse() -> Stage:
         blast_y=8.0,
         spawn_x=5.0,
         spawn_y=0.0,
+        spawner_near=2.6,
+        spawner_far=6.5,
+        spawner_right_y=0.7,
+        spawner_left_y=2.7,
     )
 
 
