@@ -1,10 +1,20 @@
 """One tree of errors. A message says what is wrong, with which value, and what to do.
 
-Launchers print the message alone and exit with `exit_code`; services send it with the gRPC code
-that `league.status` gives for the class.
+Launchers print the message alone and exit with `exit_code`: 2 for wrong input, 3 for a full disk, 4 for
+damaged data, none of which a restart cures, and 1 for all else. Services send it with the gRPC code that
+`league.status` gives for the class.
 """
 
 from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """«did you mean 'based'?» when one of `known` looks like `word`, else ""."""
+    close = difflib.get_close_matches(word, sorted(known), n=1)
+    return f"did you mean {close[0]!r}?" if close else ""
 
 
 class LeagueError(Exception):
@@ -50,6 +60,8 @@ class Unavailable(LeagueError):
 class DataCorrupt(LeagueError):
     """A file does not hold what its name or card says."""
 
+    exit_code = 4
+
 
 class VersionMismatch(DataCorrupt):
     """Made by another version of the format or the rules."""
@@ -60,8 +72,12 @@ class NumericalFault(LeagueError):
 
 
 class DeviceError(LeagueError):
-    """A compute device that is missing or out of memory."""
+    """A compute device that is missing or out of memory: another one must be chosen."""
+
+    exit_code = 2
 
 
 class StorageFull(LeagueError):
     """No space left to write; what was on disk is whole."""
+
+    exit_code = 3

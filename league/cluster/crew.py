@@ -11,9 +11,14 @@ from enum import Enum
 from league.cluster.backend import Backend, ProcessSpec, RunningProcess
 from league.cluster.local import last_sentence
 from league.cluster.settings import SupervisorSettings
-from league.errors import ConfigError, Unavailable
+from league.errors import ConfigError, DataCorrupt, LeagueError, StorageFull, Unavailable
 
-_INVALID_INPUT = 2  # exit code of a process whose settings or flags can't be used: no restart helps
+_INCURABLE: dict[int, tuple[type[LeagueError], str]] = {
+    ConfigError.exit_code: (ConfigError, "its settings can't be used"),
+    StorageFull.exit_code: (StorageFull, "the disk is full"),  # so full, maybe, that the log lacks the words
+    DataCorrupt.exit_code: (DataCorrupt, "its data are damaged"),
+}
+"""Exit codes that would come again after a restart: the error to raise, and words for when the log has none."""
 
 
 class State(Enum):
@@ -87,7 +92,8 @@ class Member:
 class Crew:
     """All processes. `say` takes what a person may like to hear of, `complain` what went wrong.
 
-    `started` is called with a process's name and id after each of its starts.
+    `started` is called with a process's name and id after each of its starts; `has_finished` says of one that
+    may finish, and has ended by exit code 0, whether its work is done (or somebody told it to stop).
     """
 
     def __init__(
@@ -100,6 +106,7 @@ class Crew:
         complain: Callable[[str], None] | None = None,
         started: Callable[[str, int], None] = lambda name, pid: None,
         may_finish: frozenset[str] = frozenset(),
+        has_finished: Callable[[str], bool] = lambda name: True,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._backend = backend
@@ -107,6 +114,7 @@ class Crew:
         self._say = say
         self._complain = complain or say
         self._started = started
+        self._has_finished = has_finished
         self._clock = clock
         self.members = {
             spec.name: Member(spec, settings, may_finish=spec.name in may_finish) for spec in specs
@@ -123,7 +131,8 @@ class Crew:
     def tend(self) -> None:
         """Looks after every process once. Raises when one can't be kept running.
 
-        `ConfigError` for a process that refuses its settings, `Unavailable` for one that dies too often.
+        `ConfigError`, `StorageFull` or `DataCorrupt` for a process that ended by what a restart can't cure,
+        `Unavailable` for one that dies too often.
         """
         for member in self.members.values():
             if member.state is State.RUNNING:
@@ -177,19 +186,22 @@ class Crew:
         code = member.process.poll()
         if code is None:
             return
-        if code == 0 and member.may_finish:
+        name, log = member.spec.name, member.spec.log
+        if code == 0 and member.may_finish and self._has_finished(name):
             member.state = State.DONE
             return
-        name, log = member.spec.name, member.spec.log
         member.state = State.FAILED
-        if code == _INVALID_INPUT:
-            raise ConfigError(f"{name} can't run: {last_sentence(log) or 'it does not say why'} (log: {log})")
+        if code in _INCURABLE:
+            error, otherwise = _INCURABLE[code]
+            raise error(f"{name} can't run: {last_sentence(log) or f'{otherwise}, read {log}'}")
         delay = member.policy.delay(self._clock())
         if delay is None:
             raise Unavailable(self._given_up(member, code))
         member.state = State.WAITING
         member.restart_at = self._clock() + delay
-        self._complain(f"{name} ended ({describe_exit(code)}): it restarts in {delay:g} s.")
+        words = last_sentence(log) if code > 0 else ""  # a signal's cause is not in the log
+        how = f"{describe_exit(code)}: {words}" if words else describe_exit(code)
+        self._complain(f"{name} ended ({how}): it restarts in {delay:g} s.")
 
     def _given_up(self, member: Member, code: int) -> str:
         name, log = member.spec.name, member.spec.log
@@ -222,4 +234,6 @@ class Crew:
 
 def describe_exit(code: int) -> str:
     """«exit code 1» or «signal 9»."""
+    if code == 0:
+        return "exit code 0, as if told to stop"
     return f"signal {-code}" if code < 0 else f"exit code {code}"

@@ -108,11 +108,12 @@ def _aside(log: Path, number: int) -> Path:
 
 
 def last_sentence(log: Path) -> str:
-    """The last line that a process printed, that is its error's sentence when it ended by one."""
+    """The last line of a process's newest life, that is its error's sentence when it ended by one."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - 8192))
             lines = [line.strip() for line in file.read().decode(errors="replace").splitlines()]
     except OSError:
         return ""
-    return next((line for line in reversed(lines) if line and not line.startswith("--- ")), "")
+    line = next((line for line in reversed(lines) if line), "")
+    return "" if line.startswith("--- ") else line

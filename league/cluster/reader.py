@@ -83,7 +83,7 @@ class LeagueReader:
         """Ends the thread; the facts last read stay. Twice is fine."""
         self._stop.set()
         if self._thread.is_alive():
-            self._thread.join(timeout=2 * _PATIENCE_SECONDS)
+            self._thread.join(timeout=0.3)  # it may be waiting for a service that hangs, and ends with us
 
     def look_again(self, seconds: float) -> bool:
         """Waits up to `seconds` for one look, ratings too, that began after this call; false if none came."""

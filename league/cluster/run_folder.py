@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
 import re
+import shutil
 import socket
 import time
 from collections.abc import Mapping
@@ -22,7 +24,17 @@ from league.files import write_whole
 FORMAT = 1
 DEFAULT_PRESET = "laptop"
 RUNS = Path("runs")
+DATABASE = "league.db"
 _OURS = {"lock", "logs", "config.toml", "ports.json"}  # what a start that broke off may have left
+_ALL_OURS = (
+    "run.json",
+    *sorted(_OURS),
+    "matchmaker.json",
+    "evaluator.json",
+    "blobs",
+    "learner-main",
+    "evaluator",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,10 +50,11 @@ class Request:
 class RunFolder:
     """An opened and locked run. Use it as a context manager; leaving it twice is fine."""
 
-    def __init__(self, path: Path, *, preset: str, resumed: bool, lock: IO[str]) -> None:
+    def __init__(self, path: Path, *, preset: str, resumed: bool, lock: IO[str], made: bool = False) -> None:
         self.path = path
         self.preset = preset
         self.resumed = resumed
+        self._made = made  # the folder itself, not only what lies in it
         self._lock = lock
 
     @property
@@ -50,7 +63,7 @@ class RunFolder:
 
     @property
     def database(self) -> Path:
-        return self.path / "league.db"
+        return self.path / DATABASE
 
     def log(self, process: str) -> Path:
         return self.path / "logs" / f"{process}.log"
@@ -72,6 +85,17 @@ class RunFolder:
         """The service runs no more."""
         (self.path / f"{service}.json").unlink(missing_ok=True)
 
+    def discard(self) -> None:
+        """Removes a new run of which nothing came, so that a later start does not take it up."""
+        for entry in (*(self.path / name for name in _ALL_OURS), *self.path.glob(f"{DATABASE}*")):
+            if entry.is_dir():
+                shutil.rmtree(entry, ignore_errors=True)
+            else:
+                entry.unlink(missing_ok=True)
+        if self._made:
+            with contextlib.suppress(OSError):  # somebody put a file of their own there
+                self.path.rmdir()
+
     def __enter__(self) -> RunFolder:
         return self
 
@@ -89,8 +113,9 @@ def open_run(request: Request) -> RunFolder:
     if request.run_dir is not None and (request.run_dir / "run.json").exists():
         return _resume(request.run_dir, request, preset)
     sections = config.resolve(preset or DEFAULT_PRESET, request.config, request.assignments)
+    made = request.run_dir is None or not request.run_dir.exists()
     path = request.run_dir or _next_folder(preset or DEFAULT_PRESET)
-    return _create(path, preset or DEFAULT_PRESET, sections)
+    return _create(path, preset or DEFAULT_PRESET, sections, made=made)
 
 
 def _preset_of(request: Request) -> str | None:
@@ -103,7 +128,7 @@ def _preset_of(request: Request) -> str | None:
     return request.preset or named
 
 
-def _create(path: Path, preset: str, sections: config.Sections) -> RunFolder:
+def _create(path: Path, preset: str, sections: config.Sections, *, made: bool) -> RunFolder:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -128,7 +153,7 @@ def _create(path: Path, preset: str, sections: config.Sections) -> RunFolder:
         "created_at": time.time(),
     }
     _write_json(path / "run.json", run)  # last: with it the folder counts as a run
-    return RunFolder(path, preset=preset, resumed=False, lock=lock)
+    return RunFolder(path, preset=preset, resumed=False, lock=lock, made=made)
 
 
 def _resume(path: Path, request: Request, preset: str | None) -> RunFolder:

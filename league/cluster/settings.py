@@ -28,7 +28,7 @@ class SupervisorSettings(Settings):
     stop_worker_seconds: float = Field(default=7.0, gt=0)
     """Seconds that learner and evaluator get to stop; a learner needs up to 6 to save. All in all < 10."""
 
-    stop_matchmaker_seconds: float = Field(default=1.5, gt=0)
+    stop_matchmaker_seconds: float = Field(default=1.0, gt=0)
     """Seconds the matchmaker gets to close, after the others; each reply is on disk already."""
 
     drain_seconds: float = Field(default=1800.0, ge=0)

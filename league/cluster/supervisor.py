@@ -28,16 +28,17 @@ from league.cluster.display import Display, LineDisplay, LiveDisplay
 from league.cluster.facts import Note, Screen
 from league.cluster.lines import evaluation_line
 from league.cluster.local import LocalBackend
+from league.cluster.origin import check_origin, has_steps
 from league.cluster.probe import device_sentence
 from league.cluster.reader import LeagueReader
 from league.cluster.run_folder import RunFolder, open_run
 from league.cluster.settings import SupervisorSettings
 from league.cluster.summary import print_summary
 from league.cluster.topology import EVALUATOR, LEARNER, MATCHMAKER, Topology, plan
-from league.errors import ConfigError, LeagueError, StorageFull
+from league.errors import DataCorrupt, InvalidInput, LeagueError, StorageFull
 
 _TICK_SECONDS = 0.05
-_LAST_LOOK_SECONDS = 1.0
+_LAST_LOOK_SECONDS = 0.5  # with the workers' and the matchmaker's time it must stay below 10 s in all
 _NOTES_KEPT = 200
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -72,6 +73,7 @@ class Supervisor:
             complain=lambda text: self.say(text, is_trouble=True),
             started=self._announce,
             may_finish=frozenset({LEARNER}),
+            has_finished=lambda name: self._has_trained(),
         )
         evaluator = topology.addresses.get(EVALUATOR)
         self._reader = LeagueReader(topology.addresses[MATCHMAKER], evaluator, settings, self.say)
@@ -101,7 +103,7 @@ class Supervisor:
     def run(self) -> int:
         """Trains until the steps are done or a signal comes. Returns the exit code.
 
-        Raises what ends a run early: `ConfigError`, `Unavailable`, after everything has been stopped.
+        Raises what ends a run early (see `Crew.tend`) after everything has been stopped.
         """
         killed: list[str] = []
         with self._signals():
@@ -123,6 +125,12 @@ class Supervisor:
             self._tick()
         if self._crew.is_done(LEARNER):
             self.say("The learner has done its steps.")
+
+    def _has_trained(self) -> bool:
+        """Whether the learner's last word was that its steps are done, as far as the league knows."""
+        self._reader.look_again(1.0)
+        learner = self._reader.facts.learner
+        return learner is None or learner.activity == "done"
 
     def _drain(self) -> None:
         """Waits, within bounds, until the evaluator has played every snapshot."""
@@ -230,9 +238,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def start(command: Command) -> int:
     """Opens the run, trains, sums up. Returns the exit code."""
+    check_origin(command.learner.origin, command.request.run_dir)
     device = device_sentence(command.learner.gpu, command.learner.cpu)
     with open_run(command.request) as folder:
-        _refuse_second_origin(folder, command.learner.origin)
         settings = config.load_section(SupervisorSettings, "supervisor", folder.config)
         topology = plan(folder, command.learner, evaluators=settings.evaluators)
         backend = LocalBackend(log_bytes=int(settings.log_megabytes * 1e6), log_files=settings.log_files)
@@ -242,19 +250,20 @@ def start(command: Command) -> int:
         supervisor = Supervisor(folder, topology, backend, settings, display, device)
         try:
             code = supervisor.run()
-        finally:
+        except (InvalidInput, DataCorrupt):
+            display.close()
+            if folder.resumed or has_steps(folder.path):
+                _conclude(console, supervisor, folder, go_on=False)
+            else:
+                folder.discard()
+            raise
+        except BaseException:
             display.close()
             _conclude(console, supervisor, folder)
+            raise
+        display.close()
+        _conclude(console, supervisor, folder)
         return code
-
-
-def _refuse_second_origin(folder: RunFolder, origin: str | None) -> None:
-    """A run that has steps goes on from them: `--from` would be passed over without a word."""
-    if origin and any((folder.path / LEARNER / "checkpoints").glob("step_*.pt")):
-        raise ConfigError(
-            f"--from {origin}: the run in {folder.path} has steps of its own already; "
-            "leave --from out to go on, or give a new --run-dir"
-        )
 
 
 def _display(console: Console, settings: SupervisorSettings, headless: bool) -> Display:
@@ -269,12 +278,13 @@ def _greet(console: Console, folder: RunFolder, device: str) -> None:
     console.print(device, soft_wrap=True, markup=False)
 
 
-def _conclude(console: Console, supervisor: Supervisor, folder: RunFolder) -> None:
+def _conclude(console: Console, supervisor: Supervisor, folder: RunFolder, *, go_on: bool = True) -> None:
+    """The run's summary; `go_on` False where the same command would fail again."""
     screen = supervisor.screen
     if screen.league.learner is None and not screen.league.ratings:
         return  # nothing came of it; the error that follows says why
     print_summary(console, screen, [*supervisor.files, folder.path / "logs"])
-    if screen.done_share < 1:
+    if go_on and screen.done_share < 1:
         console.print(f"Go on with: bin/start-league --run-dir {folder.path}", soft_wrap=True, markup=False)
 
 

@@ -1,6 +1,7 @@
 """A supervisor over made-up workers that serve nothing: ``python fake_league.py RUN_DIR LEARNER``.
 
-LEARNER names how the learner behaves: `obeys`, `finishes`, `ignores` (SIGTERM), `refuses` (its input).
+LEARNER names how the learner behaves: `obeys`, `finishes`, `ignores` (SIGTERM), `refuses` (its input),
+`fills` (the disk), `hangs` (stopped by the test; the supervisor has its own time limits).
 Each worker writes its name into RUN_DIR/stopped when it obeys.
 """
 
@@ -38,6 +39,8 @@ LEARNERS = {
     "obeys": OBEYS,
     "finishes": "import time; time.sleep(0.3)",
     "ignores": IGNORES,
+    "hangs": OBEYS,
+    "fills": "import sys; print('learner: no space left to write x', file=sys.stderr); sys.exit(3)",
     "refuses": "import sys; print('learner: [learner] has no setting', file=sys.stderr); sys.exit(2)",
 }
 
@@ -45,6 +48,8 @@ LEARNERS = {
 def main(run_dir: Path, learner: str) -> int:
     codes = {MATCHMAKER: OBEYS, LEARNER: LEARNERS[learner], EVALUATOR: OBEYS}
     settings = SupervisorSettings(drain_seconds=0.3, stop_worker_seconds=2.0, line_seconds=0.2)
+    if learner == "hangs":
+        settings = SupervisorSettings()
     with open_run(Request(preset="smoke", run_dir=run_dir)) as folder:
         specs = tuple(
             ProcessSpec(

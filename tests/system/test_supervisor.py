@@ -117,6 +117,31 @@ def test_learner_that_ignores_the_signal_is_killed_and_that_is_said(start: Calla
     assert run.stopped == ["evaluator-0", "matchmaker"]
 
 
+def test_processes_that_hang_are_ended_within_10_seconds(start: Callable[[str], Run]) -> None:
+    """As the settings are: a learner in a step that does not end, and a matchmaker that hangs too."""
+    run = start("hangs")
+    run.await_workers()
+    for pid in run.pids():
+        os.kill(pid, signal.SIGSTOP)
+    began = time.monotonic()
+    run.process.send_signal(signal.SIGINT)
+    words = run.end(20)
+    assert time.monotonic() - began < 10
+    assert run.process.returncode == 1
+    assert "learner-main had not stopped within 7 s and was killed." in words
+    assert "matchmaker had not stopped within 1 s and was killed." in words
+    assert run.pids() == []
+
+
+def test_a_full_disk_ends_the_run_at_once_with_its_sentence(start: Callable[[str], Run]) -> None:
+    run = start("fills")
+    words = run.end()
+    assert run.process.returncode == 3
+    assert "learner-main can't run: learner: no space left to write x" in words
+    assert "restarts" not in words
+    assert run.pids() == []
+
+
 def test_second_ctrl_c_hurries(start: Callable[[str], Run]) -> None:
     run = start("ignores")
     run.await_workers()
@@ -172,16 +197,55 @@ def test_one_run_folder_has_one_supervisor(start: Callable[[str], Run]) -> None:
     assert run.process.poll() is None
 
 
-def test_a_run_that_has_steps_takes_no_other_start(tmp_path: Path) -> None:
+def start_league(folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:
+    """The real command, in the folder's parent."""
     command = [sys.executable, "-m", "league.cluster.supervisor", "--preset", "smoke", "--cpu", "--headless"]
+    return subprocess.run(
+        [*command, "--run-dir", str(folder), *flags],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+        cwd=folder.parent,
+    )
+
+
+def test_a_run_that_has_steps_takes_no_other_start(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     with open_run(Request(preset="smoke", config=None, assignments=(), run_dir=folder)):
         pass
     (folder / "learner-main" / "checkpoints").mkdir(parents=True)
     (folder / "learner-main" / "checkpoints" / "step_000000000100.pt").touch()
-    done = subprocess.run(
-        [*command, "--run-dir", str(folder), "--from", "main@5"], capture_output=True, text=True, timeout=60
-    )
+    done = start_league(folder, "--from", "main@5")
     assert done.returncode == 2
     assert "has steps of its own already" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("origin", "words"),
+    [
+        ("main@5", "a new run has no members yet"),
+        ("agnet.pt", "there is no such file (did you mean 'agent.pt'?)"),
+        ("notes.txt", "only .safetensors and .pt files hold an agent"),
+    ],
+)
+def test_a_start_from_nothing_makes_no_folder(tmp_path: Path, origin: str, words: str) -> None:
+    for name in ("agent.pt", "notes.txt"):
+        (tmp_path / name).touch()
+    done = start_league(tmp_path / "run", "--from", origin)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.timeout(120)
+def test_a_start_that_its_learner_refuses_leaves_no_run_behind(tmp_path: Path) -> None:
+    """A later start would otherwise take the folder up and train from nothing."""
+    (tmp_path / "agent.pt").write_bytes(b"no checkpoint at all")
+    done = start_league(tmp_path / "run", "--from", "agent.pt")
+    assert done.returncode == 4
+    assert "learner-main can't run: learner: checkpoint agent.pt is damaged" in done.stderr
+    assert "Go on with" not in done.stdout
+    assert not (tmp_path / "run").exists()

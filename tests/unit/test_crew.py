@@ -6,16 +6,16 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from league.cluster.backend import ProcessSpec
 from league.cluster.crew import Crew, RestartPolicy, State
-from league.cluster.local import LocalBackend
+from league.cluster.local import LocalBackend, last_sentence
 from league.cluster.settings import SupervisorSettings
-from league.errors import ConfigError, Unavailable
+from league.errors import ConfigError, DataCorrupt, StorageFull, Unavailable
 
 SETTINGS = SupervisorSettings(restart_first_seconds=0.01, restart_limit=2)
 SLEEP = "import time; time.sleep(60)"
@@ -39,12 +39,24 @@ class Stage:
         self.said: list[str] = []
         self.crew: Crew
 
-    def play(self, may_finish: frozenset[str] = frozenset(), **codes: str) -> Crew:
+    def play(
+        self,
+        may_finish: frozenset[str] = frozenset(),
+        finished: Mapping[str, bool] = {},
+        **codes: str,
+    ) -> Crew:
         specs = [
             ProcessSpec(name=name, command=(sys.executable, "-c", code), log=self.log(name))
             for name, code in codes.items()
         ]
-        self.crew = Crew(LocalBackend(), specs, SETTINGS, say=self.said.append, may_finish=may_finish)
+        self.crew = Crew(
+            LocalBackend(),
+            specs,
+            SETTINGS,
+            say=self.said.append,
+            may_finish=may_finish,
+            has_finished=lambda name: finished.get(name, True),
+        )
         self.crew.start()
         return self.crew
 
@@ -84,8 +96,8 @@ def test_killed_process_runs_again(stage: Stage) -> None:
 
 
 def test_gives_up_when_it_dies_too_often(stage: Stage) -> None:
-    stage.play(worker="import sys; print('out of luck', file=sys.stderr); sys.exit(3)")
-    with pytest.raises(Unavailable, match=r"worker ended 3 times .* exit code 3, saying 'out of luck'"):
+    stage.play(worker="import sys; print('out of luck', file=sys.stderr); sys.exit(1)")
+    with pytest.raises(Unavailable, match=r"worker ended 3 times .* exit code 1, saying 'out of luck'"):
         stage.tend_until(lambda: False)
 
 
@@ -94,6 +106,32 @@ def test_wrong_input_is_not_tried_again(stage: Stage) -> None:
     with pytest.raises(ConfigError, match=r"worker can't run: worker: no such stage"):
         stage.tend_until(lambda: False)
     assert crew.facts()[0].restarts == 0
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "otherwise"), [(3, StorageFull, "the disk is full"), (4, DataCorrupt, "damaged")]
+)
+def test_what_a_restart_cannot_cure_is_not_tried_again(
+    stage: Stage, code: int, error: type[Exception], otherwise: str
+) -> None:
+    crew = stage.play(worker=f"import sys; sys.exit({code})")
+    with pytest.raises(error, match=rf"worker can't run: .*{otherwise}, read .*worker\.log"):
+        stage.tend_until(lambda: False)
+    assert crew.facts()[0].restarts == 0
+
+
+def test_a_restart_is_told_with_the_last_words_of_that_life(stage: Stage) -> None:
+    stage.play(worker="import sys; print('worker: out of luck', file=sys.stderr); sys.exit(1)")
+    stage.tend_until(lambda: bool(stage.said))
+    assert stage.said == ["worker ended (exit code 1: worker: out of luck): it restarts in 0.01 s."]
+    stage.log("worker").write_text("worker: out of luck\n--- a new life\n")
+    assert last_sentence(stage.log("worker")) == ""
+
+
+def test_who_was_told_to_stop_from_outside_has_not_finished(stage: Stage) -> None:
+    crew = stage.play(frozenset({"learner"}), {"learner": False}, learner="")
+    stage.tend_until(lambda: crew.members["learner"].restarts == 1)
+    assert stage.said[0] == "learner ended (exit code 0, as if told to stop): it restarts in 0.01 s."
 
 
 def test_end_without_error_is_a_death_unless_it_may_finish(stage: Stage) -> None:
