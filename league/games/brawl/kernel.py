@@ -171,6 +171,7 @@ COMPILED = (
     "observation.py",
     "physics.py",
     "random_stream.py",
+    "rewards.py",
     "rules.py",
     "scoring.py",
     "spec.py",
