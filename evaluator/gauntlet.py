@@ -120,7 +120,7 @@ class GauntletRun:
     def _report(self) -> None:
         results, self._unreported = self._unreported, []
         self._reported_at = self._office.clock()
-        self._office.journal.record(self._played(result) for result in results)
+        self._office.journal.record(self._played(result) for result in results if not result.failed)
         verdicts, _ = self._office.client.report_results(self._office.incarnation, results)
         taken = [v.match_id for v in verdicts if v.accepted or v.duplicate]
         refused = [v for v in verdicts if not (v.accepted or v.duplicate)]

@@ -35,7 +35,13 @@ class Arena:
         self._game = game
         self._frame_skip = frame_skip
         self._now = now
-        self._crowd = Crowd(2 * game.num_matches, load, seed=seed, action_size=game.spec.action_size)
+        self._crowd = Crowd(
+            2 * game.num_matches,
+            load,
+            seed=seed,
+            action_size=game.spec.action_size,
+            action_kind=game.spec.action_kind,
+        )
         self._rows: list[Assignment | None] = [None] * game.num_matches
         self._idle_N = np.ones(game.num_matches, dtype=np.bool_)
         self._actions_shape = (game.num_matches, 2, game.spec.action_size)
@@ -85,8 +91,10 @@ class Arena:
         """One decision of every match in progress; returns the matches that ended."""
         game = self._game
         frames_before_N = game.frames_N.copy()
-        observations_SO = game.observations_N2O.reshape(2 * game.num_matches, -1)
-        game.step(self._crowd.act(observations_SO).reshape(self._actions_shape), self._frame_skip)
+        seats = 2 * game.num_matches
+        legal_SA = None if game.legal_N2A is None else game.legal_N2A.reshape(seats, -1)
+        actions_SA = self._crowd.act(game.observations_N2O.reshape(seats, -1), legal_SA)
+        game.step(actions_SA.reshape(self._actions_shape), self._frame_skip)
         frames_N = np.where(game.ended_N, game.final_frames_N, game.frames_N) - frames_before_N
         self.frames_played += int(frames_N[~self._idle_N].sum())
         ended = np.flatnonzero(game.ended_N & ~self._idle_N)
@@ -106,6 +114,8 @@ class Arena:
             outcome=float(self._game.outcomes_N[row]),
             frames=int(self._game.final_frames_N[row]),
             seats=(first, second),
+            failed=row in self._game.failures,
+            failure=self._game.failures.get(row, ""),
             finished_at=self._now(),
         )
 

@@ -82,7 +82,7 @@ class Evaluator:
     def open(self) -> None:
         """Warms the game up, begins a new incarnation and settles what the last one left behind."""
         self._game.reset(np.arange(self._game.num_matches, dtype=np.uint64))
-        self._game.step(np.zeros((self._game.num_matches, 2, self._game.spec.action_size), dtype=np.uint8), 1)
+        self._game.step(self._game.idle_actions())
         self._report.rows()  # a report that can't be continued is an error now, not after a gauntlet
         self._incarnation = self._client.open_incarnation(self._worker).number
         self._client.register_players(

@@ -142,6 +142,7 @@ def make_env(
         seed=learner.seed + 1,
         max_resident=learner.resident_snapshots,
         action_size=game.spec.action_size,
+        action_kind=game.spec.action_kind,
         device=device,
     )
     return LeagueVecEnv(

@@ -9,7 +9,7 @@ from typing import Any
 
 from league.agent.settings import AgentSettings
 from league.errors import ConfigError, DataCorrupt
-from league.games.base import GameSpec
+from league.games.base import CHOICE, KEYS, GameSpec
 
 SIZES: dict[str, dict[str, Any]] = {
     "tiny": {
@@ -51,12 +51,12 @@ class AgentConfig:
     Attributes:
         observation_size, own_size: width of an observation and of its first, own half; the rest is
             the opponent's and makes a history entry.
-        action_size: binary keys.
+        action_size, action_kind: binary keys, or choices of which one is made.
         layers, width, attention_heads, feed_forward: of the strategy encoder.
         observation_hidden: hidden width of the observation encoder (its output is `width`).
         memory: LSTM width. head_widths: hidden widths of actor and critic.
         span: entries a streaming layer attends to. sequence_length: entries that reach the latent.
-        history_stride: frames between entries. key_bias: initial logit of the keys.
+        history_stride: frames between entries. key_bias: initial logit of keys (choices begin alike).
     """
 
     observation_size: int
@@ -74,6 +74,7 @@ class AgentConfig:
     history_stride: int = 1
     span: int = 6
     key_bias: float = -1.5
+    action_kind: str = KEYS
 
     def __post_init__(self) -> None:
         for name, limit in _LIMITS.items():
@@ -87,6 +88,10 @@ class AgentConfig:
             raise ConfigError(
                 f"agent sizes observation {self.observation_size}, own {self.own_size}, "
                 f"actions {self.action_size} can't be used"
+            )
+        if self.action_kind not in (KEYS, CHOICE):
+            raise ConfigError(
+                f"agent action_kind = {self.action_kind!r} is unknown: keys and choice are known"
             )
         if self.encoder not in ("streaming", "window"):
             raise ConfigError(f"agent encoder = {self.encoder!r} is unknown: streaming and window are known")
@@ -130,6 +135,7 @@ class AgentConfig:
             observation_size=spec.observation_size,
             own_size=spec.own_size,
             action_size=spec.action_size,
+            action_kind=spec.action_kind,
             encoder=settings.encoder,
             sequence_length=settings.sequence_length,
             history_stride=settings.history_stride,
@@ -147,7 +153,7 @@ class AgentConfig:
         """The reverse of `to_dict`; raises `DataCorrupt`."""
         try:
             widths = tuple(int(width) for width in values["head_widths"])
-            kinds = {"encoder": str, "key_bias": float}
+            kinds = {"encoder": str, "key_bias": float, "action_kind": str}
             plain = {f.name for f in dataclasses.fields(cls)} - {"head_widths"}
             if set(values) - plain - {"head_widths"}:
                 raise ValueError(f"unknown {sorted(set(values) - plain - {'head_widths'})}")

@@ -18,9 +18,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from league.agent.config import AgentConfig
+from league.agent.heads import MaskedChoice, choose
 from league.agent.network import AgentNetwork, AgentState
 from league.agent.stack import NetworkStack, Residents
 from league.errors import DataCorrupt, InvalidInput
+from league.games.base import CHOICE, KEYS
 
 LIVE = "live"
 """Stands for the weights given to `Crowd.set_live`, read anew at every act."""
@@ -48,7 +50,8 @@ class Crowd:
             through `seat`, and the seat stays as it was.
         seed: of the keys drawn. All seats draw at every act, so a seat's luck does not depend on others.
         max_resident: frozen networks kept in memory (more only while more are seated at once).
-        action_size: A, when vacant crowds are asked to act before any network was seen.
+        action_size, action_kind: A and what actions are, when a vacant crowd is asked to act before any
+            network was seen; later seats must agree.
         device: where to compute; the live network must be there too.
     """
 
@@ -60,6 +63,7 @@ class Crowd:
         seed: int,
         max_resident: int = 64,
         action_size: int | None = None,
+        action_kind: str = KEYS,
         device: torch.device | str = "cpu",
     ) -> None:
         self.num_seats = num_seats
@@ -71,7 +75,7 @@ class Crowd:
         self._states: dict[AgentConfig, AgentState] = {}
         self._stacks: dict[_Class, NetworkStack] = {}
         self._batches: list[_Batch] | None = None
-        self._action_size = action_size
+        self._action_size, self._action_kind = action_size, action_kind
         self._generator = torch.Generator().manual_seed(seed)
 
     @property
@@ -103,14 +107,19 @@ class Crowd:
             self._residents.trim({*self._digests, digest})
 
     def vacate(self, index: int) -> None:
-        """Empties a seat; its keys are zeros from now on."""
+        """Empties a seat; it presses nothing from now on (or makes some legal choice)."""
         if self._digests[index]:
             self._digests[index] = ""
             self._batches = None
 
     @torch.inference_mode()
-    def act(self, observations_SO: NDArray[np.float32]) -> NDArray[np.uint8]:
-        """One decision for every seat: uint8 keys `[S, A]`, zeros where nobody sits."""
+    def act(
+        self, observations_SO: NDArray[np.float32], legal_SA: NDArray[np.bool_] | None = None
+    ) -> NDArray[np.uint8]:
+        """One decision for every seat, uint8 `[S, A]`: keys, or a one-hot choice that `legal_SA` allows.
+
+        Where nobody sits no key is pressed, and some legal choice made.
+        """
         if self._action_size is None:
             raise InvalidInput("a crowd that never held a network can't tell its keys: give action_size")
         if self._batches is None:
@@ -121,7 +130,7 @@ class Crowd:
         logits_SA = torch.full((self.num_seats + 1, self._action_size), -torch.inf, device=self._device)
         for batch in self._batches:
             logits_SA.index_copy_(0, batch.seats, self._forward(batch, obs_SO))
-        return self._draw(logits_SA[:-1].cpu())
+        return self._draw(logits_SA[:-1].cpu(), legal_SA)
 
     def save(self) -> dict[str, Any]:
         """Everything from which `load_state` goes on alike: tensors and plain values, copied."""
@@ -166,10 +175,12 @@ class Crowd:
     def _admit(self, config: AgentConfig) -> None:
         """Makes room for the state of another architecture."""
         if self._action_size is None:
-            self._action_size = config.action_size
-        if config.action_size != self._action_size:
+            self._action_size, self._action_kind = config.action_size, config.action_kind
+        mine, theirs = (self._action_size, self._action_kind), (config.action_size, config.action_kind)
+        if theirs != mine:
             raise InvalidInput(
-                f"a network with {config.action_size} keys can't sit where networks have {self._action_size}"
+                f"a network with {theirs[0]} actions ({theirs[1]}) can't sit where others have "
+                f"{mine[0]} ({mine[1]})"
             )
         if config not in self._states:
             with torch.device("meta"):
@@ -236,9 +247,16 @@ class Crowd:
             part.index_copy_(0, batch.seats, new.flatten(0, len(batch.shape) - 1))
         return output.logits_BA.flatten(0, len(batch.shape) - 1)
 
-    def _draw(self, logits_SA: Tensor) -> NDArray[np.uint8]:
-        """Keys drawn at temperature 1, or the likelier state where the seat is greedy."""
+    def _draw(self, logits_SA: Tensor, legal_SA: NDArray[np.bool_] | None) -> NDArray[np.uint8]:
+        """Actions drawn at temperature 1, or the likeliest where the seat is greedy."""
         uniform = torch.rand(logits_SA.shape, generator=self._generator)
+        if self._action_kind == CHOICE:
+            legal = None if legal_SA is None else torch.from_numpy(np.ascontiguousarray(legal_SA))
+            vacant = logits_SA.isneginf().all(-1, keepdim=True)
+            choice = MaskedChoice(logits_SA.masked_fill(vacant, 0.0), legal)
+            drawn = torch.where(self._greedy_S1, choice.greedy(), choose(choice.log_probs, uniform))
+            chosen: NDArray[np.uint8] = drawn.numpy()
+            return chosen
         down = torch.where(self._greedy_S1, logits_SA > 0, uniform < torch.sigmoid(logits_SA))
         keys: NDArray[np.uint8] = down.to(torch.uint8).numpy()
         return keys

@@ -1,17 +1,90 @@
-"""Actor and critic heads, and the distribution over binary keys.
+"""Actor and critic heads, and the distributions over actions: binary keys, or one legal choice.
 
-Shape suffixes: A keys, H memory width.
+Shape suffixes: A keys or choices, H memory width.
 """
 
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from league.agent.layers import Linear, orthogonal
+from league.games.base import CHOICE
+
+
+class ActionDistribution(Protocol):
+    """Actions are uint8 `[..., A]` of zeros and ones, whatever their kind."""
+
+    def sample(self, generator: torch.Generator | None = None) -> Tensor: ...
+
+    def greedy(self) -> Tensor: ...
+
+    def log_prob(self, actions: Tensor) -> Tensor: ...
+
+    def entropy(self) -> Tensor: ...
+
+
+def action_distribution(kind: str, logits: Tensor, legal: Tensor | None = None) -> ActionDistribution:
+    """The distribution of an agent whose actions are of `kind` (`AgentConfig.action_kind`)."""
+    return MaskedChoice(logits, legal) if kind == CHOICE else BernoulliKeys(logits)
+
+
+class MaskedChoice:
+    """One of the A choices that are legal, `P(a) = softmax` over these alone; actions are one-hot.
+
+    An illegal choice has a probability of exactly 0 and no gradient; `legal` (bool `[..., A]`) None allows
+    all. A row where nothing is legal is read as one where all is.
+    """
+
+    def __init__(self, logits: Tensor, legal: Tensor | None = None) -> None:
+        if legal is not None:
+            self.legal = legal | ~legal.any(-1, keepdim=True)
+            logits = logits.masked_fill(~self.legal, -torch.inf)
+        else:
+            self.legal = torch.ones_like(logits, dtype=torch.bool)
+        self.log_probs = torch.log_softmax(logits, -1)
+
+    def sample(self, generator: torch.Generator | None = None) -> Tensor:
+        """A choice drawn at temperature 1: one-hot uint8 `[..., A]`."""
+        log_probs = self.log_probs.detach()
+        uniform = torch.rand(log_probs.shape, generator=generator, device=log_probs.device)
+        return choose(log_probs, uniform)
+
+    def greedy(self) -> Tensor:
+        """The likeliest choice, the first of equal ones: one-hot uint8 `[..., A]`."""
+        return one_hot_maximum(self.log_probs.detach())
+
+    def log_prob(self, actions: Tensor) -> Tensor:
+        """`log P(a)` of one-hot choices `[..., A]`: `[...]`; -inf for an illegal one."""
+        return torch.where(actions > 0, self.log_probs, 0.0).sum(-1)
+
+    def entropy(self) -> Tensor:
+        """`-Σ_a P(a) log P(a)` over the legal choices, in nats: `[...]`."""
+        return -(self.log_probs.exp() * self._finite()).sum(-1)
+
+    def kl(self, other: MaskedChoice) -> Tensor:
+        """KL(self ‖ other) in nats, over what is legal here: `[...]`."""
+        theirs = torch.where(self.legal, other.log_probs, 0.0)
+        return (self.log_probs.exp() * (self._finite() - theirs)).sum(-1)
+
+    def _finite(self) -> Tensor:
+        return torch.where(self.legal, self.log_probs, 0.0)
+
+
+def choose(log_probs: Tensor, uniform: Tensor) -> Tensor:
+    """One draw a row by the Gumbel maximum (Gumbel 1954): argmax of `log p - log(-log u)`, one-hot uint8."""
+    tiny = torch.finfo(uniform.dtype).tiny
+    return one_hot_maximum(log_probs - torch.log(-torch.log(uniform.clamp_min(tiny))))
+
+
+def one_hot_maximum(scores: Tensor) -> Tensor:
+    """1 at the first maximum of each row, 0 elsewhere: uint8."""
+    chosen = torch.zeros(scores.shape, dtype=torch.uint8, device=scores.device)
+    return chosen.scatter_(-1, scores.argmax(-1, keepdim=True), 1)
 
 
 class BernoulliKeys:

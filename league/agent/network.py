@@ -22,6 +22,7 @@ from league.agent.layers import LayerNorm, Linear, orthogonal
 from league.agent.memory import Memory
 from league.agent.pooling import Pooled
 from league.agent.window import WindowEncoder
+from league.games.base import KEYS
 
 
 class AgentState(NamedTuple):
@@ -80,10 +81,10 @@ class AgentNetwork(nn.Module):
         self.encoder = StreamingEncoder(config) if config.encoder == "streaming" else WindowEncoder(config)
         self.observation = ObservationEncoder(config)
         self.memory = Memory(3 * config.width, config.memory)
-        # A last layer near zero starts every key at the bias, whatever is seen.
+        # A last layer near zero starts every key at the bias (every choice alike), whatever is seen.
         self.actor = Head(config.memory, config.head_widths, config.action_size, gain=0.01)
         self.critic = Head(config.memory + 1, config.head_widths, 1, gain=1.0)
-        nn.init.constant_(self.actor.last.bias, config.key_bias)
+        nn.init.constant_(self.actor.last.bias, config.key_bias if config.action_kind == KEYS else 0.0)
 
     def initial_state(self, batch: int) -> AgentState:
         """The state of `batch` rows before any entry, on the network's device."""

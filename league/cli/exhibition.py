@@ -22,7 +22,9 @@ class Hands(Protocol):
 
     frame_skip: int
 
-    def keys(self, observation_O: NDArray[np.float32]) -> NDArray[np.uint8]: ...
+    def keys(
+        self, observation_O: NDArray[np.float32], legal_A: NDArray[np.bool_] | None
+    ) -> NDArray[np.uint8]: ...
 
 
 @dataclass(frozen=True)
@@ -60,8 +62,10 @@ class _SnapshotHands:
         self._crowd = Crowd(1, lambda digest: load_snapshot(blobs, digest)[0], seed=seed)
         self._crowd.seat(0, member.digest, greedy=greedy)
 
-    def keys(self, observation_O: NDArray[np.float32]) -> NDArray[np.uint8]:
-        return self._crowd.act(observation_O[None])[0]
+    def keys(
+        self, observation_O: NDArray[np.float32], legal_A: NDArray[np.bool_] | None
+    ) -> NDArray[np.uint8]:
+        return self._crowd.act(observation_O[None], None if legal_A is None else legal_A[None])[0]
 
 
 @dataclass
@@ -85,13 +89,14 @@ class Exhibition:
         ]
         game.bots_N2[0] = [EXTERNAL if member.bot is None else member.bot for member in self.members]
         game.reset(np.array([self.seed], np.uint64))
-        actions_N2A = np.zeros((1, 2, game.spec.action_size), np.uint8)
+        actions_N2A = game.idle_actions()
         before = game.frame(0)
         yield Moment(before)
         for played in range(game.spec.max_frames + 1):
             for seat, hand in enumerate(hands):
                 if hand is not None and played % hand.frame_skip == 0:
-                    actions_N2A[0, seat] = hand.keys(game.observations_N2O[0, seat])
+                    legal_A = None if game.legal_N2A is None else game.legal_N2A[0, seat]
+                    actions_N2A[0, seat] = hand.keys(game.observations_N2O[0, seat], legal_A)
             game.step(actions_N2A)
             if game.ended_N[0]:
                 self.ending = self._end()

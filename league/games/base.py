@@ -130,5 +130,12 @@ class BatchedGame(ABC):
         """Share of the match still to come, 1 at the start and 0 at the time limit."""
         return (1.0 - self.frames_N / self.spec.max_frames).astype(np.float32)
 
+    def idle_actions(self) -> NDArray[np.uint8]:
+        """What seats that nobody cares for do, [N, 2, A]: no key, or the first choice that is legal."""
+        actions_N2A = np.zeros((self.num_matches, 2, self.spec.action_size), np.uint8)
+        if self.legal_N2A is not None:
+            np.put_along_axis(actions_N2A, self.legal_N2A.argmax(-1)[..., None], 1, -1)
+        return actions_N2A
+
     def close(self) -> None:  # noqa: B027 (to override where something runs)
         """Ends what the game runs outside of this process (most run nothing). Twice is fine."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import Field, model_validator
 
 from league.config import Settings
@@ -46,7 +48,8 @@ class GameSettings(Settings):
 
     def spec(self) -> GameSpec:
         """What a learner must know of the game."""
-        return game_spec(self.name, stage=self.stage, max_frames=self.max_frames, **self.options)
+        options: dict[str, Any] = {**self.options}
+        return game_spec(self.name, stage=self.stage, max_frames=self.max_frames, **options)
 
     def make(self, num_matches: int) -> BatchedGame:
         """`num_matches` matches of the game."""
@@ -59,5 +62,6 @@ class GameSettings(Settings):
         """The time limit in frames; None is the game's own."""
         if not self.match_seconds:
             return None
-        per_second = game_spec(self.name, stage=self.stage, **self.options).frames_per_second
+        options: dict[str, Any] = {**self.options}
+        per_second = game_spec(self.name, stage=self.stage, **options).frames_per_second
         return max(1, round(self.match_seconds * per_second))

@@ -23,10 +23,10 @@ from stable_baselines3.common.utils import FloatSchedule, explained_variance, up
 from torch import Tensor
 
 from league.agent.config import AgentConfig
-from league.agent.heads import BernoulliKeys
+from league.agent.heads import action_distribution
 from league.errors import ConfigError, NumericalFault
 from learner.ppo.advantage import ReturnScale, generalised_advantage
-from learner.ppo.loss import clipped_policy_loss, normalised, value_loss
+from learner.ppo.loss import clipped_policy_loss, normalised, value_loss, weighted_mean
 from learner.ppo.policy import LeaguePolicy
 from learner.ppo.rate import AdaptiveRate
 from learner.rollout.buffer import Minibatch, SequenceBuffer
@@ -124,19 +124,29 @@ class LeaguePPO(RecurrentPPO):
         starts_N = torch.as_tensor(self.last_starts_N, device=self.device)
         time_left_N = torch.as_tensor(env.time_left(), device=self.device)
         out = self.policy.network.step(obs_NO, starts_N, self.agent_state, time_left_N)
-        keys = BernoulliKeys(out.logits_BA)
-        actions_NA = keys.sample(self.key_rng)
+        legal_NA = self._legal(env)
+        actor = action_distribution(self.agent.action_kind, out.logits_BA, legal_NA)
+        actions_NA = actor.sample(self.key_rng)
+        if buffer.legal_TNA is not None and legal_NA is not None:
+            buffer.legal_TNA[t] = legal_NA
         buffer.obs_XNO[row], buffer.starts_XN[row], buffer.time_left_TN[t] = obs_NO, starts_N, time_left_N
         buffer.actions_TNA[t] = actions_NA
-        buffer.log_prob_TN[t] = keys.log_prob(actions_NA)
+        buffer.log_prob_TN[t] = actor.log_prob(actions_NA)
         buffer.value_TN[t] = out.value_B
         self.agent_state = out.state
         self.inference_seconds += time.perf_counter() - started
+        steps_N = env.steps_N + 1
         self.last_obs_NO, buffer.reward_TN[t], ended_N = env.step_arrays(
             actions_NA.to(torch.uint8).cpu().numpy()
         )
         buffer.ended_TN[t] = ended_N
+        if env.failed_N.any():
+            buffer.leave_out(t, steps_N, env.failed_N)
         self.last_starts_N = ended_N
+
+    def _legal(self, env: LeagueVecEnv) -> Tensor | None:
+        legal_NA = env.legal()
+        return None if legal_NA is None else torch.as_tensor(legal_NA, device=self.device)
 
     @torch.inference_mode()
     def _estimate_advantages(self, env: LeagueVecEnv) -> None:
@@ -200,15 +210,18 @@ class LeaguePPO(RecurrentPPO):
             batch.time_left_TB,
             prefix=self.buffer.context,
         )
-        keys = BernoulliKeys(out.logits_TBA)
+        actor = action_distribution(self.agent.action_kind, out.logits_TBA, batch.legal_TBA)
+        decided_TB = batch.decided_TB()
+        advantage_TB = batch.advantage_TB
         policy = clipped_policy_loss(
-            keys.log_prob(batch.actions_TBA),
+            actor.log_prob(batch.actions_TBA),
             batch.log_prob_TB,
-            normalised(batch.advantage_TB) if self.normalize_advantage else batch.advantage_TB,
+            normalised(advantage_TB, decided_TB) if self.normalize_advantage else advantage_TB,
             self.clip_range(self._current_progress_remaining),  # type: ignore[operator]
+            decided_TB,
         )
-        value = value_loss(out.value_TB, batch.target_TB)
-        entropy = keys.entropy().mean()
+        value = value_loss(out.value_TB, batch.target_TB, batch.weight_TB)
+        entropy = weighted_mean(actor.entropy(), decided_TB)
         total = policy.loss + self.vf_coef * value - self.entropy_weight * entropy
         norm = self._descend(total, {"policy": policy.loss, "value": value, "entropy": entropy})
         return {

@@ -18,27 +18,39 @@ class PolicyLoss(NamedTuple):
     clip_fraction: Tensor
 
 
+def weighted_mean(x: Tensor, weight: Tensor | None) -> Tensor:
+    """Mean of `x` over all, or by `weight` of its shape (0 where all weights are 0)."""
+    if weight is None:
+        return x.mean()
+    return (x * weight).sum() / weight.sum().clamp_min(1e-8)
+
+
 def clipped_policy_loss(
-    log_prob: Tensor, old_log_prob: Tensor, advantage: Tensor, clip_range: float
+    log_prob: Tensor,
+    old_log_prob: Tensor,
+    advantage: Tensor,
+    clip_range: float,
+    weight: Tensor | None = None,
 ) -> PolicyLoss:
-    """-E[min(ratio A, clip(ratio, 1 - c, 1 + c) A)], eq. 7 of the paper."""
+    """-E[min(ratio A, clip(ratio, 1 - c, 1 + c) A)], eq. 7 of the paper; the mean by `weight`."""
     log_ratio = log_prob - old_log_prob
     ratio = log_ratio.exp()
     clipped = ratio.clamp(1.0 - clip_range, 1.0 + clip_range)
-    loss = -torch.min(ratio * advantage, clipped * advantage).mean()
+    loss = -weighted_mean(torch.min(ratio * advantage, clipped * advantage), weight)
     with torch.no_grad():
-        approx_kl = (ratio - 1.0 - log_ratio).mean()
-        clip_fraction = ((ratio - 1.0).abs() > clip_range).float().mean()
+        approx_kl = weighted_mean(ratio - 1.0 - log_ratio, weight)
+        clip_fraction = weighted_mean(((ratio - 1.0).abs() > clip_range).float(), weight)
     return PolicyLoss(loss, approx_kl, clip_fraction)
 
 
-def value_loss(value: Tensor, target: Tensor) -> Tensor:
-    """Mean squared error of the critic."""
-    return torch.nn.functional.mse_loss(value, target)
+def value_loss(value: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
+    """Mean squared error of the critic, by `weight`."""
+    return weighted_mean((value - target).square(), weight)
 
 
-def normalised(advantage: Tensor) -> Tensor:
-    """Advantages with mean 0 and standard deviation 1 over the minibatch."""
-    if advantage.numel() < 2:
+def normalised(advantage: Tensor, weight: Tensor | None = None) -> Tensor:
+    """Advantages with mean 0 and standard deviation 1 over the minibatch, or over what has weight in it."""
+    counted = advantage if weight is None else advantage[weight > 0]
+    if counted.numel() < 2:
         return advantage
-    return (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+    return (advantage - counted.mean()) / (counted.std() + 1e-8)

@@ -13,8 +13,9 @@ from stable_baselines3.common.type_aliases import Schedule
 from torch import Tensor
 
 from league.agent.config import AgentConfig
-from league.agent.heads import BernoulliKeys
+from league.agent.heads import action_distribution
 from league.agent.network import AgentNetwork, AgentState
+from league.games.base import CHOICE
 
 StateArrays = tuple[np.ndarray, ...]
 
@@ -43,19 +44,29 @@ class LeaguePolicy(RecurrentActorCriticPolicy):
         )
 
     def forward(  # type: ignore[override]
-        self, obs: Tensor, state: AgentState, episode_starts: Tensor, deterministic: bool = False
+        self,
+        obs: Tensor,
+        state: AgentState,
+        episode_starts: Tensor,
+        deterministic: bool = False,
+        legal: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor, AgentState]:
-        """Keys, values, log-probabilities and the next state for one step of a batch."""
+        """Actions (zeros and ones), values, log-probabilities and the next state for one step of a batch."""
         time_left = torch.ones(len(obs), device=obs.device)
         out = self.network.step(obs, episode_starts.bool(), state, time_left)
-        keys = BernoulliKeys(out.logits_BA)
-        actions = keys.greedy() if deterministic else keys.sample()
-        return actions, out.value_B, keys.log_prob(actions), out.state
+        actor = action_distribution(self.agent.action_kind, out.logits_BA, legal)
+        actions = actor.greedy() if deterministic else actor.sample()
+        return actions, out.value_B, actor.log_prob(actions), out.state
 
     def _predict(  # type: ignore[override]
-        self, observation: Tensor, state: AgentState, episode_starts: Tensor, deterministic: bool = False
+        self,
+        observation: Tensor,
+        state: AgentState,
+        episode_starts: Tensor,
+        deterministic: bool = False,
+        legal: Tensor | None = None,
     ) -> tuple[Tensor, AgentState]:
-        actions, _, _, after = self(observation, state, episode_starts, deterministic)
+        actions, _, _, after = self(observation, state, episode_starts, deterministic, legal)
         return actions, after
 
     def predict(
@@ -64,8 +75,12 @@ class LeaguePolicy(RecurrentActorCriticPolicy):
         state: StateArrays | None = None,
         episode_start: np.ndarray | None = None,
         deterministic: bool = False,
+        action_masks: np.ndarray | None = None,
     ) -> tuple[np.ndarray, StateArrays | None]:
-        """Keys for one observation or a batch, and the state to pass next time."""
+        """Actions for one observation or a batch, and the state to pass next time.
+
+        `action_masks` are the legal choices, bool `[batch, A]`, in games that have some.
+        """
         self.set_training_mode(False)
         obs, vectorised = self.obs_to_tensor(observation)
         assert isinstance(obs, Tensor)
@@ -76,9 +91,11 @@ class LeaguePolicy(RecurrentActorCriticPolicy):
             agent_state = AgentState(*(torch.as_tensor(part, device=self.device) for part in state))
         starts = np.zeros(batch, bool) if episode_start is None else np.reshape(episode_start, batch)
         with torch.no_grad():
+            legal = None if action_masks is None else torch.as_tensor(action_masks, device=self.device)
             actions, after = self._predict(
-                obs, agent_state, torch.as_tensor(starts, device=self.device), deterministic
+                obs, agent_state, torch.as_tensor(starts, device=self.device), deterministic, legal
             )
         arrays = tuple(part.cpu().numpy() for part in after)
-        keys = actions.cpu().numpy().astype(np.int8)
-        return (keys if vectorised else keys[0]), arrays
+        chosen = actions.cpu().numpy()
+        chosen = chosen.argmax(-1) if self.agent.action_kind == CHOICE else chosen.astype(np.int8)
+        return (chosen if vectorised else chosen[0]), arrays

@@ -1,6 +1,6 @@
 """One rollout in memory, time-major, with the history that the encoder needs before its first step.
 
-Shape suffixes: X = C + T rows (C of context, T of rollout), N matches, O observation, A keys.
+Shape suffixes: X = C + T rows (C of context, T of rollout), N matches, O observation, A actions.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from league.agent.config import AgentConfig
+from league.games.base import CHOICE
 
 
 @dataclass(frozen=True)
@@ -25,10 +27,23 @@ class Minibatch:
     h_BH: Tensor
     c_BH: Tensor
     actions_TBA: Tensor
+    legal_TBA: Tensor | None
     log_prob_TB: Tensor
     value_TB: Tensor
     advantage_TB: Tensor
     target_TB: Tensor
+    weight_TB: Tensor | None
+    """1 where a step may be learnt from, 0 in matches that failed; None: all may."""
+
+    def decided_TB(self) -> Tensor | None:
+        """1 where a choice was to be made that may be learnt from; None: everywhere.
+
+        A forced move (the other's turn) has no gradient; it would only thin out the means.
+        """
+        if self.legal_TBA is None:
+            return self.weight_TB
+        free_TB = (self.legal_TBA.sum(-1) > 1).float()
+        return free_TB if self.weight_TB is None else free_TB * self.weight_TB
 
 
 class SequenceBuffer:
@@ -51,6 +66,9 @@ class SequenceBuffer:
         self.h_NH = zeros(matches, config.memory)
         self.c_NH = zeros(matches, config.memory)
         self.actions_TNA = zeros(steps, matches, config.action_size)
+        choices = (steps, matches, config.action_size) if config.action_kind == CHOICE else None
+        self.legal_TNA = torch.ones(choices, dtype=torch.bool, device=device) if choices else None
+        self.weight_TN: Tensor | None = None
         self.log_prob_TN = zeros(steps, matches)
         self.value_TN = zeros(steps, matches)
         self.advantage_TN = zeros(steps, matches)
@@ -60,9 +78,17 @@ class SequenceBuffer:
 
     def carry_context(self) -> None:
         """Makes the newest C rows the context of the rollout that begins now."""
+        self.weight_TN = None
         if self.context:
             self.obs_XNO[: self.context] = self.obs_XNO[self.steps :].clone()
             self.starts_XN[: self.context] = self.starts_XN[self.steps :].clone()
+
+    def leave_out(self, t: int, steps_N: NDArray[np.int64], failed_N: NDArray[np.bool_]) -> None:
+        """Takes the matches that failed in step `t` out of what is learnt from, `steps_N` steps back."""
+        if self.weight_TN is None:
+            self.weight_TN = torch.ones(self.value_TN.shape, device=self.value_TN.device)
+        for n in np.flatnonzero(failed_N):
+            self.weight_TN[max(0, t + 1 - int(steps_N[n])) : t + 1, n] = 0.0
 
     def cut_short(self, steps_played: int) -> None:
         """Ends the rollout after `steps_played` steps: the rows before are the next one's context."""
@@ -83,10 +109,12 @@ class SequenceBuffer:
                 self.h_NH[rows],
                 self.c_NH[rows],
                 self.actions_TNA[:, rows],
+                None if self.legal_TNA is None else self.legal_TNA[:, rows],
                 self.log_prob_TN[:, rows],
                 self.value_TN[:, rows],
                 self.advantage_TN[:, rows],
                 self.target_TN[:, rows],
+                None if self.weight_TN is None else self.weight_TN[:, rows],
             )
 
     def state(self) -> dict[str, Tensor]:

@@ -2,7 +2,7 @@
 
 The learner plays one seat of every match; the opponents that the league assigns play the other one,
 frozen agents in one batched forward, bots inside the compiled game. Shape suffixes: N matches,
-2 seats, A keys, O observation, K reward terms.
+2 seats, A actions, O observation, K reward terms.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from league.agent.crowd import LIVE, Crowd
 from league.errors import DataCorrupt, InvalidInput, NotFound
-from league.games.base import EXTERNAL, BatchedGame
+from league.games.base import CHOICE, EXTERNAL, BatchedGame
 from league.players import Assignment, MatchResult, PlayerKind, SeatResult
 from learner.rollout.source import OpponentSource
 
@@ -70,7 +70,9 @@ class LeagueVecEnv(VecEnv):
         super().__init__(
             game.num_matches,
             gymnasium.spaces.Box(-1.0, 1.0, (spec.observation_size,), np.float32),
-            gymnasium.spaces.MultiBinary(spec.action_size),
+            gymnasium.spaces.Discrete(spec.action_size)
+            if spec.action_kind == CHOICE
+            else gymnasium.spaces.MultiBinary(spec.action_size),
         )
         self.game, self.source, self.crowd = game, source, crowd
         self.frame_skip, self.reward_weights_K, self.live_player = frame_skip, reward_weights, live_player
@@ -84,7 +86,8 @@ class LeagueVecEnv(VecEnv):
         self.finished: list[FinishedMatch] = []  # since the reader last emptied it
         self.game_seconds = self.opponents_seconds = 0.0
         self._rows = np.arange(game.num_matches)
-        self._keys_N2A = np.zeros((game.num_matches, 2, spec.action_size), np.uint8)
+        self.failed_N = np.zeros(game.num_matches, np.bool_)  # ended in this step, but not by the rules
+        self._actions_N2A = np.zeros((game.num_matches, 2, spec.action_size), np.uint8)
 
     # -- VecEnv ---------------------------------------------------------------------------------
 
@@ -95,11 +98,15 @@ class LeagueVecEnv(VecEnv):
         return self.observations()
 
     def step_async(self, actions: NDArray[Any]) -> None:
-        keys = np.asarray(actions, np.uint8)
+        if self.game.spec.action_kind == CHOICE:
+            actions = np.eye(self.game.spec.action_size, dtype=np.uint8)[np.asarray(actions).astype(np.int64)]
+        self._hold(np.asarray(actions, np.uint8))
+
+    def _hold(self, actions_NA: NDArray[np.uint8]) -> None:
         wanted = (self.num_envs, self.game.spec.action_size)
-        if keys.shape != wanted:
-            raise ValueError(f"actions have shape {keys.shape}, not {wanted}")
-        self._keys_N2A[self._rows, self.seat_N] = keys
+        if actions_NA.shape != wanted:
+            raise ValueError(f"actions have shape {actions_NA.shape}, not {wanted}")
+        self._actions_N2A[self._rows, self.seat_N] = actions_NA
 
     def step_wait(self) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], list[dict]]:
         rewards_N, ended_N = self._advance()
@@ -108,15 +115,19 @@ class LeagueVecEnv(VecEnv):
             infos[n]["terminal_observation"] = self.game.final_observations_N2O[n, self.seat_N[n]].copy()
         first = len(self.finished)
         self._turn_over(ended_N)
-        for n, match in zip(np.flatnonzero(ended_N), self.finished[first:], strict=True):
+        played = [n for n in np.flatnonzero(ended_N) if not self.failed_N[n]]
+        for n, match in zip(played, self.finished[first:], strict=True):
             infos[n]["episode"] = {"r": match.reward, "l": match.steps, "t": time.time()}
         return self.observations(), rewards_N, ended_N, infos
 
     def step_arrays(
         self, actions_NA: NDArray[np.uint8]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_]]:
-        """`step` without the dictionaries: observations, rewards and whether the match ended."""
-        self.step_async(actions_NA)
+        """`step` without the dictionaries: observations, rewards and whether the match ended.
+
+        Actions are uint8 of zeros and ones in every game: choices are one-hot here.
+        """
+        self._hold(np.asarray(actions_NA, np.uint8))
         rewards_N, ended_N = self._advance()
         self._turn_over(ended_N)
         return self.observations(), rewards_N, ended_N
@@ -131,6 +142,9 @@ class LeagueVecEnv(VecEnv):
         setattr(self, attr_name, value)
 
     def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> list[Any]:
+        if method_name == "action_masks":  # the one method that differs from match to match
+            masks_NA = self.action_masks()
+            return [masks_NA[n] for n in self._indices(indices)]
         return [getattr(self, method_name)(*args, **kwargs) for _ in self._indices(indices)]
 
     def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
@@ -145,6 +159,19 @@ class LeagueVecEnv(VecEnv):
         """The learner's view of every match, [N, O], a copy."""
         return self.game.observations_N2O[self._rows, self.seat_N]
 
+    def legal(self) -> NDArray[np.bool_] | None:
+        """The learner's legal choices in every match, [N, A], a copy; None in games of keys."""
+        if self.game.legal_N2A is None:
+            return None
+        return self.game.legal_N2A[self._rows, self.seat_N]
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """`legal` under the name by which sb3-contrib's `MaskablePPO` asks for it."""
+        legal_NA = self.legal()
+        return (
+            np.ones((self.num_envs, self.game.spec.action_size), np.bool_) if legal_NA is None else legal_NA
+        )
+
     def time_left(self) -> NDArray[np.float32]:
         """Share of each match still to come, [N]: an input of the critic alone."""
         return self.game.time_left_N()
@@ -154,16 +181,18 @@ class LeagueVecEnv(VecEnv):
     def _advance(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         started = time.perf_counter()
         other_N = 1 - self.seat_N
-        opponent_keys_NA = self.crowd.act(self.game.observations_N2O[self._rows, other_N])
-        self._keys_N2A[self._rows, other_N] = opponent_keys_NA
+        game = self.game
+        legal_NA = None if game.legal_N2A is None else game.legal_N2A[self._rows, other_N]
+        actions_NA = self.crowd.act(game.observations_N2O[self._rows, other_N], legal_NA)
+        self._actions_N2A[self._rows, other_N] = actions_NA
         chosen = time.perf_counter()
-        before = int(self.game.frames_N.sum())
-        self.game.step(self._keys_N2A, self.frame_skip)
-        ended_N = self.game.ended_N.copy()
-        self.frames_played += int(
-            np.where(ended_N, self.game.final_frames_N, self.game.frames_N).sum() - before
-        )
-        terms_NK = self.game.reward_terms_N2K[self._rows, self.seat_N] * self.reward_weights_K
+        before = int(game.frames_N.sum())
+        game.step(self._actions_N2A, self.frame_skip)
+        ended_N = game.ended_N.copy()
+        self.failed_N[:] = False
+        self.failed_N[list(game.failures)] = True
+        self.frames_played += int(np.where(ended_N, game.final_frames_N, game.frames_N).sum() - before)
+        terms_NK = game.reward_terms_N2K[self._rows, self.seat_N] * self.reward_weights_K
         self.terms_NK += terms_NK
         self.steps_N += 1
         self.learner_step += self.num_envs
@@ -175,6 +204,11 @@ class LeagueVecEnv(VecEnv):
         """Reports the matches that ended and begins the next ones in their rows."""
         rows = [int(n) for n in np.flatnonzero(ended_N)]
         for n in rows:
+            if self.failed_N[n]:
+                assignment = self.assignments[n]
+                assert assignment is not None
+                self.source.report(_failed(assignment, self.game.failures[n]))
+                continue
             match, result = self._conclude(n)
             self.finished.append(match)
             self.source.report(result)

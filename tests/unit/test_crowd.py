@@ -199,7 +199,7 @@ def test_what_can_not_sit_is_refused_in_one_sentence() -> None:
     with pytest.raises(InvalidInput, match="set_live"):
         crowd.seat(0, LIVE)
     crowd.seat(0, "a")
-    with pytest.raises(InvalidInput, match="3 keys"):
+    with pytest.raises(InvalidInput, match="3 actions"):
         crowd.seat(1, "deep")
     empty = Crowd(2, load, seed=0, action_size=10)
     assert not empty.act(observe(np.random.default_rng(8), 2)).any()

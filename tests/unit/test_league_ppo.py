@@ -65,7 +65,7 @@ def test_the_game_gets_the_keys_that_were_sampled():
     env = make_env(max_frames=4000)
     model = make_model(env)
     collect(model)
-    played = env._keys_N2A[np.arange(MATCHES), env.seat_N]
+    played = env._actions_N2A[np.arange(MATCHES), env.seat_N]
     np.testing.assert_array_equal(played, model.buffer.actions_TNA[-1].numpy())
     assert 0 < played.mean() < 0.5
 

@@ -34,7 +34,7 @@ def test_opponents_press_keys_and_see_every_frame():
     env = make_env()
     play(env, 3)
     rows = [n for n, a in enumerate(env.assignments) if a.opponent.kind.value != "bot"]
-    other = env._keys_N2A[rows, 1 - env.seat_N[rows]]
+    other = env._actions_N2A[rows, 1 - env.seat_N[rows]]
     assert other.sum() > 0
 
 
