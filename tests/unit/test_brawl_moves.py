@@ -1,33 +1,16 @@
-"""The eleven unarmed moves: timing, damage, knockback and stun of GAME.md's table."""
+"""How moves are chosen and what a hit does; the table's figures are in test_brawl_figures.py."""
 
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 
 import pytest
 from arena import LEFT_GROUND_Y, RIGHT_GROUND_Y, Arena
+from move_table import AERIAL, KEYS, TABLE, TYPES
 
 from league.games.brawl import moves, rules
 from league.games.brawl.hits import knockback_speed
-from league.games.brawl.movesets import MOVES
-
-# name: keys, first hit, whiff, damage by stage, force fixed and variable of the last stage, angle, stun
-TABLE = {
-    "NLight": ("J", 3, 15, (3, 3, 3, 5), 52, 31, 30, 11),
-    "DLight": ("S J", 5, 16, (8,), 45, 5, 90, 15),
-    "SLight": ("D J", 7, 17, (13,), 80, 20, 0, 9),
-    "NSig": ("K", 10, 17, (20,), 40, 46, 90, 9),
-    "DSig": ("S K", 7, 25, (16, 16), 40, 60, 170, 9),
-    "SSig": ("D K", 11, 22, (18,), 45, 55, 0, 9),
-    "NAir": ("J", 4, 19, (3, 3, 5), 71, 37, 45, 9),
-    "DAir": ("S J", 6, 23, (16,), 65, 5, 0, 9),
-    "SAir": ("D J", 7, 20, (13,), 45, 40, 0, 8),
-    "Recovery": ("K", 6, 22, (15,), 55, 40, 80, 12),
-    "Groundpound": ("S K", 10, 32, (17,), 48, 46, -90, 9),
-}
-TYPES = {name: number for number, name in moves.MOVE_NAMES.items()}
-AERIAL = ("NAir", "DAir", "SAir", "Recovery", "Groundpound")
+from league.games.brawl.moves import UNARMED
 
 
 def begun(name: str, *, in_reach: bool) -> Arena:
@@ -36,68 +19,13 @@ def begun(name: str, *, in_reach: bool) -> Arena:
     x, y = 4.0, (RIGHT_GROUND_Y - 3.0 if name in AERIAL else RIGHT_GROUND_Y)
     arena.put(0, x, y, grounded=name not in AERIAL, recoveries=1, vy=-3.0 if name in AERIAL else 0.0)
     arena.put(1, *((x + 0.3, y) if in_reach else (-6.0, LEFT_GROUND_Y)), grounded=not in_reach)
-    arena.play(TABLE[name][0])
+    arena.play(KEYS[name])
     return arena
 
 
 def follow(arena: Arena) -> None:
     """Keeps the opponent in the middle of whatever comes."""
     arena.put(1, arena.of(0, "x") + 0.3, arena.of(0, "y"), grounded=False, state=rules.STUN, stun_left=2)
-
-
-@pytest.mark.parametrize("name", TABLE)
-def test_first_hit(name: str) -> None:
-    arena = begun(name, in_reach=True)
-    assert arena.of(0, "move") == TYPES[name]
-    frame = 0
-    while arena.stat("hits") == 0:
-        follow(arena)
-        arena.play()
-        frame += 1
-    assert frame == TABLE[name][1]
-
-
-@pytest.mark.parametrize("name", TABLE)
-def test_whiff_locks(name: str) -> None:
-    arena = begun(name, in_reach=False)
-    frames = 1
-    while True:
-        arena.play()
-        if arena.of(0, "state") != rules.ATTACK:
-            break
-        frames += 1
-    assert frames == TABLE[name][2]
-    assert arena.stat("attacks") == 1
-
-
-@pytest.mark.parametrize("name", TABLE)
-def test_damage_by_stage(name: str) -> None:
-    arena = begun(name, in_reach=True)
-    damage = [arena.of(1, "damage")]
-    while arena.of(0, "state") == rules.ATTACK:
-        follow(arena)
-        if name == "DSig" and len(damage) == 2:  # its second stage strikes behind
-            arena.put(1, arena.of(0, "x") - 0.5, arena.of(0, "y"), grounded=False)
-        arena.play()
-        if arena.of(1, "damage") != damage[-1]:
-            damage.append(arena.of(1, "damage"))
-    assert tuple(after - before for before, after in pairwise(damage)) == TABLE[name][3]
-
-
-@pytest.mark.parametrize("name", TABLE)
-def test_rows_hold_force_angle_and_stun(name: str) -> None:
-    *_, fixed, variable, angle, stun = TABLE[name]
-    last = MOVES[moves.UNARMED, TYPES[name]].stages[-1]
-    assert (last.fixed, last.variable, last.angle, last.stun) == (fixed, variable, angle, stun)
-
-
-@pytest.mark.parametrize(("name", "speeds"), [("NLight", (5.2, 12.0, 24.0)), ("SSig", (5.8, 19.0, 42.0))])
-def test_knockback_at_0_100_and_200(name: str, speeds: tuple[float, ...]) -> None:
-    last = MOVES[moves.UNARMED, TYPES[name]].stages[-1]
-    for damage, speed in zip((0, 100, 200), speeds, strict=True):
-        assert knockback_speed(damage + last.damage, last.fixed, last.variable) == pytest.approx(
-            speed, rel=0.03
-        )
 
 
 @pytest.mark.parametrize("facing", [1, -1])
@@ -126,7 +54,7 @@ def test_a_stunned_player_does_nothing_for_as_many_frames_as_the_move_says(name:
         if arena.of(1, "state") != rules.STUN:
             break
         frames += 1
-    assert frames == TABLE[name][-1]
+    assert frames == TABLE[UNARMED, name].stuns[-1]
 
 
 def test_upward_angle_goes_up_and_dsig_strikes_backward_behind() -> None:
@@ -227,17 +155,3 @@ def test_recovery_is_spent_and_missed() -> None:
     arena.put(0, 4.0, -3.0, grounded=False, recoveries=0, move=0)
     arena.play("K")
     assert arena.of(0, "move") == moves.NO_MOVE
-
-
-@pytest.mark.parametrize(("keys", "earliest", "latest"), [("K", 4, 36), ("S K", 2, 30), ("D K", 6, 40)])
-def test_a_held_sig_waits_until_its_latest_frame(keys: str, earliest: int, latest: int) -> None:
-    arena = Arena()
-    arena.put(1, -6.0, LEFT_GROUND_Y)
-    progress = []
-    for _ in range(latest + 3):
-        arena.play(keys)
-        progress.append(arena.of(0, "move_frame"))
-    assert progress[earliest] == progress[latest] == earliest
-    assert progress[latest + 1] == earliest + 1
-    assert 2 <= earliest <= 6
-    assert 30 <= latest <= 40

@@ -1,0 +1,196 @@
+"""The 33 moves: timing, damage, knockback, stun and reach of GAME.md's table, measured in play."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from move_table import AERIAL, KEYS, TABLE, TYPES, begun, blows, far, offer, row
+
+from league.games.brawl import rules
+from league.games.brawl.moves import HAMMER, SPEAR, UNARMED, WEAPON_NAMES
+from league.games.brawl.movesets import MOVES
+
+ROWS = [pytest.param(*key, id=f"{WEAPON_NAMES[key[0]]}-{key[1]}") for key in TABLE]
+every_move = pytest.mark.parametrize(("weapon", "name"), ROWS)
+
+
+def test_there_are_33_moves() -> None:
+    assert MOVES.keys() == {(weapon, TYPES[name]) for weapon, name in TABLE}
+    assert len(TABLE) == 33
+
+
+@every_move
+def test_first_hit(weapon: int, name: str) -> None:
+    assert blows(weapon, name)[0][0] == TABLE[weapon, name].first_hit
+
+
+@every_move
+def test_whiff_locks(weapon: int, name: str) -> None:
+    arena = begun(weapon, name)
+    frames = 0
+    while arena.of(0, "state") == rules.ATTACK:
+        frames += 1
+        arena.play()
+    assert frames == TABLE[weapon, name].whiff
+    assert arena.stat("attacks") == 1
+    assert arena.stat("hits") == 0
+
+
+@every_move
+def test_damage_by_stage(weapon: int, name: str) -> None:
+    assert tuple(damage for _, damage, _, _ in blows(weapon, name)) == TABLE[weapon, name].damage
+
+
+@pytest.mark.parametrize(("weapon", "name"), [(HAMMER, "SLight"), (HAMMER, "SAir")])
+def test_a_late_blow_hurts_less_and_only_whom_the_early_one_missed(weapon: int, name: str) -> None:
+    arena, late = begun(weapon, name), row(weapon, name).stages[1]
+    while arena.stat("hits") == 0:
+        far(arena)
+        if arena.of(0, "move_frame") + 1 >= late.start:
+            offer(arena, late)
+        arena.play()
+    assert arena.of(1, "damage") == TABLE[weapon, name].late
+
+
+@every_move
+@pytest.mark.parametrize("damage", [0.0, 100.0, 200.0])
+def test_knockback_is_within_3_percent_of_the_formula(weapon: int, name: str, damage: float) -> None:
+    figures = TABLE[weapon, name]
+    _, dealt, vx, vy = blows(weapon, name, damage)[-1]
+    x = damage + dealt
+    speed = 0.096 * (figures.fixed + figures.variable * (x / 70 + x * x / 12000))
+    assert math.hypot(vx, vy) == pytest.approx(speed, rel=0.03)
+    direction = math.degrees(math.atan2(-vy, vx))
+    assert direction == pytest.approx(figures.angle, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("weapon", "name", "speeds"),
+    [
+        (UNARMED, "NLight", (5.2, 12.0, 24.0)),
+        (UNARMED, "SSig", (5.8, 19.0, 42.0)),
+        (SPEAR, "SLight", (10.6, 10.6, 10.6)),
+        (HAMMER, "SSig", (8.6, 24.0, 48.0)),
+    ],
+)
+def test_knockback_of_the_check_values(weapon: int, name: str, speeds: tuple[float, ...]) -> None:
+    for damage, speed in zip((0.0, 100.0, 200.0), speeds, strict=True):
+        *_, vx, vy = blows(weapon, name, damage)[-1]
+        assert math.hypot(vx, vy) == pytest.approx(speed, rel=0.03)
+
+
+@every_move
+def test_stun(weapon: int, name: str) -> None:
+    arena, stages = begun(weapon, name), row(weapon, name).stages
+    stuns, frame = set(), 0
+    while arena.of(0, "state") == rules.ATTACK:
+        waiting = [stage for stage in stages if stage.end > frame + 1]
+        offer(arena, waiting[0] if waiting else stages[-1])
+        arena.game._players_N2[0, 1]["stun_left"] = 0
+        arena.play()
+        frame += 1
+        stuns |= {arena.of(1, "stun_left")} - {0}
+    assert stuns == set(TABLE[weapon, name].stuns)
+
+
+@every_move
+def test_reach(weapon: int, name: str) -> None:
+    figures, boxes = TABLE[weapon, name], [stage.box for stage in row(weapon, name).stages]
+    assert (min(box[0] for box in boxes), max(box[1] for box in boxes)) == figures.reach
+    if figures.up is not None:
+        assert min(box[2] for box in boxes) == -figures.up
+    if figures.down is not None:
+        assert max(box[3] for box in boxes) == figures.down
+
+
+@pytest.mark.parametrize("facing", [1, -1])
+@pytest.mark.parametrize(("weapon", "name"), [(UNARMED, "SSig"), (SPEAR, "SSig"), (HAMMER, "SSig")])
+def test_who_stands_within_reach_is_hit_and_who_stands_beyond_is_not(
+    weapon: int, name: str, facing: int
+) -> None:
+    keys = KEYS[name] if facing > 0 else KEYS[name].replace("D", "A")
+    near, reach = TABLE[weapon, name].reach
+    for distance, hits in (
+        (reach + rules.HURT_RADIUS - 0.02, 1),
+        (reach + rules.HURT_RADIUS + 0.02, 0),
+        (near - rules.HURT_RADIUS + 0.02, 1),
+        (near - rules.HURT_RADIUS - 0.02, 0),
+    ):
+        arena = begun(weapon, name)
+        x = 4.8 - 0.8 * facing  # all of the reach lies over the right ground
+        arena.put(0, x, 0.35, facing=facing, weapon=weapon)
+        arena.play(keys)
+        while arena.of(0, "state") == rules.ATTACK:
+            arena.put(1, x + facing * distance, 0.35, vy=-rules.GRAVITY_PER_FRAME)
+            arena.play()
+        assert arena.stat("hits") == hits, distance
+
+
+MULTIPLE = [(weapon, name) for (weapon, name), figures in TABLE.items() if len(figures.damage) > 1]
+
+
+@pytest.mark.parametrize(
+    ("weapon", "name"), [key for key in MULTIPLE if key not in ((UNARMED, "DSig"), (HAMMER, "DSig"))]
+)
+def test_every_blow_of_a_move_reaches_who_was_hit_by_the_first(weapon: int, name: str) -> None:
+    """Nobody is put back in its way: holding, pushing and dragging must keep the victim in reach."""
+    arena, first = begun(weapon, name), row(weapon, name).stages[0]
+    near, reach, _top, _bottom = first.box
+    while arena.stat("hits") == 0:
+        if name in AERIAL:
+            offer(arena, first)
+            arena.game._players_N2[0, 1]["vy"] = arena.of(0, "vy")  # both fall
+        else:
+            arena.put(1, arena.of(0, "x") + (near + reach) / 2, arena.of(0, "y"))
+        arena.play()
+    while arena.of(0, "state") == rules.ATTACK:
+        arena.play()
+    assert arena.of(1, "damage") == sum(TABLE[weapon, name].damage)
+    assert arena.stat("hits") == len(TABLE[weapon, name].damage)
+
+
+def test_a_spike_sends_down_and_a_dive_goes_down_forward() -> None:
+    *_, vx, vy = blows(HAMMER, "Recovery")[-1]
+    assert vy > 5 * abs(vx)
+    arena = begun(UNARMED, "DAir")
+    arena.play(frames=8)
+    assert arena.of(0, "vx") == pytest.approx(arena.of(0, "vy"))
+    assert math.hypot(arena.of(0, "vx"), arena.of(0, "vy")) == pytest.approx(8.0)
+
+
+@pytest.mark.parametrize("weapon", [UNARMED, SPEAR, HAMMER])
+def test_recoveries_rise_and_groundpounds_fall_at_six(weapon: int) -> None:
+    arena = begun(weapon, "Recovery")
+    arena.play(frames=8)
+    assert math.hypot(arena.of(0, "vx"), arena.of(0, "vy")) == pytest.approx(6.0)
+    assert math.degrees(math.atan2(-arena.of(0, "vy"), arena.of(0, "vx"))) == pytest.approx(70.0)
+    arena = begun(weapon, "Groundpound")
+    arena.play(frames=14)
+    assert (arena.of(0, "vx"), arena.of(0, "vy")) == (0.0, 6.0)
+
+
+@pytest.mark.parametrize("weapon", [UNARMED, SPEAR, HAMMER])
+@pytest.mark.parametrize("name", ["NSig", "DSig", "SSig"])
+def test_a_held_sig_waits_and_its_charge_adds_no_damage(weapon: int, name: str) -> None:
+    move = row(weapon, name)
+    assert 2 <= move.charge_from <= 6
+    assert 30 <= move.charge_until <= 40
+    tapped, held = begun(weapon, name), begun(weapon, name)
+    dealt = []
+    for arena, keys in ((tapped, ""), (held, KEYS[name])):
+        frames = 0
+        while arena.stat("hits") == 0:
+            offer(arena, move.stages[0])
+            arena.play(keys)
+            frames += 1
+        dealt.append((frames, arena.of(1, "damage"), arena.of(1, "vx")))
+    charge = move.charge_until - move.charge_from
+    assert dealt[1][0] == dealt[0][0] + charge
+    assert dealt[1][1:] == dealt[0][1:]
+
+
+@pytest.mark.parametrize("name", [name for weapon, name in TABLE if weapon == UNARMED and "Light" in name])
+def test_lights_and_air_moves_are_not_charged(name: str) -> None:
+    for weapon in (UNARMED, SPEAR, HAMMER):
+        assert row(weapon, name).charge_from == 0

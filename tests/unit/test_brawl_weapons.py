@@ -1,0 +1,265 @@
+"""Spawners, picking up, dropping, and how weapons are observed."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from arena import LEFT_GROUND_Y, RIGHT_GROUND_Y, Arena
+
+from league.games.brawl import rules
+from league.games.brawl.game import BrawlGame
+from league.games.brawl.moves import HAMMER, NSIG, SPEAR, UNARMED
+from league.games.brawl.observation import field_index
+from league.games.brawl.weapons import NEVER
+
+RIGHT, LEFT, DROPPED_RIGHT, DROPPED_LEFT = range(4)
+
+
+def place(arena: Arena, where: int, weapon: int, x: float, y: float = 0.7, **fields: int) -> None:
+    """Lays a weapon that stays for long and can be taken at once."""
+    slot, match = arena.game._weapons_N4[0, where], arena.game._matches_N[0]
+    match["weapons"] += 1 if slot["type"] == UNARMED else 0
+    slot["type"], slot["x"], slot["y"], slot["ready"] = weapon, x, y, 0
+    slot["leaves"], slot["comes"] = NEVER, NEVER
+    for name, value in fields.items():
+        slot[name] = value
+    all_places = arena.game._weapons_N4[0]
+    match["weapons_change"] = min(all_places["leaves"].min(), all_places["comes"].min())
+
+
+@pytest.fixture
+def arena() -> Arena:
+    """No weapon comes by itself; seat 1 is far away."""
+    made = Arena()
+    made.game._weapons_N4["comes"] = NEVER
+    made.game._matches_N["weapons_change"] = NEVER
+    made.put(1, -6.0, LEFT_GROUND_Y)
+    return made
+
+
+@pytest.fixture(scope="module")
+def appearances() -> list[list[tuple[int, int, float, float, int, int]]]:
+    """Of each spawner: (match, frame, x, y, type, frames it stayed) of all that came in 300 matches."""
+    game = BrawlGame(300)
+    game.reset(np.arange(300, dtype=np.uint64))
+    idle = np.zeros((300, 2, 10), np.uint8)
+    found: list[list[tuple[int, int, float, float, int, int]]] = [[], []]
+    begun: dict[tuple[int, int], tuple[int, float, float, int]] = {}
+    before = np.zeros((300, 2), int)
+    for frame in range(1, 2600):
+        game.step(idle)
+        now = game._weapons_N4[:, :2]
+        for n, side in np.argwhere(now["type"] != before):
+            weapon = now[n, side]
+            if weapon["type"]:
+                begun[n, side] = (frame, float(weapon["x"]), float(weapon["y"]), int(weapon["type"]))
+            else:
+                at, x, y, kind = begun.pop((n, side))
+                found[side].append((n, at, x, y, kind, frame - at))
+        before = now["type"].copy()
+    return found
+
+
+@pytest.mark.parametrize(("side", "least", "most", "y"), [(RIGHT, 2.6, 6.5, 0.7), (LEFT, -6.5, -2.6, 2.7)])
+def test_spawners_show_weapons_over_their_stretch_of_ground(
+    appearances: list, side: int, least: float, most: float, y: float
+) -> None:
+    xs = np.array([x for _, _, x, *_ in appearances[side]])
+    assert {row[3] for row in appearances[side]} == {y}
+    assert least <= xs.min() < least + 0.1
+    assert most - 0.1 < xs.max() <= most
+    assert abs(xs.mean() - (least + most) / 2) < 0.1
+
+
+@pytest.mark.parametrize("side", [RIGHT, LEFT])
+def test_a_weapon_stays_350_frames_and_half_are_hammers(appearances: list, side: int) -> None:
+    assert {stayed for *_, stayed in appearances[side]} == {350}
+    kinds = np.array([kind for *_, kind, _ in appearances[side]])
+    assert set(kinds) == {SPEAR, HAMMER}
+    assert 0.45 < (kinds == HAMMER).mean() < 0.55
+
+
+@pytest.mark.parametrize("side", [RIGHT, LEFT])
+def test_the_first_comes_within_350_frames_and_later_ones_after_the_cooldown(
+    appearances: list, side: int
+) -> None:
+    by_match: dict[int, list[int]] = {}
+    for n, at, *_ in appearances[side]:
+        by_match.setdefault(n, []).append(at)
+    firsts = np.array([frames[0] for frames in by_match.values()])
+    assert 0 < firsts.min() < 15
+    assert 335 < firsts.max() <= 350
+    waits = np.array([b - a - 350 for frames in by_match.values() for a, b in itertools.pairwise(frames)])
+    assert 250 <= waits.min() < 300
+    assert 960 < waits.max() <= 1050
+    assert abs(waits.mean() - 540) < 40  # fewer of the long ones fit into a match
+
+
+def test_both_sides_and_all_matches_draw_their_own(appearances: list) -> None:
+    firsts = [[row[1:5] for row in side] for side in appearances]
+    assert len(set(firsts[0]) & set(firsts[1])) == 0
+    assert len(set(firsts[0])) == len(firsts[0])
+
+
+def test_a_weapon_can_be_taken_36_frames_after_it_appeared(arena: Arena) -> None:
+    weapons = arena.game._weapons_N4[0]
+    weapons["comes"][RIGHT] = arena.game._matches_N["weapons_change"] = arena.game.frames_N[0] + 1
+    arena.play()
+    assert weapons["type"][RIGHT] != UNARMED
+    arena.put(0, float(weapons["x"][RIGHT]), RIGHT_GROUND_Y)
+    frames = 0
+    while arena.of(0, "weapon") == UNARMED:
+        arena.play("H")
+        frames += 1
+    assert frames == 36
+    assert arena.stat("pickups") == 1
+
+
+@pytest.mark.parametrize(("weapon", "worth"), [(SPEAR, 1.0), (HAMMER, 2.0)])
+def test_taking_arms_pays_once_and_empties_the_place(arena: Arena, weapon: int, worth: float) -> None:
+    place(arena, RIGHT, weapon, 4.0)
+    arena.play()
+    assert arena.of(0, "weapon") == UNARMED
+    arena.play("H")
+    assert (arena.of(0, "weapon"), arena.term("equip"), arena.term("equip", 1)) == (weapon, worth, 0)
+    assert arena.game._weapons_N4[0, RIGHT]["type"] == UNARMED
+    arena.play("H", frames=40)
+    assert (arena.of(0, "weapon"), arena.term("equip"), arena.stat("pickups")) == (weapon, 0, 1)
+    arena.play("K")
+    assert (arena.of(0, "move"), arena.of(0, "weapon")) == (NSIG, weapon)
+
+
+@pytest.mark.parametrize(
+    ("dx", "dy", "reached"),
+    [(1.2, 0.0, True), (1.22, 0.0, False), (0.0, 0.92, True), (0.0, 0.94, False), (-1.2, 0.0, True)],
+)
+def test_reach_is_that_of_two_capsules(arena: Arena, dx: float, dy: float, reached: bool) -> None:
+    """0.335 + 0.415 + 0.464 to the side, 0.415 + 0.512 up and down."""
+    arena.put(0, 4.0, -3.0, grounded=False, vy=-rules.GRAVITY_PER_FRAME)
+    place(arena, RIGHT, SPEAR, 4.0 + dx, -3.0 + dy)
+    arena.play("H")
+    assert (arena.of(0, "weapon") == SPEAR) == reached
+
+
+def test_attackers_and_the_armed_take_nothing(arena: Arena) -> None:
+    place(arena, RIGHT, SPEAR, 4.0)
+    arena.play("H J")
+    arena.play("H", frames=3)
+    assert (arena.of(0, "state"), arena.of(0, "weapon")) == (rules.ATTACK, UNARMED)
+    arena.put(0, 4.0, RIGHT_GROUND_Y, weapon=HAMMER)
+    arena.play("H")
+    assert arena.of(0, "weapon") == HAMMER
+    assert arena.stat("pickups") == 0
+
+
+def test_dropping_costs_once_lies_where_it_fell_and_can_be_taken_after_15_frames(arena: Arena) -> None:
+    arena.put(0, 4.0, RIGHT_GROUND_Y, weapon=HAMMER, side=1)
+    arena.play("H")
+    assert (arena.of(0, "weapon"), arena.term("drop"), arena.term("drop", 1)) == (UNARMED, -1, 0)
+    dropped = arena.game._weapons_N4[0, DROPPED_RIGHT]
+    assert (dropped["type"], dropped["x"], dropped["y"]) == (HAMMER, 4.0, RIGHT_GROUND_Y)
+    frames = 0
+    while arena.of(0, "weapon") == UNARMED:
+        arena.play("H")
+        frames += 1
+        assert arena.term("drop") == 0
+    assert (frames, arena.of(0, "weapon")) == (15, HAMMER)
+
+
+@pytest.mark.parametrize(("side", "where"), [(1, DROPPED_RIGHT), (-1, DROPPED_LEFT)])
+def test_a_dropped_weapon_stays_250_frames_in_the_place_of_its_side(
+    arena: Arena, side: int, where: int
+) -> None:
+    arena.put(0, 4.0, RIGHT_GROUND_Y, weapon=SPEAR, side=side)
+    arena.play("H")
+    frames = 0
+    while arena.game._weapons_N4[0, where]["type"] == SPEAR:
+        assert arena.game._matches_N[0]["weapons"] == 1
+        arena.play()
+        frames += 1
+    assert frames == 250
+    assert arena.game._matches_N[0]["weapons"] == 0
+
+
+def test_a_spawner_cools_down_after_its_weapon_was_taken(arena: Arena) -> None:
+    place(arena, LEFT, HAMMER, 4.0, cooldown=600)
+    arena.play("H")
+    frame = arena.game.frames_N[0]
+    comes = arena.game._weapons_N4[0, LEFT]["comes"]
+    assert 300 <= comes - frame <= 900
+    assert arena.game._matches_N[0]["weapons_change"] == comes
+
+
+@pytest.mark.parametrize("nearer", [0, 1])
+def test_of_two_hands_the_nearer_gets_it(arena: Arena, nearer: int) -> None:
+    place(arena, RIGHT, SPEAR, 4.0)
+    arena.put(nearer, 4.6, RIGHT_GROUND_Y)
+    arena.put(1 - nearer, 3.2, RIGHT_GROUND_Y)
+    arena.play("H", "H")
+    assert (arena.of(nearer, "weapon"), arena.of(1 - nearer, "weapon")) == (SPEAR, UNARMED)
+
+
+def test_two_hands_as_near_leave_it_and_two_weapons_go_to_two_hands(arena: Arena) -> None:
+    place(arena, RIGHT, SPEAR, 4.0)
+    arena.put(0, 4.0, RIGHT_GROUND_Y)
+    arena.put(1, 4.0, RIGHT_GROUND_Y)
+    arena.play("H", "H")
+    assert (arena.of(0, "weapon"), arena.of(1, "weapon")) == (UNARMED, UNARMED)
+    place(arena, LEFT, HAMMER, 5.0)
+    arena.put(0, 4.2, RIGHT_GROUND_Y)
+    arena.put(1, 4.5, RIGHT_GROUND_Y)
+    arena.play("H", "H")
+    assert (arena.of(0, "weapon"), arena.of(1, "weapon")) == (SPEAR, HAMMER)
+
+
+def test_a_knockout_takes_the_weapon_away(arena: Arena) -> None:
+    arena.put(0, 0.0, 8.5, grounded=False, weapon=SPEAR)
+    arena.play()
+    assert arena.of(0, "weapon") == UNARMED
+    assert arena.game._matches_N[0]["weapons"] == 0
+
+
+@pytest.mark.parametrize("state", [rules.STUN, rules.DODGE])
+def test_who_cannot_steer_drops_nothing(arena: Arena, state: int) -> None:
+    arena.put(0, 4.0, RIGHT_GROUND_Y, weapon=SPEAR, state=state, state_left=5, stun_left=5)
+    arena.play("H")
+    assert arena.of(0, "weapon") == SPEAR
+
+
+@pytest.mark.parametrize("raw", [False, True])
+def test_all_four_places_are_observed_by_both_seats(raw: bool) -> None:
+    arena = Arena(raw=raw)
+    for where in range(4):
+        place(arena, where, 1 + where % 2, 3.0 + where, -1.0 - where)
+    arena.play()
+    for seat, opponent in ((0, False), (0, True), (1, False), (1, True)):
+        view = arena.game.observations_N2O[0, seat]
+        for where in range(4):
+            seen = [
+                view[field_index(f"slot{where}_{name}", opponent=opponent)] for name in ("x", "y", "type")
+            ]
+            units = np.array([3.0 + where, -1.0 - where, 1 + where % 2])
+            assert seen == pytest.approx(units if raw else units / [14, 8, 3], rel=1e-6)
+
+
+def test_an_empty_place_is_observed_as_nothing(arena: Arena) -> None:
+    place(arena, RIGHT, SPEAR, 4.0)
+    arena.play("H")
+    arena.play()
+    view = arena.game.observations_N2O[0, 0]
+    assert [view[field_index(f"slot0_{name}")] for name in ("x", "y", "type")] == [0, 0, 0]
+    assert view[field_index("weapon")] == SPEAR
+
+
+def test_the_frame_lists_what_lies_on_the_ground(arena: Arena) -> None:
+    assert arena.game.frame(0)["weapons"] == []
+    place(arena, LEFT, HAMMER, -4.0, 2.7, leaves=arena.game.frames_N[0] + 11)
+    arena.put(0, 4.0, RIGHT_GROUND_Y, weapon=SPEAR, side=1)
+    arena.play("H")
+    assert arena.game.frame(0)["weapons"] == [
+        {"x": -4.0, "y": 2.7, "type": "hammer", "dropped": False, "ready": True, "frames_left": 10},
+        {"x": 4.0, "y": RIGHT_GROUND_Y, "type": "spear", "dropped": True, "ready": False, "frames_left": 250},
+    ]
+    assert arena.game.frame(0)["players"][0]["weapon"] == "unarmed"
