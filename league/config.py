@@ -243,9 +243,26 @@ def lay_over(
     _apply_overrides(laid, assignments, environment or {})
     _check_names(laid)
     return {
-        name: build(cls, name, laid.get(name, {})).model_dump(mode="json")
+        name: build(cls, name, _with_same_as(cls, name, laid)).model_dump(mode="json")
         for name, cls in section_classes().items()
     }
+
+
+def same_as(path: str) -> dict[str, Any]:
+    """For `Field(json_schema_extra=...)`: where it is not given, this setting is that at `section.key`."""
+    return {"same_as": path}
+
+
+def _with_same_as(cls: type[Settings], name: str, sections: Sections) -> dict[str, Any]:
+    """The values of a section, with those that follow another section's filled in."""
+    values = dict(sections.get(name, {}))
+    for key, field in cls.model_fields.items():
+        extra = field.json_schema_extra
+        if key not in values and isinstance(extra, dict) and "same_as" in extra:
+            section, _, other = str(extra["same_as"]).partition(".")
+            if other in sections.get(section, {}):
+                values[key] = sections[section][other]
+    return values
 
 
 def _check_names(sections: Iterable[str]) -> None:
@@ -262,7 +279,7 @@ def load_section(cls: type[S], section: str, path: Path) -> S:
     sections: Sections = load_preset(base) if base else {}
     _merge(sections, content, str(path))
     _check_names(sections)
-    return build(cls, section, sections.get(section, {}))
+    return build(cls, section, _with_same_as(cls, section, sections))
 
 
 def sections_hash(sections: Mapping[str, Any]) -> str:

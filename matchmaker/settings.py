@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from league.config import Settings, sections_hash
+from league.config import Settings, same_as, sections_hash
 
 WithinSnapshots = Literal[
     "uniform", "recent", "latest", "pfsp_hard", "pfsp_var", "pfsp_linear", "pfsp_capped", "quality"
@@ -22,8 +22,8 @@ def _seed_mixes() -> dict[str, dict[str, float]]:
 class MatchmakerSettings(Settings):
     """Section [matchmaker]."""
 
-    game: str = "brawl"
-    """Name of the game of this league; players of another game are refused."""
+    game: str = Field(default="brawl", json_schema_extra=same_as("game.name"))
+    """Name of the game of this league, that of [game] where it isn't given; others' players are refused."""
 
     mixes: dict[str, dict[str, float]] = Field(default_factory=_seed_mixes)
     """Opponent mixes by name (a learner's curriculum stage names one): category -> relative weight.

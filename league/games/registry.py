@@ -11,6 +11,7 @@ import difflib
 import importlib
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import entry_points
 from typing import Any
@@ -91,7 +92,10 @@ def make_batched(
     factory, carried = _factory(name)
     given = {**({"stage": stage} if stage else {}), **options, **carried}
     try:
-        return factory(num_matches, max_frames=max_frames, **given)
+        game = factory(num_matches, max_frames=max_frames, **given)
+        # Players, cards and settings call the game by one name: the one that it can be made by.
+        game.spec = replace(game.spec, name=name)
+        return game
     except TypeError as error:
         if "argument" not in str(error):
             raise

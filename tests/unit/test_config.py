@@ -11,6 +11,7 @@ import pytest
 
 from league import config
 from league.errors import ConfigError
+from matchmaker.settings import MatchmakerSettings
 
 MODULE = """
 from pydantic import Field
@@ -197,3 +198,17 @@ def test_the_hash_follows_values_and_not_their_order() -> None:
     assert one == config.sections_hash({"b": {}, "a": {"y": 2.0, "x": 1}})
     assert one != config.sections_hash({"a": {"x": 1, "y": 2.5}, "b": {}})
     assert len(one) == 16
+
+
+def test_the_league_plays_the_game_that_the_game_section_names(tmp_path: Path) -> None:
+    other = "python:league.games.brawl.game:BrawlGame"
+
+    def played(*assignments: str) -> str:
+        return config.resolve(assignments=assignments, environment={})["matchmaker"]["game"]
+
+    assert played() == "brawl"
+    assert played(f"game.name={other}") == other
+    assert played(f"game.name={other}", "matchmaker.game=leduc") == "leduc"
+    file = tmp_path / "config.toml"
+    file.write_text(f'[game]\nname = "{other}"\n')
+    assert config.load_section(MatchmakerSettings, "matchmaker", file).game == other

@@ -13,7 +13,7 @@ from numba import njit
 
 from league.config import build
 from league.errors import ConfigError
-from league.games.registry import game_names, game_spec, make_batched
+from league.games.registry import game_names, game_spec, make_batched, reward_weights
 from league.games.settings import GameSettings
 
 
@@ -117,3 +117,51 @@ def test_the_step_lets_other_threads_run() -> None:
     during = [t for t in ticks if begin + 0.01 < t < begin + seconds - 0.01]
     assert seconds > 0.04
     assert len(during) >= 3
+
+
+def test_a_game_of_a_module_and_a_registered_one_are_called_by_the_name_they_are_made_by(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from league.games import registry
+
+    path = "python:league.games.brawl.game:BrawlGame"
+    assert make_batched(path, 2).spec.name == game_spec(path).name == path
+    monkeypatch.setattr(registry, "_registered", {})
+    registry.register("mine", make_batched("brawl", 1).__class__)
+    assert "mine" in game_names()
+    assert make_batched("mine", 2, max_frames=30).spec.name == "mine"
+    for taken in ("mine", "brawl", "", "a:b"):
+        with pytest.raises(ConfigError, match="can't be registered"):
+            registry.register(taken, make_batched("brawl", 1).__class__)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("python:nowhere.to.be:found", "no game can be made by nowhere.to.be:found"),
+        ("python:league.games.base:Nothing", "no game can be made by league.games.base:Nothing"),
+        ("brawll", "did you mean brawl"),
+    ],
+)
+def test_a_game_that_can_not_be_found_is_named(name: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        make_batched(name, 1)
+
+
+def test_an_option_that_the_game_does_not_take_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"'brawl' can't be made with .*'gravity'"):
+        make_batched("brawl", 1, gravity=3)
+
+
+def test_reward_weights_are_the_presets_with_single_ones_replaced() -> None:
+    spec = game_spec("brawl")
+    weights = reward_weights(spec, "sparse", {"taunt": 2.0})
+    assert weights[spec.reward_terms.index("taunt")] == 2
+    assert weights[spec.reward_terms.index("win")] == spec.reward_presets["sparse"]["win"]
+    for preset, overrides, message in (
+        ("densest", {}, "no reward preset 'densest'"),
+        ("dense", {"wins": 1.0}, "no reward term 'wins'"),
+        ("dense", {"win": float("inf")}, "finite"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            reward_weights(spec, preset, overrides)
