@@ -1,0 +1,296 @@
+"""Batched matches of any `ChoiceRules`, in numpy alone.
+
+The rules speak of players 0 and 1, the contract of seats 0 and 1: where the rules draw sides, a bit of the
+match's seed says which seat is player 0. Shape suffixes: N matches, 2 seats (or players), A actions, O
+observation width, K reward terms, S stats.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from league.errors import ConfigError, DataCorrupt, InvalidInput, VersionMismatch
+from league.games.base import CHOICE, EXTERNAL, BatchedGame, BotSpec, GameSpec
+from league.games.choice_rules import ChoiceRules, probabilities_of
+
+REWARD_TERMS = PAYOFF, WIN = ("payoff", "win")
+FIRST = "first"
+MAX_COUNTED = 32
+"""A game of more actions does not count each of them in its stats."""
+ROUNDING = 1e-9
+"""Of the largest payoff: sums of payoffs within it are a draw, whatever the order of adding them left."""
+
+_SAVED = (
+    "observations_N2O",
+    "final_observations_N2O",
+    "reward_terms_N2K",
+    "ended_N",
+    "outcomes_N",
+    "frames_N",
+    "final_frames_N",
+    "stats_N2S",
+    "final_stats_N2S",
+    "bots_N2",
+    "next_seeds_N",
+    "legal_N2A",
+)
+_DEAL, _SIDE, _BOT = (
+    np.uint64(salt) for salt in (0x243F6A8885A308D3, 0x13198A2E03707344, 0xA4093822299F31D0)
+)
+
+
+def mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """splitmix64's next number at each word (Steele, Lea, Flood 2014; constants of Vigna's splitmix64.c)."""
+    z = words + np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+def choice_spec(rules: ChoiceRules) -> GameSpec:
+    """What a learner must know of these rules.
+
+    Term `payoff` is in the game's own units and preset `dense` weighs it so that the most that a match
+    can pay is 1; `sparse` is the outcome alone.
+    """
+    counted = rules.action_names if len(rules.action_names) <= MAX_COUNTED else ()
+    return GameSpec(
+        name=rules.name,
+        version=rules.version,
+        frames_per_second=1,
+        observation_size=rules.observation_size,
+        own_size=rules.own_size,
+        action_size=len(rules.action_names),
+        action_names=rules.action_names,
+        reward_terms=REWARD_TERMS,
+        stats=(PAYOFF, FIRST, *(f"chose_{name}" for name in counted)),
+        bots=tuple(BotSpec(name=bot.name, summary=bot.summary) for bot in rules.bots),
+        max_frames=rules.longest,
+        action_kind=CHOICE,
+        reward_presets=MappingProxyType(
+            {
+                "dense": MappingProxyType({PAYOFF: 1.0 / (rules.largest_payoff or 1.0)}),
+                "sparse": MappingProxyType({WIN: 1.0}),
+            }
+        ),
+    )
+
+
+class ChoiceGame(BatchedGame):
+    """N matches of `rules`. Call `reset` first.
+
+    Raises `InvalidInput` for less than one match, `ConfigError` for a time limit that would cut a match.
+    """
+
+    def __init__(self, rules: ChoiceRules, num_matches: int, max_frames: int | None = None) -> None:
+        if num_matches < 1:
+            raise InvalidInput(f"{num_matches} matches can't be played: ask for at least 1")
+        if max_frames is not None and max_frames < rules.longest:
+            raise ConfigError(
+                f"a match of {rules.name} has up to {rules.longest} frames, one a choice: it can't end "
+                f"after {max_frames}, leave out the time limit"
+            )
+        self.rules = rules
+        self.spec = choice_spec(rules)
+        self.num_matches = num_matches
+        self._rows_N = np.arange(num_matches)
+        self._rows_N1 = self._rows_N[:, None]
+        self._allocate(num_matches)
+
+    def _allocate(self, n: int) -> None:
+        spec = self.spec
+        self._positions_N = self.rules.begin(np.zeros(n, np.int64))
+        self._seeds_N = np.zeros(n, np.uint64)
+        self._players_N2 = np.tile(np.arange(2), (n, 1))  # the player at each seat, the seat of each player
+        self._paid_N = np.zeros(n, np.float64)  # to seat 0, in this match
+        self.observations_N2O = np.zeros((n, 2, spec.observation_size), np.float32)
+        self.final_observations_N2O = np.zeros((n, 2, spec.observation_size), np.float32)
+        self.reward_terms_N2K = np.zeros((n, 2, len(REWARD_TERMS)), np.float32)
+        self.ended_N = np.zeros(n, np.bool_)
+        self.outcomes_N = np.full(n, 0.5, np.float32)
+        self.frames_N = np.zeros(n, np.int32)
+        self.final_frames_N = np.zeros(n, np.int32)
+        self.stats_N2S = np.zeros((n, 2, len(spec.stats)), np.float32)
+        self.final_stats_N2S = np.zeros((n, 2, len(spec.stats)), np.float32)
+        self.bots_N2 = np.full((n, 2), EXTERNAL, np.int8)
+        self.next_seeds_N = np.zeros(n, np.uint64)
+        self.legal_N2A: NDArray[np.bool_] = np.ones((n, 2, spec.action_size), np.bool_)
+
+    def reset(self, seeds: NDArray[np.uint64], where: NDArray[np.bool_] | None = None) -> None:
+        """Begins a match from `seeds[n]` in every row, or in the rows where `where`.
+
+        `next_seeds_N` of these rows becomes seed + 1: write it when other matches shall follow.
+        """
+        seeds_N = np.ascontiguousarray(seeds, np.uint64)
+        where_N = np.ones(self.num_matches, np.bool_) if where is None else np.asarray(where, np.bool_)
+        if seeds_N.shape != (self.num_matches,) or where_N.shape != (self.num_matches,):
+            raise InvalidInput(
+                f"seeds {seeds_N.shape} and where {where_N.shape} must both have shape ({self.num_matches},)"
+            )
+        rows = np.flatnonzero(where_N)
+        self._begin(rows, seeds_N[rows])
+        self.next_seeds_N[rows] = seeds_N[rows] + np.uint64(1)
+        self._show(rows)
+
+    def _begin(self, rows: NDArray[np.intp], seeds_R: NDArray[np.uint64]) -> None:
+        rules = self.rules
+        deals_R = mixed(seeds_R ^ _DEAL) % np.uint64(rules.deals)
+        self._positions_N[rows] = rules.begin(deals_R.astype(np.int64))
+        swapped_R = (mixed(seeds_R ^ _SIDE) >> np.uint64(63)).astype(np.intp)
+        if not rules.draws_sides:
+            swapped_R[:] = 0
+        self._players_N2[rows, 0], self._players_N2[rows, 1] = swapped_R, 1 - swapped_R
+        self._seeds_N[rows] = seeds_R
+        self._paid_N[rows] = 0.0
+        self.frames_N[rows] = 0
+        self.stats_N2S[rows] = 0.0
+        self.stats_N2S[rows, :, 1] = 1 - self._players_N2[rows]
+
+    def _show(self, rows: NDArray[np.intp]) -> None:
+        """Writes what each seat sees and may do."""
+        positions = self._positions_N[rows]
+        seats = (np.arange(len(rows))[:, None], self._players_N2[rows])
+        self.observations_N2O[rows] = self.rules.observe(positions)[seats]
+        self.legal_N2A[rows] = self.rules.legal(positions)[seats]
+
+    def step(self, actions_N2A: NDArray[np.uint8], frames: int = 1) -> None:
+        """One choice in every match.
+
+        Raises `InvalidInput`, and changes nothing, for a wrong shape, more than one frame, and a seat
+        without a bot whose choice is none, several or not legal.
+        """
+        actions_N2A = np.asarray(actions_N2A)
+        if actions_N2A.shape != self.legal_N2A.shape:
+            raise InvalidInput(f"actions have shape {actions_N2A.shape}: {self.legal_N2A.shape} is wanted")
+        if frames != 1:
+            raise InvalidInput(
+                f"{frames} frames can't be played at once: in {self.spec.name} one is a choice"
+            )
+        choices_N2 = actions_N2A.argmax(-1)
+        self._check(actions_N2A, choices_N2)
+        self._let_bots_choose(choices_N2)
+        decides_N2 = self.legal_N2A.sum(-1) > 1
+        paid_N, ended_N = self.rules.play(self._positions_N, choices_N2[self._rows_N1, self._players_N2])
+        self.frames_N += 1
+        self._account(choices_N2, decides_N2, paid_N, ended_N)
+        self._show(self._rows_N)
+        ended = np.flatnonzero(ended_N)
+        if len(ended):
+            self._end(ended)
+
+    def _check(self, actions_N2A: NDArray[np.uint8], choices_N2: NDArray[np.intp]) -> None:
+        legal_N2 = self.legal_N2A[self._rows_N1, np.arange(2), choices_N2]
+        wrong_N2 = (self.bots_N2 == EXTERNAL) & ((actions_N2A.sum(-1) != 1) | ~legal_N2)
+        if not wrong_N2.any():
+            return
+        row, seat = (int(index) for index in np.argwhere(wrong_N2)[0])
+        names = np.array(self.spec.action_names)
+        chosen = ", ".join(names[actions_N2A[row, seat] != 0]) or "nothing"
+        legal = ", ".join(names[self.legal_N2A[row, seat]])
+        raise InvalidInput(f"seat {seat} of match {row} chose {chosen}: exactly one of {legal} is wanted")
+
+    def _let_bots_choose(self, choices_N2: NDArray[np.intp]) -> None:
+        """Each bot draws from a stream of the match's seed, frame and player, so that a match is the same
+        in whatever row it is played."""
+        for index, bot in enumerate(self.rules.bots):
+            rows, seats = np.nonzero(self.bots_N2 == index)
+            if not len(rows):
+                continue
+            players = self._players_N2[rows, seats]
+            probabilities_RA = probabilities_of(
+                bot.strategy, self._positions_N[rows], players, self.legal_N2A[rows, seats]
+            )
+            place_R = (2 * self.frames_N[rows] + players).astype(np.uint64)
+            words_R = mixed(mixed(self._seeds_N[rows] ^ _BOT) + place_R)
+            luck_R = (words_R >> np.uint64(32)).astype(np.float64) / 2.0**32
+            sums_RA = probabilities_RA.cumsum(-1)
+            choices_N2[rows, seats] = (sums_RA <= (luck_R * sums_RA[:, -1])[:, None]).sum(-1)
+
+    def _account(
+        self,
+        choices_N2: NDArray[np.intp],
+        decides_N2: NDArray[np.bool_],
+        paid_N: NDArray[np.float64],
+        ended_N: NDArray[np.bool_],
+    ) -> None:
+        """Terms, stats and outcome of the frame just played; `paid_N` is player 0's."""
+        sign_N = 1 - 2 * self._players_N2[:, 0]
+        self._paid_N += paid_N * sign_N
+        close = np.abs(self._paid_N) <= ROUNDING * self.rules.largest_payoff
+        won_N = np.where(close, 0.0, np.sign(self._paid_N))
+        self.reward_terms_N2K[:, 0, 0] = paid_N * sign_N
+        self.reward_terms_N2K[:, 0, 1] = won_N * ended_N
+        np.negative(self.reward_terms_N2K[:, 0], out=self.reward_terms_N2K[:, 1])
+        self.stats_N2S[:, :, 0] += self.reward_terms_N2K[:, :, 0]
+        if len(self.spec.stats) > 2:
+            self.stats_N2S[self._rows_N1, np.arange(2), 2 + choices_N2] += decides_N2
+        self.ended_N[:] = ended_N
+        self.outcomes_N[ended_N] = (won_N[ended_N] + 1.0) / 2.0
+
+    def _end(self, rows: NDArray[np.intp]) -> None:
+        """Keeps the last of the matches in `rows`, and begins them anew from their next seeds."""
+        self.final_observations_N2O[rows] = self.observations_N2O[rows]
+        self.final_frames_N[rows] = self.frames_N[rows]
+        self.final_stats_N2S[rows] = self.stats_N2S[rows]
+        seeds_R = self.next_seeds_N[rows]
+        self._begin(rows, seeds_R)
+        self.next_seeds_N[rows] = mixed(seeds_R)
+        self._show(rows)
+
+    def _targets(self) -> dict[str, NDArray[Any]]:
+        """The arrays that hold the whole state, by the name under which they are saved."""
+        return {name: getattr(self, name) for name in _SAVED} | {
+            "positions": self._positions_N.view(np.uint8),
+            "seeds": self._seeds_N,
+            "players": self._players_N2,
+            "paid": self._paid_N,
+        }
+
+    def _layout_mark(self) -> NDArray[np.uint8]:
+        """What a saved state must share with this game to be continued."""
+        text = f"{self.spec.name} {self.spec.version} {self.rules.record.descr}"
+        return np.frombuffer(text.encode(), np.uint8).copy()
+
+    def save(self) -> dict[str, NDArray]:
+        """A copy of the whole state: plain arrays by name, positions as bytes."""
+        return {name: target.copy() for name, target in self._targets().items()} | {
+            "layout": self._layout_mark()
+        }
+
+    def load(self, state: dict[str, NDArray]) -> None:
+        """Continues bit for bit from what `save` returned; raises `DataCorrupt` when it does not fit.
+
+        A state of other rules is a `VersionMismatch`.
+        """
+        if not np.array_equal(state.get("layout", np.zeros(0, np.uint8)), self._layout_mark()):
+            raise VersionMismatch("the saved matches were played under other rules: begin new ones")
+        targets = self._targets()
+        for name, target in targets.items():
+            value = state.get(name)
+            if value is None or value.shape != target.shape or value.dtype != target.dtype:
+                found = "missing" if value is None else f"{value.dtype}{value.shape}"
+                raise DataCorrupt(
+                    f"saved array {name!r} is {found}, {target.dtype}{target.shape} is wanted: "
+                    "the state was saved with another number of matches or is damaged"
+                )
+        for name, target in targets.items():
+            target[...] = state[name]
+
+    def frame(self, match: int) -> dict[str, Any]:
+        """Match `match` as a small dict: `seats` in order, `table` what lies open."""
+        table = self.rules.describe(self._positions_N[match])
+        players = table.pop("players")
+        return {
+            "game": self.spec.name,
+            "frame": int(self.frames_N[match]),
+            "max_frames": self.spec.max_frames,
+            "seats": [
+                {**players[player], "payoff": float(self.stats_N2S[match, seat, 0])}
+                for seat, player in enumerate(self._players_N2[match])
+            ],
+            "table": table,
+        }

@@ -1,0 +1,203 @@
+"""Fixed-limit poker of two players with one card each, over many hands at once.
+
+Both pay an ante of one chip. Player 0 opens every round; a round ends when a raise is called or both
+check. After the last one the better hand takes all: a pair with the public card, else the higher rank.
+
+Shape suffixes: N hands, 2 players, A actions, O observation width, D deals, C cards.
+"""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from league.games.choice_rules import ChoiceRules, Positions
+from league.games.poker.variants import ACTIONS, CALL, FOLD, RAISE, PokerVariant
+
+NOBODY = -1
+NOTHING = -1
+_LETTERS = np.array(list("fcr"))
+
+
+class PokerRules(ChoiceRules):
+    """One hand of `variant`; a card is its rank times the number of suits, plus its suit.
+
+    Own part of an observation: whether one is player 0, whether 1, one's card (rank, and suit where there
+    are several), whether it is one's turn, what is legal. The rest: the other's and one's own chips in the
+    pot, and the other's last choice; with several rounds also the round, the raises in it, and the public
+    card once it lies open.
+    """
+
+    draws_sides = True
+    action_names = ACTIONS
+
+    def __init__(self, variant: PokerVariant) -> None:
+        self.variant = variant
+        self.name, self.version, self.bots = variant.name, variant.version, variant.bots
+        self.longest = variant.longest
+        self._rounds = len(variant.bets)
+        cards = range(len(variant.ranks) * variant.suits)
+        dealt = 2 if self._rounds == 1 else 3
+        self._deals_DC = np.array(list(permutations(cards, dealt)), np.int8)
+        self.deals = len(self._deals_DC)
+        self.largest_payoff = 1.0 + variant.raises * sum(variant.bets)
+        self._bets = np.array(variant.bets, np.int16)
+        self._faces = _faces(variant)
+        face = self._faces.shape[1]
+        self.own_size = 2 + face + 1 + len(ACTIONS)
+        self.observation_size = self.own_size + 2 + len(ACTIONS) + (self._rounds > 1) * (2 + face)
+        self.record = np.dtype(
+            [
+                ("cards", np.int8, (2,)),
+                ("public", np.int8),
+                ("round", np.int8),
+                ("raises", np.int8),
+                ("actor", np.int8),
+                ("chips", np.int16, (2,)),
+                ("last", np.int8, (2,)),
+                ("moves", np.int8, (variant.longest,)),  # every choice made, in order
+                ("turns", np.int8, (variant.longest,)),  # and the round it was made in
+                ("count", np.int8),
+            ]
+        )
+
+    def begin(self, deals_N: NDArray[np.int64]) -> Positions:
+        hands_N = np.zeros(len(deals_N), self.record)
+        dealt_NC = self._deals_DC[deals_N]
+        hands_N["cards"] = dealt_NC[:, :2]
+        hands_N["public"] = dealt_NC[:, 2] if self._rounds > 1 else NOTHING
+        hands_N["chips"] = 1
+        hands_N["last"] = NOTHING
+        return hands_N
+
+    def legal(self, positions_N: Positions) -> NDArray[np.bool_]:
+        chips_N2 = positions_N["chips"]
+        acts_N2 = positions_N["actor"][:, None] == np.arange(2)
+        legal_N2A = np.empty((len(positions_N), 2, len(ACTIONS)), np.bool_)
+        legal_N2A[:, :, FOLD] = acts_N2 & (chips_N2 < chips_N2[:, ::-1])
+        legal_N2A[:, :, CALL] = True  # also the one choice of who waits
+        legal_N2A[:, :, RAISE] = acts_N2 & (positions_N["raises"] < self.variant.raises)[:, None]
+        return legal_N2A
+
+    def play(
+        self, positions_N: Positions, choices_N2: NDArray[np.intp]
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        rows = np.arange(len(positions_N))
+        actor_N = positions_N["actor"].astype(np.intp)
+        choice_N = choices_N2[rows, actor_N]
+        folds_N, raises_N = choice_N == FOLD, choice_N == RAISE
+        opens_N = (actor_N == 0) & (positions_N["raises"] == 0)
+        self._pay(positions_N, rows, actor_N, choice_N)
+        self._note(positions_N, rows, actor_N, choice_N)
+        over_N = (choice_N == CALL) & ~opens_N
+        last_N = positions_N["round"] == self._rounds - 1
+        turns_N, shows_N = over_N & ~last_N, over_N & last_N
+        ended_N = folds_N | shows_N
+        positions_N["raises"] = np.where(turns_N, 0, positions_N["raises"] + raises_N)
+        positions_N["round"] += turns_N
+        positions_N["actor"] = np.where(ended_N, NOBODY, np.where(turns_N, 0, 1 - actor_N))
+        return self._paid(positions_N, folds_N, shows_N, actor_N), ended_N
+
+    def _pay(
+        self,
+        hands_N: Positions,
+        rows: NDArray[np.intp],
+        actor_N: NDArray[np.intp],
+        choice_N: NDArray[np.intp],
+    ) -> None:
+        chips_N2 = hands_N["chips"]
+        wanted_N = chips_N2[rows, 1 - actor_N] + (choice_N == RAISE) * self._bets[hands_N["round"]]
+        chips_N2[rows, actor_N] = np.where(choice_N == FOLD, chips_N2[rows, actor_N], wanted_N)
+
+    def _note(
+        self,
+        hands_N: Positions,
+        rows: NDArray[np.intp],
+        actor_N: NDArray[np.intp],
+        choice_N: NDArray[np.intp],
+    ) -> None:
+        hands_N["last"][rows, actor_N] = choice_N
+        hands_N["moves"][rows, hands_N["count"]] = choice_N
+        hands_N["turns"][rows, hands_N["count"]] = hands_N["round"]
+        hands_N["count"] += 1
+
+    def _paid(
+        self,
+        hands_N: Positions,
+        folds_N: NDArray[np.bool_],
+        shows_N: NDArray[np.bool_],
+        actor_N: NDArray[np.intp],
+    ) -> NDArray[np.float64]:
+        """Chips won by player 0: who is behind has folded; at the showdown both paid alike."""
+        chips_N2 = hands_N["chips"]
+        ranks_N2 = hands_N["cards"] // self.variant.suits
+        pair_N2 = ranks_N2 == (hands_N["public"] // self.variant.suits)[:, None]
+        strength_N2 = ranks_N2 + pair_N2 * len(self.variant.ranks)
+        better_N = np.sign(strength_N2[:, 0].astype(np.int16) - strength_N2[:, 1])
+        folded_N = np.where(actor_N == 0, -1, 1)
+        winner_N = np.where(folds_N, folded_N, np.where(shows_N, better_N, 0))
+        return winner_N * chips_N2.min(-1).astype(np.float64)
+
+    def observe(self, positions_N: Positions) -> NDArray[np.float32]:
+        n, face = len(positions_N), self._faces.shape[1]
+        views_N2O = np.zeros((n, 2, self.observation_size), np.float32)
+        views_N2O[:, :, :2] = np.eye(2)
+        views_N2O[:, :, 2 : 2 + face] = self._faces[positions_N["cards"]]
+        views_N2O[:, :, 2 + face] = positions_N["actor"][:, None] == np.arange(2)
+        views_N2O[:, :, 3 + face : self.own_size] = self.legal(positions_N)
+        rest_N2E = views_N2O[:, :, self.own_size :]
+        chips_N2 = positions_N["chips"] / self.largest_payoff
+        rest_N2E[:, :, 0], rest_N2E[:, :, 1] = chips_N2[:, ::-1], chips_N2
+        rest_N2E[:, :, 2:5] = positions_N["last"][:, ::-1, None] == np.arange(len(ACTIONS))
+        if self._rounds > 1:
+            rest_N2E[:, :, 5] = positions_N["round"][:, None] / (self._rounds - 1)
+            rest_N2E[:, :, 6] = positions_N["raises"][:, None] / self.variant.raises
+            open_N1 = (positions_N["round"] > 0)[:, None]
+            rest_N2E[:, :, 7:] = (self._faces[positions_N["public"]] * open_N1)[:, None]
+        return views_N2O
+
+    def label(self, position: np.void, player: int) -> str:
+        """As `first K:cr` or `second J1 K0:crc/r`: own card, public card, choices (f, c, r) by round."""
+        shown = [self._card(position["cards"][player])]
+        if position["round"] > 0:
+            shown.append(self._card(position["public"]))
+        return f"{('first', 'second')[player]} {' '.join(shown)}:{self._said(position)}"
+
+    def describe(self, position: np.void) -> dict[str, Any]:
+        open_now = self._rounds > 1 and position["round"] > 0
+        return {
+            "players": [
+                {
+                    "card": self._card(position["cards"][player]),
+                    "chips": int(position["chips"][player]),
+                    "acts": int(position["actor"]) == player,
+                    "first": player == 0,
+                    "last": "" if last == NOTHING else ACTIONS[last],
+                }
+                for player, last in enumerate(position["last"])
+            ],
+            "public": self._card(position["public"]) if open_now else "",
+            "choices": self._said(position),
+        }
+
+    def _card(self, card: int) -> str:
+        rank, suit = divmod(int(card), self.variant.suits)
+        return self.variant.ranks[rank] + (str(suit) if self.variant.suits > 1 else "")
+
+    def _said(self, hand: np.void) -> str:
+        """The choices by round, f fold, c check or call, r bet or raise: `cc/rc`."""
+        count = int(hand["count"])
+        letters, rounds = _LETTERS[hand["moves"][:count]], hand["turns"][:count]
+        return "/".join("".join(letters[rounds == index]) for index in range(int(hand["round"]) + 1))
+
+
+def _faces(variant: PokerVariant) -> NDArray[np.float32]:
+    """One-hot rank, and suit where there are several, of each card."""
+    ranks = np.repeat(np.eye(len(variant.ranks), dtype=np.float32), variant.suits, axis=0)
+    if variant.suits == 1:
+        return ranks
+    suits = np.tile(np.eye(variant.suits, dtype=np.float32), (len(variant.ranks), 1))
+    return np.hstack([ranks, suits])
