@@ -205,6 +205,23 @@ class MatchRecord:
     why_json: str
 
 
+EVENT_KINDS = (
+    "configuration",
+    "incarnation_opened",
+    "leases_abandoned",
+    "leases_expired",
+    "leases_released",
+    "milestone",
+    "player_registered",
+    "player_retired",
+    "rating_epoch",
+    "result",
+    "results_lost",
+    "stage",
+)
+"""What `Event.kind` may be."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Event:
     position: int

@@ -9,7 +9,7 @@ from typing import Any
 
 from league.clock import Clock, SystemClock
 from league.errors import Fenced, NotFound, VersionMismatch
-from league.players import Event
+from league.players import EVENT_KINDS, Event
 from matchmaker.settings import MatchmakerSettings
 from matchmaker.store.base import IncarnationRow, Reader, Store, Transaction
 from matchmaker.view import LeagueView
@@ -90,6 +90,7 @@ class League:
         return self.log_all(tx, [self.event(kind, text, data)])
 
     def event(self, kind: str, text: str, data: Mapping[str, Any]) -> Event:
+        assert kind in EVENT_KINDS, kind
         encoded = json.dumps(data, separators=(",", ":"))
         return Event(position=0, at=self.clock.now(), kind=kind, text=text, data_json=encoded)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from league.cli import books, connect
-from league.cli.output import Column, is_terminal, print_table, share
+from league.cli.output import Column, is_terminal, print_table, say, share
+from league.errors import InvalidInput, nearest
 from league.players import PayoffCell
 
 COLUMNS = (
@@ -42,13 +43,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     book = books.chosen(args)
     with connect.connect(args) as client:
+        _check_names([*args.row, *args.column], [player.name for player in client.players()])
         cells = client.payoff(book, rows=args.row, columns=args.column)
         order = [rating.player.name for rating in client.ratings(book)]
+    if not cells:
+        say(f"(no such matches in the book {args.book} yet)")
     if is_terminal():
         print_matrix(cells, order, f"Share of matches won by the row, book {args.book}")
     else:
         print_table("Payoff", COLUMNS, [_row(cell) for cell in cells])
     return 0
+
+
+def _check_names(asked: Iterable[str], names: Collection[str]) -> None:
+    for name in asked:
+        if name not in names:
+            raise InvalidInput(
+                f"there is no player {name!r}: {nearest(name, names) or 'bin/league players lists them'}"
+            )
 
 
 def _row(cell: PayoffCell) -> tuple[str, ...]:

@@ -8,7 +8,8 @@ from typing import Any
 
 from league.cli import connect
 from league.cli.output import when
-from league.players import Event
+from league.errors import InvalidInput, nearest
+from league.players import EVENT_KINDS, Event
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,11 +18,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--after", type=int, default=0, metavar="N", help="begin behind event N (default 0: all)"
     )
     parser.add_argument("--new", action="store_true", help="only what happens from now on")
-    parser.add_argument("--kind", action="append", default=[], help="only events of this kind; repeatable")
+    parser.add_argument(
+        "--kind",
+        action="append",
+        default=[],
+        help=f"only events of this kind; repeatable: {', '.join(EVENT_KINDS)}",
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object per line")
 
 
 def run(args: argparse.Namespace) -> int:
+    for kind in args.kind:
+        if kind not in EVENT_KINDS:
+            hint = nearest(kind, EVENT_KINDS) or f"there are {', '.join(EVENT_KINDS)}"
+            raise InvalidInput(f"there is no kind of event {kind!r}: {hint}")
     with connect.connect(args) as client:
         try:
             for event in client.watch(after=-1 if args.new else args.after):

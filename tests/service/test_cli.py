@@ -268,6 +268,32 @@ def test_errors_are_one_sentence_and_an_exit_code(
     assert said.out == ""
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["payoff", "--row", "main@200"], "there is no player 'main@200': did you mean 'main@2000'?"),
+        (["payoff", "--row", "based", "--column", "xyz"], "no player 'xyz': bin/league players lists them"),
+        (["watch", "--kind", "results"], "no kind of event 'results': did you mean 'result'?"),
+        (["watch", "--kind", "nonsense"], "no kind of event 'nonsense': there are configuration, inc"),
+    ],
+)
+def test_names_that_mean_nothing_are_told(
+    words: list[str], message: str, address: str, capsys: Capture
+) -> None:
+    assert main([*words, "--address", address]) == 2
+    said = capsys.readouterr()
+    assert message in said.err
+    assert said.err.count("\n") == 1
+    assert said.out == ""
+
+
+def test_players_who_never_met_are_an_empty_table_and_a_word(address: str, capsys: Capture) -> None:
+    assert main(["payoff", "--row", "based", "--column", "main", "--address", address]) == 0
+    said = capsys.readouterr()
+    assert said.out.splitlines() == ["row\tcolumn\tgames\twins\tdraws\tlosses\twin_rate"]
+    assert said.err == "(no such matches in the book eval yet)\n"
+
+
 def test_a_match_that_does_not_exist_is_named(address: str, capsys: Capture) -> None:
     assert main(["match", "0" * 32, "--address", address]) == 1
     assert "0" * 32 in capsys.readouterr().err
@@ -275,7 +301,7 @@ def test_a_match_that_does_not_exist_is_named(address: str, capsys: Capture) -> 
 
 def test_a_run_of_another_format_is_refused(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "run.json").write_text('{"format": 99, "version": "9.0"}')
-    assert main(["ratings", "--run-dir", str(tmp_path)]) == 1
+    assert main(["ratings", "--run-dir", str(tmp_path)]) == 4
     assert "has run format 99 (made by Kumite 9.0)" in capsys.readouterr().err
 
 
