@@ -100,6 +100,8 @@ class ChoiceGame(BatchedGame):
         self._rows_N = np.arange(num_matches)
         self._rows_N1 = self._rows_N[:, None]
         self._allocate(num_matches)
+        self._begin(self._rows_N, self._seeds_N)
+        self._show(self._rows_N)
 
     def _allocate(self, n: int) -> None:
         spec = self.spec

@@ -1,4 +1,4 @@
-"""What every batched game must keep; one subclass with `make` for each game."""
+"""What every batched game must keep; one subclass of `KeysContract` or `ChoiceContract` for each."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from league.errors import DataCorrupt
+from league.errors import DataCorrupt, InvalidInput
 from league.games.base import EXTERNAL, BatchedGame
 
 ARRAYS = (
@@ -18,42 +18,72 @@ ARRAYS = (
     "frames_N",
     "stats_N2S",
     "next_seeds_N",
+    "legal_N2A",  # of games of choices
 )
+
+
+def arrays(game: BatchedGame) -> dict[str, NDArray]:
+    """What a game writes in every step, by name."""
+    found = {name: getattr(game, name) for name in ARRAYS}
+    return {name: array for name, array in found.items() if array is not None}
 
 
 def seeds(n: int) -> NDArray[np.uint64]:
     return np.arange(n, dtype=np.uint64) + np.uint64(2**63)
 
 
-def keys(game: BatchedGame, steps: int, seed: int = 0) -> NDArray[np.uint8]:
+def luck(game: BatchedGame, steps: int, seed: int = 0) -> NDArray[np.float64]:
+    """[T, N, 2, A], from which `actions` makes random ones for whatever is legal then."""
     shape = (steps, game.num_matches, 2, game.spec.action_size)
-    return np.random.default_rng(seed).integers(0, 2, shape, dtype=np.uint8)
+    return np.random.default_rng(seed).random(shape)
 
 
-def history(game: BatchedGame, actions_TN2A: NDArray[np.uint8], frames: int = 1) -> list[NDArray]:
+def actions(game: BatchedGame, luck_N2A: NDArray[np.float64]) -> NDArray[np.uint8]:
+    """Each key with probability 1/2, or one of the legal choices alike."""
+    if game.legal_N2A is None:
+        return (luck_N2A < 0.5).astype(np.uint8)
+    chosen_N21 = np.where(game.legal_N2A, luck_N2A, -1.0).argmax(-1)[..., None]
+    return (np.arange(game.spec.action_size) == chosen_N21).astype(np.uint8)
+
+
+def history(game: BatchedGame, luck_TN2A: NDArray[np.float64], frames: int = 1) -> list[NDArray]:
     """Every array after every step, stacked over time."""
-    rows: list[list[NDArray]] = [[] for _ in ARRAYS]
-    for actions_N2A in actions_TN2A:
-        game.step(actions_N2A, frames)
-        for row, name in zip(rows, ARRAYS, strict=True):
-            row.append(getattr(game, name).copy())
+    rows: list[list[NDArray]] = [[] for _ in arrays(game)]
+    for luck_N2A in luck_TN2A:
+        game.step(actions(game, luck_N2A), frames)
+        for row, array in zip(rows, arrays(game).values(), strict=True):
+            row.append(array.copy())
     return [np.stack(row, axis=1) for row in rows]
 
 
 def assert_same(one: list[NDArray], other: list[NDArray]) -> None:
-    for name, a, b in zip(ARRAYS, one, other, strict=True):
+    for name, a, b in zip(ARRAYS, one, other, strict=False):
         assert a.tobytes() == b.tobytes(), f"{name} differs"
 
 
 class GameContract:
-    """Subclass and override `make`."""
+    """What both kinds keep: subclass `KeysContract` or choice_contract.py's, and override `make`.
+
+    Attributes:
+        timed: whether a time limit can be set; games that end by themselves may refuse one.
+    """
+
+    timed = True
 
     def make(self, num_matches: int, max_frames: int | None = None) -> BatchedGame:
+        """`num_matches` matches; `max_frames` stays None where the game is not `timed`."""
         raise NotImplementedError
+
+    def strangers(self, num_matches: int) -> list[BatchedGame]:
+        """Games whose saved states must be refused: of other rules or another time limit."""
+        return [self.made(num_matches, 60)]
+
+    def made(self, num_matches: int, max_frames: int | None = None) -> BatchedGame:
+        return self.make(num_matches, max_frames if self.timed else None)
 
     def begun(self, num_matches: int, max_frames: int | None = None, bots: bool = True) -> BatchedGame:
         """A reset game; with `bots`, a mixture of bots and external seats."""
-        game = self.make(num_matches, max_frames)
+        game = self.made(num_matches, max_frames)
         if bots:
             choices = np.arange(-1, len(game.spec.bots), dtype=np.int8)
             game.bots_N2[:, 0] = np.resize(choices, num_matches)
@@ -87,99 +117,182 @@ class GameContract:
 
     def test_arrays_stay_the_same_objects(self) -> None:
         game = self.begun(4, max_frames=20)
-        before = {name: getattr(game, name).ctypes.data for name in ARRAYS}
-        for actions in keys(game, 60):
-            game.step(actions)
+        before = {name: array.ctypes.data for name, array in arrays(game).items()}
+        history(game, luck(game, 60))
         game.load(game.save())
         game.reset(seeds(4))
-        assert before == {name: getattr(game, name).ctypes.data for name in ARRAYS}
+        assert before == {name: array.ctypes.data for name, array in arrays(game).items()}
 
     def test_a_match_is_the_same_whatever_it_is_played_with(self) -> None:
         many = self.begun(12, max_frames=150)
-        actions = keys(many, 400)
-        together = history(many, actions)
+        chances = luck(many, 400)
+        together = history(many, chances)
         for n in range(12):
-            alone = self.make(1, 150)
+            alone = self.made(1, 150)
             alone.bots_N2[:] = many.bots_N2[n]
             alone.reset(seeds(12)[n : n + 1])
-            assert_same([a[n : n + 1] for a in together], history(alone, actions[:, n : n + 1]))
+            assert_same([a[n : n + 1] for a in together], history(alone, chances[:, n : n + 1]))
 
     def test_a_match_is_the_same_on_another_thread(self) -> None:
-        actions = keys(self.make(6), 300)
+        chances = luck(self.make(6), 300)
         with ThreadPoolExecutor(2) as pool:
             games = [self.begun(6, max_frames=100) for _ in range(2)]
-            one, other = pool.map(lambda game: history(game, actions), games)
+            one, other = pool.map(lambda game: history(game, chances), games)
         assert_same(one, other)
-        assert_same(one, history(self.begun(6, max_frames=100), actions))
+        assert_same(one, history(self.begun(6, max_frames=100), chances))
 
     def test_other_seeds_make_other_matches(self) -> None:
-        game = self.begun(32)
+        game = self.make(32)
+        game.bots_N2[:] = game.spec.bot_index("random")
         game.reset(seeds(32))
-        assert len({row.tobytes() for row in game.observations_N2O}) > 1
-
-    def test_several_frames_are_that_many_steps_with_the_keys_held(self) -> None:
-        slow, quick = self.begun(5, max_frames=1000), self.begun(5, max_frames=1000)
-        for actions in keys(slow, 60):
-            terms = np.zeros_like(slow.reward_terms_N2K)
-            for _ in range(4):
-                slow.step(actions)
-                terms += slow.reward_terms_N2K
-                assert not slow.ended_N.any()
-            quick.step(actions, frames=4)
-            assert np.array_equal(slow.observations_N2O, quick.observations_N2O)
-            assert np.allclose(terms, quick.reward_terms_N2K, atol=1e-5)
-            assert np.array_equal(slow.stats_N2S, quick.stats_N2S)
+        seen, paid = history(game, np.zeros((20, 32, 2, game.spec.action_size)))[:2]
+        assert len({one.tobytes() + other.tobytes() for one, other in zip(seen, paid, strict=True)}) > 24
 
     def test_a_saved_state_goes_on_bit_for_bit(self) -> None:
         game = self.begun(6, max_frames=120)
-        actions = keys(game, 400)
-        history(game, actions[:170])
+        chances = luck(game, 400)
+        history(game, chances[:170])
         state = game.save()
-        there = history(game, actions[170:])
-        fresh = self.make(6, 120)
+        there = history(game, chances[170:])
+        fresh = self.made(6, 120)
         fresh.load(state)
-        assert_same(there, history(fresh, actions[170:]))
+        assert_same(there, history(fresh, chances[170:]))
 
     def test_what_is_saved_is_a_copy(self) -> None:
         game = self.begun(2)
         state = game.save()
         before = {name: value.tobytes() for name, value in state.items()}
-        history(game, keys(game, 5))
+        history(game, luck(game, 5))
         assert before == {name: value.tobytes() for name, value in state.items()}
 
     def test_a_state_that_does_not_fit_is_refused(self) -> None:
         game = self.begun(2, max_frames=50)
         state = game.save()
-        for other in (self.make(3, 50), self.make(2, 60)):
+        for other in (self.made(3, 50), *self.strangers(2)):
             with pytest.raises(DataCorrupt):
                 other.load(state)
-        before = game.observations_N2O.copy()
+        before = {name: array.copy() for name, array in arrays(game).items()}
         for name in state:
             with pytest.raises(DataCorrupt):
                 game.load({k: v for k, v in state.items() if k != name})
-        assert np.array_equal(before, game.observations_N2O)
+        assert all(np.array_equal(before[name], array) for name, array in arrays(game).items())
 
     def test_every_match_ends_once_with_an_outcome_and_begins_anew(self) -> None:
         game = self.begun(10, max_frames=90)
         ends = np.zeros(10, int)
         played = np.zeros(10, int)
-        for actions in keys(game, 300):
+        moved = 0
+        for luck_N2A in luck(game, 300):
             before = game.observations_N2O.copy()
-            game.step(actions)
+            game.step(actions(game, luck_N2A))
             played += 1
             for n in np.flatnonzero(game.ended_N):
                 ends[n] += 1
                 assert game.outcomes_N[n] in (0.0, 0.5, 1.0)
                 assert game.final_frames_N[n] == played[n] <= 90
-                assert not np.array_equal(game.final_observations_N2O[n], before[n])
+                moved += not np.array_equal(game.final_observations_N2O[n], before[n])
                 assert not np.array_equal(game.final_observations_N2O[n], game.observations_N2O[n])
                 played[n] = 0
             assert np.array_equal(game.frames_N, played)
+            assert not game.failures
         assert (ends >= 3).all()
+        assert moved > ends.sum() / 2  # rounds may look alike, but a last observation is no older one
+
+    def test_a_match_begins_anew_from_its_next_seed(self) -> None:
+        bots = self.begun(4).bots_N2
+        for n, wanted in enumerate(np.array([[7], [8], [9], [10]], np.uint64)):
+            game, fresh = self.made(1, 30), self.made(1, 30)
+            game.bots_N2[:] = fresh.bots_N2[:] = bots[n]
+            game.reset(seeds(1))
+            game.next_seeds_N[:] = wanted
+            for luck_N2A in luck(game, 60):
+                game.step(actions(game, luck_N2A))
+                if game.ended_N[0]:
+                    break
+            assert game.ended_N[0]
+            assert not np.array_equal(game.next_seeds_N, wanted)
+            fresh.reset(wanted)
+            assert np.array_equal(game.observations_N2O, fresh.observations_N2O)
+            fresh.next_seeds_N[:] = game.next_seeds_N
+            chances = luck(game, 50, seed=4)
+            assert_same(history(game, chances), history(fresh, chances))
+
+    def test_reset_leaves_the_other_rows_alone(self) -> None:
+        game, other = self.begun(4), self.begun(4)
+        chances = luck(game, 40)
+        history(game, chances[:19])
+        history(other, chances[:19])
+        where = np.array([False, True, False, True])
+        game.reset(seeds(4), where)
+        assert np.array_equal(game.frames_N, np.where(where, 0, other.frames_N))
+        assert (game.stats_N2S[~where] == other.stats_N2S[~where]).all()
+        assert np.array_equal(game.observations_N2O[where], self.begun(4).observations_N2O[where])
+        one, two = history(game, chances[19:]), history(other, chances[19:])
+        assert_same([a[~where] for a in one], [b[~where] for b in two])
+
+    def test_observations_stay_in_bounds(self) -> None:
+        game = self.begun(40)
+        for luck_N2A in luck(game, 1500):
+            game.step(actions(game, luck_N2A))
+            assert np.abs(game.observations_N2O).max() <= 1.0
+        assert np.isfinite(game.stats_N2S).all()
+
+    def test_terms_and_stats_come_back_to_zero_sum_where_they_must(self) -> None:
+        game = self.begun(20, max_frames=400)
+        win = game.spec.reward_terms.index("win")
+        for luck_N2A in luck(game, 900):
+            game.step(actions(game, luck_N2A))
+            assert np.array_equal(game.reward_terms_N2K[:, 0, win], -game.reward_terms_N2K[:, 1, win])
+            paid = game.reward_terms_N2K[:, 0, win]
+            assert np.array_equal(paid[game.ended_N], 2 * game.outcomes_N[game.ended_N] - 1)
+            assert (paid[~game.ended_N] == 0).all()
+
+    def test_presets_weigh_the_terms_there_are(self) -> None:
+        spec = self.make(1).spec
+        assert {"dense", "sparse"} <= set(spec.reward_presets)
+        for weights in spec.reward_presets.values():
+            assert weights
+            assert set(weights) <= set(spec.reward_terms)
+
+    def test_actions_of_another_shape_are_refused(self) -> None:
+        game = self.begun(3)
+        for shape in [(2, 2), (3, 1), (3, 2)]:
+            with pytest.raises(InvalidInput, match="shape"):
+                game.step(np.zeros((*shape, game.spec.action_size + (shape == (3, 2))), np.uint8))
+
+    def test_closing_twice_is_fine(self) -> None:
+        game = self.begun(2)
+        game.close()
+        game.close()
+
+    def test_a_frame_can_be_written_as_json(self) -> None:
+        import json
+
+        game = self.begun(2)
+        history(game, luck(game, 3))
+        assert json.loads(json.dumps(game.frame(1)))["frame"] == game.frames_N[1]
+
+
+class KeysContract(GameContract):
+    """A game of keys, which is symmetric, has a time limit and is played on when nobody presses any."""
+
+    def test_several_frames_are_that_many_steps_with_the_keys_held(self) -> None:
+        slow, quick = self.begun(5, max_frames=1000), self.begun(5, max_frames=1000)
+        for luck_N2A in luck(slow, 60):
+            keys_N2A = actions(slow, luck_N2A)
+            terms = np.zeros_like(slow.reward_terms_N2K)
+            for _ in range(4):
+                slow.step(keys_N2A)
+                terms += slow.reward_terms_N2K
+                assert not slow.ended_N.any()
+            quick.step(keys_N2A, frames=4)
+            assert np.array_equal(slow.observations_N2O, quick.observations_N2O)
+            assert np.allclose(terms, quick.reward_terms_N2K, atol=1e-5)
+            assert np.array_equal(slow.stats_N2S, quick.stats_N2S)
 
     def test_the_time_limit_ends_a_match_with_an_outcome(self) -> None:
         game = self.begun(1, max_frames=40, bots=False)
-        idle = np.zeros((1, 2, game.spec.action_size), np.uint8)
+        idle = game.idle_actions()
         for _ in range(39):
             game.step(idle)
             assert not game.ended_N[0]
@@ -191,57 +304,11 @@ class GameContract:
         game.step(idle)
         assert not game.ended_N[0]
 
-    def test_a_match_begins_anew_from_its_next_seed(self) -> None:
-        game = self.begun(4, max_frames=30)
-        wanted = np.array([7, 8, 9, 10], np.uint64)
-        game.next_seeds_N[:] = wanted
-        for actions in keys(game, 30):
-            game.step(actions)
-        assert game.ended_N.all()
-        assert not np.array_equal(game.next_seeds_N, wanted)
-        fresh = self.make(4, 30)
-        fresh.bots_N2[:] = game.bots_N2
-        fresh.reset(wanted)
-        assert np.array_equal(game.observations_N2O, fresh.observations_N2O)
-        fresh.next_seeds_N[:] = game.next_seeds_N
-        actions = keys(game, 50, seed=4)
-        assert_same(history(game, actions), history(fresh, actions))
-
-    def test_reset_leaves_the_other_rows_alone(self) -> None:
-        game, other = self.begun(4), self.begun(4)
-        actions = keys(game, 40)
-        history(game, actions[:20])
-        history(other, actions[:20])
-        where = np.array([False, True, False, True])
-        game.reset(seeds(4), where)
-        assert game.frames_N.tolist() == [20, 0, 20, 0]
-        one, two = history(game, actions[20:]), history(other, actions[20:])
-        assert_same([a[~where] for a in one], [b[~where] for b in two])
-
-    def test_observations_stay_in_bounds_and_halves_swap_exactly(self) -> None:
+    def test_halves_of_the_observations_swap_exactly(self) -> None:
         game = self.begun(40)
         own = game.spec.own_size
-        for actions in keys(game, 1500):
-            game.step(actions)
+        for luck_N2A in luck(game, 1500):
+            game.step(actions(game, luck_N2A))
             views = game.observations_N2O
-            assert np.abs(views).max() <= 1.0
             assert np.array_equal(views[:, 0, :own], views[:, 1, own:])
             assert np.array_equal(views[:, 1, :own], views[:, 0, own:])
-        assert np.isfinite(game.stats_N2S).all()
-
-    def test_terms_and_stats_come_back_to_zero_sum_where_they_must(self) -> None:
-        game = self.begun(20, max_frames=400)
-        win = game.spec.reward_terms.index("win")
-        for actions in keys(game, 900):
-            game.step(actions)
-            assert np.array_equal(game.reward_terms_N2K[:, 0, win], -game.reward_terms_N2K[:, 1, win])
-            paid = game.reward_terms_N2K[:, 0, win]
-            assert np.array_equal(paid[game.ended_N], 2 * game.outcomes_N[game.ended_N] - 1)
-            assert (paid[~game.ended_N] == 0).all()
-
-    def test_a_frame_can_be_written_as_json(self) -> None:
-        import json
-
-        game = self.begun(2)
-        history(game, keys(game, 3))
-        assert json.loads(json.dumps(game.frame(1)))["frame"] == 3
