@@ -20,7 +20,7 @@ RIGHT, LEFT, DROPPED_RIGHT, DROPPED_LEFT = range(4)
 def place(arena: Arena, where: int, weapon: int, x: float, y: float = 0.7, **fields: int) -> None:
     """Lays a weapon that stays for long and can be taken at once."""
     slot, match = arena.game._weapons_N4[0, where], arena.game._matches_N[0]
-    match["weapons"] += 1 if slot["type"] == UNARMED else 0
+    match["weapons_lying"] += 1 if slot["type"] == UNARMED else 0
     slot["type"], slot["x"], slot["y"], slot["ready"] = weapon, x, y, 0
     slot["leaves"], slot["comes"] = NEVER, NEVER
     for name, value in fields.items():
@@ -176,11 +176,11 @@ def test_a_dropped_weapon_stays_250_frames_in_the_place_of_its_side(
     arena.play("H")
     frames = 0
     while arena.game._weapons_N4[0, where]["type"] == SPEAR:
-        assert arena.game._matches_N[0]["weapons"] == 1
+        assert arena.game._matches_N[0]["weapons_lying"] == 1
         arena.play()
         frames += 1
     assert frames == 250
-    assert arena.game._matches_N[0]["weapons"] == 0
+    assert arena.game._matches_N[0]["weapons_lying"] == 0
 
 
 def test_a_spawner_cools_down_after_its_weapon_was_taken(arena: Arena) -> None:
@@ -218,7 +218,7 @@ def test_a_knockout_takes_the_weapon_away(arena: Arena) -> None:
     arena.put(0, 0.0, 8.5, grounded=False, weapon=SPEAR)
     arena.play()
     assert arena.of(0, "weapon") == UNARMED
-    assert arena.game._matches_N[0]["weapons"] == 0
+    assert arena.game._matches_N[0]["weapons_lying"] == 0
 
 
 @pytest.mark.parametrize("state", [rules.STUN, rules.DODGE])

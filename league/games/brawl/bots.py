@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 from numba import njit
 
-from league.games.brawl import rules, spec
+from league.games.brawl import cast, rules
 from league.games.brawl.random_stream import draw
 
 BASED_TURNS_BACK: Final = 5.335
@@ -56,11 +56,11 @@ def _based(me: Any, opponent: Any, frame: int) -> int:
 
 @njit
 def bot_keys(bot: int, me: Any, opponent: Any, frame: int) -> Any:
-    """Key bits of bot number `bot` (its place in spec.BOTS) in match frame `frame`."""
-    if bot == spec.RANDOM:
+    """Key bits of bot number `bot` (its place in cast.BOTS) in match frame `frame`."""
+    if bot == cast.RANDOM:
         return np.int64(draw(me) & _ALL_KEYS)
-    if bot == spec.BASED:
+    if bot == cast.BASED:
         return _based(me, opponent, frame)
-    if bot == spec.CLOCKWORK:
+    if bot == cast.CLOCKWORK:
         return np.int64(_CLOCKWORK_KEYS[frame % len(_CLOCKWORK_KEYS)])
     return 0

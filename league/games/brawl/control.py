@@ -1,8 +1,8 @@
 """What a player does with its keys in a frame: the state machine, from the blast zone to walking.
 
 Blast zone first, then knock-out, stun, and the states that can't be steered; then, on the ground,
-jump > fall off > dodge > attack > taunt > turn > dash > walk. `tables` is a moves.MoveTables, `stats_S`
-the player's row of statistics.
+jump > fall off > dodge > attack > taunt > turn > dash > walk. `tables` is a record of
+moves.TABLES, `stats` the player's of layout.STATS_ROW.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from numba import njit
 
-from league.games.brawl import moves, rules, spec
+from league.games.brawl import moves, rules
 from league.games.brawl.physics import refresh_jumps, toward
 
 
@@ -69,20 +69,20 @@ def chosen_move(player: Any, keys: int) -> int:
 
 
 @njit
-def _start_attack(player: Any, move: int, direction: int, stats_S: Any) -> None:
+def _start_attack(player: Any, move: int, direction: int, stats: Any) -> None:
     player.state, player.move, player.move_frame = rules.ATTACK, move, 0
     player.charged, player.stages_hit = 0, 0
     if direction != 0:
         player.facing = direction
     if move == moves.RECOVERY:
         player.recoveries -= 1
-    stats_S[spec.ATTACKS] += 1.0
+    stats.attacks += 1.0
 
 
 @njit
 def _attack_goes_on(player: Any, keys: int, tables: Any) -> bool:
     """Advances the attack by a frame; False when it is over and the player is free again."""
-    row = tables.moves_WM[player.weapon, player.move]
+    row = tables.moves[player.weapon, player.move]
     charging = (
         row.charge_from > 0
         and player.move_frame == row.charge_from
@@ -99,7 +99,7 @@ def _attack_goes_on(player: Any, keys: int, tables: Any) -> bool:
 @njit
 def _drive(player: Any, tables: Any) -> None:
     """The velocity that an attack gives its maker, who stands otherwise and drifts ever slower in the air."""
-    row = tables.moves_WM[player.weapon, player.move]
+    row = tables.moves[player.weapon, player.move]
     player.vx = 0.0 if player.grounded else toward(player.vx, 0.0, rules.ATTACK_DRAG_PER_FRAME)
     if row.drive_start <= player.move_frame < row.drive_end:
         if row.drives_x:
@@ -109,18 +109,18 @@ def _drive(player: Any, tables: Any) -> None:
 
 
 @njit
-def _begin_dodge(player: Any, wait: int, stats_S: Any) -> None:
+def _begin_dodge(player: Any, wait: int, stats: Any) -> None:
     player.state, player.state_left, player.dodge_wait = rules.DODGE, rules.DODGE_FRAMES, wait
     player.vx, player.vy = 0.0, 0.0
-    stats_S[spec.DODGES] += 1.0
+    stats.dodges += 1.0
 
 
 @njit
-def _jump(player: Any, stats_S: Any) -> None:
+def _jump(player: Any, stats: Any) -> None:
     player.vy = -rules.JUMP_SPEED
     player.jump_wait = rules.AIR_JUMP_WAIT
     player.state = rules.IN_AIR
-    stats_S[spec.JUMPS] += 1.0
+    stats.jumps += 1.0
 
 
 @njit
@@ -147,19 +147,19 @@ def _walk(player: Any, direction: int, pressed: int) -> None:
 
 
 @njit
-def _on_ground(player: Any, keys: int, pressed: int, stats_S: Any) -> None:
+def _on_ground(player: Any, keys: int, pressed: int, stats: Any) -> None:
     direction = _direction(keys)
     if pressed & rules.JUMP:
-        _jump(player, stats_S)
+        _jump(player, stats)
         player.grounded, player.on_platform = 0, 0
         refresh_jumps(player)
         return
     if direction == 0 and pressed & rules.DASH_KEY and player.dodge_wait == 0:
-        _begin_dodge(player, rules.DODGE_WAIT_GROUND, stats_S)
+        _begin_dodge(player, rules.DODGE_WAIT_GROUND, stats)
         return
     move = chosen_move(player, keys)
     if move != moves.NO_MOVE:
-        _start_attack(player, move, direction, stats_S)
+        _start_attack(player, move, direction, stats)
         player.vx = 0.0
     elif pressed & rules.TAUNT_KEY:
         player.state, player.state_left, player.vx = rules.TAUNT, rules.TAUNT_FRAMES, 0.0
@@ -168,18 +168,18 @@ def _on_ground(player: Any, keys: int, pressed: int, stats_S: Any) -> None:
 
 
 @njit
-def _in_air(player: Any, keys: int, pressed: int, stats_S: Any) -> None:
+def _in_air(player: Any, keys: int, pressed: int, stats: Any) -> None:
     direction = _direction(keys)
     if pressed & rules.JUMP and player.air_jumps > 0 and player.jump_wait == 0:
-        _jump(player, stats_S)
+        _jump(player, stats)
         player.air_jumps -= 1
         return
     if pressed & rules.DASH_KEY and player.dodge_wait == 0:
-        _begin_dodge(player, rules.DODGE_WAIT_AIR, stats_S)
+        _begin_dodge(player, rules.DODGE_WAIT_AIR, stats)
         return
     move = chosen_move(player, keys)
     if move != moves.NO_MOVE:
-        _start_attack(player, move, direction, stats_S)
+        _start_attack(player, move, direction, stats)
         return
     if keys & rules.DOWN and 0.0 < player.vy < rules.MAX_FALL:
         player.vy = min(player.vy + rules.FAST_FALL_PER_FRAME, rules.MAX_FALL)
@@ -217,7 +217,7 @@ def _is_held(player: Any, keys: int, tables: Any) -> bool:
 
 
 @njit
-def control(player: Any, keys: int, stage: Any, tables: Any, stats_S: Any) -> None:
+def control(player: Any, keys: int, stage: Any, tables: Any, stats: Any) -> None:
     """Turns one frame's keys into state and velocity."""
     pressed = keys & ~player.keys
     player.keys = keys
@@ -238,9 +238,9 @@ def control(player: Any, keys: int, stage: Any, tables: Any, stats_S: Any) -> No
         if pressed & rules.PICK and player.weapon != moves.UNARMED:
             player.dropped, player.weapon = player.weapon, moves.UNARMED
         if player.grounded:
-            _on_ground(player, keys, pressed, stats_S)
+            _on_ground(player, keys, pressed, stats)
         else:
-            _in_air(player, keys, pressed, stats_S)
+            _in_air(player, keys, pressed, stats)
     if player.state == rules.DODGE:
         player.vx = 0.0
         if not player.grounded:  # on the ground its weight keeps it there

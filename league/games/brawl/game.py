@@ -16,7 +16,8 @@ from league.games.brawl.movesets import MOVES
 from league.games.brawl.rules import DODGE, KEY_NAMES
 from league.games.brawl.spec import OWN_SIZE, VERSION, brawl_spec
 from league.games.brawl.stage import stage as stage_named
-from league.games.brawl.weapons import PLACES, SPAWNERS
+from league.games.brawl.stage import stage_record
+from league.games.brawl.weapons import SPAWNERS
 
 _SAVED = (
     "observations_N2O",
@@ -31,6 +32,9 @@ _SAVED = (
     "bots_N2",
     "next_seeds_N",
 )
+
+_NOTHING_PAID_1 = np.zeros(1, layout.TERMS_ROW)
+_NO_STATS_1 = np.zeros(1, layout.STATS_ROW)
 
 
 class BrawlGame(BatchedGame):
@@ -51,15 +55,15 @@ class BrawlGame(BatchedGame):
         self.stage_name = stage
         self.raw = raw
         self._stage = stage_named(stage)
-        self._tables = move_tables(MOVES)
+        self._stage_1, self._tables_1 = stage_record(self._stage), move_tables(MOVES)
         self._allocate(num_matches)
 
     def _allocate(self, n: int) -> None:
         observation = (n, 2, 2 * OWN_SIZE)
         stats = (n, 2, len(self.spec.stats))
         self._players_N2 = np.zeros((n, 2), layout.PLAYER)
-        self._weapons_N4 = np.zeros((n, PLACES), layout.WEAPON)
         self._matches_N = np.zeros(n, layout.MATCH)
+        self._weapons_N4 = self._matches_N["weapons"]
         self.observations_N2O = np.zeros(observation, np.float32)
         self.final_observations_N2O = np.zeros(observation, np.float32)
         self.reward_terms_N2K = np.zeros((n, 2, len(self.spec.reward_terms)), np.float32)
@@ -71,6 +75,12 @@ class BrawlGame(BatchedGame):
         self.final_stats_N2S = np.zeros(stats, np.float32)
         self.bots_N2 = np.full((n, 2), EXTERNAL, np.int8)
         self.next_seeds_N = np.zeros(n, np.uint64)
+        # The same memory once more, as records for the compiled step.
+        self._halves_N22 = self.observations_N2O.view(layout.HALF)
+        self._final_halves_N22 = self.final_observations_N2O.view(layout.HALF)
+        self._paid_N2 = self.reward_terms_N2K.view(layout.TERMS_ROW)[..., 0]
+        self._stats_N2 = self.stats_N2S.view(layout.STATS_ROW)[..., 0]
+        self._final_stats_N2 = self.final_stats_N2S.view(layout.STATS_ROW)[..., 0]
         self._everywhere_N = np.ones(n, np.bool_)
 
     def reset(self, seeds: NDArray[np.uint64], where: NDArray[np.bool_] | None = None) -> None:
@@ -86,15 +96,15 @@ class BrawlGame(BatchedGame):
             )
         reset_matches(
             self._players_N2,
-            self._weapons_N4,
             self._matches_N,
             where_N,
             seeds_N,
-            self._stage,
+            self._stage_1,
             self.raw,
-            self.observations_N2O,
+            self._halves_N22,
             self.frames_N,
-            self.stats_N2S,
+            self._stats_N2,
+            _NO_STATS_1,
         )
         self.next_seeds_N[where_N] = seeds_N[where_N] + np.uint64(1)
 
@@ -107,39 +117,46 @@ class BrawlGame(BatchedGame):
             )
         if frames < 1:
             raise InvalidInput(f"{frames} frames can't be played: ask for at least 1")
+        self._step(0, self.num_matches, actions_N2A, frames)
+
+    def _step(self, first: int, last: int, actions_N2A: NDArray[np.uint8], frames: int) -> None:
+        """Rows `first` to `last` - 1; touches no other row."""
         step_matches(
+            first,
+            last,
             self._players_N2,
-            self._weapons_N4,
             self._matches_N,
             actions_N2A,
             frames,
             self.spec.max_frames,
-            self._stage,
-            self._tables,
+            self._stage_1,
+            self._tables_1,
             self.raw,
-            self.observations_N2O,
-            self.final_observations_N2O,
-            self.reward_terms_N2K,
+            self._halves_N22,
+            self._final_halves_N22,
+            self._paid_N2,
             self.ended_N,
             self.outcomes_N,
             self.frames_N,
             self.final_frames_N,
-            self.stats_N2S,
-            self.final_stats_N2S,
+            self._stats_N2,
+            self._final_stats_N2,
             self.bots_N2,
             self.next_seeds_N,
+            _NOTHING_PAID_1,
+            _NO_STATS_1,
         )
 
     def _layout_mark(self) -> NDArray[np.uint8]:
         """What a saved state must share with this game to be continued."""
-        text = f"{self.spec.name} {VERSION} {self.stage_name} {self.spec.max_frames} {layout.PLAYER.descr}"
+        layouts = f"{layout.PLAYER.descr} {layout.MATCH.descr}"
+        text = f"{self.spec.name} {VERSION} {self.stage_name} {self.spec.max_frames} {layouts}"
         return np.frombuffer(text.encode(), np.uint8).copy()
 
     def save(self) -> dict[str, NDArray]:
         """A copy of the whole state: plain arrays by name, records as bytes."""
         state: dict[str, NDArray] = {name: getattr(self, name).copy() for name in _SAVED}
         state["players"] = self._players_N2.view(np.uint8).copy()
-        state["weapons"] = self._weapons_N4.view(np.uint8).copy()
         state["matches"] = self._matches_N.view(np.uint8).copy()
         state["layout"] = self._layout_mark()
         return state
@@ -155,7 +172,6 @@ class BrawlGame(BatchedGame):
             )
         targets = {name: getattr(self, name) for name in _SAVED}
         targets["players"] = self._players_N2.view(np.uint8)
-        targets["weapons"] = self._weapons_N4.view(np.uint8)
         targets["matches"] = self._matches_N.view(np.uint8)
         for name, target in targets.items():
             value = state.get(name)

@@ -6,7 +6,7 @@ from typing import Any
 
 from numba import njit
 
-from league.games.brawl import moves, rules, spec
+from league.games.brawl import moves, rules
 
 
 @njit
@@ -26,9 +26,11 @@ def striking_stage(attacker: Any, victim: Any, tables: Any) -> int:
     """Number of the attacker's stage that hits the victim in this frame, -1 for none."""
     if attacker.state != rules.ATTACK or victim.state == rules.DODGE or victim.state == rules.KO:
         return -1
-    move = tables.moves_WM[attacker.weapon, attacker.move]
+    move = tables.moves[attacker.weapon, attacker.move]
+    if not move.hits_from <= attacker.move_frame < move.hits_until:
+        return -1
     for index in range(move.stages):
-        row = tables.stages_K[move.first_stage + index]
+        row = tables.stages[move.first_stage + index]
         if not row.start <= attacker.move_frame < row.end or attacker.stages_hit >> index & 1:
             continue
         if (row.chained or row.late) and attacker.stages_hit >> (index - 1) & 1 != row.chained:
@@ -46,7 +48,7 @@ def knockback_speed(damage: float, fixed: float, variable: float) -> float:
 
 @njit
 def strike(
-    attacker: Any, victim: Any, index: int, row: Any, vx: float, vy: float, combo: bool, stats_S: Any
+    attacker: Any, victim: Any, index: int, row: Any, vx: float, vy: float, combo: bool, stats: Any
 ) -> None:
     """Applies stage `index` of the attacker's move, whose figures are `row`.
 
@@ -65,4 +67,4 @@ def strike(
     if victim.grounded and victim.vy > 0.0:
         victim.vy *= -rules.BOUNCE
     victim.state, victim.stun_left, victim.move = rules.STUN, row.stun, moves.NO_MOVE
-    stats_S[spec.HITS] += 1.0
+    stats.hits += 1.0

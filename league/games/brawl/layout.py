@@ -1,8 +1,29 @@
-"""How a match lies in memory: one compact record a player, a weapon and a match, no Python objects."""
+"""How a match lies in memory: records of named numbers, no Python objects.
+
+The compiled step is handed pointers to records and never a slice of an array: taking one costs an atomic
+count, which was most of a step's time. What it writes for the caller (observations, terms, statistics)
+is the caller's float32 array seen as records.
+"""
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
+
+from league.games.brawl.cast import STATS
+from league.games.brawl.terms import TERMS
+
+PLACES: Final = 4
+"""Places for weapons (weapons.py)."""
+SOLIDS: Final = 2
+PLATFORM_PERIOD: Final = 290
+
+OWN_FIELDS: Final = (
+    *("x", "y", "vx", "vy", "facing", "grounded", "aerial", "air_jumps", "state", "recoveries"),
+    *("dodge_left", "stun_left", "damage", "stocks", "move", "weapon"),
+)
+PLATFORM_FIELDS: Final = ("platform_x", "platform_y", "platform_vx", "platform_vy")
 
 PLAYER = np.dtype(
     [
@@ -46,20 +67,6 @@ PLAYER = np.dtype(
     align=True,
 )
 
-MATCH = np.dtype(
-    [
-        ("seed", np.uint64),
-        ("frame", np.int32),
-        ("weapons", np.int32),  # on the ground
-        ("weapons_change", np.int32),  # frame in which the next one comes or goes by itself
-        ("platform_x", np.float64),
-        ("platform_y", np.float64),
-        ("platform_vx", np.float64),
-        ("platform_vy", np.float64),
-    ],
-    align=True,
-)
-
 WEAPON = np.dtype(
     [
         ("x", np.float64),
@@ -74,3 +81,52 @@ WEAPON = np.dtype(
     align=True,
 )
 """One of a match's four places for weapons (weapons.py)."""
+
+MATCH = np.dtype(
+    [
+        ("seed", np.uint64),
+        ("frame", np.int32),
+        ("weapons_lying", np.int32),
+        ("weapons_change", np.int32),  # frame in which the next one comes or goes by itself
+        ("platform_x", np.float64),
+        ("platform_y", np.float64),
+        ("platform_vx", np.float64),
+        ("platform_vy", np.float64),
+        ("weapons", WEAPON, (PLACES,)),
+    ],
+    align=True,
+)
+
+STAGE = np.dtype(
+    [
+        ("solids", np.float64, (SOLIDS, 4)),  # left, top, right, bottom
+        ("path", np.float64, (PLATFORM_PERIOD, 4)),  # x, y, vx, vy of the platform, by frame
+        ("platform_half_width", np.float64),
+        ("platform_half_height", np.float64),
+        ("blast_x", np.float64),
+        ("blast_y", np.float64),
+        ("spawn_x", np.float64),
+        ("spawn_y", np.float64),
+        ("spawner_near", np.float64),  # x of weapons is drawn from near to far, on either side
+        ("spawner_far", np.float64),
+        ("spawner_right_y", np.float64),
+        ("spawner_left_y", np.float64),
+    ],
+    align=True,
+)
+"""A stage in units of the game; stage.py fills it."""
+
+STATS_ROW = np.dtype([(name, np.float32) for name in STATS])
+"""One player's totals: a row of `stats_N2S`, by name."""
+
+TERMS_ROW = np.dtype([(name, np.float32) for name in TERMS])
+"""One seat's reward terms: a row of `reward_terms_N2K`, by name."""
+
+HALF = np.dtype(
+    [
+        *((name, np.float32) for name in OWN_FIELDS),
+        ("slots", np.float32, (PLACES, 3)),
+        *((name, np.float32) for name in PLATFORM_FIELDS),
+    ]
+)
+"""Half of an observation, by name."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,6 +100,8 @@ MOVE_ROW = np.dtype(
     [
         ("stages", np.int32),  # 0: there is no such move
         ("first_stage", np.int32),
+        ("hits_from", np.int32),  # no stage hits before this frame
+        ("hits_until", np.int32),  # or from this one on
         ("lock", np.int32),
         ("lock_hit", np.int32),
         ("charge_from", np.int32),
@@ -136,11 +138,11 @@ STAGE_ROW = np.dtype(
 )
 
 
-class MoveTables(NamedTuple):
-    """The rows as the compiled step reads them: W weapons, M move types, K stages of all moves."""
-
-    moves_WM: NDArray[np.void]
-    stages_K: NDArray[np.void]
+STAGES_MOST: Final = 64
+TABLES = np.dtype(
+    [("moves", MOVE_ROW, (len(WEAPON_NAMES), MOVE_TYPES)), ("stages", STAGE_ROW, (STAGES_MOST,))], align=True
+)
+"""All rows as the compiled step reads them: moves by weapon and type, and the stages of all of them."""
 
 
 def _stage_row(stage: Stage) -> tuple[float, ...]:
@@ -155,6 +157,8 @@ def _move_row(move: Move, first_stage: int) -> tuple[float, ...]:
     return (
         len(move.stages),
         first_stage,
+        min(stage.start for stage in move.stages),
+        max(stage.end for stage in move.stages),
         move.lock,
         move.lock_hit,
         move.charge_from,
@@ -168,11 +172,12 @@ def _move_row(move: Move, first_stage: int) -> tuple[float, ...]:
     )
 
 
-def move_tables(rows: Mapping[tuple[int, int], Move]) -> MoveTables:
-    """Packs the rows, given by (weapon, move type), for the compiled step."""
-    moves_WM = np.zeros((len(WEAPON_NAMES), MOVE_TYPES), MOVE_ROW)
+def move_tables(rows: Mapping[tuple[int, int], Move]) -> NDArray[np.void]:
+    """Packs the rows, given by (weapon, move type), for the compiled step: an array of one record."""
+    tables_1 = np.zeros(1, TABLES)
     stages: list[tuple[float, ...]] = []
     for (weapon, move_type), move in rows.items():
-        moves_WM[weapon, move_type] = _move_row(move, len(stages))
+        tables_1["moves"][0, weapon, move_type] = _move_row(move, len(stages))
         stages += [_stage_row(stage) for stage in move.stages]
-    return MoveTables(moves_WM, np.array(stages, STAGE_ROW))
+    tables_1["stages"][0, : len(stages)] = stages
+    return tables_1

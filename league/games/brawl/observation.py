@@ -10,20 +10,18 @@ from typing import Any, Final
 
 from numba import njit
 
-from league.games.brawl import rules, spec
-from league.games.brawl.weapons import PLACES
+from league.games.brawl import rules
+from league.games.brawl.layout import HALF, OWN_FIELDS, PLACES, PLATFORM_FIELDS
 
 VELOCITY_SCALE: Final = 12.0
 STUN_SCALE: Final = 17.0
 FIELDS: Final = (
-    *("x", "y", "vx", "vy", "facing", "grounded", "aerial", "air_jumps", "state", "recoveries"),
-    *("dodge_left", "stun_left", "damage", "stocks", "move", "weapon"),
-    *(f"slot{slot}_{field}" for slot in range(4) for field in ("x", "y", "type")),
-    *("platform_x", "platform_y", "platform_vx", "platform_vy"),
+    *OWN_FIELDS,
+    *(f"slot{slot}_{field}" for slot in range(PLACES) for field in ("x", "y", "type")),
+    *PLATFORM_FIELDS,
 )
 """What stands where in a half."""
-_WEAPONS_AT = FIELDS.index("slot0_x")
-_PLATFORM_AT = FIELDS.index("platform_x")
+OWN_SIZE: Final = HALF.itemsize // 4
 
 
 @njit
@@ -32,66 +30,86 @@ def _clipped(value: float) -> float:
 
 
 @njit
-def _write_half(out_O: Any, player: Any, weapons_4: Any, match: Any) -> None:
+def _squashed(speed: float) -> float:
+    """tanh(speed / 12), by the exponential, which takes a third of the library's time."""
+    if speed == 0.0:
+        return 0.0
+    return 1.0 - 2.0 / (math.exp(speed * (2.0 / VELOCITY_SCALE)) + 1.0)
+
+
+@njit
+def _write_player(half: Any, player: Any) -> None:
     """Scaled to [-1, 1]."""
-    out_O[0] = _clipped(player.x / 14.0)
-    out_O[1] = _clipped(player.y / 8.0)
-    out_O[2] = math.tanh(player.vx / VELOCITY_SCALE)
-    out_O[3] = math.tanh(player.vy / VELOCITY_SCALE)
-    out_O[4] = player.facing
-    out_O[5] = player.grounded
-    out_O[6] = 1 - player.grounded
-    out_O[7] = player.air_jumps / 2.0
-    out_O[8] = player.state / 12.0
-    out_O[9] = player.recoveries
-    out_O[10] = player.state_left / 10.0 if player.state == rules.DODGE else 0.0
-    out_O[11] = min(player.stun_left / STUN_SCALE, 1.0)
-    out_O[12] = player.damage / rules.MAX_DAMAGE
-    out_O[13] = player.stocks / 3.0
-    out_O[14] = player.move / 12.0
-    out_O[15] = player.weapon / 2.0
-    for p in range(PLACES):
-        place = weapons_4[p]
-        out_O[_WEAPONS_AT + 3 * p] = _clipped(place.x / 14.0)
-        out_O[_WEAPONS_AT + 3 * p + 1] = _clipped(place.y / 8.0)
-        out_O[_WEAPONS_AT + 3 * p + 2] = place.type / 3.0
-    out_O[_PLATFORM_AT] = match.platform_x / 14.0
-    out_O[_PLATFORM_AT + 1] = match.platform_y / 8.0
-    out_O[_PLATFORM_AT + 2] = match.platform_vx / 2.0
-    out_O[_PLATFORM_AT + 3] = match.platform_vy / 2.0
+    half.x = _clipped(player.x / 14.0)
+    half.y = _clipped(player.y / 8.0)
+    half.vx = _squashed(player.vx)
+    half.vy = _squashed(player.vy)
+    half.facing = player.facing
+    half.grounded = player.grounded
+    half.aerial = 1 - player.grounded
+    half.air_jumps = player.air_jumps / 2.0
+    half.state = player.state / 12.0
+    half.recoveries = player.recoveries
+    half.dodge_left = player.state_left / 10.0 if player.state == rules.DODGE else 0.0
+    half.stun_left = min(player.stun_left / STUN_SCALE, 1.0)
+    half.damage = player.damage / rules.MAX_DAMAGE
+    half.stocks = player.stocks / 3.0
+    half.move = player.move / 12.0
+    half.weapon = player.weapon / 2.0
 
 
 @njit
-def _write_raw_half(out_O: Any, player: Any, weapons_4: Any, match: Any) -> None:
+def _write_match(half: Any, match: Any) -> None:
+    """Weapons on the ground and the platform, scaled to [-1, 1]."""
+    for p in range(PLACES):
+        half.slots[p, 0] = _clipped(match.weapons[p].x / 14.0)
+        half.slots[p, 1] = _clipped(match.weapons[p].y / 8.0)
+        half.slots[p, 2] = match.weapons[p].type / 3.0
+    half.platform_x = match.platform_x / 14.0
+    half.platform_y = match.platform_y / 8.0
+    half.platform_vx = match.platform_vx / 2.0
+    half.platform_vy = match.platform_vy / 2.0
+
+
+@njit
+def _write_raw(half: Any, player: Any, match: Any) -> None:
     """The same fields in units of the game."""
-    out_O[0], out_O[1], out_O[2], out_O[3] = player.x, player.y, player.vx, player.vy
-    out_O[4], out_O[5], out_O[6] = player.facing, player.grounded, 1 - player.grounded
-    out_O[7], out_O[8], out_O[9] = player.air_jumps, player.state, player.recoveries
-    out_O[10] = player.state_left if player.state == rules.DODGE else 0
-    out_O[11], out_O[12], out_O[13] = player.stun_left, player.damage, player.stocks
-    out_O[14], out_O[15] = player.move, player.weapon
+    half.x, half.y, half.vx, half.vy = player.x, player.y, player.vx, player.vy
+    half.facing, half.grounded, half.aerial = player.facing, player.grounded, 1 - player.grounded
+    half.air_jumps, half.state, half.recoveries = player.air_jumps, player.state, player.recoveries
+    half.dodge_left = player.state_left if player.state == rules.DODGE else 0
+    half.stun_left, half.damage, half.stocks = player.stun_left, player.damage, player.stocks
+    half.move, half.weapon = player.move, player.weapon
     for p in range(PLACES):
-        place = weapons_4[p]
-        out_O[_WEAPONS_AT + 3 * p], out_O[_WEAPONS_AT + 3 * p + 1] = place.x, place.y
-        out_O[_WEAPONS_AT + 3 * p + 2] = place.type
-    out_O[_PLATFORM_AT], out_O[_PLATFORM_AT + 1] = match.platform_x, match.platform_y
-    out_O[_PLATFORM_AT + 2], out_O[_PLATFORM_AT + 3] = match.platform_vx, match.platform_vy
+        half.slots[p, 0], half.slots[p, 1] = match.weapons[p].x, match.weapons[p].y
+        half.slots[p, 2] = match.weapons[p].type
+    half.platform_x, half.platform_y = match.platform_x, match.platform_y
+    half.platform_vx, half.platform_vy = match.platform_vx, match.platform_vy
 
 
 @njit
-def observe(out_2O: Any, players_2: Any, weapons_4: Any, match: Any, raw: bool) -> None:
-    """Writes both seats' views of one match into float32 out_2O."""
-    half = spec.OWN_SIZE
-    for seat in range(2):
-        if raw:
-            _write_raw_half(out_2O[seat, :half], players_2[seat], weapons_4, match)
-        else:
-            _write_half(out_2O[seat, :half], players_2[seat], weapons_4, match)
-    for seat in range(2):
-        for i in range(half):
-            out_2O[seat, half + i] = out_2O[1 - seat, i]
+def _share_match(half: Any, other: Any) -> None:
+    """Both halves show the same weapons and the same platform."""
+    for p in range(PLACES):
+        for i in range(3):
+            other.slots[p, i] = half.slots[p, i]
+    other.platform_x, other.platform_y = half.platform_x, half.platform_y
+    other.platform_vx, other.platform_vy = half.platform_vx, half.platform_vy
+
+
+@njit
+def write_halves(own_0: Any, own_1: Any, one: Any, other: Any, match: Any, raw: bool) -> None:
+    """Writes each seat's own half, records of layout.HALF."""
+    if raw:
+        _write_raw(own_0, one, match)
+        _write_raw(own_1, other, match)
+        return
+    _write_player(own_0, one)
+    _write_player(own_1, other)
+    _write_match(own_0, match)
+    _share_match(own_0, own_1)
 
 
 def field_index(name: str, *, opponent: bool = False) -> int:
     """Where `name` stands in an observation; raises ValueError."""
-    return FIELDS.index(name) + (spec.OWN_SIZE if opponent else 0)
+    return FIELDS.index(name) + (OWN_SIZE if opponent else 0)

@@ -1,7 +1,7 @@
 """Bodies, ground and the moving platform: how a player gets from one frame's place to the next.
 
-A player is a record of layout.PLAYER, `stage` a stage.Stage, `match` a record of layout.MATCH; records
-are changed in place.
+A player is a record of layout.PLAYER, `stage` and `match` records of layout.STAGE and
+layout.MATCH; player and match are changed in place.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 from numba import njit
 
 from league.games.brawl import rules
+from league.games.brawl.layout import PLATFORM_PERIOD, SOLIDS
 from league.games.brawl.rules import DT, HALF_HEIGHT, HALF_WIDTH
 
 _SKIN = 1e-6  # overlaps thinner than this are touches
@@ -51,9 +52,10 @@ def _stopped_y(player: Any, to_y: float, left: float, top: float, right: float, 
 @njit
 def _slide_x(player: Any, to_x: float, stage: Any, match: Any) -> float:
     """The x at which a sideways movement to `to_x` ends."""
-    for r in range(stage.solids_R4.shape[0]):
-        box = stage.solids_R4[r]
-        to_x = _stopped_x(player, to_x, box[0], box[1], box[2], box[3])
+    for r in range(SOLIDS):
+        to_x = _stopped_x(
+            player, to_x, stage.solids[r, 0], stage.solids[r, 1], stage.solids[r, 2], stage.solids[r, 3]
+        )
     w, h = stage.platform_half_width, stage.platform_half_height
     px, py = match.platform_x, match.platform_y
     return _stopped_x(player, to_x, px - w, py - h, px + w, py + h)
@@ -61,13 +63,12 @@ def _slide_x(player: Any, to_x: float, stage: Any, match: Any) -> float:
 
 @njit
 def _overlaps_solid(x: float, y: float, stage: Any) -> bool:
-    for r in range(stage.solids_R4.shape[0]):
-        box = stage.solids_R4[r]
+    for r in range(SOLIDS):
         if (
-            x + HALF_WIDTH > box[0] + _SKIN
-            and x - HALF_WIDTH < box[2] - _SKIN
-            and y + HALF_HEIGHT > box[1] + _SKIN
-            and y - HALF_HEIGHT < box[3] - _SKIN
+            x + HALF_WIDTH > stage.solids[r, 0] + _SKIN
+            and x - HALF_WIDTH < stage.solids[r, 2] - _SKIN
+            and y + HALF_HEIGHT > stage.solids[r, 1] + _SKIN
+            and y - HALF_HEIGHT < stage.solids[r, 3] - _SKIN
         ):
             return True
     return False
@@ -98,9 +99,9 @@ def _push_out(player: Any, stage: Any, match: Any) -> None:
 @njit
 def move_platform(match: Any, stage: Any) -> None:
     """Puts the platform where it stands in frame `match.frame`, with the velocity it goes on with."""
-    row = stage.path_P4[match.frame % stage.path_P4.shape[0]]
-    match.platform_x, match.platform_y = row[0], row[1]
-    match.platform_vx, match.platform_vy = row[2], row[3]
+    p = match.frame % PLATFORM_PERIOD
+    match.platform_x, match.platform_y = stage.path[p, 0], stage.path[p, 1]
+    match.platform_vx, match.platform_vy = stage.path[p, 2], stage.path[p, 3]
 
 
 @njit
@@ -140,9 +141,10 @@ def move(player: Any, stage: Any, match: Any) -> None:
 def _fall(player: Any, stage: Any, match: Any) -> None:
     to_y = player.y + player.vy * DT
     y = to_y
-    for r in range(stage.solids_R4.shape[0]):
-        box = stage.solids_R4[r]
-        y = _stopped_y(player, y, box[0], box[1], box[2], box[3])
+    for r in range(SOLIDS):
+        y = _stopped_y(
+            player, y, stage.solids[r, 0], stage.solids[r, 1], stage.solids[r, 2], stage.solids[r, 3]
+        )
     w, h = stage.platform_half_width, stage.platform_half_height
     px, py = match.platform_x, match.platform_y
     on_solid = y

@@ -4,55 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from league.games.base import BotSpec, GameSpec
+from league.games.base import GameSpec
 from league.games.brawl import rules
+from league.games.brawl.cast import BOTS, STATS
 from league.games.brawl.rewards import PRESETS
 from league.games.brawl.terms import TERMS
 
 NAME: Final = "brawl"
 VERSION: Final = "2"
 OWN_SIZE: Final = 32
-
-STATS: Final = (
-    "damage_dealt",
-    "damage_taken",
-    "knockouts",
-    "falls",
-    "attacks",
-    "hits",
-    "jumps",
-    "dodges",
-    "air_frames",
-    "distance_sum",
-    "speed_sum",
-    "pickups",
-    "keys_pressed",
-    "spawn_side",
-)
-(
-    DAMAGE_DEALT,
-    DAMAGE_TAKEN,
-    KNOCKOUTS,
-    FALLS,
-    ATTACKS,
-    HITS,
-    JUMPS,
-    DODGES,
-    AIR_FRAMES,
-    DISTANCE_SUM,
-    SPEED_SUM,
-    PICKUPS,
-    KEYS_PRESSED,
-    SPAWN_SIDE,
-) = range(len(STATS))
-
-BOTS: Final = (
-    BotSpec(name="constant", summary="presses nothing"),
-    BotSpec(name="random", summary="presses each key with probability 1/2 in every frame"),
-    BotSpec(name="based", summary="walks up to its opponent, jumps back up and strikes lightly within reach"),
-    BotSpec(name="clockwork", summary="plays a fixed list of keys and starts over"),
-)
-CONSTANT, RANDOM, BASED, CLOCKWORK = range(len(BOTS))
 
 
 def brawl_spec(max_frames: int | None = None) -> GameSpec:

@@ -1,4 +1,4 @@
-"""Stages as tables: solids, the moving platform's path, blast zone and spawns.
+"""Stages as tables: solids, the moving platform's path, blast zone, spawns and where weapons come.
 
 Shape suffixes: R rectangles, P frames of the platform's period, 4 = (left, top, right, bottom) for
 rectangles and (x, y, vx, vy) for the path.
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from league.errors import ConfigError
+from league.games.brawl import layout
 from league.games.brawl.rules import DT
 
 
@@ -45,7 +46,7 @@ def platform_path(
     start: tuple[float, float],
     end: tuple[float, float],
     *,
-    leg_frames: int,
+    leg_frames: int = layout.PLATFORM_PERIOD // 2,
     slowest: float = 0.03,
     turn_within: float = 0.1,
 ) -> NDArray[np.float64]:
@@ -71,9 +72,10 @@ def platform_path(
 
 
 def _warehouse() -> Stage:
+    """The original's: the right ground lies two units higher than the left."""
     return Stage(
         solids_R4=np.array([[2.0, 0.85, 7.0, 5.0], [-7.0, 2.85, -2.0, 7.0]]),
-        path_P4=platform_path((1.0, 0.0), (-1.0, 2.0), leg_frames=145),
+        path_P4=platform_path((1.0, 0.0), (-1.0, 2.0)),
         platform_half_width=1.0,
         platform_half_height=0.1,
         blast_x=14.0,
@@ -87,7 +89,28 @@ def _warehouse() -> Stage:
     )
 
 
-STAGES = {"warehouse": _warehouse}
+def _flat() -> Stage:
+    """Ours: the warehouse with both grounds at the middle height, the platform going straight up and down.
+
+    Each half is the other's mirror image, so a match and its reflection are played alike.
+    """
+    return Stage(
+        solids_R4=np.array([[2.0, 1.85, 7.0, 6.0], [-7.0, 1.85, -2.0, 6.0]]),
+        path_P4=platform_path((0.0, 2.0 - math.sqrt(8.0)), (0.0, 2.0)),
+        platform_half_width=1.0,
+        platform_half_height=0.1,
+        blast_x=14.0,
+        blast_y=8.0,
+        spawn_x=5.0,
+        spawn_y=0.0,
+        spawner_near=2.6,
+        spawner_far=6.5,
+        spawner_right_y=1.7,
+        spawner_left_y=1.7,
+    )
+
+
+STAGES = {"warehouse": _warehouse, "flat": _flat}
 
 
 def stage(name: str) -> Stage:
@@ -95,3 +118,13 @@ def stage(name: str) -> Stage:
     if name not in STAGES:
         raise ConfigError(f"there is no stage {name!r}: choose one of {', '.join(sorted(STAGES))}")
     return STAGES[name]()
+
+
+def stage_record(table: Stage) -> NDArray[np.void]:
+    """The stage as the compiled step is given it: one record, in an array of one."""
+    record_1 = np.zeros(1, layout.STAGE)
+    record_1["solids"] = table.solids_R4
+    record_1["path"] = table.path_P4
+    for name in Stage._fields[2:]:
+        record_1[name] = getattr(table, name)
+    return record_1

@@ -35,23 +35,3 @@ TERM_HELP: Final = MappingProxyType(
     }
 )
 TERMS: Final = tuple(TERM_HELP)
-(
-    DAMAGE,
-    DAMAGE_DEALT,
-    DAMAGE_TAKEN,
-    DANGER_ZONE,
-    ATTACK_STATE,
-    MANY_KEYS_HELD,
-    TOWARD_OPPONENT,
-    CLOSING_DISTANCE,
-    EDGE_PRESSURE,
-    TOWARD_MIDDLE,
-    HEIGHT,
-    TAUNTING,
-    IDLE,
-    WIN,
-    KNOCKOUT,
-    COMBO,
-    EQUIP,
-    DROP,
-) = range(len(TERMS))

@@ -13,10 +13,10 @@ from typing import Any, Final
 import numpy as np
 from numba import njit
 
-from league.games.brawl import moves, rules, spec
+from league.games.brawl import moves, rules
+from league.games.brawl.layout import PLACES
 from league.games.brawl.random_stream import draw, mixed
 
-PLACES: Final = 4
 SPAWNERS: Final = 2
 NEVER: Final = 2**30
 _NOTHING: Final = moves.UNARMED
@@ -38,26 +38,26 @@ def _integer(place: Any, least: int, most: int) -> int:
 
 
 @njit
-def begin_weapons(weapons_4: Any, match: Any, seed: Any) -> None:
+def begin_weapons(match: Any, seed: Any) -> None:
     """Draws each spawner's cooldown and its first weapon's frame; nothing lies about."""
     for p in range(PLACES):
-        place = weapons_4[p]
+        place = match.weapons[p]
         place.type, place.x, place.y = _NOTHING, 0.0, 0.0
         place.leaves, place.comes = NEVER, NEVER
         if p < SPAWNERS:
             place.random = mixed(seed ^ _SPAWN_STREAM) if p == 0 else mixed(seed + _SPAWN_STREAM)
             place.cooldown = _integer(place, rules.SPAWN_COOLDOWN_LEAST, rules.SPAWN_COOLDOWN_MOST)
             place.comes = _integer(place, 0, rules.SPAWN_FIRST_LATEST)
-    match.weapons = 0
-    _note_next_change(weapons_4, match)
+    match.weapons_lying = 0
+    _note_next_change(match)
 
 
 @njit
-def _note_next_change(weapons_4: Any, match: Any) -> None:
+def _note_next_change(match: Any) -> None:
     """Until then nothing comes or goes by itself."""
     match.weapons_change = NEVER
     for p in range(PLACES):
-        match.weapons_change = min(match.weapons_change, weapons_4[p].leaves, weapons_4[p].comes)
+        match.weapons_change = min(match.weapons_change, match.weapons[p].leaves, match.weapons[p].comes)
 
 
 @njit
@@ -81,28 +81,28 @@ def _clear(place: Any, p: int, match: Any) -> None:
 
 
 @njit
-def move_weapons(weapons_4: Any, match: Any, stage: Any) -> None:
+def move_weapons(match: Any, stage: Any) -> None:
     """What comes and what goes by itself in frame `match.frame`; call it only when something is due."""
-    match.weapons = 0
+    match.weapons_lying = 0
     for p in range(PLACES):
-        place = weapons_4[p]
+        place = match.weapons[p]
         if place.leaves <= match.frame:
             _clear(place, p, match)
         if place.comes <= match.frame:
             _appear(place, p, match, stage)
-        match.weapons += 1 if place.type != _NOTHING else 0
-    _note_next_change(weapons_4, match)
+        match.weapons_lying += 1 if place.type != _NOTHING else 0
+    _note_next_change(match)
 
 
 @njit
-def drop(player: Any, weapons_4: Any, match: Any) -> None:
+def drop(player: Any, match: Any) -> None:
     """Leaves the weapon that `player.dropped` names where the player is."""
-    place = weapons_4[2 if player.side > 0 else 3]
-    match.weapons += 1 if place.type == _NOTHING else 0
+    place = match.weapons[2 if player.side > 0 else 3]
+    match.weapons_lying += 1 if place.type == _NOTHING else 0
     place.type, place.x, place.y = player.dropped, player.x, player.y
     place.ready = match.frame + rules.DROP_READY
     place.leaves = match.frame + rules.DROP_FRAMES
-    _note_next_change(weapons_4, match)
+    _note_next_change(match)
 
 
 @njit
@@ -125,15 +125,15 @@ def _wants(player: Any) -> bool:
 
 
 @njit
-def _take(player: Any, place: Any, p: int, match: Any, stats_S: Any) -> None:
+def _take(player: Any, place: Any, p: int, match: Any, stats: Any) -> None:
     player.weapon, player.equipped = place.type, place.type
-    stats_S[spec.PICKUPS] += 1.0
-    match.weapons -= 1
+    stats.pickups += 1.0
+    match.weapons_lying -= 1
     _clear(place, p, match)
 
 
 @njit
-def pick_up(one: Any, other: Any, weapons_4: Any, match: Any, stats_2S: Any) -> None:
+def pick_up(one: Any, other: Any, match: Any, stats_0: Any, stats_1: Any) -> None:
     """Gives weapons to who holds the key over them; of two who reach for one, the nearer gets it.
 
     Both at exactly the same distance: neither does. A hand takes the first of the places in reach.
@@ -143,7 +143,7 @@ def pick_up(one: Any, other: Any, weapons_4: Any, match: Any, stats_2S: Any) -> 
         return
     taken = False
     for p in range(PLACES):
-        place = weapons_4[p]
+        place = match.weapons[p]
         if place.type == _NOTHING or match.frame < place.ready:
             continue
         by_one = _distance_to(one, place) if one_wants else math.inf
@@ -152,10 +152,10 @@ def pick_up(one: Any, other: Any, weapons_4: Any, match: Any, stats_2S: Any) -> 
             continue
         taken = True
         if by_one < by_other:
-            _take(one, place, p, match, stats_2S[0])
+            _take(one, place, p, match, stats_0)
             one_wants = False
         else:
-            _take(other, place, p, match, stats_2S[1])
+            _take(other, place, p, match, stats_1)
             other_wants = False
     if taken:
-        _note_next_change(weapons_4, match)
+        _note_next_change(match)
