@@ -14,20 +14,18 @@ from pathlib import Path
 
 from evaluator.settings import EvaluatorSettings
 from league.config import load_section
-from league.errors import LeagueError, NotFound
+from league.errors import ConfigError, LeagueError, Unavailable
 from league.games.settings import GameSettings
+from league.reminders import Reminders
 
 STOP_SECONDS = 2.5
 """After a signal the program ends within this time, if need be without handing its leases back."""
 
-WORD_SECONDS = 10.0
-"""Seconds between two words about what is being waited for."""
-
 _log = logging.getLogger("evaluator")
 
 
-class _StopRequested(Exception):
-    """A signal came while the program was waiting for the matchmaker."""
+class _StopRequested(Unavailable):
+    """A signal came while the program was waiting for the matchmaker (the heartbeat's thread may be, too)."""
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -38,13 +36,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--matchmaker", required=True, metavar="HOST:PORT", help="where the matchmaker serves"
     )
-    parser.add_argument("--run-dir", required=True, type=Path, metavar="DIR", help="the run's folder")
+    parser.add_argument(
+        "--run-dir", required=True, type=Path, metavar="DIR", help="the run's folder, made when missing"
+    )
     parser.add_argument(
         "--config",
         type=Path,
         metavar="FILE",
-        help="resolved settings (default: DIR/config.toml if there is one)",
+        help="settings file (default: DIR/config.toml if there is one and no --preset)",
     )
+    parser.add_argument("--preset", metavar="NAME", help="settings of this preset, below those of --config")
     parser.add_argument(
         "--port", type=int, default=0, metavar="P", help="port to serve on, 0 for any (default)"
     )
@@ -55,26 +56,30 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _settings_file(config: Path | None, run_dir: Path) -> Path | None:
-    if not run_dir.is_dir():
-        raise NotFound(f"there is no run folder {run_dir}: give the one that the learner writes to")
-    if config is not None:
-        return config
-    default = run_dir / "config.toml"
-    return default if default.is_file() else None
+def _settings_file(arguments: argparse.Namespace) -> Path | None:
+    default: Path = arguments.run_dir / "config.toml"
+    if arguments.config is None and arguments.preset is None and default.is_file():
+        return default
+    return arguments.config
+
+
+def _make_run_folder(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"{path} can't be a run folder ({error.strerror}): give another --run-dir"
+        ) from None
 
 
 def _waiting_words(stop: threading.Event) -> Callable[[str], None]:
     """Logs what is waited for now and then, and ends the wait once `stop` is set."""
-    last = -WORD_SECONDS
+    remind = Reminders(_log.info)
 
     def on_wait(sentence: str) -> None:
-        nonlocal last
         if stop.is_set():
-            raise _StopRequested
-        if time.monotonic() - last >= WORD_SECONDS:
-            last = time.monotonic()
-            _log.info(sentence)
+            raise _StopRequested("stopped while waiting for the matchmaker")
+        remind(sentence)
 
     return on_wait
 
@@ -102,9 +107,10 @@ def _stop_on_signals(stop: threading.Event) -> None:
 
 def serve(arguments: argparse.Namespace, stop: threading.Event) -> None:
     """Runs the evaluator until `stop`; raises `LeagueError`."""
-    file = _settings_file(arguments.config, arguments.run_dir)
-    settings = load_section(EvaluatorSettings, "evaluator", file) if file else EvaluatorSettings()
-    game_settings = load_section(GameSettings, "game", file) if file else GameSettings()
+    file = _settings_file(arguments)
+    settings = load_section(EvaluatorSettings, "evaluator", file, arguments.preset)
+    game_settings = load_section(GameSettings, "game", file, arguments.preset)
+    _make_run_folder(arguments.run_dir)
 
     # Heavy imports wait until flags and settings are known to be good.
     import torch

@@ -67,13 +67,16 @@ def compose(
     `ratings` are those of the eval book, best first; `bots` the names of the game's bots, held-out
     ones too.
     """
-    matches = settings.milestone_matches if player.milestone else settings.matches_per_opponent
-    greedy = settings.greedy_matches(matches)
+
+    def matches(name: str) -> int:
+        return settings.matches_against(name, milestone=player.milestone)
+
+    # Whom a curriculum waits for comes first.
+    in_order = sorted(bots, key=lambda name: name not in settings.matches_by_opponent)
     snapshots = _opponents(player, {p.name: p for p in players}, ratings, settings)
-    entries = [Entry(name, Book.EVAL, matches) for name in [*bots, *snapshots]]
-    if greedy:
-        entries += [Entry(name, Book.GREEDY, greedy) for name in bots]
-    return tuple(entries)
+    entries = [Entry(name, Book.EVAL, matches(name)) for name in [*in_order, *snapshots]]
+    greedy = [Entry(name, Book.GREEDY, settings.greedy_matches(matches(name))) for name in in_order]
+    return (*entries, *(entry for entry in greedy if entry.matches))
 
 
 def missing_slots(entry: Entry, done: AbstractSet[tuple[int, int]], counted: int) -> list[Slot]:

@@ -100,10 +100,12 @@ def stage_rewards(settings: SessionSettings, stage: StageSettings) -> NDArray[np
     return reward_weights(game.spec(), stage.reward or game.reward, game.reward_weights)
 
 
-def check_stages(settings: SessionSettings, mixes: Collection[str], clean_matches: int) -> None:
+def check_stages(
+    settings: SessionSettings, mixes: Collection[str], clean_matches: Callable[[str], int]
+) -> None:
     """Raises `ConfigError` now for what would otherwise stop the run, or a stage's end, in the middle.
 
-    `clean_matches` are those that the evaluator plays of a snapshot against each opponent.
+    `clean_matches` says how many the evaluator plays of a snapshot against an opponent.
     """
     bots = [bot.name for bot in settings.game.spec().bots]
     for stage in settings.curriculum.stages:
@@ -118,10 +120,11 @@ def check_stages(settings: SessionSettings, mixes: Collection[str], clean_matche
                 f"stage {stage.name} waits for wins against {stage.until_opponent!r}, which is no bot: "
                 f"there are {', '.join(bots)}"
             )
-        if stage.until_opponent and stage.min_matches > clean_matches:
+        if stage.until_opponent and stage.min_matches > clean_matches(stage.until_opponent):
             raise ConfigError(
                 f"stage {stage.name} wants {stage.min_matches} clean matches, and the evaluator plays "
-                f"{clean_matches}: lower min_matches or raise evaluator.matches_per_opponent"
+                f"{clean_matches(stage.until_opponent)} against {stage.until_opponent}: lower min_matches or "
+                f"raise evaluator.matches_per_opponent"
             )
 
 

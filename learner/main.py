@@ -13,6 +13,7 @@ from pathlib import Path
 
 from league.config import Sections, build, resolve
 from league.errors import ConfigError, LeagueError, StorageFull, Unavailable
+from league.reminders import Reminders
 
 log = logging.getLogger("learner")
 
@@ -83,11 +84,17 @@ def run(options: argparse.Namespace) -> None:
         learner=learner,
         curriculum=build(CurriculumSettings, "curriculum", sections["curriculum"]),
     )
-    check_stages(settings, sections["matchmaker"]["mixes"], sections["evaluator"]["matches_per_opponent"])
+    clean = sections["evaluator"]
+    check_stages(
+        settings,
+        sections["matchmaker"]["mixes"],
+        lambda opponent: clean["matches_by_opponent"].get(opponent, clean["matches_per_opponent"]),
+    )
     stop = StopFlag()
+    remind = Reminders(log.info)
 
     def on_wait(sentence: str) -> None:
-        log.info("%s", sentence)
+        remind(sentence)
         if stop():
             raise Unavailable("stopped while waiting for the matchmaker: start again to go on")
 

@@ -128,3 +128,18 @@ def test_matches_must_be_even() -> None:
 def test_presets_fit_the_settings(name: str) -> None:
     settings = build(EvaluatorSettings, "evaluator", load_preset(name)["evaluator"])
     assert settings.milestone_matches >= settings.matches_per_opponent
+
+
+def test_whom_a_curriculum_waits_for_comes_first_and_more_often() -> None:
+    settings = EvaluatorSettings(matches_per_opponent=10, matches_by_opponent={"b": 40}, milestone_matches=60)
+
+    def plan(milestone: bool) -> list[tuple[str, Book, int]]:
+        one = snapshot(10, milestone=milestone)
+        return [(e.opponent, e.book, e.matches) for e in compose(one, [one], [], ["a", "b", "c"], settings)]
+
+    sampled = [("b", Book.EVAL, 40), ("a", Book.EVAL, 10), ("c", Book.EVAL, 10)]
+    assert plan(False) == [*sampled, ("b", Book.GREEDY, 20), ("a", Book.GREEDY, 4), ("c", Book.GREEDY, 4)]
+    assert {matches for _, book, matches in plan(True) if book is Book.EVAL} == {60}
+    for count in (7, 0):
+        with pytest.raises(ConfigError, match=f"b = {count} can't be played"):
+            build(EvaluatorSettings, "evaluator", {"matches_by_opponent": {"b": count}})
