@@ -51,7 +51,11 @@ CHANNEL_OPTIONS = [
     # A loopback address never goes through a proxy that the environment names.
     ("grpc.enable_http_proxy", 0),
 ]
-_TRY_AGAIN = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
+_TRY_AGAIN = (
+    grpc.StatusCode.UNAVAILABLE,
+    grpc.StatusCode.DEADLINE_EXCEEDED,
+    grpc.StatusCode.CANCELLED,  # by a service that stopped in the middle of the call
+)
 
 
 class MatchmakerClient:

@@ -9,7 +9,6 @@ gives a table (``[matchmaker.mixes.league]``) replaces the whole setting; a flag
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import importlib.resources
 import json
@@ -24,7 +23,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
-from league.errors import ConfigError
+from league.errors import ConfigError, nearest
 
 GROUP = "kumite.settings"
 ENVIRONMENT_PREFIX = "KUMITE_"
@@ -100,17 +99,22 @@ def preset_names() -> list[str]:
     return sorted(names)
 
 
-def _merge(into: Sections, more: Mapping[str, Any], source: str) -> None:
+Sources = dict[tuple[str, ...], str]
+"""Where a section (SECTION,) or a setting (SECTION, KEY) was last given: a file, a variable, a flag."""
+
+
+def _merge(into: Sections, more: Mapping[str, Any], source: str, sources: Sources | None = None) -> None:
     for section, values in more.items():
         if not isinstance(values, Mapping):
             raise ConfigError(f"{source}: {section!r} stands outside any [section]")
         into.setdefault(section, {}).update(values)
+        if sources is not None:
+            sources |= {(section,): source} | {(section, key): source for key in values}
 
 
 def _nearest(word: str, known: Iterable[str]) -> str:
     known = sorted(known)
-    close = difflib.get_close_matches(word, known, n=1)
-    return f"did you mean {close[0]!r}?" if close else f"known are {', '.join(known)}"
+    return nearest(word, known) or f"known are {', '.join(known)}"
 
 
 def load_preset(name: str) -> Sections:
@@ -163,20 +167,33 @@ def _override(sections: Sections, keys: list[str], value: Any) -> None:
     table[keys[-1]] = value
 
 
-def _apply_overrides(sections: Sections, assignments: Iterable[str], environment: Mapping[str, str]) -> None:
+def _apply_overrides(
+    sections: Sections, assignments: Iterable[str], environment: Mapping[str, str], sources: Sources
+) -> None:
     for variable, text in sorted(environment.items()):
         if variable.startswith(ENVIRONMENT_PREFIX) and "__" in variable:
-            _override(sections, variable.removeprefix(ENVIRONMENT_PREFIX).lower().split("__"), _typed(text))
+            keys = variable.removeprefix(ENVIRONMENT_PREFIX).lower().split("__")
+            _override(sections, keys, _typed(text))
+            sources |= {(keys[0],): variable, tuple(keys[:2]): variable}
     for assignment in assignments:
         path, equals, text = assignment.partition("=")
         keys = path.strip().split(".")
         if not equals or len(keys) < 2 or not all(keys):
             raise ConfigError(f"--set {assignment!r} can't be read: write --set section.key=value")
         _override(sections, keys, _typed(text.strip()))
+        sources |= {(keys[0],): f"--set {assignment}", tuple(keys[:2]): f"--set {assignment}"}
 
 
-def _describe(error: ValidationError, section: str, cls: type[Settings]) -> str:
+def _source(sources: Sources, *place: str) -> str:
+    return f"{sources[place]}: " if place in sources else ""
+
+
+def _describe(error: ValidationError, section: str, cls: type[Settings], sources: Sources) -> str:
     first = error.errors()[0]
+    return _source(sources, section, str((*first["loc"], "")[0])) + _fault(first, section, cls)
+
+
+def _fault(first: Any, section: str, cls: type[Settings]) -> str:
     place = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
         *path, key = first["loc"]
@@ -198,12 +215,12 @@ def _fields_at(cls: type[Settings], path: Iterable[Any]) -> Iterable[str]:
     return cls.model_fields
 
 
-def build(cls: type[S], section: str, values: Mapping[str, Any]) -> S:
-    """An instance from plain values; raises `ConfigError` in one sentence."""
+def build(cls: type[S], section: str, values: Mapping[str, Any], sources: Sources | None = None) -> S:
+    """An instance from plain values; raises `ConfigError` in one sentence, with the faulty one's source."""
     try:
         return cls.model_validate(dict(values))
     except ValidationError as error:
-        raise ConfigError(_describe(error, section, cls)) from None
+        raise ConfigError(_describe(error, section, cls, sources or {})) from None
 
 
 def resolve(
@@ -238,12 +255,13 @@ def lay_over(
     """
     content = _read_file(file) if file is not None else {}
     content.pop("extends", None)
+    sources: Sources = {}
     laid: Sections = {name: dict(values) for name, values in sections.items()}
-    _merge(laid, content, str(file))
-    _apply_overrides(laid, assignments, environment or {})
-    _check_names(laid)
+    _merge(laid, content, str(file), sources)
+    _apply_overrides(laid, assignments, environment or {}, sources)
+    _check_names(laid, sources)
     return {
-        name: build(cls, name, _with_same_as(cls, name, laid)).model_dump(mode="json")
+        name: build(cls, name, _with_same_as(cls, name, laid), sources).model_dump(mode="json")
         for name, cls in section_classes().items()
     }
 
@@ -265,21 +283,26 @@ def _with_same_as(cls: type[Settings], name: str, sections: Sections) -> dict[st
     return values
 
 
-def _check_names(sections: Iterable[str]) -> None:
+def _check_names(sections: Iterable[str], sources: Sources) -> None:
     owners = _owners()
     for section in sections:
         if section not in owners:
-            raise ConfigError(f"there is no section [{section}]: {_nearest(section, owners)}")
+            where = _source(sources, section)
+            raise ConfigError(f"{where}there is no section [{section}]: {_nearest(section, owners)}")
 
 
-def load_section(cls: type[S], section: str, path: Path) -> S:
-    """One section of a settings file (a service reads only its own). ``extends`` is followed."""
-    content = _read_file(path)
-    base = content.pop("extends", None)
+def load_section(cls: type[S], section: str, path: Path | None = None, preset: str | None = None) -> S:
+    """One section of a settings file, a preset, or the file over the preset (a service reads only its own).
+
+    The preset that the file ``extends`` goes before `preset`; without either the defaults hold.
+    """
+    content = _read_file(path) if path is not None else {}
+    base = content.pop("extends", None) or preset
     sections: Sections = load_preset(base) if base else {}
-    _merge(sections, content, str(path))
-    _check_names(sections)
-    return build(cls, section, _with_same_as(cls, section, sections))
+    sources: Sources = {}
+    _merge(sections, content, str(path), sources)
+    _check_names(sections, sources)
+    return build(cls, section, _with_same_as(cls, section, sections), sources)
 
 
 def sections_hash(sections: Mapping[str, Any]) -> str:

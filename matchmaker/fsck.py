@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         findings, summary = fsck(options.db, options.address)
     except LeagueError as error:
-        print(error, file=sys.stderr)
+        print(f"matchmaker.fsck: {error}", file=sys.stderr)
         return error.exit_code
     for finding in findings:
         print(finding)

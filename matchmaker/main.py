@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from league.config import build, load_section
+from league.config import load_section
 from league.errors import LeagueError
 from matchmaker.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
@@ -31,6 +31,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--port", type=_port, default=50051, help="0 takes a free one (default: 50051)")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
     parser.add_argument("--config", type=Path, help="TOML file with a [matchmaker] section")
+    parser.add_argument("--preset", metavar="NAME", help="settings of this preset, below those of --config")
     parser.add_argument("--read-only", action="store_true", help="answer questions, change nothing")
     return parser
 
@@ -43,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         server = MatchmakerServer(
             options.db,
             options.port,
-            _settings(options.config),
+            load_section(MatchmakerSettings, "matchmaker", options.config, options.preset),
             host=options.host,
             read_only=options.read_only,
         )
@@ -52,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"ready {server.port}", flush=True)
             signals.recv(1)
     except LeagueError as error:
-        print(error, file=sys.stderr)
+        print(f"matchmaker: {error}", file=sys.stderr)
         return error.exit_code
     return 0
 
@@ -69,9 +70,3 @@ def _stop_signals() -> socket.socket:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
     return receiver
-
-
-def _settings(path: Path | None) -> MatchmakerSettings:
-    if path is None:
-        return build(MatchmakerSettings, "matchmaker", {})
-    return load_section(MatchmakerSettings, "matchmaker", path)

@@ -159,7 +159,7 @@ def _port_of(process: subprocess.Popen[str]) -> int:
     process.wait()
     drain.join(1)
     last = next((word.strip() for word in reversed(words) if word.strip()), "it said nothing")
-    raise _exit_error(process.returncode, last)
+    raise _exit_error(process.returncode, last.removeprefix("matchmaker: "))
 
 
 def _exit_error(code: int, last_words: str) -> LeagueError:

@@ -63,6 +63,7 @@ class LeagueReader:
         self._steps_seen = -1
         self._table_read_at = 0.0
         self._table_wanted = threading.Event()
+        self._newest_told: str | None = None  # None before the first table: who is there then has not joined
         self._looks = 0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="league-reader", daemon=True)
@@ -144,12 +145,15 @@ class LeagueReader:
         snapshots = client.players(kinds=(PlayerKind.SNAPSHOT,))
         active = sum(player.state is PlayerState.ACTIVE for player in snapshots)
         newest = max(snapshots, key=lambda player: player.step, default=None)
+        name = newest.name if newest is not None else ""
+        if self._newest_told is None:
+            self._newest_told = name
         ratings = tuple(client.ratings(Book.EVAL))
         return replace(
             facts,
             ratings=ratings,
             snapshots=active,
-            newest=newest.name if newest is not None else "",
+            newest=name,
             exams=read_exams(client, ratings),
         )
 
@@ -166,7 +170,8 @@ class LeagueReader:
             self._win_rates.setdefault(name, History()).add(value)
 
     def _tell_changes(self, before: LeagueFacts, after: LeagueFacts) -> None:
-        if after.newest and after.newest != before.newest:
+        if after.newest and after.newest != self._newest_told:
+            self._newest_told = after.newest
             self._say(
                 f"{after.newest} joined the league ({marks.counted(after.snapshots, 'active snapshot')})."
             )

@@ -72,6 +72,7 @@ class SqliteStore(Store):
 
     def _open_for_writing(self) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
+        was_there = self.path.exists(), _lock_path(self.path).exists()
         self._lock_file = _lock(self.path)
         try:
             self._writer = self._connect(f"file:{_quoted(self.path)}?mode=rwc")
@@ -82,6 +83,8 @@ class SqliteStore(Store):
             migrations.apply(Database(self._writer))
             self._writer.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         except BaseException:
+            if was_there == (True, False):  # somebody's file, and no league's
+                _lock_path(self.path).unlink(missing_ok=True)
             self.close()
             raise
 
@@ -178,9 +181,13 @@ def _quoted(path: Path) -> str:
     return quote(str(path.resolve()))
 
 
+def _lock_path(path: Path) -> Path:
+    return path.with_name(path.name + ".lock")
+
+
 def _lock(path: Path) -> int:
     """Holds `path`.lock for this process; the kernel lets go of it when the process dies."""
-    descriptor = os.open(path.with_name(path.name + ".lock"), os.O_CREAT | os.O_RDWR, 0o644)
+    descriptor = os.open(_lock_path(path), os.O_CREAT | os.O_RDWR, 0o644)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

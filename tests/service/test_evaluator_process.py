@@ -139,6 +139,25 @@ def test_it_waits_for_the_matchmaker_and_says_so(
     assert "stopped while waiting for the matchmaker" in process.stderr.read()
 
 
+def test_it_makes_its_folder_and_ends_without_a_traceback_when_nobody_answers_its_heartbeat(
+    tmp_path: Path, started: Callable[..., subprocess.Popen[str]]
+) -> None:
+    folder = tmp_path / "runs" / "new"
+    with MatchmakerServer(db=tmp_path / "league.db", port=0) as server:
+        arguments = ("--matchmaker", server.address, "--run-dir", str(folder), "--preset", "smoke")
+        process = started(*arguments)
+        ready_port(process)
+        assert folder.is_dir()
+    time.sleep(3.0)  # longer than a heartbeat's interval: its thread is waiting too, now
+    process.terminate()
+    _, errors = process.communicate(timeout=10)
+    assert process.returncode == 0
+    assert errors.count("INFO waiting for the matchmaker") == 1, errors
+    assert "ERROR" not in errors
+    assert "Traceback" not in errors
+    assert "Exception in thread" not in errors
+
+
 def test_mistakes_end_in_one_sentence(
     client: MatchmakerClient, tmp_path: Path, started: Callable[..., subprocess.Popen[str]]
 ) -> None:
@@ -158,7 +177,11 @@ def test_mistakes_end_in_one_sentence(
                 started(*to, "--run-dir", str(tmp_path), "--port", str(port)),
                 1,
             ),
-            "there is no run folder": (started(*to, "--run-dir", str(tmp_path / "none")), 1),
+            "can't be a run folder": (started(*to, "--run-dir", str(config / "below")), 2),
+            "no preset 'labtop': did you mean": (
+                started(*to, "--run-dir", str(tmp_path), "--preset", "labtop"),
+                2,
+            ),
         }
         for sentence, (process, code) in cases.items():
             _, errors = process.communicate(timeout=30)

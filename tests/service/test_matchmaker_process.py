@@ -15,6 +15,7 @@ import pytest
 from small_league import bot, live, played, small_league, snapshot
 
 from league.client import MatchmakerClient
+from league.config import resolve
 from league.errors import Refused
 from league.players import Book
 from league.ratings import RatedGame
@@ -94,9 +95,10 @@ def sentence(capsys, *arguments):
     """What a matchmaker that can't start says."""
     code = main([str(argument) for argument in arguments])
     said = capsys.readouterr()
-    assert code in (1, 2)
+    assert code in (1, 2, 4)
     assert said.out == ""
     assert said.err.count("\n") == 1
+    assert said.err.startswith("matchmaker: ")
     return said.err
 
 
@@ -112,7 +114,31 @@ def test_what_it_can_not_start_on_is_one_sentence(tmp_path, capsys):
     assert "newer version" in sentence(capsys, "--db", db, "--port", 0)
     config.write_text("[matchmaker]\nlease_secondz = 3\n")
     typo = sentence(capsys, "--db", tmp_path / "new.db", "--config", config)
-    assert "did you mean 'lease_seconds'?" in typo
+    assert typo.startswith(f"matchmaker: {config}: [matchmaker] has no setting 'lease_secondz': did you mean")
+
+
+def test_a_file_of_something_else_stays_as_it_was(tmp_path, capsys):
+    text, foreign = tmp_path / "README.md", tmp_path / "photos.db"
+    text.write_text("# Kumite\n" * 1000)
+    with sqlite3.connect(foreign) as connection:
+        connection.execute("CREATE TABLE photos (name TEXT)")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert "is no whole SQLite file" in sentence(capsys, "--db", text, "--port", 0)
+    assert "but no league's" in sentence(capsys, "--db", foreign, "--port", 0)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_it_takes_a_preset_as_the_learner_does(tmp_path, capsys):
+    assert "did you mean 'laptop'?" in sentence(capsys, "--db", tmp_path / "a.db", "--preset", "labtop")
+    with matchmaker(tmp_path / "league.db", "--preset", "laptop") as process:
+        with MatchmakerClient(f"127.0.0.1:{ready_port(process)}") as client:
+            register(client)
+            incarnation = client.open_incarnation("learner-main", "main").number
+            stages = resolve("laptop", environment={})["curriculum"]["stages"]
+            for stage in stages:
+                assert client.acquire_matches(incarnation, 1, stage["mix"])
+        process.terminate()
+        assert process.wait(10) == 0
 
 
 def test_a_taken_port_is_one_sentence(tmp_path):
@@ -120,7 +146,7 @@ def test_a_taken_port_is_one_sentence(tmp_path):
         said, complaint = process.communicate(timeout=60)
     assert process.returncode == 1
     assert said == ""
-    assert complaint.startswith(f"{league.server.address} can't be listened on")
+    assert complaint.startswith(f"matchmaker: {league.server.address} can't be listened on")
     assert complaint.count("\n") == 1
 
 

@@ -93,6 +93,19 @@ class League:
             return database.execute(sql).fetchall()
 
 
+idle = WorkerStatus(
+    worker="learner-main",
+    incarnation=0,
+    player="",
+    step=0,
+    mix="",
+    activity="",
+    last_beat_at=0.0,
+    metrics={},
+    open_leases=0,
+)
+
+
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., League]]:
     leagues: list[League] = []
@@ -142,6 +155,12 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(start: Callable[..., League])
     flags = ("--preset", "smoke", *QUICK, "--set", "learner.steps=8_192")
     league = start(*flags)
     league.until(lambda: league.steps() >= 512)
+    pid = league.pid("learner")
+    os.kill(pid, signal.SIGTERM)  # somebody else's: its steps are not done, so it must come back
+    league.until(lambda: league.pid("learner") not in (0, pid))
+    assert "learner-main ended (exit code 0, as if told to stop): it restarts in 0.1 s." in league.words
+    assert "has done its steps" not in league.words
+    league.until(lambda: (league.learner() or idle).activity in ("rollout", "update"))
     began = time.monotonic()
     league.process.send_signal(signal.SIGINT)
     assert league.process.wait(timeout=20) == 0, league.words

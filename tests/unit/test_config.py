@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -142,6 +142,38 @@ def test_a_wrong_value_is_explained_in_one_sentence(
         config.resolve(environment={}, assignments=[assignment])
     assert "\n" not in str(caught.value)
     assert caught.value.exit_code == 2
+
+
+def test_a_fault_names_where_it_came_from(tmp_path: Path, sample: type[config.Settings]) -> None:
+    path = tmp_path / "mine.toml"
+
+    def fault(content: str = "", environment: Mapping[str, str] | None = None, *assignments: str) -> str:
+        path.write_text(content)
+        with pytest.raises(ConfigError) as caught:
+            config.resolve(None, path, assignments, environment or {})
+        return str(caught.value)
+
+    assert fault("[sample]\nspede = 1\n").startswith(f"{path}: [sample] has no setting 'spede'")
+    assert fault("[smaple]\n").startswith(f"{path}: there is no section [smaple]")
+    variable = {"KUMITE_SAMPLE__SPEDE": "1"}
+    assert fault("", variable).startswith("KUMITE_SAMPLE__SPEDE: [sample] has no setting 'spede'")
+    assert fault("", {"KUMITE_SMAPLE__SPEED": "1"}).startswith("KUMITE_SMAPLE__SPEED: there is no section")
+    assert fault("", {}, "sample.speed=0").startswith("--set sample.speed=0: [sample] speed = 0 can't")
+    overridden = fault("[sample]\nspeed = 1\n", {"KUMITE_SAMPLE__SPEED": "0"})
+    assert overridden.startswith("KUMITE_SAMPLE__SPEED: [sample] speed = 0")
+    path.write_text("[sample]\nspede = 1\n")
+    with pytest.raises(ConfigError, match=f"{path}: \\[sample\\] has no setting 'spede'"):
+        config.load_section(sample, "sample", path)
+
+
+def test_a_service_reads_its_section_of_a_preset(tmp_path: Path, sample: type[config.Settings]) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text("[sample]\nspeed = 7\n")
+    preset = config.load_section(sample, "sample", preset="quick")
+    assert preset.model_dump(mode="json") == config.resolve("quick", environment={})["sample"]
+    laid = config.load_section(sample, "sample", path, "quick")
+    assert laid.model_dump() == preset.model_dump() | {"speed": 7}
+    assert config.load_section(sample, "sample") == sample()
 
 
 @pytest.mark.parametrize(
