@@ -58,8 +58,15 @@ def _summary(reader: Reader) -> str:
     open_leases = len(reader.open_assignments())
     return (
         f"{counts['players']} players, {counts['assignments']} matches assigned, {open_leases} leases open, "
-        f"{counts['results']} results ({counts['lost_results']} lost), {counts['events']} events"
+        f"{counts['results']} results, {counts['events']} events{_lost(counts['lost_results'])}"
     )
+
+
+def _lost(count: int) -> str:
+    """Results that the ratings leave out, in words: nothing is missing from the log."""
+    if not count:
+        return ""
+    return f"; {count} of the results don't count: a restart went back to a checkpoint before them"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -187,7 +187,7 @@ def _examined(exam: Exam | None) -> Text:
 
 
 def leaderboard(screen: Screen, width: int, height: int) -> Panel:
-    """The best players, and always the newest snapshot and the bots, as far as they fit."""
+    """The best players, and always the newest of the rated snapshots and the bots, as far as they fit."""
     ratings = screen.league.ratings
     if not ratings:
         line = "Empty until the evaluator has played the first snapshot."
@@ -197,14 +197,13 @@ def leaderboard(screen: Screen, width: int, height: int) -> Panel:
     columns: list[dict[str, object]] = [{"justify": "right", "width": 3}, {"ratio": 1}]
     columns += [{"justify": "right"}] * (3 if is_wide else 2)
     table = _grid(*columns)
-    newest_mark = "  ‹ newest" if is_wide else " ‹ new"
     heads = ["#", "player", "rating", *(["μ ± σ"] if is_wide else []), "wins" if not is_wide else "W · D · L"]
     table.add_row(*(Text(head, FAINT) for head in heads))
     for rating in chosen(ratings, newest.name if newest else "", height - 3):
         is_newest = newest is not None and rating.player.name == newest.name
         is_bot = rating.player.kind is PlayerKind.BOT
         style = f"bold {ACCENT}" if is_newest else BOT if is_bot else ""
-        name = f"{rating.player.name}{newest_mark if is_newest else '  bot' if is_bot else ''}"
+        name = f"{rating.player.name}{' ‹' if is_newest else '  bot' if is_bot else ''}"
         record = (
             f"{rating.wins} · {rating.draws} · {rating.losses}"
             if is_wide
@@ -212,7 +211,8 @@ def leaderboard(screen: Screen, width: int, height: int) -> Panel:
         )
         spread = [f"{rating.mu:.1f} ± {rating.sigma:.1f}"] if is_wide else []
         table.add_row(str(rating.rank), name, f"{rating.score:.2f}", *spread, record, style=style)
-    return framed(table, "Leaderboard", f"{marks.counted(len(ratings), 'player')}, clean matches")
+    legend = [marks.counted(len(ratings), "player")] + (["clean matches"] if is_wide else [])
+    return framed(table, "Leaderboard", ", ".join([*legend, *(["‹ newest rated"] if newest else [])]))
 
 
 def chosen(ratings: tuple[Rating, ...], newest: str, room: int) -> list[Rating]:

@@ -44,7 +44,7 @@ def _parts(screen: Screen, files: list[Path]) -> Iterator[RenderableType]:
 
 
 def leaderboard_table(ratings: tuple[Rating, ...]) -> Table:
-    """Ratings of the eval book; at most 25 rows, always with the newest snapshot and the bots."""
+    """Ratings of the eval book; at most 25 rows, always with the newest rated snapshot and the bots."""
     newest = newest_snapshot(ratings)
     table = Table(box=box.SIMPLE_HEAD)
     for head in ("#", "player", "rating", "mu", "sigma", "wins", "draws", "losses"):
@@ -54,7 +54,7 @@ def leaderboard_table(ratings: tuple[Rating, ...]) -> Table:
         is_bot = rating.player.kind is PlayerKind.BOT
         numbers = (f"{rating.score:.2f}", f"{rating.mu:.2f}", f"{rating.sigma:.2f}")
         counts = (str(rating.wins), str(rating.draws), str(rating.losses))
-        name = rating.player.name + (" (newest)" if is_newest else " (bot)" if is_bot else "")
+        name = rating.player.name + (" (newest rated)" if is_newest else " (bot)" if is_bot else "")
         style = f"bold {marks.ACCENT}" if is_newest else marks.BOT if is_bot else ""
         table.add_row(str(rating.rank), name, *numbers, *counts, style=style)
     return table

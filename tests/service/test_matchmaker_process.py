@@ -217,7 +217,13 @@ def test_fsck_speaks_and_exits_by_its_findings(tmp_path, capsys):
         league.server.league.view.tables = league.recomputed()
     assert fsck_main(["--db", str(db)]) == 0
     said = capsys.readouterr().out
-    assert "whole; 6 players, 5 matches assigned, 0 leases open, 5 results (0 lost)" in said
+    assert "whole; 6 players, 5 matches assigned, 0 leases open, 5 results, " in said
+    assert "count" not in said
+    with small_league(tmp_path) as league:
+        league.open(checkpoint=2)
+    assert fsck_main(["--db", str(db)]) == 0
+    said = capsys.readouterr().out
+    assert "3 of the results don't count: a restart went back to a checkpoint before them" in said
     with sqlite3.connect(db) as connection:
         connection.execute("UPDATE assignments SET lease_state = 'expired' WHERE ordinal = 1")
     assert fsck_main(["--db", str(db)]) == 1

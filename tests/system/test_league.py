@@ -139,7 +139,7 @@ def test_smoke_survives_the_kill_of_every_process(start: Callable[..., League]) 
     assert league.process.wait(timeout=150) == 0, league.words
     for words in (
         *("learner-main ended (signal 9)", "evaluator-0 ended (signal 9)", "matchmaker ended (signal 9)"),
-        *("The learner has done its steps.", "\n4,096 steps, ", "main@4096 (newest)"),
+        *("The learner has done its steps.", "\n4,096 steps, ", "main@4096 (newest rated)"),
         *("main@4096 against the bots", "leaderboard.html"),
     ):
         assert words in league.words, words

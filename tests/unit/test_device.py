@@ -35,8 +35,9 @@ def test_without_a_gpu_the_cpu_is_taken_and_said() -> None:
 
 @pytest.mark.usefixtures("no_gpu")
 def test_a_gpu_that_is_missing_is_an_error_that_says_what_there_is() -> None:
-    with pytest.raises(DeviceError, match="this machine has none"):
+    with pytest.raises(DeviceError, match="this machine has none") as caught:
         choose_device(gpu=0)
+    assert caught.value.exit_code == 2, "wrong input, as any other"
 
 
 @pytest.mark.usefixtures("two_gpus")

@@ -54,8 +54,37 @@ def test_shows_what_matters_at_every_size(width: int, height: int) -> None:
 
 def test_wide_terminals_show_clean_matches_and_spreads() -> None:
     picture = "\n".join(drawn(screens.full(), 120, 36))
-    for words in ("80% [75– 83]", "33.0 ± 1.1", "412 · 9 · 79", "restarts in 2 s", "131 open", "‹ newest"):
+    for words in (
+        "80% [75– 83]",
+        "33.0 ± 1.1",
+        "412 · 9 · 79",
+        "restarts in 2 s",
+        "131 open",
+        "main@650000 ‹",
+    ):
         assert words in picture, words
+
+
+@pytest.mark.parametrize(("width", "height"), SIZES)
+def test_the_newest_rated_snapshot_is_marked_and_the_mark_is_explained(width: int, height: int) -> None:
+    """However long its name and its record are; an unrated one, which may be newer, has no line to mark."""
+    screen = screens.full()
+    longer = tuple(
+        replace(
+            rating,
+            wins=rating.wins * 10,
+            losses=rating.losses * 10,
+            player=replace(rating.player, name=rating.player.name.replace("main@", "main.12@1")),
+        )
+        for rating in screen.league.ratings
+    )
+    league = replace(screen.league, ratings=longer, newest="main.12@1700000", exams=())
+    lines = drawn(replace(screen, league=league), width, height)
+    marked = [line for line in lines if "‹" in line[: width // 2]]
+    assert len(marked) == 2, marked
+    assert "main.12@1650000 ‹" in marked[0]
+    assert "17 players" in marked[1]
+    assert "‹ newest rated" in marked[1]
 
 
 def test_empty_league_says_what_it_waits_for() -> None:
@@ -125,7 +154,7 @@ def test_summary_has_leaderboard_clean_matches_files_and_time() -> None:
         print_summary(console, screens.full(), [Path("runs/laptop-1/leaderboard.md")])
     text = capture.get()
     for words in (
-        *("main@650000 (newest)", "constant (bot)", "318-6-76", "79.5 % [75.3, 83.2]"),
+        *("main@650000 (newest rated)", "constant (bot)", "318-6-76", "79.5 % [75.3, 83.2]"),
         *("652,310 steps", "11:40 of wall-clock time", "runs/laptop-1/leaderboard.md"),
     ):
         assert words in text, words
