@@ -1,11 +1,20 @@
-"""Prints match-steps a second of the batched game on one thread, for several numbers of matches.
+"""Prints match-steps a second of the batched game, and what starting and resetting it takes.
 
-Run it as `python tests/bench/game.py [seconds per row]`. Both seats are external: their keys come from
-a ring of random actions made before the clock starts.
+    OMP_NUM_THREADS=1 python tests/bench/game.py [--seconds 1] [--against FOLDER] [--profile]
+
+Weapons are on; both observations, all reward terms and all statistics are written in every step, and
+matches that end begin anew within it. `random`: keys from a ring of random actions made before the clock
+starts, each key down half of the time. `based`: that bot on both seats. Each figure is the best of the
+slices of a twentieth of the time, since shared machines only ever slow a run down. `--against` measures
+another checkout of this repository, in turns with this one, and prints the ratio. `--profile` shows where
+a step's time goes.
 """
 
 from __future__ import annotations
 
+import argparse
+import os
+import subprocess
 import sys
 import time
 
@@ -13,32 +22,86 @@ import numpy as np
 
 from league.games.registry import make_batched
 
+ROWS = tuple((n, threads) for n in (1, 16, 256, 4096) for threads in (1, 2))
+PLAYS = ("random", "based")
 
-def steps_per_second(num_matches: int, seconds: float) -> float:
-    """Frames of single matches a second over about `seconds`."""
-    game = make_batched("brawl", num_matches)
-    random = np.random.default_rng(0)
-    ring = random.integers(0, 2, (16, num_matches, 2, game.spec.action_size), dtype=np.uint8)
+
+def made(num_matches: int, play: str, threads: int = 1):  # type: ignore[no-untyped-def]
+    """A game that has been begun, and a ring of actions."""
+    game = make_batched("brawl", num_matches, **({"threads": threads} if threads > 1 else {}))
+    ring = np.random.default_rng(0).integers(0, 2, (16, num_matches, 2, 10), dtype=np.uint8)
+    if play == "based":
+        game.bots_N2[:] = game.spec.bot_index("based")
     game.reset(np.arange(num_matches, dtype=np.uint64))
-    game.step(ring[0])
-    steps, begin = 0, time.perf_counter()
-    while time.perf_counter() - begin < seconds:
+    for _ in range(20):
         for actions_N2A in ring:
             game.step(actions_N2A)
-        steps += len(ring) * num_matches
-    return steps / (time.perf_counter() - begin)
+    return game, ring
+
+
+def steps_per_second(num_matches: int, play: str, threads: int, seconds: float) -> float:
+    """Frames of single matches a second, the best of twenty slices."""
+    game, ring = made(num_matches, play, threads)
+    best = 0.0
+    for _ in range(20):
+        steps, begin = 0, time.perf_counter()
+        while steps == 0 or time.perf_counter() - begin < seconds / 20:
+            for actions_N2A in ring:
+                game.step(actions_N2A)
+            steps += len(ring) * num_matches
+        best = max(best, steps / (time.perf_counter() - begin))
+    return best
+
+
+def reset_seconds(num_matches: int) -> float:
+    """Time of a reset of one match among `num_matches`, the best of many."""
+    game, _ = made(num_matches, "random")
+    seeds, best = np.arange(num_matches, dtype=np.uint64), 1.0
+    for _ in range(200):
+        begin = time.perf_counter()
+        game.reset(seeds)
+        best = min(best, (time.perf_counter() - begin) / num_matches)
+    return best
+
+
+def other_steps_per_second(folder: str, num_matches: int, play: str, seconds: float) -> float:
+    """The same measurement of another checkout, in a process of its own."""
+    command = [sys.executable, __file__, "--one", str(num_matches), play, "--seconds", str(seconds)]
+    environment = {**os.environ, "PYTHONPATH": folder}
+    found = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True)
+    return float(found.stdout)
 
 
 def main() -> None:
-    """Compiles, then measures."""
-    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 2.0
+    """Compiles, or reads the cache, then measures."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=1.0, help="time for each figure")
+    parser.add_argument("--against", help="folder of another checkout to compare with, on one thread")
+    parser.add_argument("--profile", action="store_true", help="where a step's time goes")
+    parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.one:
+        print(steps_per_second(int(given.one[0]), given.one[1], 1, given.seconds))
+        return
     begin = time.perf_counter()
-    game = make_batched("brawl", 1)
-    game.reset(np.zeros(1, np.uint64))
-    game.step(np.zeros((1, 2, game.spec.action_size), np.uint8))
-    print(f"ready in {time.perf_counter() - begin:.1f} s (compiled, or read from the cache)")
-    for num_matches in (1, 16, 256, 1024):
-        print(f"N={num_matches:5d}: {steps_per_second(num_matches, seconds):12,.0f} match-steps/s")
+    made(1, "random")
+    print(f"ready in {time.perf_counter() - begin:.2f} s (compiled, or read from the cache)")
+    if given.profile:
+        from game_profile import print_profile
+
+        print_profile(256, given.seconds)
+        return
+    print(
+        f"reset of a match: {reset_seconds(1) * 1e6:.1f} us alone, {reset_seconds(256) * 1e6:.2f} us of 256"
+    )
+    for play in PLAYS:
+        for num_matches, threads in ROWS:
+            speed = steps_per_second(num_matches, play, threads, given.seconds)
+            line = f"{play:6s} N={num_matches:5d} threads={threads}: {speed:12,.0f} match-steps/s"
+            if given.against and threads == 1:
+                other = other_steps_per_second(given.against, num_matches, play, given.seconds)
+                line += f"  {speed / other:5.2f} times {other:12,.0f}"
+            print(line, flush=True)
 
 
 if __name__ == "__main__":

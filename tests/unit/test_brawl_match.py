@@ -241,3 +241,32 @@ def test_wrong_input_is_refused_in_a_sentence() -> None:
         game.step(np.zeros((1, 2, 10), np.uint8))
     with pytest.raises(InvalidInput, match="shape"):
         game.reset(np.zeros(3, np.uint64))
+
+
+@pytest.mark.parametrize("threads", [2, 3, 40])
+def test_matches_are_the_same_on_any_number_of_threads(threads: int) -> None:
+    one, many = BrawlGame(33, max_frames=300), BrawlGame(33, max_frames=300, threads=threads)
+    random = np.random.default_rng(4)
+    for game in (one, many):
+        game.bots_N2[:8, 0] = game.spec.bot_index("based")
+        game.reset(np.arange(33, dtype=np.uint64))
+    for _ in range(400):
+        actions = random.integers(0, 2, (33, 2, 10), dtype=np.uint8)
+        one.step(actions)
+        many.step(actions)
+        assert one.observations_N2O.tobytes() == many.observations_N2O.tobytes()
+        assert one.reward_terms_N2K.tobytes() == many.reward_terms_N2K.tobytes()
+    assert one.final_stats_N2S.tobytes() == many.final_stats_N2S.tobytes()
+    many.close()
+    many.close()
+
+
+def test_rows_are_shared_among_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    game = BrawlGame(10, threads=3)
+    parts = []
+    monkeypatch.setattr(game, "_step", lambda first, last, *_: parts.append((first, last)))
+    game.step(np.zeros((10, 2, 10), np.uint8))
+    assert sorted(parts) == [(0, 3), (3, 6), (6, 10)]
+    game.close()
+    with pytest.raises(InvalidInput, match="0 threads"):
+        BrawlGame(2, threads=0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -40,16 +42,26 @@ _NO_STATS_1 = np.zeros(1, layout.STATS_ROW)
 class BrawlGame(BatchedGame):
     """N matches of Warehouse Brawl; `raw` observes in units of the game instead of [-1, 1].
 
+    `threads` share the rows of a step; the matches are the same whatever their number. One is the default:
+    a learner needs the other core more than the game does (docs/benchmarks.md).
     Raises `ConfigError` for an unknown stage, `InvalidInput` for sizes below 1. Call `reset` first.
     """
 
     def __init__(
-        self, num_matches: int, *, stage: str = "warehouse", max_frames: int | None = None, raw: bool = False
+        self,
+        num_matches: int,
+        *,
+        stage: str = "warehouse",
+        max_frames: int | None = None,
+        raw: bool = False,
+        threads: int = 1,
     ) -> None:
         if num_matches < 1:
             raise InvalidInput(f"{num_matches} matches can't be played: ask for at least 1")
         if max_frames is not None and max_frames < 1:
             raise InvalidInput(f"a match can't end after {max_frames} frames: allow at least 1")
+        if threads < 1:
+            raise InvalidInput(f"{threads} threads can't play: ask for at least 1")
         self.spec = brawl_spec(max_frames)
         self.num_matches = num_matches
         self.stage_name = stage
@@ -57,6 +69,9 @@ class BrawlGame(BatchedGame):
         self._stage = stage_named(stage)
         self._stage_1, self._tables_1 = stage_record(self._stage), move_tables(MOVES)
         self._allocate(num_matches)
+        cuts = [num_matches * part // threads for part in range(threads + 1)]
+        self._parts = [(first, last) for first, last in pairwise(cuts) if first < last]
+        self._pool = ThreadPoolExecutor(len(self._parts) - 1) if len(self._parts) > 1 else None
 
     def _allocate(self, n: int) -> None:
         observation = (n, 2, 2 * OWN_SIZE)
@@ -117,7 +132,15 @@ class BrawlGame(BatchedGame):
             )
         if frames < 1:
             raise InvalidInput(f"{frames} frames can't be played: ask for at least 1")
-        self._step(0, self.num_matches, actions_N2A, frames)
+        if self._pool is None:
+            self._step(0, self.num_matches, actions_N2A, frames)
+            return
+        others = [
+            self._pool.submit(self._step, first, last, actions_N2A, frames) for first, last in self._parts[1:]
+        ]
+        self._step(*self._parts[0], actions_N2A, frames)
+        for other in others:
+            other.result()
 
     def _step(self, first: int, last: int, actions_N2A: NDArray[np.uint8], frames: int) -> None:
         """Rows `first` to `last` - 1; touches no other row."""
@@ -146,6 +169,12 @@ class BrawlGame(BatchedGame):
             _NOTHING_PAID_1,
             _NO_STATS_1,
         )
+
+    def close(self) -> None:
+        """Ends the threads."""
+        if self._pool is not None:
+            self._pool.shutdown()
+            self._pool = None
 
     def _layout_mark(self) -> NDArray[np.uint8]:
         """What a saved state must share with this game to be continued."""
