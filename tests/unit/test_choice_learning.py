@@ -1,0 +1,213 @@
+"""The learner, the crowd and the vector environment on games of choices (kuhn, leduc)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+from learning import assignments
+from sb3_contrib import MaskablePPO
+
+from league.agent.config import SIZES, AgentConfig
+from league.agent.crowd import Crowd
+from league.agent.network import AgentNetwork
+from league.errors import InvalidInput
+from league.games.base import CHOICE
+from league.games.registry import make_batched, reward_weights
+from league.players import Player, PlayerKind
+from learner.ppo.league_ppo import LeaguePPO
+from learner.rollout.league_vec_env import LeagueVecEnv
+from learner.rollout.source import RecordedSource
+
+MATCHES, STEPS = 6, 8
+
+
+def config(spec):
+    sizes = {**SIZES["tiny"], "width": 16, "feed_forward": 32, "memory": 16, "observation_hidden": 16}
+    return AgentConfig(
+        observation_size=spec.observation_size,
+        own_size=spec.own_size,
+        action_size=spec.action_size,
+        action_kind=spec.action_kind,
+        sequence_length=11,
+        **sizes,
+    )
+
+
+def network_of(spec, seed):
+    torch.manual_seed(seed)
+    return AgentNetwork(config(spec))
+
+
+def matches_against(*names, count=400):
+    """Recorded matches on both seats against these members, in turn: bots, and "live" for itself."""
+    plan = []
+    for i, assignment in enumerate(assignments(count)):
+        name = names[i % len(names)]
+        kind = PlayerKind.LIVE if name == "live" else PlayerKind.BOT
+        me = assignment.seats[assignment.learner_seat]
+        other = me if name == "live" else Player(name=name, game="kuhn", kind=kind)
+        seats = (me, other) if assignment.learner_seat == 0 else (other, me)
+        plan.append(assignment.__class__(**{**vars(assignment), "seats": seats}))
+    return plan
+
+
+def make_env(game="kuhn", opponents=("random", "live"), matches=MATCHES, count=400):
+    batched = make_batched(game, matches)
+    spec = batched.spec
+    crowd = Crowd(
+        matches,
+        lambda digest: network_of(spec, int(digest, 16)),
+        seed=5,
+        action_size=spec.action_size,
+        action_kind=spec.action_kind,
+    )
+    crowd.set_live(network_of(spec, 7))
+    weights = reward_weights(spec, "dense", {})
+    source = RecordedSource(matches_against(*opponents, count=count))
+    return LeagueVecEnv(batched, source, crowd, frame_skip=1, reward_weights=weights)
+
+
+def make_model(env, **changes):
+    torch.manual_seed(0)
+    options = {"n_steps": STEPS, "batch_size": STEPS * MATCHES, "n_epochs": 2, "seed": 0, "device": "cpu"}
+    config_ = config(env.game.spec)
+    model = LeaguePPO("LeaguePolicy", env, policy_kwargs={"agent": config_}, **{**options, **changes})
+    env.crowd.set_live(model.policy.network)
+    return model
+
+
+class Silent:
+    def on_rollout_start(self): ...
+    def on_rollout_end(self): ...
+    def update_locals(self, _): ...
+    def on_step(self):
+        return True
+
+
+def test_a_rollout_holds_the_choices_that_were_legal_when_they_were_made():
+    env = make_env("leduc")
+    model = make_model(env)
+    model.collect_rollouts(env, Silent(), None, STEPS)
+    buffer = model.buffer
+    assert buffer.legal_TNA is not None
+    made = buffer.actions_TNA > 0
+    assert made.sum(-1).eq(1).all()
+    assert buffer.legal_TNA[made].all()
+    assert not buffer.legal_TNA.all()
+    batch = next(buffer.minibatches(MATCHES, np.random.default_rng(0)))
+    decided_TB = batch.decided_TB()
+    assert decided_TB is not None
+    assert torch.equal(decided_TB > 0, batch.legal_TBA.sum(-1) > 1)
+    assert 0 < decided_TB.mean() < 1
+    forced = decided_TB == 0
+    assert batch.log_prob_TB[forced].abs().max() == 0
+
+
+def test_what_was_played_is_what_is_learnt_from():
+    env = make_env("leduc")
+    model = make_model(env)
+    model.collect_rollouts(env, Silent(), None, STEPS)
+    batch = next(model.buffer.minibatches(MATCHES, np.random.default_rng(0)))
+    measured = model._update(batch)
+    assert measured["policy/approx_kl"] < 1e-6
+    assert measured["policy/clip_fraction"] == 0
+    assert 0.6 < measured["policy/entropy"] < np.log(3), "the mean over decisions, not over forced moves"
+
+
+def test_a_few_updates_learn_to_take_chips_from_the_random_bot():
+    env = make_env("kuhn", ("random",), matches=128, count=8000)
+    model = make_model(env, n_steps=8, batch_size=8 * 64, n_epochs=4, learning_rate=4e-3, ent_coef=0.005)
+    model.learn(8 * 128 * 14)
+    paid = [match.reward for match in env.finished]
+    before, after = np.mean(paid[:800]), np.mean(paid[-2500:])
+    assert after > before + 0.05
+    assert after > 0.17, "in units of the largest pot, two chips; a best response takes 0.229 a match"
+
+
+def test_crowds_make_legal_choices_and_greedy_ones_the_likeliest():
+    game = make_batched("leduc", 8)
+    spec = game.spec
+    network = network_of(spec, 3)
+    crowd = Crowd(8, lambda _: network, seed=1, action_size=spec.action_size, action_kind=CHOICE)
+    for seat in range(6):
+        crowd.seat(seat, "3", greedy=seat >= 3)
+    rng = np.random.default_rng(0)
+    seen = set()
+    for _ in range(60):
+        obs = rng.uniform(-1, 1, (8, spec.observation_size)).astype(np.float32)
+        legal = rng.random((8, spec.action_size)) < 0.6
+        legal[np.arange(8), rng.integers(spec.action_size, size=8)] = True
+        made = crowd.act(obs, legal)
+        assert made.dtype == np.uint8
+        assert (made.sum(-1) == 1).all(), "also where nobody sits"
+        assert legal[made > 0].all()
+        seen |= {tuple(row) for row in made[:3].argmax(-1)[None].tolist()}
+    assert len(seen) > 10, "sampled choices differ"
+
+
+def test_a_greedy_seat_repeats_itself_where_a_sampled_one_does_not():
+    spec = make_batched("kuhn", 1).spec
+    network = network_of(spec, 3)
+    obs = np.zeros((2, spec.observation_size), np.float32)
+    rows = []
+    for _ in range(30):
+        crowd = Crowd(2, lambda _: network, seed=len(rows), action_kind=CHOICE)
+        crowd.seat(0, "3", greedy=True)
+        crowd.seat(1, "3")
+        rows.append(crowd.act(obs).argmax(-1))
+    greedy, sampled = np.array(rows).T
+    assert len(set(greedy.tolist())) == 1
+    assert len(set(sampled.tolist())) == spec.action_size
+
+
+def test_seats_of_keys_and_of_choices_do_not_mix():
+    spec = make_batched("kuhn", 1).spec
+    crowd = Crowd(1, lambda _: network_of(spec, 1), seed=0, action_size=3)
+    with pytest.raises(InvalidInput, match=r"3 actions \(choice\) can't sit where others have 3 \(keys\)"):
+        crowd.seat(0, "1")
+
+
+def test_stable_baselines_sees_discrete_actions_and_their_masks():
+    env = make_env("leduc")
+    assert isinstance(env.action_space, spaces.Discrete)
+    env.reset()
+    for _ in range(12):
+        masks = np.stack(env.env_method("action_masks"))
+        np.testing.assert_array_equal(masks, env.legal())
+        np.testing.assert_array_equal(
+            masks, env.game.legal_N2A[np.arange(MATCHES), env.seat_N], err_msg="of the learner's own seat"
+        )
+        env.step(masks.argmax(-1))
+    assert env.source.results
+
+
+def test_maskable_ppo_of_sb3_contrib_trains_in_the_league():
+    env = make_env("leduc", ("random",))
+    model = MaskablePPO("MlpPolicy", env, n_steps=16, batch_size=32, n_epochs=1, seed=0, device="cpu")
+    model.learn(200)
+    assert len(env.source.results) > 20
+
+
+def test_predict_makes_legal_choices_as_numbers():
+    env = make_env("kuhn")
+    model = make_model(env)
+    obs = env.reset()
+    masks = env.action_masks()
+    chosen, state = model.policy.predict(obs, action_masks=masks, deterministic=False)
+    assert chosen.shape == (MATCHES,)
+    assert masks[np.arange(MATCHES), chosen].all()
+    alone, _ = model.policy.predict(obs[0], action_masks=masks[:1], deterministic=True)
+    assert np.ndim(alone) == 0
+    assert state is not None
+
+
+def test_a_network_of_choices_begins_without_a_favourite():
+    spec = make_batched("kuhn", 1).spec
+    network = network_of(spec, 0)
+    state = network.initial_state(1)
+    out = network.step(
+        torch.zeros(1, spec.observation_size), torch.ones(1, dtype=torch.bool), state, torch.ones(1)
+    )
+    assert out.logits_BA.abs().max() < 0.1
