@@ -137,5 +137,12 @@ class BatchedGame(ABC):
             np.put_along_axis(actions_N2A, self.legal_N2A.argmax(-1)[..., None], 1, -1)
         return actions_N2A
 
+    def played_N2A(self) -> NDArray[np.uint8] | None:
+        """What both seats did in the frame played last, [N, 2, A], the game's own bots too.
+
+        None where the game does not tell; a replay of it plays the bots anew.
+        """
+        return None
+
     def close(self) -> None:  # noqa: B027 (to override where something runs)
         """Ends what the game runs outside of this process (most run nothing). Twice is fine."""

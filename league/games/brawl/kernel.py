@@ -245,6 +245,7 @@ def _compiled(sources: str) -> tuple[Callable[..., None], Callable[..., None]]:
             for _frame in range(frames):
                 keys_0 = held_0 if bot_0 < 0 else bot_keys(bot_0, one, other, match.frame)
                 keys_1 = held_1 if bot_1 < 0 else bot_keys(bot_1, other, one, match.frame)
+                match.keys_0, match.keys_1 = keys_0, keys_1
                 play_frame(one, other, match, keys_0, keys_1, stage, tables, paid_0, paid_1, stats_0, stats_1)
                 outcome = _outcome(one.stocks, other.stocks, match.frame, max_frames)
                 if outcome >= 0.0:

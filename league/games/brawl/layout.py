@@ -86,6 +86,8 @@ MATCH = np.dtype(
     [
         ("seed", np.uint64),
         ("frame", np.int32),
+        ("keys_0", np.int32),  # bits that the seats held in the last frame played, of an ended match too
+        ("keys_1", np.int32),
         ("weapons_lying", np.int32),
         ("weapons_change", np.int32),  # frame in which the next one comes or goes by itself
         ("platform_x", np.float64),
