@@ -33,6 +33,7 @@ class League:
         Raises:
             VersionMismatch: the log is another game's.
         """
+        self.store.follow(self._rebuild_view)
         with self.store.write() as tx:
             self._check_game(tx)
             self._record_settings(tx, seed)
@@ -44,6 +45,13 @@ class League:
         with self.store.read() as reader:
             self.settings = self.settings.model_copy(update={"game": reader.meta("game")})
             self.view.load(reader)
+
+    def _rebuild_view(self) -> None:
+        """After an effect that failed; until this succeeds, nobody is told what memory holds."""
+        self.view.is_behind = True
+        with self.store.read() as reader:
+            self.view.load(reader)
+        self.view.wake()
 
     def _meta(self, key: str) -> str:
         with self.store.read() as reader:

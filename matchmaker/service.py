@@ -129,8 +129,9 @@ class MatchmakerService(MatchmakerServiceServicer):
     def ListPlayers(self, request: m.ListPlayersRequest, context: Any) -> m.ListPlayersResponse:
         kinds = {wire.from_kind(kind) for kind in request.kinds}
         states = {wire.from_state(state) for state in request.states}
-        with self.league.view.lock:
-            players = list(self.league.view.players.values())
+        view = self.league.view.checked()
+        with view.lock:
+            players = list(view.players.values())
         return m.ListPlayersResponse(
             players=[
                 wire.to_player(player)
@@ -141,25 +142,26 @@ class MatchmakerService(MatchmakerServiceServicer):
 
     def GetRatings(self, request: m.GetRatingsRequest, context: Any) -> m.GetRatingsResponse:
         book = wire.from_book(request.book, Book.EVAL)
-        view = self.league.view
+        view = self.league.view.checked()
         with view.lock:
             ratings, position = view.tables[book].leaderboard(view.players), view.log_position
         return m.GetRatingsResponse(ratings=map(wire.to_rating, ratings), log_position=position)
 
     def GetPayoff(self, request: m.GetPayoffRequest, context: Any) -> m.GetPayoffResponse:
         book = wire.from_book(request.book, Book.EVAL)
-        view = self.league.view
+        view = self.league.view.checked()
         with view.lock:
             cells = view.tables[book].payoff.cells(request.rows, request.columns)
             position = view.log_position
         return m.GetPayoffResponse(cells=map(wire.to_cell, cells), log_position=position)
 
     def GetMatch(self, request: m.GetMatchRequest, context: Any) -> m.GetMatchResponse:
+        self.league.view.checked()
         with self.league.store.read() as reader:
             return wire.to_match(reading.match_record(self.league, reader, request.match_id))
 
     def GetStatus(self, request: m.GetStatusRequest, context: Any) -> m.GetStatusResponse:
-        with self.league.store.read() as reader, self.league.view.lock:
+        with self.league.store.read() as reader, self.league.view.checked().lock:
             return wire.to_status(reading.status(self.league, reader))
 
     def Watch(self, request: m.WatchRequest, context: grpc.ServicerContext) -> Iterator[m.Event]:

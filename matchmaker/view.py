@@ -10,6 +10,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from league.errors import Unavailable
 from league.players import Book, Player, PlayerKind
 from league.ratings import TAU_LIVE, RatedGame, RatingTable
 from matchmaker.store.base import AssignmentRow, Reader, ResultRow
@@ -28,6 +29,13 @@ class LeagueView:
         self.log_position = 0
         self.event_position = 0
         self.ordinal = 0
+        self.is_behind = False
+
+    def checked(self) -> LeagueView:
+        """Itself for a reader; raises `Unavailable` while it is behind the log."""
+        if self.is_behind:
+            raise Unavailable("the matchmaker's memory is behind its log and is being built anew: ask again")
+        return self
 
     def load(self, reader: Reader) -> None:
         """Everything anew from the log."""
@@ -39,6 +47,7 @@ class LeagueView:
             )
             self.log_position, self.event_position, self.ordinal = reader.positions()
             self.load_books(reader)
+            self.is_behind = False
 
     def load_books(self, reader: Reader) -> None:
         """Ratings and payoffs anew from the log."""

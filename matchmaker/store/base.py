@@ -229,11 +229,18 @@ class Transaction(Reader):
 
     @abstractmethod
     def after_commit(self, effect: Callable[[], None]) -> None:
-        """Runs `effect` once the transaction is on disk, before another one begins."""
+        """Runs `effect` once the transaction is on disk, before another one begins (see `Store.follow`)."""
 
 
 class Store(ABC):
     """A league's log. One process may hold it for writing."""
+
+    @abstractmethod
+    def follow(self, rebuild: Callable[[], None]) -> None:
+        """Names what brings memory level with the log anew when an effect of a commit fails.
+
+        It runs in place of the failed effects, and again before each further transaction until it succeeds.
+        """
 
     @abstractmethod
     def write(self) -> AbstractContextManager[Transaction]:
@@ -242,6 +249,7 @@ class Store(ABC):
         Raises:
             StorageFull: no space; nothing of it is there.
             Refused: the store is open for reading only.
+            Unavailable: memory can't follow the log; what was committed is on disk.
         """
 
     @abstractmethod

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import logging
 import os
 import sqlite3
 import threading
@@ -21,6 +22,7 @@ from league.errors import (
     NotFound,
     Refused,
     StorageFull,
+    Unavailable,
     VersionMismatch,
 )
 from matchmaker.store.base import Reader, Store, Transaction
@@ -29,6 +31,7 @@ from matchmaker.store.schema import APPLICATION_ID, known_migrations, migrations
 from matchmaker.store.transaction import SqliteTransaction
 
 BUSY_SECONDS = 20.0
+_log = logging.getLogger(__name__)
 
 
 class SqliteStore(Store):
@@ -50,6 +53,8 @@ class SqliteStore(Store):
         self._lock_file: int | None = None
         self._writer: sqlite3.Connection | None = None
         self._closed = False
+        self._rebuild: Callable[[], None] = _nothing_to_rebuild
+        self._is_behind = False  # memory, which an effect failed to move on
         with _as_league_errors(self.path):
             if read_only:
                 self._open_read_only()
@@ -100,6 +105,7 @@ class SqliteStore(Store):
     def write(self) -> Iterator[Transaction]:
         with self._lock, _as_league_errors(self.path):
             writer = self._usable_writer()
+            self._catch_up()
             writer.execute("BEGIN IMMEDIATE")
             transaction = SqliteTransaction(writer)
             try:
@@ -109,8 +115,29 @@ class SqliteStore(Store):
                 if writer.in_transaction:
                     writer.execute("ROLLBACK")
                 raise
-            for effect in transaction.effects:
-                effect()
+            try:
+                for effect in transaction.effects:
+                    effect()
+            except Exception:
+                _log.exception("memory could not follow a commit: it is built anew from the log")
+                self._is_behind = True
+                self._catch_up()
+
+    def follow(self, rebuild: Callable[[], None]) -> None:
+        self._rebuild = rebuild
+
+    def _catch_up(self) -> None:
+        if not self._is_behind:
+            return
+        try:
+            self._rebuild()
+        except Exception as error:
+            _log.exception("memory could not be built anew from the log: the next call tries again")
+            raise Unavailable(
+                f"the matchmaker can't read its log {self.path} ({error}): all that was acknowledged is on "
+                "disk; ask again, or start it again"
+            ) from error
+        self._is_behind = False
 
     def _usable_writer(self) -> sqlite3.Connection:
         if self._closed:
@@ -175,6 +202,10 @@ class SqliteStore(Store):
                 self._writer.close()
             if self._lock_file is not None:
                 os.close(self._lock_file)
+
+
+def _nothing_to_rebuild() -> None:
+    raise NotImplementedError("an effect failed and nobody follows this store")
 
 
 def _quoted(path: Path) -> str:

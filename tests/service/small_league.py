@@ -57,6 +57,11 @@ def played(assignment: Assignment, outcome: float = 1.0, frames: int = 300) -> M
     )
 
 
+def report(league: SmallLeague, incarnation: int, *results: MatchResult) -> list[Verdict]:
+    verdicts, _ = league.client.report_results(incarnation, results)
+    return verdicts
+
+
 def learner_wins(assignment: Assignment) -> float:
     return 1.0 if assignment.learner_seat == 0 else 0.0
 

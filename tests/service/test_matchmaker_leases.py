@@ -1,0 +1,172 @@
+"""Leases and incarnations: kept alive by progress, fenced, abandoned, carried on."""
+
+import pytest
+from small_league import played, report, small_league
+
+from league.clock import ManualClock
+from league.errors import Fenced, InvalidInput, NotFound
+from league.players import Book, Pairing
+
+
+@pytest.fixture
+def league(tmp_path):
+    with small_league(tmp_path) as made:
+        yield made
+
+
+def test_leases_live_on_only_while_progress_rises(league):
+    incarnation = league.open()
+    league.client.acquire_matches(incarnation, 3, "league")
+    seconds = league.server.league.settings.lease_seconds
+    league.client.heartbeat(incarnation, 10)
+    for progress in (20, 30):
+        league.clock.advance(0.7 * seconds)
+        fenced, deadline = league.client.heartbeat(incarnation, progress)
+        assert (fenced, deadline) == (False, league.clock.now() + seconds)
+        assert league.server.sweep() == 0
+    league.clock.advance(0.7 * seconds)
+    _, stuck = league.client.heartbeat(incarnation, 30)
+    assert stuck == deadline
+    league.clock.advance(0.4 * seconds)
+    assert league.server.sweep() == 3
+    status = league.client.status()
+    assert status.open_leases == 0
+    with league.server.store.read() as reader:
+        assert reader.events(0, 500)[-1].kind == "leases_expired"
+
+
+def test_progress_that_falls_extends_nothing(league):
+    incarnation = league.open()
+    league.client.acquire_matches(incarnation, 1, "league")
+    league.client.heartbeat(incarnation, 100)
+    _, deadline = league.client.heartbeat(incarnation, 100)
+    league.clock.advance(5.0)
+    assert league.client.heartbeat(incarnation, 50)[1] == deadline
+    assert league.client.heartbeat(incarnation, 60)[1] == deadline
+    assert league.client.heartbeat(incarnation, 101)[1] == deadline + 5.0
+
+
+def test_a_late_result_is_taken_once(league):
+    incarnation = league.open()
+    (match,) = league.client.acquire_matches(incarnation, 1, "league")
+    league.clock.advance(10_000.0)
+    assert league.server.sweep() == 1
+    assert league.client.match(match.match_id).lease_state == "expired"
+    (late,) = report(league, incarnation, played(match))
+    (again,) = report(league, incarnation, played(match))
+    assert (late.accepted, late.duplicate) == (True, False)
+    assert (again.accepted, again.duplicate) == (True, True)
+    with league.server.store.read() as reader:
+        assert next(reader.results()).late
+
+
+def test_released_matches_are_closed_to_results(league):
+    incarnation = league.open()
+    first, second, third = league.client.acquire_matches(incarnation, 3, "league")
+    assert league.client.release_matches(incarnation, [first.match_id] * 2, "stopping") == 1
+    assert league.client.release_matches(incarnation, [first.match_id]) == 0
+    (refused,) = report(league, incarnation, played(first))
+    assert "handed back" in refused.reason
+    with pytest.raises(NotFound):
+        league.client.release_matches(incarnation, ["0" * 32])
+    report(league, incarnation, played(second))
+    assert league.client.release_matches(incarnation) == 1
+    assert league.client.match(third.match_id).lease_state == "released"
+
+
+def test_a_new_incarnation_fences_the_old_one(league):
+    old = league.open()
+    kept, reported = league.client.acquire_matches(old, 2, "league")
+    report(league, old, played(reported))
+    new = league.open(checkpoint=1)
+    assert league.client.match(kept.match_id).lease_state == "abandoned"
+    refused, duplicate = report(league, old, played(kept), played(reported))
+    assert f"{new} took its place" in refused.reason
+    assert duplicate.duplicate
+    assert league.client.heartbeat(old, 5)[0] is True
+    with pytest.raises(Fenced, match="fenced"):
+        league.client.acquire_matches(old, 1, "league")
+    with pytest.raises(Fenced):
+        league.client.release_matches(old)
+    evaluator = league.client.open_incarnation("evaluator-0").number
+    assert league.client.heartbeat(evaluator, 1)[0] is False
+    assert league.client.heartbeat(new, 1)[0] is False
+
+
+def test_carried_matches_are_leased_anew(league):
+    old = league.open()
+    going, finished = league.client.acquire_matches(old, 2, "league")
+    report(league, old, played(finished))
+    opened = league.client.open_incarnation("learner-main", "main", 0, 0, [finished.match_id, going.match_id])
+    assert [match.replaces for match in opened.carried] == [finished.match_id, going.match_id]
+    for carried, original in zip(opened.carried, (finished, going), strict=True):
+        for field in ("seats", "seed", "category", "book", "learner_seat"):
+            assert getattr(carried, field) == getattr(original, field)
+        assert carried.match_id != original.match_id
+        assert carried.lease_token != original.lease_token
+    assert report(league, opened.number, *map(played, opened.carried))[1].accepted
+    (refused,) = report(league, old, played(going))
+    assert not refused.accepted
+    shares = league.client.status()
+    assert shares.open_leases == 0
+
+
+@pytest.mark.parametrize("case", ["twice", "unknown", "foreign", "finished"])
+def test_what_can_not_be_carried_is_refused_and_nothing_happens(league, case):
+    learner = league.open()
+    (match,) = league.client.acquire_matches(learner, 1, "league")
+    (done,) = league.play(learner, 1)[0]
+    evaluator = league.client.open_incarnation("evaluator-0").number
+    pairing = Pairing(player="main@2000", opponent="based", pairs=1, book=Book.EVAL, seed=1)
+    foreign = league.client.acquire_pairings(evaluator, [pairing])[0]
+    ids = {
+        "twice": [match.match_id] * 2,
+        "unknown": ["0" * 32],
+        "foreign": [foreign.match_id],
+        "finished": [done.match_id],
+    }[case]
+    with pytest.raises((InvalidInput, NotFound)):
+        league.open(checkpoint=1, carried=ids)
+    assert league.client.heartbeat(learner, 1)[0] is False
+    assert report(league, learner, played(match))[0].accepted
+
+
+def test_a_colleagues_match_can_not_be_carried(league):
+    evaluator = league.client.open_incarnation("evaluator-0").number
+    pairing = Pairing(player="main@2000", opponent="based", pairs=1, book=Book.EVAL, seed=1)
+    match = league.client.acquire_pairings(evaluator, [pairing])[0]
+    with pytest.raises(InvalidInput, match="belongs to evaluator-0"):
+        league.client.open_incarnation("evaluator-1", carried_matches=[match.match_id])
+    again = league.client.open_incarnation("evaluator-0", carried_matches=[match.match_id])
+    assert again.carried[0].seats == match.seats
+
+
+def test_the_matchmakers_own_absence_costs_no_lease(tmp_path):
+    clock = ManualClock()
+    with small_league(tmp_path, clock=clock) as league:
+        incarnation = league.open()
+        (match,) = league.client.acquire_matches(incarnation, 1, "league")
+    clock.advance(10_000.0)
+    with small_league(tmp_path, clock=clock) as league:
+        assert league.server.sweep() == 0
+        assert report(league, incarnation, played(match))[0].accepted
+
+
+def test_a_stage_change_is_an_event(league):
+    incarnation = league.open()
+    for mix in ("constant", "constant", "league"):
+        league.client.heartbeat(incarnation, 1, 100, mix)
+    with league.server.store.read() as reader:
+        stages = [e.text for e in reader.events(0, 500) if e.kind == "stage"]
+    assert len(stages) == 2
+    assert "'league'" in stages[1]
+
+
+def test_metrics_that_are_no_numbers_are_left_out(league):
+    incarnation = league.open()
+    league.client.heartbeat(
+        incarnation, 1, metrics={"a/b": 1.0, "a/nan": float("nan"), "a/inf": float("inf")}
+    )
+    assert league.client.status().workers[0].metrics == {"a/b": 1.0}
+    with pytest.raises(InvalidInput, match="300 metrics"):
+        league.client.heartbeat(incarnation, 1, metrics={f"m/{i}": 1.0 for i in range(300)})
