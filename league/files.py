@@ -10,15 +10,15 @@ from pathlib import Path
 from league.errors import InvalidInput, StorageFull
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Writes `text` to `path`: readers see the old file or all of the new one, also after a crash.
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Writes `content` (text as UTF-8): readers see the old file or all of the new one, also after a crash.
 
     Raises `InvalidInput` when the file can't be made there, `StorageFull` when the disk is full.
     """
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with draft.open("w", encoding="utf-8") as file:
-            file.write(text)
+        with draft.open("wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
         draft.replace(path)

@@ -1,0 +1,75 @@
+"""A match as its seed and what both seats did. Shape suffixes: T frames, 2 seats, A action width."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from league.errors import VersionMismatch
+from league.games.base import BatchedGame
+from league.games.registry import make_batched
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """Which game it was, as `make_batched` is asked for it, and the rules it had."""
+
+    name: str
+    version: str
+    stage: str = ""
+    max_frames: int | None = None
+    options: Mapping[str, bool | int | float | str] = field(default_factory=dict)
+
+    def make(self) -> BatchedGame:
+        """One match of the game. Raises `VersionMismatch` when its rules are other ones by now."""
+        game = make_batched(self.name, 1, stage=self.stage, max_frames=self.max_frames, **dict(self.options))
+        if game.spec.version != self.version:
+            game.close()
+            raise VersionMismatch(
+                f"the match was played under version {self.version} of the rules of {self.name}, here they "
+                f"have version {game.spec.version}: watch it with the Kumite that recorded it"
+            )
+        return game
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contender:
+    """Who sat in a seat; `digest` is that of the weights, "" for bots.
+
+    `bot` names a bot that the game has to play anew, "" where the replay holds what was done.
+    """
+
+    name: str
+    digest: str = ""
+    bot: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replay:
+    """A whole match. `outcome` is seat 0's; `final` is the digest of the state it ended in."""
+
+    recipe: Recipe
+    seats: tuple[Contender, Contender]
+    seed: int
+    actions_T2A: NDArray[np.uint8]
+    outcome: float
+    final: str
+    match_id: str = ""
+
+    @property
+    def frames(self) -> int:
+        """Length in frames."""
+        return len(self.actions_T2A)
+
+
+def final_digest(game: BatchedGame, row: int) -> str:
+    """Digest of how the match that just ended in `row` ended: outcome, length, last views, statistics."""
+    parts = (game.outcomes_N, game.final_frames_N, game.final_observations_N2O, game.final_stats_N2S)
+    digest = hashlib.sha256()
+    for array in parts:
+        digest.update(np.ascontiguousarray(array[row]).tobytes())
+    return digest.hexdigest()[:32]
