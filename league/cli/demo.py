@@ -14,6 +14,8 @@ from league.cli.output import is_terminal, say
 from league.errors import InvalidInput
 
 LONGEST_GAP_SECONDS = 0.1
+TOLD = ("damage_dealt", "knockouts", "falls", "attacks", "hits", "jumps", "dodges", "payoff", "reward")
+"""Numbers of a match that are worth a word at its end."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -99,6 +101,5 @@ def _print_ending(match: Exhibition, ending: Ending) -> None:
     result = "a draw" if ending.winner is None else f"{names[ending.winner]} wins"
     print(f"{_clock(match, ending.frames)}\t{names[0]} against {names[1]}, seed {match.seed}: {result}")
     for name, stats in zip(names, ending.stats, strict=True):
-        told = ("damage_dealt", "knockouts", "falls", "attacks", "hits", "jumps", "dodges")
-        numbers = ", ".join(f"{stat.replace('_', ' ')} {stats[stat]:.0f}" for stat in told if stat in stats)
+        numbers = ", ".join(f"{stat.replace('_', ' ')} {stats[stat]:.0f}" for stat in TOLD if stat in stats)
         print(f"{name}\t{numbers}")

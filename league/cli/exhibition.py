@@ -91,19 +91,39 @@ class Exhibition:
         game.reset(np.array([self.seed], np.uint64))
         actions_N2A = game.idle_actions()
         before = game.frame(0)
-        yield Moment(before)
+        yield Moment(before, tuple(self._hands(before)))
         for played in range(game.spec.max_frames + 1):
             for seat, hand in enumerate(hands):
                 if hand is not None and played % hand.frame_skip == 0:
                     legal_A = None if game.legal_N2A is None else game.legal_N2A[0, seat]
                     actions_N2A[0, seat] = hand.keys(game.observations_N2O[0, seat], legal_A)
+            legal_N2A = None if game.legal_N2A is None else game.legal_N2A.copy()
             game.step(actions_N2A)
+            chosen = tuple(self._choices(legal_N2A))
             if game.ended_N[0]:
                 self.ending = self._end()
+                if chosen:  # the last frame is shown as it was, for the game holds the next match already
+                    yield Moment(before, chosen)
                 return
             now = game.frame(0)
-            yield Moment(now, tuple(self._differences(before, now)))
+            yield Moment(now, (*chosen, *self._differences(before, now)))
             before = now
+
+    def _hands(self, frame: dict[str, Any]) -> Iterator[str]:
+        """What each seat begins with, in games that deal something."""
+        for member, seat in zip(self.members, frame.get("seats", ()), strict=False):
+            words = [f"{key} {value}" for key, value in seat.items() if value and value is not True]
+            flags = [key for key, value in seat.items() if value is True]
+            yield f"{member.name} has {', '.join([*words, *flags])}"
+
+    def _choices(self, legal_N2A: NDArray[np.bool_] | None) -> Iterator[str]:
+        """What was chosen in the frame just played, where there was a choice."""
+        played_N2A = self.game.played_N2A()
+        if legal_N2A is None or played_N2A is None:
+            return
+        for seat, member in enumerate(self.members):
+            if legal_N2A[0, seat].sum() > 1:
+                yield f"{member.name}: {self.game.spec.action_names[played_N2A[0, seat].argmax()]}"
 
     def _end(self) -> Ending:
         outcome = float(self.game.outcomes_N[0])

@@ -107,6 +107,7 @@ class ChoiceGame(BatchedGame):
         spec = self.spec
         self._positions_N = self.rules.begin(np.zeros(n, np.int64))
         self._seeds_N = np.zeros(n, np.uint64)
+        self._played_N2 = np.zeros((n, 2), np.intp)
         self._players_N2 = np.tile(np.arange(2), (n, 1))  # the player at each seat, the seat of each player
         self._paid_N = np.zeros(n, np.float64)  # to seat 0, in this match
         self.observations_N2O = np.zeros((n, 2, spec.observation_size), np.float32)
@@ -175,6 +176,7 @@ class ChoiceGame(BatchedGame):
         choices_N2 = actions_N2A.argmax(-1)
         self._check(actions_N2A, choices_N2)
         self._let_bots_choose(choices_N2)
+        self._played_N2 = choices_N2
         decides_N2 = self.legal_N2A.sum(-1) > 1
         paid_N, ended_N = self.rules.play(self._positions_N, choices_N2[self._rows_N1, self._players_N2])
         self.frames_N += 1
@@ -183,6 +185,10 @@ class ChoiceGame(BatchedGame):
         ended = np.flatnonzero(ended_N)
         if len(ended):
             self._end(ended)
+
+    def played_N2A(self) -> NDArray[np.uint8]:
+        """The choices made last, one-hot, [N, 2, A], the bots' too."""
+        return np.eye(self.spec.action_size, dtype=np.uint8)[self._played_N2]
 
     def _check(self, actions_N2A: NDArray[np.uint8], choices_N2: NDArray[np.intp]) -> None:
         legal_N2 = self.legal_N2A[self._rows_N1, np.arange(2), choices_N2]
