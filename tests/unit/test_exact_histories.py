@@ -1,0 +1,114 @@
+"""What a policy is asked is what it would see in the game itself, and its table plays as it does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from test_exact_values import random_table, tree_of
+
+from league.games.choice_game import ChoiceGame
+from league.games.exact import Histories, expected_value, strategy_table, table_of, uniform_table
+from league.games.exact.policies import histories
+from league.games.registry import make_batched
+
+GAMES: list[tuple[str, dict[str, Any]]] = [
+    ("kuhn", {}),
+    ("leduc", {}),
+    ("matrix:rps", {"rounds": 3}),
+    ("matrix:mp", {"rounds": 2}),
+]
+
+
+class Watched:
+    """Matches whose seats' observations and legal choices are kept, played by a table of histories."""
+
+    def __init__(self, name: str, num_matches: int, table_KA: np.ndarray, **options: Any) -> None:
+        self.game = make_batched(name, num_matches, **options)
+        assert isinstance(self.game, ChoiceGame)
+        self.game.reset(np.arange(num_matches, dtype=np.uint64))
+        tree = tree_of(name, **options)
+        asked = histories(tree)
+        self.known = {
+            (asked.observations_KTO[k, :length].tobytes(), asked.legal_KTA[k, :length].tobytes()): k
+            for k, length in enumerate(asked.lengths_K)
+        }
+        assert len(self.known) == len(tree.infosets_K)
+        self.table_KA, self.visited = table_KA, np.zeros(len(self.known), int)
+        self.seen = [[(b"", b"")] * 2 for _ in range(num_matches)]
+        self.random = np.random.default_rng(1)
+
+    def step(self) -> None:
+        game = self.game
+        actions = game.idle_actions()
+        for n, seats in enumerate(self.seen):
+            for seat in range(2):
+                seen, legal = seats[seat]
+                legal_A = game.legal_N2A[n, seat]
+                seats[seat] = (seen + game.observations_N2O[n, seat].tobytes(), legal + legal_A.tobytes())
+                if legal_A.sum() > 1:
+                    k = self.known[seats[seat]]
+                    self.visited[k] += 1
+                    actions[n, seat] = 0
+                    actions[n, seat, self.random.choice(len(legal_A), p=self.table_KA[k])] = 1
+        game.step(actions)
+        for n in np.flatnonzero(game.ended_N):
+            self.seen[n] = [(b"", b"")] * 2
+
+
+@pytest.mark.parametrize(("name", "options"), GAMES)
+def test_every_infoset_is_met_in_the_game_and_no_other(name: str, options: dict[str, Any]) -> None:
+    watched = Watched(name, 100, uniform_table(tree_of(name, **options)), **options)
+    for _ in range(150):
+        watched.step()
+    assert (watched.visited > 0).mean() > 0.8  # what is rare may miss, what is unknown is a KeyError
+
+
+@pytest.mark.parametrize(("name", "options"), GAMES)
+def test_matches_played_by_a_table_pay_its_expected_value(name: str, options: dict[str, Any]) -> None:
+    tree = tree_of(name, **options)
+    table = random_table(tree, 5)
+    watched = Watched(name, 100, table, **options)
+    game, paid = watched.game, []
+    for _ in range(150):
+        watched.step()
+        stats = game.final_stats_N2S[game.ended_N]
+        sign = np.where(stats[:, 0, 1] == 1, 1, -1) if tree.rules.draws_sides else 1
+        paid.extend((stats[:, 0, 0] * sign).tolist())
+    error = np.std(paid) / len(paid) ** 0.5
+    assert abs(np.mean(paid) - expected_value(tree, table)) < 4 * error + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("name", "one", "other"), [("kuhn", "nash", "caller"), ("leduc", "aggressive", "random")]
+)
+def test_bots_of_the_game_win_what_their_strategies_are_worth(name: str, one: str, other: str) -> None:
+    tree = tree_of(name)
+    strategies = {bot.name: bot.strategy for bot in tree.rules.bots}
+    tables = [strategy_table(tree, strategies[bot]) for bot in (one, other)]
+    first = (tree.players_K == 0)[:, None]
+    worth = [expected_value(tree, np.where(first, a, b)) for a, b in (tables, tables[::-1])]
+    game = make_batched(name, 4000)
+    game.bots_N2[:] = [game.spec.bot_index(one), game.spec.bot_index(other)]
+    game.reset(np.arange(4000, dtype=np.uint64))
+    idle, paid = game.idle_actions(), []
+    for _ in range(80):
+        game.step(idle)
+        paid.extend(game.final_stats_N2S[game.ended_N, 0, 0].tolist())
+    error = np.std(paid) / len(paid) ** 0.5
+    assert error < 0.03
+    assert abs(np.mean(paid) - (worth[0] - worth[1]) / 2) < 4 * error
+
+
+def test_a_policy_is_asked_in_the_trees_order_and_its_rounding_is_forgiven() -> None:
+    tree = tree_of("leduc")
+    wanted = random_table(tree, 3)
+
+    def policy(asked: Histories) -> np.ndarray:
+        assert asked.observations_KTO.shape == (936, 8, tree.rules.observation_size)
+        last = asked.legal_KTA[np.arange(936), asked.lengths_K - 1]
+        assert np.array_equal(last, tree.legal_KA)
+        return wanted.astype(np.float32)
+
+    assert np.allclose(table_of(tree, policy), wanted, atol=1e-6)

@@ -1,0 +1,181 @@
+"""Exact values with known answers, and what the tree asks of a game's observations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from solving import regret_matching
+
+from league.errors import InvalidInput
+from league.games.choice_rules import ChoiceRules, Positions
+from league.games.exact import (
+    GameTree,
+    best_response,
+    best_response_value,
+    expected_value,
+    exploitability,
+    game_tree,
+    nash_conv,
+    rules_of,
+    strategy_table,
+    table_of,
+    uniform_table,
+)
+from league.games.matrix.payoffs import named_payoffs
+from league.games.matrix.rules import MatrixRules
+from league.games.poker import variants
+from league.games.poker.rules import PokerRules
+from league.games.registry import make_batched
+
+
+def tree_of(name: str, **options: Any) -> GameTree:
+    return game_tree(rules_of(make_batched(name, 1, **options)))
+
+
+def random_table(tree: GameTree, seed: int) -> NDArray[np.float64]:
+    weights = np.random.default_rng(seed).random(tree.legal_KA.shape) * tree.legal_KA
+    return weights / weights.sum(-1, keepdims=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "infosets", "conv"),
+    [
+        ("kuhn", 12, 0.9166666666666667),
+        ("leduc", 936, 4.747222222222222),
+        ("matrix:rps", 2, 0.0),
+        ("matrix:brps", 2, 50 / 3),  # exploitable by 8.33
+        ("matrix:mp", 2, 0.0),
+    ],
+)
+def test_uniform_play_has_the_known_nash_conv(name: str, infosets: int, conv: float) -> None:
+    tree = tree_of(name)
+    assert len(tree.infosets_K) == infosets
+    assert nash_conv(tree, uniform_table(tree)) == pytest.approx(conv, abs=1e-12)
+    assert exploitability(tree, uniform_table(tree)) == pytest.approx(conv / 2, abs=1e-12)
+
+
+def test_the_values_of_the_matrix_players_are_told_apart() -> None:
+    """Against uniform play the first player of this table gets 1 at most, the second loses 0.25 at least."""
+    tree = game_tree(MatrixRules(named_payoffs("mp")))
+    one_sided = np.array([[0.75, 0.25], [0.75, 0.25]])
+    assert best_response_value(tree, one_sided, 0) == pytest.approx(0.5)
+    assert best_response_value(tree, one_sided, 1) == pytest.approx(0.5)
+    assert expected_value(tree, one_sided) == pytest.approx(0.25)
+    mixed = np.array([[0.75, 0.25], [0.5, 0.5]])
+    assert best_response_value(tree, mixed, 0) == pytest.approx(0.0)
+    assert best_response_value(tree, mixed, 1) == pytest.approx(0.5)
+    assert best_response(tree, mixed, 1).choices_K.tolist() == [-1, 1]
+
+
+def test_the_equilibrium_of_biased_rock_paper_scissors() -> None:
+    tree = tree_of("matrix:brps")
+    table = np.tile([1 / 16, 10 / 16, 5 / 16], (2, 1))
+    assert nash_conv(tree, table) == pytest.approx(0.0, abs=1e-12)
+    assert nash_conv(tree, table + np.array([0.01, -0.01, 0.0])) > 0.1
+
+
+def test_kuhns_equilibrium_has_its_value_and_can_not_be_exploited() -> None:
+    tree = tree_of("kuhn")
+    table = strategy_table(tree, variants.kuhn_nash)
+    assert expected_value(tree, table) == pytest.approx(-1 / 18, abs=1e-12)
+    assert nash_conv(tree, table) == pytest.approx(0.0, abs=1e-12)
+    assert best_response_value(tree, table, 0) == pytest.approx(-1 / 18, abs=1e-12)
+
+
+@pytest.mark.parametrize(("alpha", "holds"), [(0.0, True), (1 / 3, True), (0.2, True), (0.4, False)])
+def test_kuhns_equilibria_are_those_of_alpha_up_to_a_third(alpha: float, holds: bool) -> None:
+    tree = tree_of("kuhn")
+    table = strategy_table(tree, variants.kuhn_nash)
+    labels = tree.labels()
+    table[labels.index("first J:")] = [0, 1 - alpha, alpha]
+    king = min(3 * alpha, 1.0)
+    table[labels.index("first K:")] = [0, 1 - king, king]
+    call = alpha + 1 / 3
+    table[labels.index("first Q:cr")] = [1 - call, call, 0]
+    assert (nash_conv(tree, table) < 1e-12) == holds
+
+
+@pytest.mark.parametrize("name", ["kuhn", "leduc", "matrix:brps"])
+def test_a_best_response_gets_its_value_when_it_is_played(name: str) -> None:
+    tree = tree_of(name)
+    for seed in range(3):
+        table = random_table(tree, seed)
+        for player, sign in ((0, 1), (1, -1)):
+            answer = best_response(tree, table, player)
+            played = table.copy()
+            own = tree.players_K == player
+            played[own] = np.eye(table.shape[1])[answer.choices_K[own]]
+            assert sign * expected_value(tree, played) == pytest.approx(answer.value, abs=1e-12)
+            assert answer.value >= sign * expected_value(tree, table)
+
+
+@pytest.mark.parametrize(
+    ("name", "rounds", "value", "conv"), [("kuhn", 500, -1 / 18, 1e-3), ("leduc", 300, -0.0856, 0.02)]
+)
+def test_a_solver_on_the_tree_finds_the_known_value(
+    name: str, rounds: int, value: float, conv: float
+) -> None:
+    tree = tree_of(name)
+    table = regret_matching(tree, rounds)
+    assert 0.0 <= nash_conv(tree, table) < conv
+    assert expected_value(tree, table) == pytest.approx(value, abs=conv / 2)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda table: table[:-1], "shape"),
+        (lambda table: table * 0.9, "sum to 1"),
+        (lambda table: table[:, ::-1], "first K"),
+        (lambda table: np.where(table > 0, np.nan, 0.0), "nan"),
+        (lambda table: table + np.array([0.0, -1.5, 1.5]), "sum to 1"),
+    ],
+)
+def test_a_table_that_is_no_policy_is_refused(change: Any, message: str) -> None:
+    tree = tree_of("kuhn")
+    table = change(uniform_table(tree))
+    for value in (expected_value, nash_conv):
+        with pytest.raises(InvalidInput, match=message):
+            value(tree, table)
+    with pytest.raises(InvalidInput):
+        table_of(tree, lambda histories: table)
+
+
+def test_too_large_a_tree_and_a_game_without_one_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("league.games.exact.tree.MAX_POSITIONS", 9**3)
+    assert len(tree_of("matrix:rps", rounds=3).levels) == 3
+    with pytest.raises(InvalidInput, match=r"too large.*fewer rounds"):
+        tree_of("matrix:rps", rounds=4)
+    with pytest.raises(InvalidInput, match="brawl has no exact values"):
+        rules_of(make_batched("brawl", 1))
+
+
+class _Forgetful(MatrixRules):
+    """Shows nothing, so that nobody knows in the second round what it did in the first."""
+
+    def observe(self, positions_N: Positions) -> NDArray[np.float32]:
+        return np.zeros_like(super().observe(positions_N))
+
+
+class _Secretive(PokerRules):
+    """Does not show whether a bet is to be answered, nor whose turn it is."""
+
+    def observe(self, positions_N: Positions) -> NDArray[np.float32]:
+        views = super().observe(positions_N)
+        views[:, :, 5:] = 0.0
+        return views
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        (_Forgetful(named_payoffs("rps"), 2), "forget what it chose"),
+        (_Secretive(variants.KUHN), "tell what is legal|forget"),
+    ],
+)
+def test_observations_that_do_not_tell_enough_are_named(rules: ChoiceRules, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        game_tree(rules)

@@ -1,0 +1,219 @@
+"""Matrix games: payoffs, sides, rounds, bots, and tables from files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from league.config import build
+from league.errors import ConfigError
+from league.games.base import BatchedGame
+from league.games.choice_game import ChoiceGame
+from league.games.matrix.payoffs import MAX_ACTIONS, read_payoffs
+from league.games.registry import game_spec, make_batched, reward_weights
+from league.games.settings import GameSettings
+
+BRPS = [[0, -25, 50], [25, 0, -5], [-50, 5, 0]]
+
+
+def begun(name: str, num_matches: int = 1, **options: Any) -> BatchedGame:
+    game = make_batched(name, num_matches, **options)
+    game.reset(np.arange(num_matches, dtype=np.uint64))
+    return game
+
+
+def one_hot(game: BatchedGame, *choices: tuple[int, int]) -> NDArray[np.uint8]:
+    """Choices of both seats by match."""
+    return np.eye(game.spec.action_size, dtype=np.uint8)[np.array(choices)]
+
+
+def test_every_cell_of_biased_rock_paper_scissors_is_paid_to_both_seats() -> None:
+    for first in range(3):
+        for second in range(3):
+            game = begun("matrix:brps")
+            game.step(one_hot(game, (first, second)))
+            paid = BRPS[first][second]
+            assert game.ended_N[0]
+            assert game.reward_terms_N2K[0].tolist() == [[paid, np.sign(paid)], [-paid, -np.sign(paid)]]
+            assert game.outcomes_N[0] == (1 + np.sign(paid)) / 2
+            assert game.final_stats_N2S[0, :, 0].tolist() == [paid, -paid]
+            chosen = game.final_stats_N2S[0, :, 2:]
+            assert np.array_equal(chosen, np.eye(3)[[first, second]])
+
+
+def test_dense_reward_is_at_most_one_a_match_and_sparse_is_the_outcome() -> None:
+    for name, options, weight in [
+        ("matrix:rps", {}, 1.0),
+        ("matrix:brps", {}, 1 / 50),
+        ("matrix:brps", {"rounds": 4}, 1 / 200),
+    ]:
+        spec = game_spec(name, **options)
+        assert reward_weights(spec, "dense", {}) == pytest.approx([weight, 0.0])
+        assert reward_weights(spec, "sparse", {}).tolist() == [0.0, 1.0]
+        assert (spec.frames_per_second, spec.max_frames) == (1, options.get("rounds", 1))
+
+
+def test_sides_are_drawn_where_they_differ_and_nowhere_else() -> None:
+    for name, rows in [("matrix:rps", 1.0), ("matrix:brps", 1.0), ("matrix:mp", 0.5)]:
+        game = begun(name, 4000)
+        first_N2 = game.observations_N2O[:, :, 0]
+        assert np.array_equal(first_N2, game.observations_N2O[:, ::-1, 1])
+        assert np.array_equal(first_N2, game.stats_N2S[:, :, 1])
+        assert first_N2[:, 0].mean() == pytest.approx(rows, abs=0.03)
+
+
+def test_matching_pennies_pays_who_picks_rows_for_a_match() -> None:
+    game = begun("matrix:mp", 64)
+    rows_N = game.observations_N2O[:, 0, 0] == 1
+    game.step(one_hot(game, *[(0, 0)] * 32, *[(0, 1)] * 32))
+    matched_N = np.arange(64) < 32
+    assert np.array_equal(game.outcomes_N == 1.0, rows_N == matched_N)
+    assert 0 < rows_N.sum() < 64
+
+
+def test_rounds_show_the_last_choices_and_the_sum_decides() -> None:
+    game = begun("matrix:brps", rounds=3)
+    assert not game.observations_N2O[0, :, 2:].any()
+    game.step(one_hot(game, (0, 2)))
+    assert game.reward_terms_N2K[0].tolist() == [[50.0, 0.0], [-50.0, 0.0]]
+    assert game.observations_N2O[0, 0].tolist() == [1, 0, *(1, 0, 0), *(0, 0, 1)]
+    assert game.observations_N2O[0, 1].tolist() == [0, 1, *(0, 0, 1), *(1, 0, 0)]
+    assert game.frame(0)["seats"][1] == {"side": "columns", "last": "scissors", "payoff": -50.0}
+    assert game.frame(0)["table"] == {"round": 2, "rounds": 3}
+    game.step(one_hot(game, (0, 1)))
+    assert not game.ended_N[0]
+    game.step(one_hot(game, (0, 1)))
+    assert game.ended_N[0]
+    assert game.outcomes_N[0] == 0.5  # 50 - 25 - 25
+    assert game.reward_terms_N2K[0].tolist() == [[-25.0, 0.0], [25.0, 0.0]]
+
+
+def test_sums_that_rounding_alone_keeps_from_zero_are_draws(tmp_path: Path) -> None:
+    (tmp_path / "tenths.csv").write_text("0.1,0.2,-0.3\n")
+    game = begun(f"matrix:{tmp_path / 'tenths.csv'}", rounds=3)
+    row_seat = int(game.observations_N2O[0, 0, 0] == 0)
+    assert 0.1 + 0.2 - 0.3 != 0.0
+    for column in range(3):
+        pair = [0, 0]
+        pair[1 - row_seat] = column
+        game.step(one_hot(game, (pair[0], pair[1])))
+    assert game.ended_N[0]
+    assert game.outcomes_N[0] == 0.5
+
+
+def test_bots_choose_as_they_are_called() -> None:
+    spec = game_spec("matrix:rps")
+    assert [bot.name for bot in spec.bots] == ["random", "always-rock", "always-paper", "always-scissors"]
+    game = make_batched("matrix:rps", 3000)
+    game.bots_N2[:] = [spec.bot_index("always-paper"), spec.bot_index("random")]
+    game.reset(np.arange(3000, dtype=np.uint64))
+    game.step(game.idle_actions())
+    chosen_N2A = game.final_stats_N2S[:, :, 2:]
+    assert chosen_N2A[:, 0].sum(0).tolist() == [0, 3000, 0]
+    assert chosen_N2A[:, 1].sum(0) == pytest.approx([1000] * 3, abs=100)
+
+
+def test_two_random_bots_of_a_match_choose_independently() -> None:
+    game = make_batched("matrix:rps", 9000)
+    game.bots_N2[:] = 0
+    game.reset(np.arange(9000, dtype=np.uint64))
+    for _ in range(2):  # the second time from the seeds that follow
+        game.step(game.idle_actions())
+        first, second = (game.final_stats_N2S[:, seat, 2:].argmax(-1) for seat in range(2))
+        assert np.bincount(3 * first + second, minlength=9) == pytest.approx([1000] * 9, abs=150)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    return tmp_path / "game.csv"
+
+
+def test_a_file_of_payoffs_is_a_game(table: Path) -> None:
+    table.write_text("\ufeffHawk, dove\n\n -1 ,2.5\n0,1e1\n3,0\n", encoding="utf-8")
+    payoffs = read_payoffs(table)
+    assert payoffs.matrix_RC.tolist() == [[-1, 2.5], [0, 10], [3, 0]]
+    assert payoffs.action_names == ("hawk", "dove", "2")
+    game = begun(f"matrix:{table}", 100)
+    assert isinstance(game, ChoiceGame)
+    assert game.spec.name == f"matrix:{table}"
+    rows_N = game.observations_N2O[:, 0, 0] == 1
+    assert 20 < rows_N.sum() < 80
+    assert game.legal_N2A is not None
+    assert np.array_equal(game.legal_N2A[:, 0, 2], rows_N)
+    assert np.array_equal(game.legal_N2A[:, 1, 2], ~rows_N)
+    assert game.legal_N2A[:, :, :2].all()
+
+
+def test_numbers_stand_in_for_names_that_a_file_lacks(table: Path) -> None:
+    table.write_text("1,-1\n-1,1\n")
+    spec = game_spec(f"matrix:{table}")
+    assert spec.action_names == ("0", "1")
+    assert [bot.name for bot in spec.bots] == ["random", "always-0", "always-1"]
+
+
+def test_another_table_under_the_same_name_is_another_version(table: Path) -> None:
+    versions = set()
+    for text in ("1,-1\n-1,1\n", "1,-1\n-1,2\n", "a,b\n1,-1\n-1,1\n"):
+        table.write_text(text)
+        versions.add(make_batched(f"matrix:{table}", 1).spec.version)
+    versions.add(make_batched(f"matrix:{table}", 1, rounds=2).spec.version)
+    assert len(versions) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no payoffs"),
+        ("rock,paper\n", "no payoffs"),
+        ("1,2\n3\n", r"line 2 has 1 payoffs and the first line 2"),
+        ("a,b,c\n1,2,3\n\n4,5\n", r"line 4 has 2 payoffs and the first line 3"),
+        ("1,2\n3,x\n", r"line 2 holds 'x'"),
+        ("1,b\n3,4\n", r"line 1 holds 'b'"),
+        ("1,2\n3,nan\n", r"line 2 holds 'nan'"),
+        ("1,inf\n", r"line 1 holds 'inf'"),
+        ("1,\n", r"line 1 holds ''"),
+        ("a,a\n1,2\n", "two choices alike"),
+        ("a,1st place\n1,2\n", "names a choice '1st place'"),
+        ("a,,c\n1,2,3\n", "names a choice ''"),
+        (",".join(["0"] * (MAX_ACTIONS + 1)), "100 a player are the most"),
+    ],
+)
+def test_a_table_that_can_not_be_played_is_refused_by_file_and_line(
+    table: Path, text: str, message: str
+) -> None:
+    table.write_text(text)
+    with pytest.raises(ConfigError, match=message) as refused:
+        make_batched(f"matrix:{table}", 1)
+    assert str(table) in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"name": "matrix"}, "matrix:NAME"),
+        ({"name": "matrix:rsp"}, "did you mean 'rps'"),
+        ({"name": "matrix:none.csv"}, "none.csv can't be read"),
+        ({"name": "matrix:rps", "options": {"rounds": 0}}, "rounds is 0"),
+        ({"name": "matrix:rps", "options": {"rounds": True}}, "rounds is True"),
+        ({"name": "matrix:rps", "options": {"rounds": 2.5}}, "rounds is 2.5"),
+        ({"name": "matrix:rps", "options": {"round": 2}}, "unexpected keyword argument 'round'"),
+        ({"name": "matrix:rps", "stage": "flat"}, "unexpected keyword argument 'stage'"),
+        ({"name": "matrix:rps", "options": {"rounds": 5}, "match_seconds": 4}, "can't end after 4"),
+        ({"name": "matrix:rps", "frame_skip": 2}, "a frame is one choice"),
+    ],
+)
+def test_wrong_settings_are_named(values: dict, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        build(GameSettings, "game", values)
+
+
+def test_not_a_table_but_a_folder_or_bytes_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "folder.csv").mkdir()
+    (tmp_path / "bytes.csv").write_bytes(b"\xff\xfe\x00\x01")
+    for name in ("folder.csv", "bytes.csv"):
+        with pytest.raises(ConfigError, match="can't be read"):
+            make_batched(f"matrix:{tmp_path / name}", 1)

@@ -1,0 +1,207 @@
+"""Kuhn's poker and Leduc hold'em by hands written out, and what each seat may see."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from league.errors import ConfigError
+from league.games.choice_game import ChoiceGame
+from league.games.poker.rules import PokerRules
+from league.games.poker.variants import KUHN, LEDUC
+from league.games.registry import game_spec, make_batched, reward_weights
+
+LETTERS = {"f": 0, "c": 1, "r": 2}
+
+
+def game_with(name: str, first: str, second: str, public: str = "") -> ChoiceGame:
+    """One match in which the players, by who opens, hold these cards."""
+    game = make_batched(name, 1)
+    assert isinstance(game, ChoiceGame)
+    for seed in range(5000):
+        game.reset(np.array([seed], np.uint64))
+        position = game._positions_N[0]
+        cards = [game.rules._card(card) for card in (*position["cards"], position["public"])]  # type: ignore[attr-defined]
+        if cards[: 2 + bool(public)] == [first, second, *([public] if public else [])]:
+            return game
+    raise AssertionError("no seed deals these cards")
+
+
+def play(game: ChoiceGame, choices: str) -> None:
+    """Plays `choices` (f, c, r; / between rounds is for the reader), who waits doing what it must."""
+    for letter in choices.replace("/", ""):
+        assert not game.ended_N[0], "the hand is over already"
+        actions = game.idle_actions()
+        (seat,) = np.flatnonzero(game.legal_N2A[0].sum(-1) > 1)
+        actions[0, seat] = np.eye(3)[LETTERS[letter]]
+        game.step(actions)
+
+
+@pytest.mark.parametrize(
+    ("name", "cards", "choices", "payoff"),
+    [
+        ("kuhn", "K J", "cc", 1),
+        ("kuhn", "Q K", "cc", -1),
+        ("kuhn", "K J", "rc", 2),
+        ("kuhn", "J Q", "rc", -2),
+        ("kuhn", "J K", "rf", 1),
+        ("kuhn", "K J", "crf", -1),
+        ("kuhn", "K Q", "crc", 2),
+        ("kuhn", "Q K", "crc", -2),
+        ("leduc", "K0 J0 Q0", "cc/cc", 1),
+        ("leduc", "J0 K1 Q0", "cc/cc", -1),
+        ("leduc", "J0 K1 J1", "cc/cc", 1),  # a pair beats the king
+        ("leduc", "J0 K1 K0", "cc/cc", -1),
+        ("leduc", "Q0 Q1 J0", "rc/rc", 0),  # same rank: the pot is shared
+        ("leduc", "K0 Q0 J0", "rc/rc", 7),  # 1 + 2 + 4
+        ("leduc", "K0 Q0 J0", "rrc/rrc", 13),
+        ("leduc", "Q0 K0 J0", "crrc/crrc", -13),
+        ("leduc", "J0 K0 Q0", "rf", 1),
+        ("leduc", "K0 J0 Q0", "crf", -1),
+        ("leduc", "K0 J0 Q0", "rrf", -3),
+        ("leduc", "J0 K0 Q0", "crrf", 3),
+        ("leduc", "K0 J0 Q0", "rc/crf", -3),
+        ("leduc", "J0 K0 Q0", "cc/rf", 1),
+        ("leduc", "K0 J0 Q0", "rrc/rrf", -9),
+    ],
+)
+def test_hands_end_with_the_chips_they_must(name: str, cards: str, choices: str, payoff: int) -> None:
+    game = game_with(name, *cards.split())
+    first = int(game.frame(0)["seats"][1]["first"])  # the seat that opens
+    play(game, choices)
+    assert game.ended_N[0]
+    assert game.final_frames_N[0] == len(choices.replace("/", ""))
+    paid = game.reward_terms_N2K[0]
+    assert paid[first].tolist() == [payoff, np.sign(payoff)]
+    assert paid[1 - first].tolist() == [-payoff, -np.sign(payoff)]
+    won = (1 + np.sign(payoff)) / 2
+    assert game.outcomes_N[0] == (1 - won if first else won)
+    assert game.final_stats_N2S[0, first, :2].tolist() == [payoff, 1]
+    assert game.final_stats_N2S[0, 1 - first, :2].tolist() == [-payoff, 0]
+    letters = choices.replace("/", "")
+    assert game.final_stats_N2S[0, :, 2:].sum(0).tolist() == [letters.count(letter) for letter in "fcr"]
+
+
+@pytest.mark.parametrize(
+    ("name", "choices", "legal"),
+    [
+        ("kuhn", "", "cr"),
+        ("kuhn", "c", "cr"),
+        ("kuhn", "r", "fc"),
+        ("kuhn", "cr", "fc"),
+        ("leduc", "", "cr"),
+        ("leduc", "r", "fcr"),
+        ("leduc", "rr", "fc"),
+        ("leduc", "crr", "fc"),
+        ("leduc", "cc/", "cr"),
+        ("leduc", "rrc/", "cr"),
+        ("leduc", "rrc/r", "fcr"),
+        ("leduc", "rrc/crr", "fc"),
+    ],
+)
+def test_what_is_legal_depends_on_the_raises_of_the_round(name: str, choices: str, legal: str) -> None:
+    game = make_batched(name, 1)
+    assert isinstance(game, ChoiceGame)
+    game.reset(np.zeros(1, np.uint64))
+    play(game, choices)
+    counts = game.legal_N2A[0].sum(-1)
+    (seat,) = np.flatnonzero(counts > 1)
+    assert [letter for letter in LETTERS if game.legal_N2A[0, seat, LETTERS[letter]]] == list(legal)
+    assert game.legal_N2A[0, 1 - seat].tolist() == [False, True, False]
+    frame = game.frame(0)
+    assert frame["table"]["choices"] == choices
+    assert [one["acts"] for one in frame["seats"]] == [seat == 0, seat == 1]
+
+
+def test_leduc_observations_in_the_middle_of_a_hand() -> None:
+    game = game_with("leduc", "K1", "J0", "Q1")
+    play(game, "crrc/r")
+    first = int(game.frame(0)["seats"][1]["first"])
+    one, other = (np.round(game.observations_N2O[0, seat] * 13, 4).tolist() for seat in (first, 1 - first))
+    card, turn, legal = [0, 0, 13, 0, 13], [0], [0, 13, 0]
+    public = [0, 13, 0, 0, 13]
+    assert one == [13, 0, *card, *turn, *legal, 5, 9, 0, 13, 0, 13, 6.5, *public]
+    card, turn, legal = [13, 0, 0, 13, 0], [13], [13, 13, 13]
+    assert other == [0, 13, *card, *turn, *legal, 9, 5, 0, 0, 13, 13, 6.5, *public]
+
+
+@pytest.mark.parametrize("variant", [KUHN, LEDUC])
+def test_nobody_sees_the_others_card_nor_the_public_one_before_its_time(variant) -> None:  # type: ignore[no-untyped-def]
+    rules = PokerRules(variant)
+    positions = rules.begin(np.arange(rules.deals))
+    views = rules.observe(positions)
+    for player in range(2):
+        for card in range(len(variant.ranks) * variant.suits):
+            same = views[positions["cards"][:, player] == card, player]
+            assert len(np.unique(same, axis=0)) == 1
+    assert len(np.unique(views[:, 0], axis=0)) == len(variant.ranks) * variant.suits
+
+
+def test_every_deal_is_as_likely_and_each_seat_opens_half_of_the_hands() -> None:
+    for name, deals in (("kuhn", 6), ("leduc", 120)):
+        game = make_batched(name, 1000 * deals)
+        assert isinstance(game, ChoiceGame)
+        for _ in range(2):  # from seeds in a row, and from those that follow them
+            positions = game._positions_N
+            game.reset(np.arange(game.num_matches, dtype=np.uint64) if _ == 0 else game.next_seeds_N.copy())
+            words = positions["cards"].astype(int) @ [36, 6] + positions["public"]
+            opens_N = game.stats_N2S[:, 0, 1]
+            _, counts = np.unique(np.stack([words, opens_N]), axis=1, return_counts=True)
+            assert len(counts) == 2 * deals
+            chi2 = ((counts - 500.0) ** 2 / 500.0).sum()
+            assert abs(chi2 - (len(counts) - 1)) < 5 * (2 * len(counts)) ** 0.5
+            game.next_seeds_N[:] = game.next_seeds_N * np.uint64(2654435761)
+
+
+def test_the_same_seed_deals_the_same_hand_whoever_sits_where() -> None:
+    """So that a pair of matches with the seats swapped is duplicate poker."""
+    one, other = make_batched("kuhn", 200), make_batched("kuhn", 200)
+    one.bots_N2[:], other.bots_N2[:] = [1, 2], [2, 1]
+    for game in (one, other):
+        game.reset(np.arange(200, dtype=np.uint64))
+        game.step(game.idle_actions())
+    assert np.array_equal(one.stats_N2S[:, :, 1], other.stats_N2S[:, :, 1])
+    cards = [[seat["card"] for seat in game.frame(n)["seats"]] for n in range(200) for game in (one, other)]
+    assert cards[::2] == cards[1::2]
+
+
+def test_specs_are_those_of_the_rules() -> None:
+    for name, frames, chips, bots in (
+        ("kuhn", 3, 2, ["random", "caller", "aggressive", "nash"]),
+        ("leduc", 8, 13, ["random", "caller", "aggressive"]),
+    ):
+        spec = game_spec(name)
+        assert (spec.name, spec.max_frames, spec.frames_per_second) == (name, frames, 1)
+        assert spec.action_names == ("fold", "call", "raise")
+        assert reward_weights(spec, "dense", {}) == pytest.approx([1 / chips, 0])
+        assert [bot.name for bot in spec.bots] == bots
+
+
+def test_a_hand_is_not_cut_by_a_time_limit() -> None:
+    assert make_batched("leduc", 1, max_frames=90).spec.max_frames == 8
+    with pytest.raises(ConfigError, match="up to 8 frames.*can't end after 7"):
+        make_batched("leduc", 1, max_frames=7)
+
+
+def test_caller_calls_and_aggressive_raises() -> None:
+    game = make_batched("leduc", 500)
+    spec = game.spec
+    game.bots_N2[:] = [spec.bot_index("caller"), spec.bot_index("aggressive")]
+    game.reset(np.arange(500, dtype=np.uint64))
+    ended = np.zeros(500, bool)
+    folds = calls = raises = 0.0
+    for _ in range(16):
+        game.step(game.idle_actions())
+        ended |= game.ended_N
+        stats = game.final_stats_N2S[game.ended_N]
+        assert (np.abs(stats[:, :, 0]) <= 7).all()  # only one of them raises, once a round
+        assert not stats[:, 0, [2, 4]].any()
+        assert (stats[:, 1, 4] == 2).all()
+        folds, calls, raises = (
+            folds + stats[:, 1, 2].sum(),
+            calls + stats[:, 0, 3].sum(),
+            raises + stats[:, 1, 4].sum(),
+        )
+    assert ended.all()
+    assert folds == 0
+    assert 0 < raises <= calls
