@@ -9,7 +9,7 @@ from pathlib import Path
 
 from league.blobs import SUFFIX, BlobFolder
 from league.cli import connect
-from league.config import load_section
+from league.config import build, load_section
 from league.errors import InvalidInput, InvalidName, NotFound
 from league.games.base import GameSpec
 from league.games.registry import game_spec
@@ -29,7 +29,9 @@ class Member:
 
 
 def game_settings(args: argparse.Namespace, names: list[str]) -> GameSettings:
-    """The game of the run that is named or that the members come from, else the default one."""
+    """The game that `--game` names, else that of the run that the members come from, else the default."""
+    if args.game:
+        return build(GameSettings, "game", {"name": args.game})
     bots = {bot.name for bot in game_spec(GameSettings().name).bots}
     is_of_league = any(name not in bots and not name.endswith(SUFFIX) for name in names)
     if args.run_dir is not None or (is_of_league and not args.address):

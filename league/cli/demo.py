@@ -27,6 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--blobs", type=Path, metavar="DIR", help="weights, when the league is named by address"
     )
     parser.add_argument(
+        "--game", metavar="NAME", help="for bots: kuhn, leduc, matrix:rps, … (default: the run's, or brawl)"
+    )
+    parser.add_argument(
         "--seed", type=int, default=0, help="of the match and of the sampled keys (default 0)"
     )
     parser.add_argument("--speed", type=float, default=1.0, help="times real time on a terminal (default 1)")
