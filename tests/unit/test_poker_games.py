@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from league.errors import ConfigError
-from league.games.choice_game import ChoiceGame
+from league.games.choice_game import ChoiceGame, mixed
 from league.games.poker.rules import PokerRules
 from league.games.poker.variants import KUHN, LEDUC
 from league.games.registry import game_spec, make_batched, reward_weights
@@ -141,16 +141,15 @@ def test_every_deal_is_as_likely_and_each_seat_opens_half_of_the_hands() -> None
     for name, deals in (("kuhn", 6), ("leduc", 120)):
         game = make_batched(name, 1000 * deals)
         assert isinstance(game, ChoiceGame)
-        for _ in range(2):  # from seeds in a row, and from those that follow them
-            positions = game._positions_N
-            game.reset(np.arange(game.num_matches, dtype=np.uint64) if _ == 0 else game.next_seeds_N.copy())
-            words = positions["cards"].astype(int) @ [36, 6] + positions["public"]
+        in_a_row = np.arange(game.num_matches, dtype=np.uint64)
+        for seeds in (in_a_row, mixed(in_a_row)):  # as a caller gives them, and as they follow in place
+            game.reset(seeds)
+            cards = game._positions_N["cards"].astype(int) @ [36, 6] + game._positions_N["public"]
             opens_N = game.stats_N2S[:, 0, 1]
-            _, counts = np.unique(np.stack([words, opens_N]), axis=1, return_counts=True)
+            _, counts = np.unique(np.stack([cards, opens_N]), axis=1, return_counts=True)
             assert len(counts) == 2 * deals
             chi2 = ((counts - 500.0) ** 2 / 500.0).sum()
             assert abs(chi2 - (len(counts) - 1)) < 5 * (2 * len(counts)) ** 0.5
-            game.next_seeds_N[:] = game.next_seeds_N * np.uint64(2654435761)
 
 
 def test_the_same_seed_deals_the_same_hand_whoever_sits_where() -> None:
@@ -179,7 +178,7 @@ def test_specs_are_those_of_the_rules() -> None:
 
 def test_a_hand_is_not_cut_by_a_time_limit() -> None:
     assert make_batched("leduc", 1, max_frames=90).spec.max_frames == 8
-    with pytest.raises(ConfigError, match="up to 8 frames.*can't end after 7"):
+    with pytest.raises(ConfigError, match=r"up to 8 frames.*can't end after 7"):
         make_batched("leduc", 1, max_frames=7)
 
 
@@ -189,7 +188,6 @@ def test_caller_calls_and_aggressive_raises() -> None:
     game.bots_N2[:] = [spec.bot_index("caller"), spec.bot_index("aggressive")]
     game.reset(np.arange(500, dtype=np.uint64))
     ended = np.zeros(500, bool)
-    folds = calls = raises = 0.0
     for _ in range(16):
         game.step(game.idle_actions())
         ended |= game.ended_N
@@ -197,11 +195,4 @@ def test_caller_calls_and_aggressive_raises() -> None:
         assert (np.abs(stats[:, :, 0]) <= 7).all()  # only one of them raises, once a round
         assert not stats[:, 0, [2, 4]].any()
         assert (stats[:, 1, 4] == 2).all()
-        folds, calls, raises = (
-            folds + stats[:, 1, 2].sum(),
-            calls + stats[:, 0, 3].sum(),
-            raises + stats[:, 1, 4].sum(),
-        )
     assert ended.all()
-    assert folds == 0
-    assert 0 < raises <= calls
