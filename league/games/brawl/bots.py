@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 from numba import njit
 
-from league.games.brawl import cast, rules
+from league.games.brawl import cast, characters, rules
 from league.games.brawl.random_stream import draw
 
 BASED_TURNS_BACK: Final = 5.335
@@ -55,12 +55,38 @@ def _based(me: Any, opponent: Any, frame: int) -> int:
 
 
 @njit
-def bot_keys(bot: int, me: Any, opponent: Any, frame: int) -> Any:
-    """Key bits of bot number `bot` (its place in cast.BOTS) in match frame `frame`."""
+def _character_keys(bot: int, me: Any, opponent: Any, match: Any, stage: Any) -> int:
+    if characters.hesitates(me):
+        return 0
+    frame = match.frame
+    if bot == cast.AGGRESSIVE:
+        return characters.aggressive(me, opponent, frame, stage)
+    if bot == cast.DEFENSIVE:
+        return characters.defensive(me, opponent, frame, stage)
+    if bot == cast.KITER:
+        return characters.kiter(me, opponent, frame, stage)
+    if bot == cast.AERIAL:
+        return characters.aerial(me, opponent, frame, stage)
+    if bot == cast.SIG_SPAMMER:
+        return characters.sig_spammer(me, opponent, frame, stage)
+    if bot == cast.WEAPON_SEEKER:
+        return characters.weapon_seeker(me, opponent, match, frame, stage)
+    return characters.edge_guarder(me, opponent, frame, stage)
+
+
+@njit
+def bot_keys(bot: int, me: Any, opponent: Any, match: Any, stage: Any) -> Any:
+    """Key bits of bot number `bot` (its place in cast.BOTS) for the frame after `match.frame`."""
     if bot == cast.RANDOM:
         return np.int64(draw(me) & _ALL_KEYS)
     if bot == cast.BASED:
-        return _based(me, opponent, frame)
+        return _based(me, opponent, match.frame)
     if bot == cast.CLOCKWORK:
-        return np.int64(_CLOCKWORK_KEYS[frame % len(_CLOCKWORK_KEYS)])
+        return np.int64(_CLOCKWORK_KEYS[match.frame % len(_CLOCKWORK_KEYS)])
+    if bot == cast.MIRROR:
+        return np.int64(characters.mirror(opponent, match.frame))
+    if bot == cast.DRUNK:
+        return characters.drunk(me, _based(me, opponent, match.frame))
+    if cast.AGGRESSIVE <= bot <= cast.EDGE_GUARDER:
+        return _character_keys(bot, me, opponent, match, stage)
     return 0

@@ -213,6 +213,11 @@ class BrawlGame(BatchedGame):
         for name, target in targets.items():
             target[...] = state[name]
 
+    def played_N2A(self) -> NDArray[np.uint8]:
+        """The keys that both seats held in the last frame played, [N, 2, A], bots' too."""
+        bits_N2 = np.stack([self._matches_N["keys_0"], self._matches_N["keys_1"]], axis=1)
+        return (bits_N2[..., None] >> np.arange(len(KEY_NAMES)) & 1).astype(np.uint8)
+
     def frame(self, match: int) -> dict:
         """Match `match` as a small dict: stage in units, players with state, keys and move."""
         now = self._matches_N[match]
@@ -249,6 +254,7 @@ def _player_frame(player: Any) -> dict[str, Any]:
         "weapon": WEAPON_NAMES[int(player["weapon"])],
         "move": MOVE_NAMES.get(move, ""),
         "move_frame": int(player["move_frame"]),
+        "stages_hit": int(player["stages_hit"]),
         "stun_left": int(player["stun_left"]),
         "invulnerable": int(player["state"]) == DODGE,
         "keys": [name for bit, name in enumerate(KEY_NAMES) if int(player["keys"]) >> bit & 1],

@@ -19,6 +19,7 @@ from league.games.brawl import rules
 from league.games.brawl.bots import bot_keys
 from league.games.brawl.control import control, place
 from league.games.brawl.hits import strike, striking_stage
+from league.games.brawl.layout import MIRROR_DELAY
 from league.games.brawl.observation import write_halves
 from league.games.brawl.physics import move, move_platform, ride
 from league.games.brawl.random_stream import mixed
@@ -38,6 +39,8 @@ def _begin_player(player: Any, side: int, seed: Any, stage: Any) -> None:
     player.keys, player.move_frame, player.charged, player.stages_hit = 0, 0, 0, 0
     player.dealt, player.combos, player.fell = 0.0, 0, 0
     player.equipped, player.dropped = 0, 0
+    for i in range(MIRROR_DELAY):
+        player.past_keys[i] = 0
     place(player, stage)
     player.last_x = player.x
 
@@ -85,6 +88,7 @@ def _play_seat(
     player.dealt, player.combos, player.fell, player.moved_by_hand = 0.0, 0, 0, 0
     player.equipped, player.dropped = 0, 0
     player.last_x = player.x
+    player.past_keys[match.frame % MIRROR_DELAY] = keys
     ride(player, stage, match, shift_x)
     control(player, keys, stage, tables, stats)
     move(player, stage, match)
@@ -145,6 +149,7 @@ def _key_bits(actions_N2A: Any, n: int, seat: int) -> int:
 COMPILED = (
     "bots.py",
     "cast.py",
+    "characters.py",
     "control.py",
     "hits.py",
     "kernel.py",
@@ -155,6 +160,7 @@ COMPILED = (
     "random_stream.py",
     "rules.py",
     "scoring.py",
+    "tactics.py",
     "terms.py",
     "weapons.py",
 )
@@ -243,8 +249,8 @@ def _compiled(sources: str) -> tuple[Callable[..., None], Callable[..., None]]:
             held_1 = _key_bits(actions_N2A, n, 1)
             outcome = -1.0
             for _frame in range(frames):
-                keys_0 = held_0 if bot_0 < 0 else bot_keys(bot_0, one, other, match.frame)
-                keys_1 = held_1 if bot_1 < 0 else bot_keys(bot_1, other, one, match.frame)
+                keys_0 = held_0 if bot_0 < 0 else bot_keys(bot_0, one, other, match, stage)
+                keys_1 = held_1 if bot_1 < 0 else bot_keys(bot_1, other, one, match, stage)
                 match.keys_0, match.keys_1 = keys_0, keys_1
                 play_frame(one, other, match, keys_0, keys_1, stage, tables, paid_0, paid_1, stats_0, stats_1)
                 outcome = _outcome(one.stocks, other.stocks, match.frame, max_frames)

@@ -18,6 +18,8 @@ PLACES: Final = 4
 """Places for weapons (weapons.py)."""
 SOLIDS: Final = 2
 PLATFORM_PERIOD: Final = 290
+MIRROR_DELAY: Final = 15
+"""Frames after which the bot `mirror` repeats its opponent's keys."""
 
 OWN_FIELDS: Final = (
     *("x", "y", "vx", "vy", "facing", "grounded", "aerial", "air_jumps", "state", "recoveries"),
@@ -44,6 +46,7 @@ PLAYER = np.dtype(
         ("air_jumps", np.int32),
         ("recoveries", np.int32),
         ("keys", np.int32),  # bits held in the last frame
+        ("past_keys", np.int32, (MIRROR_DELAY,)),  # those of match frame f at f % MIRROR_DELAY
         # Frames left.
         ("jump_wait", np.int32),
         ("dodge_wait", np.int32),
