@@ -9,7 +9,7 @@ from league.games.render.picture import HEIGHT, Point, Transform
 
 ROOM = 2.3
 """Units that are seen around a fighter."""
-LEAST_HEIGHT = 9.0
+LEAST_HEIGHT = 8.2
 RIM = 0.6
 """Units that may be seen beyond the blast zone."""
 STAGE_SHARE = 0.15

@@ -13,7 +13,7 @@ from league.games.render import armoury, hud, palette, plain, scenery
 from league.games.render.camera import Camera
 from league.games.render.effects import Effects
 from league.games.render.fighter import draw_fighter
-from league.games.render.picture import HEIGHT, Brush, Layer, Picture, Shape, Transform, faded
+from league.games.render.picture import HEIGHT, Brush, Layer, Picture, Shape, Transform, faded, mixed
 
 KO_HELD_FRAMES = 26
 """Frames for which the camera stays with a fighter that was knocked out."""
@@ -98,7 +98,7 @@ class FightScene:
         for seat in order:  # who strikes is drawn before who is struck
             player = frame["players"][seat]
             draw_fighter(brush, player, seat, now, flash=self._effects.flash(seat, now))
-            _tag(brush, player, seat, self._names[seat])
+            _tag(brush, frame["players"], seat, self._names[seat])
         self._effects.draw_before(brush, now)
         return brush
 
@@ -108,12 +108,15 @@ def _moved(near: Transform, spot: Mapping[str, Any]) -> Transform:
     return Transform(near.scale, near.dx + spot["x"] * step, near.dy + spot["y"] * step)
 
 
-def _tag(brush: Brush, player: Mapping[str, Any], seat: int, name: str) -> None:
-    """A small name over the head."""
+def _tag(brush: Brush, players: Sequence[Mapping[str, Any]], seat: int, name: str) -> None:
+    """A small name over the head; of two who stand close, one name is above the other."""
+    player, other = players[seat], players[1 - seat]
     if player["state"] == rules.KO:
         return
+    close = abs(player["x"] - other["x"]) < 1.9 and abs(player["y"] - other["y"]) < 0.6
     x, y = player["x"], player["y"] - 0.86
     brush.polygon(palette.SEATS[seat], [(x - 0.1, y), (x + 0.1, y), (x, y + 0.12)])
+    up = 0.47 if close and seat == 1 and other["state"] != rules.KO else 0.17
     shown = name if len(name) <= 14 else f"{name[:13]}…"
-    brush.text(palette.INK, 0.27, x + 0.02, y - 0.15, shown)
-    brush.text(palette.WHITE, 0.27, x, y - 0.17, shown)
+    brush.text(palette.INK, 0.27, x + 0.02, y - up + 0.02, shown)
+    brush.text(mixed(palette.SEATS[seat], palette.WHITE, 0.6), 0.27, x, y - up, shown)

@@ -1,0 +1,98 @@
+"""A replay as pictures in time: which part of it, how many a second, how it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from league.errors import InvalidInput
+from league.games.render.picture import HEIGHT, Picture, Shape
+from league.games.render.scene import scene_for
+from league.replay import Playback, Replay
+
+WARM_UP_FRAMES = 45
+"""Frames before a cut that the scene sees unseen, so that its camera and effects are under way."""
+VERDICT_SECONDS = 1.8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cut:
+    """From second `start` to second `stop` (None: to the end, and the verdict after it)."""
+
+    start: float = 0.0
+    stop: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.start < 0 or (self.stop is not None and self.stop <= self.start):
+            raise InvalidInput(
+                f"a film can't go from second {self.start:g} to {self.stop}: begin at 0 or later, end after"
+            )
+
+
+@dataclass
+class Reel:
+    """Pictures of `replay`, `width` by HEIGHT, `fps` of them a second. `stills` fill with the first one."""
+
+    replay: Replay
+    width: float
+    fps: float
+    cut: Cut
+    stills: list[list[Shape]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.fps <= 120:
+            raise InvalidInput(f"a film can't have {self.fps:g} pictures a second: take from 1 to 120")
+        if self.width < 1:
+            raise InvalidInput("a film needs a width")
+
+    @property
+    def names(self) -> tuple[str, str]:
+        return self.replay.seats[0].name, self.replay.seats[1].name
+
+    @property
+    def verdict(self) -> str:
+        """How it ended, in words."""
+        return "a draw" if self.winner is None else f"{self.names[self.winner]} wins"
+
+    @property
+    def winner(self) -> int | None:
+        return None if self.replay.outcome == 0.5 else int(self.replay.outcome == 0.0)
+
+    def pictures(self, verdict_seconds: float = VERDICT_SECONDS) -> Iterator[Picture]:
+        """In turn. Raises `DataCorrupt` at the end of a match that ends otherwise than recorded."""
+        playback = Playback(self.replay)
+        try:
+            yield from self._pictures(playback, verdict_seconds)
+        finally:
+            playback.close()
+
+    def _pictures(self, playback: Playback, verdict_seconds: float) -> Iterator[Picture]:
+        per_second = playback.game.spec.frames_per_second
+        first = round(self.cut.start * per_second)
+        last = None if self.cut.stop is None else round(self.cut.stop * per_second)
+        if first >= self.replay.frames:
+            length = self.replay.frames / per_second
+            raise InvalidInput(f"the match lasts {length:.1f} s: it can't be shown from {self.cut.start:g} s")
+        scene, shown, frame = None, 0, None
+        for now, frame in enumerate(playback.frames()):
+            if now < first - WARM_UP_FRAMES:
+                continue
+            if last is not None and now >= last:
+                return
+            if scene is None:
+                scene = scene_for(frame, self.width, self.names)
+                self.stills[:] = scene.stills
+            picture = scene.picture(frame)
+            while now >= first and now - first >= shown * per_second / self.fps - 1e-9:
+                yield picture
+                shown += 1
+        assert scene is not None
+        assert frame is not None
+        if last is None:
+            end = scene.picture(frame, self.verdict, self.winner)
+            for _ in range(max(1, round(verdict_seconds * self.fps))):
+                yield end
+
+    @property
+    def size(self) -> tuple[float, float]:
+        return self.width, HEIGHT
