@@ -91,16 +91,23 @@ class MatchmakerClient:
         """Closes the connection; twice is fine."""
         self._channel.close()
 
-    def register_players(self, players: Iterable[Player]) -> tuple[list[Player], list[str]]:
-        """Registers players, parents first; the same again is fine.
+    def register_players(
+        self, players: Iterable[Player], incarnation: int = 0
+    ) -> tuple[list[Player], list[str]]:
+        """Registers players, parents first, for a worker's `incarnation` if it has one; again is fine.
 
         Returns:
             The players as they stand, and the names that were retired because of ``max_saved``.
 
         Raises:
             AlreadyExists: a name is taken by something else.
+            Fenced: a newer incarnation of this worker exists.
         """
-        request = m.RegisterPlayersRequest(request_id=new_id(), players=map(wire.to_player, players))
+        request = m.RegisterPlayersRequest(
+            request_id=new_id(),
+            players=map(wire.to_player, players),
+            incarnation=_number(incarnation),
+        )
         reply = self._call("RegisterPlayers", request)
         return [wire.from_player(player) for player in reply.players], list(reply.retired)
 

@@ -56,7 +56,9 @@ class Publisher:
         """Makes the newest snapshot a milestone: the run's last one, when a stop had published it before."""
         for player in self._client.players(kinds=[PlayerKind.SNAPSHOT]):
             if player.name == self.parent and not player.milestone:
-                self._client.register_players([dataclasses.replace(player, milestone=True)])
+                self._client.register_players(
+                    [dataclasses.replace(player, milestone=True)], self._incarnation
+                )
 
     def _of_another_branch(self, digest: str, card: SnapshotCard, milestone: bool) -> Player:
         """A run that goes on from an older checkpoint than its newest snapshot comes by the same step with
@@ -80,7 +82,7 @@ class Publisher:
             milestone=milestone,
             created_at=card.created_at,
         )
-        registered, retired = self._client.register_players([player])
+        registered, retired = self._client.register_players([player], self._incarnation)
         for name in retired:
             log.info("retired %s: the league keeps the newest snapshots", name)
         return registered[0]

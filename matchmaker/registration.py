@@ -17,14 +17,18 @@ IDENTITY = ("game", "kind", "role", "digest")
 
 
 def register_players(
-    league: League, tx: Transaction, players: Sequence[Player]
+    league: League, tx: Transaction, players: Sequence[Player], number: int = 0
 ) -> tuple[list[Player], list[str]]:
     """Registers players in order, parents first. The same again is fine and may raise it to a milestone.
+
+    `number` is the incarnation of the worker that asks, 0 for one that has not opened any.
 
     Returns:
         The players as they stand, and the names retired because of ``max_saved``.
     """
     checks.number(len(players), "players in one call", 1, checks.MAX_BATCH)
+    if number:
+        league.current_incarnation(tx, number)
     known = dict(league.view.players)
     for player in players:
         checks.player(player, league.settings.game)

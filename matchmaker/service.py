@@ -52,7 +52,7 @@ class MatchmakerService(MatchmakerServiceServicer):
         players = [wire.from_player(player) for player in request.players]
 
         def effect(tx: Transaction) -> m.RegisterPlayersResponse:
-            registered, retired = registration.register_players(self.league, tx, players)
+            registered, retired = registration.register_players(self.league, tx, players, request.incarnation)
             return m.RegisterPlayersResponse(players=map(wire.to_player, registered), retired=retired)
 
         return self._once(request, m.RegisterPlayersResponse, effect)

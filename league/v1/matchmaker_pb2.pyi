@@ -8,12 +8,14 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class RegisterPlayersRequest(_message.Message):
-    __slots__ = ("request_id", "players")
+    __slots__ = ("request_id", "players", "incarnation")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     PLAYERS_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
     request_id: str
     players: _containers.RepeatedCompositeFieldContainer[_types_pb2.Player]
-    def __init__(self, request_id: _Optional[str] = ..., players: _Optional[_Iterable[_Union[_types_pb2.Player, _Mapping]]] = ...) -> None: ...
+    incarnation: int
+    def __init__(self, request_id: _Optional[str] = ..., players: _Optional[_Iterable[_Union[_types_pb2.Player, _Mapping]]] = ..., incarnation: _Optional[int] = ...) -> None: ...
 
 class RegisterPlayersResponse(_message.Message):
     __slots__ = ("players", "retired")

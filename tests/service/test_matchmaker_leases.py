@@ -1,7 +1,7 @@
 """Leases and incarnations: kept alive by progress, fenced, abandoned, carried on."""
 
 import pytest
-from small_league import played, report, small_league
+from small_league import played, report, small_league, snapshot
 
 from league.clock import ManualClock
 from league.errors import Fenced, InvalidInput, NotFound
@@ -88,6 +88,11 @@ def test_a_new_incarnation_fences_the_old_one(league):
         league.client.acquire_matches(old, 1, "league")
     with pytest.raises(Fenced):
         league.client.release_matches(old)
+    with pytest.raises(Fenced, match=f"incarnation {old} of learner-main is fenced"):
+        league.client.register_players([snapshot(3000)], old)
+    assert "main@3000" not in [player.name for player in league.client.players()]
+    league.client.register_players([snapshot(3000)], new)
+    league.client.register_players([snapshot(4000)])  # an operator, who has no incarnation
     evaluator = league.client.open_incarnation("evaluator-0").number
     assert league.client.heartbeat(evaluator, 1)[0] is False
     assert league.client.heartbeat(new, 1)[0] is False

@@ -8,6 +8,7 @@ from league.agent.network import AgentNetwork
 from league.agent.snapshot import SnapshotCard, load_snapshot
 from league.blobs import BlobFolder
 from league.client import MatchmakerClient
+from league.errors import Fenced
 from league.players import Player, PlayerKind, Role
 from learner.publisher import Publisher
 from matchmaker.main import MatchmakerServer
@@ -30,6 +31,7 @@ def client(tmp_path):
         MatchmakerClient(server.address) as connected,
     ):
         connected.register_players([LIVE])
+        begin_life(connected)
         yield connected
 
 
@@ -41,6 +43,11 @@ def blobs(tmp_path):
 def publisher(client, blobs, incarnation=1):
     card = SnapshotCard(agent=config(), game="brawl", game_version="1")
     return Publisher(client, blobs, card, LIVE, incarnation)
+
+
+def begin_life(client):
+    """As the learner does at each start; the number is that of the life, from 1."""
+    return client.open_incarnation(LIVE.creator, LIVE.name).number
 
 
 def network(seed):
@@ -65,15 +72,17 @@ def test_each_snapshot_is_the_parent_of_the_next(client, blobs):
 
 def test_the_same_file_again_changes_nothing(client, blobs):
     card = publisher(client, blobs).card(100, 1.0, {"winrate/based": 0.5})
-    for life in (1, 2):
-        publisher(client, blobs, life).publish(network(1), SnapshotCard.from_json(card.to_json()))
+    for _ in range(2):
+        one = publisher(client, blobs, begin_life(client))
+        one.publish(network(1), SnapshotCard.from_json(card.to_json()))
     assert names(client) == ["main@100"]
 
 
 def test_another_branch_at_the_same_step_gets_a_name_of_its_own_once(client, blobs):
     publisher(client, blobs).publish(network(1), publisher(client, blobs).card(100, 1.0, {}))
     card = publisher(client, blobs).card(100, 1.0, {})
-    for life in (2, 3):
+    for _ in range(2):
+        life = begin_life(client)
         player = publisher(client, blobs, life).publish(network(2), card)
         assert player.name == "main.2@100"
     assert names(client) == ["main@100", "main.2@100"]
@@ -86,3 +95,11 @@ def test_the_last_snapshot_can_be_made_a_milestone_afterwards(client, blobs):
     one.promote()
     (player,) = client.players(kinds=[PlayerKind.SNAPSHOT])
     assert player.milestone
+
+
+def test_a_learner_that_was_replaced_publishes_nothing_more(client, blobs):
+    old = publisher(client, blobs)
+    begin_life(client)
+    with pytest.raises(Fenced, match="took its place"):
+        old.publish(network(1), old.card(100, 1.0, {}))
+    assert names(client) == []
