@@ -27,6 +27,9 @@ COMMANDS = {
     "watch": ("league.cli.watch", "what happens in the league, as it happens"),
     "match": ("league.cli.match", "one match: who, how it ended, and why it was made"),
     "demo": ("league.cli.demo", "watch two members fight in the terminal"),
+    "replay": ("league.cli.replay", "watch a recorded match in the terminal, list those of a run"),
+    "render": ("league.cli.render", "make a film of a recorded match (mp4, gif, png, html, json)"),
+    "exploitability": ("league.cli.exploitability", "what a best answer wins, exactly, in small games"),
     "config": ("league.cli.settings", "write a commented settings file, list the presets"),
 }
 

@@ -1,0 +1,46 @@
+"""What an agent would choose after whole histories of a small game, as probabilities.
+
+Shape suffixes: K histories, T frames, A choices, O observation width.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from league.agent.heads import MaskedChoice
+from league.agent.network import AgentNetwork
+from league.errors import InvalidInput
+from league.games.base import CHOICE
+from league.games.exact import Histories
+
+
+@torch.inference_mode()
+def answers(network: AgentNetwork, asked: Histories, *, greedy: bool = False) -> NDArray[np.float64]:
+    """`[K, A]`: the policy at each history's last frame, played from its first one with an empty memory.
+
+    As the agent plays in matches: sampled at temperature 1 over what is legal, or `greedy`. Raises
+    `InvalidInput` for a network of another game.
+    """
+    config = network.config
+    count, frames, width = asked.observations_KTO.shape
+    wanted = (width, asked.legal_KTA.shape[-1], CHOICE)
+    if (config.observation_size, config.action_size, config.action_kind) != wanted:
+        raise InvalidInput(
+            f"a network for {config.observation_size} numbers and {config.action_size} {config.action_kind} "
+            f"actions can't be asked in a game of {wanted[0]} numbers and {wanted[1]} choices"
+        )
+    device = network.memory.recurrent.device
+    state, nothing = network.initial_state(count), torch.zeros(count, device=device)
+    answers_KA = np.zeros((count, config.action_size))
+    for t in range(frames):
+        starts = torch.full((count,), t == 0, device=device)
+        observed = torch.from_numpy(asked.observations_KTO[:, t].copy()).to(device)
+        output = network.step(observed, starts, state, nothing)  # time left: the critic's alone
+        state = output.state
+        here = asked.lengths_K == t + 1
+        choice = MaskedChoice(output.logits_BA.cpu(), torch.from_numpy(asked.legal_KTA[:, t].copy()))
+        policy = choice.greedy() if greedy else choice.log_probs.exp()
+        answers_KA[here] = policy.double().numpy()[here]
+    return answers_KA

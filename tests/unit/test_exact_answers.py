@@ -1,0 +1,105 @@
+"""What an agent answers to histories is what it plays in matches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from agents import TINY, network
+from test_exact_histories import Watched
+from test_exact_values import tree_of
+
+from league.agent.answers import answers
+from league.agent.config import AgentConfig
+from league.agent.crowd import Crowd
+from league.agent.network import AgentNetwork
+from league.errors import InvalidInput
+from league.games.base import CHOICE, GameSpec
+from league.games.exact import nash_conv, table_of, uniform_table
+from league.games.exact.policies import histories
+from league.games.registry import game_spec
+
+MATCHES = 40
+
+
+def agent(spec: GameSpec, seed: int = 0) -> AgentNetwork:
+    config: AgentConfig = replace(
+        TINY,
+        observation_size=spec.observation_size,
+        own_size=spec.own_size,
+        action_size=spec.action_size,
+        action_kind=CHOICE,
+    )
+    return network(config, seed).eval()
+
+
+@pytest.mark.parametrize(("name", "options"), [("kuhn", {}), ("leduc", {}), ("matrix:rps", {"rounds": 3})])
+def test_greedy_answers_are_the_choices_of_a_crowd_in_matches(name: str, options: dict) -> None:
+    spec, tree = game_spec(name, **options), tree_of(name, **options)
+    played = agent(spec)
+    table = table_of(tree, lambda asked: answers(played, asked, greedy=True))
+    assert set(np.unique(table)) == {0.0, 1.0}
+    watched = Watched(name, MATCHES, uniform_table(tree), **options)
+    game = watched.game
+    crowd = Crowd(
+        2 * MATCHES, lambda digest: played, seed=0, action_size=spec.action_size, action_kind=CHOICE
+    )
+    histories_by_seat = [b""] * (2 * MATCHES)
+    legal_by_seat = [b""] * (2 * MATCHES)
+    for seat in range(2 * MATCHES):
+        crowd.seat(seat, "a" * 64, greedy=True)
+    asked = 0
+    for _ in range(40):
+        observations = game.observations_N2O.reshape(2 * MATCHES, -1)
+        legal = game.legal_N2A.reshape(2 * MATCHES, -1)
+        chosen = crowd.act(observations, legal)
+        for seat in range(2 * MATCHES):
+            histories_by_seat[seat] += observations[seat].tobytes()
+            legal_by_seat[seat] += legal[seat].tobytes()
+            if legal[seat].sum() > 1:
+                k = watched.known[histories_by_seat[seat], legal_by_seat[seat]]
+                assert chosen[seat].argmax() == table[k].argmax()
+                asked += 1
+        # Random choices instead of these, so that all of the tree is met.
+        game.step(_random(watched, legal))
+        for n in np.flatnonzero(game.ended_N):
+            for seat in (2 * n, 2 * n + 1):
+                histories_by_seat[seat] = legal_by_seat[seat] = b""
+                crowd.seat(seat, "a" * 64, greedy=True)
+    assert asked > 500
+
+
+def _random(watched: Watched, legal: np.ndarray) -> np.ndarray:
+    chosen = np.where(legal, watched.random.random(legal.shape), -1.0).argmax(-1)
+    return np.eye(legal.shape[-1], dtype=np.uint8)[chosen].reshape(MATCHES, 2, -1)
+
+
+def test_answers_are_a_policy_that_depends_on_what_was_seen() -> None:
+    tree = tree_of("leduc")
+    played = agent(tree_spec := game_spec("leduc"))
+    table = table_of(tree, lambda asked: answers(played, asked))
+    assert tree_spec.action_size == table.shape[1]
+    assert len(np.unique(table.round(4), axis=0)) > 800
+    assert nash_conv(tree, table) > 1.0
+
+
+def test_the_last_frame_alone_is_not_enough() -> None:
+    """The network is asked with its memory of the frames before."""
+    tree = tree_of("leduc")
+    played = agent(game_spec("leduc"))
+    asked = histories(tree)
+    late = np.flatnonzero(asked.lengths_K > 4)
+    changed = replace(asked, observations_KTO=asked.observations_KTO.copy())
+    changed.observations_KTO[late, 1] = 0.0
+    one, other = answers(played, asked), answers(played, changed)
+    early = np.setdiff1d(np.arange(len(one)), late)
+    assert np.array_equal(one[early], other[early])
+    assert (np.abs(one[late] - other[late]).max(-1) > 1e-4).mean() > 0.9
+
+
+def test_a_network_of_another_game_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="can't be asked"):
+        table_of(tree_of("leduc"), lambda asked: answers(agent(game_spec("kuhn")), asked))
+    with pytest.raises(InvalidInput, match="keys"):
+        table_of(tree_of("kuhn"), lambda asked: answers(network(TINY), asked))
