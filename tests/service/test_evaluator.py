@@ -21,15 +21,16 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from evaluator.journal import OPEN, Journal
+from evaluator.play import Arena
 from evaluator.report import Report
 from evaluator.service import EvaluatorServer
 from evaluator.settings import EvaluatorSettings
 from evaluator.strategy import Entry, Slot
 from evaluator.worker import Evaluator
 from league.client import MatchmakerClient
-from league.errors import Fenced, Unavailable
+from league.errors import Fenced, Refused, Unavailable
 from league.games.registry import game_spec, make_batched
-from league.players import Book, Pairing
+from league.players import Book, Pairing, Player, SeatResult
 from league.v1 import evaluator_pb2 as e
 from league.v1.evaluator_pb2_grpc import EvaluatorServiceStub
 from matchmaker.main import MatchmakerServer
@@ -260,6 +261,26 @@ def test_reports_on_their_way_at_a_kill_are_asked_after(client: MatchmakerClient
         assert run.evaluator.journal.pending() == []
     assert games(client, Book.EVAL, "main@10")["based"] == 6
     assert games(client, Book.GREEDY, "main@10")["clockwork"] == 4
+
+
+def test_it_stops_with_a_sentence_when_all_its_results_are_refused(
+    client: MatchmakerClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other weights played than were assigned, as a program gone wrong would report it."""
+    register_snapshot(client, tmp_path, 10)
+    honest = Arena._seat_result
+
+    def dishonest(self: Arena, row: int, seat: int, player: Player) -> SeatResult:
+        return replace(honest(self, row, seat, player), digest="f" * 64)
+
+    monkeypatch.setattr(Arena, "_seat_result", dishonest)
+    with running(client, tmp_path) as run:
+        run.thread.join(20)
+        assert not run.thread.is_alive()
+        assert run.evaluator.journal.pending() == []
+    assert isinstance(run.error, Refused)
+    assert "refused every result of 3 reports in a row" in str(run.error)
+    assert games(client, Book.EVAL, "main@10") == {}
 
 
 def test_a_newer_evaluator_fences_the_older(client: MatchmakerClient, tmp_path: Path) -> None:

@@ -1,4 +1,9 @@
-"""Which device is chosen, and the sentence that says so."""
+"""Which device is chosen, and the sentence that says so; whether freed memory is kept."""
+
+import ctypes
+import platform
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -65,5 +70,55 @@ def test_apples_gpu_comes_before_the_cpu(monkeypatch) -> None:
     assert "Apple" in sentence
 
 
-def test_memory_can_be_kept_on_glibc() -> None:
-    assert isinstance(keep_memory(), bool)
+FAULTS = """
+import ctypes, resource
+from league.device import keep_memory
+
+libc = ctypes.CDLL(None)
+libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, (ctypes.c_size_t,)
+libc.memset.argtypes = (ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t)
+libc.free.argtypes = (ctypes.c_void_p,)
+
+def faults(size=64 << 20):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    block = libc.malloc(size)
+    libc.memset(block, 1, size)
+    libc.free(block)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+faults()
+given_back = faults()
+assert keep_memory()
+faults()
+print(given_back, faults())
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc alone has the option")
+def test_freed_memory_is_kept_for_the_next_block_on_glibc() -> None:
+    """In a process of its own, for it can't be undone; 64 MiB, which glibc maps whatever was freed before."""
+    done = subprocess.run([sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True)
+    given_back, kept = (int(word) for word in done.stdout.split())
+    assert given_back >= 32, "a page fault for each page again, be it a huge one"
+    assert kept <= 8
+
+
+@pytest.mark.parametrize("library", [None, object()])
+def test_without_glibc_keeping_memory_is_no_error(monkeypatch, library: object) -> None:
+    def load(name: None) -> object:
+        if library is None:
+            raise OSError("no library can be opened")
+        return library
+
+    monkeypatch.setattr(ctypes, "CDLL", load)
+    assert keep_memory() is False
+
+
+def test_an_option_that_is_not_taken_is_told(monkeypatch) -> None:
+    class Libc:
+        @staticmethod
+        def mallopt(option: int, value: int) -> int:
+            return int(option != -1)
+
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: Libc)
+    assert keep_memory() is False
