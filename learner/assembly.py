@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -100,14 +100,26 @@ def stage_rewards(settings: SessionSettings, stage: StageSettings) -> NDArray[np
     return reward_weights(game.spec(), stage.reward or game.reward, game.reward_weights)
 
 
+def _refuse_held_out(settings: SessionSettings, mixes: Mapping[str, Collection[str]]) -> None:
+    held_out = {bot.name for bot in settings.game.spec().bots if bot.held_out}
+    for name, mix in mixes.items():
+        named = sorted(held_out & set(mix))
+        if named:
+            raise ConfigError(
+                f"mix {name!r} names the bot {named[0]}, which is held out for the evaluator and never "
+                "trained against: take it out of [matchmaker.mixes]"
+            )
+
+
 def check_stages(
-    settings: SessionSettings, mixes: Collection[str], clean_matches: Callable[[str], int]
+    settings: SessionSettings, mixes: Mapping[str, Collection[str]], clean_matches: Callable[[str], int]
 ) -> None:
     """Raises `ConfigError` now for what would otherwise stop the run, or a stage's end, in the middle.
 
     `clean_matches` says how many the evaluator plays of a snapshot against an opponent.
     """
-    bots = [bot.name for bot in settings.game.spec().bots]
+    bots = [bot.name for bot in settings.game.spec().bots if not bot.held_out]
+    _refuse_held_out(settings, mixes)
     for stage in settings.curriculum.stages:
         stage_rewards(settings, stage)
         if stage.mix not in mixes:
@@ -117,8 +129,8 @@ def check_stages(
             )
         if stage.until_opponent and stage.until_opponent not in bots:
             raise ConfigError(
-                f"stage {stage.name} waits for wins against {stage.until_opponent!r}, which is no bot: "
-                f"there are {', '.join(bots)}"
+                f"stage {stage.name} waits for wins against {stage.until_opponent!r}, which is no bot to "
+                f"train with: there are {', '.join(bots)}"
             )
         if stage.until_opponent and stage.min_matches > clean_matches(stage.until_opponent):
             raise ConfigError(

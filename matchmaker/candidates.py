@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from league.errors import NotFound
+from league.errors import ConfigError, NotFound
 from league.players import Book, Player, PlayerKind, PlayerState, Role
 from league.ratings import Belief, RatingTable, quality, win_probability
 from matchmaker.sampling import (
@@ -65,6 +65,17 @@ def members(category: str, learner: Player, players: Mapping[str, Player]) -> li
     ]
 
 
+def refuse_held_out(mix_name: str, mix: Mapping[str, float], players: Mapping[str, Player]) -> None:
+    """Raises `ConfigError` when a mix names a player that is kept for the evaluator."""
+    for category in mix:
+        player = players.get(category)
+        if player is not None and player.held_out:
+            raise ConfigError(
+                f"mix {mix_name!r} names {category}, which is held out for the evaluator and never trained "
+                "against: take it out of [matchmaker.mixes]"
+            )
+
+
 def _belongs(player: Player, category: str) -> bool:
     frozen = player.kind is PlayerKind.SNAPSHOT
     if category == "snapshots":
@@ -90,6 +101,7 @@ def draw_table(
     A mix whose categories are all empty means self-play.
     """
     mix, policy = mix_of(settings, mix_name), policy_of(settings)
+    refuse_held_out(mix_name, mix, players)
     groups = {category: members(category, learner, players) for category in mix}
     shares = category_shares(mix, {category: bool(group) for category, group in groups.items()})
     if not shares:

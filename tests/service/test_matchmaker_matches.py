@@ -90,7 +90,7 @@ def test_a_mix_without_players_means_self_play(tmp_path):
 
 
 def test_held_out_and_retired_players_are_never_drawn(tmp_path):
-    mixes = {"league": {"snapshots": 1.0, "secret": 1.0}}
+    mixes = {"league": {"snapshots": 1.0}}
     with small_league(tmp_path, snapshots=(), mixes=mixes, max_saved=2) as league:
         league.client.register_players(
             [bot("secret", held_out=True), snapshot(1), snapshot(2, held_out=True)]
@@ -103,6 +103,18 @@ def test_held_out_and_retired_players_are_never_drawn(tmp_path):
         states = {p.name: p.state for p in league.client.players(kinds=[PlayerKind.SNAPSHOT])}
         assert states["main@1"] is PlayerState.RETIRED
         assert len(states) == 5
+
+
+def test_a_mix_that_names_a_held_out_bot_is_refused(tmp_path):
+    mixes = {"league": {"self": 1.0}, "peek": {"self": 1.0, "secret": 0.0}}
+    with small_league(tmp_path, snapshots=(), mixes=mixes) as league:
+        league.client.register_players([bot("secret", held_out=True)])
+        incarnation = league.open()
+        with pytest.raises(
+            InvalidInput, match="mix 'peek' names secret, which is held out"
+        ):
+            league.client.acquire_matches(incarnation, 1, "peek")
+        assert league.client.acquire_matches(incarnation, 1, "league")
 
 
 def test_milestones_never_retire(tmp_path):

@@ -22,7 +22,8 @@ def test_brawl_is_known_by_name() -> None:
     game = make_batched("brawl", 3, max_frames=60)
     assert game.spec == game_spec("brawl", max_frames=60)
     assert (game.num_matches, game.spec.max_frames) == (3, 60)
-    assert [bot.name for bot in game.spec.bots] == ["constant", "random", "based", "clockwork"]
+    assert [bot.name for bot in game.spec.bots][:4] == ["constant", "random", "based", "clockwork"]
+    assert [bot.name for bot in game.spec.bots if bot.held_out] == ["edge_guarder", "mirror", "drunk"]
     with pytest.raises(ConfigError, match="no game 'brawll'"):
         game_spec("brawll")
 

@@ -6,6 +6,7 @@ from evaluator.settings import EvaluatorSettings
 from league.agent.config import AgentConfig
 from league.agent.settings import AgentSettings
 from league.config import build, preset_names, resolve
+from league.errors import ConfigError
 from league.games.base import CHOICE
 from league.games.settings import GameSettings
 from learner.assembly import SessionSettings, check_stages
@@ -84,3 +85,17 @@ def test_every_preset_can_be_built(preset):
     seconds = config.sequence_length * settings.agent.history_stride / spec.frames_per_second
     covers_a_match = spec.action_kind == CHOICE and seconds > spec.max_frames
     assert covers_a_match or seconds == pytest.approx(2.2, abs=0.1)
+
+
+@pytest.mark.parametrize("held_out", ["edge_guarder", "mirror", "drunk"])
+def test_no_mix_can_name_a_held_out_bot(held_out):
+    sections = resolve("laptop", environment={})
+    settings = SessionSettings(
+        game=build(GameSettings, "game", sections["game"]),
+        agent=build(AgentSettings, "agent", sections["agent"]),
+        learner=build(LearnerSettings, "learner", sections["learner"]),
+        curriculum=build(CurriculumSettings, "curriculum", sections["curriculum"]),
+    )
+    mixes = {**sections["matchmaker"]["mixes"], "spare": {"snapshots": 1.0, held_out: 0.1}}
+    with pytest.raises(ConfigError, match=f"mix 'spare' names the bot {held_out}, which is held out"):
+        check_stages(settings, mixes, lambda opponent: 1000)
