@@ -1,0 +1,134 @@
+"""Every command line of README and docs/ is run, or named here with the reason why not, and can be parsed."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from cli_league import make_run
+from test_docs import PAGES, ROOT, examples
+
+import evaluator.main
+import learner.main
+import matchmaker.main
+from league.cluster.command import parse
+
+LONG = "trains for minutes; tests/system/test_league.py runs the command with the preset smoke"
+BY_HAND = "trains until it is stopped; tests/service/test_learner.py and test_evaluator_process.py run it"
+NOT_RUN = {
+    "bin/start-league": LONG,
+    "bin/start-league --preset smoke": LONG,
+    "bin/start-league --run-dir runs/laptop-1": LONG,
+    "bin/start-league --steps 200000 --headless": LONG,
+    "bin/start-league --config mine.toml --set learner.learning_rate=1e-3": LONG,
+    "bin/start-league --gpu 0": "needs a GPU",
+    "bin/start-league --preset full --from "
+    "runs/laptop-1/learner-main/checkpoints/step_000001500000.pt": "needs an agent; test_supervisor.py",
+    "bin/test": "runs this test",
+    "git clone … kumite && cd kumite && bin/start-league --headless": "what a benchmark was measured with",
+    "bin/matchmaker --db runs/mine/league.db --port 50051 --preset laptop": "test_matchmaker_process.py does",
+    "bin/learner --matchmaker 127.0.0.1:50051 --run-dir runs/mine --preset laptop --cpu": BY_HAND,
+    "bin/evaluator --matchmaker 127.0.0.1:50051 --run-dir runs/mine --preset laptop": BY_HAND,
+    "bin/evaluator --matchmaker 127.0.0.1:50051 --run-dir runs/mine": BY_HAND,
+    "bin/league COMMAND --address HOST:PORT": "a form, not a command",
+    "bin/league COMMAND --run-dir DIR": "a form, not a command",
+    "bin/league COMMAND": "a form, not a command",
+}
+SERVED = {
+    "bin/matchmaker --db runs/one/league.db --port 50051",
+    "bin/matchmaker --db runs/one/league.db --port 50051 --read-only",
+}
+CHECKS = {
+    ".venv/bin/python -m matchmaker.fsck --db runs/one/league.db",
+    ".venv/bin/python -m matchmaker.fsck --db runs/one/league.db --address 127.0.0.1:50051",
+}
+PARSERS: dict[str, Callable[[list[str]], object]] = {
+    "bin/start-league": parse,
+    "bin/matchmaker": lambda words: matchmaker.main._parser().parse_args(words),
+    "bin/learner": lambda words: learner.main.parser().parse_args(words),
+    "bin/evaluator": lambda words: evaluator.main._parser().parse_args(words),
+}
+FENCE = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)
+COMMAND = re.compile(
+    r"(?:\$ )?((?:bin|\.venv/bin)/\S.*|(?:git|mkdir|pip|python3?|grpcurl|curl|docker|npm|cd) .*)"
+)
+
+
+def commands(page: Path) -> list[str]:
+    """Lines of fenced (but Python, TOML) and indented blocks that begin as a command; comments left out."""
+    text = page.read_text(encoding="utf-8")
+    lines = [line for kind, block in FENCE.findall(text) if kind in ("", "sh", "bash", "console")
+             for line in block.splitlines()]  # fmt: skip
+    lines += [line[4:] for line in FENCE.sub("", text).splitlines() if line.startswith("    ")]
+    found = [match[1] for line in lines if (match := COMMAND.match(line))]
+    return [re.split(r"\s{2,}", line)[0].strip() for line in found]
+
+
+def test_every_command_is_run_or_named_with_a_reason() -> None:
+    tested = {example.command for page in PAGES for example in examples(page)}
+    named = {command: page.name for page in PAGES for command in commands(page)}
+    assert len(named) > 30
+    assert tested <= named.keys()
+    accounted = tested | NOT_RUN.keys() | SERVED | CHECKS
+    assert not {command: page for command, page in named.items() if command not in accounted}
+    assert not accounted - named.keys(), "listed here, and on no page any more"
+
+
+@pytest.mark.parametrize("command", sorted(NOT_RUN.keys() | SERVED))
+def test_its_program_understands_every_command(command: str) -> None:
+    program, *words = shlex.split(command)
+    if program in PARSERS:
+        try:
+            PARSERS[program](words)
+        except (SystemExit, argparse.ArgumentError) as error:
+            pytest.fail(f"{command}: {error}")
+    assert (ROOT / program).is_file() or program == "git"
+
+
+@contextmanager
+def served(command: str, folder: Path, port: int) -> Iterator[None]:
+    words = shlex.split(command.replace("50051", str(port)))
+    process = subprocess.Popen(
+        [str(ROOT / words[0]), *words[1:]], cwd=folder, stdout=subprocess.PIPE, text=True,
+        stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert process.stdout is not None
+    try:
+        assert process.stdout.readline() == f"ready {port}\n"
+        yield
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def test_the_matchmaker_is_served_and_checked_as_its_page_says(tmp_path: Path) -> None:
+    make_run(tmp_path / "runs" / "one")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    for command in sorted(SERVED):
+        with served(command, tmp_path, port):
+            for check in sorted(CHECKS):
+                words = shlex.split(check.replace("50051", str(port)))
+                done = subprocess.run(
+                    [str(ROOT / words[0]), *words[1:]],
+                    cwd=tmp_path,
+                    capture_output=True,
+                    text=True,
+                    env=os.environ,
+                    check=False,
+                )
+                assert done.returncode == 0, done.stdout + done.stderr
+                assert "runs/one/league.db: whole; " in done.stdout
