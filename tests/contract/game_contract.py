@@ -66,9 +66,11 @@ class GameContract:
 
     Attributes:
         timed: whether a time limit can be set; games that end by themselves may refuse one.
+        pace: by how much slow games shorten the long tests.
     """
 
     timed = True
+    pace = 1
 
     def make(self, num_matches: int, max_frames: int | None = None) -> BatchedGame:
         """`num_matches` matches; `max_frames` stays None where the game is not `timed`."""
@@ -125,7 +127,7 @@ class GameContract:
 
     def test_a_match_is_the_same_whatever_it_is_played_with(self) -> None:
         many = self.begun(12, max_frames=150)
-        chances = luck(many, 400)
+        chances = luck(many, 400 // self.pace)
         together = history(many, chances)
         for n in range(12):
             alone = self.made(1, 150)
@@ -134,7 +136,7 @@ class GameContract:
             assert_same([a[n : n + 1] for a in together], history(alone, chances[:, n : n + 1]))
 
     def test_a_match_is_the_same_on_another_thread(self) -> None:
-        chances = luck(self.make(6), 300)
+        chances = luck(self.make(6), 300 // self.pace)
         with ThreadPoolExecutor(2) as pool:
             games = [self.begun(6, max_frames=100) for _ in range(2)]
             one, other = pool.map(lambda game: history(game, chances), games)
@@ -232,7 +234,7 @@ class GameContract:
 
     def test_observations_stay_in_bounds(self) -> None:
         game = self.begun(40)
-        for luck_N2A in luck(game, 1500):
+        for luck_N2A in luck(game, 1500 // self.pace):
             game.step(actions(game, luck_N2A))
             assert np.abs(game.observations_N2O).max() <= 1.0
         assert np.isfinite(game.stats_N2S).all()
@@ -240,7 +242,7 @@ class GameContract:
     def test_terms_and_stats_come_back_to_zero_sum_where_they_must(self) -> None:
         game = self.begun(20, max_frames=400)
         win = game.spec.reward_terms.index("win")
-        for luck_N2A in luck(game, 900):
+        for luck_N2A in luck(game, 900 // self.pace):
             game.step(actions(game, luck_N2A))
             assert np.array_equal(game.reward_terms_N2K[:, 0, win], -game.reward_terms_N2K[:, 1, win])
             paid = game.reward_terms_N2K[:, 0, win]

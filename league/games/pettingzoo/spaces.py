@@ -1,0 +1,170 @@
+"""Spaces of Gymnasium as the league sees them: numbers in [-1, 1], and actions of a width.
+
+Shape suffixes: A action width, W width of what is encoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from league.errors import ConfigError
+from league.games.base import CHOICE, KEYS
+
+MOST_NUMBERS = 65_536
+MOST_CHOICES = 65_536
+
+Write = Callable[[Any, NDArray[np.float32]], None]
+"""Writes an observation into a row of the encoder's width."""
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """Turns values of a space into `width` numbers in [-1, 1]."""
+
+    width: int
+    write: Write
+
+
+@dataclass(frozen=True)
+class Actions:
+    """What a seat may do: `size` wide, and how a row of that width becomes the environment's action."""
+
+    kind: str
+    size: int
+    names: tuple[str, ...]
+    decode: Callable[[NDArray[np.uint8]], Any]
+
+
+def encoder(space: spaces.Space, name: str) -> Encoder:
+    """The encoder of an observation space; raises `ConfigError` for one that has no fixed width.
+
+    An action mask is left out: it is seen as the legal choices.
+    """
+    made = _unmasked(space, name)
+    if not 1 <= made.width <= MOST_NUMBERS:
+        raise ConfigError(f"{name} observes {made.width} numbers: 1 to {MOST_NUMBERS} can be taken")
+    return made
+
+
+def _unmasked(space: spaces.Space, name: str) -> Encoder:
+    if not isinstance(space, spaces.Dict) or "action_mask" not in space.spaces:
+        return _encoder(space, name)
+    return _joined({key: part for key, part in space.spaces.items() if key != "action_mask"}, name)
+
+
+def _encoder(space: spaces.Space, name: str) -> Encoder:
+    if isinstance(space, spaces.Box):
+        return _box(space)
+    if isinstance(space, spaces.Discrete):
+        return _one_hot([int(space.n)], [int(space.start)])
+    if isinstance(space, spaces.MultiDiscrete):
+        starts = np.asarray(space.start).ravel().tolist()
+        return _one_hot(space.nvec.ravel().tolist(), starts)
+    if isinstance(space, spaces.MultiBinary):
+        return Encoder(int(np.prod(space.shape)), _write_flat)
+    if isinstance(space, spaces.Dict):
+        return _joined(space.spaces, name)
+    if isinstance(space, spaces.Tuple):
+        return _joined(dict(enumerate(space.spaces)), name)
+    raise ConfigError(
+        f"{name} observes a {type(space).__name__}: Box, Discrete, MultiDiscrete, MultiBinary, and Dict and "
+        "Tuple of these can be taken"
+    )
+
+
+def _write_flat(value: Any, out_W: NDArray[np.float32]) -> None:
+    out_W[:] = np.asarray(value).reshape(-1)
+
+
+def _box(space: spaces.Box) -> Encoder:
+    """By the declared bounds onto [-1, 1]; numbers without bounds through tanh."""
+    low_W, high_W = (bound.reshape(-1).astype(np.float64) for bound in (space.low, space.high))
+    span_W = high_W - low_W
+    bounded_W = np.isfinite(span_W) & (span_W < 1e30)
+    scale_W = np.divide(2.0, span_W, out=np.zeros_like(span_W), where=bounded_W & (span_W > 0))
+    offset_W = np.where(bounded_W & (span_W > 0), -1.0 - np.where(bounded_W, low_W, 0.0) * scale_W, 0.0)
+    endless_W = np.flatnonzero(~bounded_W)
+
+    def write(value: Any, out_W: NDArray[np.float32]) -> None:
+        value_W = np.asarray(value, np.float64).reshape(-1)
+        out_W[:] = value_W * scale_W + offset_W
+        if endless_W.size:
+            out_W[endless_W] = np.tanh(value_W[endless_W])
+
+    return Encoder(low_W.size, write)
+
+
+def _one_hot(sizes: list[int], starts: list[int]) -> Encoder:
+    first = np.cumsum([0, *sizes[:-1]]) - np.array(starts)
+
+    def write(value: Any, out_W: NDArray[np.float32]) -> None:
+        out_W[:] = 0.0
+        out_W[first + np.asarray(value).reshape(-1)] = 1.0
+
+    return Encoder(sum(sizes), write)
+
+
+def _joined(parts: dict[Any, spaces.Space], name: str) -> Encoder:
+    encoders = {key: _encoder(part, name) for key, part in parts.items()}
+    ends = np.cumsum([part.width for part in encoders.values()]).tolist()
+    places = list(zip(encoders.items(), [0, *ends[:-1]], ends, strict=True)) if ends else []
+
+    def write(value: Any, out_W: NDArray[np.float32]) -> None:
+        for (key, part), begin, end in places:
+            part.write(value[key], out_W[begin:end])
+
+    return Encoder(ends[-1] if ends else 0, write)
+
+
+def actions(space: spaces.Space, name: str) -> Actions:
+    """What can be done in an action space; raises `ConfigError` for one that is neither keys nor choices."""
+    if isinstance(space, spaces.Discrete):
+        return _choices(int(space.n), lambda index: int(space.start) + index, name)
+    if isinstance(space, spaces.MultiDiscrete):
+        starts = np.asarray(space.start)
+        return _choices(
+            int(np.prod(space.nvec.astype(float))),
+            lambda index: np.reshape(np.unravel_index(index, space.nvec.ravel()), space.shape) + starts,
+            name,
+        )
+    if isinstance(space, spaces.MultiBinary):
+        size = int(np.prod(space.shape))
+        names = tuple(f"key {n}" for n in range(size))
+        return Actions(KEYS, size, names, lambda row_A: row_A[:size].astype(space.dtype).reshape(space.shape))
+    raise ConfigError(
+        f"{name} is played by a {type(space).__name__}: Discrete, MultiDiscrete and MultiBinary can be taken"
+    )
+
+
+def _choices(size: int, action: Callable[[int], Any], name: str) -> Actions:
+    if size > MOST_CHOICES:
+        raise ConfigError(f"{name} has {size} choices: {MOST_CHOICES} are the most")
+    names = tuple(f"choice {n}" for n in range(size))
+    return Actions(CHOICE, size, names, lambda row_A: action(int(row_A.argmax())))
+
+
+def mask(observation: Any, info: Any, size: int) -> NDArray[np.bool_] | None:
+    """Which of `size` choices the environment allows, by its observation or its info; None: it says nothing.
+
+    A MultiDiscrete's mask may be one for each of its numbers; all their combinations are then allowed.
+    """
+    found = observation.get("action_mask") if isinstance(observation, dict) else None
+    if found is None and isinstance(info, dict):
+        found = info.get("action_mask")
+    if found is None:
+        return None
+    if isinstance(found, tuple):
+        allowed_A = np.ones(1, np.bool_)
+        for part in found:
+            allowed_A = np.outer(allowed_A, np.asarray(part, np.bool_)).ravel()
+    else:
+        allowed_A = np.asarray(found).reshape(-1).astype(np.bool_)
+    if allowed_A.size != size:
+        raise ValueError(f"its action mask has {allowed_A.size} places for {size} choices")
+    return allowed_A

@@ -1,0 +1,203 @@
+"""PettingZoo's environments, and some made for the purpose, keep the contract of a batched game."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from choice_contract import ChoiceContract
+from game_contract import KeysContract
+
+from league.errors import InvalidInput
+from league.games.base import BatchedGame
+from league.games.registry import game_spec, make_batched
+
+
+class Made:
+    """Environment `name` with `options`."""
+
+    pace = 10
+    name: str
+    options: dict[str, Any] = {}  # noqa: RUF012
+
+    def make(self, num_matches: int, max_frames: int | None = None) -> BatchedGame:
+        return make_batched(f"pettingzoo:{self.name}", num_matches, max_frames=max_frames, **self.options)
+
+
+class Choices(Made, ChoiceContract):
+    """As other games of choices, but an illegal choice is a loss, as it is in PettingZoo."""
+
+    @pytest.mark.parametrize("seat", [0, 1])
+    def test_no_choice_two_choices_and_illegal_ones_are_refused_and_change_nothing(self, seat: int) -> None:
+        game = self.choosing()
+        for row in range(3):
+            idle = game.idle_actions()
+            idle[row, seat] = 0
+            self.refused(game, idle, f"seat {seat} of match {row} chose nothing")
+            idle[row, seat, :2] = 1
+            self.refused(game, idle, f"seat {seat} of match {row}")
+
+    def test_an_illegal_choice_loses(self) -> None:
+        game = self.begun(2, bots=False)
+        for _ in range(300):
+            legal_N2A = game.legal_N2A
+            assert legal_N2A is not None
+            acting_N2 = game.observations_N2O[:, :, 2] == 1.0
+            found = np.argwhere(acting_N2[:, :, None] & ~legal_N2A)
+            chosen_N2A = game.idle_actions()
+            if not len(found):
+                game.step(chosen_N2A)
+                continue
+            row, seat, choice = found[0]
+            chosen_N2A[row, seat] = 0
+            chosen_N2A[row, seat, choice] = 1
+            game.step(chosen_N2A)
+            assert game.ended_N[row]
+            assert game.outcomes_N[row] == float(seat)
+            assert game.final_stats_N2S[row, seat, 0] == 1.0
+            assert game.final_stats_N2S[row, 1 - seat, 0] == 0.0
+            assert game.reward_terms_N2K[row, seat].tolist() == [-1.0, -1.0]
+            return
+        pytest.skip("every choice is legal at any time")
+
+
+class TestConnectFour(Choices):
+    name = "pettingzoo.classic.connect_four_v3"
+
+
+class TestTicTacToe(Choices):
+    name = "pettingzoo.classic.tictactoe_v3"
+
+
+class TestRockPaperScissors(Choices):
+    name = "pettingzoo.classic.rps_v2"
+    turns = False
+
+
+class TestNim(Choices):
+    name = "small_environments:Nim"
+
+
+class TestKeys(Made, KeysContract):
+    name = "small_environments"
+
+    def test_halves_of_the_observations_swap_exactly(self) -> None:
+        pytest.skip("an environment's observations have no halves")
+
+
+def test_the_spec_says_what_the_environment_is() -> None:
+    spec = game_spec("pettingzoo:pettingzoo.classic.connect_four_v3")
+    assert (spec.action_kind, spec.action_size, spec.own_size) == ("choice", 7, 2 + 1 + 7)
+    assert spec.observation_size == spec.own_size + 6 * 7 * 2
+    assert spec.version.endswith(" connect_four_v3")
+    assert spec.frames_per_second == 2
+    keys = game_spec("pettingzoo:small_environments")
+    assert (keys.action_kind, keys.action_size, keys.own_size) == ("keys", 3, 3)
+    assert keys.observation_size == 3 + (2 + 1 + 2 + 3)
+    assert keys.version.endswith(" push_v0")
+
+
+def played(game: BatchedGame, choices: list[int]) -> BatchedGame:
+    """One match of turns in which `choices` are made in order."""
+    for choice in choices:
+        actions_N2A = game.idle_actions()
+        seat = int(game.observations_N2O[0, 1, 2])
+        actions_N2A[0, seat] = 0
+        actions_N2A[0, seat, choice] = 1
+        game.step(actions_N2A)
+    return game
+
+
+@pytest.mark.parametrize(
+    ("choices", "outcome"),
+    [([0, 1, 0, 1, 0, 1, 0], 1.0), ([6, 1, 0, 1, 0, 1, 0, 1], 0.0)],
+)
+def test_connect_four_is_won_by_four_in_a_row(choices: list[int], outcome: float) -> None:
+    game = make_batched("pettingzoo:pettingzoo.classic.connect_four_v3", 1)
+    game.reset(np.zeros(1, np.uint64))
+    played(game, choices[:-1])
+    assert not game.ended_N[0]
+    played(game, choices[-1:])
+    assert game.ended_N[0]
+    assert game.outcomes_N[0] == outcome
+    assert game.final_frames_N[0] == len(choices)
+    assert game.final_stats_N2S[0, :, 1].tolist() == [(len(choices) + 1) // 2, len(choices) // 2]
+    assert game.reward_terms_N2K[0, 0].tolist() == [2 * outcome - 1, 2 * outcome - 1]
+    board = game.final_observations_N2O[0, 0, game.spec.own_size :].reshape(6, 7, 2)
+    assert (board > 0).sum() == len(choices)
+
+
+def test_a_full_board_without_a_line_is_a_draw() -> None:
+    game = make_batched("pettingzoo:pettingzoo.classic.tictactoe_v3", 1)
+    game.reset(np.zeros(1, np.uint64))
+    played(game, [0, 1, 2, 4, 3, 5, 7, 6, 8])
+    assert game.ended_N[0]
+    assert game.outcomes_N[0] == 0.5
+
+
+def test_a_seat_sees_no_more_than_the_environment_shows_it() -> None:
+    """In rock-paper-scissors the other's choice is seen once both were made."""
+    game = make_batched("pettingzoo:pettingzoo.classic.rps_v2", 2)
+    game.reset(np.zeros(2, np.uint64))
+    actions_N2A = np.zeros((2, 2, 3), np.uint8)
+    actions_N2A[:, 0, 0] = 1
+    actions_N2A[0, 1, 1] = actions_N2A[1, 1, 2] = 1
+    before = game.observations_N2O.copy()
+    assert np.array_equal(before[0], before[1])
+    game.step(actions_N2A)
+    seen = game.observations_N2O[:, 0, game.spec.own_size :]
+    assert seen.tolist() == [[0, 1, 0, 0], [0, 0, 1, 0]]
+    assert game.reward_terms_N2K[:, 0, 0].tolist() == [-1.0, 1.0]
+
+
+def test_the_time_limit_counts_the_rewards_so_far() -> None:
+    game = make_batched("pettingzoo:pettingzoo.classic.rps_v2", 1, max_frames=3)
+    game.reset(np.zeros(1, np.uint64))
+    actions_N2A = np.zeros((1, 2, 3), np.uint8)
+    actions_N2A[0, 0, 1] = actions_N2A[0, 1, 0] = 1
+    for frame in range(3):
+        game.step(actions_N2A)
+        assert game.ended_N[0] == (frame == 2)
+        assert game.reward_terms_N2K[0, :, 0].tolist() == [1.0, -1.0]
+    assert game.outcomes_N[0] == 1.0
+    assert game.final_stats_N2S[0, 0].tolist() == [0.0, 3.0, 3.0]
+
+
+def test_an_agent_that_is_done_leaves_the_other_to_play_on() -> None:
+    game = make_batched("pettingzoo:small_environments:Nim", 1, stones=4, one_leaves=True)
+    for seed in range(20):
+        game.reset(np.array([seed], np.uint64))
+        stones = int(game.observations_N2O[0, 0, game.spec.own_size :][:5].argmax())
+        if stones == 3:
+            break
+    played(game, [2])
+    assert not game.ended_N[0]
+    assert game.observations_N2O[0, :, 2].tolist() == [1.0, 0.0]
+    assert game.legal_N2A is not None
+    assert game.legal_N2A[0].tolist() == [[True] * 3, [True, False, False]]
+    played(game, [1])
+    assert game.ended_N[0]
+    assert game.final_stats_N2S[0, :, 2].tolist() == [2.0, -1.0]
+    assert game.final_stats_N2S[0, :, 1].tolist() == [2.0, 0.0]
+
+
+def test_a_frame_shows_the_board() -> None:
+    game = make_batched("pettingzoo:pettingzoo.classic.connect_four_v3", 1)
+    game.reset(np.zeros(1, np.uint64))
+    frame = played(game, [3, 4]).frame(0)
+    assert (frame["game"], frame["frame"], frame["to_act"]) == (game.spec.name, 2, [0])
+    assert frame["text"].splitlines()[-1] == ". . . X O . ."
+    own = make_batched("pettingzoo:small_environments", 1)
+    own.reset(np.zeros(1, np.uint64))
+    assert " against " in own.frame(0)["text"]
+
+
+def test_a_closed_game_says_so() -> None:
+    game = make_batched("pettingzoo:pettingzoo.classic.rps_v2", 2)
+    game.reset(np.arange(2, dtype=np.uint64))
+    game.close()
+    with pytest.raises(InvalidInput, match="was closed"):
+        game.step(game.idle_actions())
+    game.reset(np.arange(2, dtype=np.uint64))
+    game.step(game.idle_actions())
