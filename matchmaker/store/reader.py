@@ -71,7 +71,7 @@ class SqliteReader(Reader):
 
     def draw(self, number: int) -> DrawRow | None:
         row = self._one("SELECT * FROM draws WHERE number = ?", number)
-        return None if row is None else DrawRow(**row)
+        return None if row is None else DrawRow(**{**row, "body_json": rows.unpacked(row["body_json"])})
 
     def result(self, ordinal: int) -> ResultRow | None:
         row = self._one(rows.RESULT_QUERY + "WHERE r.ordinal = ?", ordinal)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import zlib
 from dataclasses import fields
 from typing import Any
 
@@ -52,6 +53,21 @@ def result_of(row: sqlite3.Row) -> ResultRow:
     values["book"] = Book(row["book"])
     values["failed"], values["late"] = bool(row["failed"]), bool(row["late"])
     return ResultRow(**values)
+
+
+def packed(text: str) -> str | bytes:
+    """A draw's body as the file keeps it: compressed where that is shorter, for a long run makes many.
+
+    It holds every candidate's weight. Those follow from the log, but only by folding all of it up to there,
+    which no reader of one match could wait for.
+    """
+    compressed = zlib.compress(text.encode())
+    return compressed if len(compressed) < len(text.encode()) else text
+
+
+def unpacked(kept: str | bytes) -> str:
+    """What `packed` was given."""
+    return kept if isinstance(kept, str) else zlib.decompress(kept).decode()
 
 
 def seats_json(result: MatchResult) -> str:

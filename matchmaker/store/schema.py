@@ -69,7 +69,7 @@ CREATE TABLE draws (                  -- what the assignments of one call were d
   policy_hash TEXT NOT NULL REFERENCES policies (hash),
   log_position INTEGER NOT NULL,      -- newest result then
   event_position INTEGER NOT NULL,    -- newest event then
-  body_json TEXT NOT NULL             -- rule, shares, candidates with weights
+  body_json TEXT NOT NULL             -- rule, shares, candidates with weights; zlib's bytes where shorter
 );
 
 CREATE TABLE assignments (

@@ -91,7 +91,7 @@ class SqliteTransaction(SqliteReader, Transaction):
     def add_draw(self, row: DrawRow) -> int:
         cursor = self._connection.execute(
             "INSERT INTO draws (policy_hash, log_position, event_position, body_json) VALUES (?, ?, ?, ?)",
-            (row.policy_hash, row.log_position, row.event_position, row.body_json),
+            (row.policy_hash, row.log_position, row.event_position, rows.packed(row.body_json)),
         )
         return int(cursor.lastrowid or 0)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import threading
 from dataclasses import replace
@@ -67,6 +68,15 @@ def result(match_id: str) -> MatchResult:
 
 def event(text: str) -> Event:
     return Event(position=0, at=1.0, kind="test", text=text, data_json="{}")
+
+
+def many_candidates() -> str:
+    weights = [[f"main@{50_000 * number}", (number / 7.0) ** 0.5] for number in range(200)]
+    return json.dumps({"rule": "pfsp_hard", "candidates": {"snapshots": weights}}, separators=(",", ":"))
+
+
+def draw_of(body: str) -> DrawRow:
+    return DrawRow(number=0, policy_hash="h", log_position=1, event_position=2, body_json=body)
 
 
 class StoreContract:
@@ -255,6 +265,14 @@ class StoreContract:
             assert reader.replacement("") is None
             assert reader.category_counts() == [("main", "league", "based", 3)]
 
+    def test_a_draw_of_many_candidates_comes_back_as_it_was(self, store):
+        body = many_candidates()
+        with store.write() as tx:
+            tx.add_policy("h", "{}", 1.0)
+            number = tx.add_draw(draw_of(body))
+        with store.read() as reader:
+            assert reader.draw(number) == replace(draw_of(body), number=number)
+
     def test_closing_twice_is_fine(self, store):
         store.close()
         store.close()
@@ -346,3 +364,14 @@ class TestSqliteStore(StoreContract):
         with filled.read() as reader:
             assert [e.text for e in reader.events(0, 10)] == ["after"]
             assert reader.select("PRAGMA integrity_check") == [("ok",)]
+
+    def test_draws_take_less_room_than_their_text_and_older_ones_are_read(self, store, path):
+        body = many_candidates()
+        with store.write() as tx:
+            tx.add_policy("h", "{}", 1.0)
+            number = tx.add_draw(draw_of(body))
+            tx._connection.execute("INSERT INTO draws SELECT 99, 'h', 1, 2, ?", (body,))
+        with store.read() as reader:
+            (kept,) = reader.select("SELECT length(body_json) FROM draws WHERE number = :n", n=number)[0]
+            assert kept < len(body) / 2
+            assert reader.draw(99) == replace(draw_of(body), number=99)
