@@ -12,6 +12,8 @@ from league.cli import cast, connect
 from league.cli.exhibition import Ending, Exhibition, Moment
 from league.cli.output import is_terminal, say
 from league.errors import InvalidInput
+from league.games.base import EXTERNAL
+from league.replay import Contender, Recipe, Take, final_digest, save_replay
 
 LONGEST_GAP_SECONDS = 0.1
 TOLD = ("damage_dealt", "knockouts", "falls", "attacks", "hits", "jumps", "dodges", "payoff", "reward")
@@ -34,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--speed", type=float, default=1.0, help="times real time on a terminal (default 1)")
     parser.add_argument("--greedy", action="store_true", help="press each key by its likelier value")
+    parser.add_argument("--save", type=Path, metavar="FILE", help="keep the match as a replay")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -47,16 +50,34 @@ def run(args: argparse.Namespace) -> int:
     say(f"({settings.name}; the first match of a machine takes a moment to compile)")
     game = settings.make(1)
     match = Exhibition(game, members, args.seed, greedy=args.greedy)
+    if args.save is not None:
+        match.take = _take(Recipe.of(settings), match)
+    shown = show(match, args.speed)
+    if match.take is not None and shown:
+        replay = match.take.finish(float(game.outcomes_N[0]), final_digest(game, 0))
+        save_replay(args.save, replay)
+        say(f"kept in {args.save}: bin/league replay shows it again, bin/league render makes a film of it")
+    return 0
+
+
+def show(match: Exhibition, speed: float) -> bool:
+    """Plays it to its end, live on a terminal and in lines elsewhere; False when Ctrl-C ended it."""
     try:
         if is_terminal():
-            _draw_live(match, args.speed)
+            _draw_live(match, speed)
         else:
             _tell(match)
     except KeyboardInterrupt:
-        return 0
+        return False
     assert match.ending is not None
     _print_ending(match, match.ending)
-    return 0
+    return True
+
+
+def _take(recipe: Recipe, match: Exhibition) -> Take:
+    first, second = (Contender(name=member.name, digest=member.digest) for member in match.members)
+    bots = [EXTERNAL if member.bot is None else member.bot for member in match.members]
+    return Take(recipe=recipe, seats=(first, second), bots=(bots[0], bots[1]), seed=match.seed)
 
 
 def _clock(match: Exhibition, frame: int) -> str:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from league.cli.cast import Member
 from league.errors import InvalidInput
 from league.games.base import EXTERNAL, BatchedGame
+from league.replay import Take
 
 HARD_HIT = 12.0
 """Damage within one frame that is worth a word, in points."""
@@ -44,6 +45,20 @@ class Ending:
     stats: tuple[dict[str, float], dict[str, float]]
 
 
+class RecordedHands:
+    """What a seat did in a match that was recorded, [T, A]."""
+
+    frame_skip = 1
+
+    def __init__(self, actions_TA: NDArray[np.uint8]) -> None:
+        self._actions = iter(actions_TA)
+
+    def keys(
+        self, observation_O: NDArray[np.float32], legal_A: NDArray[np.bool_] | None
+    ) -> NDArray[np.uint8]:
+        return next(self._actions)
+
+
 class _SnapshotHands:
     """A snapshot's keys, held for as many frames as it was trained with."""
 
@@ -70,23 +85,23 @@ class _SnapshotHands:
 
 @dataclass
 class Exhibition:
-    """A match of `game` (one match) between two members. `ending` is there once `moments` ran out."""
+    """A match of `game` (one match) between two members. `ending` is there once `moments` ran out.
+
+    `hands` play seats that have no bot, instead of the members' own; `take` records what was done.
+    """
 
     game: BatchedGame
     members: Sequence[Member]
     seed: int
     greedy: bool = False
+    hands: Sequence[Hands] | None = None
+    take: Take | None = None
     ending: Ending | None = field(default=None, init=False)
 
     def moments(self) -> Iterator[Moment]:
         """The match from its first frame to the last before its end."""
         game = self.game
-        hands: list[Hands | None] = [
-            None
-            if member.bot is not None
-            else _SnapshotHands(member, game, seed=2 * self.seed + seat, greedy=self.greedy)
-            for seat, member in enumerate(self.members)
-        ]
+        hands = [self._hands_of(seat, member) for seat, member in enumerate(self.members)]
         game.bots_N2[0] = [EXTERNAL if member.bot is None else member.bot for member in self.members]
         game.reset(np.array([self.seed], np.uint64))
         actions_N2A = game.idle_actions()
@@ -98,6 +113,8 @@ class Exhibition:
                     legal_A = None if game.legal_N2A is None else game.legal_N2A[0, seat]
                     actions_N2A[0, seat] = hand.keys(game.observations_N2O[0, seat], legal_A)
             legal_N2A = None if game.legal_N2A is None else game.legal_N2A.copy()
+            if self.take is not None:
+                self.take.note(actions_N2A[0])
             game.step(actions_N2A)
             chosen = tuple(self._choices(legal_N2A))
             if game.ended_N[0]:
@@ -108,6 +125,13 @@ class Exhibition:
             now = game.frame(0)
             yield Moment(now, (*chosen, *self._differences(before, now)))
             before = now
+
+    def _hands_of(self, seat: int, member: Member) -> Hands | None:
+        if member.bot is not None:
+            return None
+        if self.hands is not None:
+            return self.hands[seat]
+        return _SnapshotHands(member, self.game, seed=2 * self.seed + seat, greedy=self.greedy)
 
     def _hands(self, frame: dict[str, Any]) -> Iterator[str]:
         """What each seat begins with, in games that deal something."""

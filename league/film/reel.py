@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from league.errors import InvalidInput
+from league.games.brawl.rules import KO
 from league.games.render.picture import HEIGHT, Picture, Shape
-from league.games.render.scene import scene_for
+from league.games.render.scene import Scene, scene_for
+from league.games.render.wire import is_fight
 from league.replay import Playback, Replay
 
 WARM_UP_FRAMES = 45
 """Frames before a cut that the scene sees unseen, so that its camera and effects are under way."""
-VERDICT_SECONDS = 1.8
+VERDICT_SECONDS = 2.4
+VERDICT_AFTER_SECONDS = 0.7
+"""The last knock-out is seen by itself for so long."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,15 +63,15 @@ class Reel:
     def winner(self) -> int | None:
         return None if self.replay.outcome == 0.5 else int(self.replay.outcome == 0.0)
 
-    def pictures(self, verdict_seconds: float = VERDICT_SECONDS) -> Iterator[Picture]:
+    def pictures(self) -> Iterator[Picture]:
         """In turn. Raises `DataCorrupt` at the end of a match that ends otherwise than recorded."""
         playback = Playback(self.replay)
         try:
-            yield from self._pictures(playback, verdict_seconds)
+            yield from self._pictures(playback)
         finally:
             playback.close()
 
-    def _pictures(self, playback: Playback, verdict_seconds: float) -> Iterator[Picture]:
+    def _pictures(self, playback: Playback) -> Iterator[Picture]:
         per_second = playback.game.spec.frames_per_second
         first = round(self.cut.start * per_second)
         last = None if self.cut.stop is None else round(self.cut.stop * per_second)
@@ -89,9 +94,25 @@ class Reel:
         assert scene is not None
         assert frame is not None
         if last is None:
-            end = scene.picture(frame, self.verdict, self.winner)
-            for _ in range(max(1, round(verdict_seconds * self.fps))):
-                yield end
+            yield from self._ending(scene, self._after(frame), per_second)
+
+    def _after(self, last: Mapping[str, Any]) -> dict[str, Any]:
+        """The frame that ended it. The game does not keep it, but what it must have been is known."""
+        end = {**last, "frame": last["frame"] + 1} if "frame" in last else dict(last)
+        if self.winner is None or not is_fight(last) or self.replay.frames >= last["max_frames"]:
+            return end
+        players = [dict(player) for player in last["players"]]
+        players[1 - self.winner] |= {"state": KO, "stocks": 0, "vx": 0.0, "vy": 0.0, "keys": []}
+        return {**end, "players": players}
+
+    def _ending(self, scene: Scene, end: dict[str, Any], per_second: int) -> Iterator[Picture]:
+        """The last knock-out, and the verdict over it."""
+        count = round(VERDICT_SECONDS * self.fps)
+        for number in range(count):
+            waited = number / self.fps
+            frame = {**end, "frame": end["frame"] + round(waited * per_second)} if "frame" in end else end
+            is_told = waited >= VERDICT_AFTER_SECONDS or number == count - 1
+            yield scene.picture(frame, self.verdict if is_told else "", self.winner)
 
     @property
     def size(self) -> tuple[float, float]:

@@ -20,7 +20,7 @@ from league.errors import InvalidInput
 from league.files import write_whole
 from league.film.reel import Cut, Reel
 from league.games.render.picture import HEIGHT
-from league.games.render.raster import Canvas
+from league.games.render.raster import Canvas, check_size
 from league.games.render.wire import moving_part, still_part
 from league.replay import Playback, Replay
 
@@ -54,9 +54,11 @@ def write_film(
     form = FORMATS.get(path.suffix.lower())
     if form is None:
         raise InvalidInput(f"a film can't be written as {path.name!r}: end it in {', '.join(FORMATS)}")
-    wide = width or (round(height * form.width / form.height) if height else form.width)
-    tall = height or round(wide * form.height / form.width)
-    form.write(path, replay, cut or Cut(), fps or form.fps, wide, tall)
+    shape = form.width / form.height
+    wide = width if width is not None else form.width if height is None else round(height * shape)
+    tall = height if height is not None else round(wide / shape)
+    check_size(wide, tall)
+    form.write(path, replay, cut or Cut(), form.fps if fps is None else fps, wide, tall)
 
 
 def _pixels(replay: Replay, cut: Cut, fps: float, width: int, height: int) -> Iterator[NDArray[np.uint8]]:
@@ -149,7 +151,7 @@ def _save(path: Path, save: Callable[[Any], None]) -> None:
 def film_json(replay: Replay, cut: Cut, fps: float, width: float) -> dict[str, Any]:
     """The film as player.js takes it: {size, fps, stills, pictures}."""
     reel = Reel(replay, width, fps, cut)
-    pictures = [picture.as_json()["layers"] for picture in reel.pictures(verdict_seconds=0.0)]
+    pictures = [picture.as_json()["layers"] for picture in reel.pictures()]
     return {"size": [round(width), round(HEIGHT)], "fps": fps, "stills": reel.stills, "pictures": pictures}
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from league.errors import VersionMismatch
 from league.games.base import BatchedGame
 from league.games.registry import make_batched
+from league.games.settings import GameSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +24,17 @@ class Recipe:
     stage: str = ""
     max_frames: int | None = None
     options: Mapping[str, bool | int | float | str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, settings: GameSettings) -> Recipe:
+        """That of a run's settings."""
+        return cls(
+            name=settings.name,
+            version=settings.spec().version,
+            stage=settings.stage,
+            max_frames=settings.max_frames,
+            options=settings.options,
+        )
 
     def make(self) -> BatchedGame:
         """One match of the game. Raises `VersionMismatch` when its rules are other ones by now."""

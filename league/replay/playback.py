@@ -51,6 +51,11 @@ class Playback:
                 raise _otherwise(f"ended after {now} frames, {replay.frames} are recorded")
             if now < replay.frames:
                 yield game.frame(0)
+        self.check_end()
+
+    def check_end(self) -> None:
+        """Raises `DataCorrupt` when the match that just ended did so otherwise than recorded."""
+        game, replay = self.game, self.replay
         if (outcome := float(game.outcomes_N[0])) != replay.outcome:
             raise _otherwise(f"ended with outcome {outcome:g}, {replay.outcome:g} is recorded")
         if final_digest(game, 0) != replay.final:

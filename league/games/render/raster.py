@@ -65,12 +65,17 @@ def _sky(colours: tuple[str, ...], width: int, height: int) -> Image.Image:
     return column.resize((width, height))
 
 
+def check_size(width: int, height: int) -> None:
+    """Raises `InvalidInput` for a picture that can't be."""
+    if not (1 <= width <= MOST_PIXELS and 1 <= height <= MOST_PIXELS):
+        raise InvalidInput(f"a picture can't be {width} x {height}: take from 1 to {MOST_PIXELS} pixels")
+
+
 class Canvas:
     """Pixels, `width` by `height`; `draw` fills them anew. Raises `InvalidInput` for an impossible size."""
 
     def __init__(self, width: int, height: int) -> None:
-        if not (1 <= width <= MOST_PIXELS and 1 <= height <= MOST_PIXELS):
-            raise InvalidInput(f"a picture can't be {width} x {height}: take from 1 to {MOST_PIXELS} pixels")
+        check_size(width, height)
         self.width, self.height = width, height
         self._image = Image.new("RGB", (width * SMOOTH, height * SMOOTH))
         self._glass = ImageDraw.Draw(self._image, "RGBA")  # lets through what lies below
