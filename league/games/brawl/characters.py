@@ -76,14 +76,17 @@ def defensive(me: Any, opponent: Any, frame: int, stage: Any) -> int:
 def kiter(me: Any, opponent: Any, frame: int, stage: Any) -> int:
     """Hits and runs: comes in for a blow now and then, and keeps away the rest of the time."""
     comes_in = frame % KITE_CYCLE < KITE_STRIKES and opponent.state != rules.KO
+    flees = 1.0 if me.x > opponent.x else -1.0
+    away = me.x + 2.0 * flees
+    if abs(away) < stage.solids[0, 0] + 0.6:  # over the pit rather than into it
+        away = 4.5 * flees
     if is_off_stage(me, stage):
-        return go(me, opponent.x if comes_in else me.x, frame, stage)
+        return go(me, opponent.x if comes_in else away, frame, stage)
     strike = blow(me, opponent)
     if strike and (comes_in or opponent.stun_left > 0):
         return strike
     if comes_in:
         return go(me, opponent.x, frame, stage) | _leap(me, opponent, frame)
-    away = me.x + (2.0 if me.x > opponent.x else -2.0)
     if distance(me, opponent) > KITE_FROM:
         return 0
     cornered = abs(me.x) > 5.5 and abs(away) > abs(me.x) and distance(me, opponent) < 2.5

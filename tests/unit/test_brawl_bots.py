@@ -1,0 +1,210 @@
+"""Each scripted player's own way to play: the number that defines it, and the order among them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from arena import LEFT_GROUND_Y, RIGHT_GROUND_Y, Arena
+
+from league.games.brawl import moves, rules
+from league.games.brawl.bot_table import BotTable, markdown, play_all
+from league.games.brawl.cast import BOTS, STATS
+from league.games.brawl.game import BrawlGame
+from league.games.brawl.layout import MIRROR_DELAY
+from league.games.brawl.spec import brawl_spec
+
+CHARACTERS = (
+    "aggressive",
+    "defensive",
+    "kiter",
+    "aerial",
+    "sig_spammer",
+    "weapon_seeker",
+    "edge_guarder",
+)
+
+
+@pytest.fixture(scope="module")
+def table() -> BotTable:
+    return play_all(10)
+
+
+@pytest.fixture(scope="module")
+def characters() -> BotTable:
+    return play_all(16, names=(*CHARACTERS, "based"))
+
+
+def figure(table: BotTable, name: str) -> dict[str, float]:
+    return dict(zip(table.names, table.behaviour()[name].tolist(), strict=True))
+
+
+def best(table: BotTable, name: str) -> tuple[str, float, float]:
+    """Whose figure is highest, how high, and the next one's."""
+    ordered = sorted(figure(table, name).items(), key=lambda item: -item[1])
+    return ordered[0][0], ordered[0][1], ordered[1][1]
+
+
+def playing(first: str, second: str, matches: int = 8, seed: int = 0) -> BrawlGame:
+    game = BrawlGame(matches)
+    game.bots_N2[:, 0], game.bots_N2[:, 1] = game.spec.bot_index(first), game.spec.bot_index(second)
+    game.reset(np.arange(matches, dtype=np.uint64) + np.uint64(seed))
+    return game
+
+
+def frames(game: BrawlGame, count: int):  # type: ignore[no-untyped-def]
+    """Steps the game; yields both seats' records of matches that have not begun anew."""
+    idle = np.zeros((game.num_matches, 2, 10), np.uint8)
+    first = np.ones(game.num_matches, bool)
+    for _ in range(count):
+        game.step(idle)
+        first &= ~game.ended_N
+        yield game._players_N2[first]
+
+
+def test_three_bots_are_held_out_and_all_are_told_apart() -> None:
+    assert {bot.name for bot in BOTS if bot.held_out} == {"edge_guarder", "mirror", "drunk"}
+    assert len({bot.name for bot in BOTS}) == len({bot.summary for bot in BOTS}) == 13
+    assert brawl_spec().bots == BOTS
+
+
+def test_the_aggressive_one_presses_on(characters: BotTable) -> None:
+    attacks, apart = figure(characters, "attacks/min"), figure(characters, "distance")
+    assert attacks["aggressive"] > 30
+    assert all(attacks["aggressive"] > 1.5 * attacks[name] for name in ("defensive", "kiter", "sig_spammer"))
+    assert apart["aggressive"] < 4.0
+    dashes = sum(
+        (p["state"][:, 0] == rules.DASH).sum() for p in frames(playing("aggressive", "constant"), 60)
+    )
+    assert dashes > 0
+
+
+def test_the_defensive_one_dodges_and_hardly_moves(characters: BotTable) -> None:
+    name, dodges, next_best = best(characters, "dodges/min")
+    assert name == "defensive"
+    assert dodges > 5.0
+    assert dodges > 4 * next_best
+    assert figure(characters, "speed")["defensive"] < 1.5
+    for players in frames(playing("defensive", "constant"), 600):
+        assert (np.sign(players["x"][:, 0]) == players["side"][:, 0]).all()
+
+
+def test_the_kiter_hits_and_keeps_away_in_between() -> None:
+    game = playing("kiter", "constant", 16)
+    apart: dict[bool, list[float]] = {True: [], False: []}
+    for frame, players in enumerate(frames(game, 900)):
+        free = (players["state"] != rules.KO).all(axis=1)
+        away = frame % 180 > 110
+        apart[away] += np.abs(players["x"][free, 0] - players["x"][free, 1]).tolist()
+        if frame == 890:
+            assert (players["damage"][:, 1] + 300 * (3 - players["stocks"][:, 1])).mean() > 10
+    assert np.mean(apart[True]) > 4.5
+    assert np.mean(apart[True]) > 1.2 * np.mean(apart[False])
+
+
+def test_the_aerial_one_is_in_the_air(characters: BotTable) -> None:
+    name, air, next_best = best(characters, "air %")
+    assert name == "aerial"
+    assert air > 80
+    assert air > next_best + 10
+
+
+def test_the_sig_spammer_makes_heavy_attacks_alone_and_charges() -> None:
+    seen, charged = set(), 0
+    for players in frames(playing("sig_spammer", "based", 16), 1500):
+        attacking = players[:, 0]["state"] == rules.ATTACK
+        seen |= set(players[:, 0]["move"][attacking].tolist())
+        charged = max(charged, int(players[:, 0]["charged"].max()))
+    assert seen <= {moves.NSIG, moves.DSIG, moves.SSIG, moves.RECOVERY, moves.GROUNDPOUND}
+    assert {moves.NSIG, moves.DSIG, moves.SSIG} <= seen
+    assert 5 < charged <= 20
+
+
+def test_the_weapon_seeker_fetches_weapons(characters: BotTable) -> None:
+    name, pickups, next_best = best(characters, "pick-ups")
+    assert name == "weapon_seeker"
+    assert pickups > 1.0
+    assert next_best == 0.0
+    armed = [players["weapon"][:, 0] > 0 for players in frames(playing("weapon_seeker", "constant"), 700)]
+    assert max(mask.mean() for mask in armed if len(mask)) > 0.5
+
+
+def test_the_edge_guarder_stands_at_the_pit_and_looks_over_it() -> None:
+    for players in frames(playing("edge_guarder", "constant"), 400):
+        guard = players[:, 0]
+    assert np.abs(np.abs(guard["x"]) - 2.7).max() < 0.3
+    assert (guard["facing"] == -guard["side"]).all()
+    assert (np.sign(guard["x"]) == guard["side"]).all()
+
+
+def test_the_mirror_repeats_after_half_a_second() -> None:
+    game = playing("mirror", "random", 4)
+    mirrored, original = [], []
+    for players in frames(game, 300):
+        mirrored.append(players["keys"][:, 0].tolist())
+        original.append(players["keys"][:, 1].tolist())
+    assert mirrored[MIRROR_DELAY:] == original[:-MIRROR_DELAY]
+    assert mirrored[:MIRROR_DELAY] == [[0] * 4] * MIRROR_DELAY
+    assert MIRROR_DELAY == rules.FRAMES_PER_SECOND // 2
+
+
+def test_the_drunk_leaves_30_percent_of_its_keys_to_chance() -> None:
+    """`based` never taunts or charges heavily: half of the keys left to chance are down."""
+    down = np.zeros(10)
+    count = 0
+    for players in frames(playing("drunk", "constant", 64), 300):
+        keys = players["keys"][:, 0]
+        down += [(keys >> bit & 1).sum() for bit in range(10)]
+        count += len(keys)
+    for name in ("W", "H", "L", "K", "G"):
+        assert down[rules.KEY_NAMES.index(name)] / count == pytest.approx(0.15, abs=0.01)
+    assert down[rules.KEY_NAMES.index("J")] > down[rules.KEY_NAMES.index("K")]
+
+
+def test_the_drunk_plays_worse_than_based_and_better_than_random(table: BotTable) -> None:
+    score = figure(table, "score")
+    assert score["based"] > score["drunk"] + 0.05
+    assert score["drunk"] > score["random"] + 0.1
+
+
+def test_every_character_beats_random_and_is_beaten_by_somebody(table: BotTable) -> None:
+    scores_BB = table.scores_BBM.mean(-1)
+    for name in CHARACTERS:
+        b = table.names.index(name)
+        assert scores_BB[b, table.names.index("random")] >= 0.8, name
+        assert min(scores_BB[b]) <= 0.5, name
+
+
+def test_no_two_matches_of_characters_are_the_same() -> None:
+    found = play_all(12, names=("aggressive", "kiter"))
+    dealt = found.stats_BBMS[0, 1, :, STATS.index("damage_dealt")]
+    assert len(set(dealt.tolist())) > 6
+
+
+def test_characters_reach_a_dummy_on_the_other_side() -> None:
+    for name in ("aggressive", "aerial", "sig_spammer", "weapon_seeker", "kiter"):
+        found = play_all(8, names=(name, "constant"))
+        assert (found.scores_BBM[0, 1] == 1.0).all(), name
+
+
+def test_the_table_counts_both_seats_alike_and_reads_as_markdown(table: BotTable) -> None:
+    scores_BB = table.scores_BBM.mean(-1)
+    assert not np.isnan(table.scores_BBM).any()
+    assert np.array_equal(scores_BB + scores_BB.T, np.ones_like(scores_BB))
+    lines = markdown(table).splitlines()
+    assert lines[0].startswith("| bot | score | speed")
+    assert len([line for line in lines if line.startswith("| drunk |")]) == 2
+
+
+def test_a_scripted_player_plays_the_same_from_either_seat() -> None:
+    """Its numbers and its aims belong to its side."""
+    for bot in BOTS:
+        arena, other = Arena(), Arena()
+        other.game._players_N2[:] = other.game._players_N2[:, ::-1]
+        for each, seat in ((arena, 0), (other, 1)):
+            each.game.bots_N2[0, seat] = each.game.spec.bot_index(bot.name)
+            each.put(seat, 4.0, RIGHT_GROUND_Y)
+            each.put(1 - seat, -5.0, LEFT_GROUND_Y)
+        for _ in range(200):
+            arena.play()
+            other.play()
+            assert arena.of(0, "keys") == other.of(1, "keys"), bot.name
