@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from game_contract import GameContract, actions, arrays, history, luck, seeds
+from game_contract import GameContract, actions, arrays, history, luck
 
 from league.errors import InvalidInput
 from league.games.base import CHOICE, EXTERNAL, BatchedGame
@@ -86,19 +86,6 @@ class ChoiceContract(GameContract):
             without.step(chosen_N2A * (without.bots_N2 == EXTERNAL)[..., None].astype(np.uint8))
             for name, array in arrays(with_words).items():
                 assert np.array_equal(array, arrays(without)[name]), name
-
-    def test_every_bot_chooses_what_is_legal(self) -> None:
-        """Two bots play as their choices would from outside: nothing but legal ones can be played so."""
-        for index in range(len(self.make(1).spec.bots)):
-            game = self.make(16)
-            game.bots_N2[:] = index
-            game.reset(seeds(16))
-            ends = 0
-            for _ in range(100):
-                game.step(np.zeros((16, 2, game.spec.action_size), np.uint8))
-                ends += int(game.ended_N.sum())
-            assert ends > 0
-            assert not game.failures
 
     def test_a_game_that_was_never_reset_takes_legal_choices(self) -> None:
         """Idle rows of an arena are stepped before any match is seated there."""
