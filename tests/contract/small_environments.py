@@ -210,3 +210,11 @@ class Spoken(Buttons):
 
 def parallel_env(**options: Any) -> Push:
     return Push(**options)
+
+
+class Slow(Buttons):
+    """Takes a tenth of a second for a step."""
+
+    def step(self, actions: dict[str, int]) -> tuple[dict, dict, dict, dict, dict]:
+        time.sleep(0.1)
+        return super().step(actions)
