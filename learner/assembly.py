@@ -20,6 +20,7 @@ from league.client import MatchmakerClient
 from league.config import sections_hash
 from league.errors import ConfigError
 from league.games.base import BatchedGame
+from league.games.brawl.rewards import ANNEALED, annealed_weights
 from league.games.registry import reward_weights
 from league.games.settings import GameSettings
 from league.players import Incarnation, Player, PlayerKind, Role
@@ -94,10 +95,22 @@ def join_league(
     )
 
 
-def stage_rewards(settings: SessionSettings, stage: StageSettings) -> NDArray[np.float32]:
-    """Weight of each reward term in a stage of the curriculum."""
+def stage_rewards(settings: SessionSettings, stage: StageSettings, step: int = 0) -> NDArray[np.float32]:
+    """Weight of each reward term in a stage of the curriculum, at training step `step`."""
     game = settings.game
-    return reward_weights(game.spec(), stage.reward or game.reward, game.reward_weights)
+    preset = stage.reward or game.reward
+    weights = reward_weights(game.spec(), preset, game.reward_weights)
+    if game.name == "brawl" and preset in ANNEALED:
+        return annealed_weights(preset, step, settings.learner.steps, game.reward_weights)
+    return weights
+
+
+def annealed_share(settings: SessionSettings, stage: StageSettings, step: int) -> float | None:
+    """How far the stage's rewards have turned into those they end with; None when they don't change."""
+    preset = stage.reward or settings.game.reward
+    if settings.game.name != "brawl" or preset not in ANNEALED:
+        return None
+    return ANNEALED[preset].share(step, settings.learner.steps)
 
 
 def _refuse_held_out(settings: SessionSettings, mixes: Mapping[str, Collection[str]]) -> None:

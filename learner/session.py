@@ -20,6 +20,7 @@ from league.client import MatchmakerClient
 from league.players import Book, Incarnation, PayoffCell
 from learner.assembly import (
     SessionSettings,
+    annealed_share,
     fits_matches,
     join_league,
     live_player,
@@ -90,6 +91,7 @@ class Session:
                 self._restore(saved, incarnation, carries)
             elif initial is not None:
                 load_weights(self.model, initial)
+            self._follow_schedule(self.model.num_timesteps)
             self.monitor = MatchMonitor(folder, game.spec, self.model.num_timesteps)
         except BaseException:
             self.broker.close("the learner could not start")
@@ -204,7 +206,15 @@ class Session:
         if change is not None:
             log.info("stage %s ends at step %d: %s", change.ended.name, step, change.reason)
             self.broker.change_mix(change.begins.mix)
-            self.env.reward_weights_K = stage_rewards(self.settings, change.begins)
+        self._follow_schedule(step)
+
+    def _follow_schedule(self, step: int) -> None:
+        """Weighs rewards as the stage and the step want it: nothing of it needs a checkpoint."""
+        stage = self.curriculum.stage
+        self.env.reward_weights_K = stage_rewards(self.settings, stage, step)
+        share = annealed_share(self.settings, stage, step)
+        if share is not None:
+            self.model.logger.record("reward/annealed_share", share)
 
     def _clean_matches(self, opponent: str) -> PayoffCell | None:
         """Counts of the newest evaluated snapshot of this learner in the clean book."""

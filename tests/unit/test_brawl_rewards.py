@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from arena import LEFT_GROUND_Y, RIGHT_GROUND_Y, Arena
+from hypothesis import given
+from hypothesis import strategies as st
 
 from league.errors import ConfigError
 from league.games.brawl import rules
-from league.games.brawl.rewards import PRESETS, reward_weights
+from league.games.brawl.game import BrawlGame
+from league.games.brawl.rewards import ANNEALED, PRESETS, annealed_weights, reward_weights
 from league.games.brawl.rules import DT
 from league.games.brawl.terms import TERMS
 
@@ -169,3 +172,124 @@ def test_weights_can_be_overridden_and_mistakes_are_named() -> None:
         reward_weights("dense", {"wins": 1.0})
     with pytest.raises(ConfigError, match="finite"):
         reward_weights("dense", {"win": float("nan")})
+
+
+def test_curriculum_turns_from_dense_into_sparse_in_the_course_of_a_run() -> None:
+    dense, sparse = reward_weights("dense"), reward_weights("sparse")
+    at = [annealed_weights("curriculum", step, 1000) for step in (0, 200, 350, 500, 800, 1000, 5000)]
+    assert np.array_equal(at[0], dense)
+    assert np.array_equal(at[1], dense)
+    assert at[2] == pytest.approx(0.75 * dense + 0.25 * sparse)
+    assert at[3] == pytest.approx((dense + sparse) / 2)
+    for weights in at[4:]:
+        assert np.array_equal(weights, sparse)
+    assert all(weights.dtype == np.float32 for weights in at)
+    assert np.array_equal(reward_weights("curriculum"), dense)
+
+
+@given(st.integers(1, 10**7), st.floats(0, 1), st.floats(0, 1))
+def test_annealed_weights_move_steadily_and_stay_between_both_ends(
+    steps: int, one: float, other: float
+) -> None:
+    dense, sparse = reward_weights("dense"), reward_weights("sparse")
+    early, late = sorted((int(one * steps), int(other * steps)))
+    shares = [ANNEALED["curriculum"].share(step, steps) for step in (early, late)]
+    assert 0.0 <= shares[0] <= shares[1] <= 1.0
+    weights = annealed_weights("curriculum", late, steps)
+    slack = 1e-4
+    assert (weights >= np.minimum(dense, sparse) - slack).all()
+    assert (weights <= np.maximum(dense, sparse) + slack).all()
+
+
+def test_a_wins_weight_is_never_annealed_away_and_other_presets_stay_as_they_are() -> None:
+    win = TERMS.index("win")
+    for step in range(0, 1001, 50):
+        assert annealed_weights("curriculum", step, 1000)[win] >= 50
+        assert annealed_weights("curriculum", step, 1000, {"win": 7.0})[win] == 7
+        assert np.array_equal(annealed_weights("laptop", step, 1000), reward_weights("laptop"))
+    with pytest.raises(ConfigError, match="no reward preset 'no'"):
+        annealed_weights("no", 0, 1)
+
+
+def test_every_term_is_paid_in_play_and_drops_and_arms_are_too(arena: Arena) -> None:
+    """No term is named and never written: each is non-zero somewhere in random play."""
+    game = BrawlGame(128)
+    random = np.random.default_rng(6)
+    game.reset(np.arange(128, dtype=np.uint64))
+    seen = np.zeros(len(TERMS), bool)
+    for _ in range(1500):
+        game.step((random.random((128, 2, 10)) < 0.4).astype(np.uint8))
+        seen |= (game.reward_terms_N2K != 0).any(axis=(0, 1))
+    assert seen.all(), [name for name, paid in zip(TERMS, seen, strict=True) if not paid]
+
+
+ANTISYMMETRIC = ("damage", "knockout", "combo", "win", "edge_pressure")
+NEVER_POSITIVE = ("damage_taken", "danger_zone", "height", "drop")
+NEVER_NEGATIVE = ("damage_dealt", "attack_state", "many_keys", "taunt", "idle", "equip")
+
+
+def test_signs_and_symmetry_of_the_terms_hold_in_random_play() -> None:
+    game = BrawlGame(64)
+    random = np.random.default_rng(7)
+    game.reset(np.arange(64, dtype=np.uint64))
+    game.bots_N2[:32, 0] = game.spec.bot_index("weapon_seeker")
+    for _ in range(1200):
+        game.step((random.random((64, 2, 10)) < 0.4).astype(np.uint8))
+        paid = {name: game.reward_terms_N2K[:, :, k] for k, name in enumerate(TERMS)}
+        for name in ANTISYMMETRIC:
+            assert np.array_equal(paid[name][:, 0], -paid[name][:, 1]), name
+        assert np.array_equal(paid["closing_distance"][:, 0], paid["closing_distance"][:, 1])
+        assert np.array_equal(paid["damage_dealt"][:, 0], -paid["damage_taken"][:, 1])
+        assert np.allclose(paid["damage"], paid["damage_dealt"] + paid["damage_taken"], atol=1e-6)
+        assert all((paid[name] <= 0).all() for name in NEVER_POSITIVE)
+        assert all((paid[name] >= 0).all() for name in NEVER_NEGATIVE)
+
+
+def played_returns(preset: str, one: str, other: str, matches: int = 24):  # type: ignore[no-untyped-def]
+    """Weighted sum of each term over each match [N, 2, K], and the outcomes of seat 0."""
+    game = BrawlGame(matches)
+    game.bots_N2[:] = game.spec.bot_index(one), game.spec.bot_index(other)
+    game.reset(np.arange(matches, dtype=np.uint64))
+    sums = np.zeros_like(game.reward_terms_N2K, dtype=np.float64)
+    outcomes = np.full(matches, np.nan)
+    idle = np.zeros((matches, 2, 10), np.uint8)
+    for _ in range(game.spec.max_frames):
+        game.step(idle)
+        running = np.isnan(outcomes)
+        sums[running] += game.reward_terms_N2K[running]
+        ended = running & game.ended_N
+        outcomes[ended] = game.outcomes_N[ended]
+    return sums * reward_weights(preset), outcomes
+
+
+@pytest.mark.parametrize("preset", ["dense", "sparse", "curriculum", "duel", "laptop"])
+@pytest.mark.parametrize("pair", [("based", "constant"), ("weapon_seeker", "random"), ("aerial", "based")])
+def test_who_wins_earns_more_than_who_loses(preset: str, pair: tuple[str, str]) -> None:
+    """A win bonus that paid for losses too, or shaping that outweighs it, would turn this around."""
+    sums, outcomes = played_returns(preset, *pair)
+    decided = outcomes != 0.5
+    returns = sums.sum(-1)[decided]
+    winner = (outcomes[decided] == 0.0).astype(int)
+    here = np.arange(decided.sum())
+    assert decided.sum() >= 12
+    earns_more = returns[here, winner] > returns[here, 1 - winner]
+    assert earns_more.mean() >= (1.0 if preset in ("dense", "curriculum") else 0.6)
+    assert returns[here, winner].mean() > 0 > returns[here, 1 - winner].mean()
+
+
+@pytest.mark.parametrize("preset", ["dense", "sparse"])
+def test_shaping_is_not_most_of_the_return(preset: str) -> None:
+    """In public runs dense shaping made up 92 % of the return, with 0 % wins."""
+    sums, _ = played_returns(preset, "based", "constant")
+    sizes = dict(zip(TERMS, np.abs(sums).sum(axis=(0, 1)), strict=True))
+    events = sum(sizes[name] for name in ("win", "knockout", "combo", "equip", "drop", "damage"))
+    assert events > 0.95 * sum(sizes.values())
+
+
+def test_a_win_of_100_arrives_as_100() -> None:
+    """A clip of rewards at 10 once cut it."""
+    sums, outcomes = played_returns("sparse", "based", "constant", 4)
+    assert (outcomes == 1.0).all()
+    assert sums[:, 0, TERMS.index("win")].tolist() == [100.0] * 4
+    assert sums[:, 1, TERMS.index("win")].tolist() == [-100.0] * 4
+    assert (sums.sum(-1)[:, 0] > 100).all()

@@ -1,5 +1,7 @@
 """The presets say what the documentation says of them."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from evaluator.settings import EvaluatorSettings
@@ -8,9 +10,12 @@ from league.agent.settings import AgentSettings
 from league.config import build, preset_names, resolve
 from league.errors import ConfigError
 from league.games.base import CHOICE
+from league.games.brawl.rewards import reward_weights as brawl_weights
 from league.games.settings import GameSettings
-from learner.assembly import SessionSettings, check_stages
-from learner.settings import CurriculumSettings, LearnerSettings
+from learner.assembly import SessionSettings, annealed_share, check_stages, stage_rewards
+from learner.curriculum import Curriculum
+from learner.session import Session
+from learner.settings import CurriculumSettings, LearnerSettings, StageSettings
 
 
 def differences(first, second):
@@ -99,3 +104,30 @@ def test_no_mix_can_name_a_held_out_bot(held_out):
     mixes = {**sections["matchmaker"]["mixes"], "spare": {"snapshots": 1.0, held_out: 0.1}}
     with pytest.raises(ConfigError, match=f"mix 'spare' names the bot {held_out}, which is held out"):
         check_stages(settings, mixes, lambda opponent: 1000)
+
+
+def test_the_reward_curriculum_turns_dense_into_sparse_by_the_training_step():
+    sections = resolve("smoke", assignments=["game.reward=curriculum"], environment={})
+    settings = SessionSettings(
+        game=build(GameSettings, "game", sections["game"]),
+        agent=build(AgentSettings, "agent", sections["agent"]),
+        learner=build(LearnerSettings, "learner", {**sections["learner"], "steps": 1000}),
+        curriculum=CurriculumSettings(),
+    )
+    logged, env = {}, SimpleNamespace(reward_weights_K=None)
+    session = SimpleNamespace(
+        settings=settings,
+        curriculum=Curriculum(settings.curriculum),
+        env=env,
+        model=SimpleNamespace(logger=SimpleNamespace(record=logged.__setitem__)),
+    )
+    for step, preset, share in ((0, "dense", 0.0), (1000, "sparse", 1.0)):
+        Session._follow_schedule(session, step)
+        assert env.reward_weights_K.tolist() == brawl_weights(preset).tolist()
+        assert logged == {"reward/annealed_share": share}
+    Session._follow_schedule(session, 500)
+    assert logged == {"reward/annealed_share": pytest.approx(0.5)}
+    assert brawl_weights("dense")[0] < env.reward_weights_K[0] < brawl_weights("sparse")[0]
+    steady = StageSettings(name="steady", mix="league", reward="duel")
+    assert stage_rewards(settings, steady, 500).tolist() == brawl_weights("duel").tolist()
+    assert annealed_share(settings, steady, 500) is None

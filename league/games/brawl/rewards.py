@@ -7,6 +7,7 @@ come from the same numbers.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
@@ -16,26 +17,69 @@ from numpy.typing import NDArray
 from league.errors import ConfigError
 from league.games.brawl.terms import DAMAGE_SCALE, TERM_HELP, TERMS
 
+_DENSE: Final = {
+    "damage": 1.0,
+    "danger_zone": 0.5,
+    "attack_state": -0.04,
+    "many_keys": -0.01,
+    "win": 50.0,
+    "knockout": 8.0,
+    "combo": 5.0,
+    "equip": 5.0,
+    "drop": 15.0,
+}
+
 PRESETS: Final[Mapping[str, Mapping[str, float]]] = MappingProxyType(
     {
-        "dense": {
-            "damage": 1.0,
-            "danger_zone": 0.5,
-            "attack_state": -0.04,
-            "many_keys": -0.01,
-            "win": 50.0,
-            "knockout": 8.0,
-            "combo": 5.0,
-            "equip": 5.0,
-            "drop": 15.0,
-        },
+        "dense": _DENSE,
         "sparse": {"damage": DAMAGE_SCALE, "win": 100.0, "knockout": 50.0},
         # Small scale for quick learning: a dense pull toward the opponent, then hits, then knockouts.
         "laptop": {"toward_opponent": 0.6, "damage": 1.0, "combo": 0.5, "knockout": 5.0, "win": 10.0},
         # For who can reach the opponent already: exchanges of blows, and staying on the stage.
         "duel": {"toward_opponent": 0.1, "damage": 5.0, "danger_zone": 4.0, "knockout": 5.0, "win": 5.0},
+        # As it begins: a learner changes it into `sparse` on the schedule below.
+        "curriculum": _DENSE,
     }
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Annealing:
+    """A preset that turns from one into another in the course of a training run."""
+
+    begin: str
+    end: str
+    begins_at: float = 0.2
+    """Share of the run's steps up to which all weights are those of `begin`."""
+    ends_at: float = 0.8
+    """Share from which they are those of `end`; in between they are mixed linearly."""
+
+    def share(self, step: int, steps: int) -> float:
+        """How much of `end` there is in step `step` of `steps`, 0 to 1."""
+        done = step / steps
+        return min(max((done - self.begins_at) / (self.ends_at - self.begins_at), 0.0), 1.0)
+
+
+ANNEALED: Final[Mapping[str, Annealing]] = MappingProxyType(
+    {"curriculum": Annealing(begin="dense", end="sparse")}
+)
+"""Presets whose weights depend on the training step."""
+
+
+def annealed_weights(
+    preset: str, step: int, steps: int, overrides: Mapping[str, float] | None = None
+) -> NDArray[np.float32]:
+    """float32[K]: the weights of `preset` in step `step` of a run of `steps`; raises `ConfigError`.
+
+    w(step) = w_begin + s * (w_end - w_begin), s the schedule's share. A preset that is not annealed has the
+    same weights in every step, and so has an overridden term.
+    """
+    if preset not in ANNEALED:
+        return reward_weights(preset, overrides)
+    schedule = ANNEALED[preset]
+    begin, end = reward_weights(schedule.begin, overrides), reward_weights(schedule.end, overrides)
+    share = np.float32(schedule.share(step, steps))
+    return end if share == 1 else begin + share * (end - begin)
 
 
 def reward_weights(preset: str, overrides: Mapping[str, float] | None = None) -> NDArray[np.float32]:
