@@ -1,9 +1,32 @@
 """Games, and their registration with Gymnasium: after `import league.games`,
-`gymnasium.make("league/Brawl-v0", opponent="based")` works. Loads neither a game nor the compiler."""
+`gymnasium.make("league/Brawl-v0", opponent="based")` works, and `league.games.parallel_env()` is the same
+game for PettingZoo. Loads neither a game nor the compiler."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import gymnasium
+
+if TYPE_CHECKING:
+    from league.games.parallel import BrawlParallelEnv
 
 BRAWL_ENVIRONMENT = "league/Brawl-v0"
 
 if BRAWL_ENVIRONMENT not in gymnasium.registry:
-    gymnasium.register(id=BRAWL_ENVIRONMENT, entry_point="league.games.gym_env:BrawlEnv")
+    gymnasium.register(
+        id=BRAWL_ENVIRONMENT,
+        entry_point="league.games.gym_env:BrawlEnv",
+        vector_entry_point="league.games.vector_env:BrawlVectorEnv",
+    )
+
+
+def parallel_env(**options: Any) -> BrawlParallelEnv:
+    """The built-in game with both seats open, as a parallel environment of PettingZoo.
+
+    `options` are those of `league.games.parallel.BrawlParallelEnv`; without PettingZoo a `ConfigError` says
+    what to install.
+    """
+    from league.games.parallel import BrawlParallelEnv
+
+    return BrawlParallelEnv(**options)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import gymnasium
@@ -13,14 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from league.errors import ConfigError
-from league.games.base import EXTERNAL, GameSpec
+from league.games.base import EXTERNAL, BatchedGame, GameSpec
 from league.games.brawl.rewards import reward_weights
+from league.games.gallery import Gallery, open_window
 from league.games.registry import game_spec, make_batched
 
 Opponent = str | Callable[[NDArray[np.float32]], Any]
 """A bot's name, or a function from the opponent's observation to its keys."""
 
-_GREATEST_SEED = 2**63 - 1
+GREATEST_SEED = 2**63 - 1
+IMAGE_MODES = ("rgb_array", "human")
+RENDER_SIZE = (640, 360)
 
 
 class BrawlEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.int8]]):
@@ -29,10 +32,11 @@ class BrawlEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.int8]]):
     Observations are float32[64] in [-1, 1] (`raw=True`: units of the game, unbounded), actions
     MultiBinary(10): W A S D space H L J K G, held for `frame_skip` frames. The reward is the weighted sum
     of the named terms of preset `reward`; `info["reward_terms"]` holds each weighted term, and at the end
-    `info["outcome"]` 1, 0.5 or 0. Raises `ConfigError` for an unknown opponent, preset, stage or mode.
+    `info["outcome"]` 1, 0.5 or 0. Pictures ("rgb_array", or "human": a window, which needs pygame) have
+    `render_size` (width, height). Raises `ConfigError` for an unknown opponent, preset, stage or mode.
     """
 
-    metadata = {"render_modes": ["ansi"], "render_fps": 30}  # noqa: RUF012 (Gymnasium's own form)
+    metadata = {"render_modes": ["ansi", *IMAGE_MODES], "render_fps": 30}  # noqa: RUF012 (Gymnasium's form)
 
     def __init__(
         self,
@@ -46,28 +50,25 @@ class BrawlEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.int8]]):
         reward_overrides: Mapping[str, float] | None = None,
         raw: bool = False,
         render_mode: str | None = None,
+        render_size: tuple[int, int] = RENDER_SIZE,
     ) -> None:
-        if seat not in (0, 1):
-            raise ConfigError(f"there is no seat {seat!r}: choose 0 or 1")
-        if frame_skip < 1:
-            raise ConfigError(f"frame_skip is {frame_skip}: a decision lasts at least 1 frame")
-        if render_mode not in (None, *self.metadata["render_modes"]):
-            raise ConfigError(f"there is no render mode {render_mode!r}: choose 'ansi' or None")
+        check_options(seat, frame_skip, render_mode, self.metadata["render_modes"])
         spec = game_spec("brawl")
         self.render_mode = render_mode
+        self.metadata = {**self.metadata, "render_fps": spec.frames_per_second / frame_skip}
         self._seat, self._opponent, self._frames = seat, opponent, frame_skip
         self._terms = spec.reward_terms
         self._weights_K = reward_weights(reward, reward_overrides)
-        bot = _bot_index(spec, opponent)
-        self._game = make_batched(
-            "brawl", 1, stage=stage, max_frames=round(match_seconds * spec.frames_per_second), raw=raw
-        )
+        bot = bot_index(spec, opponent)
+        self._game = make_game(1, stage, match_seconds, raw)
         self._game.bots_N2[0, 1 - seat] = bot
         self._keys_N2A = np.zeros((1, 2, spec.action_size), np.uint8)
         self._last_words = ""  # of a match that ended: the game holds the next one already
-        bound = np.inf if raw else 1.0
-        self.observation_space = gymnasium.spaces.Box(-bound, bound, (spec.observation_size,), np.float32)
-        self.action_space = gymnasium.spaces.MultiBinary(spec.action_size)
+        self.observation_space, self.action_space = spaces_of(spec, raw)
+        self._gallery = Gallery(self._game, render_size) if render_mode in IMAGE_MODES else None
+        names = ["this seat", opponent if isinstance(opponent, str) else "opponent"]
+        self._names = (names[seat], names[1 - seat])
+        self._window = open_window(render_size, 30.0 / frame_skip) if render_mode == "human" else None
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -75,7 +76,10 @@ class BrawlEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.int8]]):
         """Begins a match whose sides follow from `seed`."""
         super().reset(seed=seed)
         self._last_words = ""
-        self._game.reset(self.np_random.integers(_GREATEST_SEED, size=1).astype(np.uint64))
+        self._game.reset(self.np_random.integers(GREATEST_SEED, size=1).astype(np.uint64))
+        if self._gallery is not None:
+            self._gallery.begin(0, self._names)
+            self._show()
         return self._observation(self._seat), {}
 
     def step(self, action: NDArray[np.int8]) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
@@ -91,6 +95,9 @@ class BrawlEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.int8]]):
             outcome = float(self._game.outcomes_N[0])
             info["outcome"] = outcome if self._seat == 0 else 1.0 - outcome
             self._last_words = f"ended in frame {self._game.final_frames_N[0]}: outcome {info['outcome']}"
+        if self._gallery is not None:
+            self._gallery.see(0, float(self._game.outcomes_N[0]) if ended else None)
+            self._show()
         return self._observation(self._seat, final=ended), float(terms_K.sum()), ended, False, info
 
     def _observation(self, seat: int, *, final: bool = False) -> NDArray[np.float32]:
@@ -98,10 +105,22 @@ class BrawlEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.int8]]):
         views = game.final_observations_N2O if final else game.observations_N2O
         return views[0, seat].copy()
 
-    def render(self) -> str | None:
-        """The match in a line of text (mode "ansi")."""
-        if self.render_mode is None:
+    def _show(self) -> None:
+        if self._window is not None and self._gallery is not None:
+            self._window.show(self._gallery.draw(0))
+
+    def close(self) -> None:
+        """Closes the window. Twice is fine."""
+        if self._window is not None:
+            self._window.close()
+        self._game.close()
+
+    def render(self) -> str | NDArray[np.uint8] | None:
+        """A line of text (mode "ansi") or a picture, uint8 [H, W, 3]; the window shows itself."""
+        if self.render_mode is None or self.render_mode == "human":
             return None
+        if self._gallery is not None:
+            return self._gallery.draw(0)
         if self._last_words:
             return self._last_words
         frame = self._game.frame(0)
@@ -112,7 +131,8 @@ class BrawlEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.int8]]):
         return f"frame {frame['frame']}: " + " | ".join(players)
 
 
-def _bot_index(spec: GameSpec, opponent: Opponent) -> int:
+def bot_index(spec: GameSpec, opponent: object) -> int:
+    """The bot's index, EXTERNAL for a function. Raises `ConfigError`."""
     if not isinstance(opponent, str):
         return EXTERNAL
     try:
@@ -122,3 +142,30 @@ def _bot_index(spec: GameSpec, opponent: Opponent) -> int:
         raise ConfigError(
             f"there is no bot {opponent!r}: choose one of {names}, or pass a function"
         ) from None
+
+
+def check_options(seat: int, frame_skip: int, render_mode: str | None, modes: Sequence[str]) -> None:
+    """Raises `ConfigError` for a seat, frame skip or render mode that can't be."""
+    if seat not in (0, 1):
+        raise ConfigError(f"there is no seat {seat!r}: choose 0 or 1")
+    if frame_skip < 1:
+        raise ConfigError(f"frame_skip is {frame_skip}: a decision lasts at least 1 frame")
+    if render_mode not in (None, *modes):
+        raise ConfigError(
+            f"there is no render mode {render_mode!r}: choose one of {', '.join(modes)}, or None"
+        )
+
+
+def make_game(num_envs: int, stage: str, match_seconds: float, raw: bool) -> BatchedGame:
+    """The matches behind the environments."""
+    max_frames = round(match_seconds * game_spec("brawl").frames_per_second)
+    return make_batched("brawl", num_envs, stage=stage, max_frames=max_frames, raw=raw)
+
+
+def spaces_of(
+    spec: GameSpec, raw: bool
+) -> tuple[gymnasium.Space[NDArray[np.float32]], gymnasium.spaces.MultiBinary]:
+    """Of one environment: observations and actions."""
+    bound = np.inf if raw else 1.0
+    observations: Any = gymnasium.spaces.Box(-bound, bound, (spec.observation_size,), np.float32)
+    return observations, gymnasium.spaces.MultiBinary(spec.action_size)

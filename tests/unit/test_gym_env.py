@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 
 import gymnasium
@@ -14,6 +15,11 @@ import league.games  # noqa: F401 (registers the environment)
 from league.errors import ConfigError
 
 ID = "league/Brawl-v0"
+
+
+@pytest.fixture(autouse=True)
+def _no_screen_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
 
 
 @pytest.mark.parametrize("options", [{"opponent": "based"}, {"opponent": lambda _: [0] * 10, "seat": 1}])
@@ -75,7 +81,7 @@ def test_a_seat_plays_its_own_keys_and_gets_its_own_outcome(seat: int) -> None:
 
 
 def test_vectorised_by_gymnasium() -> None:
-    envs = gymnasium.make_vec(ID, num_envs=2, opponent="based")
+    envs = gymnasium.make_vec(ID, num_envs=2, opponent="based", vectorization_mode="sync")
     views, _ = envs.reset(seed=1)
     assert views.shape == (2, 64)
     envs.step(envs.action_space.sample())
@@ -85,6 +91,58 @@ def test_vectorised_by_gymnasium() -> None:
 def test_raw_observations_are_in_units() -> None:
     view, _ = gymnasium.make(ID, opponent="constant", raw=True).reset(seed=0)
     assert abs(view[0]) == 5.0
+
+
+def test_pictures_are_drawn_and_change() -> None:
+    env = gymnasium.make(ID, render_mode="rgb_array", render_size=(320, 180), match_seconds=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(env.unwrapped)
+    env.reset(seed=1)
+    images = [env.render()]
+    for _ in range(30):
+        *_, terminated, _, _ = env.step(np.ones(10, np.int8))
+        images.append(env.render())
+    assert terminated
+    assert {image.shape for image in images} == {(180, 320, 3)}
+    assert {image.dtype for image in images} == {np.dtype(np.uint8)}
+    assert len({image.tobytes() for image in images}) == 31
+    middle = [image[85:95].mean() for image in (images[-2], images[-1])]
+    assert middle[1] < 0.7 * middle[0], "the verdict's dark band is drawn at the end"
+
+
+def test_a_video_is_recorded_at_the_pace_of_its_decisions() -> None:
+    env = gymnasium.make(ID, render_mode="rgb_array", frame_skip=3)
+    assert env.metadata["render_fps"] == 10
+    assert gymnasium.make(ID).metadata["render_fps"] == 30
+
+
+def test_a_window_shows_every_step() -> None:
+    pygame = pytest.importorskip("pygame")
+    env = gymnasium.make(ID, render_mode="human", render_size=(160, 90))
+    env.reset(seed=1)
+    before = pygame.surfarray.array3d(pygame.display.get_surface())
+    for _ in range(15):
+        env.step(np.ones(10, np.int8))
+    assert env.render() is None
+    after = pygame.surfarray.array3d(pygame.display.get_surface())
+    assert after.shape == (160, 90, 3)
+    assert not np.array_equal(before, after)
+    pygame.event.post(pygame.event.Event(pygame.QUIT))
+    env.step(np.ones(10, np.int8))
+    assert not pygame.display.get_init(), "closed by hand"
+    env.step(np.ones(10, np.int8))
+    env.close()
+    env.close()
+
+
+def test_without_pygame_or_a_screen_the_window_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SDL_VIDEODRIVER", "no-such-driver")
+    with pytest.raises(ConfigError, match="no window can be opened"):
+        gymnasium.make(ID, render_mode="human")
+    monkeypatch.setitem(sys.modules, "pygame", None)
+    with pytest.raises(ConfigError, match="pip install pygame-ce"):
+        gymnasium.make(ID, render_mode="human")
 
 
 @pytest.mark.parametrize(

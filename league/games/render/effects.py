@@ -14,6 +14,8 @@ from league.games.render.picture import Brush, Point, faded
 
 HIT_FRAMES, FLASH_FRAMES, BURST_FRAMES, DUST_FRAMES = 10, 4, 36, 10
 TRAIL = 7
+LONGEST_GAP = 30
+"""Frames that may be left out (decisions last that long at most); more is another match or another place."""
 FAST = 11.0
 """u/s from which a trail is drawn."""
 
@@ -43,7 +45,7 @@ class Effects:
     def see(self, frame: Mapping[str, Any]) -> None:
         """Notes what happened since the frame before."""
         before, now = self._before, frame["frame"]
-        if before is not None and not 0 <= now - before["frame"] <= 3:
+        if before is not None and not 0 <= now - before["frame"] <= LONGEST_GAP:
             self.marks.clear()
             for trail in self.trails:
                 trail.clear()

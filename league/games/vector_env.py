@@ -1,0 +1,185 @@
+"""`gymnasium.make_vec("league/Brawl-v0", num_envs=256)`: many matches in one batched game, no loop over them.
+
+Shape suffixes: N environments, 2 seats, O observation width, A keys, K reward terms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium.utils import seeding
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from league.errors import ConfigError, InvalidInput
+from league.games.base import EXTERNAL, GameSpec
+from league.games.brawl.rewards import reward_weights
+from league.games.gallery import Gallery
+from league.games.gym_env import (
+    GREATEST_SEED,
+    RENDER_SIZE,
+    bot_index,
+    check_options,
+    make_game,
+    spaces_of,
+)
+from league.games.registry import game_spec
+
+Opponents = str | Sequence[str] | Callable[[NDArray[np.float32]], Any]
+"""A bot's name, one for each environment, or a function from the opponents' observations [N, O] to their
+keys [N, A]."""
+
+
+class BrawlVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int8], NDArray[Any]]):
+    """`num_envs` matches, each as in `BrawlEnv` and with the same options.
+
+    A match that ends begins anew in the same step (`AutoresetMode.SAME_STEP`): the observation is the new
+    match's first, the last one is `infos["final_obs"]`, and `infos["final_info"]["outcome"]` 1, 0.5 or 0.
+    Seed s begins environment n as `BrawlEnv` begins with seed s + n; a match depends on nothing else, so it
+    is the same among 1 or 256. Raises `ConfigError` for options that can't be.
+    """
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        opponent: Opponents = "based",
+        *,
+        seat: int = 0,
+        stage: str = "warehouse",
+        match_seconds: float = 90.0,
+        frame_skip: int = 1,
+        reward: str = "dense",
+        reward_overrides: Mapping[str, float] | None = None,
+        raw: bool = False,
+        render_mode: str | None = None,
+        render_size: tuple[int, int] = RENDER_SIZE,
+    ) -> None:
+        spec = game_spec("brawl")
+        self.metadata = {
+            "render_modes": ["rgb_array"],
+            "render_fps": spec.frames_per_second / max(frame_skip, 1),
+            "autoreset_mode": AutoresetMode.SAME_STEP,
+        }
+        check_options(seat, frame_skip, render_mode, self.metadata["render_modes"])
+        self.num_envs, self.render_mode = num_envs, render_mode
+        self._seat, self._frames, self._terms = seat, frame_skip, spec.reward_terms
+        self._opponent = opponent if callable(opponent) else None
+        self._weights_K = reward_weights(reward, reward_overrides)
+        bots_N = _bots(spec, opponent, num_envs)
+        self._game = make_game(num_envs, stage, match_seconds, raw)
+        self._game.bots_N2[:, 1 - seat] = bots_N
+        self._keys_N2A = np.zeros((num_envs, 2, spec.action_size), np.uint8)
+        self.single_observation_space, self.single_action_space = spaces_of(spec, raw)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self._gallery = Gallery(self._game, render_size) if render_mode == "rgb_array" else None
+        self._names_N = [self._names(spec, int(bot)) for bot in bots_N]
+
+    def _names(self, spec: GameSpec, bot: int) -> tuple[str, str]:
+        names = ["this seat", "opponent" if bot == EXTERNAL else spec.bots[bot].name]
+        return names[self._seat], names[1 - self._seat]
+
+    def reset(
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[np.float32], dict[str, Any]]:
+        """Begins all matches, or those of `options["reset_mask"]`. `seed`: as Gymnasium's vectors take it."""
+        where_N = _mask((options or {}).get("reset_mask"), self.num_envs)
+        self._game.reset(self._match_seeds(seed), where_N)
+        if self._gallery is not None:
+            self._begin_pictures(where_N)
+        return self._views(self._seat), {}
+
+    def _match_seeds(self, seed: int | Sequence[int | None] | None) -> NDArray[np.uint64]:
+        """Each environment's first draw, the one that `BrawlEnv` makes too."""
+        if isinstance(seed, (int, np.integer)):
+            seed = [int(seed) + n for n in range(self.num_envs)]
+            self._np_random, self._np_random_seed = seeding.np_random(seed[0])
+        seeds_N = self.np_random.integers(GREATEST_SEED, size=self.num_envs).astype(np.uint64)
+        if seed is None:
+            return seeds_N
+        if len(seed) != self.num_envs:
+            raise InvalidInput(f"{len(seed)} seeds don't fit {self.num_envs} environments: give one for each")
+        for n, own in enumerate(seed):
+            if own is not None:
+                seeds_N[n] = seeding.np_random(int(own))[0].integers(GREATEST_SEED)
+        return seeds_N
+
+    def step(
+        self, actions: NDArray[np.int8]
+    ) -> tuple[
+        NDArray[np.float32], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]
+    ]:
+        """Holds each environment's keys, [N, A], for `frame_skip` frames."""
+        game, seat = self._game, self._seat
+        self._keys_N2A[:, seat] = actions
+        if self._opponent is not None:
+            self._keys_N2A[:, 1 - seat] = self._opponent(self._views(1 - seat))
+        game.step(self._keys_N2A, self._frames)
+        weighted_NK = game.reward_terms_N2K[:, seat] * self._weights_K
+        ended_N = game.ended_N.copy()
+        infos: dict[str, Any] = {"reward_terms": dict(zip(self._terms, weighted_NK.T, strict=True))}
+        if ended_N.any():
+            infos |= self._finals(ended_N, infos["reward_terms"])
+            if self._gallery is not None:
+                self._begin_pictures(ended_N)
+        rewards_N = weighted_NK.sum(axis=1).astype(np.float64)
+        return self._views(seat), rewards_N, ended_N, np.zeros_like(ended_N), infos
+
+    def _finals(self, ended_N: NDArray[np.bool_], terms: Mapping[str, NDArray[np.float32]]) -> dict[str, Any]:
+        """What ended matches leave behind, in the form of Gymnasium's own vectors."""
+        game, outcomes_N = self._game, np.zeros(self.num_envs)
+        won_N = game.outcomes_N if self._seat == 0 else 1.0 - game.outcomes_N
+        outcomes_N[ended_N] = won_N[ended_N]
+        views_N = np.full(self.num_envs, None, dtype=object)
+        for n in np.flatnonzero(ended_N):
+            views_N[n] = game.final_observations_N2O[n, self._seat].copy()
+        return {
+            "final_obs": views_N,
+            "_final_obs": ended_N.copy(),
+            "final_info": {
+                "outcome": outcomes_N,
+                "_outcome": ended_N.copy(),
+                "reward_terms": terms,
+                "_reward_terms": ended_N.copy(),
+            },
+            "_final_info": ended_N.copy(),
+        }
+
+    def _views(self, seat: int) -> NDArray[np.float32]:
+        return self._game.observations_N2O[:, seat].copy()
+
+    def _begin_pictures(self, where_N: NDArray[np.bool_] | None) -> None:
+        assert self._gallery is not None
+        for n in range(self.num_envs) if where_N is None else np.flatnonzero(where_N):
+            self._gallery.begin(int(n), self._names_N[n])
+
+    def render(self) -> tuple[NDArray[np.uint8], ...] | None:
+        """A picture of every match, uint8 [H, W, 3]."""
+        if self._gallery is None:
+            return None
+        for n in range(self.num_envs):
+            self._gallery.see(n, None)
+        return tuple(self._gallery.draw(n) for n in range(self.num_envs))
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Ends what the game runs."""
+        self._game.close()
+
+
+def _mask(mask: Any, num_envs: int) -> NDArray[np.bool_] | None:
+    if mask is None:
+        return None
+    if not isinstance(mask, np.ndarray) or mask.shape != (num_envs,) or mask.dtype != np.bool_:
+        raise InvalidInput(f"reset_mask must be a bool array of shape ({num_envs},)")
+    return mask
+
+
+def _bots(spec: GameSpec, opponent: Opponents, num_envs: int) -> NDArray[np.int8]:
+    """The bot of each environment, EXTERNAL where a function plays."""
+    names = [opponent] * num_envs if isinstance(opponent, str) or callable(opponent) else list(opponent)
+    if len(names) != num_envs:
+        raise ConfigError(f"{len(names)} opponents don't fit {num_envs} environments: give one for each")
+    return np.array([bot_index(spec, name) for name in names], np.int8)
