@@ -18,7 +18,7 @@ _INCURABLE: dict[int, tuple[type[LeagueError], str]] = {
     StorageFull.exit_code: (StorageFull, "the disk is full"),  # so full, maybe, that the log lacks the words
     DataCorrupt.exit_code: (DataCorrupt, "its data are damaged"),
 }
-"""Exit codes that would come again after a restart: the error to raise, and words for when the log has none."""
+"""Exit codes that would come again after a restart: the error to raise, and words when the log has none."""
 
 
 class State(Enum):

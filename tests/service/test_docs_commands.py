@@ -18,6 +18,7 @@ from cli_league import make_run
 from test_docs import PAGES, ROOT, examples
 
 import evaluator.main
+import league.cli.main
 import learner.main
 import matchmaker.main
 from league.cluster.command import parse
@@ -30,6 +31,7 @@ NOT_RUN = {
     "bin/start-league --run-dir runs/laptop-1": LONG,
     "bin/start-league --steps 200000 --headless": LONG,
     "bin/start-league --config mine.toml --set learner.learning_rate=1e-3": LONG,
+    "bin/start-league --preset board --set game.name=leduc": LONG,
     "bin/start-league --gpu 0": "needs a GPU",
     "bin/start-league --preset full --from "
     "runs/laptop-1/learner-main/checkpoints/step_000001500000.pt": "needs an agent; test_supervisor.py",
@@ -50,6 +52,10 @@ SERVED = {
 CHECKS = {
     ".venv/bin/python -m matchmaker.fsck --db runs/one/league.db",
     ".venv/bin/python -m matchmaker.fsck --db runs/one/league.db --address 127.0.0.1:50051",
+}
+ALONE = {  # need no run
+    "bin/league demo caller nash --game kuhn --seed 1",
+    "bin/league exploitability --game kuhn random caller nash",
 }
 PARSERS: dict[str, Callable[[list[str]], object]] = {
     "bin/start-league": parse,
@@ -78,7 +84,7 @@ def test_every_command_is_run_or_named_with_a_reason() -> None:
     named = {command: page.name for page in PAGES for command in commands(page)}
     assert len(named) > 30
     assert tested <= named.keys()
-    accounted = tested | NOT_RUN.keys() | SERVED | CHECKS
+    accounted = tested | NOT_RUN.keys() | SERVED | CHECKS | ALONE
     assert not {command: page for command, page in named.items() if command not in accounted}
     assert not accounted - named.keys(), "listed here, and on no page any more"
 
@@ -92,6 +98,15 @@ def test_its_program_understands_every_command(command: str) -> None:
         except (SystemExit, argparse.ArgumentError) as error:
             pytest.fail(f"{command}: {error}")
     assert (ROOT / program).is_file() or program == "git"
+
+
+@pytest.mark.parametrize("command", sorted(ALONE))
+def test_what_needs_no_run_works_by_itself(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert league.cli.main.main(shlex.split(command)[1:]) == 0, capsys.readouterr().err
+    assert capsys.readouterr().out
 
 
 @contextmanager
