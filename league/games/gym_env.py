@@ -121,14 +121,16 @@ class BrawlEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.int8]]):
             return None
         if self._gallery is not None:
             return self._gallery.draw(0)
-        if self._last_words:
-            return self._last_words
-        frame = self._game.frame(0)
-        players = (
-            f"({p['x']:.1f}, {p['y']:.1f}) damage {p['damage']:.0f} stocks {p['stocks']} {p['move']}".rstrip()
-            for p in frame["players"]
-        )
-        return f"frame {frame['frame']}: " + " | ".join(players)
+        return self._last_words or in_words(self._game.frame(0))
+
+
+def in_words(frame: Mapping[str, Any]) -> str:
+    """A frame of the game in a line of text."""
+    players = (
+        f"({p['x']:.1f}, {p['y']:.1f}) damage {p['damage']:.0f} stocks {p['stocks']} {p['move']}".rstrip()
+        for p in frame["players"]
+    )
+    return f"frame {frame['frame']}: " + " | ".join(players)
 
 
 def bot_index(spec: GameSpec, opponent: object) -> int:

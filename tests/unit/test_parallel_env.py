@@ -1,0 +1,133 @@
+"""The game as a PettingZoo environment."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from pettingzoo.test import parallel_api_test, parallel_seed_test, render_test
+from pettingzoo.utils.conversions import parallel_to_aec
+
+import league.games
+from league.errors import ConfigError
+from league.games.gym_env import BrawlEnv
+from league.games.registry import game_spec, make_batched
+
+
+def test_pettingzoos_own_tests_pass_without_a_warning() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        parallel_api_test(league.games.parallel_env(match_seconds=5), num_cycles=400)
+        parallel_seed_test(league.games.parallel_env, num_cycles=200)
+
+
+def test_pettingzoos_render_test_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    render_test(lambda **options: parallel_to_aec(league.games.parallel_env(**options)))
+
+
+def keys(**held: int) -> dict[str, np.ndarray]:
+    """By agent: the index of the one key that it holds."""
+    return {agent: np.eye(10, dtype=np.int8)[held[agent]] for agent in ("player_0", "player_1")}
+
+
+def test_it_is_the_match_that_gymnasium_plays() -> None:
+    """Both faces seat the same match for a seed, and pay and show the same."""
+    other = lambda view: np.eye(10, dtype=np.int8)[int(abs(view[0]) * 1000) % 10]  # noqa: E731
+    one = BrawlEnv(opponent=other, match_seconds=4, frame_skip=2)
+    both = league.games.parallel_env(match_seconds=4, frame_skip=2)
+    view, _ = one.reset(seed=5)
+    views, _ = both.reset(seed=5)
+    assert np.array_equal(view, views["player_0"])
+    for step in range(60):
+        mine = np.eye(10, dtype=np.int8)[step % 10]
+        theirs = other(views["player_1"])
+        view, reward, ended, _, info = one.step(mine)
+        views, rewards, ends, cuts, infos = both.step({"player_0": mine, "player_1": theirs})
+        assert np.array_equal(view, views["player_0"])
+        assert rewards["player_0"] == reward
+        assert infos["player_0"] == info
+        assert ends == {"player_0": ended, "player_1": ended}
+        assert not any(cuts.values())
+    assert ended
+    assert both.agents == []
+    assert infos["player_0"]["outcome"] + infos["player_1"]["outcome"] == 1.0
+    assert both.step({}) == ({}, {}, {}, {}, {})
+
+
+def test_each_agent_plays_its_own_seat() -> None:
+    env = league.games.parallel_env()
+    views, _ = env.reset(seed=1)
+    left = min(views, key=lambda agent: views[agent][0])
+    right = next(agent for agent in views if agent != left)
+    walks = {left: 1, right: 3}  # outward: A and D
+    before = views
+    for _ in range(20):
+        views, *_ = env.step(keys(**walks))
+    assert views[left][0] < before[left][0]
+    assert views[right][0] > before[right][0]
+
+
+@pytest.mark.parametrize("mode", ["rgb_array", "ansi"])
+def test_a_match_can_be_seen_to_its_end(mode: str) -> None:
+    env = league.games.parallel_env(render_mode=mode, match_seconds=1)
+    env.reset(seed=0)
+    shown: list[Any] = [env.render()]
+    while env.agents:
+        env.step({agent: env.action_space(agent).sample() for agent in env.agents})
+        shown.append(env.render())
+    if mode == "ansi":
+        assert shown[0].startswith("frame 0: (")
+        assert shown[-2].startswith("frame 29: (")
+        assert shown[-1] == "ended in frame 30: outcome 0.5"
+    else:
+        assert shown[0].shape == (360, 640, 3)
+        assert not np.array_equal(shown[0], shown[-2])
+        assert not np.array_equal(shown[-2], shown[-1])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"reward": "x"}, "no reward preset 'x'"),
+        ({"stage": "moon"}, "no stage 'moon'"),
+        ({"frame_skip": 0}, "frame_skip is 0"),
+        ({"render_mode": "film"}, "no render mode 'film': choose one of ansi, rgb_array, human"),
+    ],
+)
+def test_mistakes_are_named(options: dict, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        league.games.parallel_env(**options)
+
+
+def test_a_missing_pettingzoo_is_named() -> None:
+    code = (
+        "import sys; sys.modules['pettingzoo'] = None\nimport league.games\n"
+        "try:\n    league.games.parallel_env()\nexcept Exception as error:\n    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "parallel_env needs PettingZoo: pip install 'kumite[pettingzoo]'\n"
+
+
+def test_importing_games_loads_no_pettingzoo() -> None:
+    code = "import sys, league.games\nprint('pettingzoo' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+def test_the_game_can_be_played_as_a_pettingzoo_module() -> None:
+    """The built-in game through PettingZoo and back is the same match."""
+    spec = game_spec("pettingzoo:league.games")
+    assert (spec.action_kind, spec.action_size) == ("keys", 10)
+    game = make_batched("pettingzoo:league.games", 2, match_seconds=2)
+    game.bots_N2[:] = 0
+    game.reset(np.arange(2, dtype=np.uint64))
+    for _ in range(60):
+        game.step(np.zeros((2, 2, 10), np.uint8))
+        assert not game.failures
+    assert game.ended_N.all()
+    assert (game.final_frames_N == 60).all()
