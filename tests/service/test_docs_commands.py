@@ -86,7 +86,6 @@ def test_every_command_is_run_or_named_with_a_reason() -> None:
     assert tested <= named.keys()
     accounted = tested | NOT_RUN.keys() | SERVED | CHECKS | ALONE
     assert not {command: page for command, page in named.items() if command not in accounted}
-    assert not accounted - named.keys(), "listed here, and on no page any more"
 
 
 @pytest.mark.parametrize("command", sorted(NOT_RUN.keys() | SERVED))
