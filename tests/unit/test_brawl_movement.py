@@ -220,14 +220,15 @@ def test_inside_the_blast_zone_nothing_happens(arena: Arena) -> None:
     assert arena.of(0, "stocks") == 3
 
 
-def test_no_body_ever_overlaps_ground_or_platform() -> None:
+@pytest.mark.parametrize("name", ["warehouse", "flat"])
+def test_no_body_ever_overlaps_ground_or_platform(name: str) -> None:
     from league.games.brawl.game import BrawlGame
 
-    game = BrawlGame(64)
+    game = BrawlGame(64, stage=name)
     game.reset(np.arange(64, dtype=np.uint64))
     game.bots_N2[:32, 0] = game.spec.bot_index("based")
     random = np.random.default_rng(1)
-    solids = stage("warehouse").solids_R4
+    solids = stage(name).solids_R4
     for _ in range(1500):
         game.step(random.integers(0, 2, (64, 2, 10), dtype=np.uint8))
         alive = game._players_N2["state"] != rules.KO
@@ -239,3 +240,30 @@ def test_no_body_ever_overlaps_ground_or_platform() -> None:
             deep_x = np.minimum(x + 0.435 - left, right - (x - 0.435))
             deep_y = np.minimum(y + 0.5 - top, bottom - (y - 0.5))
             assert (np.minimum(deep_x, deep_y)[alive] < 1e-5).all()
+
+
+def test_the_flat_stage_is_its_own_mirror_image() -> None:
+    flat = stage("flat")
+    right, left = flat.solids_R4
+    assert right.tolist() == [-left[2], left[1], -left[0], left[3]]
+    assert (flat.path_P4[:, [0, 2]] == 0).all()
+    assert flat.spawner_right_y == flat.spawner_left_y
+    assert len(flat.path_P4) == 290
+    assert right[0] - flat.platform_half_width > 0.87  # a body falls past the platform
+
+
+def test_platform_lifts_and_lowers_who_stands_on_it() -> None:
+    from league.games.brawl.game import BrawlGame
+
+    game = BrawlGame(1, stage="flat")
+    game.reset(np.array([5], np.uint64))
+    player, match = game._players_N2[0, 0], game._matches_N[0]
+    player["x"], player["y"], player["grounded"], player["on_platform"] = 0.2, match["platform_y"] - 0.6, 1, 1
+    player["state"] = rules.STANDING
+    heights = []
+    for _ in range(290):
+        game.step(np.zeros((1, 2, 10), np.uint8))
+        assert player["y"] == pytest.approx(match["platform_y"] - 0.6)
+        assert (player["x"], player["on_platform"]) == (0.2, 1)
+        heights.append(player["y"])
+    assert max(heights) - min(heights) > 2.4

@@ -1,0 +1,255 @@
+"""What holds in every match: bounds, order, symmetry, determinism, and that matches go on after a save."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from league.games.brawl import rules
+from league.games.brawl.cast import BOTS
+from league.games.brawl.game import BrawlGame
+from league.games.brawl.moves import MOVE_TYPES, UNARMED
+from league.games.brawl.stage import STAGES
+
+A, D = rules.KEY_NAMES.index("A"), rules.KEY_NAMES.index("D")
+SYMMETRIC_BOTS = [
+    "constant",
+    "based",
+    "aggressive",
+    "defensive",
+    "kiter",
+    "aerial",
+    "sig_spammer",
+    "weapon_seeker",
+    "edge_guarder",
+]
+
+
+def keys(random: np.random.Generator, matches: int, density: float = 0.4) -> NDArray[np.uint8]:
+    return (random.random((matches, 2, 10)) < density).astype(np.uint8)
+
+
+conditions = {
+    "stage": st.sampled_from(sorted(STAGES)),
+    "seed": st.integers(0, 2**64 - 1),
+    "density": st.floats(0.0, 1.0),
+    "bots": st.tuples(*[st.integers(-1, len(BOTS) - 1)] * 2),
+    "max_frames": st.integers(1, 900),
+}
+
+
+def begun(
+    stage: str, seed: int, bots: tuple[int, int], max_frames: int, matches: int = 6, **options: bool
+) -> BrawlGame:
+    game = BrawlGame(matches, stage=stage, max_frames=max_frames, **options)
+    game.bots_N2[:] = bots
+    game.reset(np.random.default_rng(seed).integers(0, 2**64, matches, dtype=np.uint64))
+    return game
+
+
+def check_state(game: BrawlGame) -> None:
+    """What is true between any two frames."""
+    players, match = game._players_N2, game._matches_N
+    assert np.abs(game.observations_N2O).max() <= 1.0
+    assert np.isfinite(game.observations_N2O).all()
+    assert np.isfinite(game.reward_terms_N2K).all()
+    for name in ("x", "y", "vx", "vy", "damage"):
+        assert np.isfinite(players[name]).all()
+    assert ((players["damage"] >= 0) & (players["damage"] <= rules.MAX_DAMAGE)).all()
+    assert ((players["state"] >= 0) & (players["state"] <= rules.TAUNT)).all()
+    assert ((players["move"] >= 0) & (players["move"] < MOVE_TYPES)).all()
+    assert ((players["air_jumps"] >= 0) & (players["air_jumps"] <= rules.AIR_JUMPS)).all()
+    assert np.isin(players["facing"], (-1, 1)).all()
+    assert ((players["state"] == rules.ATTACK) == (players["move"] != 0)).all()
+    lying = (match["weapons"]["type"] != UNARMED).sum(axis=1)
+    assert np.array_equal(lying, match["weapons_lying"])
+
+
+@settings(max_examples=40, deadline=None)
+@given(**conditions)
+def test_everything_stays_in_its_bounds_and_in_order(
+    stage: str, seed: int, density: float, bots: tuple[int, int], max_frames: int
+) -> None:
+    game = begun(stage, seed, bots, max_frames)
+    random = np.random.default_rng(seed)
+    stocks, damage = game._players_N2["stocks"].copy(), game._players_N2["damage"].copy()
+    for _ in range(600):
+        down = game._players_N2["state"] == rules.KO
+        game.step(keys(random, 6, density))
+        check_state(game)
+        goes_on = ~game.ended_N
+        now = game._players_N2
+        assert (now["stocks"] <= stocks)[goes_on].all()
+        assert (now["stocks"] >= stocks - 1)[goes_on].all()
+        back = down & (now["state"] != rules.KO)
+        assert ((now["damage"] >= damage) | back)[goes_on].all()
+        assert (now["damage"][back] == 0).all()
+        stocks, damage = now["stocks"].copy(), now["damage"].copy()
+
+
+@settings(max_examples=25, deadline=None)
+@given(**conditions)
+def test_a_match_ends_with_exactly_one_outcome_for_each_seat(
+    stage: str, seed: int, density: float, bots: tuple[int, int], max_frames: int
+) -> None:
+    game = begun(stage, seed, bots, max_frames)
+    random = np.random.default_rng(seed)
+    win = game.spec.reward_terms.index("win")
+    played, paid = np.zeros(6, int), np.zeros((6, 2))
+    for _ in range(2 * max_frames + 1):
+        stocks = game._players_N2["stocks"].copy()
+        game.step(keys(random, 6, density))
+        played += 1
+        paid += game.reward_terms_N2K[:, :, win]
+        for n in np.flatnonzero(game.ended_N):
+            outcome = game.outcomes_N[n]
+            assert outcome in (0.0, 0.5, 1.0)
+            assert paid[n].tolist() == [2 * outcome - 1, 1 - 2 * outcome]
+            assert game.final_frames_N[n] == played[n] <= max_frames
+            assert played[n] == max_frames or (stocks[n] == 1).any()
+            played[n], paid[n] = 0, 0.0
+        assert (paid == 0).all()
+        assert (played < max_frames).all()
+    assert np.array_equal(game.frames_N, played)
+
+
+@settings(max_examples=25, deadline=None)
+@given(**conditions, cut=st.integers(0, 400), raw=st.booleans())
+def test_a_match_goes_on_from_wherever_it_was_saved(
+    stage: str, seed: int, density: float, bots: tuple[int, int], max_frames: int, cut: int, raw: bool
+) -> None:
+    game = begun(stage, seed, bots, max_frames, raw=raw)
+    random = np.random.default_rng(seed)
+    for _ in range(cut):
+        game.step(keys(random, 6, density))
+    other = BrawlGame(6, stage=stage, max_frames=max_frames, raw=raw)
+    other.load(game.save())
+    for _ in range(300):
+        actions = keys(random, 6, density)
+        game.step(actions)
+        other.step(actions)
+    one, two = game.save(), other.save()
+    assert all(one[name].tobytes() == two[name].tobytes() for name in one)
+
+
+@settings(max_examples=25, deadline=None)
+@given(**conditions)
+def test_swapped_seats_play_the_same_match(
+    stage: str, seed: int, density: float, bots: tuple[int, int], max_frames: int
+) -> None:
+    game = begun(stage, seed, bots, 10_000)
+    other = begun(stage, seed, bots[::-1], 10_000)
+    other._players_N2[:] = game._players_N2[:, ::-1]
+    random = np.random.default_rng(seed)
+    for _ in range(min(max_frames, 500)):
+        actions = keys(random, 6, density)
+        game.step(actions)
+        other.step(actions[:, ::-1])
+        if game.ended_N.any():
+            return
+        assert np.array_equal(game.observations_N2O, other.observations_N2O[:, ::-1])
+        assert np.array_equal(game.reward_terms_N2K, other.reward_terms_N2K[:, ::-1])
+
+
+def reflect(game: BrawlGame, other: BrawlGame) -> None:
+    """Makes the matches of `other` the mirror images of those of `game`."""
+    other._players_N2[:], other._matches_N[:] = game._players_N2, game._matches_N
+    for name in ("x", "vx", "side", "facing", "last_x"):
+        other._players_N2[name] *= -1
+    swapped = game._matches_N["weapons"][:, [1, 0, 3, 2]].copy()
+    swapped["x"] *= -1
+    other._matches_N["weapons"] = swapped
+
+
+@pytest.mark.parametrize("bot", ["external", *SYMMETRIC_BOTS])
+def test_on_the_flat_stage_a_match_and_its_mirror_image_are_played_alike(bot: str) -> None:
+    n = 48
+    game, image = (BrawlGame(n, stage="flat", max_frames=10_000) for _ in range(2))
+    if bot != "external":
+        game.bots_N2[:, 0] = image.bots_N2[:, 0] = game.spec.bot_index(bot)
+    for each in (game, image):
+        each.reset(np.arange(n, dtype=np.uint64))
+    reflect(game, image)
+    random = np.random.default_rng(8)
+    running = np.ones(n, bool)
+    armed = False
+    for _ in range(1200):
+        actions = keys(random, n, 0.3)
+        mirrored = actions.copy()
+        mirrored[:, :, [A, D]] = actions[:, :, [D, A]]
+        game.step(actions)
+        image.step(mirrored)
+        assert np.array_equal(game.ended_N[running], image.ended_N[running])
+        running &= ~game.ended_N
+        for name, sign in (("x", -1), ("y", 1), ("vx", -1), ("vy", 1), ("facing", -1), ("damage", 1)):
+            one, other = game._players_N2[name][running], image._players_N2[name][running]
+            assert np.array_equal(one, sign * other), name
+        assert np.array_equal(game._players_N2["weapon"][running], image._players_N2["weapon"][running])
+        assert np.array_equal(game.reward_terms_N2K[running], image.reward_terms_N2K[running])
+        armed |= (game._players_N2["weapon"][running] > 0).any()
+    assert armed
+    assert running.any()
+
+
+def test_the_warehouse_is_not_symmetric() -> None:
+    """Else the test above would show nothing."""
+    game, image = BrawlGame(1), BrawlGame(1)
+    for each in (game, image):
+        each.reset(np.zeros(1, np.uint64))
+    reflect(game, image)
+    for _ in range(60):
+        for each in (game, image):
+            each.step(np.zeros((1, 2, 10), np.uint8))
+    assert not np.array_equal(game._players_N2["y"], image._players_N2["y"])
+
+
+DIGEST = """
+import hashlib, sys
+import numpy as np
+from league.games.brawl.game import BrawlGame
+game = BrawlGame(9, max_frames=400, threads=int(sys.argv[1]))
+game.bots_N2[:, 0] = np.arange(-1, 8)
+game.reset(np.arange(9, dtype=np.uint64))
+random, digest = np.random.default_rng(3), hashlib.sha256()
+for _ in range(600):
+    game.step((random.random((9, 2, 10)) < 0.4).astype(np.uint8))
+    digest.update(game.observations_N2O.tobytes() + game.reward_terms_N2K.tobytes())
+print(digest.hexdigest())
+"""
+
+
+def test_another_process_plays_the_same_bit_for_bit() -> None:
+    def played(threads: int) -> str:
+        command = [sys.executable, "-c", DIGEST, str(threads)]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    game = BrawlGame(9, max_frames=400)
+    game.bots_N2[:, 0] = np.arange(-1, 8)
+    game.reset(np.arange(9, dtype=np.uint64))
+    random, digest = np.random.default_rng(3), hashlib.sha256()
+    for _ in range(600):
+        game.step((random.random((9, 2, 10)) < 0.4).astype(np.uint8))
+        digest.update(game.observations_N2O.tobytes() + game.reward_terms_N2K.tobytes())
+    assert played(1) == played(2) == digest.hexdigest()
+
+
+@pytest.mark.parametrize("stage", sorted(STAGES))
+def test_half_an_hour_of_everybody_against_everybody_keeps_the_bounds(stage: str) -> None:
+    size = len(BOTS) + 1
+    game = BrawlGame(size * size, stage=stage)
+    game.bots_N2[:, 0], game.bots_N2[:, 1] = (a.ravel() - 1 for a in np.indices((size, size)))
+    game.reset(np.arange(size * size, dtype=np.uint64))
+    random = np.random.default_rng(9)
+    for frame in range(3000):
+        game.step(keys(random, size * size))
+        if frame % 7 == 0:
+            check_state(game)
+    assert np.isfinite(game.final_stats_N2S).all()
+    assert (game.final_frames_N > 0).all()
