@@ -131,7 +131,7 @@ def test_a_solver_on_the_tree_finds_the_known_value(
         (lambda table: table * 0.9, "sum to 1"),
         (lambda table: table[:, ::-1], "first K"),
         (lambda table: np.where(table > 0, np.nan, 0.0), "nan"),
-        (lambda table: table + np.array([0.0, -1.5, 1.5]), "sum to 1"),
+        (lambda table: np.vstack([[0.0, -0.5, 1.5], table[1:]]), r"first K.*-0.5"),
     ],
 )
 def test_a_table_that_is_no_policy_is_refused(change: Any, message: str) -> None:
@@ -160,20 +160,25 @@ class _Forgetful(MatrixRules):
         return np.zeros_like(super().observe(positions_N))
 
 
-class _Secretive(PokerRules):
-    """Does not show whether a bet is to be answered, nor whose turn it is."""
+class _Unfair(PokerRules):
+    """Who opens may not raise against the jack, which it does not see."""
+
+    def legal(self, positions_N: Positions) -> NDArray[np.bool_]:
+        legal_N2A = super().legal(positions_N)
+        legal_N2A[positions_N["cards"][:, 1] == 0, 0, variants.RAISE] = False
+        return legal_N2A
 
     def observe(self, positions_N: Positions) -> NDArray[np.float32]:
-        views = super().observe(positions_N)
-        views[:, :, 5:] = 0.0
-        return views
+        views_N2O = super().observe(positions_N)
+        views_N2O[:, :, 6:9] = 0.0  # the legal choices
+        return views_N2O
 
 
 @pytest.mark.parametrize(
     ("rules", "message"),
     [
         (_Forgetful(named_payoffs("rps"), 2), "forget what it chose"),
-        (_Secretive(variants.KUHN), "tell what is legal|forget"),
+        (_Unfair(variants.KUHN), "tell what is legal"),
     ],
 )
 def test_observations_that_do_not_tell_enough_are_named(rules: ChoiceRules, message: str) -> None:

@@ -43,6 +43,8 @@ def test_every_cell_of_biased_rock_paper_scissors_is_paid_to_both_seats() -> Non
             assert game.final_stats_N2S[0, :, 0].tolist() == [paid, -paid]
             chosen = game.final_stats_N2S[0, :, 2:]
             assert np.array_equal(chosen, np.eye(3)[[first, second]])
+            assert np.array_equal(game.final_observations_N2O[0, 0, 2:].reshape(2, 3), chosen)
+            assert np.array_equal(game.final_observations_N2O[0, 1, 2:].reshape(2, 3), chosen[::-1])
 
 
 def test_dense_reward_is_at_most_one_a_match_and_sparse_is_the_outcome() -> None:

@@ -79,6 +79,9 @@ def test_hands_end_with_the_chips_they_must(name: str, cards: str, choices: str,
     assert game.final_stats_N2S[0, first, :2].tolist() == [payoff, 1]
     assert game.final_stats_N2S[0, 1 - first, :2].tolist() == [-payoff, 0]
     letters = choices.replace("/", "")
+    last = game.final_observations_N2O[0, :, game.spec.own_size + 2 :][:, :3]  # what the other did last
+    assert last.argmax(-1).tolist().count(LETTERS[letters[-1]]) >= 1
+    assert not game.final_observations_N2O[0, :, game.spec.own_size - 4].any()  # nobody's turn
     assert game.final_stats_N2S[0, :, 2:].sum(0).tolist() == [letters.count(letter) for letter in "fcr"]
 
 
