@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 
-from league.errors import ConfigError, NotFound
+from league.errors import ConfigError, InvalidName, NotFound
+from league.ids import SnapshotName
+from league.payoff import Counts
 from league.players import Book, Player, PlayerKind, PlayerState, Role
 from league.ratings import Belief, RatingTable, quality, win_probability
 from matchmaker.sampling import (
     Candidate,
     Distribution,
     Policy,
+    adapted_mix,
     candidate_weights,
     category_shares,
     normalised,
@@ -102,6 +106,12 @@ def draw_table(
     """
     mix, policy = mix_of(settings, mix_name), policy_of(settings)
     refuse_held_out(mix_name, mix, players)
+    if settings.adaptive:
+        met = {
+            category: newest_clean_counts(settings, category, learner, players, tables) for category in mix
+        }
+        known = {name: counts for name, counts in met.items() if counts.games}
+        mix = adapted_mix(mix, known, settings.adaptive, settings.prior_games)
     groups = {category: members(category, learner, players) for category in mix}
     shares = category_shares(mix, {category: bool(group) for category, group in groups.items()})
     if not shares:
@@ -125,6 +135,43 @@ def draw_table(
         within,
         json.dumps(description, separators=(",", ":")),
     )
+
+
+def newest_clean_counts(
+    settings: MatchmakerSettings,
+    category: str,
+    learner: Player,
+    players: Mapping[str, Player],
+    tables: Mapping[Book, RatingTable],
+) -> Counts:
+    """Clean matches of the learner's newest snapshots against the bot `category`; none for other ones.
+
+    Clean, not training matches: these are many for each snapshot whatever the mix, so a bot that is
+    hardly played any more is still watched.
+    """
+    bot = players.get(category)
+    if bot is None or bot.kind is not PlayerKind.BOT:
+        return Counts()
+    payoff = tables[Book.EVAL].payoff
+    own = (
+        player.name
+        for player in reversed(players.values())
+        if player.kind is PlayerKind.SNAPSHOT and _lineage(player.name) == learner.name
+    )
+    met = (counts for name in own if (counts := payoff.counts(name, category)).games)
+    newest = list(islice(met, settings.adaptive_snapshots))
+    return Counts(
+        wins=sum(counts.wins for counts in newest),
+        draws=sum(counts.draws for counts in newest),
+        losses=sum(counts.losses for counts in newest),
+    )
+
+
+def _lineage(name: str) -> str:
+    try:
+        return SnapshotName.parse(name).lineage
+    except InvalidName:
+        return name
 
 
 def candidate_of(player: Player, learner: Player, tables: Mapping[Book, RatingTable]) -> Candidate:

@@ -129,6 +129,22 @@ def normalised(weights: Sequence[float]) -> list[float]:
     return [weight / total for weight in weights]
 
 
+def adapted_mix(
+    mix: Mapping[str, float], met: Mapping[str, Counts], strength: float, prior_games: float
+) -> dict[str, float]:
+    """The mix with more weight on whom the learner does not beat: `w (1 + strength · E[1−p])`.
+
+    `met` are its counts against the categories that adapt; p has a Beta posterior around ½, so that a
+    few matches say little. The others keep their weights.
+    """
+    return {
+        name: weight * (1.0 + strength * posterior(met[name], 0.5, prior_games).mean_loss())
+        if name in met
+        else weight
+        for name, weight in mix.items()
+    }
+
+
 def category_shares(mix: Mapping[str, float], filled: Mapping[str, bool]) -> dict[str, float]:
     """Probability of each category that has players; an empty one's share goes to the others by weight.
 

@@ -12,7 +12,16 @@ from league.config import Settings, same_as, sections_hash
 WithinSnapshots = Literal[
     "uniform", "recent", "latest", "pfsp_hard", "pfsp_var", "pfsp_linear", "pfsp_capped", "quality"
 ]
-POLICY_FIELDS = ("mixes", "within_snapshots", "pfsp_power", "prior_games", "recent_count", "recent_share")
+POLICY_FIELDS = (
+    "mixes",
+    "adaptive",
+    "adaptive_snapshots",
+    "within_snapshots",
+    "pfsp_power",
+    "prior_games",
+    "recent_count",
+    "recent_share",
+)
 
 
 def _seed_mixes() -> dict[str, dict[str, float]]:
@@ -28,6 +37,15 @@ class MatchmakerSettings(Settings):
     mixes: dict[str, dict[str, float]] = Field(default_factory=_seed_mixes)
     """Opponent mixes by name (a learner's curriculum stage names one): category -> relative weight.
     Categories: snapshots, self, exploiters, clone, reference, or the name of a bot."""
+
+    adaptive: float = Field(default=0.0, ge=0.0, le=100.0)
+    """How much more often a mix plays bots that the learner does not beat: a bot's weight is multiplied by
+    1 + adaptive x (1 - p), p its newest snapshots' share of wins in clean matches (a draw counts half).
+    0 plays the mix as written; the written weight is the least that a bot gets against the others."""
+
+    adaptive_snapshots: int = Field(default=2, ge=1, le=1000)
+    """Newest snapshots with clean matches against a bot whose matches tell p: more are steadier, and slower
+    to see that something was forgotten."""
 
     within_snapshots: WithinSnapshots = "pfsp_hard"
     """How one of several players of a category is drawn. PFSP prefers those the learner loses to."""
