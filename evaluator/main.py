@@ -118,6 +118,7 @@ def serve(arguments: argparse.Namespace, stop: threading.Event) -> None:
     from evaluator.service import EvaluatorServer
     from evaluator.worker import Evaluator
     from league.client import MatchmakerClient
+    from league.replay import Recipe
 
     torch.set_num_threads(1)  # it shares the machine with the learner
     game = game_settings.make(settings.parallel_matches)
@@ -126,7 +127,15 @@ def serve(arguments: argparse.Namespace, stop: threading.Event) -> None:
         MatchmakerClient(arguments.matchmaker, wait_seconds=settings.wait_seconds, on_wait=on_wait) as client,
         MatchmakerClient(arguments.matchmaker, wait_seconds=0.5) as reader,
     ):
-        evaluator = Evaluator(client, game, arguments.run_dir, settings, worker=arguments.name, stop=stop)
+        evaluator = Evaluator(
+            client,
+            game,
+            arguments.run_dir,
+            settings,
+            worker=arguments.name,
+            stop=stop,
+            recipe=Recipe.of(game_settings),
+        )
         try:
             with EvaluatorServer(evaluator, reader, host=arguments.host, port=arguments.port) as server:
                 evaluator.open()

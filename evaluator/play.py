@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from evaluator.recording import Recorder
 from league.agent.crowd import Crowd
 from league.agent.network import AgentNetwork
 from league.games.base import EXTERNAL, BatchedGame
@@ -20,7 +21,8 @@ class Arena:
     """The rows of `game`, each idle or playing one assigned match.
 
     Snapshots act through one `Crowd` every `frame_skip` frames, sampled at temperature 1, or greedily in
-    the greedy book; bots are played by the game itself, every frame. `load` gives a network by digest.
+    the greedy book; bots are played by the game itself, every frame. `load` gives a network by digest;
+    `recorder` is told of everything.
     """
 
     def __init__(
@@ -31,10 +33,12 @@ class Arena:
         frame_skip: int,
         seed: int,
         now: Callable[[], float] = time.time,
+        recorder: Recorder | None = None,
     ) -> None:
         self._game = game
         self._frame_skip = frame_skip
         self._now = now
+        self._recorder = recorder
         self._crowd = Crowd(
             2 * game.num_matches,
             load,
@@ -77,6 +81,8 @@ class Arena:
             seeds_N[row], where_N[row] = assignment.seed, True
             for seat, player in enumerate(assignment.seats):
                 self._place(int(row), seat, player, greedy=assignment.book is Book.GREEDY)
+            if self._recorder is not None:
+                self._recorder.begin(int(row), assignment)
         self._idle_N[rows] = False
         self._game.reset(seeds_N, where_N)
 
@@ -94,7 +100,10 @@ class Arena:
         seats = 2 * game.num_matches
         legal_SA = None if game.legal_N2A is None else game.legal_N2A.reshape(seats, -1)
         actions_SA = self._crowd.act(game.observations_N2O.reshape(seats, -1), legal_SA)
-        game.step(actions_SA.reshape(self._actions_shape), self._frame_skip)
+        actions_N2A = actions_SA.reshape(self._actions_shape)
+        if self._recorder is not None:
+            self._recorder.note(actions_N2A)
+        game.step(actions_N2A, self._frame_skip)
         frames_N = np.where(game.ended_N, game.final_frames_N, game.frames_N) - frames_before_N
         self.frames_played += int(frames_N[~self._idle_N].sum())
         ended = np.flatnonzero(game.ended_N & ~self._idle_N)
@@ -104,6 +113,8 @@ class Arena:
         assignment = self._rows[row]
         assert assignment is not None
         first, second = (self._seat_result(row, seat, player) for seat, player in enumerate(assignment.seats))
+        if self._recorder is not None:
+            self._recorder.end(row, self._game)
         for seat in (0, 1):
             self._crowd.vacate(2 * row + seat)
         self._rows[row] = None

@@ -16,6 +16,7 @@ from evaluator.gauntlet import GauntletRun, Office
 from evaluator.journal import Gauntlet, Journal
 from evaluator.play import Arena
 from evaluator.queue import Counts, Queue, count_matches
+from evaluator.recording import Recorder
 from evaluator.report import Report, make_row
 from evaluator.settings import EvaluatorSettings
 from evaluator.weights import Weights
@@ -24,6 +25,7 @@ from league.client import MatchmakerClient
 from league.errors import DataCorrupt, Fenced, InvalidInput, LeagueError, NotFound, Refused, Unavailable
 from league.games.base import BatchedGame
 from league.players import Book, Player, PlayerKind, PlayerState
+from league.replay import Recipe
 
 BOOKS = (Book.EVAL, Book.GREEDY)
 UNPLAYABLE = (DataCorrupt, NotFound, InvalidInput)
@@ -51,6 +53,7 @@ class Standing:
 class Evaluator:
     """Plays gauntlets of every snapshot that the matchmaker knows, on `game`, from `run_dir`'s blobs.
 
+    `recipe` says which game that is, for replays of telling matches; without it none are kept.
     `open` once, then `run` until `stop` is set. `standing`, `queue` and `journal` may be read from other
     threads meanwhile.
     """
@@ -64,11 +67,13 @@ class Evaluator:
         *,
         worker: str = "evaluator-0",
         stop: threading.Event | None = None,
+        recipe: Recipe | None = None,
     ) -> None:
         self._client = client
         self._game = game
         self._settings = settings
         self._worker = worker
+        self._replays, self._recipe = run_dir / "replays", recipe
         self._weights = Weights(BlobFolder(run_dir / "blobs"), game.spec)
         self._report = Report(run_dir / "evaluator" / "evaluation_results.csv")
         self.journal = Journal(run_dir / "evaluator" / "journal.db")
@@ -195,7 +200,11 @@ class Evaluator:
         slots = self.queue.missing(gauntlet, counts)
         total = sum(entry.matches for entry in gauntlet.plan)
         arena = Arena(
-            self._game, self._weights.network, frame_skip=frame_skip, seed=self._settings.seed + player.step
+            self._game,
+            self._weights.network,
+            frame_skip=frame_skip,
+            seed=self._settings.seed + player.step,
+            recorder=self._recorder(player, frame_skip),
         )
         office = Office(
             client=self._client,
@@ -220,6 +229,12 @@ class Evaluator:
             released = run.hand_back()
             _log.info("%d leases of %s are handed back", released, player.name)
         return run.finished
+
+    def _recorder(self, player: Player, frame_skip: int) -> Recorder | None:
+        most = self._settings.replays_kept
+        if self._recipe is None or most == 0:
+            return None
+        return Recorder(self._replays, self._recipe, player.name, frame_skip, most)
 
     def _write_report(self, player: Player, gauntlet: Gauntlet) -> None:
         rows = []

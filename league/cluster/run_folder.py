@@ -32,6 +32,7 @@ _ALL_OURS = (
     "matchmaker.json",
     "evaluator.json",
     "blobs",
+    "replays",
     "learner-main",
     "evaluator",
 )

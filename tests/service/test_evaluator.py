@@ -31,6 +31,7 @@ from league.client import MatchmakerClient
 from league.errors import Fenced, Refused, Unavailable
 from league.games.registry import game_spec, make_batched
 from league.players import Book, Pairing, Player, SeatResult
+from league.replay import Recipe, load_replay, verify
 from league.v1 import evaluator_pb2 as e
 from league.v1.evaluator_pb2_grpc import EvaluatorServiceStub
 from matchmaker.main import MatchmakerServer
@@ -91,7 +92,8 @@ def running(
     settings = EvaluatorSettings(**(SETTINGS.model_dump() | changes))
     game = make_batched("brawl", settings.parallel_matches, max_frames=round(match_seconds * 30))
     with MatchmakerClient(client.address, wait_seconds=5) as own:
-        evaluator = Evaluator(own, game, run_dir, settings)
+        recipe = Recipe(name="brawl", version=game.spec.version, max_frames=game.spec.max_frames)
+        evaluator = Evaluator(own, game, run_dir, settings, recipe=recipe)
         with EvaluatorServer(evaluator, client) as server, grpc.insecure_channel(server.address) as channel:
             run = Running(evaluator, EvaluatorServiceStub(channel), server.address)
             try:
@@ -129,6 +131,24 @@ def test_every_snapshot_gets_its_gauntlet(client: MatchmakerClient, tmp_path: Pa
     assert len(keys) == len(set(keys)) == 2 * 2 * len(BOTS) + 2
     assert ("main@20", "main@10", "eval", "8") in keys
     assert ("main@10", "main@20", "eval", "8") in keys, "played in the newer one's gauntlet, not again"
+
+
+def test_telling_matches_of_a_gauntlet_can_be_watched_by_their_id(
+    client: MatchmakerClient, tmp_path: Path
+) -> None:
+    register_snapshot(client, tmp_path, 10)
+    with running(client, tmp_path) as run:
+        wait_for(lambda: run.status().drained and run.status().gauntlets_done == 1)
+    assert run.error is None
+    replays = [load_replay(path) for path in (tmp_path / "replays").iterdir()]
+    opponents = [seat.name for replay in replays for seat in replay.seats if seat.name != "main@10"]
+    assert set(opponents) == set(BOTS)
+    assert max(opponents.count(bot) for bot in BOTS) <= 2
+    for replay in replays:
+        verify(replay)
+        record = client.match(replay.match_id)
+        assert record.result is not None
+        assert (record.result.outcome, record.result.frames) == (replay.outcome, replay.frames)
 
 
 def test_the_report_agrees_with_the_matchmaker(client: MatchmakerClient, tmp_path: Path) -> None:

@@ -1,0 +1,131 @@
+"""Replays of a gauntlet: the telling matches, and those alone, as they were played."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_evaluator_play import BASED, CONSTANT, ME, OTHER, assignment, load
+
+from evaluator.play import Arena
+from evaluator.recording import Recorder
+from league.games.base import BatchedGame
+from league.games.registry import make_batched
+from league.players import Assignment, MatchResult
+from league.replay import Recipe, load_replay, verify
+
+FRAMES = 60  # nobody can fall off within two seconds
+
+
+def recorder(folder: Path, *, most: int = 100) -> Recorder:
+    recipe = Recipe(name="brawl", version=make_batched("brawl", 1).spec.version, max_frames=FRAMES)
+    return Recorder(folder / "replays", recipe, ME.name, 4, most)
+
+
+def play(game: BatchedGame, matches: list[Assignment], recording: Recorder) -> dict[str, MatchResult]:
+    """Two rows play all matches, one after the other."""
+    arena = Arena(game, load, frame_skip=4, seed=0, recorder=recording)
+    waiting, results = list(matches), {}
+    while waiting or arena.busy:
+        arena.seat([waiting.pop(0) for _ in range(min(arena.free, len(waiting)))])
+        results |= {result.match_id: result for result in arena.step()}
+    return results
+
+
+def kept(folder: Path) -> set[str]:
+    return {path.stem for path in (folder / "replays").glob("*.replay")}
+
+
+@pytest.fixture
+def game() -> BatchedGame:
+    return make_batched("brawl", 2, max_frames=FRAMES)
+
+
+def test_the_first_match_against_each_opponent_is_kept(game: BatchedGame, tmp_path: Path) -> None:
+    seats = [(ME, CONSTANT), (CONSTANT, ME), (ME, OTHER), (ME, CONSTANT), (OTHER, ME)]
+    matches = [assignment(n, *pair, seed=n) for n, pair in enumerate(seats)]
+    results = play(game, matches, recorder(tmp_path))
+    assert {result.outcome for result in results.values()} == {0.5}
+    assert kept(tmp_path) == {"0", "2"}
+    for name in kept(tmp_path):
+        replay = load_replay(tmp_path / "replays" / f"{name}.replay")
+        verify(replay)
+        assert (replay.match_id, replay.frames) == (name, results[name].frames)
+        assert [seat.name for seat in replay.seats] == [p.name for p in seats[int(name)]]
+        assert [seat.digest for seat in replay.seats] == [p.digest for p in seats[int(name)]]
+        assert replay.seed == int(name)
+
+
+def test_a_later_match_in_the_same_row_is_recorded_from_its_own_beginning(
+    game: BatchedGame, tmp_path: Path
+) -> None:
+    matches = [assignment(n, ME, (CONSTANT, CONSTANT, OTHER, BASED)[n], seed=n) for n in range(4)]
+    play(game, matches, recorder(tmp_path))
+    assert kept(tmp_path) == {"0", "2", "3"}
+    for name in kept(tmp_path):
+        verify(load_replay(tmp_path / "replays" / f"{name}.replay"))
+
+
+@pytest.mark.parametrize("seat", [0, 1])
+def test_the_first_loss_is_kept_and_no_win(
+    game: BatchedGame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seat: int
+) -> None:
+    """The outcomes are made up; what is under test is which matches are chosen."""
+    outcomes = [0.5, 1.0, 0.0, 0.0]
+    chosen: list[str] = []
+    monkeypatch.setattr(
+        Recorder, "_keep", lambda self, row, begun, game: chosen.append(begun.assignment.match_id)
+    )
+    recording = recorder(tmp_path)
+    for number, own in enumerate(outcomes):
+        pair = (ME, BASED) if seat == 0 else (BASED, ME)
+        recording.begin(0, assignment(number, *pair))
+        game.outcomes_N[0] = own if seat == 0 else 1.0 - own
+        recording.end(0, game)
+    assert chosen == ["0", "2"]
+
+
+def test_a_first_match_that_is_lost_is_the_first_loss_too(game: BatchedGame, tmp_path: Path) -> None:
+    recording = recorder(tmp_path)
+    recording.begin(0, assignment(0, ME, BASED))
+    recording.begin(1, assignment(1, ME, BASED))
+    assert recording._is_telling(recording._rows[0], 0.0)
+    assert not recording._is_telling(recording._rows[1], 0.0)
+
+
+def test_the_oldest_go_first(game: BatchedGame, tmp_path: Path) -> None:
+    matches = [assignment(n, ME, opponent, seed=n) for n, opponent in enumerate((CONSTANT, BASED, OTHER))]
+    one_row = make_batched("brawl", 1, max_frames=FRAMES)
+    play(one_row, matches, recorder(tmp_path, most=2))
+    assert kept(tmp_path) == {"1", "2"}
+
+
+def test_matches_that_failed_are_not_kept(
+    game: BatchedGame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(game, "failures", {0: "it hangs"})
+    recording = recorder(tmp_path)
+    recording.begin(0, assignment(0, ME, BASED))
+    recording.end(0, game)
+    assert kept(tmp_path) == set()
+
+
+def test_what_can_not_be_kept_stops_nothing(
+    game: BatchedGame, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "replays").write_text("in the way")
+    with caplog.at_level(logging.WARNING, "evaluator"):
+        results = play(game, [assignment(0, ME, CONSTANT)], recorder(tmp_path))
+    assert list(results) == ["0"]
+    assert "no replay of match 0 is kept" in caplog.text
+
+
+def test_no_more_is_remembered_than_the_longest_match_in_progress(game: BatchedGame, tmp_path: Path) -> None:
+    recording = recorder(tmp_path)
+    play(game, [assignment(n, ME, CONSTANT, seed=n) for n in range(6)], recording)
+    assert len(recording._noted_NB) == 0
+    recording.begin(0, assignment(9, ME, CONSTANT))
+    recording.note(np.zeros((2, 2, 10), np.uint8))
+    assert recording._noted_NB[0].shape == (2, 3)
