@@ -1,6 +1,6 @@
 """Games, and their registration with Gymnasium: after `import league.games`,
 `gymnasium.make("league/Brawl-v0", opponent="based")` works, and `league.games.parallel_env()` is the same
-game for PettingZoo. Loads neither a game nor the compiler."""
+game for PettingZoo. `register` adds a game. Loads neither a game nor the compiler."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium
 
+from league.games.registry import register
+
 if TYPE_CHECKING:
     from league.games.parallel import BrawlParallelEnv
+
+__all__ = ["BRAWL_ENVIRONMENT", "parallel_env", "register"]
 
 BRAWL_ENVIRONMENT = "league/Brawl-v0"
 

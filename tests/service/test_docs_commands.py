@@ -24,6 +24,7 @@ import matchmaker.main
 from league.cluster.command import parse
 
 LONG = "trains for minutes; tests/system/test_league.py runs the command with the preset smoke"
+OWN_GAME = "needs the page's own files; test_docs_own_game.py runs it"
 BY_HAND = "trains until it is stopped; tests/service/test_learner.py and test_evaluator_process.py run it"
 NOT_RUN = {
     "bin/start-league": LONG,
@@ -32,6 +33,14 @@ NOT_RUN = {
     "bin/start-league --steps 200000 --headless": LONG,
     "bin/start-league --config mine.toml --set learner.learning_rate=1e-3": LONG,
     "bin/start-league --preset board --set game.name=leduc": LONG,
+    "bin/start-league --preset board --set game.name=pettingzoo:pettingzoo.classic.tictactoe_v3 "
+    "--steps 100000": LONG,
+    "bin/start-league --preset board --set game.name=pettingzoo:sticks --set game.options.sticks=17 "
+    "--steps 100000": OWN_GAME,
+    "bin/start-league --preset board --set game.name=python:quick_sticks:make --steps 100000": OWN_GAME,
+    "bin/league demo random random --game pettingzoo:sticks --seed 1": OWN_GAME,
+    "bin/league demo random perfect --game python:quick_sticks:make --seed 1": OWN_GAME,
+    "bin/league exploitability --game python:quick_sticks:make perfect": OWN_GAME,
     "bin/start-league --gpu 0": "needs a GPU",
     "bin/start-league --preset full --from "
     "runs/laptop-1/learner-main/checkpoints/step_000001500000.pt": "needs an agent; test_supervisor.py",

@@ -1,0 +1,166 @@
+"""docs/your-own-game.md, as a reader follows it: every file is written, every block run, in a new folder."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from league.cluster.command import parse
+from league.games.registry import game_names, game_spec, make_batched
+from league.games.settings import GameSettings
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = (ROOT / "docs" / "your-own-game.md").read_text(encoding="utf-8")
+BLOCK = re.compile(r"(?:<!-- ([^>]*?) -->\n)?```(\w+)\n(.*?)```(?:\n```text\n(.*?)```)?", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Block:
+    mark: str
+    kind: str
+    code: str
+    wanted: str
+
+
+BLOCKS = [Block(*(part or "" for part in found)) for found in BLOCK.findall(TEXT)]
+FILES = {block.mark.removeprefix("file: "): block.code for block in BLOCKS if block.mark.startswith("file: ")}
+SCRIPTS = [block for block in BLOCKS if block.mark == "run" and block.kind == "python"]
+LINES = [line for block in BLOCKS if block.kind == "sh" for line in block.code.splitlines()]
+TRAININGS = [line for line in LINES if line.startswith("bin/start-league")]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with the page's files, from where everything is started."""
+    for name, code in FILES.items():
+        (tmp_path / name).write_text(code, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield tmp_path
+    for name in FILES:
+        sys.modules.pop(name.removesuffix(".py"), None)
+
+
+def run(*words: str, **environment: str) -> str:
+    done = subprocess.run(
+        words, capture_output=True, text=True, timeout=170, env={**os.environ, **environment}, check=False
+    )
+    assert done.returncode == 0, f"{words}: {done.stderr}{done.stdout}"
+    return done.stdout
+
+
+def test_every_block_is_of_a_kind_that_is_run_here() -> None:
+    assert len(BLOCKS) == TEXT.count("```") // 2 - sum(bool(block.wanted) for block in BLOCKS)
+    kinds = {(block.mark.partition(":")[0], block.kind) for block in BLOCKS}
+    assert kinds == {
+        *{("file", "python"), ("run", "python"), ("run", "console"), ("", "sh"), ("entry point", "toml")}
+    }
+    known = ("bin/start-league ", "PYTHONPATH=tests/contract:. .venv/bin/python -m pytest ")
+    assert all(line.startswith(known) for line in LINES)
+    assert (len(FILES), len(SCRIPTS), len(TRAININGS)) == (4, 2, 3)
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=["pettingzoo", "register"])
+def test_scripts_print_what_is_written(script: Block, folder: Path) -> None:
+    assert script.wanted
+    assert script.wanted in run(sys.executable, "-W", "ignore", "-c", script.code)
+
+
+def consoles() -> list[tuple[str, list[str]]]:
+    """Commands with the lines that they print."""
+    found: list[tuple[str, list[str]]] = []
+    for block in BLOCKS:
+        if block.kind == "console":
+            for line in block.code.splitlines():
+                if line.startswith("$ "):
+                    found.append((line[2:], []))
+                elif line != "...":
+                    found[-1][1].append(line)
+    return found
+
+
+@pytest.mark.parametrize(("command", "lines"), consoles(), ids=lambda value: str(value)[:60])
+def test_commands_print_what_is_written(command: str, lines: list[str], folder: Path) -> None:
+    program, *words = shlex.split(command)
+    assert program == "bin/league"
+    printed = run(sys.executable, "-m", "league.cli.main", *words).splitlines()
+    assert lines
+    for line in lines:
+        assert line in printed
+
+
+def test_the_game_of_arrays_keeps_the_contract(folder: Path) -> None:
+    command = next(line for line in LINES if "pytest" in line)
+    paths, _, _, _, name = command.split()
+    assert paths == "PYTHONPATH=tests/contract:."
+    words = ("-m", "pytest", "-q", "-p", "no:cacheprovider", name)
+    printed = run(sys.executable, *words, PYTHONPATH=f"{ROOT / 'tests' / 'contract'}:.")
+    assert re.search(r"\b2[0-9] passed", printed)
+
+
+def test_the_rules_on_arrays_are_those_of_the_environment(folder: Path) -> None:
+    spec = game_spec("python:quick_sticks:make")
+    assert (spec.action_kind, spec.action_size) == ("choice", 3)
+    assert (
+        spec.observation_size - spec.own_size
+        == (slow := game_spec("pettingzoo:sticks")).observation_size - slow.own_size
+    )
+
+
+@contextmanager
+def installed(folder: Path, toml: str) -> Iterator[None]:
+    """A package with the page's entry points is installed in `folder`."""
+    points = tomllib.loads(toml)["project"]["entry-points"]
+    lines = []
+    for group, named in points.items():
+        lines += [f"[{group}]", *(f"{name} = {factory}" for name, factory in named.items())]
+    info = folder / "my_package-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-package\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("\n".join(lines))
+    yield
+
+
+def test_an_entry_point_names_a_game_in_every_process(folder: Path) -> None:
+    toml = next(block.code for block in BLOCKS if block.kind == "toml")
+    with installed(folder, toml):
+        assert {"rope", "sticks"} <= set(game_names())
+        assert make_batched("rope", 2).spec.action_names == ("pull", "brace")
+        code = "from league.games.registry import game_spec; print(game_spec('sticks').action_names[2])"
+        assert run(sys.executable, "-c", code) == "three\n"
+
+
+@pytest.mark.parametrize("command", TRAININGS)
+def test_trainings_are_understood(command: str, folder: Path) -> None:
+    words = shlex.split(command)[1:]
+    command_line = parse(words)
+    assert command_line
+    named = [word.partition("=")[2] for word in words if word.startswith("game.name=")]
+    options = {
+        word.removeprefix("game.options.").partition("=")[0]: int(word.partition("=")[2])
+        for word in words
+        if word.startswith("game.options.")
+    }
+    assert GameSettings(name=named[0], options=options).spec().action_kind == "choice"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", TRAININGS)
+def test_trainings_train(command: str, folder: Path) -> None:
+    """Each command with fewer steps, at the speed of a test."""
+    words = shlex.split(command)[1:-2]
+    quick = ["--headless", "--cpu", "--steps", "6000", "--run-dir", str(folder / "run")]
+    quick += ["--set", "learner.snapshot_interval=2000", "--set", "evaluator.milestone_matches=8"]
+    printed = run(sys.executable, "-m", "league.cluster.supervisor", *words, *quick)
+    assert "Leaderboard" in printed
+    assert "random" in printed
