@@ -155,7 +155,7 @@ def newest_clean_counts(
     payoff = tables[Book.EVAL].payoff
     own = (
         player.name
-        for player in reversed(players.values())
+        for player in reversed(list(players.values()))
         if player.kind is PlayerKind.SNAPSHOT and _lineage(player.name) == learner.name
     )
     met = (counts for name in own if (counts := payoff.counts(name, category)).games)
