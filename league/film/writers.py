@@ -129,7 +129,7 @@ def _palette(images: list[Any]) -> Any:
     sheet = Image.new("RGB", (some[0].width, some[0].height * len(some)))
     for number, image in enumerate(some):
         sheet.paste(image, (0, number * image.height))
-    return sheet.quantize(GIF_COLOURS, method=Image.Quantize.MEDIANCUT)
+    return sheet.quantize(GIF_COLOURS, method=Image.Quantize.MAXCOVERAGE)
 
 
 def _write_png(path: Path, replay: Replay, cut: Cut, fps: float, width: int, height: int) -> None:
