@@ -1,0 +1,215 @@
+"""Films: the right part of a match, at the right pace, in files that can be opened."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import gzip
+import json
+import re
+import sys
+import types
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from league.errors import DataCorrupt, InvalidInput
+from league.film import FORMATS, Cut, Reel, film_json, write_film
+from league.film.reel import VERDICT_SECONDS
+from league.games.base import EXTERNAL
+from league.games.registry import make_batched
+from league.replay import Contender, Recipe, Replay, Take, final_digest
+
+SECONDS = 2
+NAMES = ("main@100", "<b>&co")
+
+
+def record(name: str = "brawl", **options: int) -> Replay:
+    game = make_batched(name, 1, **options)
+    bots = (game.spec.bot_index("based"), EXTERNAL) if name == "brawl" else (EXTERNAL, EXTERNAL)
+    game.bots_N2[0] = bots
+    game.reset(np.array([5], np.uint64))
+    first, second = (Contender(name=name) for name in NAMES)
+    recipe = Recipe(name=name, version=game.spec.version, **options)
+    take = Take(recipe=recipe, seats=(first, second), bots=bots, seed=5)
+    while not game.ended_N[0]:
+        actions_N2A = game.idle_actions()
+        take.note(actions_N2A[0])
+        game.step(actions_N2A)
+    return take.finish(float(game.outcomes_N[0]), final_digest(game, 0))
+
+
+@pytest.fixture(scope="module")
+def replay() -> Replay:
+    return record(max_frames=30 * SECONDS)
+
+
+def count(replay: Replay, fps: float, **cut: float) -> int:
+    return len(list(Reel(replay, 1280, fps, Cut(**cut)).pictures()))
+
+
+@pytest.mark.parametrize("fps", [10, 30, 60, 7.5])
+def test_a_film_has_so_many_pictures_a_second(replay: Replay, fps: float) -> None:
+    assert count(replay, fps, start=0.5, stop=1.5) == pytest.approx(fps, abs=1)
+    verdict = round(VERDICT_SECONDS * fps)
+    assert count(replay, fps) == pytest.approx(SECONDS * fps + verdict, abs=1)
+
+
+def test_a_cut_begins_and_ends_where_it_should(replay: Replay) -> None:
+    whole = film_json(replay, Cut(), 30, 1280)["pictures"]
+    cut = film_json(replay, Cut(start=1.0, stop=1.5), 30, 1280)["pictures"]
+    assert len(cut) == 15
+    assert cut == whole[30:45]
+
+
+def test_the_verdict_ends_it_and_only_it(replay: Replay) -> None:
+    pictures = film_json(replay, Cut(), 30, 1280)["pictures"]
+    told = ["a draw" in json.dumps(picture) for picture in pictures]
+    assert replay.outcome == 0.5
+    assert told.index(True) > 30 * SECONDS
+    assert told[-1]
+    assert not any("a draw" in json.dumps(p) for p in film_json(replay, Cut(stop=1), 30, 1280)["pictures"])
+
+
+def test_the_last_knock_out_is_shown_though_the_game_keeps_no_frame_of_it(replay: Replay) -> None:
+    reel = Reel(dataclasses.replace(replay, outcome=1.0), 1280, 30, Cut())
+    player = {"state": 6, "stocks": 1, "keys": ["A"]}
+    fight = {
+        "game": "",
+        "stage": "",
+        "solids": [],
+        "blast": [],
+        "platform": {},
+        "frame": 40,
+        "max_frames": 2700,
+    }
+    end = reel._after({**fight, "players": [player, player]})
+    assert end["players"][0] == player
+    assert (end["players"][1]["state"], end["players"][1]["stocks"]) == (11, 0)
+    assert reel._after({**fight, "players": [player, player], "max_frames": 60})["players"][1] == player
+
+
+def test_a_forged_replay_makes_no_film(replay: Replay, tmp_path: Path) -> None:
+    forged = dataclasses.replace(replay, final="0" * 32)
+    with pytest.raises(DataCorrupt, match="another state"):
+        write_film(tmp_path / "x.html", forged)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_page_holds_the_film_and_needs_nothing_else(replay: Replay, tmp_path: Path) -> None:
+    path = tmp_path / "x.html"
+    write_film(path, replay)
+    page = path.read_text(encoding="utf-8")
+    found = re.search(r'id="data">([^<]+)</script>', page)
+    assert found is not None
+    film = json.loads(gzip.decompress(base64.b64decode(found[1])))
+    assert film == json.loads(json.dumps(film_json(replay, Cut(), 30, 1280)))
+    assert {"size", "fps", "stills", "pictures"} == film.keys()
+    assert "{{" not in page
+    assert "&lt;b&gt;&amp;co" in page
+    assert NAMES[1] not in page
+    assert not re.search(r"""(src|href)=|@import|url\(|https?://""", page)
+
+
+def test_a_gif_moves_at_its_pace(replay: Replay, tmp_path: Path) -> None:
+    path = tmp_path / "x.gif"
+    write_film(path, replay, cut=Cut(start=0, stop=1), fps=10, width=160)
+    with Image.open(path) as gif:
+        assert gif.size == (160, 90)
+        assert 8 <= gif.n_frames <= 10
+        assert gif.info["duration"] == 100
+        assert gif.info["loop"] == 0
+
+
+def test_a_png_is_the_moment_asked_for(replay: Replay, tmp_path: Path) -> None:
+    looks = []
+    for start in (0.0, 1.0):
+        write_film(tmp_path / "x.png", replay, cut=Cut(start=start), height=90)
+        with Image.open(tmp_path / "x.png") as image:
+            assert image.size == (160, 90)
+            looks.append(np.asarray(image))
+    assert not np.array_equal(*looks)
+
+
+def test_the_frames_as_json(replay: Replay, tmp_path: Path) -> None:
+    write_film(tmp_path / "x.json", replay, cut=Cut(start=0.5, stop=1.0))
+    film = json.loads((tmp_path / "x.json").read_text())
+    assert film["still"]["stage"] == "warehouse"
+    assert [moving["frame"] for moving in film["moving"]] == list(range(15, 30))
+
+
+@pytest.fixture
+def ffmpeg(monkeypatch: pytest.MonkeyPatch) -> types.SimpleNamespace:
+    """Stands for imageio-ffmpeg, which few have: writes the sizes it is given."""
+    seen = types.SimpleNamespace(frames=0, size=(0, 0), fps=0.0, fails_at=10**9)
+
+    def write_frames(path: str, size: tuple[int, int], *, fps: float, **_: object) -> Iterator[None]:
+        seen.size, seen.fps = size, fps
+        with Path(path).open("wb") as file:
+            while True:
+                image = yield
+                assert len(image) == size[0] * size[1] * 3
+                seen.frames += 1
+                if seen.frames > seen.fails_at:
+                    raise OSError("disk full")
+                file.write(b"x")
+
+    module = types.ModuleType("imageio_ffmpeg")
+    module.write_frames = write_frames  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", module)
+    return seen
+
+
+def test_mp4(replay: Replay, tmp_path: Path, ffmpeg: types.SimpleNamespace) -> None:
+    write_film(tmp_path / "x.mp4", replay, cut=Cut(stop=1), width=161, height=91)
+    assert (ffmpeg.size, ffmpeg.frames, ffmpeg.fps) == ((162, 92), 30, 30)
+    assert [path.name for path in tmp_path.iterdir()] == ["x.mp4"]
+
+
+def test_an_mp4_that_breaks_off_leaves_nothing(
+    replay: Replay, tmp_path: Path, ffmpeg: types.SimpleNamespace
+) -> None:
+    ffmpeg.fails_at = 5
+    with pytest.raises(InvalidInput, match="disk full"):
+        write_film(tmp_path / "x.mp4", replay, width=160)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_ffmpeg_one_sentence_says_what_to_do(
+    replay: Replay, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
+    with pytest.raises(InvalidInput, match=r"mp4 needs .* pip install imageio-ffmpeg"):
+        write_film(tmp_path / "x.mp4", replay)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("x.avi", {}, r"end it in \.mp4, \.gif, \.png, \.html, \.json"),
+        ("x.png", {"width": 0}, "can't be 0 x 0"),
+        ("x.html", {"width": 10**6}, "can't be 1000000"),
+        ("x.gif", {"fps": 0}, "0 pictures a second"),
+        ("x.png", {"cut": Cut(start=99)}, "lasts 2.0 s"),
+        ("no/x.png", {}, "can't be written"),
+    ],
+)
+def test_mistakes_are_named(replay: Replay, tmp_path: Path, name: str, options: dict, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        write_film(tmp_path / name, replay, **options)
+
+
+@pytest.mark.parametrize("cut", [(-1.0, None), (2.0, 1.0), (1.0, 1.0)])
+def test_impossible_cuts_are_refused(cut: tuple) -> None:
+    with pytest.raises(InvalidInput, match="a film can't go"):
+        Cut(start=cut[0], stop=cut[1])
+
+
+def test_other_games_make_films_too(tmp_path: Path) -> None:
+    replay = record("kuhn")
+    for ending in (".html", ".png", ".json"):
+        write_film(tmp_path / f"x{ending}", replay)
+    assert set(FORMATS) == {".mp4", ".gif", ".png", ".html", ".json"}
