@@ -186,8 +186,14 @@ def test_a_failed_load_leaves_the_seat_as_it_was() -> None:
     alone.seat(0, "a")
     first = observe(rng, 1)
     assert same_keys(crowd.act(first), alone.logits(first))
+    before = crowd.save()
     with pytest.raises(NotFound, match="nobody"):
         crowd.seat(0, "nobody")
+    after = crowd.save()
+    assert after["digests"] == before["digests"] == ["a"]
+    for mine, theirs in zip(before["states"], after["states"], strict=True):
+        assert any(part.any() for part in mine[1]), "there is a history to lose"
+        assert all(torch.equal(a, b) for a, b in zip(mine[1], theirs[1], strict=True))
     second = observe(rng, 1)
     assert same_keys(crowd.act(second), alone.logits(second))
 

@@ -1,5 +1,7 @@
 """LeagueVecEnv: seats, live observations, rewards, results, and any SB3 algorithm on top."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from learning import MATCHES, assignments, make_env, random_keys, snapshot_player
@@ -30,9 +32,24 @@ def test_learner_sees_its_own_half_first_on_either_seat():
         np.testing.assert_array_equal(seen[n, :32], views[n, 1 - seats[n], 32:])
 
 
-def test_opponents_press_keys_and_see_every_frame():
+def test_opponents_press_keys_and_see_every_frame_from_their_own_seat(monkeypatch):
     env = make_env()
-    play(env, 3)
+    env.reset()
+    act, others = env.crowd.act, 1 - env.seat_N
+    assert set(others) == {0, 1}
+    seen = []
+
+    def watched(observations_SO, *rest):
+        np.testing.assert_array_equal(observations_SO, env.game.observations_N2O[np.arange(MATCHES), others])
+        seen.append(observations_SO.copy())
+        return act(observations_SO, *rest)
+
+    monkeypatch.setattr(env.crowd, "act", watched)
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        env.step(random_keys(rng))
+    assert len(seen) == 3
+    assert all((now != last).any(axis=1).all() for last, now in pairwise(seen))
     rows = [n for n, a in enumerate(env.assignments) if a.opponent.kind.value != "bot"]
     other = env._actions_N2A[rows, 1 - env.seat_N[rows]]
     assert other.sum() > 0

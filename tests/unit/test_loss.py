@@ -1,5 +1,7 @@
 """PPO's loss terms: known answers, and which parameters each one moves."""
 
+import math
+
 import pytest
 import torch
 
@@ -42,13 +44,15 @@ def test_clip_removes_the_gradient_only_beyond_a_gain():
 def test_kl_estimate_is_zero_for_equal_and_positive_for_different_policies():
     old = torch.tensor([-1.0, -2.0])
     assert clipped_policy_loss(old, old, torch.ones(2), 0.2).approx_kl.item() == 0.0
-    assert clipped_policy_loss(old + 0.3, old, torch.ones(2), 0.2).approx_kl.item() > 0.0
+    for change in (0.3, -0.3):
+        known = pytest.approx(math.exp(change) - 1.0 - change, rel=1e-4)
+        assert clipped_policy_loss(old + change, old, torch.ones(2), 0.2).approx_kl.item() == known
 
 
 def test_clip_fraction_counts_ratios_outside():
-    log_prob = torch.tensor([1.0, 1.1, 1.3, 0.7]).log()
-    out = clipped_policy_loss(log_prob, torch.zeros(4), torch.ones(4), 0.2)
-    assert out.clip_fraction.item() == 0.5
+    log_prob = torch.tensor([1.0, 1.1, 0.9, 0.7]).log()
+    assert clipped_policy_loss(log_prob, torch.zeros(4), torch.ones(4), 0.2).clip_fraction.item() == 0.25
+    assert clipped_policy_loss(-log_prob, torch.zeros(4), torch.ones(4), 0.2).clip_fraction.item() == 0.25
 
 
 def test_normalised_has_mean_zero_and_deviation_one():

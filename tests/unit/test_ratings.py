@@ -102,6 +102,7 @@ def test_only_a_live_player_drifts():
     sure = Belief(25.0, 0.05)
     assert rate(game(0.5, tau0=TAU_LIVE), sure, sure)[0].sigma > sure.sigma
     assert rate(game(0.5), sure, sure)[0].sigma < sure.sigma
+    assert rate(game(0.5, tau0=TAU_LIVE), sure, sure)[1].sigma < sure.sigma, "the other one is no live player"
 
 
 def test_a_player_against_itself_is_never_rated():
