@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -76,15 +77,24 @@ class Buttons(ParallelEnv):
     """Choices that score, hang, raise, leave, crash or answer NaN; ends after `length` steps.
 
     `bad_starts` is the share of seeds with which `reset` raises, `forgets` makes the seed mean nothing,
-    and `noisy` prints to standard output.
+    `noisy` prints to standard output, `cut` ends by truncation, and a match of the seed `cursed` takes its
+    process down when it begins for the second time (folder `marks` remembers the first).
     """
 
     metadata = {"name": "buttons_v0"}  # noqa: RUF012
 
     def __init__(
-        self, length: int = 12, bad_starts: float = 0.0, forgets: bool = False, noisy: bool = False
+        self,
+        length: int = 12,
+        bad_starts: float = 0.0,
+        forgets: bool = False,
+        noisy: bool = False,
+        cut: bool = False,
+        cursed: int = -1,
+        marks: str = "",
     ) -> None:
         self.possible_agents = ["one", "two"]
+        self.cut, self.cursed, self.marks = cut, cursed, marks
         self.length, self.bad_starts, self.forgets, self.noisy = length, bad_starts, forgets, noisy
         self._sees = spaces.Box(-1.0, 1.0, (4,), np.float32)
         self._does = spaces.Discrete(7, start=3)
@@ -96,6 +106,11 @@ class Buttons(ParallelEnv):
         return self._does
 
     def reset(self, seed: int | None = None, options: dict | None = None) -> tuple[dict, dict]:
+        if seed == self.cursed:
+            mark = Path(self.marks) / str(seed)
+            if mark.exists():
+                os._exit(9)
+            mark.touch()
         self._luck = np.random.default_rng(None if self.forgets else seed)
         if self._luck.random() < self.bad_starts:
             raise RuntimeError("got out of bed on the wrong side")
@@ -123,20 +138,25 @@ class Buttons(ParallelEnv):
             agent: float("nan") if button == NAN else float(button == SCORE)
             for agent, button in zip(self.possible_agents, pressed, strict=True)
         }
-        done = dict.fromkeys(self.agents, self._time >= self.length)
-        return self._seen(), rewards, done, dict.fromkeys(self.agents, False), {}
+        ends = [dict.fromkeys(self.agents, self._time >= self.length), dict.fromkeys(self.agents, False)]
+        done, cut = ends[::-1] if self.cut else ends
+        return self._seen(), rewards, done, cut, {}
 
 
 class Nim(AECEnv):
     """Turns: take 1 to 3 of `stones`, who takes the last has won. The mask stands in the info.
 
-    `one_leaves`: the loser is done at once, and the winner may take one more step that pays 1.
+    `one_leaves`: the loser is done at once, and the winner may take one more step that pays 1. `paid` is
+    what each stone pays besides.
     """
 
     metadata = {"name": "nim_v0", "render_modes": []}  # noqa: RUF012
 
-    def __init__(self, stones: int = 11, one_leaves: bool = False, blind: bool = False) -> None:
+    def __init__(
+        self, stones: int = 11, one_leaves: bool = False, blind: bool = False, paid: float = 0.0
+    ) -> None:
         self.possible_agents = ["first", "second"]
+        self.paid = paid
         self.stones, self.one_leaves, self.blind = stones, one_leaves, blind
 
     def observation_space(self, agent: str) -> spaces.Space:
@@ -179,6 +199,7 @@ class Nim(AECEnv):
             self.terminations[mover] = True
         else:
             self.left -= action + 1
+            self.rewards[mover] = self.paid * (action + 1)
             if self.left == 0:
                 self.rewards[mover], self.rewards[other] = 1.0, -1.0
                 self.terminations[other] = True
