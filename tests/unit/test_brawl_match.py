@@ -270,3 +270,16 @@ def test_rows_are_shared_among_the_threads(monkeypatch: pytest.MonkeyPatch) -> N
     game.close()
     with pytest.raises(InvalidInput, match="0 threads"):
         BrawlGame(2, threads=0)
+
+
+def test_keys_are_counted() -> None:
+    arena = Arena()
+    before = arena.stat("keys_pressed")
+    for held in range(11):
+        arena.play(" ".join(rules.KEY_NAMES[:held]))
+        assert arena.stat("keys_pressed") - before == held
+        before = arena.stat("keys_pressed")
+    for name in rules.KEY_NAMES:
+        arena.play(name)
+        assert arena.stat("keys_pressed") - before == 1
+        before = arena.stat("keys_pressed")
