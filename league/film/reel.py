@@ -22,7 +22,7 @@ VERDICT_AFTER_SECONDS = 0.7
 
 @dataclass(frozen=True, kw_only=True)
 class Cut:
-    """From second `start` to second `stop` (None: to the end, and the verdict after it)."""
+    """From second `start` to second `stop`; when that is None or after the end, the verdict is shown too."""
 
     start: float = 0.0
     stop: float | None = None
@@ -93,8 +93,7 @@ class Reel:
                 shown += 1
         assert scene is not None
         assert frame is not None
-        if last is None:
-            yield from self._ending(scene, self._after(frame), per_second)
+        yield from self._ending(scene, self._after(frame), per_second)
 
     def _after(self, last: Mapping[str, Any]) -> dict[str, Any]:
         """The frame that ended it. The game does not keep it, but what it must have been is known."""

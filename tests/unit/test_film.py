@@ -56,6 +56,7 @@ def test_a_film_has_so_many_pictures_a_second(replay: Replay, fps: float) -> Non
     assert count(replay, fps, start=0.5, stop=1.5) == pytest.approx(fps, abs=1)
     verdict = round(VERDICT_SECONDS * fps)
     assert count(replay, fps) == pytest.approx(SECONDS * fps + verdict, abs=1)
+    assert count(replay, fps, stop=SECONDS + 1) == count(replay, fps)
 
 
 def test_a_cut_begins_and_ends_where_it_should(replay: Replay) -> None:
