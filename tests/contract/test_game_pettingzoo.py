@@ -154,23 +154,53 @@ def test_a_seat_sees_no_more_than_the_environment_shows_it() -> None:
 def test_the_time_limit_counts_the_rewards_so_far() -> None:
     game = make_batched("pettingzoo:pettingzoo.classic.rps_v2", 1, max_frames=3)
     game.reset(np.zeros(1, np.uint64))
-    actions_N2A = np.zeros((1, 2, 3), np.uint8)
-    actions_N2A[0, 0, 1] = actions_N2A[0, 1, 0] = 1
-    for frame in range(3):
+    for frame, winner in enumerate([0, 0, 1]):
+        actions_N2A = np.zeros((1, 2, 3), np.uint8)
+        actions_N2A[0, winner, 1] = actions_N2A[0, 1 - winner, 0] = 1
         game.step(actions_N2A)
         assert game.ended_N[0] == (frame == 2)
-        assert game.reward_terms_N2K[0, :, 0].tolist() == [1.0, -1.0]
+        assert game.reward_terms_N2K[0, winner, 0] == 1.0
+        assert game.reward_terms_N2K[0, 1 - winner, 0] == -1.0
     assert game.outcomes_N[0] == 1.0
-    assert game.final_stats_N2S[0, 0].tolist() == [0.0, 3.0, 3.0]
+    assert game.final_stats_N2S[0, 0].tolist() == [0.0, 3.0, 1.0]
+
+
+def with_stones(game: BatchedGame, wanted: int) -> BatchedGame:
+    """Begins a match of `Nim` with as many stones."""
+    for seed in range(40):
+        game.reset(np.array([seed], np.uint64))
+        if game.observations_N2O[0, 0, game.spec.own_size + wanted] == 1.0:
+            return game
+    raise AssertionError(f"no seed gives {wanted} stones")
+
+
+def test_an_illegal_choice_loses_whatever_was_earned_before() -> None:
+    game = with_stones(make_batched("pettingzoo:small_environments:Nim", 1, stones=5, paid=2.0), 5)
+    played(game, [2, 0])
+    assert game.stats_N2S[0, :, 2].tolist() == [6.0, 2.0]
+    played(game, [2])  # of one stone
+    assert game.ended_N[0]
+    assert game.outcomes_N[0] == 0.0
+    assert game.final_stats_N2S[0, :, 2].tolist() == [5.0, 3.0]
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_terminations_and_truncations_end_a_match(cut: bool) -> None:
+    game = make_batched("pettingzoo:small_environments:Buttons", 1, length=3, cut=cut)
+    game.reset(np.zeros(1, np.uint64))
+    for frame in range(3):
+        game.step(game.idle_actions())
+        assert game.ended_N[0] == (frame == 2)
+
+
+def test_the_seed_reaches_the_environment() -> None:
+    game = make_batched("pettingzoo:small_environments", 32)
+    game.reset(np.arange(32, dtype=np.uint64))
+    assert len({row.tobytes() for row in game.observations_N2O}) == 32
 
 
 def test_an_agent_that_is_done_leaves_the_other_to_play_on() -> None:
-    game = make_batched("pettingzoo:small_environments:Nim", 1, stones=4, one_leaves=True)
-    for seed in range(20):
-        game.reset(np.array([seed], np.uint64))
-        stones = int(game.observations_N2O[0, 0, game.spec.own_size :][:5].argmax())
-        if stones == 3:
-            break
+    game = with_stones(make_batched("pettingzoo:small_environments:Nim", 1, stones=4, one_leaves=True), 3)
     played(game, [2])
     assert not game.ended_N[0]
     assert game.observations_N2O[0, :, 2].tolist() == [1.0, 0.0]

@@ -20,6 +20,7 @@ from small_environments import CRASH, EXIT, HANG, NAN, PASS, RAISE, SCORE
 
 from league.errors import ConfigError, DataCorrupt, Unavailable
 from league.games.base import BatchedGame
+from league.games.pettingzoo.draws import environment_seed
 from league.games.pettingzoo.game import PettingZooGame
 from league.games.registry import game_spec, make_batched
 
@@ -125,6 +126,29 @@ def test_a_start_that_fails_is_told_at_the_next_step_and_the_seed_after_it_is_pl
     assert good.sum() > 30
     reason = "the environment raised RuntimeError: got out of bed on the wrong side"
     assert all(told == reason for told in game.failures.values())
+
+
+def test_a_match_keeps_its_outcome_when_the_next_one_cannot_begin() -> None:
+    game = begun(20, bad_starts=0.3, length=2)
+    ends = 0
+    for _ in range(9):
+        game.step(pressed(game, {}))
+        for n in np.flatnonzero(game.ended_N):
+            assert game.final_frames_N[n] == (0 if n in game.failures else 2)
+            ends += n not in game.failures
+    assert ends > 30
+
+
+def test_a_worker_that_dies_while_it_plays_anew_loses_that_match_alone(tmp_path: Path) -> None:
+    """Row 3 hangs; row 2's seed then takes the new process down too, in the middle of the others' return."""
+    options = {"cursed": environment_seed(2), "marks": str(tmp_path)}
+    game, calm = begun(4, **options), begun(4)
+    for frame in range(9):
+        game.step(pressed(game, {0: SCORE, 3: HANG} if frame == 5 else {0: SCORE}))
+        calm.step(pressed(calm, {0: SCORE}))
+        assert sorted(game.failures) == {5: [3], 6: [2]}.get(frame, [])
+        assert np.array_equal(game.observations_N2O[:2], calm.observations_N2O[:2])
+        assert np.array_equal(game.stats_N2S[:2], calm.stats_N2S[:2])
 
 
 def test_a_worker_killed_between_steps_loses_no_match() -> None:

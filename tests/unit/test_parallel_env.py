@@ -30,6 +30,15 @@ def test_pettingzoos_render_test_passes(monkeypatch: pytest.MonkeyPatch) -> None
     render_test(lambda **options: parallel_to_aec(league.games.parallel_env(**options)))
 
 
+def test_the_sides_follow_from_the_seed() -> None:
+    def sides(seeds: list[int]) -> list[float]:
+        env = league.games.parallel_env()
+        return [float(env.reset(seed=seed)[0]["player_0"][0]) for seed in seeds]
+
+    assert sides([3] * 8) == sides([3]) * 8
+    assert len(set(sides(list(range(8))))) == 2
+
+
 def keys(**held: int) -> dict[str, np.ndarray]:
     """By agent: the index of the one key that it holds."""
     return {agent: np.eye(10, dtype=np.int8)[held[agent]] for agent in ("player_0", "player_1")}
@@ -72,6 +81,19 @@ def test_each_agent_plays_its_own_seat() -> None:
     assert views[right][0] > before[right][0]
 
 
+@pytest.mark.parametrize("loser", [0, 1])
+def test_who_walks_off_the_stage_loses(loser: int) -> None:
+    env = league.games.parallel_env(reward="sparse")
+    views, _ = env.reset(seed=1)
+    names = ["player_0", "player_1"]
+    outward = 3 if views[names[loser]][0] > 0 else 1
+    held = {names[loser]: outward, names[1 - loser]: 9}
+    while env.agents:
+        _, rewards, _, _, infos = env.step(keys(**held))
+    assert (infos[names[loser]]["outcome"], infos[names[1 - loser]]["outcome"]) == (0.0, 1.0)
+    assert rewards[names[loser]] < -100 < 100 < rewards[names[1 - loser]]
+
+
 @pytest.mark.parametrize("mode", ["rgb_array", "ansi"])
 def test_a_match_can_be_seen_to_its_end(mode: str) -> None:
     env = league.games.parallel_env(render_mode=mode, match_seconds=1)
@@ -84,6 +106,8 @@ def test_a_match_can_be_seen_to_its_end(mode: str) -> None:
         assert shown[0].startswith("frame 0: (")
         assert shown[-2].startswith("frame 29: (")
         assert shown[-1] == "ended in frame 30: outcome 0.5"
+        env.reset(seed=1)
+        assert env.render().startswith("frame 0: (")
     else:
         assert shown[0].shape == (360, 640, 3)
         assert not np.array_equal(shown[0], shown[-2])
