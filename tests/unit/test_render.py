@@ -19,6 +19,7 @@ from league.games.render.armoury import SOON_GONE
 from league.games.render.camera import Camera
 from league.games.render.effects import HIT_FRAMES, LONGEST_GAP
 from league.games.render.picture import HEIGHT, Brush, Layer, Picture, Transform, faded, mixed
+from league.games.render.poses import pose_of
 from league.games.render.raster import Canvas
 from league.games.render.scene import FightScene, scene_for
 from league.games.render.strikes import strike_of
@@ -86,6 +87,8 @@ def test_a_frame_becomes_pixels_of_any_size(frame: dict, size: tuple[int, int]) 
 def test_every_state_looks_different(frame: dict) -> None:
     looks = {draw_frame(changed(frame, pose), 320, 180).tobytes() for _, pose in STATES}
     assert len(looks) == len(STATES)
+    held = [changed(frame, pose)["players"][0] for _, pose in STATES if pose["state"] != rules.ATTACK]
+    assert len({pose_of({**player, "grounded": player["y"] > 0}, 137) for player in held}) == len(held)
 
 
 def test_who_faces_the_other_way_is_drawn_mirrored(frame: dict) -> None:

@@ -145,6 +145,26 @@ def test_an_opponent_by_function_sees_its_own_side() -> None:
     assert seen[0].shape == (8, 64)
 
 
+@pytest.mark.parametrize("seat", [0, 1])
+def test_who_wins_is_told_from_the_own_seat(seat: int) -> None:
+    """Opponents walk off their stage three times; we stand."""
+
+    def outward(views: np.ndarray) -> np.ndarray:
+        pressed = np.zeros((len(views), 10), np.int8)
+        pressed[:, 3], pressed[:, 1] = views[:, 0] > 0, views[:, 0] < 0
+        return pressed
+
+    envs = vector(4, opponent=outward, seat=seat, match_seconds=60.0, frame_skip=5)
+    envs.reset(seed=3)
+    outcomes: list[float] = []
+    for _ in range(200):
+        infos = envs.step(np.zeros((4, 10), np.int8))[4]
+        if "final_info" in infos:
+            outcomes += list(infos["final_info"]["outcome"][infos["_final_info"]])
+    assert len(outcomes) >= 4
+    assert set(outcomes) == {1.0}
+
+
 def test_without_a_seed_matches_differ_and_with_one_they_repeat() -> None:
     envs = vector(32, opponent="random")
     drawn = [envs.reset()[0] for _ in range(2)]
