@@ -68,6 +68,18 @@ def test_a_later_match_in_the_same_row_is_recorded_from_its_own_beginning(
         verify(load_replay(tmp_path / "replays" / f"{name}.replay"))
 
 
+def test_a_match_that_began_while_another_went_on_is_its_own(game: BatchedGame, tmp_path: Path) -> None:
+    arena = Arena(game, load, frame_skip=4, seed=0, recorder=recorder(tmp_path))
+    arena.seat([assignment(0, ME, CONSTANT, seed=0)])
+    for _ in range(5):
+        arena.step()
+    arena.seat([assignment(1, ME, OTHER, seed=1)])
+    while arena.busy:
+        arena.step()
+    assert kept(tmp_path) == {"0", "1"}
+    verify(load_replay(tmp_path / "replays" / "1.replay"))
+
+
 @pytest.mark.parametrize("seat", [0, 1])
 def test_the_first_loss_is_kept_and_no_win(
     game: BatchedGame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seat: int
@@ -105,11 +117,14 @@ def test_the_oldest_go_first(game: BatchedGame, tmp_path: Path) -> None:
 def test_matches_that_failed_are_not_kept(
     game: BatchedGame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(game, "failures", {0: "it hangs"})
+    chosen: list[int] = []
+    monkeypatch.setattr(Recorder, "_keep", lambda self, row, begun, game: chosen.append(row))
     recording = recorder(tmp_path)
-    recording.begin(0, assignment(0, ME, BASED))
-    recording.end(0, game)
-    assert kept(tmp_path) == set()
+    for opponent, failures in ((BASED, {0: "it hangs"}), (CONSTANT, {1: "another row"})):
+        monkeypatch.setattr(game, "failures", failures)
+        recording.begin(0, assignment(0, ME, opponent))
+        recording.end(0, game)
+    assert chosen == [0], "the second alone"
 
 
 def test_what_can_not_be_kept_stops_nothing(
