@@ -68,15 +68,20 @@ def test_a_later_match_in_the_same_row_is_recorded_from_its_own_beginning(
         verify(load_replay(tmp_path / "replays" / f"{name}.replay"))
 
 
-def test_a_match_that_began_while_another_went_on_is_its_own(game: BatchedGame, tmp_path: Path) -> None:
-    arena = Arena(game, load, frame_skip=4, seed=0, recorder=recorder(tmp_path))
-    arena.seat([assignment(0, ME, CONSTANT, seed=0)])
-    for _ in range(5):
-        arena.step()
-    arena.seat([assignment(1, ME, OTHER, seed=1)])
-    while arena.busy:
-        arena.step()
-    assert kept(tmp_path) == {"0", "1"}
+def test_a_match_within_a_longer_one_is_its_own(game: BatchedGame, tmp_path: Path) -> None:
+    """Row 1 begins after row 0 and ends before it."""
+    recording, generator = recorder(tmp_path), np.random.default_rng(0)
+    recording.begin(0, assignment(0, ME, CONSTANT))
+    for _ in range(3):
+        recording.note(generator.integers(0, 2, (2, 2, 10), np.uint8))
+    recording.begin(1, assignment(1, ME, OTHER, seed=1))
+    game.reset(np.array([0, 1], np.uint64))
+    while not game.ended_N[1]:
+        keys_N2A = generator.integers(0, 2, (2, 2, 10), np.uint8)
+        recording.note(keys_N2A)
+        game.step(keys_N2A, 4)
+    recording.end(1, game)
+    assert kept(tmp_path) == {"1"}
     verify(load_replay(tmp_path / "replays" / "1.replay"))
 
 
