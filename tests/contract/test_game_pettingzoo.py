@@ -12,6 +12,7 @@ from game_contract import KeysContract
 from league.errors import InvalidInput
 from league.games.base import BatchedGame
 from league.games.registry import game_spec, make_batched
+from league.games.render import draw_frame
 
 
 class Made:
@@ -218,6 +219,8 @@ def test_a_frame_shows_the_board() -> None:
     frame = played(game, [3, 4]).frame(0)
     assert (frame["game"], frame["frame"], frame["to_act"]) == (game.spec.name, 2, [0])
     assert frame["text"].splitlines()[-1] == ". . . X O . ."
+    other = {**frame, "text": frame["text"].replace("X O", "O X")}
+    assert not np.array_equal(draw_frame(frame, 960, 540), draw_frame(other, 960, 540))
     own = make_batched("pettingzoo:small_environments", 1)
     own.reset(np.zeros(1, np.uint64))
     assert " against " in own.frame(0)["text"]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,13 @@ def test_pettingzoos_own_tests_pass_without_a_warning() -> None:
 def test_pettingzoos_render_test_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     render_test(lambda **options: parallel_to_aec(league.games.parallel_env(**options)))
+
+
+def test_the_example_of_the_documentation_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "gymnasium.md").read_text(encoding="utf-8")
+    mark = "<!-- run by tests/unit/test_parallel_env.py -->\n```python\n"
+    exec(page.split(mark)[1].split("```")[0], {})
+    assert re.fullmatch(r"(0\.0|0\.5|1\.0) ended in frame \d+: outcome \S+\n", capsys.readouterr().out)
 
 
 def test_the_sides_follow_from_the_seed() -> None:

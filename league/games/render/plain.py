@@ -13,7 +13,7 @@ LINES, SIZE, LONGEST = 16, 26.0, 64
 
 
 class PlainScene:
-    """Names above, one line for each field of the frame below."""
+    """Names above, one line (or several, as its text has) for each field of the frame below."""
 
     def __init__(self, width: float, names: Sequence[str]) -> None:
         self._width = width
@@ -27,14 +27,27 @@ class PlainScene:
 
     def picture(self, frame: Mapping[str, Any], verdict: str = "", winner: int | None = None) -> Picture:
         brush = Brush(hud.GRAIN)
-        for row, (name, value) in enumerate(list(frame.items())[:LINES]):
+        row = 0
+        for name, value in frame.items():
             text = value if isinstance(value, str) else json.dumps(value, default=str)
-            y = 128 + row * SIZE * 1.35
-            brush.text(palette.DIM, SIZE, 56, y, name[:18], -1)
-            brush.text(
-                palette.WHITE, SIZE, 330, y, text if len(text) <= LONGEST else f"{text[:LONGEST]}…", -1
-            )
+            lines = text.splitlines() or [""]
+            for number, line in enumerate(lines[: LINES - row]):
+                y = 128 + row * SIZE * 1.35
+                brush.text(palette.DIM, SIZE, 56, y, name[:18] if number == 0 else "", -1)
+                _write(brush, y, line, even=len(lines) > 1)
+                row += 1
         if verdict:
             hud.verdict(brush, self._width, HEIGHT, verdict, winner)
         flat = brush.transform()
         return Picture(self._width, [Layer(flat, 0), Layer(flat, brush.shapes)])
+
+
+def _write(brush: Brush, y: float, line: str, *, even: bool) -> None:
+    """One line; `even` gives every character the same room, as a board of several lines needs it."""
+    words = line if len(line) <= LONGEST else f"{line[:LONGEST]}…"
+    if not even:
+        brush.text(palette.WHITE, SIZE, 330, y, words, -1)
+        return
+    for place, mark in enumerate(words):
+        if mark != " ":
+            brush.text(palette.WHITE, SIZE, 338 + place * SIZE * 0.56, y, mark)
