@@ -194,3 +194,14 @@ def test_a_held_sig_waits_and_its_charge_adds_no_damage(weapon: int, name: str) 
 def test_lights_and_air_moves_are_not_charged(name: str) -> None:
     for weapon in (UNARMED, SPEAR, HAMMER):
         assert row(weapon, name).charge_from == 0
+
+
+@pytest.mark.parametrize(("weapon", "name"), [(SPEAR, "SLight"), (SPEAR, "NLight"), (HAMMER, "Recovery")])
+def test_a_dragging_stage_takes_its_victim_along(weapon: int, name: str) -> None:
+    arena, first = begun(weapon, name), row(weapon, name).stages[0]
+    while arena.stat("hits") == 0:
+        offer(arena, first)
+        arena.game._players_N2[0, 1]["vx"] = -4.0
+        arena.play()
+    assert arena.of(1, "vx") == arena.of(0, "vx")
+    assert arena.of(1, "vy") == arena.of(0, "vy")
