@@ -110,9 +110,7 @@ def test_a_mix_that_names_a_held_out_bot_is_refused(tmp_path):
     with small_league(tmp_path, snapshots=(), mixes=mixes) as league:
         league.client.register_players([bot("secret", held_out=True)])
         incarnation = league.open()
-        with pytest.raises(
-            InvalidInput, match="mix 'peek' names secret, which is held out"
-        ):
+        with pytest.raises(InvalidInput, match="mix 'peek' names secret, which is held out"):
             league.client.acquire_matches(incarnation, 1, "peek")
         assert league.client.acquire_matches(incarnation, 1, "league")
 
