@@ -239,3 +239,8 @@ class Slow(Buttons):
     def step(self, actions: dict[str, int]) -> tuple[dict, dict, dict, dict, dict]:
         time.sleep(0.1)
         return super().step(actions)
+
+
+class Shy(Buttons):
+    def action_space(self, agent: str) -> spaces.Space:
+        raise KeyError(agent)

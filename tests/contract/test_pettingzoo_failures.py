@@ -322,12 +322,18 @@ def test_workers_end_with_a_process_that_just_ends() -> None:
         ("pettingzoo:small_environments:Trio", {}, "is played by 3 agents: a league plays games of two"),
         ("pettingzoo:small_environments:Steered", {}, "played by a Box: Discrete, MultiDiscrete and"),
         ("pettingzoo:small_environments:Spoken", {}, "observes a Text: Box, Discrete"),
+        ("pettingzoo:small_environments:Shy", {}, "does not tell its spaces: KeyError: 'one'"),
+        ("pettingzoo:broken_environment", {}, "can't be imported: SyntaxError: "),
         ("pettingzoo:small_environments:Push", {"colour": "red"}, "unexpected keyword argument 'colour'"),
         ("pettingzoo:collections:Counter", {}, "it must be a PettingZoo environment"),
         ("pettingzoo:small_environments:Push", {"step_seconds": 0}, "step_seconds = 0"),
     ],
 )
-def test_what_cannot_be_played_is_said_in_a_sentence(name: str, options: dict, message: str) -> None:
+def test_what_cannot_be_played_is_said_in_a_sentence(
+    name: str, options: dict, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "broken_environment.py").write_text("def env(:")
+    monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(ConfigError, match=message.replace("(", r"\(")):
         game_spec(name, **options)
 

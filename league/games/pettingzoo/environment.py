@@ -25,8 +25,10 @@ def _factory(argument: str) -> Callable[..., Any]:
                 f"{module_name} needs {error.name}, which isn't installed: pip install 'kumite[pettingzoo]'"
             ) from error
         raise ConfigError(f"module {module_name} can't be imported: {error}") from error
-    except ValueError as error:  # an empty or relative name
-        raise ConfigError(f"module {module_name!r} can't be imported: {error}") from error
+    except Exception as error:  # whatever a module may do at its import
+        raise ConfigError(
+            f"module {module_name!r} can't be imported: {type(error).__name__}: {error}"
+        ) from error
     for name in [attribute] if attribute else FACTORIES:
         if callable(getattr(module, name, None)):
             return getattr(module, name)

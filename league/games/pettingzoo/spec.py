@@ -55,9 +55,14 @@ def face(env: Any, name: str) -> Face:
     agents = list(env.possible_agents)
     if len(agents) != 2:
         raise ConfigError(f"{name} is played by {len(agents)} agents: a league plays games of two")
+    try:
+        seen_by = [env.observation_space(agent) for agent in agents]
+        done_by = [env.action_space(agent) for agent in agents]
+    except Exception as error:
+        raise ConfigError(f"{name} does not tell its spaces: {type(error).__name__}: {error}") from error
     seen = Face(
-        encoders=tuple(encoder(env.observation_space(agent), name) for agent in agents),
-        actions=tuple(actions(env.action_space(agent), name) for agent in agents),
+        encoders=tuple(encoder(space, name) for space in seen_by),
+        actions=tuple(actions(space, name) for space in done_by),
     )
     if seen.actions[0].kind != seen.actions[1].kind:
         raise ConfigError(f"one seat of {name} has keys and the other choices: both must have the same")
