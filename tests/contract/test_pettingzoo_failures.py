@@ -338,10 +338,22 @@ def test_what_cannot_be_played_is_said_in_a_sentence(
         game_spec(name, **options)
 
 
-def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pettingzoo", None)
-    with pytest.raises(ConfigError, match=r"pip install 'kumite\[pettingzoo\]'"):
-        game_spec("pettingzoo:pettingzoo.classic.tictactoe_v3")
+@pytest.mark.parametrize("missing", ["pettingzoo", "pygame"])
+def test_a_missing_extra_is_named(missing: str) -> None:
+    code = (
+        "import sys\nfrom league.games.registry import game_spec\n"
+        f"class Absent:\n    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name.partition('.')[0] == {missing!r}:\n"
+        f"            raise ModuleNotFoundError('No module named {missing}', name={missing!r})\n"
+        "sys.meta_path.insert(0, Absent())\n"
+        "try:\n    game_spec('pettingzoo:pettingzoo.classic.tictactoe_v3')\n"
+        "except Exception as error:\n    print(type(error).__name__, error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == (
+        f"ConfigError pettingzoo.classic.tictactoe_v3 needs {missing}, which isn't installed: "
+        "pip install 'kumite[pettingzoo]'\n"
+    )
 
 
 def test_a_process_that_cannot_make_the_environment_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
