@@ -26,6 +26,7 @@ from league.cluster.command import parse
 LONG = "trains for minutes; tests/system/test_league.py runs the command with the preset smoke"
 OWN_GAME = "needs the page's own files; test_docs_own_game.py runs it"
 BY_HAND = "trains until it is stopped; tests/service/test_learner.py and test_evaluator_process.py run it"
+REPLAYS = "needs a run with replays; test_cli_replay.py runs it"
 NOT_RUN = {
     "bin/start-league": LONG,
     "bin/start-league --preset smoke": LONG,
@@ -41,6 +42,12 @@ NOT_RUN = {
     "bin/league demo random random --game pettingzoo:sticks --seed 1": OWN_GAME,
     "bin/league demo random perfect --game python:quick_sticks:make --seed 1": OWN_GAME,
     "bin/league exploitability --game python:quick_sticks:make perfect": OWN_GAME,
+    "bin/start-league --preset board --set game.name=kuhn": LONG,
+    "bin/start-league --preset board --set game.name=pettingzoo:pettingzoo.classic.connect_four_v3": LONG,
+    "bin/league exploitability": "needs a run of a small game; test_cli_exploitability.py runs it",
+    "bin/league replay": REPLAYS,
+    "bin/league replay MATCH": REPLAYS,
+    "bin/league render MATCH --out fight.html": REPLAYS,
     "bin/start-league --gpu 0": "needs a GPU",
     "bin/start-league --preset full --from "
     "runs/laptop-1/learner-main/checkpoints/step_000001500000.pt": "needs an agent; test_supervisor.py",
