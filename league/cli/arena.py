@@ -31,6 +31,7 @@ STATES = {
 }
 MOVES = {"N": "neutral", "D": "down", "S": "side"}
 KINDS = {"Light": "light", "Sig": "heavy", "Air": "air light"}
+WEAPONS = {"spear": "↑", "hammer": "T"}
 VIEW_WIDTH, VIEW_TOP, VIEW_BOTTOM = 20.0, -6.0, 7.5
 """The part of the stage that is drawn, in units: half of it to each side of the middle."""
 
@@ -89,13 +90,16 @@ def draw(frame: Mapping[str, Any], names: Sequence[str], said: Sequence[str], si
 
 
 def draw_stage(canvas: Canvas, frame: Mapping[str, Any]) -> None:
-    """Grounds and the moving platform."""
+    """Grounds, the moving platform, and weapons that lie about (dim until they can be taken)."""
     for left, top, right, bottom in frame["solids"]:
         canvas.fill(left, top, right, bottom, "▒", "grey37")
         canvas.fill(left, top, right, top, "▀", "grey74")
     platform = frame["platform"]
     x, y, half = platform["x"], platform["y"] - platform["half_height"], platform["half_width"]
     canvas.fill(x - half, y, x + half, y, "━", "yellow")
+    for weapon in frame["weapons"]:
+        style = "bold bright_yellow" if weapon["ready"] else "grey58"
+        canvas.put(*canvas.place(weapon["x"], weapon["y"]), WEAPONS[weapon["type"]], style)
 
 
 def draw_fighter(canvas: Canvas, player: Mapping[str, Any], colour: str) -> None:
@@ -115,6 +119,9 @@ def draw_fighter(canvas: Canvas, player: Mapping[str, Any], colour: str) -> None
             canvas.put(column + across - width // 2, row + line - height // 2, _body(player), style)
     face = ">" if player["facing"] > 0 else "<"
     canvas.put(column, row, face, f"bold {style}")
+    if player["weapon"] in WEAPONS:
+        side = width // 2 if player["facing"] > 0 else -(width // 2) - 1
+        canvas.put(column + side, row, WEAPONS[player["weapon"]], "bold bright_yellow")
     if player["state"] == rules.ATTACK:
         reach = player["x"] + player["facing"] * (rules.HALF_WIDTH + 0.5)
         canvas.put(canvas.place(reach, 0)[0], row, "✶", f"bold {colour}")
@@ -148,7 +155,8 @@ def _fighter_card(player: Mapping[str, Any], name: str, colour: str) -> Text:
     card.append(f" {name} ", f"bold black on {colour}")
     card.append(f"  {stocks}  ", colour)
     card.append(f"damage {player['damage']:.0f}\n", f"bold {heat}")
-    card.append(f" {describe(player)}\n", "white")
+    armed = f" with a {player['weapon']}" if player["weapon"] in WEAPONS else ""
+    card.append(f" {describe(player)}{armed}\n", "white")
     card.append(f" {' '.join(player['keys']) or 'no key'} ", "grey58")
     return card
 

@@ -143,3 +143,26 @@ def test_every_move_has_words() -> None:
     from league.games.brawl.moves import MOVE_NAMES
 
     assert len({move_name(name) for name in MOVE_NAMES.values()}) == len(MOVE_NAMES)
+
+
+def test_weapons_are_drawn_on_the_ground_and_in_the_hand(frame: dict) -> None:
+    from rich.console import Console
+
+    def told(armed: str = "unarmed", lying: tuple[dict, ...] = ()) -> str:
+        first = {**frame["players"][0], "weapon": armed}
+        console = Console(width=110, height=40, record=True, file=io.StringIO())
+        shown = {**frame, "players": [first, frame["players"][1]], "weapons": list(lying)}
+        console.print(draw(shown, ["a", "b"], [], (110, 40)))
+        return console.export_text()
+
+    def count(character: str, text: str) -> int:
+        return text.split("left", 1)[1].count(character)  # below the clock
+
+    spear = {"x": 4.0, "y": 0.7, "type": "spear", "ready": True}
+    assert count("↑", told()) == count("T", told()) == 0
+    assert count("↑", told(lying=(spear,))) == 1
+    assert count("T", told(lying=({**spear, "type": "hammer"}, spear))) == 1
+    held = told(armed="hammer")
+    assert count("T", held) == 1
+    assert "with a hammer" in held
+    assert "with a" not in told()
