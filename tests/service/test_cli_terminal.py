@@ -161,7 +161,7 @@ def test_weapons_are_drawn_on_the_ground_and_in_the_hand(frame: dict) -> None:
     spear = {"x": 4.0, "y": 0.7, "type": "spear", "ready": True}
     assert count("↑", told()) == count("T", told()) == 0
     assert count("↑", told(lying=(spear,))) == 1
-    assert count("T", told(lying=({**spear, "type": "hammer"}, spear))) == 1
+    assert count("T", told(lying=({**spear, "type": "hammer", "x": -4.0, "y": 2.7}, spear))) == 1
     held = told(armed="hammer")
     assert count("T", held) == 1
     assert "with a hammer" in held
