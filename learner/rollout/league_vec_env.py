@@ -18,13 +18,16 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
 from league.agent.crowd import LIVE, Crowd
-from league.errors import DataCorrupt, InvalidInput, NotFound
+from league.errors import ConfigError, DataCorrupt, InvalidInput, NotFound
 from league.games.base import CHOICE, EXTERNAL, BatchedGame
 from league.players import Assignment, MatchResult, PlayerKind, SeatResult
 from learner.rollout.source import OpponentSource
 
 UNPLAYABLE = (DataCorrupt, NotFound, InvalidInput)
 """Errors of an opponent whose weights can't be used: the match is reported as failed and play goes on."""
+FAILURES_IN_A_ROW = 16
+"""Matches that failed with none played to its end between them, after which the game is given up; at least
+two for each match that is played at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +89,7 @@ class LeagueVecEnv(VecEnv):
         self.finished: list[FinishedMatch] = []  # since the reader last emptied it
         self.game_seconds = self.opponents_seconds = 0.0
         self._rows = np.arange(game.num_matches)
+        self._failed_in_a_row = 0
         self.failed_N = np.zeros(game.num_matches, np.bool_)  # ended in this step, but not by the rules
         self._actions_N2A = np.zeros((game.num_matches, 2, spec.action_size), np.uint8)
 
@@ -208,11 +212,22 @@ class LeagueVecEnv(VecEnv):
                 assignment = self.assignments[n]
                 assert assignment is not None
                 self.source.report(_failed(assignment, self.game.failures[n]))
+                self._count_failure(self.game.failures[n])
                 continue
             match, result = self._conclude(n)
+            self._failed_in_a_row = 0
             self.finished.append(match)
             self.source.report(result)
         self._begin(rows)
+
+    def _count_failure(self, reason: str) -> None:
+        """Raises `ConfigError` once matches have only failed for long: no restart would cure that."""
+        self._failed_in_a_row += 1
+        if self._failed_in_a_row >= max(FAILURES_IN_A_ROW, 2 * self.num_envs):
+            raise ConfigError(
+                f"{self._failed_in_a_row} matches of {self.game.spec.name} failed one after the other, the "
+                f"last because {reason}: mend the game, then go on from the checkpoint"
+            )
 
     def _conclude(self, n: int) -> tuple[FinishedMatch, MatchResult]:
         assignment = self.assignments[n]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from learning import MATCHES, STEPS, assignments, config, make_env, make_model, network_of
 
 from evaluator.play import Arena
+from league.errors import ConfigError
 from league.games.brawl.game import BrawlGame
 from learner.ppo.loss import clipped_policy_loss, normalised, value_loss
 from learner.rollout.buffer import SequenceBuffer
@@ -49,6 +52,28 @@ def test_a_failed_match_is_reported_as_failed_and_the_next_one_begins():
     assert env.finished == []
     assert env.steps_N.tolist() == [4, 1, 4, 4, 1, 4]
     assert not ended_N.any()
+
+
+def test_a_game_whose_matches_only_fail_is_given_up():
+    env = fragile_env({step: set(range(MATCHES)) for step in range(1, 5)})
+    env.reset()
+    idle = np.zeros((MATCHES, 10), np.uint8)
+    for _ in range(2):
+        env.step_arrays(idle)
+    with pytest.raises(ConfigError, match=f"16 matches of brawl failed one after the other.*{HUNG}: mend"):
+        env.step_arrays(idle)
+    assert len(env.source.results) == 16
+
+
+def test_failures_between_matches_that_are_played_are_borne():
+    env = fragile_env({step: {0, 1, 2} for step in range(1, 40)})
+    env.game.spec = replace(env.game.spec, max_frames=12)  # the other three end every third step
+    env.reset()
+    for _ in range(30):
+        env.step_arrays(np.zeros((MATCHES, 10), np.uint8))
+    failed = sum(result.failed for result in env.source.results)
+    assert failed == 90
+    assert len(env.finished) >= 30
 
 
 def test_the_steps_of_a_failed_match_are_left_out_and_those_around_it_are_not():
