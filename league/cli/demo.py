@@ -47,7 +47,8 @@ def run(args: argparse.Namespace) -> int:
     settings = cast.game_settings(args, args.players)
     spec = settings.spec()
     members = cast.find_members(args, spec, args.players)
-    say(f"({settings.name}; the first match of a machine takes a moment to compile)")
+    if settings.name == "brawl":
+        say("(brawl; the first match of a machine takes a moment to compile)")
     game = settings.make(1)
     match = Exhibition(game, members, args.seed, greedy=args.greedy)
     if args.save is not None:
