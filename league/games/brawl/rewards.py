@@ -36,7 +36,7 @@ PRESETS: Final[Mapping[str, Mapping[str, float]]] = MappingProxyType(
         # Small scale for quick learning: a dense pull toward the opponent, then hits, then knockouts.
         "laptop": {"toward_opponent": 0.6, "damage": 1.0, "combo": 0.5, "knockout": 5.0, "win": 10.0},
         # For who can reach the opponent already: exchanges of blows, and staying on the stage.
-        "duel": {"toward_opponent": 0.1, "damage": 5.0, "danger_zone": 4.0, "knockout": 5.0, "win": 5.0},
+        "duel": {"toward_opponent": 0.2, "damage": 5.0, "danger_zone": 4.0, "knockout": 5.0, "win": 5.0},
         # As it begins: a learner changes it into `sparse` on the schedule below.
         "curriculum": _DENSE,
     }
