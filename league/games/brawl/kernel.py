@@ -22,19 +22,19 @@ from league.games.brawl.hits import strike, striking_stage
 from league.games.brawl.layout import MIRROR_DELAY
 from league.games.brawl.observation import write_halves
 from league.games.brawl.physics import move, move_platform, ride
-from league.games.brawl.random_stream import mixed
+from league.games.brawl.random_stream import mixed, stream_of
 from league.games.brawl.scoring import score, score_end
 from league.games.brawl.weapons import begin_weapons, drop, move_weapons, pick_up
 
 _ONE = np.uint64(1)
-_SIDE_STREAM = np.uint64(0xD1B54A32D192ED03)
+_RIGHT_STREAM, _LEFT_STREAM = np.uint64(0xD1B54A32D192ED03), np.uint64(0x8BB84B93962EACC9)
 
 
 @njit
 def _begin_player(player: Any, side: int, seed: Any, stage: Any) -> None:
     player.side = side
     # The stream belongs to the side, so a bot draws the same from either seat.
-    player.random = mixed(seed ^ _SIDE_STREAM) if side > 0 else mixed(seed + _SIDE_STREAM)
+    player.random = stream_of(seed, _RIGHT_STREAM if side > 0 else _LEFT_STREAM)
     player.stocks = rules.STOCKS
     player.keys, player.move_frame, player.charged, player.stages_hit = 0, 0, 0, 0
     player.dealt, player.combos, player.fell = 0.0, 0, 0

@@ -27,6 +27,15 @@ def mixed(seed: Any) -> Any:
 
 
 @njit
+def stream_of(seed: Any, salt: Any) -> Any:
+    """Where the stream that `salt` names begins in the match of `seed`.
+
+    The seed is mixed before the salt meets it: salting small seeds themselves made streams coincide.
+    """
+    return mixed(mixed(seed) ^ salt)
+
+
+@njit
 def draw(player: Any) -> Any:
     """The next uint64 of the player's own stream."""
     value = mixed(player.random)

@@ -11,7 +11,7 @@ from league.games.brawl.rewards import PRESETS
 from league.games.brawl.terms import TERMS
 
 NAME: Final = "brawl"
-VERSION: Final = "2"
+VERSION: Final = "3"
 OWN_SIZE: Final = 32
 
 

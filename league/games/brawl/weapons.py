@@ -15,12 +15,12 @@ from numba import njit
 
 from league.games.brawl import moves, rules
 from league.games.brawl.layout import PLACES
-from league.games.brawl.random_stream import draw, mixed
+from league.games.brawl.random_stream import draw, stream_of
 
 SPAWNERS: Final = 2
 NEVER: Final = 2**30
 _NOTHING: Final = moves.UNARMED
-_SPAWN_STREAM = np.uint64(0xA0761D6478BD642F)
+_RIGHT_STREAM, _LEFT_STREAM = np.uint64(0xA0761D6478BD642F), np.uint64(0xE7037ED1A0B428DB)
 _SHIFT = np.uint64(11)
 _TO_UNIT = 2.0**-53
 
@@ -45,7 +45,7 @@ def begin_weapons(match: Any, seed: Any) -> None:
         place.type, place.x, place.y = _NOTHING, 0.0, 0.0
         place.leaves, place.comes = NEVER, NEVER
         if p < SPAWNERS:
-            place.random = mixed(seed ^ _SPAWN_STREAM) if p == 0 else mixed(seed + _SPAWN_STREAM)
+            place.random = stream_of(seed, _RIGHT_STREAM if p == 0 else _LEFT_STREAM)
             place.cooldown = _integer(place, rules.SPAWN_COOLDOWN_LEAST, rules.SPAWN_COOLDOWN_MOST)
             place.comes = _integer(place, 0, rules.SPAWN_FIRST_LATEST)
     match.weapons_lying = 0
