@@ -147,7 +147,7 @@ def test_stopping_ends_the_streams_and_twice_is_fine(tmp_path):
     began = time.monotonic()
     server.stop()
     server.stop()
-    assert time.monotonic() - began < 2.0
+    assert time.monotonic() - began < 6.0
     client.close()
 
 

@@ -151,7 +151,7 @@ def test_second_ctrl_c_hurries(start: Callable[[str], Run]) -> None:
     run.process.send_signal(signal.SIGINT)
     words = run.end()
     assert "learner-main had not stopped when hurried and was killed." in words
-    assert time.monotonic() - began < 1.5
+    assert time.monotonic() - began < 5
     assert run.process.returncode == 0
 
 
