@@ -63,9 +63,13 @@ class _SnapshotHands:
     """A snapshot's keys, held for as many frames as it was trained with."""
 
     def __init__(self, member: Member, game: BatchedGame, *, seed: int, greedy: bool) -> None:
+        import torch
+
         from league.agent.crowd import Crowd
         from league.agent.snapshot import load_snapshot, read_card
 
+        # A row is too little to share: threads that wait for a busy core take five times as long.
+        torch.set_num_threads(1)
         assert member.blobs is not None
         blobs = member.blobs
         card = read_card(blobs, member.digest)
