@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +62,9 @@ class Window:
     def __init__(self, pygame: Any, size: tuple[int, int], fps: float) -> None:
         self._pygame, self._fps = pygame, fps
         pygame.display.init()
+        if pygame.display.get_driver() == "offscreen" and "SDL_VIDEODRIVER" not in os.environ:
+            pygame.display.quit()
+            raise pygame.error("there is no screen")
         self._screen: Any = pygame.display.set_mode(size)
         pygame.display.set_caption("Warehouse Brawl")
         self._clock = pygame.time.Clock()
