@@ -27,7 +27,7 @@ from league.games.registry import game_spec
 try:
     from pettingzoo import ParallelEnv
 except ImportError as error:
-    raise ConfigError("parallel_env needs PettingZoo: pip install 'kumite[pettingzoo]'") from error
+    raise ConfigError("parallel_env needs PettingZoo: pip install pettingzoo pygame-ce") from error
 
 AGENTS = ("player_0", "player_1")
 Views = dict[str, NDArray[np.float32]]

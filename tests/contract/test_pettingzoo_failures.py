@@ -352,7 +352,7 @@ def test_a_missing_extra_is_named(missing: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == (
         f"ConfigError pettingzoo.classic.tictactoe_v3 needs {missing}, which isn't installed: "
-        "pip install 'kumite[pettingzoo]'\n"
+        "pip install pettingzoo pygame-ce\n"
     )
 
 

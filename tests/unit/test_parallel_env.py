@@ -143,7 +143,7 @@ def test_a_missing_pettingzoo_is_named() -> None:
         "try:\n    league.games.parallel_env()\nexcept Exception as error:\n    print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "parallel_env needs PettingZoo: pip install 'kumite[pettingzoo]'\n"
+    assert done.stdout == "parallel_env needs PettingZoo: pip install pettingzoo pygame-ce\n"
 
 
 def test_importing_games_loads_no_pettingzoo() -> None:

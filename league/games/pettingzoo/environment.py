@@ -22,7 +22,7 @@ def _factory(argument: str) -> Callable[..., Any]:
     except ImportError as error:
         if error.name in _EXTRA:
             raise ConfigError(
-                f"{module_name} needs {error.name}, which isn't installed: pip install 'kumite[pettingzoo]'"
+                f"{module_name} needs {error.name}, which isn't installed: pip install pettingzoo pygame-ce"
             ) from error
         raise ConfigError(f"module {module_name} can't be imported: {error}") from error
     except Exception as error:  # whatever a module may do at its import
