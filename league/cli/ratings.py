@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from league.cli import books, connect
-from league.cli.output import Column, print_table, share
+from league.cli.output import Column, print_table, say, share
 from league.players import Rating
 
 COLUMNS = (
@@ -31,6 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     with connect.connect(args) as client:
         ratings = client.ratings(books.chosen(args))
+    if not ratings:
+        say(f"(nobody is rated in the book {args.book} yet)")
     print_table(
         f"Ratings, book {args.book}",
         COLUMNS,
