@@ -50,7 +50,7 @@ NOT_RUN = {
     "bin/league replay MATCH": REPLAYS,
     "bin/league render MATCH --out fight.html": REPLAYS,
     "bin/start-league --gpu 0": "needs a GPU",
-    "bin/start-league --preset full --from "
+    "bin/start-league --preset laptop --from "
     "runs/laptop-1/learner-main/checkpoints/step_000001500000.pt": "needs an agent; test_supervisor.py",
     "bin/test": "runs this test",
     "git clone … kumite && cd kumite && bin/start-league --headless": "what a benchmark was measured with",
