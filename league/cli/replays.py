@@ -34,8 +34,8 @@ def find(args: argparse.Namespace, word: str) -> Replay:
     if not found:
         raise NotFound(
             f"there is no replay of match {word} in {folder}: of each gauntlet the first match and the first "
-            "loss against each opponent are kept, the newest evaluator.replays_kept of them; bin/league replay "
-            "lists them"
+            "loss against each opponent are kept, the newest evaluator.replays_kept of them; "
+            "bin/league replay lists them"
         )
     if len(found) > 1:
         raise InvalidInput(f"{len(found)} replays begin with {word}: give more of the match id")
