@@ -55,11 +55,13 @@ function kumitePaint(context, size, layers, stills) {
       context.fillText(words, x, y);
     },
     s(colours) {
+      context.save(); // other shapes of this layer follow
       context.setTransform(1, 0, 0, 1, 0, 0);
       const shade = context.createLinearGradient(0, 0, 0, context.canvas.height);
       colours.forEach((colour, place) => shade.addColorStop(place / Math.max(1, colours.length - 1), colour));
       context.fillStyle = shade;
       context.fillRect(0, 0, context.canvas.width, context.canvas.height);
+      context.restore();
     },
   };
   function trace(flat) {
