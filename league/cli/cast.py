@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from league.blobs import SUFFIX, BlobFolder
@@ -57,6 +57,13 @@ def find_members(args: argparse.Namespace, spec: GameSpec, names: list[str]) -> 
             players = client.players()
         members |= {name: _from_league(name, players, blobs, [*bots]) for name in rest}
     return [members[name] for name in names]
+
+
+def told_apart(cast: list[Member]) -> list[Member]:
+    """The same with a number behind names that occur twice."""
+    if len({member.name for member in cast}) == len(cast):
+        return cast
+    return [replace(member, name=f"{member.name} ({number})") for number, member in enumerate(cast, 1)]
 
 
 def _from_file(path: Path) -> Member:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from league.cli.exhibition import Ending, Exhibition, Moment
 from league.cli.output import is_terminal, say
 from league.errors import InvalidInput
 from league.games.base import EXTERNAL
+from league.games.render.wire import is_fight
 from league.replay import Contender, Recipe, Take, final_digest, save_replay
 
 LONGEST_GAP_SECONDS = 0.1
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
         )
     settings = cast.game_settings(args, args.players)
     spec = settings.spec()
-    members = cast.find_members(args, spec, args.players)
+    members = cast.told_apart(cast.find_members(args, spec, args.players))
     if settings.name == "brawl":
         say("(brawl; the first match of a machine takes a moment to compile)")
     game = settings.make(1)
@@ -114,11 +114,11 @@ def _draw_live(match: Exhibition, speed: float) -> None:
 
 
 def _picture(match: Exhibition, moment: Moment, said: list[str], size: Any) -> Any:
-    if "players" not in moment.frame or match.game.spec.name != "brawl":
-        return json.dumps(moment.frame, indent=1)
-    from league.cli.arena import draw
+    from league.cli import arena, table
 
-    return draw(moment.frame, [member.name for member in match.members], said, (size.width, size.height))
+    names = [member.name for member in match.members]
+    draw = arena.draw if is_fight(moment.frame) else table.draw
+    return draw(moment.frame, names, said, (size.width, size.height))
 
 
 def _print_ending(match: Exhibition, ending: Ending) -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from league.cli.cast import Member
 from league.errors import InvalidInput
 from league.games.base import EXTERNAL, BatchedGame
+from league.games.render.words import say_fields
 from league.replay import Take
 
 HARD_HIT = 12.0
@@ -140,9 +141,7 @@ class Exhibition:
     def _hands(self, frame: dict[str, Any]) -> Iterator[str]:
         """What each seat begins with, in games that deal something."""
         for member, seat in zip(self.members, frame.get("seats", ()), strict=False):
-            words = [f"{key} {value}" for key, value in seat.items() if value and value is not True]
-            flags = [key for key, value in seat.items() if value is True]
-            yield f"{member.name} has {', '.join([*words, *flags])}"
+            yield f"{member.name} has {say_fields(seat)}"
 
     def _choices(self, legal_N2A: NDArray[np.bool_] | None) -> Iterator[str]:
         """What was chosen in the frame just played, where there was a choice."""

@@ -217,7 +217,8 @@ def test_a_frame_shows_the_board() -> None:
     game = make_batched("pettingzoo:pettingzoo.classic.connect_four_v3", 1)
     game.reset(np.zeros(1, np.uint64))
     frame = played(game, [3, 4]).frame(0)
-    assert (frame["game"], frame["frame"], frame["to_act"]) == (game.spec.name, 2, [0])
+    assert (frame["game"], frame["frame"]) == (game.spec.name, 2)
+    assert frame["seats"] == [{"acts": True, "payoff": 0.0}, {"acts": False, "payoff": 0.0}]
     assert frame["text"].splitlines()[-1] == ". . . X O . ."
     other = {**frame, "text": frame["text"].replace("X O", "O X")}
     assert not np.array_equal(draw_frame(frame, 960, 540), draw_frame(other, 960, 540))

@@ -22,3 +22,10 @@ def test_demo_of_a_card_game_tells_the_cards_and_every_choice(capsys: pytest.Cap
 def test_demo_names_a_game_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "caller", "random", "--game", "kuhm"]) == 2
     assert "did you mean kuhn" in capsys.readouterr().err
+
+
+def test_two_members_of_one_name_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "caller", "caller", "--game", "kuhn"]) == 0
+    said = capsys.readouterr().out
+    assert "caller (1) against caller (2)" in said
+    assert "caller (2) has card" in said

@@ -348,9 +348,11 @@ def test_the_verdict_is_written_over_the_end(frame: dict) -> None:
 def test_games_without_a_scene_are_lines_of_text() -> None:
     game = make_batched("kuhn", 1)
     game.reset(np.array([1], np.uint64))
-    picture = scene_for(game.frame(0), 1280.0).picture(game.frame(0), "a draw")
-    assert set(game.frame(0)) <= set(texts(picture))
-    assert "a draw" in texts(picture)
+    picture = scene_for(game.frame(0), 1280.0, ("anna", "bob")).picture(game.frame(0), "a draw")
+    words = texts(picture)
+    assert {"anna", "bob", "played", "0 of at most 3", "a draw"} <= set(words)
+    dealt = [seat["card"] for seat in game.frame(0)["seats"]]
+    assert [word.split(" · ")[0] for word in words if "card" in word] == [f"card {card}" for card in dealt]
     assert draw_frame(game.frame(0), 320, 180).std() > 3
 
 

@@ -226,8 +226,10 @@ class PettingZooGame(BatchedGame):
             "game": self.spec.name,
             "frame": int(self.frames_N[match]),
             "max_frames": self.spec.max_frames,
-            "to_act": np.flatnonzero(self._memory.acting_N2[match]).tolist(),
-            "rewards": self.totals_N2[match].tolist(),
+            "seats": [
+                {"acts": bool(acts), "payoff": float(total)}
+                for acts, total in zip(self._memory.acting_N2[match], self.totals_N2[match], strict=True)
+            ],
             "text": self._pool.text(match) if reason is None else reason,
         }
 

@@ -1,22 +1,22 @@
-"""Pictures of games that nobody has drawn a scene for: their frame's fields as lines of text."""
+"""Pictures of games that nobody has drawn a scene for: their frames as lines of text."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from league.games.render import hud, palette
 from league.games.render.picture import HEIGHT, Brush, Layer, Picture, Shape
+from league.games.render.words import frame_lines
 
-LINES, SIZE, LONGEST = 16, 26.0, 64
+LINES, SIZE, LABEL, LONGEST = 16, 26.0, 18, 64
 
 
 class PlainScene:
-    """Names above, one line (or several, as its text has) for each field of the frame below."""
+    """Names above; below them, one line for each seat and each field of the frame."""
 
     def __init__(self, width: float, names: Sequence[str]) -> None:
-        self._width = width
+        self._width, self._names = width, names
         brush = Brush(hud.GRAIN)
         brush.sky(*palette.SKY)
         for seat, name in enumerate(names):
@@ -27,15 +27,11 @@ class PlainScene:
 
     def picture(self, frame: Mapping[str, Any], verdict: str = "", winner: int | None = None) -> Picture:
         brush = Brush(hud.GRAIN)
-        row = 0
-        for name, value in frame.items():
-            text = value if isinstance(value, str) else json.dumps(value, default=str)
-            lines = text.splitlines() or [""]
-            for number, line in enumerate(lines[: LINES - row]):
-                y = 128 + row * SIZE * 1.35
-                brush.text(palette.DIM, SIZE, 56, y, name[:18] if number == 0 else "", -1)
-                _write(brush, y, line, even=len(lines) > 1)
-                row += 1
+        for row, line in enumerate(frame_lines(frame, self._names)[:LINES]):
+            y = 128 + row * SIZE * 1.35
+            colour = palette.DIM if line.seat is None else palette.SEATS[line.seat]
+            brush.text(colour, SIZE, 56, y, line.label[:LABEL], -1)
+            _write(brush, y, line.text, even=line.even)
         if verdict:
             hud.verdict(brush, self._width, HEIGHT, verdict, winner)
         flat = brush.transform()

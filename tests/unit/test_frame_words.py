@@ -1,0 +1,65 @@
+"""Frames of games without a scene, in words and on a terminal."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from league.cli import table
+from league.games.render.words import Line, frame_lines, say_fields
+
+HAND = {
+    "game": "leduc",
+    "frame": 3,
+    "max_frames": 8,
+    "seats": [
+        {"card": "J0", "chips": 1, "acts": True, "first": False, "last": "", "payoff": 0.0},
+        {"card": "K1", "chips": 3, "acts": False, "first": True, "last": "raise", "payoff": 1.5},
+    ],
+    "table": {"public": "Q0", "choices": ""},
+}
+BOARD = {"game": "lines", "frame": 2, "seats": [{}, {}], "text": "X . O\n. . ."}
+
+
+def test_a_frame_has_a_line_for_each_seat_and_each_field_that_says_something() -> None:
+    assert frame_lines(HAND, ["main@5", ""]) == [
+        Line("main@5", "card J0 · chips 1 · acts · payoff 0", seat=0),
+        Line("seat 1", "card K1 · chips 3 · first · last raise · payoff 1.5", seat=1),
+        Line("public", "Q0"),
+        Line("played", "3 of at most 8"),
+    ]
+
+
+def test_text_of_several_lines_keeps_its_columns() -> None:
+    assert frame_lines(BOARD, ["a", "b"])[2:] == [
+        Line("text", "X . O", even=True),
+        Line("", ". . .", even=True),
+        Line("played", "2"),
+    ]
+
+
+def test_fields_of_fields_are_said_in_one_line() -> None:
+    assert say_fields({"hand": ["J", "Q"], "score": {"own": 2, "other": 0.25}, "none": None, "list": []}) == (
+        "hand J, Q · score own 2 · other 0.25"
+    )
+
+
+def drawn(frame: dict, said: list[str], size: tuple[int, int]) -> list[str]:
+    console = Console(file=io.StringIO(), width=size[0], height=size[1], record=True)
+    console.print(table.draw(frame, ["anna", "bob"], said, size))
+    return console.export_text().splitlines()
+
+
+def test_the_terminal_shows_both_hands_and_the_newest_events_that_fit() -> None:
+    said = [f"event {number}" for number in range(30)]
+    lines = drawn(HAND, said, (60, 16))
+    assert any("anna" in line and "card J0" in line for line in lines)
+    assert any("bob" in line and "card K1" in line for line in lines)
+    assert "leduc" in lines[0]
+    assert lines[-1].strip() == "event 29"
+    assert len(lines) == 16
+
+
+def test_a_terminal_too_low_for_events_shows_the_table_alone() -> None:
+    assert not any("event" in line for line in drawn(HAND, ["event 1"], (60, 6)))
