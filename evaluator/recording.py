@@ -101,9 +101,12 @@ class Recorder:
         self._prune()
 
     def _prune(self) -> None:
-        kept = sorted(self.folder.glob(f"*{SUFFIX}"), key=lambda path: path.stat().st_mtime_ns)
-        for path in kept[: max(0, len(kept) - self.most)]:
-            path.unlink(missing_ok=True)
+        """Makes room; the files are asked for their age only when there are too many."""
+        kept = list(self.folder.glob(f"*{SUFFIX}"))
+        if len(kept) > self.most:
+            kept.sort(key=lambda path: path.stat().st_mtime_ns)
+            for path in kept[: len(kept) - self.most]:
+                path.unlink(missing_ok=True)
 
     def _forget(self) -> None:
         """Drops the decisions that no match in progress has in it."""

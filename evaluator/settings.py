@@ -32,7 +32,7 @@ class EvaluatorSettings(Settings):
     parallel_matches: int = Field(default=128, ge=2, le=2048)
     """Matches played at once; more make a step's forward pass cheaper a match, and need more memory."""
 
-    replays_kept: int = Field(default=200, ge=0, le=100_000)
+    replays_kept: int = Field(default=2000, ge=0, le=100_000)
     """Replays (a few kB each) that stay in the run's folder, the newest; 0 records none. Of each gauntlet the
     first match and the first loss against each opponent are recorded."""
 

@@ -46,7 +46,7 @@ def _facts(board: Leaderboard) -> str:
         (best, "leads"),
         (f"{board.matches:,}", "clean matches"),
         (str(len(snapshots)), "rated snapshots"),
-        (f"{max((s.rating.player.step for s in snapshots), default=0):,}", "learner steps"),
+        (f"{max((s.rating.player.step for s in snapshots), default=0):,}", "steps of the newest rated"),
     )
     inside = "".join(f"<div><b>{escape(value)}</b><span>{name}</span></div>" for value, name in facts)
     return f'<div class="facts">{inside}</div>'

@@ -138,7 +138,10 @@ class Supervisor:
             return
         self._phase = "evaluating"
         seconds = self._settings.drain_seconds
-        self.say(f"Waiting for the evaluator to play the last snapshots, up to {seconds:g} s.")
+        self.say(
+            f"Waiting for the evaluator to play the last snapshots, up to {seconds:g} s. Ctrl-C ends the run now: "
+            "what they have played counts, and the same --run-dir plays the rest."
+        )
         certain = self._reader.looks + 2
         deadline = time.monotonic() + seconds
         while not self._stop_requests:

@@ -41,10 +41,15 @@ class GameSettings(Settings):
             spec = self.spec()
             reward_weights(spec, self.reward, self.reward_weights)
         except ConfigError as error:
-            raise ValueError(str(error)) from None
+            raise ValueError(f"{error}{self._hint()}") from None
         if spec.action_kind == CHOICE and self.frame_skip != 1:
             raise ValueError(f"frame_skip is {self.frame_skip}: in {self.name} a frame is one choice, set 1")
         return self
+
+    def _hint(self) -> str:
+        """What a name alone asks for, where a preset of the fighter's got another game."""
+        from_the_fighter = self.reward in game_spec("brawl").reward_presets and self.name != "brawl"
+        return " (--preset board has settings for games of cards and boards)" if from_the_fighter else ""
 
     def spec(self) -> GameSpec:
         """What a learner must know of the game."""
