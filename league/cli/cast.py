@@ -35,10 +35,22 @@ def game_settings(args: argparse.Namespace, names: list[str]) -> GameSettings:
     bots = {bot.name for bot in game_spec(GameSettings().name).bots}
     is_of_league = any(name not in bots and not name.endswith(SUFFIX) for name in names)
     if args.run_dir is not None or (is_of_league and not args.address):
-        file = connect.run_folder(args) / "config.toml"
+        file = _folder_of(args, names, [*bots]) / "config.toml"
         if file.exists():
             return load_section(GameSettings, "game", file)
     return GameSettings()
+
+
+def _folder_of(args: argparse.Namespace, names: list[str], bots: list[str]) -> Path:
+    """The run; where there is none, the error names the bot that may have been meant."""
+    try:
+        return connect.run_folder(args)
+    except NotFound as error:
+        unknown = next((name for name in names if name not in bots and not name.endswith(SUFFIX)), "")
+        close = difflib.get_close_matches(unknown, bots, n=1)
+        if not close:
+            raise
+        raise NotFound(f"{error}, or did you mean the bot {close[0]!r}?") from None
 
 
 def find_members(args: argparse.Namespace, spec: GameSpec, names: list[str]) -> list[Member]:

@@ -133,9 +133,8 @@ def _create(path: Path, preset: str, sections: config.Sections, *, made: bool) -
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigError(
-            f"{path} can't be made a run folder ({error.strerror}): choose another --run-dir"
-        ) from None
+        reason = "a file has that name" if isinstance(error, FileExistsError) else error.strerror
+        raise ConfigError(f"{path} can't be made a run folder ({reason}): choose another --run-dir") from None
     strangers = sorted(
         entry.name for entry in path.iterdir() if entry.name not in _OURS and entry.name[0] != "."
     )

@@ -139,8 +139,8 @@ class Supervisor:
         self._phase = "evaluating"
         seconds = self._settings.drain_seconds
         self.say(
-            f"Waiting for the evaluator to play the last snapshots, up to {seconds:g} s. Ctrl-C ends the run now: "
-            "what they have played counts, and the same --run-dir plays the rest."
+            f"Waiting for the evaluator to play the last snapshots, up to {seconds:g} s. Ctrl-C ends the run "
+            "now: what they have played counts, and the same --run-dir plays the rest."
         )
         certain = self._reader.looks + 2
         deadline = time.monotonic() + seconds

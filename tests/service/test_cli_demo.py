@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from league.cli.main import main
@@ -29,3 +31,11 @@ def test_two_members_of_one_name_are_told_apart(capsys: pytest.CaptureFixture[st
     said = capsys.readouterr().out
     assert "caller (1) against caller (2)" in said
     assert "caller (2) has card" in said
+
+
+def test_a_misspelt_bot_is_named_where_there_is_no_run(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["demo", "baset", "constant"]) == 1
+    assert "did you mean the bot 'based'?" in capsys.readouterr().err
