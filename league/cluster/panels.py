@@ -144,7 +144,7 @@ def opponents(screen: Screen, width: int) -> Panel:
     if not names:
         return framed(Text("Nobody has been met yet.", FAINT), "Opponents")
     is_wide = width >= 56
-    widths = _opponent_widths(width - 4, is_wide)
+    widths = _opponent_widths(width - 4, is_wide, max(map(len, names)))
     sides = ("left", "left", "right", "left", "right", "right")
     table = _grid(*({"width": w, "justify": side} for w, side in zip(widths, sides, strict=False)))
     heads = ["", "wins", "", "", "mix›met", "clean matches"]
@@ -166,9 +166,9 @@ def opponents(screen: Screen, width: int) -> Panel:
     return framed(table, "Opponents", marks.counted(league.snapshots, "snapshot") if league.snapshots else "")
 
 
-def _opponent_widths(inner: int, is_wide: bool) -> list[int]:
+def _opponent_widths(inner: int, is_wide: bool, longest: int) -> list[int]:
     """Cells for name, bar, percentage, sparkline, mix and (when wide) clean matches."""
-    name, number, mix, clean = 9, 4, 7, 14
+    name, number, mix, clean = min(longest, 14 if is_wide else 9), 4, 7, 14
     room = inner - name - number - mix - 4 - (clean + 1 if is_wide else 0)
     spark = max(1, room // 2)
     return [name, max(1, room - spark), number, spark, mix, *([clean] if is_wide else [])]
