@@ -203,7 +203,7 @@ def leaderboard(screen: Screen, width: int, height: int) -> Panel:
         is_newest = newest is not None and rating.player.name == newest.name
         is_bot = rating.player.kind is PlayerKind.BOT
         style = f"bold {ACCENT}" if is_newest else BOT if is_bot else ""
-        name = f"{rating.player.name}{' ‹' if is_newest else '  bot' if is_bot else ''}"
+        name = f"{rating.player.name}{' ‹' if is_newest else ' bot' if is_bot else ''}"
         record = (
             f"{rating.wins} · {rating.draws} · {rating.losses}"
             if is_wide

@@ -45,7 +45,7 @@ def test_shows_what_matters_at_every_size(width: int, height: int) -> None:
         *("runs/laptop-1", "laptop", "CPU", "43.5 %", "652,310 of 1,500,000 steps", "11:40", "7:11 left"),
         *("6,212", "18.6k", "league  rollout", "4.710", "-0.013", "3.213", "0.012", "0.118", "0.812"),
         *("snapshots", "53%", "70›69", "99%", "72%", "15›16", "95%", "10›10", "▁"),
-        *("main@650000", "new", "29.70", "clockwork  bot", "constant  bot", "17 players"),
+        *("main@650000", "new", "29.70", "clockwork bot", "constant bot", "17 players"),
         *("matchmaker", "learner-main", "↻1", "evaluator-0", "main@650000 joined the league"),
         *("Ctrl-C", "runs/laptop-1/logs"),
     ):
@@ -63,6 +63,12 @@ def test_wide_terminals_show_clean_matches_and_spreads() -> None:
         "main@650000 ‹",
     ):
         assert words in picture, words
+
+
+def test_wide_terminals_show_long_names_whole() -> None:
+    full = screens.full()
+    league = replace(full.league, win_rates={"weapon_seeker": (0.5,)})
+    assert "weapon_seeker ━" in "\n".join(drawn(replace(full, league=league), 120, 36))
 
 
 @pytest.mark.parametrize(("width", "height"), SIZES)
