@@ -39,17 +39,22 @@ class GameSettings(Settings):
     def _fits_the_game(self) -> GameSettings:
         try:
             spec = self.spec()
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+        try:
             reward_weights(spec, self.reward, self.reward_weights)
         except ConfigError as error:
-            raise ValueError(f"{error}{self._hint()}") from None
+            raise ValueError(f"{error}{self._hint(spec)}") from None
         if spec.action_kind == CHOICE and self.frame_skip != 1:
             raise ValueError(f"frame_skip is {self.frame_skip}: in {self.name} a frame is one choice, set 1")
         return self
 
-    def _hint(self) -> str:
+    def _hint(self, spec: GameSpec) -> str:
         """What a name alone asks for, where a preset of the fighter's got another game."""
-        from_the_fighter = self.reward in game_spec("brawl").reward_presets and self.name != "brawl"
-        return " (--preset board has settings for games of cards and boards)" if from_the_fighter else ""
+        is_fighters = (
+            self.reward not in spec.reward_presets and self.reward in game_spec("brawl").reward_presets
+        )
+        return " (--preset board has settings for games of cards and boards)" if is_fighters else ""
 
     def spec(self) -> GameSpec:
         """What a learner must know of the game."""

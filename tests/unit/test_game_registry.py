@@ -44,6 +44,7 @@ def test_settings_have_the_defaults_of_full_training_and_name_mistakes() -> None
     [
         ({"stage": "moon"}, "no stage 'moon'"),
         ({"name": "chess"}, "there is no game 'chess'"),
+        ({"name": "python:nowhere:make", "reward": "laptop"}, "No module named 'nowhere'$"),
         ({"reward": "denser"}, "no reward preset 'denser': it has [a-z, ]+$"),
         ({"name": "kuhn", "reward": "laptop"}, "it has dense, sparse \\(--preset board has settings"),
         ({"reward_weights": {"wins": 1}}, "no reward term 'wins'"),
