@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from evaluator.recording import Recorder
+from league.agent.contract import PlayingNetwork
 from league.agent.crowd import Crowd
-from league.agent.network import AgentNetwork
 from league.games.base import EXTERNAL, BatchedGame
 from league.players import Assignment, Book, MatchResult, Player, PlayerKind, SeatResult
 
@@ -28,7 +28,7 @@ class Arena:
     def __init__(
         self,
         game: BatchedGame,
-        load: Callable[[str], AgentNetwork],
+        load: Callable[[str], PlayingNetwork],
         *,
         frame_skip: int,
         seed: int,

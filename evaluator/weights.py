@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from league.agent.network import AgentNetwork
+from league.agent.contract import PlayingNetwork
 from league.agent.snapshot import SnapshotCard, load_snapshot
 from league.blobs import BlobFolder
 from league.errors import NotFound, VersionMismatch
@@ -21,7 +21,7 @@ class Weights:
     def __init__(self, blobs: BlobFolder, spec: GameSpec) -> None:
         self._blobs = blobs
         self._spec = spec
-        self._loaded: OrderedDict[str, tuple[AgentNetwork, SnapshotCard]] = OrderedDict()
+        self._loaded: OrderedDict[str, tuple[PlayingNetwork, SnapshotCard]] = OrderedDict()
 
     def card(self, player: Player) -> SnapshotCard:
         """The card of a snapshot whose weights are whole and fit the game.
@@ -39,11 +39,11 @@ class Weights:
             )
         return card
 
-    def network(self, digest: str) -> AgentNetwork:
+    def network(self, digest: str) -> PlayingNetwork:
         """The network itself, as `Crowd` asks for it."""
         return self._load(digest)[0]
 
-    def _load(self, digest: str) -> tuple[AgentNetwork, SnapshotCard]:
+    def _load(self, digest: str) -> tuple[PlayingNetwork, SnapshotCard]:
         if digest not in self._loaded:
             self._loaded[digest] = load_snapshot(self._blobs, digest, device="cpu")
         self._loaded.move_to_end(digest)

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Mapping
 
-from league.agent.network import AgentNetwork
+from league.agent.contract import PlayingNetwork
 from league.agent.snapshot import SnapshotCard, save_snapshot
 from league.blobs import BlobFolder
 from league.client import MatchmakerClient
@@ -41,7 +41,7 @@ class Publisher:
             created_at=time.time(),
         )
 
-    def publish(self, network: AgentNetwork, card: SnapshotCard, milestone: bool = False) -> Player:
+    def publish(self, network: PlayingNetwork, card: SnapshotCard, milestone: bool = False) -> Player:
         """Freezes `network` as ``LIVE@step`` and registers it; the same again changes nothing."""
         digest = save_snapshot(self._blobs, network, card)
         try:

@@ -9,15 +9,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from league.agent.contract import PlayingNetwork
 from league.agent.heads import MaskedChoice
-from league.agent.network import AgentNetwork
 from league.errors import InvalidInput
 from league.games.base import CHOICE
 from league.games.exact import Histories
 
 
 @torch.inference_mode()
-def answers(network: AgentNetwork, asked: Histories, *, greedy: bool = False) -> NDArray[np.float64]:
+def answers(network: PlayingNetwork, asked: Histories, *, greedy: bool = False) -> NDArray[np.float64]:
     """`[K, A]`: the policy at each history's last frame, played from its first one with an empty memory.
 
     As the agent plays in matches: sampled at temperature 1 over what is legal, or `greedy`. Raises
@@ -31,7 +31,7 @@ def answers(network: AgentNetwork, asked: Histories, *, greedy: bool = False) ->
             f"a network for {config.observation_size} numbers and {config.action_size} {config.action_kind} "
             f"actions can't be asked in a game of {wanted[0]} numbers and {wanted[1]} choices"
         )
-    device = network.memory.recurrent.device
+    device = network.device
     state, nothing = network.initial_state(count), torch.zeros(count, device=device)
     answers_KA = np.zeros((count, config.action_size))
     for t in range(frames):

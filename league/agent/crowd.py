@@ -17,9 +17,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from league.agent.config import AgentConfig
+from league.agent.architectures import config_of, network_of
+from league.agent.contract import AgentState, NetworkConfig, PlayingNetwork
 from league.agent.heads import MaskedChoice, choose
-from league.agent.network import AgentNetwork, AgentState
 from league.agent.stack import NetworkStack, Residents
 from league.errors import DataCorrupt, InvalidInput
 from league.games.base import CHOICE, KEYS
@@ -28,15 +28,15 @@ LIVE = "live"
 """Stands for the weights given to `Crowd.set_live`, read anew at every act."""
 SMALLEST = 4
 
-_Class = tuple[AgentConfig, int]
+_Class = tuple[NetworkConfig, int]
 
 
 @dataclass(frozen=True)
 class _Batch:
     """One forward: the seats in its rows (`num_seats` where a row is padding), model by model."""
 
-    network: AgentNetwork
-    config: AgentConfig
+    network: PlayingNetwork
+    config: NetworkConfig
     seats: Tensor
     shape: tuple[int, ...]
 
@@ -58,7 +58,7 @@ class Crowd:
     def __init__(
         self,
         num_seats: int,
-        load: Callable[[str], AgentNetwork],
+        load: Callable[[str], PlayingNetwork],
         *,
         seed: int,
         max_resident: int = 64,
@@ -69,10 +69,10 @@ class Crowd:
         self.num_seats = num_seats
         self._device = torch.device(device)
         self._residents = Residents(load, max_resident, self._device)
-        self._live: AgentNetwork | None = None
+        self._live: PlayingNetwork | None = None
         self._digests = [""] * num_seats
         self._greedy_S1 = torch.zeros(num_seats, 1, dtype=torch.bool)
-        self._states: dict[AgentConfig, AgentState] = {}
+        self._states: dict[NetworkConfig, AgentState] = {}
         self._stacks: dict[_Class, NetworkStack] = {}
         self._batches: list[_Batch] | None = None
         self._action_size, self._action_kind = action_size, action_kind
@@ -83,7 +83,7 @@ class Crowd:
         """Frozen networks in memory."""
         return len(self._residents)
 
-    def set_live(self, network: AgentNetwork | None) -> None:
+    def set_live(self, network: PlayingNetwork | None) -> None:
         """The network that plays the seats of `LIVE`; its weights are read at every act, never copied."""
         self._live = network
         self._batches = None
@@ -162,17 +162,17 @@ class Crowd:
         self._generator.set_state(saved["generator"])
         self._states = {}
         for values, parts in saved["states"]:
-            config = AgentConfig.from_dict(values)
+            config = config_of(values)
             self._admit(config)
             self._states[config] = AgentState(*(part.to(self._device, copy=True) for part in parts))
         self._stacks = {}
         for values, size, members in saved["stacks"]:
-            kind = (AgentConfig.from_dict(values), size)
+            kind = (config_of(values), size)
             self._stacks[kind] = NetworkStack(kind[0], self._device)
             self._stacks[kind].assign(members, self._weights)
         self._batches = None
 
-    def _admit(self, config: AgentConfig) -> None:
+    def _admit(self, config: NetworkConfig) -> None:
         """Makes room for the state of another architecture."""
         if self._action_size is None:
             self._action_size, self._action_kind = config.action_size, config.action_kind
@@ -184,7 +184,7 @@ class Crowd:
             )
         if config not in self._states:
             with torch.device("meta"):
-                empty = AgentNetwork(config).initial_state(self.num_seats + 1)
+                empty = network_of(config).initial_state(self.num_seats + 1)
             self._states[config] = AgentState(
                 *(torch.zeros(part.shape, dtype=part.dtype, device=self._device) for part in empty)
             )
@@ -228,7 +228,7 @@ class Crowd:
     def _padded(self, seats: list[int], size: int) -> list[int]:
         return seats + [self.num_seats] * (size - len(seats))
 
-    def _batch(self, network: AgentNetwork, config: AgentConfig, rows: list[list[int]]) -> _Batch:
+    def _batch(self, network: PlayingNetwork, config: NetworkConfig, rows: list[list[int]]) -> _Batch:
         index = torch.tensor(rows, device=self._device)
         return _Batch(network, config, index.flatten(), tuple(index.shape))
 

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from league.agent.config import AgentConfig
+from league.agent.contract import AgentState, PlayingNetwork, StepOutput
 from league.agent.encoder import Rings, StreamingEncoder
 from league.agent.heads import Head
 from league.agent.layers import LayerNorm, Linear, orthogonal
@@ -24,29 +25,7 @@ from league.agent.pooling import Pooled
 from league.agent.window import WindowEncoder
 from league.games.base import KEYS
 
-
-class AgentState(NamedTuple):
-    """What a step needs of the past, batch first; all zero is an empty history.
-
-    Attributes:
-        layers_BLSE: keys and values of each encoder layer's last `span - 1` entries.
-        pool_BPE: what the pooling reads of the last `pool - 1` outputs.
-        age_B: entries of the episode so far, int64.
-        h_BH, c_BH: the LSTM's state.
-    """
-
-    layers_BLSE: Tensor
-    pool_BPE: Tensor
-    age_B: Tensor
-    h_BH: Tensor
-    c_BH: Tensor
-
-
-class StepOutput(NamedTuple):
-    logits_BA: Tensor
-    value_B: Tensor
-    state: AgentState
-    latent_BD: Tensor
+__all__ = ["AgentNetwork", "AgentState", "StepOutput", "UnrollOutput", "ages"]
 
 
 class UnrollOutput(NamedTuple):
@@ -72,8 +51,10 @@ class ObservationEncoder(nn.Module):
         return torch.relu(self.second_norm(self.second(hidden)))
 
 
-class AgentNetwork(nn.Module):
+class AgentNetwork(PlayingNetwork):
     """Plays step by step (`step`) and learns over whole sequences (`unroll`); both agree within 1e-5."""
+
+    config: AgentConfig
 
     def __init__(self, config: AgentConfig) -> None:
         super().__init__()

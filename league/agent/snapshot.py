@@ -18,8 +18,8 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from league.agent.config import AgentConfig
-from league.agent.network import AgentNetwork
+from league.agent.architectures import config_of, network_of
+from league.agent.contract import NetworkConfig, PlayingNetwork
 from league.blobs import BlobFolder
 from league.errors import DataCorrupt, NumericalFault, VersionMismatch
 
@@ -34,7 +34,7 @@ class SnapshotCard:
     """What a snapshot is and where it comes from.
 
     Attributes:
-        agent: sizes of the network.
+        agent: architecture and sizes of the network.
         game, game_version, frame_skip: what it plays, frames a decision lasts.
         step: learner steps when it was frozen. parent: the snapshot before it, "" for the first.
         role, seed: of the learner that made it. reward_preset, reward_scale: what it was trained on;
@@ -43,7 +43,7 @@ class SnapshotCard:
         fingerprint: answers on the probe; `save_snapshot` computes it.
     """
 
-    agent: AgentConfig
+    agent: NetworkConfig
     game: str
     game_version: str
     frame_skip: int = 1
@@ -69,7 +69,7 @@ class SnapshotCard:
         """The reverse of `to_json`; raises `DataCorrupt`."""
         try:
             values: dict[str, Any] = dict(json.loads(text))
-            values["agent"] = AgentConfig.from_dict(values["agent"])
+            values["agent"] = config_of(values["agent"])
             values["fingerprint"] = tuple(float(value) for value in values["fingerprint"])
             values["metrics"] = {str(name): float(value) for name, value in values["metrics"].items()}
             return cls(**values)
@@ -77,7 +77,7 @@ class SnapshotCard:
             raise DataCorrupt(f"a snapshot's card can't be read ({error}): take the snapshot anew") from None
 
 
-def fingerprint(network: AgentNetwork) -> tuple[float, ...]:
+def fingerprint(network: PlayingNetwork) -> tuple[float, ...]:
     """Logits, values, LSTM and latent on the probe, step by step: 6 numbers a probe step.
 
     The probe's rows hold one episode start in the middle, so that clearing the state counts too.
@@ -87,7 +87,7 @@ def fingerprint(network: AgentNetwork) -> tuple[float, ...]:
     left_TB = _waves(_PROBE_STEPS, _PROBE_ROWS, 1).squeeze(-1)
     starts_TB = torch.zeros(_PROBE_STEPS, _PROBE_ROWS, dtype=torch.bool)
     starts_TB[_PROBE_STEPS // 2, 0] = True
-    device = network.memory.recurrent.device
+    device = network.device
     numbers: list[float] = []
     with torch.inference_mode():
         state = network.initial_state(_PROBE_ROWS)
@@ -112,10 +112,10 @@ def _summary(values: Tensor) -> float:
     """One number that depends on every value and its place."""
     flat = values.double().flatten()
     weights = torch.cos(torch.arange(flat.numel(), dtype=torch.float64) * 1.6180339)
-    return float((flat * weights).sum() / flat.numel() ** 0.5)
+    return float((flat * weights).sum() / max(flat.numel(), 1) ** 0.5)
 
 
-def save_snapshot(blobs: BlobFolder, network: AgentNetwork, card: SnapshotCard) -> str:
+def save_snapshot(blobs: BlobFolder, network: PlayingNetwork, card: SnapshotCard) -> str:
     """Freezes `network` under `card` and returns the blob's digest.
 
     Raises:
@@ -146,7 +146,7 @@ def read_card(blobs: BlobFolder, digest: str) -> SnapshotCard:
 
 def load_snapshot(
     blobs: BlobFolder, digest: str, device: torch.device | str = "cpu"
-) -> tuple[AgentNetwork, SnapshotCard]:
+) -> tuple[PlayingNetwork, SnapshotCard]:
     """The frozen network (no gradients) and its card.
 
     Raises:
@@ -164,10 +164,10 @@ def load_snapshot(
     return network.to(device), card
 
 
-def _network_of(config: AgentConfig, weights: Mapping[str, Tensor]) -> AgentNetwork:
+def _network_of(config: NetworkConfig, weights: Mapping[str, Tensor]) -> PlayingNetwork:
     """A frozen network around `weights`; draws no random numbers. RuntimeError when they do not fit."""
     with torch.device("meta"):
-        network = AgentNetwork(config)
+        network = network_of(config)
     network.load_state_dict({name: tensor.float() for name, tensor in weights.items()}, assign=True)
     return network.requires_grad_(False).eval()
 

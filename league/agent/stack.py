@@ -12,14 +12,14 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from league.agent.config import AgentConfig
-from league.agent.network import AgentNetwork
+from league.agent.architectures import network_of
+from league.agent.contract import NetworkConfig, PlayingNetwork
 
 
 class FrozenWeights(NamedTuple):
     """One network's sizes and its weights in one vector."""
 
-    config: AgentConfig
+    config: NetworkConfig
     weights_P: Tensor
 
 
@@ -30,7 +30,7 @@ class Residents:
     follows the seats, not the league.
     """
 
-    def __init__(self, load: Callable[[str], AgentNetwork], limit: int, device: torch.device) -> None:
+    def __init__(self, load: Callable[[str], PlayingNetwork], limit: int, device: torch.device) -> None:
         self._load, self._limit, self._device = load, limit, device
         self._held: OrderedDict[str, FrozenWeights] = OrderedDict()
 
@@ -66,9 +66,9 @@ class NetworkStack:
     `members` names the rows. Changing the members copies only the rows that change.
     """
 
-    def __init__(self, config: AgentConfig, device: torch.device) -> None:
+    def __init__(self, config: NetworkConfig, device: torch.device) -> None:
         with torch.device("meta"):
-            self.network = AgentNetwork(config).requires_grad_(False)
+            self.network = network_of(config).requires_grad_(False)
         self._places = [
             (module, name, parameter.shape)
             for module in self.network.modules()

@@ -7,8 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from league.agent.architectures import network_of
 from league.agent.config import SIZES, AgentConfig
-from league.agent.network import AgentNetwork, AgentState, StepOutput
+from league.agent.contract import AgentState, NetworkConfig, PlayingNetwork, StepOutput
+from league.agent.perceptron import PerceptronConfig
 
 TINY = AgentConfig(observation_size=64, own_size=32, action_size=10, sequence_length=17, **SIZES["tiny"])
 # Other depths, spans and an uneven split of the observation: 1 + 3·2 + 3 = 10 entries.
@@ -30,12 +32,15 @@ WINDOW = AgentConfig(
     observation_size=64, own_size=32, action_size=10, sequence_length=9, encoder="window", **SIZES["tiny"]
 )
 CONFIGS = {"tiny": TINY, "deep": DEEP, "window": WINDOW}
+PERCEPTRON = PerceptronConfig(observation_size=64, action_size=10, policy_widths=(24, 16), value_widths=(12,))
+MEMBERS: dict[str, NetworkConfig] = {**CONFIGS, "perceptron": PERCEPTRON}
+"""One of every architecture, for what all of them keep."""
 
 
-def network(config: AgentConfig = TINY, seed: int = 0) -> AgentNetwork:
+def network(config: NetworkConfig = TINY, seed: int = 0) -> Any:
     """A network whose every weight differs from its start, biases too, so that nothing hides at zero."""
     generator = torch.Generator().manual_seed(seed)
-    made = AgentNetwork(config)
+    made = network_of(config)
     with torch.no_grad():
         for parameter in made.parameters():
             scale = 0.7 if parameter.dim() == 1 else 1.5 / parameter.shape[-1] ** 0.5
@@ -44,7 +49,9 @@ def network(config: AgentConfig = TINY, seed: int = 0) -> AgentNetwork:
     return made
 
 
-def sequence(config: AgentConfig, rows: int, batch: int, seed: int = 1, rate: float = 0.06) -> dict[str, Any]:
+def sequence(
+    config: NetworkConfig, rows: int, batch: int, seed: int = 1, rate: float = 0.06
+) -> dict[str, Any]:
     """Observations, episode starts (every column has one in mid-sequence) and times left."""
     generator = torch.Generator().manual_seed(seed)
     starts_XB = torch.rand(rows, batch, generator=generator) < rate
@@ -59,7 +66,7 @@ def sequence(config: AgentConfig, rows: int, batch: int, seed: int = 1, rate: fl
     }
 
 
-def play(net: AgentNetwork, data: dict[str, Tensor]) -> tuple[list[StepOutput], list[AgentState]]:
+def play(net: PlayingNetwork, data: dict[str, Tensor]) -> tuple[list[StepOutput], list[AgentState]]:
     """Step by step; `states[t]` is the state before step t."""
     states, outputs = [net.initial_state(data["obs"].shape[1])], []
     with torch.no_grad():

@@ -5,14 +5,24 @@ import io
 import numpy as np
 import pytest
 import torch
-from agents import DEEP, TINY, WINDOW, network
+from agents import DEEP, PERCEPTRON, TINY, WINDOW, network
 
 from league.agent.crowd import LIVE, Crowd
 from league.errors import DataCorrupt, InvalidInput, NotFound
 
 NETWORKS = {name: network(TINY, seed) for seed, name in enumerate("abcdefgh")}
 NETWORKS["window"] = network(WINDOW, 20)
-SEATING = ["a"] * 7 + ["b"] * 3 + ["c", "d", "", ""] + [LIVE] * 5 + ["window"] * 2 + ["e"] * 9
+NETWORKS |= {"reflex": network(PERCEPTRON, 21), "habit": network(PERCEPTRON, 22)}
+SEATING = (
+    ["a"] * 7
+    + ["b"] * 3
+    + ["c", "d", "", ""]
+    + [LIVE] * 5
+    + ["window"] * 2
+    + ["e"] * 9
+    + ["reflex"] * 5
+    + ["habit"]
+)
 
 
 def load(digest: str):
@@ -218,4 +228,6 @@ def test_padding_is_bounded() -> None:
     rows = sum(batch.seats.numel() for batch in crowd._batches)
     groups = len(set(SEATING) - {""})
     assert rows <= 2 * len(SEATING) + 4 * groups
-    assert len(crowd._batches) <= 5
+    assert (
+        len(crowd._batches) <= 7
+    )  # of groups of like size: three of the agents, and one or two of each other

@@ -6,7 +6,7 @@ import json
 import pytest
 import safetensors.torch
 import torch
-from agents import CONFIGS, TINY, network, play, sequence
+from agents import MEMBERS, PERCEPTRON, TINY, network, play, sequence
 
 from league.agent.snapshot import SnapshotCard, fingerprint, load_snapshot, read_card, save_snapshot
 from league.blobs import BlobFolder
@@ -34,14 +34,14 @@ CARD = SnapshotCard(
 )
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", MEMBERS)
 def test_a_snapshot_plays_as_the_network_it_froze(blobs: BlobFolder, name: str) -> None:
-    net = network(CONFIGS[name])
-    digest = save_snapshot(blobs, net, dataclasses.replace(CARD, agent=CONFIGS[name]))
+    net = network(MEMBERS[name])
+    digest = save_snapshot(blobs, net, dataclasses.replace(CARD, agent=MEMBERS[name]))
     loaded, card = load_snapshot(blobs, digest)
-    assert card == dataclasses.replace(CARD, agent=CONFIGS[name], fingerprint=fingerprint(net))
+    assert card == dataclasses.replace(CARD, agent=MEMBERS[name], fingerprint=fingerprint(net))
     assert read_card(blobs, digest) == card
-    data = sequence(CONFIGS[name], 20, 3)
+    data = sequence(MEMBERS[name], 20, 3)
     for mine, theirs in zip(play(net, data)[0], play(loaded, data)[0], strict=True):
         assert torch.equal(mine.logits_BA, theirs.logits_BA)
     assert not any(parameter.requires_grad for parameter in loaded.parameters())
@@ -103,6 +103,17 @@ def test_other_weights_under_the_same_card_are_refused(blobs: BlobFolder, name: 
         load_snapshot(blobs, rewritten(blobs, digest, swap))
 
 
+@pytest.mark.parametrize("name", network(PERCEPTRON).state_dict())
+def test_a_perceptron_is_known_by_every_weight(blobs: BlobFolder, name: str) -> None:
+    digest = save_snapshot(blobs, network(PERCEPTRON), CARD)
+
+    def change(weights) -> None:
+        weights[name] = weights[name] + 0.1
+
+    with pytest.raises(DataCorrupt, match="fingerprint"):
+        load_snapshot(blobs, rewritten(blobs, digest, change))
+
+
 def test_weights_that_do_not_fit_the_card_are_refused(blobs: BlobFolder) -> None:
     digest = save_snapshot(blobs, network(), CARD)
     with pytest.raises(DataCorrupt, match="do not fit"):
@@ -117,7 +128,11 @@ def test_weights_that_do_not_fit_the_card_are_refused(blobs: BlobFolder) -> None
         load_snapshot(blobs, rewritten(blobs, digest, change_card=wider))
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"agent": 3}', "not json"])
+UNKNOWN = '{"agent": {"architecture": "oracle"}}'
+UNFIT = '{"agent": {"architecture": "perceptron", "observation_size": 64}}'
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"agent": 3}', "not json", UNKNOWN, UNFIT])
 def test_an_unreadable_card_is_refused(blobs: BlobFolder, text: str) -> None:
     digest = save_snapshot(blobs, network(), CARD)
     with pytest.raises(DataCorrupt, match="card"):

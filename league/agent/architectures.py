@@ -1,0 +1,42 @@
+"""The architectures that a member of the league may have, by the name that its card bears."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from league.agent.config import AgentConfig
+from league.agent.contract import NetworkConfig, PlayingNetwork
+from league.agent.network import AgentNetwork
+from league.agent.perceptron import PERCEPTRON, PerceptronConfig, PerceptronNetwork
+from league.errors import DataCorrupt
+
+AGENT = "agent"
+"""The league's own; cards of it need not name it."""
+ARCHITECTURES: Mapping[str, tuple[type[Any], type[Any]]] = {
+    AGENT: (AgentConfig, AgentNetwork),
+    PERCEPTRON: (PerceptronConfig, PerceptronNetwork),
+}
+"""Config and network by name."""
+
+
+def config_of(values: Mapping[str, Any]) -> NetworkConfig:
+    """The config that a card's values describe; raises `DataCorrupt`."""
+    name = values.get("architecture", AGENT)
+    if name not in ARCHITECTURES:
+        raise DataCorrupt(
+            f"a card names the architecture {name!r}, this version knows {', '.join(ARCHITECTURES)}: "
+            "use the version that made it"
+        )
+    sizes = {key: value for key, value in values.items() if key != "architecture"}
+    config: NetworkConfig = ARCHITECTURES[name][0].from_dict(sizes)
+    return config
+
+
+def network_of(config: NetworkConfig) -> PlayingNetwork:
+    """A network of these sizes with fresh weights (on the meta device under `torch.device("meta")`)."""
+    for kind, network in ARCHITECTURES.values():
+        if isinstance(config, kind):
+            made: PlayingNetwork = network(config)
+            return made
+    raise TypeError(f"{type(config).__name__} belongs to no architecture: add it to ARCHITECTURES")
