@@ -9,34 +9,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from evaluator.journal import Played
+from league.columns import EVALUATION
 from league.errors import DataCorrupt
 from league.files import write_whole
 from league.metrics import Mean, wilson_interval
 from league.players import Book, Player
 
-COLUMNS: dict[str, str] = {
-    "finished_at": "end of the newest match, UTC, ISO 8601",
-    "player": "name of the evaluated snapshot",
-    "step": "learner steps behind it",
-    "opponent": "name of the bot or snapshot it met",
-    "book": "eval: keys sampled at temperature 1; greedy: each key's likelier value",
-    "matches": "matches played, each seed from both seats",
-    "wins": "matches won",
-    "draws": "matches drawn; a draw is not a win",
-    "losses": "matches lost",
-    "win_rate": "wins / matches",
-    "wilson_low": "lower end of the 95 % Wilson interval of win_rate",
-    "wilson_high": "upper end of the 95 % Wilson interval of win_rate",
-    "win_rate_seat_0": "wins / matches in seat 0",
-    "win_rate_seat_1": "wins / matches in seat 1",
-    "win_rate_left": "wins / matches begun on the left, empty when the game has no sides",
-    "win_rate_right": "wins / matches begun on the right, empty when the game has no sides",
-    "damage_dealt_mean": "damage dealt a match, points",
-    "damage_taken_mean": "damage taken a match, points",
-    "knockouts_mean": "opponent's stocks taken a match",
-    "falls_mean": "own stocks lost a match",
-    "seconds_mean": "length of a match, seconds of game time",
-}
+COLUMNS = EVALUATION
 """The columns in their order, each with its meaning. `docs/evaluator.md` shows this table."""
 
 KEY = ("player", "opponent", "book")

@@ -1,4 +1,4 @@
-"""The learner's files of numbers: CSVs whose columns are fixed here, and nowhere else.
+"""The learner's files of numbers: CSVs with the columns of `league.columns`.
 
 Every row carries the learner's step, so that a resumed run drops the rows beyond its checkpoint.
 """
@@ -14,17 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
+from league.columns import BEHAVIOUR, MONITOR, REWARDS, STRATEGY, metric_of
 from league.games.base import GameSpec
 from learner.rollout.league_vec_env import FinishedMatch
-
-MONITOR_COLUMNS = ("r", "l", "t", "step", "opponent", "score")
-"""Stable-Baselines3's three (reward, length in steps, seconds since start) and three of ours."""
-
-MATCH_COLUMNS = ("step", "match_id", "opponent", "category", "seat", "score", "frames")
-"""Leading columns of behavior_metrics.csv; one per behaviour number of the game follows."""
-
-REWARD_COLUMNS = ("step", "matches", "total")
-"""Leading columns of reward_breakdown.csv; one per reward term follows: mean weighted sum a match."""
 
 
 class StepTable:
@@ -65,17 +57,17 @@ class StepTable:
 
 
 class MatchMonitor:
-    """Writes monitor.csv, behavior_metrics.csv and reward_breakdown.csv of one learner."""
+    """Writes the four CSVs of one learner: of its matches, its rewards and its strategy latent."""
 
     def __init__(self, folder: Path, spec: GameSpec, step: int) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._spec, self._started = spec, time.time()
         head = "#" + json.dumps({"t_start": self._started, "env_id": f"league/{spec.name}"}) + "\n"
-        self._monitor = StepTable(folder / "monitor.csv", MONITOR_COLUMNS, step, head)
-        self._behaviour = StepTable(folder / "behavior_metrics.csv", (*MATCH_COLUMNS, *spec.stats), step)
-        self._rewards = StepTable(
-            folder / "reward_breakdown.csv", (*REWARD_COLUMNS, *spec.reward_terms), step
-        )
+        self._monitor = StepTable(folder / "monitor.csv", tuple(MONITOR), step, head)
+        self._behaviour = StepTable(folder / "behavior_metrics.csv", (*BEHAVIOUR, *spec.stats), step)
+        self._rewards = StepTable(folder / "reward_breakdown.csv", (*REWARDS, *spec.reward_terms), step)
+        self._strategy = StepTable(folder / "strategy_analysis.csv", tuple(STRATEGY), step)
+        self._tables = (self._monitor, self._behaviour, self._rewards, self._strategy)
 
     def write(self, matches: Sequence[FinishedMatch], step: int) -> None:
         """Adds the matches that ended in one rollout, the learner being at `step` at its end."""
@@ -88,7 +80,19 @@ class MatchMonitor:
             means = np.mean([match.reward_terms for match in matches], axis=0)
             terms = [round(float(value), 5) for value in means]
             self._rewards.append((step, len(matches), round(sum(terms), 5), *terms))
-        for table in (self._monitor, self._behaviour, self._rewards):
+        self._flush()
+
+    def write_strategy(self, metrics: Mapping[str, float], step: int) -> None:
+        """Adds what an update's diagnostics say of the strategy latent; nothing when they say nothing."""
+        columns = [name for name in STRATEGY if name != "step"]
+        values = [metrics.get(metric_of(name)) for name in columns]
+        if any(value is not None for value in values):
+            shown = ["" if value is None else f"{value:.6g}" for value in values]
+            self._strategy.append((step, *shown))
+            self._flush()
+
+    def _flush(self) -> None:
+        for table in self._tables:
             table.flush()
 
     def _leading(self, match: FinishedMatch, step: int) -> tuple[object, ...]:
@@ -107,5 +111,5 @@ class MatchMonitor:
         return [round(stats[name], 4) for name in self._spec.stats]
 
     def close(self) -> None:
-        for table in (self._monitor, self._behaviour, self._rewards):
+        for table in self._tables:
             table.close()

@@ -26,10 +26,12 @@ from league.agent.config import AgentConfig
 from league.agent.heads import action_distribution
 from league.errors import ConfigError, NumericalFault
 from learner.ppo.advantage import ReturnScale, generalised_advantage
+from learner.ppo.diagnostics import Diagnostics
 from learner.ppo.loss import clipped_policy_loss, normalised, value_loss, weighted_mean
 from learner.ppo.policy import LeaguePolicy
 from learner.ppo.rate import AdaptiveRate
 from learner.rollout.buffer import Minibatch, SequenceBuffer
+from learner.rollout.guard import check_outputs
 from learner.rollout.league_vec_env import LeagueVecEnv
 
 
@@ -82,6 +84,7 @@ class LeaguePPO(RecurrentPPO):
         self.rollout_buffer = None  # type: ignore[assignment]  # of the parent; `buffer` stands for it
         self.buffer = SequenceBuffer(self.agent, self.n_steps, self.n_envs, self.device)
         self.return_scale = ReturnScale(self.n_envs, self.gamma)
+        self.diagnostics = Diagnostics()
         self.shuffle_rng = np.random.default_rng(seed)
         self.key_rng = torch.Generator(device=self.device)
         self.key_rng.manual_seed(seed)
@@ -124,6 +127,7 @@ class LeaguePPO(RecurrentPPO):
         starts_N = torch.as_tensor(self.last_starts_N, device=self.device)
         time_left_N = torch.as_tensor(env.time_left(), device=self.device)
         out = self.policy.network.step(obs_NO, starts_N, self.agent_state, time_left_N)
+        check_outputs(out.logits_BA, out.value_B, self.num_timesteps)
         legal_NA = self._legal(env)
         actor = action_distribution(self.agent.action_kind, out.logits_BA, legal_NA)
         actions_NA = actor.sample(self.key_rng)
@@ -157,6 +161,9 @@ class LeaguePPO(RecurrentPPO):
             torch.as_tensor(self.last_starts_N, device=self.device),
             self.agent_state,
             torch.as_tensor(env.time_left(), device=self.device),
+        )
+        self.diagnostics.rollout_ends(
+            out.latent_BD, out.state.age_B, self.agent.sequence_length, env.opponent_kinds()
         )
         if self.normalize_returns:
             self.return_scale.update(buffer.reward_TN, buffer.ended_TN)
@@ -246,6 +253,7 @@ class LeaguePPO(RecurrentPPO):
         optimizer = self.policy.optimizer
         optimizer.zero_grad(set_to_none=True)
         total.backward()
+        self.diagnostics.gradient(self.policy.network)
         norm = float(torch.nn.utils.clip_grad_norm_(self.policy.network.parameters(), self.max_grad_norm))
         if not (math.isfinite(norm) and math.isfinite(float(total.detach()))):
             raise NumericalFault(
@@ -267,6 +275,10 @@ class LeaguePPO(RecurrentPPO):
     def _record(self, totals: dict[str, list[float]]) -> None:
         for name, values in totals.items():
             self.logger.record(name, float(np.mean(values)))
+        self.logger.record("policy/first_kl", totals["policy/approx_kl"][0])
+        self.diagnostics.update_ends(self.policy.network, self.buffer, self._n_updates)
+        for name, value in self.diagnostics.take().items():
+            self.logger.record(name, value)
         explained = explained_variance(
             self.buffer.value_TN.cpu().numpy().ravel(), self.buffer.target_TN.cpu().numpy().ravel()
         )
@@ -278,5 +290,13 @@ class LeaguePPO(RecurrentPPO):
     # -- what the parent would keep in its own buffers -------------------------------------------
 
     def _excluded_save_params(self) -> list[str]:
-        extra = ["buffer", "agent_state", "key_rng", "should_stop", "ent_schedule", "last_obs_NO"]
+        extra = [
+            "buffer",
+            "agent_state",
+            "diagnostics",
+            "key_rng",
+            "should_stop",
+            "ent_schedule",
+            "last_obs_NO",
+        ]
         return [*super()._excluded_save_params(), *extra]

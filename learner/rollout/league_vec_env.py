@@ -21,6 +21,7 @@ from league.agent.crowd import LIVE, Crowd
 from league.errors import ConfigError, DataCorrupt, InvalidInput, NotFound
 from league.games.base import CHOICE, EXTERNAL, BatchedGame
 from league.players import Assignment, MatchResult, PlayerKind, SeatResult
+from learner.rollout.guard import check_observations, check_rewards
 from learner.rollout.source import OpponentSource
 
 UNPLAYABLE = (DataCorrupt, NotFound, InvalidInput)
@@ -160,7 +161,8 @@ class LeagueVecEnv(VecEnv):
     # -- what the learner reads -----------------------------------------------------------------
 
     def observations(self) -> NDArray[np.float32]:
-        """The learner's view of every match, [N, O], a copy."""
+        """The learner's view of every match, [N, O], a copy; raises `NumericalFault` for NaN or infinity."""
+        check_observations(self.game.observations_N2O, self.assignments)
         return self.game.observations_N2O[self._rows, self.seat_N]
 
     def legal(self) -> NDArray[np.bool_] | None:
@@ -175,6 +177,10 @@ class LeagueVecEnv(VecEnv):
         return (
             np.ones((self.num_envs, self.game.spec.action_size), np.bool_) if legal_NA is None else legal_NA
         )
+
+    def opponent_kinds(self) -> list[str]:
+        """Category of each match's opponent, as the mix names it."""
+        return ["" if match is None else match.category for match in self.assignments]
 
     def time_left(self) -> NDArray[np.float32]:
         """Share of each match still to come, [N]: an input of the critic alone."""
@@ -197,6 +203,7 @@ class LeagueVecEnv(VecEnv):
         self.failed_N[list(game.failures)] = True
         self.frames_played += int(np.where(ended_N, game.final_frames_N, game.frames_N).sum() - before)
         terms_NK = game.reward_terms_N2K[self._rows, self.seat_N] * self.reward_weights_K
+        check_rewards(terms_NK, game.spec.reward_terms, self.assignments)
         self.terms_NK += terms_NK
         self.steps_N += 1
         self.learner_step += self.num_envs

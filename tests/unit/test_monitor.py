@@ -2,12 +2,15 @@
 
 import csv
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 from learning import assignments
 
+from league.columns import BEHAVIOUR, MONITOR, REWARDS, STRATEGY, TABLES
 from league.games.registry import game_spec
-from learner.monitor import MATCH_COLUMNS, MONITOR_COLUMNS, REWARD_COLUMNS, MatchMonitor, StepTable
+from learner.monitor import MatchMonitor, StepTable
 from learner.rollout.league_vec_env import FinishedMatch
 
 SPEC = game_spec("brawl")
@@ -31,15 +34,38 @@ def rows(path):
         return list(csv.DictReader(line for line in file if not line.startswith("#")))
 
 
-def test_columns_are_the_documented_ones(tmp_path):
+def test_headers_are_those_of_the_one_table(tmp_path):
     MatchMonitor(tmp_path, SPEC, 0).close()
     header = {
-        name: (tmp_path / name).read_text().splitlines()[-1].split(",")
-        for name in ("monitor.csv", "behavior_metrics.csv", "reward_breakdown.csv")
+        path.name: path.read_text().splitlines()[-1].split(",") for path in sorted(tmp_path.glob("*.csv"))
     }
-    assert header["monitor.csv"] == list(MONITOR_COLUMNS)
-    assert header["behavior_metrics.csv"] == [*MATCH_COLUMNS, *SPEC.stats]
-    assert header["reward_breakdown.csv"] == [*REWARD_COLUMNS, *SPEC.reward_terms]
+    assert header == {
+        "behavior_metrics.csv": [*BEHAVIOUR, *SPEC.stats],
+        "monitor.csv": list(MONITOR),
+        "reward_breakdown.csv": [*REWARDS, *SPEC.reward_terms],
+        "strategy_analysis.csv": list(STRATEGY),
+    }
+    assert header.keys() | {"evaluation_results.csv"} == TABLES.keys()
+
+
+def test_the_docs_list_every_column_in_its_order():
+    page = (Path(__file__).resolve().parents[2] / "docs" / "learner.md").read_text()
+    for name in ("monitor.csv", "behavior_metrics.csv", "reward_breakdown.csv"):
+        (row,) = [line for line in page.splitlines() if line.startswith(f"| `{name}`")]
+        columns = ",".join(re.findall(r"`([^`]+)`", row)[1:]).split(",")
+        assert columns[: len(TABLES[name])] == list(TABLES[name])
+    listed = re.findall(r"^\| `(\w+)` \| (.*) \|$", page, re.MULTILINE)
+    assert [(name, meaning) for name, meaning in listed if name in STRATEGY] == list(STRATEGY.items())
+
+
+def test_a_row_of_the_strategy_holds_its_metrics_and_leaves_out_what_nothing_is_known_of(tmp_path):
+    monitor = MatchMonitor(tmp_path, SPEC, 0)
+    monitor.write_strategy({"latent/norm": 4.0, "attention/age_frames": 12.34567891, "loss/policy": 1.0}, 100)
+    monitor.write_strategy({"loss/policy": 1.0}, 200)
+    monitor.close()
+    (row,) = rows(tmp_path / "strategy_analysis.csv")
+    told = {name: value for name, value in row.items() if value}
+    assert told == {"step": "100", "latent_norm": "4", "attention_age_frames": "12.3457"}
 
 
 def test_monitor_has_the_form_of_stable_baselines(tmp_path):
