@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 ENTROPY_SHARE: Final = 0.03
-"""Of the largest possible entropy: below, nine keys in ten are pressed or left with 99.8 % certainty, and
+"""Of the largest possible entropy: with ten keys, each is left or pressed with 99.7 % certainty there, and
 sampled play explores nothing. A laptop run that learns ends near 0.28."""
 ENTROPY_UPDATES: Final = 10
 """One minibatch proves nothing; ten updates in a row do."""
 
 EXPLAINED_VARIANCE: Final = -0.05
-"""A critic that says the same of all states has 0; noise around that is no trouble, being worse than it is."""
+"""A critic that says the same of all states has 0; noise around that is no trouble, to be worse is."""
 EXPLAINED_UPDATES: Final = 30
 """At the start it is below 0 for a few updates, until the critic has seen its first returns."""
 
@@ -41,6 +41,8 @@ SILENT_MATCHES: Final = 500
 """In which a reward term with a weight never was anything but 0: it is broken, or out of reach."""
 DOMINANT_SHARE: Final = 0.8
 """Of the absolute reward, in one of several weighted terms: the others steer nothing."""
+OUTCOME_TERMS: Final = ("win", "payoff")
+"""What a match is about may carry all: that is no shaping gone wrong, and where training is to end."""
 DOMINANT_MATCHES: Final = 300
 
 QUIET_UPDATES: Final = 10
@@ -84,8 +86,8 @@ _TITLES: Final = {
 _SENTENCES: Final = {
     "entropy_collapse": "The entropy has collapsed to {percent:.1f} % of its largest value: raise "
     "learner.ent_coef, or go back to a checkpoint from before.",
-    "value_unexplained": "The critic does worse than a constant (explained variance {value:.2f}): rewards may "
-    "be too rare or too large, or learner.learning_rate too high.",
+    "value_unexplained": "The critic does worse than a constant (explained variance {value:.2f}): rewards "
+    "may be too rare or too large, or learner.learning_rate too high.",
     "kl_too_high": "Updates move the policy too far (KL {value:.3f}): lower learner.learning_rate or "
     "learner.n_epochs, or set learner.desired_kl.",
     "never_won": "All of the last {value:.0f} matches against {subject} were lost: give an easier "
@@ -111,11 +113,19 @@ def of_metrics(metrics: Mapping[str, float]) -> list[Alarm]:
     return found
 
 
+def largest_entropy(action_kind: str, action_size: int) -> float:
+    """Of play that knows nothing, in nats: of so many free keys, or of one choice among all.
+
+    Where some choices are forbidden the true largest value is smaller.
+    """
+    return math.log(action_size) if action_kind == "choice" else action_size * math.log(2.0)
+
+
 # -- rules: the newest value last ----------------------------------------------------------------------
 
 
 def entropy_collapse(entropies: Sequence[float], largest: float) -> list[Alarm]:
-    """`largest` is the entropy of play that knows nothing: keys times ln 2, or the log of the choices."""
+    """`largest` is the entropy of play that knows nothing, see `largest_entropy`."""
     recent = entropies[-ENTROPY_UPDATES:]
     if len(recent) < ENTROPY_UPDATES or max(recent) >= ENTROPY_SHARE * largest:
         return []
@@ -174,14 +184,15 @@ def silent_terms(silent: Mapping[str, Streak]) -> list[Alarm]:
 def dominant_term(absolute: Mapping[str, float], matches: int) -> list[Alarm]:
     """`absolute` are the absolute weighted sums of the weighted terms over the last `matches`.
 
-    A reward of one term alone is a choice, and no trouble.
+    A reward of one term alone is a choice, and no trouble; one that the outcome carries is none either.
     """
     total = sum(absolute.values())
     if len(absolute) < 2 or matches < DOMINANT_MATCHES or total <= 0:
         return []
     term = max(absolute, key=lambda name: absolute[name])
     share = absolute[term] / total
-    return [Alarm("term_dominates", term, share)] if share > DOMINANT_SHARE else []
+    is_ill = share > DOMINANT_SHARE and term not in OUTCOME_TERMS
+    return [Alarm("term_dominates", term, share)] if is_ill else []
 
 
 def not_finite(metrics: Mapping[str, float]) -> list[Alarm]:

@@ -6,10 +6,13 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Sequence
 
+from league.players import PlayerKind
 from learner.rollout.league_vec_env import FinishedMatch, LeagueVecEnv
 
 RECENT = 100
 """Matches over which win rates are taken."""
+FEWEST = 10
+"""Matches that a snapshot must have played to count as hardest or easiest."""
 
 
 class Progress:
@@ -21,6 +24,9 @@ class Progress:
     def __init__(self, target_steps: int, frames_per_second: int) -> None:
         self._target, self._fps = target_steps, frames_per_second
         self._scores: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=RECENT))
+        self._against: dict[PlayerKind, dict[str, deque[float]]] = defaultdict(
+            lambda: defaultdict(lambda: deque(maxlen=RECENT))
+        )
         self._sides: dict[float, deque[float]] = defaultdict(lambda: deque(maxlen=RECENT))
         self._rewards: deque[float] = deque(maxlen=RECENT)
         self._frames: deque[int] = deque(maxlen=RECENT)
@@ -30,7 +36,9 @@ class Progress:
         """Takes in matches that ended."""
         for match in matches:
             won = float(match.score == 1.0)
+            opponent = match.assignment.opponent
             self._scores[match.assignment.category].append(won)
+            self._against[opponent.kind][opponent.name].append(won)
             if "spawn_side" in match.stats:
                 self._sides[match.stats["spawn_side"]].append(won)
             self._rewards.append(match.reward)
@@ -49,8 +57,20 @@ class Progress:
             values["match/seconds_mean"] = sum(self._frames) / len(self._frames) / self._fps
         for category, scores in self._scores.items():
             values[f"winrate/{category}"] = sum(scores) / len(scores)
+        values.update(self._by_opponent())
         for side, scores in self._sides.items():
             values[f"winrate_from/{'left' if side < 0 else 'right'}"] = sum(scores) / len(scores)
+        return values
+
+    def _by_opponent(self) -> dict[str, float]:
+        """Each bot by its name; of the snapshots, who come and go, the hardest and the easiest."""
+        bots = self._against[PlayerKind.BOT]
+        values = {f"winrate_against/{name}": sum(won) / len(won) for name, won in bots.items()}
+        known = [won for won in self._against[PlayerKind.SNAPSHOT].values() if len(won) >= FEWEST]
+        rates = [sum(won) / len(won) for won in known]
+        if rates:
+            values["winrate_against/hardest_snapshot"] = min(rates)
+            values["winrate_against/easiest_snapshot"] = max(rates)
         return values
 
     def _rates(self) -> dict[str, float]:

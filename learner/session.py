@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
@@ -42,8 +42,9 @@ from learner.checkpoint import (
 from learner.curriculum import Curriculum
 from learner.monitor import MatchMonitor
 from learner.progress import Progress, busy_seconds
-from learner.rollout.league_vec_env import UNPLAYABLE
+from learner.rollout.league_vec_env import UNPLAYABLE, FinishedMatch
 from learner.rollout.source import MatchBroker
+from learner.watch import RunWatch
 
 log = logging.getLogger(__name__)
 
@@ -97,6 +98,9 @@ class Session:
             self.broker.close("the learner could not start")
             raise
         self.progress = Progress(learner.steps, game.spec.frames_per_second)
+        self.watch = RunWatch(learner, game.spec)
+        self._alarms: dict[str, float] = {}
+        self._updates_told = self.model._n_updates
         self.metrics: dict[str, float] = {}
         self._checkpoint_at = time.monotonic()
 
@@ -181,7 +185,7 @@ class Session:
         self.progress.add(matches)
         self.monitor.write(matches, self.model.num_timesteps)
         self.progress.mark(self.model.num_timesteps, self.env.frames_played, self._busy())
-        self._collect_metrics()
+        self._collect_metrics(matches)
 
     def _busy(self) -> dict[str, float]:
         model = self.model
@@ -189,13 +193,19 @@ class Session:
             self.env, model.inference_seconds, model.learning_seconds, self.broker.waiting_seconds
         )
 
-    def _collect_metrics(self) -> None:
+    def _collect_metrics(self, matches: Sequence[FinishedMatch]) -> None:
         names = self.model.logger.name_to_value
         learning = {name: float(value) for name, value in names.items() if isinstance(value, int | float)}
-        own = self.progress.metrics()
+        own = {**self.progress.metrics(), "curriculum/stage": float(self.curriculum.index)}
         for name, value in own.items():
             self.model.logger.record(name, value)
+        step, weights_K = self.model.num_timesteps, self.env.reward_weights_K
         self.metrics = {**learning, **own}
+        if self.model._n_updates > self._updates_told:  # a stop takes stock without an update
+            self._updates_told = self.model._n_updates
+            self.monitor.write_strategy(learning, step)
+            self._alarms = self.watch.look(step, self.metrics, matches, weights_K)
+        self.metrics |= self._alarms
 
     def beat(self, activity: str) -> None:
         """Tells the matchmaker how far it is."""

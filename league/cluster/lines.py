@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from league.alarms import of_metrics as alarms_of
 from league.cluster import marks
 from league.cluster.crew import State
 from league.cluster.facts import Exam, Screen
@@ -14,6 +15,9 @@ def progress_lines(screen: Screen) -> tuple[str, ...]:
     lines = [evaluation_line(screen) if screen.phase == "evaluating" else training_line(screen)]
     if screen.league.exams:
         lines.append(exam_line(screen.league.exams))
+    troubles = alarms_of(screen.league.metrics)
+    if troubles:
+        lines.append("alarms: " + ", ".join(alarm.title for alarm in troubles))
     if screen.league.trouble:
         lines.append(screen.league.trouble)
     waiting = [facts.name for facts in screen.processes if facts.state is State.WAITING]

@@ -11,6 +11,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from league.alarms import of_metrics as alarms_of
 from league.cluster import marks
 from league.cluster.crew import ProcessFacts, State
 from league.cluster.facts import Exam, Screen
@@ -98,7 +99,12 @@ def learner(screen: Screen, width: int) -> Panel:
         values = Text("  ").join(_measure(label, metrics.get(metric)) for label, metric in fields)
         table.add_row(name, values)
     table.add_row("time", _time_shares(screen, inner - 9))
-    return framed(table, "Learner", worker.player)
+    panel = framed(table, "Learner", worker.player)
+    troubles = ", ".join(alarm.title for alarm in alarms_of(metrics))
+    if troubles:
+        panel.subtitle = Text(f"! {troubles}", POOR)
+        panel.border_style = POOR
+    return panel
 
 
 _LEARNER_ROWS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from league.alarms import Alarm
+from league.alarms import of_metrics as alarms_of
 from league.client import MatchmakerClient
 from league.cluster import marks
 from league.cluster.evaluation import EvaluatorReader
@@ -43,7 +45,8 @@ class History:
 
 
 class LeagueReader:
-    """Keeps the newest `LeagueFacts`. `say` hears of what changed, as one sentence each."""
+    """Keeps the newest `LeagueFacts`. `say` hears of what changed, `complain` of the learner's alarms, as one
+    sentence each."""
 
     def __init__(
         self,
@@ -51,11 +54,13 @@ class LeagueReader:
         evaluator: str | None,
         settings: SupervisorSettings,
         say: Callable[[str], None],
+        complain: Callable[[str], None] | None = None,
     ) -> None:
         self._matchmaker = matchmaker
         self._evaluator = EvaluatorReader(evaluator) if evaluator else None
         self._settings = settings
-        self._say = say
+        self._say, self._complain = say, complain or say
+        self._alarms_told: dict[str, Alarm] = {}
         self._facts = LeagueFacts()
         self._began_at = time.time()
         self._speeds = History()
@@ -178,6 +183,18 @@ class LeagueReader:
         old, new = before.learner, after.learner
         if new is not None and new.mix and (old is None or old.mix != new.mix):
             self._say(f"Opponents now: {new.mix}.")
+        self._tell_alarms(after.metrics)
+
+    def _tell_alarms(self, metrics: Mapping[str, float]) -> None:
+        """Says each alarm of the learner once, and when it is over."""
+        if "progress/steps" not in metrics:  # it restarts and knows nothing yet
+            return
+        now = {alarm.key: alarm for alarm in alarms_of(metrics)}
+        for key in now.keys() - self._alarms_told.keys():
+            self._complain(now[key].sentence)
+        for key in self._alarms_told.keys() - now.keys():
+            self._say(f"No longer: {self._alarms_told[key].title}.")
+        self._alarms_told = now
 
 
 def win_rates(metrics: Mapping[str, float]) -> dict[str, float]:

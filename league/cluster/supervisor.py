@@ -76,7 +76,13 @@ class Supervisor:
             has_finished=lambda name: self._has_trained(),
         )
         evaluator = topology.addresses.get(EVALUATOR)
-        self._reader = LeagueReader(topology.addresses[MATCHMAKER], evaluator, settings, self.say)
+        self._reader = LeagueReader(
+            topology.addresses[MATCHMAKER],
+            evaluator,
+            settings,
+            self.say,
+            complain=lambda text: self.say(text, is_trouble=True),
+        )
 
     def say(self, text: str, *, is_trouble: bool = False) -> None:
         """Tells the person who watches. Any thread may call it."""

@@ -6,10 +6,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from evaluator_league import register_bots_and_live
 from small_league import small_league, snapshot
 
+from league.client import MatchmakerClient
 from league.cluster.reader import LeagueReader
 from league.cluster.settings import SupervisorSettings
+from matchmaker.main import MatchmakerServer
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -34,3 +37,36 @@ def test_only_who_joins_while_it_looks_is_told(tmp_path: Path) -> None:
         finally:
             reader.stop()
     assert said == ["main@3000 joined the league (3 active snapshots)."]
+
+
+def test_an_alarm_of_the_learner_is_told_once_and_when_it_is_over(tmp_path: Path) -> None:
+    said: list[str] = []
+    settings = SupervisorSettings(refresh_seconds=0.02, leaderboard_seconds=5)
+    with (
+        MatchmakerServer(db=tmp_path / "league.db", port=0) as server,
+        MatchmakerClient(server.address) as client,
+    ):
+        register_bots_and_live(client)
+        learner = client.open_incarnation("learner-main", "main").number
+        reader = LeagueReader(
+            server.address,
+            None,
+            settings,
+            said.append,
+            complain=lambda text: said.append(f"complaint: {text}"),
+        )
+        reader.start()
+        try:
+            for step, alarm in enumerate([{}, {"alarm/term_silent/combo": 500.0}, {}], 1):
+                metrics = {"progress/steps": float(step), **alarm}
+                client.heartbeat(learner, 1, step, "league", "rollout", metrics)
+                until(lambda wanted=metrics: reader.facts.metrics == wanted)  # type: ignore[misc]
+                reader.look_again(5)
+        finally:
+            reader.stop()
+    about = [text for text in said if "combo" in text]
+    assert about == [
+        "complaint: The reward term combo has a weight, and was 0 in 500 matches: it is out of reach or "
+        "broken.",
+        "No longer: combo never fires.",
+    ]

@@ -190,3 +190,15 @@ def test_history_covers_the_whole_run_in_bounded_room() -> None:
     assert len(history.values) < 8
     assert history.values[0] < 200 < 700 < history.values[-1]
     assert list(history.values) == sorted(history.values)
+
+
+def test_alarms_of_the_learner_stand_in_its_panel_and_in_the_lines() -> None:
+    screen = screens.full()
+    assert screen.league.status is not None
+    (worker,) = screen.league.status.workers
+    ill = replace(worker, metrics={**worker.metrics, "alarm/entropy_collapse": 0.01})
+    league = replace(screen.league, status=replace(screen.league.status, workers=(ill,)))
+    picture = "\n".join(drawn(replace(screen, league=league), 100, 30))
+    assert "! entropy collapsed" in picture
+    assert "alarms: entropy collapsed" in progress_lines(replace(screen, league=league))
+    assert "entropy collapsed" not in "\n".join(drawn(screen, 100, 30))
