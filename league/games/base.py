@@ -51,6 +51,7 @@ class GameSpec:
     bots: tuple[BotSpec, ...]
     max_frames: int
     action_kind: str = KEYS
+    observation_names: tuple[str, ...] = ()  # what stands where, for people; empty where nobody named it
     reward_presets: Mapping[str, Mapping[str, float]] = field(default_factory=lambda: MappingProxyType({}))
     """Weights by preset and term; every game has `dense` and `sparse` (the outcome alone)."""
 

@@ -64,6 +64,7 @@ def choice_spec(rules: ChoiceRules) -> GameSpec:
         frames_per_second=1,
         observation_size=rules.observation_size,
         own_size=rules.own_size,
+        observation_names=rules.observation_names,
         action_size=len(rules.action_names),
         action_names=rules.action_names,
         reward_terms=REWARD_TERMS,

@@ -55,6 +55,7 @@ class ChoiceRules(ABC):
     draws_sides: bool
     observation_size: int
     own_size: int
+    observation_names: tuple[str, ...] = ()
     largest_payoff: float
     bots: tuple[ScriptedBot, ...]
     record: np.dtype[np.void]

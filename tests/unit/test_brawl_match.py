@@ -11,7 +11,8 @@ from arena import LEFT_GROUND_Y, RIGHT_GROUND_Y, Arena
 from league.errors import ConfigError, InvalidInput
 from league.games.brawl import moves, rules
 from league.games.brawl.game import BrawlGame
-from league.games.brawl.observation import FIELDS, field_index
+from league.games.brawl.layout import FIELDS
+from league.games.brawl.observation import field_index
 
 MATCHES = 20
 

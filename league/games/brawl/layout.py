@@ -26,6 +26,12 @@ OWN_FIELDS: Final = (
     *("dodge_left", "stun_left", "damage", "stocks", "move", "weapon"),
 )
 PLATFORM_FIELDS: Final = ("platform_x", "platform_y", "platform_vx", "platform_vy")
+FIELDS: Final = (
+    *OWN_FIELDS,
+    *(f"slot{slot}_{field}" for slot in range(PLACES) for field in ("x", "y", "type")),
+    *PLATFORM_FIELDS,
+)
+"""What stands where in a half of an observation."""
 
 PLAYER = np.dtype(
     [

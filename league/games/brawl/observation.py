@@ -11,16 +11,10 @@ from typing import Any, Final
 from numba import njit
 
 from league.games.brawl import rules
-from league.games.brawl.layout import HALF, OWN_FIELDS, PLACES, PLATFORM_FIELDS
+from league.games.brawl.layout import FIELDS, HALF, PLACES
 
 VELOCITY_SCALE: Final = 12.0
 STUN_SCALE: Final = 17.0
-FIELDS: Final = (
-    *OWN_FIELDS,
-    *(f"slot{slot}_{field}" for slot in range(PLACES) for field in ("x", "y", "type")),
-    *PLATFORM_FIELDS,
-)
-"""What stands where in a half."""
 OWN_SIZE: Final = HALF.itemsize // 4
 
 

@@ -7,6 +7,7 @@ from typing import Final
 from league.games.base import GameSpec
 from league.games.brawl import rules
 from league.games.brawl.cast import BOTS, STATS
+from league.games.brawl.layout import FIELDS
 from league.games.brawl.rewards import PRESETS
 from league.games.brawl.terms import TERMS
 
@@ -23,6 +24,7 @@ def brawl_spec(max_frames: int | None = None) -> GameSpec:
         frames_per_second=rules.FRAMES_PER_SECOND,
         observation_size=2 * OWN_SIZE,
         own_size=OWN_SIZE,
+        observation_names=(*(f"own {name}" for name in FIELDS), *(f"opponent {name}" for name in FIELDS)),
         action_size=len(rules.KEY_NAMES),
         action_names=rules.KEY_NAMES,
         reward_terms=TERMS,

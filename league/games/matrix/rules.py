@@ -42,6 +42,10 @@ class MatrixRules(ChoiceRules):
         self._count = len(self.action_names)
         self.own_size = 2 + self._count
         self.observation_size = 2 + 2 * self._count
+        seen = [
+            f"{who} last choice was {name}" for who in ("own", "the other's") for name in self.action_names
+        ]
+        self.observation_names = ("plays the rows", "plays the columns", *seen)
         self.largest_payoff = rounds * float(np.abs(payoffs.matrix_RC).max())
         self._legal_2A = np.arange(self._count) < np.array(payoffs.matrix_RC.shape)[:, None]
         # Row A, also read at NOTHING (-1), is no choice at all.

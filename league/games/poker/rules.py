@@ -49,6 +49,7 @@ class PokerRules(ChoiceRules):
         face = self._faces.shape[1]
         self.own_size = 2 + face + 1 + len(ACTIONS)
         self.observation_size = self.own_size + 2 + len(ACTIONS) + (self._rounds > 1) * (2 + face)
+        self.observation_names = self._names()
         self.record = np.dtype(
             [
                 ("cards", np.int8, (2,)),
@@ -140,6 +141,18 @@ class PokerRules(ChoiceRules):
         folded_N = np.where(actor_N == 0, -1, 1)
         winner_N = np.where(folds_N, folded_N, np.where(shows_N, better_N, 0))
         return winner_N * chips_N2.min(-1).astype(np.float64)
+
+    def _names(self) -> tuple[str, ...]:
+        variant = self.variant
+        card = [f"rank is {rank}" for rank in variant.ranks]
+        card += [f"suit is {suit}" for suit in range(variant.suits) if variant.suits > 1]
+        own = ["is player 0", "is player 1", *(f"own {face}" for face in card), "own turn"]
+        rest = ["the other's chips in the pot", "own chips in the pot"]
+        later = ["round", "raises in it", *(f"public {face}" for face in card)] if self._rounds > 1 else []
+        return (
+            *(*own, *(f"may {action}" for action in ACTIONS)),
+            *(*rest, *(f"the other's last choice was {action}" for action in ACTIONS), *later),
+        )
 
     def observe(self, positions_N: Positions) -> NDArray[np.float32]:
         n, face = len(positions_N), self._faces.shape[1]
