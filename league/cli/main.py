@@ -29,6 +29,7 @@ COMMANDS = {
     "demo": ("league.cli.demo", "watch two members fight in the terminal"),
     "replay": ("league.cli.replay", "watch a recorded match in the terminal, list those of a run"),
     "render": ("league.cli.render", "make a film of a recorded match (mp4, gif, png, html, json)"),
+    "export": ("league.cli.export", "a snapshot for other programs (Stable-Baselines3, ONNX, a folder)"),
     "exploitability": ("league.cli.exploitability", "what a best answer wins, exactly, in small games"),
     "config": ("league.cli.settings", "write a commented settings file, list the presets"),
 }

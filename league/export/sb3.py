@@ -59,7 +59,8 @@ class SnapshotPolicy(RecurrentActorCriticPolicy):
         self.network = network_of(config_of(agent))
         self._empty = self.network.initial_state(0)
         width = sum(math.prod(part.shape[1:]) for part in self._empty)
-        self.lstm_actor = SimpleNamespace(num_layers=1, hidden_size=width)  # what RecurrentPPO asks for
+        # What RecurrentPPO asks of a policy: the size of its state.
+        self.lstm_actor = SimpleNamespace(num_layers=1, hidden_size=width)  # type: ignore[assignment]
         self.lstm_hidden_state_shape = (1, 1, width)
         self.optimizer = torch.optim.SGD(self.parameters(), lr=lr_schedule(1.0))
         self._legal_BA: Tensor | None = None
@@ -92,7 +93,9 @@ class SnapshotPolicy(RecurrentActorCriticPolicy):
         chosen = actions.argmax(-1) if kind == CHOICE else actions.to(torch.int8)
         return chosen, (self._packed(output.state), lstm_states[1])
 
-    def predict_values(self, obs: Tensor, lstm_states: States, episode_starts: Tensor) -> Tensor:
+    def predict_values(  # type: ignore[override]
+        self, obs: Tensor, lstm_states: States, episode_starts: Tensor
+    ) -> Tensor:
         """Values `[B, 1]` at the start of a match."""
         left_B = torch.ones(len(obs), device=obs.device)
         state = self._unpacked(lstm_states[0])
@@ -146,10 +149,11 @@ def _by_value() -> Iterator[None]:
         cloudpickle.unregister_pickle_by_value(league)
 
 
-def _model(network: PlayingNetwork, card: SnapshotCard) -> RecurrentPPO:
+def _model(network: PlayingNetwork, card: SnapshotCard) -> Any:
     """A `RecurrentPPO` of one environment and one step, that holds the snapshot's weights."""
     config = network.config
-    model = RecurrentPPO(SnapshotPolicy, None, n_steps=1, device="cpu", _init_setup_model=False)
+    env: Any = None  # as in `load`, which takes it from there
+    model: Any = RecurrentPPO(SnapshotPolicy, env, n_steps=1, device="cpu", _init_setup_model=False)
     model.n_envs = 1
     model.observation_space = spaces.Box(-1.0, 1.0, (config.observation_size,), np.float32)
     model.action_space = (

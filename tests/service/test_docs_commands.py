@@ -27,6 +27,7 @@ from league.errors import LeagueError
 LONG = "trains for minutes; tests/system/test_league.py runs the command with the preset smoke"
 OWN_GAME = "needs the page's own files; test_docs_own_game.py runs it"
 BY_HAND = "trains until it is stopped; tests/service/test_learner.py and test_evaluator_process.py run it"
+EXPORTS = "takes its time; test_cli_export.py runs it with a small agent"
 REPLAYS = "needs a run with replays; test_cli_replay.py runs it"
 NOT_RUN = {
     "bin/start-league": LONG,
@@ -49,6 +50,8 @@ NOT_RUN = {
     "bin/league replay": REPLAYS,
     "bin/league replay MATCH": REPLAYS,
     "bin/league render MATCH --out fight.html": REPLAYS,
+    "bin/league export main@2000 --out agent.onnx": EXPORTS,
+    "bin/league export main@2000 --format folder --out agent": EXPORTS,
     "bin/start-league --gpu 0": "needs a GPU",
     "bin/start-league --preset laptop --from "
     "runs/laptop-1/learner-main/checkpoints/step_000001500000.pt": "needs an agent; test_supervisor.py",

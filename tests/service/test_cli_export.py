@@ -1,0 +1,84 @@
+"""``league export`` of a run's snapshots and of files, and the examples of docs/export.md."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import onnx
+import pytest
+import torch
+from cli_league import make_run
+from sb3_contrib import RecurrentPPO
+
+from league.agent.perceptron import PerceptronConfig, PerceptronNetwork
+from league.agent.snapshot import SnapshotCard, save_snapshot
+from league.blobs import BlobFolder
+from league.cli.main import main
+from league.games.registry import game_spec
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "export.md"
+BLOCK = re.compile(r"<!-- run by tests/service/test_cli_export.py -->\n```python\n(.*?)```", re.DOTALL)
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def weights(tmp_path: Path) -> Path:
+    """A small member of brawl as a file."""
+    spec = game_spec("brawl")
+    torch.manual_seed(1)
+    network = PerceptronNetwork(PerceptronConfig(observation_size=64, action_size=10))
+    card = SnapshotCard(agent=network.config, game="brawl", game_version=spec.version, frame_skip=4, step=7)
+    blobs = BlobFolder(tmp_path)
+    save_snapshot(blobs, network, replace(card, game_version="0", step=8))
+    return blobs.path(save_snapshot(blobs, network, card))
+
+
+def test_a_runs_snapshot_by_name(tmp_path: Path, capsys: Capture) -> None:
+    make_run(tmp_path / "run")
+    out = tmp_path / "agent.zip"
+    assert main(["export", "main", "--run-dir", str(tmp_path / "run"), "--out", str(out)]) == 0
+    assert "main@2000 as sb3" in capsys.readouterr().err
+    assert json.loads(RecurrentPPO.load(out, device="cpu").card_json)["step"] == 2000
+    for name, words in (("based", "no weights"), ("mian@2000", "main@2000")):
+        assert main(["export", name, "--run-dir", str(tmp_path / "run"), "--out", str(out)]) != 0
+        assert words in capsys.readouterr().err
+
+
+def test_a_file_by_the_ending_of_what_is_written(weights: Path, tmp_path: Path, capsys: Capture) -> None:
+    out = tmp_path / "a.onnx"
+    assert main(["export", str(weights), "--out", str(out)]) == 0
+    assert next(given.name for given in onnx.load(out).graph.input) == "observation"
+    assert main(["export", str(weights), "--out", str(tmp_path / "a.tar")]) == 2
+    assert "--format sb3|onnx|folder" in capsys.readouterr().err
+    assert main(["export", str(weights), "--format", "onnx", "--out", str(tmp_path / "b.bin")]) == 0
+    assert out.stat().st_size > 0
+
+
+def test_a_folder_wants_the_version_of_the_game(weights: Path, tmp_path: Path, capsys: Capture) -> None:
+    for file in weights.parent.glob("*.safetensors"):
+        if file != weights:
+            assert main(["export", str(file), "--format", "folder", "--out", str(tmp_path / "old")]) == 4
+    assert "brawl version 0" in capsys.readouterr().err
+    assert not (tmp_path / "old").exists()
+
+
+def test_the_examples_of_the_page(weights: Path, tmp_path: Path) -> None:
+    """As they stand, with the exports that the page made before."""
+    page = PAGE.read_text(encoding="utf-8")
+    assert page.count("```python") == len(BLOCK.findall(page)) == 2
+    for command in re.findall(r"^\$ bin/league (export main@2000 .*?)(?:\s+#.*)?$", page, re.MULTILINE):
+        words = command.replace("main@2000", str(weights)).split()
+        place = words.index("--out") + 1
+        words[place] = str(tmp_path / words[place])
+        assert main(words) == 0
+    for code in BLOCK.findall(page):
+        check = "assert action.reshape(-1).shape == (10,)\n"
+        done = subprocess.run(
+            [sys.executable, "-c", code + check], cwd=tmp_path, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr

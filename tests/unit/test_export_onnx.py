@@ -1,0 +1,183 @@
+"""The graph computes what the agent's step does; its folder plays with numpy and onnxruntime alone."""
+
+import hashlib
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import torch
+from exports import EXPORTED, KUHN, agent, card, greedy_actions, run_alone, seen
+
+from league.errors import InvalidInput
+from league.export.folder import FILES, write_folder
+from league.export.onnx_graph import STATE_NAMES, write_onnx
+from league.games.registry import game_spec
+
+STEPS = 40
+PROGRAM = """
+import numpy as np
+from play import Agent
+
+data, agent = np.load("data.npz"), Agent(".", seed=3)
+decided, values = [], []
+seen = {name: data[name][:, 0] for name in data.files}
+for obs, starts, left, legal in zip(*seen.values()):
+    if starts:
+        agent.reset()
+    decided.append(agent.decide(obs, legal, greedy=True, time_left=left))
+    values.append(agent.value)
+agent.reset()
+held = [agent.act(obs, legal) for obs, legal in zip(seen["obs"], seen["legal"])]
+drawn = []
+for _ in range(2000):
+    agent.reset()
+    drawn.append(agent.decide(data["obs"][0, 0], data["legal"][0, 0]))
+np.savez("out.npz", decided=decided, values=values, held=held, drawn=np.mean(drawn, 0))
+for wrong in (dict(observation=np.zeros(3)), dict(observation=data["obs"][0, 0], legal=[True])):
+    try:
+        agent.act(**wrong)
+    except ValueError as error:
+        continue
+    sys.exit(f"{wrong} was taken")
+"""
+BARE = """name.split(".")[0] not in (*sys.stdlib_module_names, "numpy", "onnxruntime", "play")"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Every export, once: folders of `streaming` and `kuhn`, graphs of all."""
+    path = tmp_path_factory.mktemp("onnx")
+    for name in ("streaming", "kuhn"):
+        spec = KUHN if name == "kuhn" else game_spec("brawl")
+        write_folder(path / name, agent(name), card(name), spec)
+        shutil.copy(path / name / "model.onnx", path / f"{name}.onnx")
+    for name in ("window", "perceptron"):
+        write_onnx(path / f"{name}.onnx", agent(name), card(name))
+    return path
+
+
+@pytest.mark.parametrize("rows", [1, 2, 7])
+@pytest.mark.parametrize("name", EXPORTED)
+def test_every_step_equals_torch(folder: Path, name: str, rows: int) -> None:
+    session = onnxruntime.InferenceSession(folder / f"{name}.onnx", providers=["CPUExecutionProvider"])
+    outputs = [output.name for output in session.get_outputs()]
+    inputs = {given.name for given in session.get_inputs()}
+    net, data = agent(name), seen(EXPORTED[name], STEPS, rows)
+    state = net.initial_state(rows)
+    carried = {key: part.numpy() for key, part in zip(STATE_NAMES, state, strict=True) if key in inputs}
+    for obs, starts, left, legal in zip(*data.values(), strict=True):
+        given = {"observation": obs, "starts": starts, "time_left": left, "legal": legal, **carried}
+        given = {key: value for key, value in given.items() if key in inputs}
+        found = dict(zip(outputs, session.run(None, given), strict=True))
+        with torch.no_grad():
+            wanted = net.step(*map(torch.from_numpy, (obs, starts)), state, torch.from_numpy(left))
+        state = wanted.state
+        logits = wanted.logits_BA.numpy()
+        if "legal" in inputs:
+            assert np.isneginf(found["logits"][~legal]).all()
+            logits = np.where(legal, logits, -np.inf)
+        np.testing.assert_allclose(found["logits"], logits, atol=1e-5, rtol=0)
+        np.testing.assert_allclose(found["value"], wanted.value_B.numpy(), atol=1e-5, rtol=0)
+        if "latent" in found:
+            np.testing.assert_allclose(found["latent"], wanted.latent_BD.numpy(), atol=1e-5, rtol=0)
+        for key, part in zip(STATE_NAMES, state, strict=True):
+            if key in inputs:
+                carried[key] = found[f"next_{key}"]
+                np.testing.assert_allclose(carried[key], part.numpy(), atol=1e-5, rtol=0)
+
+
+def test_inputs_and_outputs_are_those_that_are_needed(folder: Path) -> None:
+    def names(name: str) -> tuple[list[str], list[str]]:
+        graph = onnx.load(folder / f"{name}.onnx").graph
+        return [given.name for given in graph.input], [made.name for made in graph.output]
+
+    state = list(STATE_NAMES)
+    assert names("streaming") == (
+        ["observation", "starts", "time_left", *state],
+        ["logits", "value", "latent", *(f"next_{name}" for name in state)],
+    )
+    assert names("window")[0] == ["observation", "starts", "time_left", *state[1:]]
+    assert names("kuhn")[0] == ["observation", "starts", "time_left", "legal", *state]
+    assert names("perceptron")[1] == ["logits", "value", "next_age"]
+
+
+def test_a_graph_is_sound_and_holds_its_card(folder: Path) -> None:
+    for name in EXPORTED:
+        model = onnx.load(folder / f"{name}.onnx")
+        onnx.checker.check_model(model, full_check=True)
+        (metadata,) = [entry.value for entry in model.metadata_props if entry.key == "kumite"]
+        assert json.loads(metadata)["step"] == 1234
+
+
+@pytest.mark.parametrize("name", ["streaming", "kuhn"])
+def test_the_folder_plays_with_numpy_and_onnxruntime_alone(folder: Path, tmp_path: Path, name: str) -> None:
+    shutil.copytree(folder / name, tmp_path, dirs_exist_ok=True)
+    data, net = seen(EXPORTED[name], 60, 1, seed=5), agent(name)
+    np.savez(tmp_path / "data.npz", **data)
+    run_alone(tmp_path, "sys.path.insert(0, '.')" + PROGRAM, refused=BARE)
+    found = np.load(tmp_path / "out.npz")
+    wanted = greedy_actions(net, data)[:, 0]
+    assert np.array_equal(found["decided"], wanted)
+    assert len({tuple(row) for row in wanted.tolist()}) > 2
+    with torch.no_grad():
+        obs = torch.from_numpy(data["obs"][0])
+        left = torch.from_numpy(data["left"][0])
+        first = net.step(obs, torch.ones(1).bool(), net.initial_state(1), left)
+    assert abs(found["values"][0] - float(first.value_B)) < 1e-5
+    if name == "kuhn":
+        legal = torch.from_numpy(data["legal"][0])
+        odds = torch.softmax(first.logits_BA.masked_fill(~legal, -torch.inf), -1)[0].numpy()
+        assert (found["held"].sum(1) == 1).all()
+        assert not found["held"][~data["legal"][:, 0]].any()
+    else:
+        odds = torch.sigmoid(first.logits_BA)[0].numpy()
+        by_decision = found["held"].reshape(-1, 4, 10)
+        assert (by_decision == by_decision[:, :1]).all()
+        assert (by_decision[1:, 0] != by_decision[:-1, 0]).any()
+    assert np.abs(found["drawn"] - odds).max() < 0.05
+
+
+def test_a_folder_tells_what_its_numbers_mean(folder: Path) -> None:
+    page = (folder / "streaming" / "README.md").read_text()
+    assert "| 0 | own x |" in page
+    assert "| 32 | opponent x |" in page
+    assert "| 9 | G |" in page
+    assert "every 4." in page
+    assert "legal" not in page
+    page = (folder / "kuhn" / "README.md").read_text()
+    assert "agent.act(observation, legal)" in page
+    assert "| 2 | own rank is J |" in page
+    assert sorted(file.name for file in (folder / "kuhn").iterdir()) == sorted(FILES)
+
+
+def test_another_graph_under_the_card_is_refused(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder / "kuhn", tmp_path, dirs_exist_ok=True)
+    shutil.copy(folder / "perceptron.onnx", tmp_path / "model.onnx")
+    from league.export.play import Agent
+
+    with pytest.raises(ValueError, match="export anew"):
+        Agent(tmp_path)
+    told = json.loads((folder / "kuhn" / "card.json").read_text())
+    assert told["model_sha256"] == hashlib.sha256((folder / "kuhn.onnx").read_bytes()).hexdigest()
+
+
+def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(InvalidInput, match=r"thesis\.txt"):
+        write_folder(tmp_path, agent("kuhn"), card("kuhn"), KUHN)
+    assert [file.name for file in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+@pytest.mark.parametrize("package", ["onnx", "onnxscript"])
+def test_a_missing_package_is_named_with_its_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(InvalidInput, match=rf"package {package}: .*extra `export`"):
+        write_onnx(tmp_path / "a.onnx", agent("kuhn"), card("kuhn"))
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,124 @@
+"""An exported zip plays as its agent does, in a process that has Stable-Baselines3 and not us."""
+
+import json
+import zipfile
+from pathlib import Path
+
+import cloudpickle
+import numpy as np
+import pytest
+import torch
+from exports import EXPORTED, agent, card, greedy_actions, run_alone, seen
+from sb3_contrib import RecurrentPPO
+
+from league.agent import memory
+from league.errors import InvalidInput
+from league.export.sb3 import write_sb3
+
+STEPS, ROWS = 240, 3
+PROGRAM = """
+import numpy as np
+from sb3_contrib import RecurrentPPO
+
+for name in sys.argv[1:]:
+    data = np.load(f"{name}.npz")
+    model = RecurrentPPO.load(f"{name}.zip", device="cpu")
+    assert (model.n_envs, model.n_steps) == (1, 1)
+    state, chosen = None, []
+    for obs, starts, legal in zip(data["obs"], data["starts"], data["legal"]):
+        if name == "kuhn":
+            made, state = model.policy.predict(obs, state, starts, deterministic=True, action_masks=legal)
+        else:
+            made, state = model.predict(obs, state=state, episode_start=starts, deterministic=True)
+        chosen.append(made)
+    alone, _ = model.predict(data["obs"][0, 0], deterministic=True)
+    np.savez(f"{name}.out.npz", actions=np.stack(chosen), alone=alone)
+assert not [name for name in sys.modules if name.split(".")[0] in ("league", "learner")]
+"""
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which the other process has played every zip."""
+    folder = tmp_path_factory.mktemp("sb3")
+    for name in EXPORTED:
+        write_sb3(folder / f"{name}.zip", agent(name), card(name))
+        np.savez(folder / f"{name}.npz", **seen(EXPORTED[name], STEPS, ROWS))
+    run_alone(folder, PROGRAM, *EXPORTED)
+    return folder
+
+
+@pytest.mark.parametrize("name", EXPORTED)
+def test_the_same_actions_in_a_process_without_us(played: Path, name: str) -> None:
+    wanted_TBA = greedy_actions(agent(name), seen(EXPORTED[name], STEPS, ROWS))
+    found = np.load(played / f"{name}.out.npz")
+    if name == "kuhn":
+        wanted_TBA = wanted_TBA.argmax(-1)
+    assert found["actions"].dtype == (np.int64 if name == "kuhn" else np.int8)
+    assert np.array_equal(found["actions"], wanted_TBA)
+    changing = (wanted_TBA[1:] != wanted_TBA[:-1]).mean()
+    assert changing > 0.05, "actions that never change compare nothing"
+    assert found["alone"].shape == wanted_TBA.shape[2:]
+
+
+def test_memory_and_episode_starts_matter_to_what_was_compared() -> None:
+    """The agents compared above forget at a start: without it they would act otherwise."""
+    for name in ("streaming", "window", "kuhn"):
+        data = seen(EXPORTED[name], STEPS, ROWS)
+        wanted = greedy_actions(agent(name), data)
+        never = {**data, "starts": np.zeros_like(data["starts"])}
+        assert not np.array_equal(greedy_actions(agent(name), never), wanted)
+
+
+def test_the_zip_says_what_it_is_and_weights_lie_in_it_unpickled(played: Path) -> None:
+    with zipfile.ZipFile(played / "streaming.zip") as archive:
+        data = json.loads(archive.read("data"))
+        assert "policy.pth" in archive.namelist()
+    assert data["policy_kwargs"]["agent"] == EXPORTED["streaming"].to_dict()
+    assert json.loads(data["card_json"])["step"] == 1234 == data["num_timesteps"]
+
+
+def test_an_export_leaves_this_process_as_it_was(tmp_path: Path) -> None:
+    write_sb3(tmp_path / "a.zip", agent("streaming"), card("streaming"))
+    assert issubclass(memory._Unroll, torch.autograd.Function)
+    by_name = cloudpickle.dumps(memory.Memory)
+    assert b"league.agent.memory" in by_name
+    assert len(by_name) < 200
+
+
+def test_it_can_not_be_trained_and_says_so(played: Path) -> None:
+    model = RecurrentPPO.load(played / "streaming.zip", device="cpu")
+    zeros = torch.zeros(1, 64)
+    with pytest.raises(NotImplementedError, match="plays"):
+        model.policy(zeros, None, torch.zeros(1))
+    with pytest.raises(NotImplementedError, match="plays"):
+        model.policy.evaluate_actions(zeros, torch.zeros(1, 10), None, torch.zeros(1))
+
+
+def test_values_are_those_of_the_agent(played: Path) -> None:
+    for name in ("streaming", "perceptron"):
+        model, net = RecurrentPPO.load(played / f"{name}.zip", device="cpu"), agent(name)
+        obs = torch.from_numpy(seen(EXPORTED[name], 1, 5)["obs"][0])
+        starts = torch.ones(5)
+        states = torch.zeros(1, 5, model.policy.lstm_actor.hidden_size)
+        with torch.no_grad():
+            found = model.policy.predict_values(obs, (states, states), starts)
+            wanted = net.step(obs, starts.bool(), net.initial_state(5), torch.ones(5)).value_B
+        assert torch.equal(found.squeeze(1), wanted)
+
+
+def test_sampled_actions_follow_the_seed_and_the_odds(played: Path) -> None:
+    model = RecurrentPPO.load(played / "perceptron.zip", device="cpu")
+    net = agent("perceptron")
+    obs = seen(EXPORTED["perceptron"], 1, 1)["obs"][0].repeat(4000, 0)
+    drawn, _ = model.predict(obs, deterministic=False)
+    with torch.no_grad():
+        logits = net.step(
+            torch.from_numpy(obs[:1]), torch.ones(1).bool(), net.initial_state(1), torch.ones(1)
+        )
+    assert np.abs(drawn.mean(0) - torch.sigmoid(logits.logits_BA[0]).numpy()).max() < 0.04
+
+
+def test_a_place_that_can_not_be_written_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"missing/a\.zip"):
+        write_sb3(tmp_path / "missing" / "a.zip", agent("perceptron"), card("perceptron"))
