@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from league.config import Sections, build, resolve
-from league.errors import ConfigError, LeagueError, StorageFull, Unavailable
+from league.errors import LeagueError, StorageFull, Unavailable
 from league.reminders import Reminders
 
 log = logging.getLogger("learner")
@@ -72,6 +72,7 @@ def run(options: argparse.Namespace) -> None:
     from league.client import MatchmakerClient
     from league.device import choose_device, keep_memory
     from learner.assembly import SessionSettings, check_stages, initial_values
+    from learner.memory import is_out_of_memory, too_little
     from learner.session import Session
 
     torch.set_num_threads(learner.threads)
@@ -105,26 +106,25 @@ def run(options: argparse.Namespace) -> None:
             initial, parent = initial_values(options.source, blobs, client.players())
             if options.weights_only:
                 initial = {"network": initial["network"]}
-        session = Session(
-            settings,
-            client,
-            options.run_dir,
-            device,
-            name=options.name,
-            should_stop=stop,
-            initial=initial,
-            parent=parent,
-        )
-        if stop():
-            session.broker.close()
-            return
         try:
+            session = Session(
+                settings,
+                client,
+                options.run_dir,
+                device,
+                name=options.name,
+                should_stop=stop,
+                initial=initial,
+                parent=parent,
+            )
+            if stop():
+                session.broker.close()
+                return
             session.run()
-        except torch.OutOfMemoryError as error:
-            raise ConfigError(
-                f"{device} has too little memory: lower learner.batch_size ({learner.batch_size}) or "
-                f"learner.matches ({learner.matches}) and start again: the newest checkpoint goes on"
-            ) from error
+        except (MemoryError, RuntimeError) as error:
+            if not is_out_of_memory(error):
+                raise
+            raise too_little(settings, device, "nothing was lost") from error
 
 
 class StopFlag:

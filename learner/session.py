@@ -17,6 +17,7 @@ from league.agent.config import AgentConfig
 from league.agent.snapshot import SnapshotCard
 from league.blobs import BlobFolder
 from league.client import MatchmakerClient
+from league.errors import LeagueError
 from league.players import Book, Incarnation, PayoffCell
 from learner.assembly import (
     SessionSettings,
@@ -40,6 +41,7 @@ from learner.checkpoint import (
     load_weights,
 )
 from learner.curriculum import Curriculum
+from learner.memory import is_out_of_memory, release, too_little
 from learner.monitor import MatchMonitor
 from learner.progress import Progress, busy_seconds
 from learner.rollout.league_vec_env import UNPLAYABLE, FinishedMatch
@@ -102,6 +104,7 @@ class Session:
         self._alarms: dict[str, float] = {}
         self._updates_told = self.model._n_updates
         self.metrics: dict[str, float] = {}
+        self.activity = ""
         self._checkpoint_at = time.monotonic()
 
     # -- restoring and saving -------------------------------------------------------------------
@@ -246,11 +249,29 @@ class Session:
                     tb_log_name="learner",
                 )
             self._finish()
+        except (MemoryError, RuntimeError) as error:
+            if not is_out_of_memory(error):
+                raise
+            activity, kept = self.activity, self._keep(error)
+            raise too_little(self.settings, self.model.device, kept, activity) from error
         finally:
             try:
                 self.monitor.close()
             finally:
                 self.broker.close()
+
+    def _keep(self, error: BaseException) -> str:
+        """After running out of memory: saves the weights, without the matches, and says what is kept."""
+        self.model.policy.optimizer.zero_grad(set_to_none=True)
+        release(error)
+        try:
+            self.env.assignments = [None] * self.env.num_envs  # some may be half a step ahead of the others
+            if self.model.num_timesteps > self.publisher.last_step:
+                self.publish()
+        except (MemoryError, RuntimeError, LeagueError) as another:
+            log.warning("no snapshot could be saved either (%s)", another)
+            return "it goes on from its newest checkpoint"
+        return f"it goes on from {self.publisher.parent}"
 
     def _finish(self) -> None:
         self._take_stock()
@@ -273,10 +294,12 @@ class LeagueCallback(BaseCallback):
     def _on_rollout_start(self) -> None:
         if self._updated:
             self._session.after_update()
+        self._session.activity = "rollout"
         self._updated = True
 
     def _on_step(self) -> bool:
         return True
 
     def _on_rollout_end(self) -> None:
+        self._session.activity = "update"
         self._session.beat("update")
