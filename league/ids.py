@@ -10,6 +10,7 @@ from league.errors import InvalidName
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 _SNAPSHOT = re.compile(r"(?P<lineage>[a-z0-9][a-z0-9_.-]{0,63})@(?P<step>[0-9]{1,15})")
+_REFERENCE = re.compile(r"(?P<lineage>[a-z0-9][a-z0-9_.-]{0,63})\.reference-(?P<step>[0-9]{1,15})")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -29,6 +30,25 @@ class SnapshotName:
         match = _SNAPSHOT.fullmatch(name)
         if match is None:
             raise InvalidName(f"{name!r} is no snapshot's name: one looks like main@50000")
+        return cls(match["lineage"], int(match["step"]))
+
+
+@dataclass(frozen=True)
+class ReferenceName:
+    """Name of a frozen copy that a learner is held near: ``main.reference-50000`` after 50,000 steps."""
+
+    lineage: str
+    step: int
+
+    def __str__(self) -> str:
+        return f"{self.lineage}.reference-{self.step}"
+
+    @classmethod
+    def parse(cls, name: str) -> ReferenceName:
+        """Raises `InvalidName` when `name` is no reference's."""
+        match = _REFERENCE.fullmatch(name)
+        if match is None:
+            raise InvalidName(f"{name!r} is no reference's name: one looks like main.reference-50000")
         return cls(match["lineage"], int(match["step"]))
 
 

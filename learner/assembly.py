@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +29,7 @@ from learner.ppo.league_ppo import LeaguePPO
 from learner.publisher import Publisher
 from learner.rollout.league_vec_env import LeagueVecEnv
 from learner.rollout.source import OpponentSource
-from learner.settings import CurriculumSettings, LearnerSettings, StageSettings
+from learner.settings import CurriculumSettings, LearnerSettings, RegularisationSettings, StageSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +40,7 @@ class SessionSettings:
     agent: AgentSettings
     learner: LearnerSettings
     curriculum: CurriculumSettings
+    regularisation: RegularisationSettings = field(default_factory=RegularisationSettings)
 
     def hash(self) -> str:
         """Hash of all of them, for cards."""
@@ -210,6 +211,7 @@ def make_model(
         max_grad_norm=learner.max_grad_norm,
         target_kl=learner.target_kl,
         normalize_returns=learner.normalize_returns,
+        regularisation=settings.regularisation,
         seed=learner.seed,
         device=device,
         should_stop=should_stop,

@@ -108,6 +108,8 @@ def algorithm_state(model: LeaguePPO) -> Values:
         "agent_state": [part.clone() for part in model.agent_state],
         "context": model.buffer.state(),
         "last_starts": torch.from_numpy(model.last_starts_N.copy()),
+        "references": None if model.references is None else model.references.state(),
+        "transform": None if model.transform is None else model.transform.state(),
     }
 
 
@@ -140,6 +142,15 @@ def load_algorithm_state(model: LeaguePPO, values: Values) -> None:
     model.agent_state = AgentState(*(part.to(model.device) for part in values["agent_state"]))
     model.buffer.load(values["context"])
     model.last_starts_N = values["last_starts"].numpy().copy()
+    load_references(model, values)
+    if model.transform is not None and values.get("transform"):
+        model.transform.load(values["transform"])
+
+
+def load_references(model: LeaguePPO, values: Values) -> None:
+    """Goes on with the references of a checkpoint; one that has none leaves the learner without any yet."""
+    if model.references is not None and values.get("references"):
+        model.references.load(values["references"])
 
 
 def environment_state(env: LeagueVecEnv) -> Values:

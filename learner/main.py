@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> None:
     sections = _sections(options)
     from league.agent.settings import AgentSettings
     from league.games.settings import GameSettings
-    from learner.settings import CurriculumSettings, LearnerSettings
+    from learner.settings import CurriculumSettings, LearnerSettings, RegularisationSettings
 
     learner = build(LearnerSettings, "learner", sections["learner"])
     os.environ.setdefault("OMP_NUM_THREADS", str(learner.threads))
@@ -84,6 +84,7 @@ def run(options: argparse.Namespace) -> None:
         agent=build(AgentSettings, "agent", sections["agent"]),
         learner=learner,
         curriculum=build(CurriculumSettings, "curriculum", sections["curriculum"]),
+        regularisation=build(RegularisationSettings, "regularisation", sections["regularisation"]),
     )
     clean = sections["evaluator"]
     check_stages(

@@ -38,12 +38,14 @@ from learner.checkpoint import (
     environment_state,
     load_algorithm_state,
     load_environment_state,
+    load_references,
     load_weights,
 )
 from learner.curriculum import Curriculum
 from learner.memory import is_out_of_memory, release, too_little
 from learner.monitor import MatchMonitor
 from learner.progress import Progress, busy_seconds
+from learner.reference_members import ReferenceMembers
 from learner.rollout.league_vec_env import UNPLAYABLE, FinishedMatch
 from learner.rollout.source import MatchBroker
 from learner.watch import RunWatch
@@ -90,6 +92,7 @@ class Session:
             self.publisher = make_publisher(
                 settings, client, blobs, self.model, self.live, incarnation.number, parent
             )
+            self._make_references_members(blobs, incarnation)
             if saved is not None:
                 self._restore(saved, incarnation, carries)
             elif initial is not None:
@@ -107,6 +110,12 @@ class Session:
         self.activity = ""
         self._checkpoint_at = time.monotonic()
 
+    def _make_references_members(self, blobs: BlobFolder, incarnation: Incarnation) -> None:
+        references = self.model.references
+        if references is not None:
+            members = ReferenceMembers(self.client, blobs, self.publisher, self.live, incarnation.number)
+            references.register, references.ratings = members.register, members.scores
+
     # -- restoring and saving -------------------------------------------------------------------
 
     def _restore(self, saved: Values, incarnation: Incarnation, carries: bool) -> None:
@@ -119,6 +128,10 @@ class Session:
         else:
             load_weights(self.model, algorithm)
             self.model.num_timesteps = self.env.learner_step = algorithm["num_timesteps"]
+            self.model._n_updates = algorithm["updates"]
+            load_references(self.model, algorithm)
+            if self.model.references is not None:
+                self.model.references.forget_matches()
             self.env.frames_played = saved["environment"]["frames_played"]
         if saved["pending"] is not None:
             card_json, milestone = saved["pending"]

@@ -1,8 +1,11 @@
-"""The learner's settings: `[learner]` and `[curriculum]`. Defaults are those of the `full` preset."""
+"""The learner's settings: `[learner]`, `[regularisation]` and `[curriculum]`.
+
+Defaults are those of the `full` preset.
+"""
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -82,6 +85,30 @@ class LearnerSettings(Settings):
 
 def _linear(start: float, final: float | None, remaining: float) -> float:
     return start if final is None else final + (start - final) * remaining
+
+
+class RegularisationSettings(Settings):
+    """RNaD: the policy is held near frozen copies of itself, the references, which are renewed now and then.
+
+    An update here is one step of the optimizer, as `learning/updates` counts them.
+    """
+
+    alpha: float = Field(default=0.01, ge=0)
+    """Weight of the divergence from the closest reference; 0 switches regularisation off."""
+    form: Literal["loss", "reward"] = "loss"
+    """loss adds alpha KL to the loss; reward takes alpha log(π/π_ref) from each reward, for self-play."""
+    reference_interval: int = Field(default=1_000, ge=0)
+    """Updates between renewals of the newest reference; 0 keeps the first for ever (a clone, say)."""
+    reference_ema: float = Field(default=0.0, ge=0, lt=1)
+    """Share of the old reference's weights in the renewed one; 0 is a hard copy of the learner's."""
+    portfolio_size: int = Field(default=5, ge=1, le=16)
+    """Most references at once, the newest included; the closest in each state counts. 1: no portfolio."""
+    portfolio_interval: int = Field(default=5_000, ge=1)
+    """Updates after which a renewed reference's forerunner stays in the portfolio."""
+    pruning: Literal["recent", "best", "diverse"] = "diverse"
+    """Who leaves a full portfolio: the oldest, the lowest rated, or the one most like another."""
+    match_share: float = Field(default=0.5, gt=0, le=1)
+    """Share of the matches in which references play along, and of their cost; reward uses all matches."""
 
 
 class StageSettings(Settings):

@@ -77,6 +77,8 @@ class Crowd:
         self._batches: list[_Batch] | None = None
         self._action_size, self._action_kind = action_size, action_kind
         self._generator = torch.Generator().manual_seed(seed)
+        self.logits_SA: Tensor | None = None
+        """Of the last act, -inf where nobody sits."""
 
     @property
     def resident(self) -> int:
@@ -130,7 +132,15 @@ class Crowd:
         logits_SA = torch.full((self.num_seats + 1, self._action_size), -torch.inf, device=self._device)
         for batch in self._batches:
             logits_SA.index_copy_(0, batch.seats, self._forward(batch, obs_SO))
-        return self._draw(logits_SA[:-1].cpu(), legal_SA)
+        self.logits_SA = logits_SA[:-1]
+        return self._draw(self.logits_SA.cpu(), legal_SA)
+
+    def live_memory(self) -> tuple[Tensor, Tensor]:
+        """h and c of the live network in every seat, `[S, H]`; what stands in other seats means nothing."""
+        if self._live is None:
+            raise InvalidInput("no live network is set: call set_live first")
+        state = self._states[self._live.config]
+        return state.h_BH[:-1], state.c_BH[:-1]
 
     def save(self) -> dict[str, Any]:
         """Everything from which `load_state` goes on alike: tensors and plain values, copied."""

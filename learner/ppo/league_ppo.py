@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -27,12 +27,25 @@ from league.agent.heads import action_distribution
 from league.errors import ConfigError, NumericalFault
 from learner.ppo.advantage import ReturnScale, generalised_advantage
 from learner.ppo.diagnostics import Diagnostics
-from learner.ppo.loss import clipped_policy_loss, normalised, value_loss, weighted_mean
+from learner.ppo.divergence import Divergence
+from learner.ppo.loss import PolicyLoss, clipped_policy_loss, normalised, value_loss, weighted_mean
 from learner.ppo.policy import LeaguePolicy
 from learner.ppo.rate import AdaptiveRate
+from learner.ppo.references import Memory, References
+from learner.ppo.transform import RewardTransform
 from learner.rollout.buffer import Minibatch, SequenceBuffer
 from learner.rollout.guard import check_outputs
 from learner.rollout.league_vec_env import LeagueVecEnv
+from learner.settings import RegularisationSettings
+
+
+class LossTerms(NamedTuple):
+    """Of one minibatch; `kl` is None without references in its matches, or where rewards carry it."""
+
+    policy: PolicyLoss
+    value: Tensor
+    entropy: Tensor
+    kl: Divergence | None
 
 
 class LeaguePPO(RecurrentPPO):
@@ -42,6 +55,7 @@ class LeaguePPO(RecurrentPPO):
         normalize_returns: divide rewards by the running deviation of the discounted return.
         ent_schedule: entropy weight by the share of steps still to come; none: `ent_coef`.
         desired_kl: KL divergence per update that the step size is steered to; none: only the schedule.
+        regularisation: holds the policy near frozen copies of itself (`references`); none: not at all.
         should_stop: asked between steps and minibatches; True ends `learn` early.
     """
 
@@ -57,12 +71,14 @@ class LeaguePPO(RecurrentPPO):
         normalize_returns: bool = True,
         ent_schedule: Callable[[float], float] | None = None,
         desired_kl: float | None = None,
+        regularisation: RegularisationSettings | None = None,
         should_stop: Callable[[], bool] = lambda: False,
         **kwargs: Any,
     ) -> None:
         self.normalize_returns, self.should_stop = normalize_returns, should_stop
         self.ent_schedule = ent_schedule
         self.rate = AdaptiveRate(desired_kl)
+        self.regularisation = regularisation
         super().__init__(policy, env, *args, **kwargs)
 
     @property
@@ -92,6 +108,15 @@ class LeaguePPO(RecurrentPPO):
         self.last_obs_NO: np.ndarray | None = None
         self.last_starts_N = np.ones(self.n_envs, np.bool_)
         self.inference_seconds = self.learning_seconds = 0.0
+        self.references: References | None = None
+        self.transform: RewardTransform | None = None
+        settings = self.regularisation
+        if settings is not None and settings.alpha > 0:
+            self.references = References(settings, self.agent, self.n_envs, self.device)
+            if settings.form == "reward":
+                self.transform = RewardTransform(
+                    settings.alpha, self.agent, self.n_steps, self.n_envs, self.device
+                )
 
     # -- rollouts -------------------------------------------------------------------------------
 
@@ -107,13 +132,19 @@ class LeaguePPO(RecurrentPPO):
         buffer.carry_context()
         buffer.h_NH.copy_(self.agent_state.h_BH)
         buffer.c_NH.copy_(self.agent_state.c_BH)
+        if self.references is not None:
+            self.references.begin(self.policy.network, *self._memories(env), self.num_timesteps)
+        if self.transform is not None:
+            self.transform.carry_context()
         for t in range(n_rollout_steps):
             self._play_step(env, t)
             self.num_timesteps += env.num_envs
             callback.update_locals(locals())
             if not callback.on_step() or self.should_stop():
-                buffer.cut_short(t + 1)
+                self._cut_short(t + 1)
                 return False
+        if self.references is not None:
+            self.references.play_along(buffer, n_rollout_steps)
         self._estimate_advantages(env)
         callback.on_rollout_end()
         return True
@@ -138,15 +169,33 @@ class LeaguePPO(RecurrentPPO):
         buffer.log_prob_TN[t] = actor.log_prob(actions_NA)
         buffer.value_TN[t] = out.value_B
         self.agent_state = out.state
+        if self.transform is not None:
+            self.transform.before_step(t, env.across(), starts_N, out.logits_BA)
         self.inference_seconds += time.perf_counter() - started
         steps_N = env.steps_N + 1
         self.last_obs_NO, buffer.reward_TN[t], ended_N = env.step_arrays(
             actions_NA.to(torch.uint8).cpu().numpy()
         )
         buffer.ended_TN[t] = ended_N
+        if self.transform is not None:
+            self.transform.after_step(t, env)
         if env.failed_N.any():
             buffer.leave_out(t, steps_N, env.failed_N)
         self.last_starts_N = ended_N
+
+    def _cut_short(self, steps: int) -> None:
+        """Ends the rollout after `steps` steps, so that the next one goes on behind them."""
+        if self.references is not None:
+            self.references.play_along(self.buffer, steps)
+        if self.transform is not None and self.references is not None:
+            self.transform.play_along(self.references, steps)
+            self.transform.cut_short(self.n_steps, steps)
+        self.buffer.cut_short(steps)
+
+    def _memories(self, env: LeagueVecEnv) -> tuple[Memory, Memory | None]:
+        """What the learner remembers now in its own seats, and in those across that it plays."""
+        across = None if self.transform is None else env.crowd.live_memory()
+        return (self.agent_state.h_BH, self.agent_state.c_BH), across
 
     def _legal(self, env: LeagueVecEnv) -> Tensor | None:
         legal_NA = env.legal()
@@ -167,8 +216,11 @@ class LeaguePPO(RecurrentPPO):
         )
         if self.normalize_returns:
             self.return_scale.update(buffer.reward_TN, buffer.ended_TN)
+        reward_TN = buffer.reward_TN / np.float32(self.return_scale.scale)
+        if self.transform is not None and self.references is not None:
+            reward_TN = reward_TN + self.transform.addition(self.references, buffer)
         advantage_TN, target_TN = generalised_advantage(
-            buffer.reward_TN / np.float32(self.return_scale.scale),
+            reward_TN,
             buffer.value_TN.cpu().numpy(),
             buffer.ended_TN,
             out.value_B.cpu().numpy(),
@@ -206,9 +258,47 @@ class LeaguePPO(RecurrentPPO):
         if not self.should_stop():  # the KL of a few minibatches says little
             self.rate.adapt(float(np.mean(totals["policy/approx_kl"])))
         self._record(totals)
+        self._renew_references()
         self.learning_seconds += time.perf_counter() - started
 
+    def _renew_references(self) -> None:
+        """Freezes a new reference when enough updates have been made, and logs how far the rollout was."""
+        references, buffer = self.references, self.buffer
+        if references is None:
+            return
+        if self.transform is not None:
+            distance = references.measured(self.transform.divergence(references, buffer))
+            for name, value in distance.items():
+                self.logger.record(name, value)
+        if references.due(self._n_updates):
+            references.renew(
+                self.policy.network,
+                *self._memories(self.env),
+                self.num_timesteps,
+                self._n_updates,
+                buffer,
+            )
+
     def _update(self, batch: Minibatch) -> dict[str, float]:
+        terms = self.loss_terms(batch)
+        total = self.weighted(terms)
+        named = {"policy": terms.policy.loss, "value": terms.value, "entropy": terms.entropy}
+        norm = self._descend(total, named if terms.kl is None else {**named, "KL": terms.kl.loss})
+        measured = {
+            "loss/policy": float(terms.policy.loss.detach()),
+            "loss/value": float(terms.value.detach()),
+            "loss/total": float(total.detach()),
+            "policy/entropy": float(terms.entropy.detach()),
+            "policy/approx_kl": float(terms.policy.approx_kl),
+            "policy/clip_fraction": float(terms.policy.clip_fraction),
+            "learning/gradient_norm": norm,
+        }
+        if terms.kl is not None and self.references is not None:
+            measured |= self.references.measured(terms.kl)
+        return measured
+
+    def loss_terms(self, batch: Minibatch) -> LossTerms:
+        """The terms of a minibatch's loss, each with its own gradient and not yet weighted."""
         out = self.policy.network.unroll(
             batch.obs_XBO,
             batch.starts_XB,
@@ -229,17 +319,16 @@ class LeaguePPO(RecurrentPPO):
         )
         value = value_loss(out.value_TB, batch.target_TB, batch.weight_TB)
         entropy = weighted_mean(actor.entropy(), decided_TB)
-        total = policy.loss + self.vf_coef * value - self.entropy_weight * entropy
-        norm = self._descend(total, {"policy": policy.loss, "value": value, "entropy": entropy})
-        return {
-            "loss/policy": float(policy.loss.detach()),
-            "loss/value": float(value.detach()),
-            "loss/total": float(total.detach()),
-            "policy/entropy": float(entropy.detach()),
-            "policy/approx_kl": float(policy.approx_kl),
-            "policy/clip_fraction": float(policy.clip_fraction),
-            "learning/gradient_norm": norm,
-        }
+        in_loss = self.references is not None and self.transform is None
+        kl = self.references.divergence(out.logits_TBA, batch) if in_loss and self.references else None
+        return LossTerms(policy, value, entropy, kl)
+
+    def weighted(self, terms: LossTerms) -> Tensor:
+        """The loss: the sum of its terms by their weights."""
+        total = terms.policy.loss + self.vf_coef * terms.value - self.entropy_weight * terms.entropy
+        if terms.kl is None or self.regularisation is None:
+            return total
+        return total + self.regularisation.alpha * terms.kl.loss
 
     @property
     def entropy_weight(self) -> float:
@@ -290,13 +379,5 @@ class LeaguePPO(RecurrentPPO):
     # -- what the parent would keep in its own buffers -------------------------------------------
 
     def _excluded_save_params(self) -> list[str]:
-        extra = [
-            "buffer",
-            "agent_state",
-            "diagnostics",
-            "key_rng",
-            "should_stop",
-            "ent_schedule",
-            "last_obs_NO",
-        ]
-        return [*super()._excluded_save_params(), *extra]
+        own = ["buffer", "agent_state", "diagnostics", "references", "transform", "last_obs_NO"]
+        return [*super()._excluded_save_params(), *own, "key_rng", "should_stop", "ent_schedule"]

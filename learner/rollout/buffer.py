@@ -34,6 +34,8 @@ class Minibatch:
     target_TB: Tensor
     weight_TB: Tensor | None
     """1 where a step may be learnt from, 0 in matches that failed; None: all may."""
+    rows_B: Tensor
+    """Which of the N matches these are."""
 
     def decided_TB(self) -> Tensor | None:
         """1 where a choice was to be made that may be learnt from; None: everywhere.
@@ -97,6 +99,11 @@ class SequenceBuffer:
             self.obs_XNO[self.steps :] = self.obs_XNO[newest].clone()
             self.starts_XN[self.steps :] = self.starts_XN[newest].clone()
 
+    def decided_TN(self) -> Tensor:
+        """1 where a choice was to be made that may be learnt from (`Minibatch.decided_TB`), else 0."""
+        decided_TN = torch.ones_like(self.value_TN) if self.weight_TN is None else self.weight_TN
+        return decided_TN if self.legal_TNA is None else decided_TN * (self.legal_TNA.sum(-1) > 1)
+
     def minibatches(self, sequences: int, rng: np.random.Generator) -> Iterator[Minibatch]:
         """Every match once, in random order, `sequences` at a time."""
         order = rng.permutation(self.h_NH.shape[0])
@@ -115,6 +122,7 @@ class SequenceBuffer:
                 self.advantage_TN[:, rows],
                 self.target_TN[:, rows],
                 None if self.weight_TN is None else self.weight_TN[:, rows],
+                rows,
             )
 
     def state(self) -> dict[str, Tensor]:

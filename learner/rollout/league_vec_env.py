@@ -47,6 +47,15 @@ class FinishedMatch:
         return float(self.reward_terms.sum())
 
 
+@dataclass(frozen=True, kw_only=True)
+class Across:
+    """What the seats across from the learner see, and which of them the learner itself plays."""
+
+    obs_NO: NDArray[np.float32]
+    legal_NA: NDArray[np.bool_] | None
+    live_N: NDArray[np.bool_]
+
+
 class LeagueVecEnv(VecEnv):
     """N matches whose opponents the league assigns.
 
@@ -93,6 +102,7 @@ class LeagueVecEnv(VecEnv):
         self._failed_in_a_row = 0
         self.failed_N = np.zeros(game.num_matches, np.bool_)  # ended in this step, but not by the rules
         self._actions_N2A = np.zeros((game.num_matches, 2, spec.action_size), np.uint8)
+        self.across_actions_NA = self._actions_N2A[:, 0]  # of the crowd, in the newest step
 
     # -- VecEnv ---------------------------------------------------------------------------------
 
@@ -186,6 +196,15 @@ class LeagueVecEnv(VecEnv):
         """Share of each match still to come, [N]: an input of the critic alone."""
         return self.game.time_left_N()
 
+    def across(self) -> Across:
+        """What the seats across from the learner see now."""
+        other_N, legal_N2A = 1 - self.seat_N, self.game.legal_N2A
+        return Across(
+            obs_NO=self.game.observations_N2O[self._rows, other_N].copy(),
+            legal_NA=None if legal_N2A is None else legal_N2A[self._rows, other_N].copy(),
+            live_N=np.array([a is not None and a.opponent.kind is PlayerKind.LIVE for a in self.assignments]),
+        )
+
     # -- a step, in parts -----------------------------------------------------------------------
 
     def _advance(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
@@ -194,7 +213,7 @@ class LeagueVecEnv(VecEnv):
         game = self.game
         legal_NA = None if game.legal_N2A is None else game.legal_N2A[self._rows, other_N]
         actions_NA = self.crowd.act(game.observations_N2O[self._rows, other_N], legal_NA)
-        self._actions_N2A[self._rows, other_N] = actions_NA
+        self._actions_N2A[self._rows, other_N] = self.across_actions_NA = actions_NA
         chosen = time.perf_counter()
         before = int(game.frames_N.sum())
         game.step(self._actions_N2A, self.frame_skip)

@@ -1,0 +1,140 @@
+"""The reward form of regularisation: what leaving the references costs is taken from the rewards.
+
+For one's own seat i and the seat across, j:
+
+    r'_t = r_t - α log π_i(a_i)/π_ref(a_i) + α log π_j(a_j)/π_ref(a_j)
+
+(Perolat et al. 2022, DeepNash, arXiv 2206.15378, after Perolat et al. 2021, arXiv 2002.08456). The second
+term stands only where the learner itself plays the seat across, so that the game stays zero-sum; another
+opponent is what it is. Unlike a KL in the loss this reaches earlier states too, through the value.
+
+Shape suffixes: X rows (history and steps), T steps, N matches, R matches played against oneself, O
+observation, A actions.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from league.agent.config import AgentConfig
+from league.games.base import CHOICE
+from learner.ppo.divergence import Divergence, closest_divergence, kl_to_fixed, log_prob_ratio
+from learner.ppo.references import References, unrolled
+from learner.rollout.buffer import SequenceBuffer
+from learner.rollout.league_vec_env import Across, LeagueVecEnv
+
+
+class RewardTransform:
+    """What a rollout must keep so that its rewards can be transformed when it is whole."""
+
+    def __init__(
+        self, alpha: float, config: AgentConfig, steps: int, matches: int, device: torch.device
+    ) -> None:
+        self.alpha, self.config, self.steps, self.device = alpha, config, steps, device
+        actions = (steps, matches, config.action_size)
+        self.own_logits_TNA = torch.zeros(actions, device=device)
+        self.obs_XNO = torch.zeros(config.context + steps, matches, config.observation_size, device=device)
+        self.starts_XN = torch.zeros(self.obs_XNO.shape[:2], dtype=torch.bool, device=device)
+        self.logits_TNA = torch.zeros(actions, device=device)
+        self.actions_TNA = torch.zeros(actions, device=device)
+        choices = config.action_kind == CHOICE
+        self.legal_TNA = torch.ones(actions, dtype=torch.bool, device=device) if choices else None
+        self.live_TN = torch.zeros(actions[:2], dtype=torch.bool, device=device)
+        self.added_TN = np.zeros(actions[:2], np.float32)
+        """What the newest rollout's rewards were changed by."""
+
+    # -- during the rollout ---------------------------------------------------------------------
+
+    def carry_context(self) -> None:
+        """Makes the newest rows the context of the rollout that begins now."""
+        self.cut_short(0, self.steps)
+
+    def cut_short(self, to: int, steps_played: int) -> None:
+        """Moves the context behind `steps_played` steps to row `to`."""
+        context = self.config.context
+        newest = slice(steps_played, steps_played + context)
+        self.obs_XNO[to : to + context] = self.obs_XNO[newest].clone()
+        self.starts_XN[to : to + context] = self.starts_XN[newest].clone()
+
+    def before_step(self, t: int, across: Across, starts_N: Tensor, own_logits_NA: Tensor) -> None:
+        """Notes what both sides see before they act."""
+        row = self.config.context + t
+        self.own_logits_TNA[t], self.starts_XN[row] = own_logits_NA, starts_N
+        self.obs_XNO[row] = torch.as_tensor(across.obs_NO, device=self.device)
+        self.live_TN[t] = torch.as_tensor(across.live_N, device=self.device)
+        if self.legal_TNA is not None and across.legal_NA is not None:
+            self.legal_TNA[t] = torch.as_tensor(across.legal_NA, device=self.device)
+
+    def after_step(self, t: int, env: LeagueVecEnv) -> None:
+        """Notes what the seats across did, and how likely the learner was to do it there."""
+        assert env.crowd.logits_SA is not None
+        self.logits_TNA[t] = env.crowd.logits_SA
+        self.actions_TNA[t] = torch.as_tensor(env.across_actions_NA, device=self.device)
+
+    # -- behind it ------------------------------------------------------------------------------
+
+    def play_along(self, references: References, steps: int) -> Tensor | None:
+        """Lets the references play the seats across that are the learner's: logits `[M, T, R, A]`."""
+        live_N = self.live_TN[:steps].any(0)
+        if not live_N.any():
+            return None  # a memory that missed some steps is cleared where the next such match begins
+        started, rows, logits = time.perf_counter(), self.config.context + steps, []
+        obs_XRO, starts_XR = self.obs_XNO[:rows, live_N], self.starts_XN[:rows, live_N]
+        for reference in references.members:
+            assert reference.other is not None
+            h_NH, c_NH = reference.other
+            memory = (h_NH[live_N], c_NH[live_N])
+            logits_TRA, memory = unrolled(reference.network, obs_XRO, starts_XR, memory, self.config.context)
+            h_NH[live_N], c_NH[live_N] = memory
+            logits.append(logits_TRA)
+        references.seconds += time.perf_counter() - started
+        return torch.stack(logits)
+
+    @torch.no_grad()
+    def addition(self, references: References, buffer: SequenceBuffer) -> np.ndarray:
+        """What the transform adds to the rewards of the whole rollout: float32 `[T, N]`."""
+        kind = self.config.action_kind
+        assert references.logits_MTCA is not None
+        added_TN = -log_prob_ratio(
+            kind, self.own_logits_TNA, references.logits_MTCA, buffer.actions_TNA, buffer.legal_TNA
+        )
+        theirs_MTRA = self.play_along(references, self.steps)
+        if theirs_MTRA is not None:
+            live_N = self.live_TN.any(0)
+            ratio_TR = log_prob_ratio(
+                kind,
+                self.logits_TNA[:, live_N],
+                theirs_MTRA,
+                self.actions_TNA[:, live_N],
+                None if self.legal_TNA is None else self.legal_TNA[:, live_N],
+            )
+            added_TN[:, live_N] += torch.where(self.live_TN[:, live_N], ratio_TR, 0.0)
+        self.added_TN = (self.alpha * added_TN).cpu().numpy()
+        return self.added_TN
+
+    @torch.no_grad()
+    def divergence(self, references: References, buffer: SequenceBuffer) -> Divergence:
+        """How far the learner was from its references in the rollout; for the log."""
+        assert references.logits_MTCA is not None
+        decided_TN = buffer.decided_TN()
+        kl_MTN = kl_to_fixed(
+            self.config.action_kind, self.own_logits_TNA, references.logits_MTCA, buffer.legal_TNA
+        )
+        return closest_divergence(kl_MTN, decided_TN, float(decided_TN.sum()))
+
+    # -- checkpoints ----------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Tensor]:
+        """What the next rollout needs of this one."""
+        return {"obs": self.obs_XNO[self.steps :].clone(), "starts": self.starts_XN[self.steps :].clone()}
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Puts back what `state` returned."""
+        self.obs_XNO[self.steps :] = state["obs"].to(self.device)
+        self.starts_XN[self.steps :] = state["starts"].to(self.device)

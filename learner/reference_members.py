@@ -1,0 +1,78 @@
+"""References as members of the league: frozen copies with a name, a digest, a card and, in time, a rating."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Mapping
+
+from league.agent.network import AgentNetwork
+from league.agent.snapshot import save_snapshot
+from league.blobs import BlobFolder
+from league.client import MatchmakerClient
+from league.errors import AlreadyExists
+from league.ids import ReferenceName
+from league.players import Book, Player, PlayerKind
+from learner.publisher import Publisher
+
+log = logging.getLogger(__name__)
+
+
+class ReferenceMembers:
+    """Registers references under a learner's lineage, and asks how strong they are."""
+
+    def __init__(
+        self,
+        client: MatchmakerClient,
+        blobs: BlobFolder,
+        publisher: Publisher,
+        live: Player,
+        incarnation: int,
+    ) -> None:
+        self._client, self._blobs, self._publisher = client, blobs, publisher
+        self._live, self._incarnation = live, incarnation
+
+    def register(self, network: AgentNetwork, step: int) -> str:
+        """Makes `network` the member ``LIVE.reference-STEP`` and returns its name.
+
+        A run that died behind this and before its next checkpoint freezes the same copy again: the card
+        holds nothing of the moment, so that it is the same file and the same member.
+        """
+        card = dataclasses.replace(self._publisher.card(step, 1.0, {}), created_at=0.0)
+        digest = save_snapshot(self._blobs, network, card)
+        player = Player(
+            name=str(ReferenceName(self._live.name, step)),
+            game=self._live.game,
+            kind=PlayerKind.REFERENCE,
+            role=self._live.role,
+            parent=card.parent,
+            digest=digest,
+            step=step,
+            creator=self._live.creator,
+            card_json=card.to_json(),
+        )
+        try:
+            return self._enter(player)
+        except AlreadyExists:  # another branch of the run came by this step, with other weights
+            lineage = f"{self._live.name}.{self._incarnation}"
+            return self._enter(dataclasses.replace(player, name=str(ReferenceName(lineage, step))))
+
+    def _enter(self, player: Player) -> str:
+        registered, _ = self._client.register_players([player], self._incarnation)
+        return registered[0].name
+
+    def scores(self) -> Mapping[str, float]:
+        """The reference's own score, clean matches before training ones, or its parent snapshot's.
+
+        A reference meets others only where a mix names the category `reference`; its parent was frozen at
+        most one `snapshot_interval` before it. Those without any rating are left out.
+        """
+        rated: dict[str, float] = {}
+        for book in (Book.TRAIN, Book.EVAL):
+            rated |= {row.player.name: row.score for row in self._client.ratings(book) if row.games}
+        found = {}
+        for player in self._client.players(kinds=[PlayerKind.REFERENCE]):
+            score = rated.get(player.name, rated.get(player.parent))
+            if score is not None:
+                found[player.name] = score
+        return found
