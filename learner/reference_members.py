@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from league.agent.network import AgentNetwork
 from league.agent.snapshot import save_snapshot
@@ -62,17 +62,16 @@ class ReferenceMembers:
         return registered[0].name
 
     def scores(self) -> Mapping[str, float]:
-        """The reference's own score, clean matches before training ones, or its parent snapshot's.
+        """The reference's own score, or until it has one its parent snapshot's; the unrated are left out.
 
         A reference meets others only where a mix names the category `reference`; its parent was frozen at
-        most one `snapshot_interval` before it. Those without any rating are left out.
+        most one `snapshot_interval` before it. Scores of two books don't compare: clean matches count, or
+        training matches where these rate more of the references.
         """
-        rated: dict[str, float] = {}
-        for book in (Book.TRAIN, Book.EVAL):
-            rated |= {row.player.name: row.score for row in self._client.ratings(book) if row.games}
-        found = {}
-        for player in self._client.players(kinds=[PlayerKind.REFERENCE]):
-            score = rated.get(player.name, rated.get(player.parent))
-            if score is not None:
-                found[player.name] = score
-        return found
+        references = self._client.players(kinds=[PlayerKind.REFERENCE])
+        return max((self._scores(book, references) for book in (Book.EVAL, Book.TRAIN)), key=len)
+
+    def _scores(self, book: Book, references: Sequence[Player]) -> dict[str, float]:
+        rated = {row.player.name: row.score for row in self._client.ratings(book) if row.games}
+        scores = {player.name: rated.get(player.name, rated.get(player.parent)) for player in references}
+        return {name: score for name, score in scores.items() if score is not None}

@@ -1,0 +1,146 @@
+"""References as members of the league: registered once whatever happened, rated, and played against."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+from small_league import played
+from test_publisher import LIVE, begin_life, network, publisher
+
+from league.agent.snapshot import SnapshotCard, load_snapshot
+from league.blobs import BlobFolder
+from league.client import MatchmakerClient
+from league.ids import ReferenceName
+from league.players import Book, PlayerKind
+from learner.reference_members import ReferenceMembers
+from matchmaker.main import MatchmakerServer
+from matchmaker.settings import MatchmakerSettings
+
+
+@pytest.fixture
+def server(tmp_path):
+    mixes = {
+        "constant": {"constant": 1.0},
+        "league": {"reference": 5.0, "snapshots": 2.0, "constant": 1.0},
+        "past": {"snapshots": 1.0},
+        "held": {"reference": 1.0},
+    }
+    with MatchmakerServer(
+        db=tmp_path / "league.db", port=0, settings=MatchmakerSettings(mixes=mixes)
+    ) as running:
+        yield running
+
+
+@pytest.fixture
+def client(server):
+    with MatchmakerClient(server.address) as connected:
+        connected.register_players([LIVE])
+        begin_life(connected)
+        yield connected
+
+
+@pytest.fixture
+def blobs(tmp_path):
+    return BlobFolder(tmp_path / "blobs")
+
+
+def members(client, blobs, incarnation=1):
+    return ReferenceMembers(client, blobs, publisher(client, blobs, incarnation), LIVE, incarnation)
+
+
+def references(client):
+    return client.players(kinds=[PlayerKind.REFERENCE])
+
+
+def test_a_reference_enters_with_its_weights_card_and_parent(client, blobs):
+    snapshots = publisher(client, blobs)
+    snapshots.publish(network(1), snapshots.card(100, 1.0, {}))
+    one = ReferenceMembers(client, blobs, snapshots, LIVE, 1)
+    assert one.register(network(2), 150) == "main.reference-150"
+    (player,) = references(client)
+    assert (player.parent, player.step, player.creator) == ("main@100", 150, LIVE.creator)
+    loaded, card = load_snapshot(blobs, player.digest)
+    assert (card.step, card.parent) == (150, "main@100")
+    assert SnapshotCard.from_json(player.card_json).step == 150
+    assert torch.equal(next(loaded.parameters()), next(network(2).parameters()))
+
+
+def test_a_life_that_freezes_the_same_copy_again_makes_the_same_member(client, blobs):
+    names = [members(client, blobs).register(network(2), 150)]
+    names.append(members(client, blobs, begin_life(client)).register(network(2), 150))
+    assert names == ["main.reference-150"] * 2
+    assert len(references(client)) == 1
+
+
+def test_another_branch_with_other_weights_bears_the_number_of_its_life(client, blobs):
+    members(client, blobs).register(network(2), 150)
+    life = begin_life(client)
+    assert members(client, blobs, life).register(network(3), 150) == f"main.{life}.reference-150"
+
+
+def test_until_a_reference_is_rated_its_parents_rating_counts(client, blobs):
+    snapshots = publisher(client, blobs)
+    one = ReferenceMembers(client, blobs, snapshots, LIVE, 1)
+    first = one.register(network(2), 50)
+    snapshots.publish(network(1), snapshots.card(100, 1.0, {}))
+    second = one.register(network(3), 150)
+    assert one.scores() == {}, "nobody has played"
+    play(client, "past")
+    parent = score_of(client, "main@100")
+    assert one.scores() == {second: parent}, "the first has no parent"
+    play(client, "held")
+    assert one.scores() == {first: score_of(client, first), second: score_of(client, second)}
+    assert score_of(client, second) != parent
+
+
+def score_of(client, name):
+    return next(row.score for row in client.ratings(Book.TRAIN) if row.player.name == name)
+
+
+def play(client, mix):
+    found = client.acquire_matches(1, 16, mix)
+    client.report_results(1, [played(assignment) for assignment in found])
+
+
+SETTINGS = (
+    "regularisation.alpha=0.01",
+    "regularisation.reference_interval=16",
+    "regularisation.portfolio_interval=16",
+    "regularisation.portfolio_size=3",
+    "regularisation.pruning=best",
+)
+
+
+def run_learner(address, folder, *flags):
+    command = [sys.executable, "-m", "learner", "--matchmaker", address, "--run-dir", str(folder)]
+    chosen = [part for setting in SETTINGS for part in ("--set", setting)]
+    with open(folder / "learner.log", "a") as log:
+        return subprocess.run(
+            [*command, "--preset", "smoke", "--cpu", *chosen, *flags],
+            stderr=log,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            timeout=170,
+            check=True,
+        )
+
+
+def test_a_learner_registers_its_references_plays_them_and_goes_on_with_them(server, blobs, tmp_path):
+    for steps in ("2048", "4096"):
+        run_learner(server.address, tmp_path, "--steps", steps)
+    with MatchmakerClient(server.address) as client:
+        entered = references(client)
+        names = [ReferenceName.parse(player.name) for player in entered]
+        assert names[0] == ReferenceName("main", 0)
+        # 4 updates a rollout of 256 steps, a renewal every 16
+        assert [name.step for name in names] == [0, 1024, 2048, 3072, 4096]
+        assert {name.lineage for name in names} == {"main"}, "the second life goes on with those of the first"
+        assert all(blobs.has(player.digest) for player in entered)
+        met = {cell.column for cell in client.payoff(Book.TRAIN) if cell.row == "main"}
+        assert met & {player.name for player in entered}, "the mix names them"
+        (worker,) = client.status().workers
+    assert worker.metrics["reference/anchor_step"] >= 2048.0
+    assert worker.metrics["reference/portfolio_2_closest_share"] >= 0.0
+    log = (tmp_path / "learner.log").read_text()
+    assert "leaves the portfolio" in log
