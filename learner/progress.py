@@ -92,7 +92,9 @@ class Progress:
         return values
 
 
-def busy_seconds(env: LeagueVecEnv, inference: float, learning: float, waiting: float) -> dict[str, float]:
+def busy_seconds(
+    env: LeagueVecEnv, inference: float, learning: float, waiting: float, references: float
+) -> dict[str, float]:
     """Seconds so far by kind of work, as `Progress.mark` takes them."""
     return {
         "game": env.game_seconds,
@@ -100,4 +102,5 @@ def busy_seconds(env: LeagueVecEnv, inference: float, learning: float, waiting: 
         "inference": inference,
         "learning": learning,
         "waiting": waiting,
+        "references": references,
     }

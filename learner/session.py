@@ -206,7 +206,11 @@ class Session:
     def _busy(self) -> dict[str, float]:
         model = self.model
         return busy_seconds(
-            self.env, model.inference_seconds, model.learning_seconds, self.broker.waiting_seconds
+            self.env,
+            model.inference_seconds,
+            model.learning_seconds,
+            self.broker.waiting_seconds,
+            0.0 if model.references is None else model.references.seconds,
         )
 
     def _collect_metrics(self, matches: Sequence[FinishedMatch]) -> None:

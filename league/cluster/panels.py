@@ -26,6 +26,7 @@ _TIME_SHARES = {
     "opponents": "yellow",
     "learning": "green",
     "waiting": "red",
+    "references": "cyan",
 }
 _STATE_STYLES = {
     State.RUNNING: GOOD,
