@@ -11,6 +11,7 @@ from league.agent.architectures import network_of
 from league.agent.config import SIZES, AgentConfig
 from league.agent.contract import AgentState, NetworkConfig, PlayingNetwork, StepOutput
 from league.agent.perceptron import PerceptronConfig
+from league.games.base import KEYS
 
 TINY = AgentConfig(observation_size=64, own_size=32, action_size=10, sequence_length=17, **SIZES["tiny"])
 # Other depths, spans and an uneven split of the observation: 1 + 3·2 + 3 = 10 entries.
@@ -31,7 +32,12 @@ DEEP = AgentConfig(
 WINDOW = AgentConfig(
     observation_size=64, own_size=32, action_size=10, sequence_length=9, encoder="window", **SIZES["tiny"]
 )
-CONFIGS = {"tiny": TINY, "deep": DEEP, "window": WINDOW}
+BASE = AgentConfig(observation_size=64, own_size=32, action_size=10, sequence_length=25, **SIZES["base"])
+LARGE = AgentConfig(observation_size=64, own_size=32, action_size=10, sequence_length=33, **SIZES["large"])
+CHOICE = AgentConfig(
+    observation_size=30, own_size=18, action_size=7, action_kind="choice", sequence_length=12, **SIZES["tiny"]
+)
+CONFIGS = {"tiny": TINY, "base": BASE, "large": LARGE, "deep": DEEP, "choice": CHOICE, "window": WINDOW}
 PERCEPTRON = PerceptronConfig(observation_size=64, action_size=10, policy_widths=(24, 16), value_widths=(12,))
 MEMBERS: dict[str, NetworkConfig] = {**CONFIGS, "perceptron": PERCEPTRON}
 """One of every architecture, for what all of them keep."""
@@ -64,6 +70,16 @@ def sequence(
         "starts": starts_XB,
         "left": torch.rand(rows, batch, generator=generator),
     }
+
+
+def legal_choices(config: AgentConfig, *shape: int, seed: int = 2) -> Tensor | None:
+    """In games of choices some that are legal, at least one a row `[*shape, A]`; None in games of keys."""
+    if config.action_kind == KEYS:
+        return None
+    generator = torch.Generator().manual_seed(seed)
+    legal = torch.rand(*shape, config.action_size, generator=generator) < 0.6
+    legal[..., 0] |= ~legal.any(-1)
+    return legal
 
 
 def play(net: PlayingNetwork, data: dict[str, Tensor]) -> tuple[list[StepOutput], list[AgentState]]:

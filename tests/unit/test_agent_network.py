@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-from agents import CONFIGS, DEEP, TINY, network, play, sequence
+from agents import CONFIGS, DEEP, TINY, legal_choices, network, play, sequence
 
 from league.agent.config import AgentConfig
-from league.agent.heads import BernoulliKeys
+from league.agent.heads import action_distribution
 
 CLOSE = {"atol": 1e-5, "rtol": 1e-5}
 
@@ -32,9 +32,9 @@ def test_unroll_from_the_start_equals_step_across_episodes(config: AgentConfig) 
 
 @pytest.mark.parametrize("more", [0, 3])
 def test_unroll_with_history_equals_step(config: AgentConfig, more: int) -> None:
-    net, data = network(config), sequence(config, 60, 5)
+    first, prefix = config.context + 10, config.context + more
+    net, data = network(config), sequence(config, first + 26, 5)
     outputs, states = play(net, data)
-    first, prefix = 34, config.context + more
     rows = slice(first - prefix, None)
     h_BH, c_BH = states[first].h_BH, states[first].c_BH
     unrolled = net.unroll(data["obs"][rows], data["starts"][rows], h_BH, c_BH, data["left"][first:], prefix)
@@ -111,9 +111,10 @@ def test_learner_and_actor_agree_on_log_probs_values_and_entropies(config: Agent
     net, data = network(config), sequence(config, 40, 4)
     outputs, states = play(net, data)
     unrolled = net.unroll(data["obs"], data["starts"], states[0].h_BH, states[0].c_BH, data["left"], 0)
-    acted = BernoulliKeys(stacked(outputs, "logits_BA"))
+    legal = legal_choices(config, 40, 4)
+    acted = action_distribution(config.action_kind, stacked(outputs, "logits_BA"), legal)
     keys = acted.sample(torch.Generator().manual_seed(0))
-    learnt = BernoulliKeys(unrolled.logits_TBA)
+    learnt = action_distribution(config.action_kind, unrolled.logits_TBA, legal)
     ratio = torch.exp(learnt.log_prob(keys) - acted.log_prob(keys))
     torch.testing.assert_close(ratio, torch.ones_like(ratio), atol=5e-5, rtol=0)
     torch.testing.assert_close(learnt.entropy(), acted.entropy(), **CLOSE)
@@ -124,8 +125,9 @@ def test_every_parameter_gets_a_gradient_at_the_usual_start(config: AgentConfig)
     net, data = type(network(config))(config), sequence(config, 30, 3)
     zeros = torch.zeros(3, config.memory)
     unrolled = net.unroll(data["obs"], data["starts"], zeros, zeros, data["left"], 0)
-    keys = BernoulliKeys(unrolled.logits_TBA.detach()).sample(torch.Generator().manual_seed(0))
-    loss = BernoulliKeys(unrolled.logits_TBA).log_prob(keys).mean() + unrolled.value_TB.square().mean()
+    actor = action_distribution(config.action_kind, unrolled.logits_TBA, legal_choices(config, 30, 3))
+    actions = actor.sample(torch.Generator().manual_seed(0))
+    loss = actor.log_prob(actions).mean() + unrolled.value_TB.square().mean()
     loss.backward()
     for name, parameter in net.named_parameters():
         assert parameter.grad is not None, name

@@ -1,0 +1,310 @@
+"""Ours against plain sb3-contrib: environment steps a second, learning included, on one CPU thread.
+
+    OMP_NUM_THREADS=1 python tests/bench/learner.py [--size large] [--matches 4] [--rounds 3] [--batches]
+
+Both play the same matches through one `LeagueVecEnv`, with as many steps a rollout, epochs and optimizer
+steps. Plain is `sb3_contrib.RecurrentPPO` with the windowed encoder of the same size as its features
+extractor, its LSTM shared by actor and critic. The two take turns; the ratio is the median over rounds.
+`--batches` measures plain's update at several batch sizes, to see that the one compared with is its best.
+
+The ceiling is the ratio of multiplications of the two agents in a pass forward and backward.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+if Path(sys.path[0]) == Path(__file__).parent:  # this file is not the package of the same name
+    sys.path.pop(0)
+
+import gymnasium
+import numpy as np
+import torch
+from sb3_contrib import RecurrentPPO
+from sb3_contrib.common.recurrent.policies import RecurrentActorCriticPolicy
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from stable_baselines3.common.vec_env import VecEnvWrapper
+
+from league.agent.config import SIZES, AgentConfig
+from league.agent.crowd import Crowd
+from league.agent.encoder import StreamingEncoder
+from league.agent.network import AgentNetwork, ObservationEncoder
+from league.agent.window import WindowEncoder
+from league.device import keep_memory
+from league.games.registry import make_batched, reward_weights
+from league.players import Assignment, Book, Player, PlayerKind, Role
+from learner.ppo.league_ppo import LeaguePPO
+from learner.rollout.league_vec_env import LeagueVecEnv
+from learner.rollout.source import RecordedSource
+
+BATCHES = (64, 128, 256, 512, 1024)
+
+
+def make_env(matches: int) -> LeagueVecEnv:
+    """Matches against `based`, from both seats."""
+    live = Player(name="main", game="brawl", kind=PlayerKind.LIVE, role=Role.MAIN)
+    bot = Player(name="based", game="brawl", kind=PlayerKind.BOT)
+    assignments = [
+        Assignment(
+            match_id=f"match-{number}",
+            ordinal=number,
+            lease_token="",
+            lease_deadline=0.0,
+            seats=(live, bot) if number % 2 == 0 else (bot, live),
+            learner_seat=number % 2,
+            book=Book.TRAIN,
+            seed=number,
+            category="based",
+        )
+        for number in range(10_000)
+    ]
+    game = make_batched("brawl", matches)
+
+    def nobody(digest: str) -> AgentNetwork:
+        raise NotImplementedError(digest)
+
+    crowd = Crowd(matches, nobody, seed=0, action_size=game.spec.action_size)
+    weights = reward_weights(game.spec, "dense", {})
+    return LeagueVecEnv(game, RecordedSource(assignments), crowd, frame_skip=1, reward_weights=weights)
+
+
+class Windows(VecEnvWrapper):
+    """Observation and the opponent's last entries side by side, as a windowed agent without state needs them.
+
+    A row is `[age | observation | window entries, the oldest first]`.
+    """
+
+    def __init__(self, env: LeagueVecEnv, config: AgentConfig) -> None:
+        self.config = config
+        width = 1 + config.observation_size + config.sequence_length * config.entry_size
+        super().__init__(env, gymnasium.spaces.Box(-1.0, float(config.sequence_length), (width,), np.float32))
+        self._window = np.zeros((env.num_envs, config.sequence_length, config.entry_size), np.float32)
+        self._age = np.zeros(env.num_envs, np.float32)
+
+    def reset(self) -> np.ndarray:
+        self._age[:] = 0
+        return self._joined(self.venv.reset())
+
+    def step_wait(self):  # type: ignore[no-untyped-def]
+        observations, rewards, ended, infos = self.venv.step_wait()
+        for info in infos:
+            info.pop("terminal_observation", None)  # nothing is truncated here
+        self._age[ended] = 0
+        return self._joined(observations), rewards, ended, infos
+
+    def _joined(self, observations: np.ndarray) -> np.ndarray:
+        self._window[:, :-1] = self._window[:, 1:]
+        self._window[:, -1] = observations[:, self.config.own_size :]
+        self._age[:] = np.minimum(self._age + 1, self.config.sequence_length)
+        return np.concatenate(
+            [self._age[:, None], observations, self._window.reshape(len(observations), -1)], axis=1
+        )
+
+
+class WindowFeatures(BaseFeaturesExtractor):
+    """The windowed encoder and the observation encoder of the league's agent: `[B, 3 width]`."""
+
+    def __init__(self, observation_space: gymnasium.Space, config: AgentConfig) -> None:
+        super().__init__(observation_space, 3 * config.width)
+        self.config = config
+        self.encoder, self.observation = WindowEncoder(config), ObservationEncoder(config)
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        config = self.config
+        age, observation, window = rows.split(
+            [1, config.observation_size, rows.shape[1] - 1 - config.observation_size], 1
+        )
+        window = window.unflatten(1, (config.sequence_length, config.entry_size))
+        pooled = self.encoder._encode(
+            window, observation[:, : config.own_size], age.squeeze(1).long().clamp_min(1)
+        )
+        return torch.cat([self.observation(observation), pooled.latent, pooled.context], 1)
+
+
+class WindowPolicy(RecurrentActorCriticPolicy):
+    """With actions as floats: sb3-contrib 2.9 hands int8 keys to torch's Bernoulli, which refuses them."""
+
+    def evaluate_actions(self, obs, actions, lstm_states, episode_starts):  # type: ignore[no-untyped-def]
+        return super().evaluate_actions(obs, actions.float(), lstm_states, episode_starts)
+
+
+def make_plain(
+    env: LeagueVecEnv, config: AgentConfig, options: argparse.Namespace, batch: int
+) -> RecurrentPPO:
+    torch.manual_seed(0)
+    return RecurrentPPO(
+        WindowPolicy,
+        Windows(env, config),
+        n_steps=options.steps,
+        batch_size=batch,
+        n_epochs=options.epochs,
+        device="cpu",
+        seed=0,
+        policy_kwargs={
+            "features_extractor_class": WindowFeatures,
+            "features_extractor_kwargs": {"config": config},
+            "net_arch": {"pi": list(config.head_widths), "vf": list(config.head_widths)},
+            "lstm_hidden_size": config.memory,
+            "shared_lstm": True,
+            "enable_critic_lstm": False,
+        },
+    )
+
+
+def make_ours(env: LeagueVecEnv, config: AgentConfig, options: argparse.Namespace) -> LeaguePPO:
+    torch.manual_seed(0)
+    return LeaguePPO(
+        "LeaguePolicy",
+        env,
+        n_steps=options.steps,
+        batch_size=options.batch,
+        n_epochs=options.epochs,
+        device="cpu",
+        seed=0,
+        policy_kwargs={"agent": config},
+    )
+
+
+def seconds_of(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def compare_encoders(config: AgentConfig, window: AgentConfig, options: argparse.Namespace) -> float:
+    """Frames a second forward and backward of both encoders alone; returns their ratio."""
+    ours, plain = StreamingEncoder(config), WindowEncoder(window)
+    rows, batch = config.context + options.steps, max(1, options.batch // options.steps)
+    entries_XBE = torch.rand(rows, batch, config.entry_size)
+    own_TBO = torch.rand(options.steps, batch, config.own_size)
+    ages_XB = torch.arange(1, rows + 1).unsqueeze(1).expand(rows, batch)
+    some = min(options.steps, 128)  # windows in one pass: more only cost memory
+
+    def stream() -> None:
+        pooled = ours.unroll(entries_XBE, own_TBO, ages_XB)
+        (pooled.latent.square().mean() + pooled.context.square().mean()).backward()
+
+    def windowed() -> None:
+        pooled = plain.unroll(
+            entries_XBE[-(some + config.context) :], own_TBO[-some:], ages_XB[-some - config.context :]
+        )
+        (pooled.latent.square().mean() + pooled.context.square().mean()).backward()
+
+    stream(), windowed()
+    ratios, rates = [], []
+    for _ in range(options.rounds):
+        fast, slow = options.steps * batch / seconds_of(stream), some * batch / seconds_of(windowed)
+        ratios.append(fast / slow)
+        rates.append((fast, slow))
+    fast, slow = (statistics.median(side) for side in zip(*rates, strict=True))
+    ratio = statistics.median(ratios)
+    print(
+        f"encoder alone, forward and backward: ours {fast:,.0f} frames/s, windowed {slow:,.1f}: "
+        f"{ratio:.1f} times"
+    )
+    return ratio
+
+
+def multiplications(config: AgentConfig, rows_per_step: float) -> tuple[float, float]:
+    """Multiplications of a step forward: of the encoder, and of the whole agent.
+
+    `rows_per_step`: rows that the layers compute for one step, 1 + context/T streamed, the window's
+    length windowed.
+    """
+    width, layers = config.width, config.layers
+    reach = config.span if config.encoder == "streaming" else config.sequence_length
+    layer = 4 * width**2 + 2 * width * config.feed_forward + 2 * reach * width
+    described = width * (3 * width + config.attention_heads)
+    embed = config.entry_size * width
+    pooling = config.own_size * width + 3 * config.pool * width + 2 * width**2
+    encoder = rows_per_step * (layers * layer + described + embed) + pooling
+    hidden = config.observation_hidden
+    rest = config.observation_size * hidden + hidden * width
+    rest += 4 * config.memory * (3 * width + config.memory)
+    heads = [config.memory, *config.head_widths]
+    rest += 2 * sum(a * b for a, b in itertools.pairwise(heads)) + heads[-1] * (config.action_size + 1)
+    return encoder, encoder + rest
+
+
+def print_ceiling(config: AgentConfig, window: AgentConfig, steps: int) -> None:
+    plain = multiplications(window, window.sequence_length)
+    for name, rows in (
+        ("without context", 1.0),
+        (f"at {steps} + {config.context} rows", 1 + config.context / steps),
+    ):
+        ours = multiplications(config, rows)
+        print(f"ceiling {name}: encoder {plain[0] / ours[0]:.1f}, whole agent {plain[1] / ours[1]:.1f} times")
+
+
+def compare_agents(ours: LeaguePPO, plain: RecurrentPPO, options: argparse.Namespace) -> None:
+    """Whole rollouts with their updates, in turns."""
+    rollout = options.steps * options.matches
+    rates: list[tuple[float, float]] = []
+    env = ours.env
+    for number in range(options.rounds + 1):
+        parts = env.game_seconds + env.opponents_seconds, ours.inference_seconds, ours.learning_seconds
+        fast = seconds_of(lambda: ours.learn(rollout, reset_num_timesteps=False))
+        after = env.game_seconds + env.opponents_seconds, ours.inference_seconds, ours.learning_seconds
+        slow = seconds_of(lambda: plain.learn(rollout, reset_num_timesteps=False))
+        if number == 0:
+            continue  # warms up both
+        rates.append((rollout / fast, rollout / slow))
+        game, inference, learning = (100 * (b - a) / fast for a, b in zip(parts, after, strict=True))
+        print(
+            f"round {number}: ours {rollout / fast:,.0f} steps/s (learning {learning:.0f} %, inference "
+            f"{inference:.0f} %, game {game:.0f} %), plain {rollout / slow:,.1f}: {slow / fast:.1f} times",
+            flush=True,
+        )
+    print(f"whole agent: {statistics.median(a / b for a, b in rates):.1f} times, median of {len(rates)}")
+
+
+def measure_batches(config: AgentConfig, options: argparse.Namespace) -> None:
+    """Plain's update alone at several batch sizes."""
+    for batch in BATCHES:
+        if batch <= options.steps * options.matches:
+            plain = make_plain(make_env(options.matches), config, options, batch)
+            plain.learn(options.steps * options.matches)
+            seconds = seconds_of(plain.train)
+            steps = options.steps * options.matches * options.epochs
+            print(f"plain's update, batch {batch}: {steps / seconds:,.1f} steps/s", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--size", choices=SIZES, default="large")
+    parser.add_argument("--matches", type=int, default=4)
+    parser.add_argument("--steps", type=int, default=512)
+    parser.add_argument("--epochs", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--length", type=int, default=65)
+    parser.add_argument("--batches", action="store_true")
+    options = parser.parse_args()
+    options.batch = options.steps
+    torch.set_num_threads(1)
+    keep_memory()
+    sizes = {"observation_size": 64, "own_size": 32, "action_size": 10, "sequence_length": options.length}
+    config = AgentConfig(**sizes, **SIZES[options.size])
+    window = AgentConfig(**sizes, encoder="window", **SIZES[options.size])
+    print(
+        f"size {options.size}, {options.matches} matches x {options.steps} steps, {options.epochs} epochs, "
+        f"{options.matches} optimizer steps an epoch"
+    )
+    print_ceiling(config, window, options.steps)
+    compare_encoders(config, window, options)
+    if options.batches:
+        measure_batches(window, options)
+    compare_agents(
+        make_ours(make_env(options.matches), config, options),
+        make_plain(make_env(options.matches), window, options, options.batch),
+        options,
+    )
+
+
+if __name__ == "__main__":
+    main()
