@@ -107,7 +107,7 @@ class RegularisationSettings(Settings):
     """Updates after which a renewed reference's forerunner stays in the portfolio."""
     pruning: Literal["recent", "best", "diverse"] = "diverse"
     """Who leaves a full portfolio: the oldest, the lowest rated, or the one most like another."""
-    match_share: float = Field(default=0.5, gt=0, le=1)
+    match_share: float = Field(default=0.25, gt=0, le=1)
     """Share of the matches in which references play along, and of their cost; reward uses all matches."""
 
 
