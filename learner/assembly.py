@@ -216,7 +216,13 @@ def make_model(
         device=device,
         should_stop=should_stop,
     )
-    model.set_logger(configure(str(folder / "tensorboard"), ["tensorboard"]))
+    logger = configure(str(folder / "tensorboard"), ["tensorboard"])
+    if learner.wandb != "off":
+        from learner.wandb_log import WandbWriter
+
+        sections = {name: section.model_dump(mode="json") for name, section in vars(settings).items()}
+        logger.output_formats.append(WandbWriter(folder, learner, sections))
+    model.set_logger(logger)
     env.crowd.set_live(model.policy.network)
     return model
 

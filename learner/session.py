@@ -274,6 +274,7 @@ class Session:
         finally:
             try:
                 self.monitor.close()
+                self.model.logger.close()
             finally:
                 self.broker.close()
 

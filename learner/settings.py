@@ -63,6 +63,10 @@ class LearnerSettings(Settings):
     """Assignments fetched before they are needed."""
     resident_snapshots: int = Field(64, ge=1)
     """Opponents' weights kept in memory, least recently used first out."""
+    wandb: Literal["off", "offline", "online"] = "off"
+    """Weights & Biases: off; offline, into the run folder, for `wandb sync`; or online."""
+    wandb_project: str = Field("kumite", min_length=1)
+    """Project there that the run belongs to."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

@@ -24,6 +24,7 @@ COMMANDS = {
     "players": ("league.cli.players", "everybody who is or was in the league"),
     "payoff": ("league.cli.payoff", "who beat whom how often"),
     "leaderboard": ("league.cli.leaderboard", "write the leaderboard to a file (csv, json, md, html)"),
+    "curves": ("league.cli.curves", "draw how a run has learnt (training_curves.png)"),
     "watch": ("league.cli.watch", "what happens in the league, as it happens"),
     "match": ("league.cli.match", "one match: who, how it ended, and why it was made"),
     "demo": ("league.cli.demo", "watch two members fight in the terminal"),

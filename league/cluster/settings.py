@@ -40,6 +40,9 @@ class SupervisorSettings(Settings):
     leaderboard_seconds: float = Field(default=3.0, gt=0)
     """Seconds between two readings of ratings and payoffs, which cost more than the status."""
 
+    curves_minutes: float = Field(default=10.0, ge=0)
+    """Minutes between drawings of training_curves.png, and one more at the end; 0 never draws it."""
+
     line_seconds: float = Field(default=10.0, gt=0)
     """Seconds between two lines when the output is no terminal, or with --headless."""
 

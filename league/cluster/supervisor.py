@@ -21,6 +21,7 @@ from rich.console import Console
 from league import config
 from league.cli.leaderboard import export_all
 from league.client import MatchmakerClient
+from league.cluster.artist import CurveArtist
 from league.cluster.backend import Backend
 from league.cluster.command import Command, parse
 from league.cluster.crew import Crew
@@ -39,6 +40,8 @@ from league.errors import DataCorrupt, InvalidInput, LeagueError, StorageFull
 
 _TICK_SECONDS = 0.05
 _LAST_LOOK_SECONDS = 0.5  # with the workers' and the matchmaker's time it must stay below 10 s in all
+_DRAWING_SECONDS = 60.0  # for the last picture, of a run that has ended by itself
+_STOPPED_BY_SECONDS = 9.0  # and after Ctrl-C, the picture or not
 _NOTES_KEPT = 200
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -65,6 +68,7 @@ class Supervisor:
         self._device = device
         self._stop_requests = 0
         self.files: list[Path] = []
+        self._artist = CurveArtist(folder.path, settings.curves_minutes)
         self._crew = Crew(
             backend,
             topology.specs,
@@ -128,6 +132,7 @@ class Supervisor:
             if self._phase == "starting" and self._reader.facts.learner is not None:
                 self._phase = "training"
             self._crew.tend()
+            self._artist.tick()
             self._tick()
         if self._crew.is_done(LEARNER):
             self.say("The learner has done its steps.")
@@ -165,7 +170,7 @@ class Supervisor:
         """Learner and evaluator first, the matchmaker last. Returns who had to be killed."""
         self._phase = "stopping"
         settings = self._settings
-        asked = self._stop_requests
+        asked, began = self._stop_requests, time.monotonic()
         if asked:
             self.say("Stopping: the learner saves its snapshot and checkpoint. Ctrl-C again hurries.")
         killed = self._crew.stop(
@@ -178,6 +183,7 @@ class Supervisor:
             self._reader.look_again(_LAST_LOOK_SECONDS)
             self._export()
             self._reader.stop()
+            self._artist.begin_last()
         killed += self._crew.stop(
             [MATCHMAKER],
             settings.stop_matchmaker_seconds,
@@ -186,6 +192,8 @@ class Supervisor:
         )
         for service in _SERVICES.values():
             self._folder.withdraw(service)
+        patience = _DRAWING_SECONDS if not asked else began + _STOPPED_BY_SECONDS - time.monotonic()
+        self.files += self._artist.wait(0.0 if self._stop_requests > max(1, asked) else patience)
         return killed
 
     def _export(self) -> None:

@@ -1,0 +1,1 @@
+"""Training curves: a run's files as one picture."""
