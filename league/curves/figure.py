@@ -200,10 +200,11 @@ def _kl(axes: Axes, history: History) -> None:
     other.tick_params(length=0)
     other.grid(False)
     other.spines["right"].set_visible(False)
-    handles = [*axes.get_lines()[1::2], *other.get_lines()[1::2]]
+    ends = (*axes.get_lines()[1:2], *other.get_lines()[1:2])
+    handles = dict(zip(("KL", "clipped (right)"), ends, strict=False))
     if handles:
         axes.legend(
-            handles, ["KL", "clipped (right)"], frameon=False, fontsize=7.5, loc="lower right", ncols=2
+            list(handles.values()), list(handles), frameon=False, fontsize=7.5, loc="lower right", ncols=2
         )
 
 

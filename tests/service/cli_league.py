@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evaluator_league import register_bots_and_live, register_snapshot
+from torch.utils.tensorboard import SummaryWriter
 
 from league.cli.connect import FORMAT
 from league.client import MatchmakerClient
@@ -23,6 +24,9 @@ def make_run(run_dir: Path) -> dict[str, str]:
     run_dir.mkdir(parents=True)
     (run_dir / "run.json").write_text(json.dumps({"format": FORMAT, "version": "0.1.0", "preset": "smoke"}))
     write_config(run_dir / "config.toml", resolve(assignments=["game.match_seconds=4"], environment={}))
+    with SummaryWriter(str(run_dir / "learner-main" / "tensorboard")) as writer:
+        for step in (1000, 2000):
+            writer.add_scalar("policy/entropy", 5000 / step, step)
     with (
         MatchmakerServer(db=run_dir / "league.db", port=0) as server,
         MatchmakerClient(server.address) as client,

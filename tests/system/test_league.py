@@ -131,7 +131,8 @@ def assert_whole(league: League) -> None:
 @pytest.mark.timeout(300)
 @pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 def test_smoke_survives_the_kill_of_every_process(start: Callable[..., League]) -> None:
-    league = start("--preset", "smoke", *QUICK, "--steps", "4096")
+    drawn = ("--set", "supervisor.curves_minutes=10")
+    league = start("--preset", "smoke", *QUICK, *drawn, "--steps", "4096")
     league.until(lambda: league.steps() >= 1024)
     league.kill("evaluator")
     league.kill("learner")
@@ -140,12 +141,13 @@ def test_smoke_survives_the_kill_of_every_process(start: Callable[..., League]) 
     for words in (
         *("learner-main ended (signal 9)", "evaluator-0 ended (signal 9)", "matchmaker ended (signal 9)"),
         *("The learner has done its steps.", "\n4,096 steps, ", "main@4096 (newest rated)"),
-        *("main@4096 against the bots", "leaderboard.html"),
+        *("main@4096 against the bots", "leaderboard.html", "training_curves.png"),
     ):
         assert words in league.words, words
     assert_whole(league)
     for name in ("leaderboard.md", "leaderboard.csv", "leaderboard.html"):
         assert "main@4096" in (league.folder / name).read_text()
+    assert (league.folder / "training_curves.png").read_bytes().startswith(b"\x89PNG")
     assert not league.announced("matchmaker")
 
 

@@ -1,0 +1,165 @@
+"""Training curves: gathered from a run's files alone, and drawn whatever is missing."""
+
+import csv
+import io
+
+import numpy as np
+import pytest
+from PIL import Image
+from torch.utils.tensorboard import SummaryWriter
+
+from league.alarm_watch import AlarmWatch
+from league.cli.main import main
+from league.columns import EVALUATION
+from league.curves.history import Stage, gather
+from league.errors import NotFound
+from league.metrics import wilson_interval
+from league.records import read_rows, read_scalars, read_updates
+
+
+def write_csv(path, rows):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def clean(step, opponent, wins, book="eval", player="main"):
+    row = dict.fromkeys(EVALUATION, "")
+    return row | {"player": f"{player}@{step}", "step": step, "opponent": opponent, "book": book,
+                  "matches": 20, "wins": wins}  # fmt: skip
+
+
+def scalars(folder, values):
+    with SummaryWriter(str(folder)) as writer:
+        for step, named in values:
+            for name, value in named.items():
+                writer.add_scalar(name, value, step)
+
+
+def metrics(i):
+    """Of the i-th of forty updates."""
+    return {
+        **{f"time/{kind}_share": 0.2 for kind in ("learning", "inference", "opponents", "game", "waiting")},
+        "policy/entropy": 6.0 - i / 10,
+        "policy/approx_kl": 0.01,
+        "policy/clip_fraction": 0.1,
+        "value/explained_variance": -1 + i / 20,
+        "loss/value": 1 / i,
+        "gradient/encoder": 0.3,
+        "latent/separation": 0.1,
+        "reward/episode_mean": i - 20,
+        "winrate/based": i / 40,
+        "curriculum/stage": float(i > 25),
+        "rate/steps_per_second": 1000.0,
+    }
+
+
+@pytest.fixture
+def run_dir(tmp_path):
+    """A run of forty updates with two stages, two bots and three evaluated snapshots."""
+    learner = tmp_path / "learner-main"
+    (tmp_path / "run.json").write_text('{"format": 1}')
+    (tmp_path / "config.toml").write_text(
+        '[[curriculum.stages]]\nname = "first"\n[[curriculum.stages]]\nname = "second"\n'
+    )
+    scalars(learner / "tensorboard", [(100 * i, metrics(i)) for i in range(1, 41)])
+    write_csv(
+        learner / "monitor.csv", [{"r": 1, "l": 2, "t": 3, "step": 100, "opponent": "based", "score": 1}]
+    )
+    evaluated = [(1000, 2), (2000, 10), (3000, 18)]
+    rows = [clean(step, bot, wins) for step, wins in evaluated for bot in ("based", "clockwork")]
+    rows += [
+        clean(3000, "based", 20, book="greedy"),
+        clean(3000, "main@1000", 20),
+        clean(9000, "based", 0, player="x"),
+    ]
+    write_csv(tmp_path / "evaluator" / "evaluation_results.csv", rows)
+    board = [
+        {"player": f"main@{s}", "kind": "snapshot", "step": s, "score": s / 100} for s in (3000, 1000, 2000)
+    ]
+    board.append({"player": "based", "kind": "bot", "step": 0, "score": 12.5})
+    write_csv(tmp_path / "leaderboard.csv", board)
+    return tmp_path
+
+
+def test_clean_matches_are_pooled_over_three_snapshots_with_their_wilson_interval(run_dir):
+    history = gather(run_dir)
+    assert (list(history.trained), list(history.others)) == (["based"], ["clockwork"])
+    rate = history.trained["based"]
+    assert rate.steps.tolist() == [1000, 2000, 3000]
+    assert rate.rate.tolist() == [2 / 20, 12 / 40, 30 / 60]  # greedy, other learners and snapshots left out
+    whole = wilson_interval(30, 60)
+    assert (rate.low[-1], rate.high[-1]) == (whole.low, whole.high)
+
+
+def test_scores_stages_and_metrics_come_from_the_files(run_dir):
+    history = gather(run_dir)
+    assert history.scores is not None
+    assert history.scores.steps.tolist() == [1000, 2000, 3000]
+    assert history.bot_scores == {"based": 12.5}
+    assert history.stages == [Stage(100, "first"), Stage(2600, "second")]
+    assert len(history.scalars["policy/entropy"].steps) == 40
+
+
+def test_what_a_resumed_run_did_again_counts_once(tmp_path):
+    scalars(tmp_path, [(step, {"loss/value": 1.0}) for step in (100, 200, 300, 400)])
+    scalars(tmp_path, [(step, {"loss/value": 2.0}) for step in (300, 350)])
+    series = read_scalars(tmp_path)["loss/value"]
+    assert series.steps.tolist() == [100, 200, 300, 350]
+    assert series.values.tolist() == [1.0, 1.0, 2.0, 2.0]
+
+
+def picture(path):
+    return np.asarray(Image.open(io.BytesIO(path.read_bytes())).convert("RGB"))
+
+
+def test_the_command_draws_a_picture_of_1600_by_1000_with_a_curve_in_every_panel(run_dir, capsys):
+    assert main(["curves", "--run-dir", str(run_dir)]) == 0
+    drawn = picture(run_dir / "training_curves.png")
+    assert drawn.shape == (1000, 1600, 3)
+    colourful = np.ptp(drawn.astype(int), axis=2) > 60
+    panels = [colourful[y0:y1, x0 : x0 + 330] for y0, y1 in ((80, 380), (450, 670), (740, 960))
+              for x0 in (40, 440, 830, 1220)]  # fmt: skip
+    assert all(panel.sum() > 40 for panel in panels), [int(panel.sum()) for panel in panels]
+    assert "2 bots" in capsys.readouterr().err
+
+
+def test_a_run_with_hardly_anything_is_drawn_too(tmp_path):
+    (tmp_path / "run.json").write_text('{"format": 1}')
+    scalars(tmp_path / "learner-main" / "tensorboard", [(64, {"loss/value": 1.0})])
+    assert main(["curves", "--run-dir", str(tmp_path), "--out", str(tmp_path / "a.png")]) == 0
+    assert picture(tmp_path / "a.png").shape == (1000, 1600, 3)
+
+
+def test_what_can_not_be_drawn_is_said(run_dir, tmp_path, capsys):
+    assert main(["curves", "--run-dir", str(run_dir), "--learner", "other"]) == 1
+    assert "has no learner 'other': it has main" in capsys.readouterr().err
+    assert main(["curves", "--run-dir", str(run_dir), "--out", "a.pdf"]) == 2
+    assert "name a file that ends in .png" in capsys.readouterr().err
+    with pytest.raises(NotFound, match="no learner's folder yet"):
+        gather(tmp_path / "nowhere")
+
+
+def test_a_finished_run_is_watched_again_from_its_files(run_dir):
+    learner = run_dir / "learner-main"
+    rows = [{"step": 100 * i, "matches": 30, "total": 3.0, "damage": 3.0, "win": 0.0 if i > 5 else 1.0}
+            for i in range(1, 41)]  # fmt: skip
+    write_csv(learner / "reward_breakdown.csv", rows)
+    match = {"match_id": "", "opponent": "based", "category": "based", "seat": 0, "score": 0.0, "frames": 9}
+    played = [{"step": 100 * i, **match} for i in range(1, 41) for _ in range(30)]
+    write_csv(learner / "behavior_metrics.csv", played)
+    watch = AlarmWatch(6.93, 0.012)
+    updates = read_updates(learner, lambda step: {"damage": 1.0, "win": 5.0})
+    assert [update.step for update in updates] == [100 * i for i in range(1, 41)]
+    told = [(c.alarm.kind, c.alarm.subject) for update in updates for c in watch.update(update)]
+    assert ("term_silent", "win") in told
+    assert ("never_won", "based") in told
+    assert ("value_unexplained", "") in told
+
+
+def test_a_torn_last_row_is_left_out(tmp_path):
+    path = tmp_path / "monitor.csv"
+    path.write_text('#{"t_start": 1}\nr,l\n1,2\n3')
+    assert read_rows(path) == [{"r": "1", "l": "2"}]
