@@ -14,13 +14,19 @@ from pathlib import Path
 from league.config import Sections, build, resolve
 from league.errors import LeagueError, StorageFull, Unavailable
 from league.reminders import Reminders
+from learner.cloning import main as cloning
 
 log = logging.getLogger("learner")
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    arguments = argparse.ArgumentParser(prog="learner", description=__doc__, allow_abbrev=False)
+    arguments = argparse.ArgumentParser(
+        prog="learner",
+        description=__doc__,
+        epilog="learner clone --help: an agent that plays as recorded players did.",
+        allow_abbrev=False,
+    )
     arguments.add_argument(
         "--matchmaker", required=True, metavar="HOST:PORT", help="address of the matchmaker"
     )
@@ -146,8 +152,12 @@ class StopFlag:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit code."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s", stream=sys.stderr)
+    words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        run(parser().parse_args(arguments))
+        if words[:1] == [cloning.COMMAND]:
+            cloning.run(cloning.parser().parse_args(words[1:]))
+        else:
+            run(parser().parse_args(words))
     except LeagueError as error:
         print(f"learner: {error}", file=sys.stderr)
         return error.exit_code

@@ -39,6 +39,7 @@ class SnapshotCard:
         step: learner steps when it was frozen. parent: the snapshot before it, "" for the first.
         role, seed: of the learner that made it. reward_preset, reward_scale: what it was trained on;
             rewards were divided by the scale. config_hash: of all settings of the run.
+        cloned_from: the player whose recorded matches it learnt from, "" when it did not.
         metrics: numbers of the moment. created_at: Unix time in seconds.
         fingerprint: answers on the probe; `save_snapshot` computes it.
     """
@@ -54,6 +55,7 @@ class SnapshotCard:
     reward_preset: str = ""
     reward_scale: float = 1.0
     config_hash: str = ""
+    cloned_from: str = ""
     metrics: Mapping[str, float] = field(default_factory=dict)
     created_at: float = 0.0
     fingerprint: tuple[float, ...] = ()

@@ -28,6 +28,7 @@ COMMANDS = {
     "watch": ("league.cli.watch", "what happens in the league, as it happens"),
     "match": ("league.cli.match", "one match: who, how it ended, and why it was made"),
     "demo": ("league.cli.demo", "watch two members fight in the terminal"),
+    "record": ("league.cli.record", "play many matches of two members, keep them as replays"),
     "replay": ("league.cli.replay", "watch a recorded match in the terminal, list those of a run"),
     "render": ("league.cli.render", "make a film of a recorded match (mp4, gif, png, html, json)"),
     "export": ("league.cli.export", "a snapshot for other programs (Stable-Baselines3, ONNX, a folder)"),

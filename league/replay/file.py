@@ -84,6 +84,7 @@ def _header(replay: Replay) -> dict[str, Any]:
         "shape": list(replay.actions_T2A.shape),
         "outcome": replay.outcome,
         "final": replay.final,
+        **({"disturbed": replay.disturbed} if replay.disturbed else {}),
     }
 
 
@@ -131,4 +132,12 @@ def _replay(payload: bytes) -> Replay:
         outcome=float(header["outcome"]),
         final=header["final"],
         match_id=header["match_id"],
+        disturbed=tuple(_span(span, frames) for span in header.get("disturbed", ())),
     )
+
+
+def _span(span: list[int], frames: int) -> tuple[int, int, int]:
+    seat, first, count = map(int, span)
+    if seat not in (0, 1) or not 0 <= first < first + count <= frames:
+        raise ValueError(f"a disturbance {span} of {frames} frames")
+    return seat, first, count

@@ -36,14 +36,16 @@ class Recipe:
             options=settings.options,
         )
 
-    def make(self) -> BatchedGame:
-        """One match of the game. Raises `VersionMismatch` when its rules are other ones by now."""
-        game = make_batched(self.name, 1, stage=self.stage, max_frames=self.max_frames, **dict(self.options))
+    def make(self, num_matches: int = 1) -> BatchedGame:
+        """Matches of the game. Raises `VersionMismatch` when its rules are other ones by now."""
+        game = make_batched(
+            self.name, num_matches, stage=self.stage, max_frames=self.max_frames, **dict(self.options)
+        )
         if game.spec.version != self.version:
             game.close()
             raise VersionMismatch(
                 f"the match was played under version {self.version} of the rules of {self.name}, here they "
-                f"have version {game.spec.version}: watch it with the Kumite that recorded it"
+                f"have version {game.spec.version}: use it with the Kumite that recorded it"
             )
         return game
 
@@ -62,7 +64,10 @@ class Contender:
 
 @dataclass(frozen=True, kw_only=True)
 class Replay:
-    """A whole match. `outcome` is seat 0's; `final` is the digest of the state it ended in."""
+    """A whole match. `outcome` is seat 0's; `final` is the digest of the state it ended in.
+
+    `disturbed` holds (seat, first frame, frames) where the recorder pressed keys in a player's stead.
+    """
 
     recipe: Recipe
     seats: tuple[Contender, Contender]
@@ -71,6 +76,7 @@ class Replay:
     outcome: float
     final: str
     match_id: str = ""
+    disturbed: tuple[tuple[int, int, int], ...] = ()
 
     @property
     def frames(self) -> int:

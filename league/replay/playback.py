@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from league.errors import DataCorrupt, VersionMismatch
-from league.games.base import EXTERNAL
+from league.games.base import EXTERNAL, BatchedGame
 from league.replay.match import Replay, final_digest
 
 
@@ -19,26 +19,10 @@ class Playback:
         self.replay = replay
         self.game = replay.recipe.make()
         try:
-            self._seat()
+            seat(self.game, 0, replay)
         except BaseException:
             self.game.close()
             raise
-
-    def _seat(self) -> None:
-        replay, spec = self.replay, self.game.spec
-        if replay.actions_T2A.shape[1:] != (2, spec.action_size):
-            raise DataCorrupt(
-                f"the replay has actions of shape {replay.actions_T2A.shape[1:]}, {spec.name} takes "
-                f"(2, {spec.action_size}): the file was not written by this game"
-            )
-        for seat, contender in enumerate(replay.seats):
-            try:
-                self.game.bots_N2[0, seat] = spec.bot_index(contender.bot) if contender.bot else EXTERNAL
-            except KeyError:
-                raise VersionMismatch(
-                    f"{spec.name} has no bot {contender.bot!r} any more: watch the replay with the Kumite "
-                    "that recorded it"
-                ) from None
 
     def frames(self) -> Iterator[dict[str, Any]]:
         """From the first frame to the last before the end. Raises `DataCorrupt` when the end is another."""
@@ -47,23 +31,50 @@ class Playback:
         yield game.frame(0)
         for now, actions_2A in enumerate(replay.actions_T2A, start=1):
             game.step(actions_2A[None])
-            if bool(game.ended_N[0]) != (now == replay.frames):
-                raise _otherwise(f"ended after {now} frames, {replay.frames} are recorded")
+            check_length(game, 0, replay, now)
             if now < replay.frames:
                 yield game.frame(0)
         self.check_end()
 
     def check_end(self) -> None:
         """Raises `DataCorrupt` when the match that just ended did so otherwise than recorded."""
-        game, replay = self.game, self.replay
-        if (outcome := float(game.outcomes_N[0])) != replay.outcome:
-            raise _otherwise(f"ended with outcome {outcome:g}, {replay.outcome:g} is recorded")
-        if final_digest(game, 0) != replay.final:
-            raise _otherwise("ended in another state than the recorded one")
+        check_end(self.game, 0, self.replay)
 
     def close(self) -> None:
         """Ends what the game runs. Twice is fine."""
         self.game.close()
+
+
+def seat(game: BatchedGame, row: int, replay: Replay) -> None:
+    """Seats in `row` whom the game has to play anew. Raises when the replay is not one of this game."""
+    spec = game.spec
+    if replay.actions_T2A.shape[1:] != (2, spec.action_size):
+        raise DataCorrupt(
+            f"the replay has actions of shape {replay.actions_T2A.shape[1:]}, {spec.name} takes "
+            f"(2, {spec.action_size}): the file was not written by this game"
+        )
+    for place, contender in enumerate(replay.seats):
+        try:
+            game.bots_N2[row, place] = spec.bot_index(contender.bot) if contender.bot else EXTERNAL
+        except KeyError:
+            raise VersionMismatch(
+                f"{spec.name} has no bot {contender.bot!r} any more: use the replay with the Kumite "
+                "that recorded it"
+            ) from None
+
+
+def check_length(game: BatchedGame, row: int, replay: Replay, now: int) -> None:
+    """Raises `DataCorrupt` when the match in `row` ended in its frame `now` and should not have, or lasts."""
+    if bool(game.ended_N[row]) != (now == replay.frames):
+        raise _otherwise(f"ended after {now} frames, {replay.frames} are recorded")
+
+
+def check_end(game: BatchedGame, row: int, replay: Replay) -> None:
+    """Raises `DataCorrupt` when the match that just ended in `row` did so otherwise than recorded."""
+    if (outcome := float(game.outcomes_N[row])) != replay.outcome:
+        raise _otherwise(f"ended with outcome {outcome:g}, {replay.outcome:g} is recorded")
+    if final_digest(game, row) != replay.final:
+        raise _otherwise("ended in another state than the recorded one")
 
 
 def _otherwise(what: str) -> DataCorrupt:

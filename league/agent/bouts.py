@@ -1,0 +1,147 @@
+"""Plays matches side by side and gives each as a replay: bots by the game, snapshots by one crowd.
+
+Shape suffixes: N rows (matches at once), S seats, 2 seats of a match, A action width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from league.agent.crowd import Crowd
+from league.agent.disturbance import Disturbance
+from league.agent.network import AgentNetwork
+from league.games.base import EXTERNAL, BatchedGame
+from league.replay import BatchTake, Bout, Contender, Recipe, Replay
+
+ROWS = 64
+"""Matches at once: more cost memory and gain little."""
+
+
+def paired(
+    first: Contender,
+    second: Contender,
+    bots: tuple[int, int],
+    matches: int,
+    seed: int,
+    disturbed: str = "",
+) -> list[Bout]:
+    """Matches of two players: each seed once from either seat, `seed` being the first one's.
+
+    Who meets itself gets a seed for each match: with the seats swapped, it would be the same match.
+    """
+    one = Bout(seats=(first, second), bots=bots, seed=seed, disturbed=disturbed)
+    if (first, bots[0]) == (second, bots[1]):
+        return [replace(one, seed=seed + number) for number in range(matches)]
+    straight = [replace(one, seed=seed + pair) for pair in range(-(-matches // 2))]
+    swapped = [replace(bout, seats=(second, first), bots=(bots[1], bots[0])) for bout in straight]
+    return [bout for pair in zip(straight, swapped, strict=True) for bout in pair][:matches]
+
+
+def play_bouts(
+    recipe: Recipe,
+    bouts: Sequence[Bout],
+    load: Callable[[str], AgentNetwork],
+    *,
+    frame_skip: int,
+    seed: int,
+    greedy: bool = False,
+    disturb: float = 0.0,
+) -> Iterator[Replay]:
+    """Plays all bouts, `ROWS` at once, and yields each when it has ended (those that fail, not at all).
+
+    Seats without a bot are played by the snapshot of their digest, which decides every `frame_skip` frames,
+    sampled at temperature 1 with `seed`. For the share `disturb` of the frames, a bout's `disturbed` player
+    is made to do something else (`league.agent.disturbance`; games of keys alone). The whole is a function of
+    the arguments.
+    """
+    game = recipe.make(min(ROWS, len(bouts)))
+    try:
+        yield from _Table(game, recipe, bouts, load, frame_skip, seed, greedy, disturb).play()
+    finally:
+        game.close()
+
+
+class _Table:
+    """The rows of a game, each with a bout or idle; new ones begin where a decision does."""
+
+    def __init__(
+        self,
+        game: BatchedGame,
+        recipe: Recipe,
+        bouts: Sequence[Bout],
+        load: Callable[[str], AgentNetwork],
+        frame_skip: int,
+        seed: int,
+        greedy: bool,
+        disturb: float,
+    ) -> None:
+        self._game, self._waiting = game, list(reversed(bouts))
+        self._frame_skip, self._greedy = frame_skip, greedy
+        self._take = BatchTake(game, recipe)
+        self._disturbance = Disturbance(game, disturb, seed) if disturb else None
+        spec = game.spec
+        self._crowd = Crowd(
+            2 * game.num_matches, load, seed=seed, action_size=spec.action_size, action_kind=spec.action_kind
+        )
+        self._bouts: dict[int, Bout] = {}
+        game.bots_N2[:] = EXTERNAL
+        game.reset(np.zeros(game.num_matches, np.uint64))
+
+    def play(self) -> Iterator[Replay]:
+        while self._waiting or self._bouts:
+            self._begin()
+            actions_N2A = self._decide()
+            for _ in range(self._frame_skip):
+                self._step(actions_N2A)
+                yield from self._finished()
+
+    def _step(self, actions_N2A: NDArray[np.uint8]) -> None:
+        """Plays and notes a frame."""
+        if self._disturbance is not None:
+            actions_N2A = self._disturbance.before(actions_N2A)
+        self._game.step(actions_N2A)
+        self._take.note(actions_N2A)
+        if self._disturbance is not None:
+            self._disturbance.after(actions_N2A)
+
+    def _begin(self) -> None:
+        """Seats the next bouts in idle rows."""
+        where_N = np.zeros(self._game.num_matches, np.bool_)
+        seeds_N = np.zeros(self._game.num_matches, np.uint64)
+        for row in range(self._game.num_matches):
+            if row in self._bouts or not self._waiting:
+                continue
+            bout = self._bouts[row] = self._waiting.pop()
+            where_N[row], seeds_N[row] = True, bout.seed
+            self._game.bots_N2[row] = bout.bots
+            if self._disturbance is not None:
+                first, second = (seat.name == bout.disturbed for seat in bout.seats)
+                self._disturbance.begin(row, (first, second))
+            for seat, contender in enumerate(bout.seats):
+                if bout.bots[seat] == EXTERNAL:
+                    self._crowd.seat(2 * row + seat, contender.digest, greedy=self._greedy)
+        if where_N.any():
+            self._game.reset(seeds_N, where_N)
+
+    def _decide(self) -> NDArray[np.uint8]:
+        game = self._game
+        seats = 2 * game.num_matches
+        legal_SA = None if game.legal_N2A is None else game.legal_N2A.reshape(seats, -1)
+        actions_SA = self._crowd.act(game.observations_N2O.reshape(seats, -1), legal_SA)
+        return actions_SA.reshape(game.num_matches, 2, -1)
+
+    def _finished(self) -> Iterator[Replay]:
+        game = self._game
+        for row in map(int, np.flatnonzero(game.ended_N)):
+            bout = self._bouts.pop(row, None)
+            if bout is None:
+                continue
+            for seat in (0, 1):
+                self._crowd.vacate(2 * row + seat)
+            if row not in game.failures:
+                spans = () if self._disturbance is None else self._disturbance.spans(row)
+                yield self._take.finish(row, bout, spans)

@@ -1,0 +1,138 @@
+"""``bin/learner clone``: an agent that plays as a player of recorded matches did.
+
+It becomes a snapshot file, and with ``--matchmaker`` a member of the league, to meet, to train from
+(``bin/learner --from``) and to hold on to as a reference.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from league.config import Sections, build, resolve, sections_hash
+from league.errors import AlreadyExists, ConfigError, InvalidInput
+
+if TYPE_CHECKING:
+    from learner.cloning.making import Clone
+
+log = logging.getLogger("learner")
+COMMAND = "clone"
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line behind the word `clone`."""
+    arguments = argparse.ArgumentParser(prog="learner clone", description=__doc__, allow_abbrev=False)
+    add = arguments.add_argument
+    add("--replays", required=True, type=Path, metavar="DIR", help="folder of replays to learn from")
+    add("--seat", required=True, metavar="NAME", help="the player to clone, as the replays name it")
+    place = arguments.add_mutually_exclusive_group(required=True)
+    place.add_argument("--out", type=Path, metavar="DIR", help="folder for the snapshot")
+    place.add_argument("--run-dir", type=Path, metavar="DIR", help="the run whose blobs it joins")
+    add("--matchmaker", metavar="HOST:PORT", help="with --run-dir: make it a member of the league")
+    add("--name", help="its name there (default: clone-NAME)")
+    add("--matches", type=int, default=200, help="matches against a cloned bot at the end (default 200)")
+    add("--preset", help="settings when no file gives them (default: laptop)")
+    add("--config", type=Path, help="settings file; default: config.toml of the run folder")
+    add("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", dest="assignments")
+    device = arguments.add_mutually_exclusive_group()
+    device.add_argument("--gpu", type=int, metavar="N", help="learn on GPU number N")
+    device.add_argument("--cpu", action="store_true", help="learn on the CPU even if there is a GPU")
+    return arguments
+
+
+def run(options: argparse.Namespace) -> None:
+    """Clones as the command line says; prints the snapshot's file."""
+    if options.matchmaker and options.run_dir is None:
+        raise ConfigError("--matchmaker makes the clone a member of a run: name it with --run-dir, not --out")
+    if options.matches < 0:
+        raise ConfigError(f"--matches {options.matches}: 0 (none) or more are wanted")
+    name = _lineage(options)
+    sections = _sections(options)
+    from learner.settings import LearnerSettings
+
+    threads = build(LearnerSettings, "learner", sections["learner"]).threads
+    os.environ.setdefault("OMP_NUM_THREADS", str(threads))
+    import torch
+
+    from league.blobs import BlobFolder
+    from league.device import choose_device, keep_memory
+    from learner.cloning.making import make_clone
+
+    torch.set_num_threads(threads)
+    keep_memory()
+    device, sentence = choose_device(options.gpu, options.cpu)
+    log.info("%s", sentence)
+    blobs = BlobFolder(options.out or options.run_dir / "blobs")
+    clone = make_clone(_request(options, sections), blobs, device, progress=lambda line: log.info("%s", line))
+    print(blobs.path(clone.digest))
+    if options.matchmaker:
+        _register(options.matchmaker, name, clone)
+    else:
+        log.info("bin/learner --from %s trains on from it", blobs.path(clone.digest))
+
+
+def _request(options: argparse.Namespace, sections: Sections):  # type: ignore[no-untyped-def]
+    from league.agent.settings import AgentSettings
+    from league.games.settings import GameSettings
+    from learner.cloning.making import CloneRequest
+    from learner.cloning.settings import CloningSettings
+
+    own = ("game", "agent", "cloning")
+    return CloneRequest(
+        replays=options.replays,
+        seat=options.seat,
+        game=build(GameSettings, "game", sections["game"]),
+        agent=build(AgentSettings, "agent", sections["agent"]),
+        cloning=build(CloningSettings, "cloning", sections["cloning"]),
+        matches=options.matches,
+        config_hash=sections_hash({section: sections[section] for section in own}),
+    )
+
+
+def _sections(options: argparse.Namespace) -> Sections:
+    file = options.config
+    if file is None and options.preset is None and options.run_dir is not None:
+        own = options.run_dir / "config.toml"
+        file = own if own.is_file() else None
+    return resolve(options.preset or (None if file else "laptop"), file, options.assignments)
+
+
+def _lineage(options: argparse.Namespace) -> str:
+    from league.ids import checked_player_name
+
+    name = options.name or "clone-" + re.sub(r"[^a-z0-9_.-]+", "-", options.seat.lower())[:50]
+    if "@" in checked_player_name(name):
+        raise InvalidInput(f"--name {name}: leave out @ and what follows, the snapshot's step is put there")
+    return name
+
+
+def _register(address: str, lineage: str, clone: Clone) -> None:
+    from league.client import MatchmakerClient
+    from league.ids import SnapshotName
+    from league.players import Player, PlayerKind, Role
+
+    player = Player(
+        name=str(SnapshotName(lineage, clone.card.step)),
+        game=clone.card.game,
+        kind=PlayerKind.SNAPSHOT,
+        role=Role.CLONE,
+        digest=clone.digest,
+        step=clone.card.step,
+        creator="learner-clone",
+        card_json=clone.card.to_json(),
+    )
+    with MatchmakerClient(address, wait_seconds=30, on_wait=lambda text: log.info("%s", text)) as client:
+        try:
+            client.register_players([player])
+        except AlreadyExists:
+            raise AlreadyExists(
+                f"the league has another {player.name} already: give this one another name by --name (its "
+                f"weights are kept as {clone.digest[:12]}…)"
+            ) from None
+    log.info(
+        "%s is a member of the league: bin/learner --from %s trains on from it", player.name, player.name
+    )

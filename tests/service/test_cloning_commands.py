@@ -1,0 +1,189 @@
+"""`bin/league record` and `bin/learner clone`, from an empty folder to a member of a league."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import pytest
+from small_league import small_league
+
+import learner.main
+from league.agent.snapshot import load_snapshot
+from league.blobs import BlobFolder
+from league.cli.main import main as league_main
+from league.ids import SnapshotName
+from league.players import PlayerKind, Role
+from league.replay import load_replay, verify
+from learner.assembly import initial_values
+from learner.cloning.main import parser
+
+SETTINGS = '[game]\nname = "brawl"\nframe_skip = 4\nmatch_seconds = 5\nreward = "laptop"\n'
+QUICK = ["--set", "cloning.epochs=2", "--set", "cloning.held_out=0.3", "--matches", "4", "--cpu"]
+
+
+@pytest.fixture(scope="module")
+def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of short matches, with some of them recorded."""
+    folder = tmp_path_factory.mktemp("run")
+    (folder / "run.json").write_text(json.dumps({"format": 1, "version": "0.1.0"}))
+    (folder / "config.toml").write_text('extends = "laptop"\n' + SETTINGS)
+    words = ["record", "based", "random", "constant", "--matches", "8", "--run-dir", str(folder)]
+    assert league_main([*words, "--out", str(folder / "lessons")]) == 0
+    return folder
+
+
+def clone(run_dir: Path, *words: str) -> int:
+    settings = ["--config", str(run_dir / "config.toml"), *QUICK]
+    return learner.main.main(
+        ["clone", "--replays", str(run_dir / "lessons"), "--seat", "based", *words, *settings]
+    )
+
+
+def test_what_is_recorded_is_counted_and_kept(
+    run_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["record", "based", "random", "based", "--matches", "6", "--run-dir", str(run_dir)]
+    assert league_main([*words, "--out", str(tmp_path / "deep" / "er")]) == 0
+    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert rows[0][:7] == ["player", "opponent", "matches", "wins", "draws", "losses", "score"]
+    assert [row[:3] for row in rows[1:]] == [["based", "random", "6"], ["based", "based", "6"]]
+    replays = [load_replay(path) for path in sorted((tmp_path / "deep" / "er").glob("*.replay"))]
+    assert len(replays) == 12
+    met = [replay for replay in replays if {s.name for s in replay.seats} == {"based", "random"}]
+    assert sorted((r.seed, r.seats[0].name) for r in met) == [
+        (seed, name) for seed in range(3) for name in ("based", "random")
+    ]
+    outcomes = [r.outcome if r.seats[0].name == "based" else 1.0 - r.outcome for r in met]
+    assert [str(outcomes.count(value)) for value in (1.0, 0.5, 0.0)] == rows[1][3:6]
+    assert rows[1][6] == f"{100 * sum(outcomes) / 6:.1f}%"
+    for replay in replays:
+        assert replay.recipe.max_frames == 150
+        verify(replay)
+
+
+def test_the_same_again_writes_the_same_files(run_dir: Path, tmp_path: Path) -> None:
+    words = ["record", "based", "random", "--matches", "4", "--run-dir", str(run_dir), "--disturb", "0.2"]
+    for _ in range(2):
+        assert league_main([*words, "--out", str(tmp_path)]) == 0
+    replays = [load_replay(path) for path in tmp_path.glob("*.replay")]
+    assert len(replays) == 4
+    assert any(replay.disturbed for replay in replays)
+    assert league_main([*words[:-2], "--out", str(tmp_path)]) == 0
+    assert len(list(tmp_path.glob("*.replay"))) == 8
+
+
+def test_a_clone_is_made_plays_and_can_be_trained_from(
+    run_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert clone(run_dir, "--out", str(tmp_path)) == 0
+    path = Path(capsys.readouterr().out.strip())
+    network, card = load_snapshot(BlobFolder(tmp_path), path.stem)
+    assert (card.role, card.cloned_from, card.frame_skip, card.step) == ("clone", "based", 4, 0)
+    assert card.metrics["matches"] == 16
+    assert card.metrics["matches_against_original"] == 4
+    assert card.metrics["held_out_log_loss"] > 0
+    assert card.metrics["marginal_log_loss"] > 0
+    values, parent = initial_values(str(path), BlobFolder(tmp_path), [])
+    assert values["network"].keys() == network.state_dict().keys()
+    assert parent == ""
+    assert league_main(["record", str(path), "random", "--matches", "2", "--run-dir", str(run_dir)]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split("\t")[:3] == [path.stem[:12], "random", "2"]
+    assert clone(run_dir, "--out", str(tmp_path)) == 0
+    assert capsys.readouterr().out.strip() == str(path), "the same replays and seed make the same file"
+    assert clone(run_dir, "--out", str(tmp_path), "--set", "cloning.seed=1") == 0
+    assert capsys.readouterr().out.strip() != str(path)
+
+
+def test_a_clone_becomes_a_member_that_is_met_in_its_category(
+    run_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with small_league(tmp_path / "db", mixes={"league": {"clone": 1.0}}) as league:
+        member = ["--run-dir", str(run_dir), "--matchmaker", league.server.address]
+        for _ in range(2):
+            assert clone(run_dir, *member) == 0
+        (player,) = [p for p in league.client.players() if p.role is Role.CLONE]
+        assert player.name == str(SnapshotName("clone-based", 0))
+        assert player.kind is PlayerKind.SNAPSHOT
+        assert BlobFolder(run_dir / "blobs").has(player.digest)
+        assert json.loads(player.card_json)["cloned_from"] == "based"
+        assignments, _, _ = league.play(league.open(), 4)
+        assert {match.opponent.name for match in assignments} == {player.name}
+        assert initial_values(player.name, BlobFolder(run_dir / "blobs"), [player])[1] == player.name
+        capsys.readouterr()
+        assert clone(run_dir, *member, "--set", "cloning.seed=1") != 0
+        assert "another clone-based@0 already: give this one another name" in capsys.readouterr().err
+        assert clone(run_dir, *member, "--set", "cloning.seed=1", "--name", "other") == 0
+        assert {p.name for p in league.client.players() if p.role is Role.CLONE} == {
+            "clone-based@0",
+            "other@0",
+        }
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--seat", "bassed"], "did you mean 'based'?"),
+        (["--replays", "{run}/nowhere"], "there is no folder"),
+        (["--replays", "{run}"], "holds no replays"),
+        (
+            [
+                "--set",
+                "game.name=kuhn",
+                "--set",
+                "game.frame_skip=1",
+                "--set",
+                "game.reward=dense",
+                "--set",
+                "agent.history_stride=1",
+            ],
+            "of brawl",
+        ),
+        (["--set", "game.frame_skip=2"], "set both to the same number"),
+        (["--set", "cloning.epochs=0"], "cloning"),
+        (["--matches", "-1"], "--matches -1"),
+        (["--matchmaker", "127.0.0.1:1"], "name it with --run-dir"),
+        (["--name", "x@5"], "leave out @"),
+        (["--name", "Ä"], "can't name a player"),
+    ],
+)
+def test_mistakes_in_cloning_are_one_sentence(
+    words: list[str], message: str, run_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [word.format(run=run_dir) for word in words]
+    base = ["clone", "--replays", str(run_dir / "lessons"), "--seat", "based", "--out", str(tmp_path), *QUICK]
+    status = learner.main.main([*base, "--config", str(run_dir / "config.toml"), *given])
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert status != 0
+    assert said.startswith("learner: ")
+    assert message in said
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["based", "nobody", "--game", "brawl"], "no league.db yet"),
+        (["based", "random", "--matches", "0"], "--matches 0"),
+        (["based", "random", "--seed", "-1"], "--seed -1"),
+        (["based", "random", "--disturb", "0.7"], "--disturb 0.7"),
+        (["nash", "random", "--game", "kuhn", "--disturb", "0.1"], "game of choices"),
+        (["based", "random", "--out", "{run}/run.json/x"], "can't be a folder"),
+        (["based"], "OPPONENT"),
+    ],
+)
+def test_mistakes_in_recording_are_one_sentence(
+    words: list[str], message: str, run_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [word.format(run=run_dir) for word in words]
+    assert league_main(["record", *given, "--run-dir", str(run_dir)]) != 0
+    said = capsys.readouterr().err
+    assert message in said
+    assert "Traceback" not in said
+
+
+def test_the_learner_itself_still_takes_its_own_words() -> None:
+    own = learner.main.parser().parse_args(["--matchmaker", "127.0.0.1:1", "--run-dir", "x"])
+    assert isinstance(own, argparse.Namespace)
+    assert parser().parse_args(["--replays", "a", "--seat", "b", "--out", "c"]).matches == 200
