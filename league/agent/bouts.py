@@ -11,11 +11,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from league.agent.contract import PlayingNetwork
 from league.agent.crowd import Crowd
 from league.agent.disturbance import Disturbance
-from league.agent.network import AgentNetwork
 from league.games.base import EXTERNAL, BatchedGame
 from league.replay import BatchTake, Bout, Contender, Recipe, Replay
+from league.replay.pace import keys_at_pace
 
 ROWS = 64
 """Matches at once: more cost memory and gain little."""
@@ -27,13 +28,13 @@ def paired(
     bots: tuple[int, int],
     matches: int,
     seed: int,
-    disturbed: str = "",
+    pupil: str = "",
 ) -> list[Bout]:
     """Matches of two players: each seed once from either seat, `seed` being the first one's.
 
     Who meets itself gets a seed for each match: with the seats swapped, it would be the same match.
     """
-    one = Bout(seats=(first, second), bots=bots, seed=seed, disturbed=disturbed)
+    one = Bout(seats=(first, second), bots=bots, seed=seed, pupil=pupil)
     if (first, bots[0]) == (second, bots[1]):
         return [replace(one, seed=seed + number) for number in range(matches)]
     straight = [replace(one, seed=seed + pair) for pair in range(-(-matches // 2))]
@@ -44,23 +45,25 @@ def paired(
 def play_bouts(
     recipe: Recipe,
     bouts: Sequence[Bout],
-    load: Callable[[str], AgentNetwork],
+    load: Callable[[str], PlayingNetwork],
     *,
     frame_skip: int,
     seed: int,
     greedy: bool = False,
+    pace: int = 1,
     disturb: float = 0.0,
 ) -> Iterator[Replay]:
     """Plays all bouts, `ROWS` at once, and yields each when it has ended (those that fail, not at all).
 
     Seats without a bot are played by the snapshot of their digest, which decides every `frame_skip` frames,
-    sampled at temperature 1 with `seed`. For the share `disturb` of the frames, a bout's `disturbed` player
-    is made to do something else (`league.agent.disturbance`; games of keys alone). The whole is a function of
-    the arguments.
+    sampled at temperature 1 with `seed`. A bout's `pupil`, if it is a bot, decides every `pace` frames, as
+    an agent would that followed it (`league.replay.pace`); and for the share `disturb` of the frames it is
+    made to do something else (`league.agent.disturbance`). Both are for games of keys that tell what their
+    bots do. The whole is a function of the arguments.
     """
     game = recipe.make(min(ROWS, len(bouts)))
     try:
-        yield from _Table(game, recipe, bouts, load, frame_skip, seed, greedy, disturb).play()
+        yield from _Table(game, recipe, bouts, load, frame_skip, seed, greedy, pace, disturb).play()
     finally:
         game.close()
 
@@ -73,14 +76,15 @@ class _Table:
         game: BatchedGame,
         recipe: Recipe,
         bouts: Sequence[Bout],
-        load: Callable[[str], AgentNetwork],
+        load: Callable[[str], PlayingNetwork],
         frame_skip: int,
         seed: int,
         greedy: bool,
+        pace: int,
         disturb: float,
     ) -> None:
         self._game, self._waiting = game, list(reversed(bouts))
-        self._frame_skip, self._greedy = frame_skip, greedy
+        self._frame_skip, self._greedy, self._pace = max(frame_skip, pace), greedy, pace
         self._take = BatchTake(game, recipe)
         self._disturbance = Disturbance(game, disturb, seed) if disturb else None
         spec = game.spec
@@ -88,6 +92,11 @@ class _Table:
             2 * game.num_matches, load, seed=seed, action_size=spec.action_size, action_kind=spec.action_kind
         )
         self._bouts: dict[int, Bout] = {}
+        self._bots_N2 = np.full((game.num_matches, 2), EXTERNAL, np.int8)
+        # Bots that decide every `pace` frames; keys of the last decision and of the last frame.
+        self._slow_N2 = np.zeros((game.num_matches, 2), np.bool_)
+        self._held_N2A = np.zeros((game.num_matches, 2, spec.action_size), np.uint8)
+        self._last_N2A = self._held_N2A.copy()
         game.bots_N2[:] = EXTERNAL
         game.reset(np.zeros(game.num_matches, np.uint64))
 
@@ -95,16 +104,22 @@ class _Table:
         while self._waiting or self._bouts:
             self._begin()
             actions_N2A = self._decide()
+            if self._pace > 1:
+                ahead_N2A = self._looked_ahead(actions_N2A)
+                actions_N2A = np.where(self._slow_N2[..., None], ahead_N2A, actions_N2A)
+                self._held_N2A = actions_N2A
             for _ in range(self._frame_skip):
                 self._step(actions_N2A)
                 yield from self._finished()
 
     def _step(self, actions_N2A: NDArray[np.uint8]) -> None:
         """Plays and notes a frame."""
+        self._game.bots_N2[:] = np.where(self._slow_N2, EXTERNAL, self._bots_N2)
         if self._disturbance is not None:
             actions_N2A = self._disturbance.before(actions_N2A)
         self._game.step(actions_N2A)
         self._take.note(actions_N2A)
+        self._last_N2A = actions_N2A
         if self._disturbance is not None:
             self._disturbance.after(actions_N2A)
 
@@ -117,9 +132,11 @@ class _Table:
                 continue
             bout = self._bouts[row] = self._waiting.pop()
             where_N[row], seeds_N[row] = True, bout.seed
-            self._game.bots_N2[row] = bout.bots
+            self._bots_N2[row] = bout.bots
+            self._held_N2A[row], self._last_N2A[row] = 0, 0
+            first, second = (seat.name == bout.pupil for seat in bout.seats)
+            self._slow_N2[row] = (first, second) & (self._bots_N2[row] != EXTERNAL) & (self._pace > 1)
             if self._disturbance is not None:
-                first, second = (seat.name == bout.disturbed for seat in bout.seats)
                 self._disturbance.begin(row, (first, second))
             for seat, contender in enumerate(bout.seats):
                 if bout.bots[seat] == EXTERNAL:
@@ -133,6 +150,22 @@ class _Table:
         legal_SA = None if game.legal_N2A is None else game.legal_N2A.reshape(seats, -1)
         actions_SA = self._crowd.act(game.observations_N2O.reshape(seats, -1), legal_SA)
         return actions_SA.reshape(game.num_matches, 2, -1)
+
+    def _looked_ahead(self, actions_N2A: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """The keys that follow what each seat would do in the next `pace` frames, [N, 2, A]."""
+        game, state = self._game, self._game.save()
+        frames: list[NDArray[np.uint8]] = []
+        game.bots_N2[:] = self._bots_N2
+        goes_on_N11 = np.ones((game.num_matches, 1, 1), np.bool_)
+        for _ in range(self._pace):
+            game.step(actions_N2A)
+            done_N2A = game.played_N2A()
+            assert done_N2A is not None
+            # Behind a match's end stands the next match: the last frame counts on.
+            frames.append(np.where(goes_on_N11, done_N2A, frames[-1] if frames else done_N2A))
+            goes_on_N11 &= ~game.ended_N[:, None, None]
+        game.load(state)
+        return keys_at_pace(np.stack(frames), self._last_N2A, self._held_N2A)
 
     def _finished(self) -> Iterator[Replay]:
         game = self._game

@@ -30,7 +30,6 @@ class Disturbance:
         self._chance = share / (mean * (1.0 - share))  # of a frame to begin one, when none is going on
         self._rng = np.random.default_rng([seed, 2])
         self._left_N2 = np.zeros((game.num_matches, 2), np.int64)
-        self._bots_N2 = np.full((game.num_matches, 2), EXTERNAL, np.int8)
         self._on_N2 = np.zeros((game.num_matches, 2), np.bool_)
         self._keys_N2A = np.zeros((game.num_matches, 2, game.spec.action_size), np.uint8)
         self._memory_PA = np.zeros((_REMEMBERED, game.spec.action_size), np.uint8)
@@ -46,14 +45,13 @@ class Disturbance:
             )
         self._left_N2[row], self._spans[row] = 0, []
         self._on_N2[row] = seats
-        self._bots_N2[row] = self._game.bots_N2[row]
 
     def spans(self, row: int) -> tuple[tuple[int, int, int], ...]:
         """What was disturbed in the row's match: (seat, first frame, frames)."""
         return tuple(self._spans[row])
 
     def before(self, actions_N2A: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """The actions of the frame to be played, with the mistakes put in."""
+        """The actions of the frame to be played, with the mistakes put in; bots that err don't play in it."""
         game = self._game
         drawn_N2 = self._rng.random(self._left_N2.shape) < self._chance
         begins_N2 = drawn_N2 & self._on_N2 & (self._left_N2 == 0)
@@ -64,7 +62,7 @@ class Disturbance:
             self._keys_N2A[row, seat] = self._memory_PA[place]
             self._spans[row].append((int(seat), int(game.frames_N[row]), int(lasts_N2[row, seat])))
         taken_N2 = self._left_N2 > 0
-        game.bots_N2[self._on_N2] = np.where(taken_N2, EXTERNAL, self._bots_N2)[self._on_N2]
+        game.bots_N2[taken_N2] = EXTERNAL
         return np.where(taken_N2[..., None], self._keys_N2A, actions_N2A)
 
     def after(self, actions_N2A: NDArray[np.uint8]) -> None:

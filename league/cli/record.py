@@ -16,7 +16,7 @@ from league.games.settings import GameSettings
 from league.replay import SUFFIX, Contender, Recipe, Replay, save_replay
 
 if TYPE_CHECKING:
-    from league.agent.network import AgentNetwork
+    from league.agent.contract import PlayingNetwork
 
 COLUMNS = (
     Column("player"),
@@ -43,6 +43,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seed", type=int, default=0, help="of the first match (default 0)")
     parser.add_argument(
+        "--pace",
+        type=int,
+        default=1,
+        metavar="N",
+        help="let PLAYER, a bot, hold its keys for N frames, as an agent with frame_skip N does",
+    )
+    parser.add_argument(
         "--disturb",
         type=float,
         default=0.0,
@@ -68,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
         )
     names = [args.player, *args.opponents]
     settings = cast.game_settings(args, names)
-    _check_disturbance(args.disturb, settings)
+    _check_pupil(args, settings)
     members = cast.find_members(args, settings.spec(), names)
     _make_folder(args.out)
     if settings.name == "brawl":
@@ -91,14 +98,14 @@ def record(
     """Plays and keeps the matches of two members; of each, the seat of `player` and the outcome for it."""
     from league.agent.bouts import paired, play_bouts
 
-    weights = _Weights(settings, [player, opponent])
+    weights = _Weights(settings, [player, opponent], args.pace)
     bouts = paired(
         _contender(player),
         _contender(opponent),
         (_bot(player), _bot(opponent)),
         args.matches,
         args.seed,
-        disturbed=player.name if args.disturb else "",
+        pupil=player.name if args.disturb or args.pace > 1 else "",
     )
     replays = play_bouts(
         Recipe.of(settings),
@@ -107,6 +114,7 @@ def record(
         frame_skip=weights.frame_skip,
         seed=args.seed,
         greedy=args.greedy,
+        pace=args.pace,
         disturb=args.disturb,
     )
     played = []
@@ -122,13 +130,18 @@ def record(
 class _Weights:
     """The networks of those members that have weights, which must all decide at one pace."""
 
-    def __init__(self, settings: GameSettings, members: Sequence[Member]) -> None:
+    def __init__(self, settings: GameSettings, members: Sequence[Member], pace: int) -> None:
         self._folders = {m.digest: m.blobs for m in members if m.blobs is not None}
         paces = {m.name: self._pace(settings, m) for m in members if m.blobs is not None}
         if len(set(paces.values())) > 1:
             told = " and ".join(f"{name} every {pace} frames" for name, pace in paces.items())
             raise InvalidInput(f"{told} decide at different paces: name players of one pace, or bots")
         self.frame_skip = next(iter(paces.values()), 1)
+        if pace > 1 and paces and self.frame_skip != pace:
+            name = next(iter(paces))
+            raise InvalidInput(
+                f"--pace {pace}: {name} decides every {self.frame_skip} frames, give that pace"
+            )
 
     @staticmethod
     def _pace(settings: GameSettings, member: Member) -> int:
@@ -140,18 +153,22 @@ class _Weights:
             raise InvalidInput(f"{member.name} plays {card.game}, not {settings.name}: name another")
         return card.frame_skip
 
-    def load(self, digest: str) -> AgentNetwork:
+    def load(self, digest: str) -> PlayingNetwork:
         """The network of a digest."""
         from league.agent.snapshot import load_snapshot
 
         return load_snapshot(self._folders[digest], digest)[0]
 
 
-def _check_disturbance(share: float, settings: GameSettings) -> None:
-    if not 0.0 <= share <= 0.5:
-        raise InvalidInput(f"--disturb {share}: a share from 0 to 0.5 is wanted")
-    if share and settings.spec().action_kind == CHOICE:
-        raise InvalidInput(f"--disturb presses keys, and {settings.name} is a game of choices: leave it out")
+def _check_pupil(args: argparse.Namespace, settings: GameSettings) -> None:
+    if not 0.0 <= args.disturb <= 0.5:
+        raise InvalidInput(f"--disturb {args.disturb}: a share from 0 to 0.5 is wanted")
+    if not 1 <= args.pace <= 30:
+        raise InvalidInput(f"--pace {args.pace}: 1 to 30 frames are wanted")
+    if (args.disturb or args.pace > 1) and settings.spec().action_kind == CHOICE:
+        raise InvalidInput(
+            f"--pace and --disturb are about keys, and {settings.name} is a game of choices: leave them out"
+        )
 
 
 def _make_folder(folder: Path | None) -> None:

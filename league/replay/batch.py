@@ -22,8 +22,8 @@ class Bout:
     seats: tuple[Contender, Contender]
     bots: tuple[int, int] = (EXTERNAL, EXTERNAL)
     seed: int
-    disturbed: str = ""
-    """Player whose keys the recorder replaces now and then, "" for none."""
+    pupil: str = ""
+    """Player that the recorder slows down or disturbs (`league.agent.bouts`), "" for none."""
 
     def match_id(self, recipe: Recipe) -> str:
         """32 hexadecimal digits: the same for the same players, game and seed."""

@@ -17,6 +17,7 @@ from league.errors import DataCorrupt, InvalidInput, NotFound, VersionMismatch, 
 from league.games.base import BatchedGame
 from league.games.settings import GameSettings
 from league.replay import SUFFIX, Replay, check_end, load_replay
+from league.replay.pace import keys_at_pace
 from league.replay.playback import check_length, seat
 
 ROWS = 64
@@ -180,13 +181,26 @@ def _named(path: Path, check: Callable[..., None], *arguments: Any) -> None:
 def keys_of_decisions(actions_FA: NDArray[np.uint8], frame_skip: int, key_rule: str) -> NDArray[np.uint8]:
     """The keys of each decision `[T, A]`, from those of its frames (the last one may have fewer).
 
-    `any`: down in one of them; `majority`: in half of them or more; `first`: in the first.
+    `taps`: as an agent follows (`league.replay.pace`); `any`: down in one of the frames; `majority`: in half
+    of them or more; `first`: in the first.
     """
     starts = np.arange(0, len(actions_FA), frame_skip)
-    if key_rule == "first":
+    if key_rule == "first" or frame_skip == 1:
         return actions_FA[starts]
+    if key_rule == "taps":
+        return _followed(actions_FA, starts, frame_skip)
     down_TA = np.add.reduceat(actions_FA.astype(np.int64), starts, axis=0)
     if key_rule == "any":
         return (down_TA > 0).astype(np.uint8)
     frames_T1 = np.diff(starts, append=len(actions_FA))[:, None]
     return (2 * down_TA >= frames_T1).astype(np.uint8)
+
+
+def _followed(actions_FA: NDArray[np.uint8], starts: NDArray[np.int64], frame_skip: int) -> NDArray[np.uint8]:
+    keys_TA = np.zeros((len(starts), actions_FA.shape[1]), np.uint8)
+    before_A = held_A = np.zeros(actions_FA.shape[1], np.uint8)
+    for t, start in enumerate(starts):
+        frames_FA = actions_FA[start : start + frame_skip]
+        held_A = keys_TA[t] = keys_at_pace(frames_FA, before_A, held_A)
+        before_A = frames_FA[-1]
+    return keys_TA

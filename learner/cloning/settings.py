@@ -12,9 +12,10 @@ from league.config import Settings
 class CloningSettings(Settings):
     """How `bin/learner clone` learns from replays; frame_skip and sizes are those of [game] and [agent]."""
 
-    key_rule: Literal["any", "majority", "first"] = "any"
+    key_rule: Literal["taps", "any", "majority", "first"] = "taps"
     """Which keys a decision of several frames learns: those down in any of its frames, in at least half of
-    them, or in the first. A player who taps a key for one frame is only followed by `any`."""
+    them, or in the first. taps is any, but a key tapped again while it is still held is let go first: only a
+    new press jumps again."""
 
     held_out: float = Field(0.1, gt=0, le=0.5)
     """Share of the matches' seeds that is not learnt from, and tells when to stop."""

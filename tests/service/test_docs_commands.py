@@ -19,6 +19,7 @@ from test_docs import PAGES, ROOT, examples
 
 import evaluator.main
 import league.cli.main
+import learner.cloning.main
 import learner.main
 import matchmaker.main
 from league.cluster.command import parse
@@ -29,7 +30,16 @@ OWN_GAME = "needs the page's own files; test_docs_own_game.py runs it"
 BY_HAND = "trains until it is stopped; tests/service/test_learner.py and test_evaluator_process.py run it"
 EXPORTS = "takes its time; test_cli_export.py runs it with a small agent"
 REPLAYS = "needs a run with replays; test_cli_replay.py runs it"
+CLONING = "records and learns for minutes; test_cloning_commands.py runs it, at small size"
 NOT_RUN = {
+    "bin/league record based based --matches 300 --seed 1000 --pace 4 --disturb 0.05 --out lessons": CLONING,
+    "bin/league record based random aggressive clockwork constant --matches 40 --seed 1000 --pace 4 --disturb 0.05 "
+    "--out lessons": CLONING,
+    "bin/learner clone --replays lessons --seat based --out clones": CLONING,
+    "bin/learner clone --replays lessons --seat based --run-dir runs/mine --matchmaker 127.0.0.1:50051": CLONING,
+    "bin/learner --matchmaker 127.0.0.1:50051 --run-dir runs/mine --from clone-based@0 "
+    "--set regularisation.reference_interval=0": "trains; test_cloning_commands.py runs it, at small size",
+    "bin/start-league --from clones/SNAPSHOT.safetensors --set regularisation.reference_interval=0": LONG,
     "bin/start-league": LONG,
     "bin/start-league --preset smoke": LONG,
     "bin/start-league --run-dir runs/laptop-1": LONG,
@@ -81,7 +91,11 @@ PARSERS: dict[str, Callable[[list[str]], object]] = {
     "bin/league": lambda words: league.cli.main._parser(words).parse_args(words),
     "bin/start-league": parse,
     "bin/matchmaker": lambda words: matchmaker.main._parser().parse_args(words),
-    "bin/learner": lambda words: learner.main.parser().parse_args(words),
+    "bin/learner": lambda words: (
+        learner.cloning.main.parser().parse_args(words[1:])
+        if words[0] == learner.cloning.main.COMMAND
+        else learner.main.parser().parse_args(words)
+    ),
     "bin/evaluator": lambda words: evaluator.main._parser().parse_args(words),
 }
 FENCE = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)

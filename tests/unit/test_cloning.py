@@ -57,7 +57,7 @@ def disturbed() -> list[tuple[Path, Replay]]:
 
 
 def demos(replays: list[tuple[Path, Replay]], name: str = "based") -> list[Demonstration]:
-    return demonstrations(replays, name, frame_skip=4, key_rule="any")
+    return demonstrations(replays, name, frame_skip=4, key_rule="taps")
 
 
 def made_up(lengths: list[int], config: AgentConfig = SMALL, seed: int = 0) -> list[Demonstration]:
@@ -147,6 +147,35 @@ def test_between_mistakes_the_bot_plays_itself(disturbed: list[tuple[Path, Repla
     assert unlike
 
 
+def test_a_bot_at_an_agents_pace_plays_what_its_clone_learns() -> None:
+    """Its keys change only where decisions are, and each decision is learnt as it was made."""
+    replays = play_bouts(
+        Recipe.of(GAME), bouts(), lambda _: network(), frame_skip=1, seed=0, pace=4, disturb=0.1
+    )
+    listed = [(Path("x"), replay) for replay in replays]
+    for (_, replay), demonstration in zip(listed, demos(listed), strict=True):
+        verify(replay)
+        keys_FA = replay.actions_T2A[:, [s.name for s in replay.seats].index("based")]
+        held_FA = keys_FA[::4].repeat(4, axis=0)[: len(keys_FA)]
+        own_F = demonstration.own_T.repeat(4)[: len(keys_FA)]
+        assert np.array_equal(keys_FA[own_F], held_FA[own_F])
+        assert np.array_equal(
+            demonstration.actions_TA[demonstration.own_T], keys_FA[::4][demonstration.own_T]
+        )
+        assert not demonstration.own_T.all()
+
+
+def test_taps_are_followed_by_presses() -> None:
+    """based taps the jump key every other frame, and jumps as often as it can. Held on, the key jumps once:
+    an agent of its pace that presses what based has down in any frame does not cross the pit to win."""
+    game = GameSettings(name="brawl", match_seconds=30, frame_skip=4, reward="laptop")
+    constant = game.spec().bot_index("constant")
+    made = paired(Contender(name="based"), Contender(name="constant"), (BASED, constant), 12, 0, "based")
+    played = play_bouts(Recipe.of(game), made, lambda _: network(), frame_skip=1, seed=0, pace=4)
+    scores = [r.outcome if r.seats[0].name == "based" else 1 - r.outcome for r in played]
+    assert min(scores) > 0.0
+
+
 # -- what was seen and done ---------------------------------------------------------------------------
 
 TAPPED = np.array([[0, 0], [1, 0], [0, 0], [0, 1], [1, 1], [0, 0]], np.uint8)
@@ -156,6 +185,9 @@ TAPPED = np.array([[0, 0], [1, 0], [0, 0], [0, 1], [1, 1], [0, 0]], np.uint8)
     ("rule", "frame_skip", "keys"),
     [
         ("any", 4, [[1, 1], [1, 1]]),
+        ("taps", 4, [[1, 1], [0, 1]]),
+        ("taps", 2, [[1, 0], [0, 1], [1, 1]]),
+        ("taps", 1, TAPPED.tolist()),
         ("majority", 4, [[0, 0], [1, 1]]),
         ("first", 4, [[0, 0], [1, 1]]),
         ("any", 2, [[1, 0], [0, 1], [1, 1]]),
@@ -346,7 +378,7 @@ def test_a_game_of_choices_is_cloned() -> None:
     made = paired(Contender(name="nash"), Contender(name="random"), bots, 400, 0)
     replays = play_bouts(Recipe.of(game), made, lambda _: network(), frame_skip=1, seed=0)
     listed = [(Path("x"), replay) for replay in replays]
-    found = demonstrations(listed, "nash", frame_skip=1, key_rule="any")
+    found = demonstrations(listed, "nash", frame_skip=1, key_rule="taps")
     assert all(d.legal_TA is not None and d.actions_TA.sum(-1).all() for d in found)
     settings = CloningSettings(epochs=12, streams=16, learning_rate=0.01)
     learnt, held_out = split(found, settings)
