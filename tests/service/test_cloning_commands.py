@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 from small_league import small_league
 
 import learner.main
@@ -187,3 +188,32 @@ def test_the_learner_itself_still_takes_its_own_words() -> None:
     own = learner.main.parser().parse_args(["--matchmaker", "127.0.0.1:1", "--run-dir", "x"])
     assert isinstance(own, argparse.Namespace)
     assert parser().parse_args(["--replays", "a", "--seat", "b", "--out", "c"]).matches == 200
+
+
+def test_training_from_a_clone_is_held_near_it(
+    run_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first reference of a run is the agent that it starts from, and stays with an interval of 0."""
+    assert clone(run_dir, "--out", str(tmp_path), "--matches", "0") == 0
+    path = Path(capsys.readouterr().out.strip())
+    cloned, _ = load_snapshot(BlobFolder(tmp_path), path.stem)
+    with small_league(
+        tmp_path / "db", snapshots=(), mixes={"constant": {"constant": 1.0}, "league": {"self": 1.0}}
+    ) as league:
+        words = [
+            "--matchmaker",
+            league.server.address,
+            "--run-dir",
+            str(tmp_path / "run"),
+            "--preset",
+            "smoke",
+        ]
+        words += ["--cpu", "--from", str(path), "--steps", "1024", "--set", "regularisation.alpha=0.01"]
+        words += ["--set", "regularisation.reference_interval=0", "--set", "learner.learning_rate=1e-2"]
+        assert learner.main.main(words) == 0
+        (reference,) = league.client.players(kinds=[PlayerKind.REFERENCE])
+        (trained,) = league.client.players(kinds=[PlayerKind.SNAPSHOT])
+    blobs = BlobFolder(tmp_path / "run" / "blobs")
+    held, moved = (load_snapshot(blobs, p.digest)[0].state_dict() for p in (reference, trained))
+    assert all(torch.equal(held[name], value) for name, value in cloned.state_dict().items())
+    assert not all(torch.equal(moved[name], value) for name, value in cloned.state_dict().items())

@@ -33,10 +33,11 @@ REPLAYS = "needs a run with replays; test_cli_replay.py runs it"
 CLONING = "records and learns for minutes; test_cloning_commands.py runs it, at small size"
 NOT_RUN = {
     "bin/league record based based --matches 300 --seed 1000 --pace 4 --disturb 0.05 --out lessons": CLONING,
-    "bin/league record based random aggressive clockwork constant --matches 40 --seed 1000 --pace 4 --disturb 0.05 "
-    "--out lessons": CLONING,
+    "bin/league record based random aggressive clockwork constant --matches 40 --seed 1000 "
+    "--pace 4 --disturb 0.05 --out lessons": CLONING,
     "bin/learner clone --replays lessons --seat based --out clones": CLONING,
-    "bin/learner clone --replays lessons --seat based --run-dir runs/mine --matchmaker 127.0.0.1:50051": CLONING,
+    "bin/learner clone --replays lessons --seat based --run-dir runs/mine "
+    "--matchmaker 127.0.0.1:50051": CLONING,
     "bin/learner --matchmaker 127.0.0.1:50051 --run-dir runs/mine --from clone-based@0 "
     "--set regularisation.reference_interval=0": "trains; test_cloning_commands.py runs it, at small size",
     "bin/start-league --from clones/SNAPSHOT.safetensors --set regularisation.reference_interval=0": LONG,

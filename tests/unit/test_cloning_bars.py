@@ -1,0 +1,51 @@
+"""Minutes: a clone of `based` knows more than its key rates, and takes its matches off it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from league.agent.bouts import paired, play_bouts
+from league.agent.settings import AgentSettings
+from league.blobs import BlobFolder
+from league.config import build, resolve
+from league.device import keep_memory
+from league.games.settings import GameSettings
+from league.replay import SUFFIX, Contender, Recipe, save_replay
+from learner.cloning.making import CloneRequest, make_clone
+from learner.cloning.settings import CloningSettings
+
+OPPONENTS = {"based": 300, "random": 40, "aggressive": 40, "clockwork": 40, "constant": 40}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_a_clone_of_based_is_near_it(tmp_path: Path) -> None:
+    """What docs/cloning.md does by its commands; 200 sampled matches, seats swapped, a draw half."""
+    torch.set_num_threads(1)
+    keep_memory()
+    sections = resolve("laptop", environment={})
+    game = build(GameSettings, "game", sections["game"])
+    spec = game.spec()
+    for name, matches in OPPONENTS.items():
+        bots = (spec.bot_index("based"), spec.bot_index(name))
+        seats = (Contender(name="based"), Contender(name=name))
+        made = [replace(b, pupil="based") for b in paired(*seats, bots, matches, 1000)]
+        for replay in play_bouts(
+            Recipe.of(game), made, lambda _: None, frame_skip=1, seed=1000, pace=4, disturb=0.05
+        ):  # type: ignore[arg-type, return-value]
+            save_replay(tmp_path / f"{replay.match_id}{SUFFIX}", replay)
+    request = CloneRequest(
+        replays=tmp_path,
+        seat="based",
+        game=game,
+        agent=build(AgentSettings, "agent", sections["agent"]),
+        cloning=CloningSettings(),
+    )
+    card = make_clone(request, BlobFolder(tmp_path / "blobs"), torch.device("cpu"), print).card
+    assert card.metrics["held_out_log_loss"] < 0.5 * card.metrics["marginal_log_loss"]
+    assert card.metrics["matches_against_original"] == 200
+    assert card.metrics["score_against_original"] >= 0.4
