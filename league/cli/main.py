@@ -33,6 +33,7 @@ COMMANDS = {
     "render": ("league.cli.render", "make a film of a recorded match (mp4, gif, png, html, json)"),
     "export": ("league.cli.export", "a snapshot for other programs (Stable-Baselines3, ONNX, a folder)"),
     "exploitability": ("league.cli.exploitability", "what a best answer wins, exactly, in small games"),
+    "profile": ("learner.profile.command", "how fast this machine trains, what holds it up, faster settings"),
     "config": ("league.cli.settings", "write a commented settings file, list the presets"),
 }
 

@@ -31,6 +31,7 @@ BY_HAND = "trains until it is stopped; tests/service/test_learner.py and test_ev
 EXPORTS = "takes its time; test_cli_export.py runs it with a small agent"
 REPLAYS = "needs a run with replays; test_cli_replay.py runs it"
 CLONING = "records and learns for minutes; test_cloning_commands.py runs it, at small size"
+PROFILE = "measures for minutes; tests/unit/test_profile.py runs the command on small settings"
 NOT_RUN = {
     "bin/league record based based --matches 300 --seed 1000 --pace 4 --disturb 0.05 --out lessons": CLONING,
     "bin/league record based random aggressive clockwork constant --matches 40 --seed 1000 "
@@ -66,6 +67,10 @@ NOT_RUN = {
     "bin/start-league --gpu 0": "needs a GPU",
     "bin/start-league --preset laptop --from "
     "runs/laptop-1/learner-main/checkpoints/step_000001500000.pt": "needs an agent; test_supervisor.py",
+    "bin/league profile --preset laptop": PROFILE,
+    "bin/league profile --preset laptop --sweep --output results.json --write-preset fast.toml": PROFILE,
+    "bin/league profile --sweep --matches 64 128 256 --batch-size 512 1024 2048 --threads 1": PROFILE,
+    "bin/start-league --config fast.toml": LONG,
     "bin/test": "runs this test",
     "git clone … kumite && cd kumite && bin/start-league --headless": "what a benchmark was measured with",
     "bin/matchmaker --db runs/mine/league.db --port 50051 --preset laptop": "test_matchmaker_process.py does",

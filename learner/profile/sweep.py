@@ -1,0 +1,114 @@
+"""Which configurations a sweep measures, in which order, and which of them it recommends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, get_args
+
+from league.errors import ConfigError
+from learner.profile.rows import Changes, Row, Setting
+from learner.profile.worker import Measured
+from learner.settings import LearnerSettings
+
+AXES: tuple[str, ...] = tuple(
+    name for name in ("matches", "batch_size", "threads", "precision") if name in LearnerSettings.model_fields
+)
+"""Settings of [learner] that a sweep may change; the last is there where the learner has it."""
+CHANGES_LEARNING = ("matches", "batch_size")
+"""Those of them that change what a step teaches: other rollouts, fewer or more steps of the optimizer."""
+ROUNDS = 3
+"""Times that each configuration is measured, in a process of its own each time."""
+CLOSE = 0.03
+"""Speeds that differ by less than this share count as equal."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The configurations of a sweep, and those left out with the reason."""
+
+    cells: list[Changes]
+    left_out: list[str]
+
+
+def plan(learner: Mapping[str, Any], wanted: Mapping[str, Sequence[Setting]], cores: int, gpu: bool) -> Plan:
+    """All combinations of the values of each axis: those that were asked for, else some around the preset's.
+
+    Raises `ConfigError` when nothing is left.
+    """
+    values = {axis: list(wanted.get(axis) or _around(axis, learner, cores, gpu)) for axis in AXES}
+    own = {axis: learner[axis] for axis in AXES}
+    cells: list[Changes] = [own] if all(own[axis] in values[axis] for axis in AXES) else []
+    left_out = []
+    for combination in product(*values.values()):
+        cell = dict(zip(AXES, combination, strict=True))
+        reason = _impossible(cell, learner["n_steps"])
+        if reason:
+            left_out.append(reason)
+        elif cell not in cells:
+            cells.append(cell)
+    if not cells:
+        raise ConfigError(f"the sweep has no configuration that can be: {left_out[0]}")
+    return Plan(cells, sorted(set(left_out)))
+
+
+def _around(axis: str, learner: Mapping[str, Any], cores: int, gpu: bool) -> list[Setting]:
+    own = learner[axis]
+    if axis == "matches":
+        return [max(1, own // 2), own, own * 2]
+    if axis == "batch_size":
+        n_steps = learner["n_steps"]
+        return [max(1, own // n_steps // 2) * n_steps, own, own * 2]
+    if axis == "threads":
+        return sorted({own, 1, min(2, cores)})
+    kinds = [kind for kind in _choices(axis) if kind != "auto"]
+    return [own] + [kind for kind in kinds if kind != own] if gpu else [own]
+
+
+def _choices(axis: str) -> tuple[Any, ...]:
+    return get_args(LearnerSettings.model_fields[axis].annotation)
+
+
+def _impossible(cell: Mapping[str, Any], n_steps: int) -> str:
+    batch, rollout = cell["batch_size"], cell["matches"] * n_steps
+    if batch % n_steps:
+        return f"batch_size {batch} is no multiple of n_steps {n_steps}"
+    if batch > rollout:
+        return f"batch_size {batch} is more than a rollout of {cell['matches']} matches"
+    return ""
+
+
+def run_rounds(
+    cells: Sequence[Changes], rounds: int, measure: Callable[[Changes, int], Measured]
+) -> Iterator[list[Row]]:
+    """Measures every cell once a round, every other round backwards; yields all rows after each measurement.
+
+    So a machine that is busy for a while shows as spread in all rows, not as a slow row. A configuration
+    that failed is not tried again.
+    """
+    rows = [Row(cell) for cell in cells]
+    for number in range(rounds):
+        for row in rows if number % 2 == 0 else reversed(rows):
+            if row.failure:
+                continue
+            row.add(measure(row.changes, number))
+            yield rows
+
+
+def recommended(rows: Sequence[Row], own: Changes) -> Row | None:
+    """The fastest configuration; of those as fast within `CLOSE`, the one that changes least of `own`.
+
+    What changes learning counts before what changes speed alone. None when nothing was measured.
+    """
+    counted = [row for row in rows if row.counts]
+    if not counted:
+        return None
+    best = max(row.steps_per_second().median for row in counted)
+    equals = [row for row in counted if row.steps_per_second().median >= (1 - CLOSE) * best]
+    return min(equals, key=lambda row: (*_distance(row.changes, own), -row.steps_per_second().median))
+
+
+def _distance(changes: Changes, own: Changes) -> tuple[int, int]:
+    different = [axis for axis in changes if changes[axis] != own[axis]]
+    return sum(axis in CHANGES_LEARNING for axis in different), len(different)
