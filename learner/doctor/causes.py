@@ -33,6 +33,8 @@ LEADS_TO: Mapping[str, tuple[str, ...]] = {
     "A": ("E", "V"),
     "O": ("W",),
 }
+MINIMAL = "M"
+"""That the minimal agent learns nothing follows from any failure beside it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +48,8 @@ class Cause:
 def explains(cause: Finding, other: Finding) -> bool:
     """Whether `other` may follow from `cause`: a warning never hides a failure."""
     worse = cause.verdict is Verdict.WARNING and other.verdict is Verdict.FAILURE
-    return other.key in LEADS_TO.get(cause.key, ()) and not worse
+    follows = other.key == MINIMAL != cause.key or other.key in LEADS_TO.get(cause.key, ())
+    return follows and not worse
 
 
 def primary_causes(findings: Sequence[Finding]) -> tuple[Cause, ...]:

@@ -1,4 +1,4 @@
-"""Reasons 1 to 10, 19, B and O: what is seen, what acts, what repeats, what pays. Thresholds: docs/doctor.md."""
+"""Reasons 1 to 10, 19, B and O: what is seen, what acts, what repeats, what pays (docs/doctor.md)."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def gradients_bounded(evidence: Evidence) -> Finding:
     finite = math.isfinite(network.norm)
     return judged(
         "12",
-        f"norm {network.norm:.3g} before the first update (most in {worst}), then {usual:.3g} before clipping",
+        f"norm {network.norm:.3g} before the first update (most in {worst}), then {usual:.3g}",
         failure=not finite or (network.norm > EXPLODED and usual > EXPLODED),
         warning=network.norm > EXPLODED,
         fix="scale the rewards (learner.normalize_returns) and the start of the part named",
@@ -118,7 +118,8 @@ def learning_rate_fits(evidence: Evidence) -> Finding:
     stuck = most < 1e-7
     return judged(
         "16",
-        f"at {rate:g} an update moves the policy by a KL of {fmean(u.kl for u in updates):.2g}, at most {most:.2g}",
+        f"at {rate:g} an update moves the policy by a KL of {fmean(u.kl for u in updates):.2g}, "
+        f"at most {most:.2g}",
         failure=most > 0.2 or stuck,
         warning=most > 0.1,
         fix="raise learner.learning_rate tenfold" if stuck else "lower learner.learning_rate tenfold",
@@ -190,7 +191,7 @@ def values_follow(evidence: Evidence) -> Finding:
         f"deviate by {probe.target_spread:.2g}",
         failure=flat or last < -1.0 or math.isnan(last),
         warning=last < -0.3,
-        fix="mend the rewards first: a critic can only learn what is paid" if flat else "lower the learning rate",
+        fix="mend the rewards: a critic can only learn what is paid" if flat else "lower the learning rate",
     )
 
 

@@ -6,6 +6,8 @@ Each function looks at the newest fifth of the run, for what was so at the start
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from itertools import pairwise
 from statistics import fmean, median
 
 from league.games.base import CHOICE
@@ -45,7 +47,7 @@ def policy_whole(run: RunEvidence) -> Finding:
     values = run.scalar("policy/entropy")
     if len(values) < FEWEST_UPDATES:
         return _too_short("E", f"{len(values)} updates")
-    falls = [(b / a, i + 1) for i, (a, b) in enumerate(zip(values, values[1:], strict=False)) if a > 1e-9]
+    falls = [(b / a, i + 1) for i, (a, b) in enumerate(pairwise(values)) if a > 1e-9]
     least, update = min(falls, default=(1.0, 0))
     kl = max(run.scalar("policy/approx_kl"), default=0.0)
     return judged(
@@ -53,7 +55,7 @@ def policy_whole(run: RunEvidence) -> Finding:
         f"the worst update (number {update}) left {least:.0%} of the entropy; largest KL {kl:.2g}",
         failure=least < 0.3,
         warning=least < 0.5,
-        fix="go on from a snapshot before it (--from); set learner.desired_kl = 0.012, lower learner.learning_rate",
+        fix="go on from a snapshot before it (--from) with desired_kl = 0.012 or a lower learning_rate",
     )
 
 
@@ -87,7 +89,7 @@ def constraints(run: RunEvidence) -> Finding:
         + (f"; target_kl {learner.target_kl:g} is hit" if hit else ""),
         failure=fmean(clipped) > 0.5 and fmean(kl) < 0.01,
         warning=hit or floored,
-        fix="raise learner.desired_kl" if floored else "raise learner.clip_range to 0.2, learner.target_kl to 0.03",
+        fix="raise learner.desired_kl" if floored else "raise learner.clip_range (0.2), target_kl (0.03)",
     )
 
 
@@ -102,7 +104,7 @@ def values_explain(run: RunEvidence) -> Finding:
         f"explained variance {now:.2f} now, {best:.2f} at best",
         failure=now < -0.05 or math.isnan(now),
         warning=now < 0.05 and best > 0.3,
-        fix="look at the rewards (reasons 6 to 8) and at learner.learning_rate: the critic knows less than a mean",
+        fix="the critic knows less than a mean: look at the rewards (6 to 8), lower learner.learning_rate",
     )
 
 
@@ -168,7 +170,7 @@ def win_paid(run: RunEvidence) -> Finding:
     return _compare_wins(run.rewards, run.matches, weights)
 
 
-def _compare_wins(rewards: list[Row] | tuple[Row, ...], matches: list[Row], weights: set[float]) -> Finding:
+def _compare_wins(rewards: Sequence[Row], matches: Sequence[Row], weights: set[float]) -> Finding:
     """The largest size of `win` in a match of an update with one match, or whose matches ended alike."""
     scores: dict[str, list[float]] = {}
     for row in matches:
@@ -225,8 +227,7 @@ def wins_mixed(run: RunEvidence) -> Finding:
         f"scores in the newest {len(recent)} matches: {told}",
         failure=len(exact) == len(met) and entropy < 0.1 * most,
         warning=lost and len(recent) >= 5 * FEWEST_MATCHES,
-        fix="all lost: an easier mix or a reward on the way; exact wins and losses of a policy without entropy "
-        "repeat one line of play",
+        fix="an easier mix or a reward on the way; without entropy play only repeats itself: raise ent_coef",
     )
 
 

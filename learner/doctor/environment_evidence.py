@@ -9,9 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from league.agent.crowd import Crowd
 from learner.doctor.play import decide
-from learner.doctor.probe import BotMatches, no_snapshot
+from learner.doctor.probe import make_environment
 from learner.doctor.setup import SetUp
 
 MATCHES = 16
@@ -38,16 +37,8 @@ class EnvironmentEvidence:
 
 def look_at_environment(set_up: SetUp, seed: int = 0) -> EnvironmentEvidence:
     """Plays at random until every match has ended once."""
-    game = set_up.game(MATCHES)
-    spec = game.spec
-    crowd = Crowd(MATCHES, no_snapshot, seed=seed, action_size=spec.action_size, action_kind=spec.action_kind)
-    env = set_up.environment(
-        game,
-        BotMatches(spec.name, set_up.opponents, seed),
-        crowd,
-        frame_skip=set_up.settings.game.frame_skip,
-        reward_weights=set_up.weights_K,
-    )
+    env = make_environment(set_up, MATCHES, seed)
+    game, spec = env.game, env.game.spec
     rng = np.random.default_rng(seed)
     told, arrived, lost, over_N = 0, np.zeros(MATCHES), 0.0, np.zeros(MATCHES, np.bool_)
     paid = accounted = 0.0

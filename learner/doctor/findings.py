@@ -69,9 +69,11 @@ _REASONS = (
     ("A", "Normalisation drifts", "rewards"),
     ("W", "Wins of exactly 0 or 100 %", "opponents"),
     ("E", "Policy broke in an update", "updates"),
+    ("M", "Minimal agent learns nothing", "flow"),
 )
 REASONS = {key: Reason(key=key, title=title, system=system) for key, title, system in _REASONS}
-"""The twenty, then what shows only beside them: O, V and B everywhere, A, W and E in a run's files."""
+"""The twenty, then what shows beside them: B, O and V everywhere, A, W and E in a run's files, M by
+--emergency."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +91,7 @@ class Finding:
 
 
 def judged(key: str, measured: str, *, failure: bool = False, warning: bool = False, fix: str) -> Finding:
-    """A finding whose verdict is the worst that holds; the fix is kept only where there is something to mend."""
+    """A finding whose verdict is the worst that holds; its fix is kept where there is something to mend."""
     verdict = Verdict.FAILURE if failure else Verdict.WARNING if warning else Verdict.OK
     return Finding(key=key, measured=measured, verdict=verdict, fix=fix if verdict.is_bad else "")
 

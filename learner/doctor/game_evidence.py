@@ -20,6 +20,7 @@ MATCH_STEPS = 2700
 """Decisions after which a match that is still going on is no longer followed."""
 ACTIONS_AT_MOST = 32
 PAIRS_AT_MOST = 96
+RANDOM_MATCHES = 32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +62,7 @@ def look_at_game(set_up: SetUp, seed: int = 0) -> GameEvidence:
     finite_XO = np.isfinite(seen_XO)
     own, spec = set_up.spec.own_size, set_up.spec
     acting, opponent_seen = _effects(set_up, seed)
-    fresh, opponents = _fresh_matches(set_up, seed)
+    fresh, opponents = match_play(set_up, set_up.opponents, seed)
     varying_O = _varying(seen_XO)
     return GameEvidence(
         size=spec.observation_size,
@@ -205,14 +206,13 @@ class _Deviation:
         self.deviated_N[rows[deviates]] = True
 
 
-def _fresh_matches(set_up: SetUp, seed: int) -> tuple[Trace, tuple[str, ...]]:
-    """Random play in seat 0 or 1, half each, against the bots of the mix; seat 0 of the trace is the random one."""
-    names = tuple(np.resize(np.array(set_up.opponents, dtype=object), 32)) if set_up.opponents else ()
-    count = len(names) or 32
-    bots_N2 = np.full((count, 2), EXTERNAL, np.int8)
+def match_play(set_up: SetUp, opponents: tuple[str, ...], seed: int) -> tuple[Trace, tuple[str, ...]]:
+    """Whole matches of random play in seat 0 against these bots in turn, or against itself without any."""
+    names = tuple(str(name) for name in np.resize(opponents, RANDOM_MATCHES)) if opponents else ()
+    bots_N2 = np.full((RANDOM_MATCHES, 2), EXTERNAL, np.int8)
     for n, name in enumerate(names):
         bots_N2[n, 1] = set_up.spec.bot_index(name)
-    return _matches(set_up, bots_N2, random_player(count, seed + 1), seed + 1000), names
+    return _matches(set_up, bots_N2, random_player(RANDOM_MATCHES, seed + 1), seed + 1000), names
 
 
 def _bot_matches(set_up: SetUp, seed: int) -> Trace:

@@ -1,4 +1,4 @@
-"""What a network does with one rollout: its gradients by part, what it looks at, whether it forgets, what it can fit.
+"""What a network does with one rollout: gradients by part, what it looks at, whether it forgets and fits.
 
 Shape suffixes: X rows of history and rollout, T steps, B matches, O observation, A actions.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from league.agent.heads import action_distribution
-from league.agent.network import AgentNetwork
+from league.agent.network import AgentNetwork, UnrollOutput
 from learner.ppo.league_ppo import LeaguePPO
 from learner.ppo.loss import clipped_policy_loss, normalised, value_loss, weighted_mean
 from learner.rollout.buffer import Minibatch
@@ -76,7 +76,7 @@ def look_at_network(model: LeaguePPO) -> NetworkEvidence:
     return evidence
 
 
-def _unroll(network: AgentNetwork, batch: Minibatch, prefix: int):
+def _unroll(network: AgentNetwork, batch: Minibatch, prefix: int) -> UnrollOutput:
     return network.unroll(
         batch.obs_XBO, batch.starts_XB, batch.h_BH, batch.c_BH, batch.time_left_TB, prefix=prefix
     )
@@ -95,7 +95,11 @@ def _loss(model: LeaguePPO, batch: Minibatch) -> Tensor:
         decided_TB,
     )
     value = value_loss(out.value_TB, batch.target_TB, batch.weight_TB)
-    return policy.loss + model.vf_coef * value - model.entropy_weight * weighted_mean(actor.entropy(), decided_TB)
+    return (
+        policy.loss
+        + model.vf_coef * value
+        - model.entropy_weight * weighted_mean(actor.entropy(), decided_TB)
+    )
 
 
 def _part(name: str) -> str:
@@ -128,10 +132,11 @@ def _noise_scale(model: LeaguePPO, batches: list[Minibatch], norm: float) -> flo
     if len(batches) < 4 or not math.isfinite(norm):
         return None
     taken = batches[:16]
-    small = np.mean([
+    squares = [
         sum(float(gradient.double().square().sum()) for gradient in _backward(model, batch).values())
         for batch in taken
-    ])  # fmt: skip
+    ]
+    small = sum(squares) / len(squares)
     b, big = float(model.n_steps), float(model.n_steps * len(batches))
     signal = (big * norm**2 - b * small) / (big - b)
     noise = (small - norm**2) / (1.0 / b - 1.0 / big)
@@ -145,7 +150,7 @@ def _sensitivity(network: AgentNetwork, batch: Minibatch, prefix: int) -> dict[s
     usual = _unroll(network, batch, prefix)
 
     def moved(obs_XBO: Tensor) -> float:
-        out = network.unroll(obs_XBO, batch.starts_XB, batch.h_BH, batch.c_BH, batch.time_left_TB, prefix=prefix)
+        out = _unroll(network, replace(batch, obs_XBO=obs_XBO), prefix)
         parts = zip((out.logits_TBA, out.value_TB), (usual.logits_TBA, usual.value_TB), strict=True)
         return float(sum((a - b).abs().mean() for a, b in parts))
 
@@ -157,7 +162,7 @@ def _sensitivity(network: AgentNetwork, batch: Minibatch, prefix: int) -> dict[s
 
 @torch.no_grad()
 def _leak(network: AgentNetwork, batch: Minibatch, prefix: int) -> float:
-    """Outputs from an episode's start on, with and without the past; by the step and by the whole sequence."""
+    """Movement of outputs behind an episode's start by what was before it: by sequence and by step."""
     rows, steps = batch.obs_XBO.shape[0], batch.obs_XBO.shape[0] - prefix
     half = steps // 2
     starts = batch.starts_XB.clone()
@@ -170,7 +175,9 @@ def _leak(network: AgentNetwork, batch: Minibatch, prefix: int) -> float:
         out = network.unroll(obs_XBO, starts, h, c, batch.time_left_TB, prefix=prefix)
         return torch.cat([out.logits_TBA[half:].flatten(), out.value_TB[half:].flatten()])
 
-    apart = tail(batch.obs_XBO, batch.h_BH, batch.c_BH) - tail(changed, batch.h_BH + noise, batch.c_BH + noise)
+    apart = tail(batch.obs_XBO, batch.h_BH, batch.c_BH) - tail(
+        changed, batch.h_BH + noise, batch.c_BH + noise
+    )
     fresh = network.initial_state(starts.shape[1])
     used = fresh._replace(
         layers_BLSE=fresh.layers_BLSE + 1.0,
@@ -229,7 +236,9 @@ def _questions(obs_TBO: Tensor, actions: int) -> tuple[Tensor, Tensor]:
     flat = obs_TBO.flatten(0, 1).double()
     spread = flat.std(0)
     unit = torch.where(spread > 1e-6, (flat - flat.mean(0)) / spread.clamp_min(1e-6), 0.0)
-    weights = torch.randn(unit.shape[1], actions, generator=torch.Generator().manual_seed(0), dtype=unit.dtype)
+    weights = torch.randn(
+        unit.shape[1], actions, generator=torch.Generator().manual_seed(0), dtype=unit.dtype
+    )
     answers = unit @ weights
     labels = (answers > answers.median(0).values).float()
     share = labels.mean(0)

@@ -23,6 +23,8 @@ from learner.assembly import SessionSettings, make_model
 from learner.doctor.network_evidence import NetworkEvidence, look_at_network
 from learner.doctor.setup import SetUp
 from learner.ppo.league_ppo import LeaguePPO
+from learner.rollout.buffer import SequenceBuffer
+from learner.rollout.league_vec_env import LeagueVecEnv
 from learner.settings import LearnerSettings
 
 UPDATES = 5
@@ -97,23 +99,7 @@ def build_model(set_up: SetUp, settings: SessionSettings, folder: Path) -> Leagu
     """The main job's algorithm on an environment of its own, with the set-up's game and network."""
     learner = settings.learner
     torch.manual_seed(learner.seed)
-    game = set_up.game(learner.matches)
-    spec = game.spec
-    crowd = Crowd(
-        learner.matches,
-        no_snapshot,
-        seed=learner.seed + 1,
-        action_size=spec.action_size,
-        action_kind=spec.action_kind,
-    )
-    env = set_up.environment(
-        game,
-        BotMatches(spec.name, set_up.opponents, learner.seed),
-        crowd,
-        frame_skip=settings.game.frame_skip,
-        reward_weights=set_up.weights_K,
-        live_player=LIVE,
-    )
+    env = make_environment(set_up, learner.matches, learner.seed)
     model = make_model(settings, set_up.agent, env, folder, torch.device("cpu"), lambda: False)
     torch.manual_seed(learner.seed)
     network = set_up.network(set_up.agent)
@@ -122,6 +108,23 @@ def build_model(set_up: SetUp, settings: SessionSettings, folder: Path) -> Leagu
     model.agent_state = network.initial_state(learner.matches)
     env.crowd.set_live(network)
     return model
+
+
+def make_environment(set_up: SetUp, matches: int, seed: int) -> LeagueVecEnv:
+    """Matches against the set-up's bots, for a network that is set as the crowd's live one later."""
+    game = set_up.game(matches)
+    spec = game.spec
+    crowd = Crowd(
+        matches, no_snapshot, seed=seed + 1, action_size=spec.action_size, action_kind=spec.action_kind
+    )
+    return set_up.environment(
+        game,
+        BotMatches(spec.name, set_up.opponents, seed),
+        crowd,
+        frame_skip=set_up.settings.game.frame_skip,
+        reward_weights=set_up.weights_K,
+        live_player=LIVE,
+    )
 
 
 def no_snapshot(digest: str) -> AgentNetwork:
@@ -231,7 +234,7 @@ def _evidence(
     )
 
 
-def _return_std(buffer, gamma: float) -> float:
+def _return_std(buffer: SequenceBuffer, gamma: float) -> float:
     """Deviation of the discounted return of the last rollout, where no running one is kept."""
     returns, current = [], np.zeros(buffer.reward_TN.shape[1])
     for reward_N, ended_N in zip(buffer.reward_TN, buffer.ended_TN, strict=True):

@@ -12,7 +12,7 @@ from league.agent.network import AgentNetwork
 from league.config import resolve
 from league.errors import NotFound
 from league.players import PayoffCell
-from learner.checkpoint import CheckpointFolder
+from learner.checkpoint import CheckpointFolder, Values
 from learner.doctor.setup import SetUp, set_up_of
 
 Series = tuple[float, ...]
@@ -58,27 +58,36 @@ def read_run(folder: Path, name: str = "main", clean: Sequence[PayoffCell] = ())
         raise NotFound(f"{folder} has no config.toml: name the folder of a run with --run-dir")
     if not learner.is_dir():
         raise NotFound(f"{folder} has no learner-{name} yet: wait for its first update, or name another")
-    set_up = set_up_of(resolve(None, config, environment={}))
     saved = CheckpointFolder(learner / "checkpoints").read_newest()
-    if saved is not None:
-        weights = saved["algorithm"]["network"]
-
-        def loaded(agent: AgentConfig) -> AgentNetwork:
-            network = AgentNetwork(agent)
-            network.load_state_dict(weights)
-            return network
-
-        set_up = replace(set_up, network=loaded)
+    scalars = read_scalars(learner / "tensorboard")
     return RunEvidence(
         folder=folder,
         name=name,
-        scalars=read_scalars(learner / "tensorboard"),
+        scalars=scalars,
         matches=read_table(learner / "monitor.csv"),
         rewards=read_table(learner / "reward_breakdown.csv"),
-        set_up=set_up,
+        set_up=_set_up(config, saved, scalars),
         step=int(saved["algorithm"]["num_timesteps"]) if saved is not None else 0,
         clean=tuple(clean),
     )
+
+
+def _set_up(config: Path, saved: Values | None, scalars: dict[str, Series]) -> SetUp:
+    """The run's settings as they are now: stage, step size and weights of its newest checkpoint."""
+    sections = resolve(None, config, environment={})
+    if saved is None:
+        return set_up_of(sections)
+    rate = scalars.get("learning/rate", ())
+    if rate:
+        sections["learner"] |= {"learning_rate": rate[-1], "learning_rate_final": None}
+    weights = saved["algorithm"]["network"]
+
+    def loaded(agent: AgentConfig) -> AgentNetwork:
+        network = AgentNetwork(agent)
+        network.load_state_dict(weights)
+        return network
+
+    return replace(set_up_of(sections, saved["curriculum"]["index"]), network=loaded)
 
 
 def read_scalars(folder: Path) -> dict[str, Series]:

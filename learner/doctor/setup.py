@@ -27,7 +27,7 @@ class SetUp:
 
     Attributes:
         settings: the sections that a learner reads.
-        mix: weights of the opponent mix that its first stage plays.
+        mix: weights of the opponent mix that its stage plays. stage: index of that stage.
         game: makes N matches; the settings' game, or one in its place.
         network: makes the agent; fresh, or that of a run. It is called as often as a copy is needed.
         environment: the vector environment, or one in its place.
@@ -38,6 +38,7 @@ class SetUp:
     game: Callable[[int], BatchedGame]
     network: Callable[[AgentConfig], AgentNetwork] = AgentNetwork
     environment: type[LeagueVecEnv] = LeagueVecEnv
+    stage: int = 0
 
     @property
     def spec(self) -> GameSpec:
@@ -49,8 +50,8 @@ class SetUp:
 
     @property
     def weights_K(self) -> NDArray[np.float32]:
-        """Weight of each reward term where the run begins."""
-        return stage_rewards(self.settings, self.settings.curriculum.stages[0])
+        """Weight of each reward term in the stage."""
+        return stage_rewards(self.settings, self.settings.curriculum.stages[self.stage])
 
     @property
     def bots(self) -> tuple[str, ...]:
@@ -61,17 +62,17 @@ class SetUp:
 
     @property
     def opponents(self) -> tuple[str, ...]:
-        """Bots of the first stage's mix; all when it has none (snapshots and itself come later)."""
+        """Bots of the stage's mix; all when it has none (snapshots and itself come later)."""
         return tuple(name for name in self.bots if self.mix.get(name, 0.0) > 0.0) or self.bots
 
 
-def set_up_of(sections: Sections) -> SetUp:
-    """The set-up that resolved sections describe; raises `ConfigError`."""
+def set_up_of(sections: Sections, stage: int = 0) -> SetUp:
+    """The set-up that resolved sections describe, in one stage; raises `ConfigError`."""
     settings = SessionSettings(
         game=build(GameSettings, "game", sections["game"]),
         agent=build(AgentSettings, "agent", sections["agent"]),
         learner=build(LearnerSettings, "learner", sections["learner"]),
         curriculum=build(CurriculumSettings, "curriculum", sections["curriculum"]),
     )
-    mix = sections["matchmaker"]["mixes"].get(settings.curriculum.stages[0].mix, {})
-    return SetUp(settings=settings, mix=mix, game=settings.game.make)
+    mix = sections["matchmaker"]["mixes"].get(settings.curriculum.stages[stage].mix, {})
+    return SetUp(settings=settings, mix=mix, game=settings.game.make, stage=stage)
