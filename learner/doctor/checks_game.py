@@ -128,6 +128,8 @@ def reward_scale(evidence: Evidence) -> Finding:
 
 def win_arrives(evidence: Evidence) -> Finding:
     environment = evidence.environment
+    if environment.fault:
+        return judged("B", environment.fault, warning=True, fix="mend what stopped the matches first")
     share = environment.lost / max(environment.accounted / max(environment.ended, 1), 1e-9)
     return judged(
         "B",

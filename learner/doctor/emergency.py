@@ -21,7 +21,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from league.agent.heads import action_distribution
 from league.agent.network import AgentNetwork
-from league.errors import NumericalFault
+from league.errors import LeagueError
 from league.games.base import CHOICE
 from learner.doctor.evidence import first_scores
 from learner.doctor.findings import Finding, judged
@@ -30,11 +30,12 @@ from learner.doctor.probe import build_model, make_environment
 from learner.doctor.setup import SetUp
 from learner.ppo.league_ppo import LeaguePPO
 
-SECONDS = 60.0
+SECONDS = 40.0
+"""Of processor time, so that a busy machine takes longer and finds the same."""
 EASY = 0.75
 """Random play that scores as much has nothing to learn against this bot."""
 MATCH_SECONDS = 30.0
-TEST_MATCHES = 64
+TEST_MATCHES = 512
 SIGNIFICANT = 3.0
 """Standard errors by which the trained agent's matches must pay more than the fresh one's."""
 MINIMAL_LEARNER = {
@@ -99,7 +100,7 @@ class _Curve(BaseCallback):
         self._until, self._on_update = until, on_update
 
     def _on_step(self) -> bool:
-        return time.monotonic() < self._until
+        return time.process_time() < self._until
 
     def _on_rollout_end(self) -> None:
         model: LeaguePPO = self.model  # type: ignore[assignment]
@@ -125,15 +126,16 @@ def emergency(
     fault = ""
     with tempfile.TemporaryDirectory(prefix="kumite-doctor-") as folder:
         model = build_model(small, small.settings, Path(folder))
-        before = test_matches(small, model.policy.network)
-        curve = _Curve(time.monotonic() + seconds, on_step)
+        before = after = np.empty((0, 2))
+        curve = _Curve(time.process_time() + seconds, on_step)
         try:
+            before = test_matches(small, model.policy.network)
             model.learn(small.settings.learner.steps, callback=curve)
-        except (NumericalFault, ValueError) as error:
+            after = test_matches(small, model.policy.network)
+        except (LeagueError, ValueError) as error:
             fault = str(error).splitlines()[0]
         finally:
             model.env.game.close()
-        after = test_matches(small, model.policy.network)
     return _verdict(before, after, model.num_timesteps, opponent, fault), tuple(curve.points)
 
 
@@ -160,7 +162,7 @@ def test_matches(set_up: SetUp, network: AgentNetwork) -> NDArray[np.float64]:
             for match in env.finished:
                 results.setdefault(match.assignment.match_id, (match.reward, match.score))
             env.finished = []
-            if len([name for name in results if int(name.rpartition("-")[2]) < TEST_MATCHES]) >= TEST_MATCHES:
+            if sum(int(name.rpartition("-")[2]) < TEST_MATCHES for name in results) == TEST_MATCHES:
                 break
     finally:
         env.game.close()

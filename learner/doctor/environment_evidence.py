@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from league.errors import LeagueError
 from learner.doctor.play import decide
 from learner.doctor.probe import make_environment
 from learner.doctor.setup import SetUp
@@ -26,6 +27,7 @@ class EnvironmentEvidence:
         paid: sum of sizes of the matches' rewards as they arrived step by step.
         accounted: the same by the matches' own accounts.
         lost: the largest difference in one match.
+        fault: the sentence with which the environment gave up; empty when it did not.
     """
 
     ended: int
@@ -33,6 +35,7 @@ class EnvironmentEvidence:
     paid: float
     accounted: float
     lost: float
+    fault: str = ""
 
 
 def look_at_environment(set_up: SetUp, seed: int = 0) -> EnvironmentEvidence:
@@ -42,7 +45,7 @@ def look_at_environment(set_up: SetUp, seed: int = 0) -> EnvironmentEvidence:
     rng = np.random.default_rng(seed)
     told, arrived, lost, over_N = 0, np.zeros(MATCHES), 0.0, np.zeros(MATCHES, np.bool_)
     paid = accounted = 0.0
-    ended = 0
+    ended, fault = 0, ""
     try:
         env.reset()
         for _ in range(STEPS_AT_MOST):
@@ -60,6 +63,8 @@ def look_at_environment(set_up: SetUp, seed: int = 0) -> EnvironmentEvidence:
             over_N |= game.ended_N
             if over_N.all():
                 break
+    except LeagueError as error:
+        fault = str(error)
     finally:
         game.close()
-    return EnvironmentEvidence(ended=ended, told=told, paid=paid, accounted=accounted, lost=lost)
+    return EnvironmentEvidence(ended=ended, told=told, paid=paid, accounted=accounted, lost=lost, fault=fault)

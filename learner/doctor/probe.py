@@ -17,7 +17,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from league.agent.crowd import Crowd
 from league.agent.network import AgentNetwork
-from league.errors import LeagueError, NumericalFault
+from league.errors import LeagueError
 from league.players import Assignment, Book, MatchResult, Player, PlayerKind, Role
 from learner.assembly import SessionSettings, make_model
 from learner.doctor.network_evidence import NetworkEvidence, look_at_network
@@ -206,7 +206,7 @@ def _train(model: LeaguePPO, watch: _Watch, updates: int) -> str:
     """Runs the updates; returns the sentence of the fault that ended them, or nothing."""
     try:
         model.learn(updates * model.n_envs * model.n_steps, callback=watch)
-    except (NumericalFault, ValueError, FloatingPointError) as error:
+    except (LeagueError, ValueError) as error:
         return str(error).splitlines()[0]
     finally:
         watch.read_update()
