@@ -209,7 +209,8 @@ def _train(model: LeaguePPO, watch: _Watch, updates: int) -> str:
     except (LeagueError, ValueError) as error:
         return str(error).splitlines()[0]
     finally:
-        watch.read_update()
+        if hasattr(watch, "model"):  # it never was where the first reset failed
+            watch.read_update()
     return ""
 
 
