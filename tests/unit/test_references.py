@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import test_choice_learning as choice_learning
 import torch
 from learning import MATCHES, STEPS, assignments, make_env, make_model, same, weights
 from test_league_ppo import CountingCallback, collect, prepared, updates
@@ -436,3 +437,37 @@ def test_a_saved_model_goes_on_with_a_reference_of_its_own(tmp_path):
     env.crowd.set_live(loaded.policy.network)
     loaded.learn(STEPS * MATCHES, reset_num_timesteps=False)
     assert steps_of(loaded) == [STEPS * MATCHES]
+
+
+# -- games of choices ------------------------------------------------------------------------------
+
+
+def choosing(form, **settings):
+    held = RegularisationSettings(alpha=ALPHA, form=form, match_share=1.0, **settings)
+    env = choice_learning.make_env("leduc", ("random", "live"), count=1000)
+    return prepared(choice_learning.make_model(env, regularisation=held, learning_rate=3e-3))
+
+
+def test_forced_moves_cost_nothing_and_illegal_choices_stay_out_of_the_divergence():
+    model = choosing("reward", reference_interval=0)
+    updates(model, 6)
+    collect(model)
+    own_forced = model.buffer.legal_TNA.sum(-1) == 1
+    across_forced = model.transform.legal_TNA.sum(-1) == 1
+    added = torch.from_numpy(model.transform.added_TN)
+    assert added.isfinite().all()
+    both = own_forced & (across_forced | ~model.transform.live_TN)
+    assert both.any()
+    assert added[both].abs().max() == 0
+    assert (added[~own_forced] != 0).all()
+    assert (added[own_forced & ~across_forced & model.transform.live_TN] != 0).all()
+
+
+def test_the_loss_form_learns_in_a_game_of_choices():
+    model = choosing("loss", reference_interval=5, portfolio_interval=5, portfolio_size=3)
+    updates(model, 9)  # 18 updates, the newest reference is of the 16th
+    collect(model)
+    assert len(model.references.members) == 3
+    terms = model.loss_terms(whole_batch(model))
+    assert 0 < float(terms.kl.loss.detach()) < 1
+    assert terms.kl.closest_M.sum().item() == pytest.approx(1.0)
