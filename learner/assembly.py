@@ -78,15 +78,20 @@ def fits_matches(saved: Values, settings: SessionSettings, game: BatchedGame) ->
     )
 
 
-def join_league(
-    client: MatchmakerClient, live: Player, game: BatchedGame, saved: Values | None, carries: bool
-) -> Incarnation:
-    """Registers the bots and the live player, and opens an incarnation that carries matches on."""
+def register_players(client: MatchmakerClient, live: Player, game: BatchedGame) -> None:
+    """Makes the game's bots and the live player known; again changes nothing."""
     bots = [
         Player(name=bot.name, game=live.game, kind=PlayerKind.BOT, held_out=bot.held_out)
         for bot in game.spec.bots
     ]
     client.register_players([*bots, live])
+
+
+def join_league(
+    client: MatchmakerClient, live: Player, game: BatchedGame, saved: Values | None, carries: bool
+) -> Incarnation:
+    """Registers the bots and the live player, and opens an incarnation that carries matches on."""
+    register_players(client, live, game)
     return client.open_incarnation(
         live.creator,
         live.name,

@@ -81,6 +81,16 @@ class Crowd:
         """Of the last act, -inf where nobody sits."""
 
     @property
+    def device(self) -> torch.device:
+        """Where seats are played; the live network must be there."""
+        return self._device
+
+    @property
+    def has_live(self) -> bool:
+        """Whether a live network is set."""
+        return self._live is not None
+
+    @property
     def resident(self) -> int:
         """Frozen networks in memory."""
         return len(self._residents)

@@ -28,6 +28,7 @@ from league.errors import LeagueError
 LONG = "trains for minutes; tests/system/test_league.py runs the command with the preset smoke"
 OWN_GAME = "needs the page's own files; test_docs_own_game.py runs it"
 BY_HAND = "trains until it is stopped; tests/service/test_learner.py and test_evaluator_process.py run it"
+CARDS = "test_sb3_league.py trains in such a league"
 EXPORTS = "takes its time; test_cli_export.py runs it with a small agent"
 REPLAYS = "needs a run with replays; test_cli_replay.py runs it"
 CLONING = "records and learns for minutes; test_cloning_commands.py runs it, at small size"
@@ -62,6 +63,8 @@ NOT_RUN = {
     "bin/league replay": REPLAYS,
     "bin/league replay MATCH": REPLAYS,
     "bin/league render MATCH --out fight.html": REPLAYS,
+    "bin/league config write --preset board --set game.name=kuhn cards.toml": CARDS,
+    "bin/matchmaker --db runs/cards/league.db --port 50052 --config cards.toml": CARDS,
     "bin/league export main@2000 --out agent.onnx": EXPORTS,
     "bin/league export main@2000 --format folder --out agent": EXPORTS,
     "bin/start-league --gpu 0": "needs a GPU",

@@ -1,0 +1,87 @@
+"""A policy of Stable-Baselines3 as a network of the league: another face of the same parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
+from stable_baselines3.common.policies import ActorCriticPolicy
+from stable_baselines3.common.torch_layers import FlattenExtractor, MlpExtractor
+from torch import nn
+
+from league.agent.perceptron import PerceptronConfig, PerceptronNetwork
+from league.errors import InvalidInput
+from league.games.base import CHOICE, KEYS
+
+_ACTIVATIONS: dict[type[nn.Module], str] = {
+    nn.ELU: "elu",
+    nn.GELU: "gelu",
+    nn.LeakyReLU: "leaky_relu",
+    nn.ReLU: "relu",
+    nn.SiLU: "silu",
+    nn.Tanh: "tanh",
+}
+
+
+def perceptron_of(policy: Any) -> PerceptronNetwork:
+    """The network of an `MlpPolicy` of PPO, A2C or MaskablePPO: it shares the policy's own parameters.
+
+    Raises `InvalidInput` for any other policy.
+    """
+    if not isinstance(policy, ActorCriticPolicy | MaskableActorCriticPolicy) or hasattr(policy, "lstm_actor"):
+        raise _unlike(f"{type(policy).__name__} is another kind")
+    if (
+        type(policy.features_extractor) is not FlattenExtractor
+        or type(policy.mlp_extractor) is not MlpExtractor
+    ):
+        raise _unlike("it has an extractor of its own")
+    policy_layers, one = _layers(policy.mlp_extractor.policy_net)
+    value_layers, other = _layers(policy.mlp_extractor.value_net)
+    if len({*one, *other}) > 1:
+        raise _unlike("its activations differ")
+    actor: Any = policy.action_net
+    config = PerceptronConfig(
+        observation_size=int(np.prod(policy.observation_space.shape or (0,))),
+        action_size=actor.out_features,
+        action_kind=_kind(policy.action_space),
+        policy_widths=tuple(layer.out_features for layer in policy_layers),
+        value_widths=tuple(layer.out_features for layer in value_layers),
+        activation=next(iter({*one, *other}), "tanh"),
+    )
+    with torch.device("meta"):
+        network = PerceptronNetwork(config)
+    ours: list[Any] = [network.actor, network.critic, *network.policy_layers, *network.value_layers]
+    all_theirs = [actor, policy.value_net, *policy_layers, *value_layers]
+    for mine, theirs in zip(ours, all_theirs, strict=True):
+        mine.weight, mine.bias = theirs.weight, theirs.bias
+    return network
+
+
+def _layers(net: nn.Module) -> tuple[list[nn.Linear], set[str]]:
+    """The hidden layers of one of SB3's perceptrons, and the names of what stands behind them."""
+    modules = list(net.children())
+    layers, behind = modules[::2], modules[1::2]
+    if not all(type(layer) is nn.Linear for layer in layers) or len(layers) != len(behind):
+        raise _unlike("its layers are not linear ones with an activation behind each")
+    names = {_ACTIVATIONS.get(type(activation), "") for activation in behind}
+    if "" in names:
+        raise _unlike(f"its activation is none of {', '.join(_ACTIVATIONS.values())}")
+    return layers, names  # type: ignore[return-value]
+
+
+def _kind(space: spaces.Space) -> str:
+    if isinstance(space, spaces.MultiBinary):
+        return KEYS
+    if isinstance(space, spaces.Discrete):
+        return CHOICE
+    raise _unlike(f"its actions are {type(space).__name__}")
+
+
+def _unlike(why: str) -> InvalidInput:
+    return InvalidInput(
+        f"this policy can't join the league ({why}): "
+        "the MlpPolicy of PPO, A2C or MaskablePPO, trained in a league_env, can"
+    )

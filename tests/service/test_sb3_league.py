@@ -1,0 +1,249 @@
+"""Plain Stable-Baselines3 trains against a real matchmaker and joins the league as a member."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from evaluator_league import write_config
+from sb3_contrib import MaskablePPO
+from stable_baselines3 import PPO
+from stable_baselines3.common.vec_env import VecMonitor, VecNormalize
+
+from league.agent.perceptron import PerceptronNetwork
+from league.agent.snapshot import SnapshotCard, load_snapshot
+from league.blobs import BlobFolder
+from league.cli.main import main
+from league.client import MatchmakerClient
+from league.errors import ConfigError, Fenced, InvalidInput, Refused
+from league.games.registry import game_spec
+from league.players import Book, PlayerKind
+from learner.sb3 import JoinedEnv, PublishEvery, league_env, perceptron_of, publish
+from matchmaker.server import MatchmakerServer
+from matchmaker.settings import MatchmakerSettings
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "stable-baselines.md"
+BLOCK = re.compile(r"<!-- run by tests/service/test_sb3_league.py -->\n```python\n(.*?)```", re.DOTALL)
+FEWER = {"200_000": "4096", "PublishEvery(50_000)": "PublishEvery(2048)", "n_steps=128": "n_steps=32"}
+FEWER |= {"20_000": "4096", "verbose=1": "verbose=0", "matches=32": "matches=16"}
+
+
+def example(number: int, address: str, run_dir: Path) -> dict[str, Any]:
+    """The names that an example of the page leaves behind, with fewer steps."""
+    code = BLOCK.findall(PAGE.read_text(encoding="utf-8"))[number]
+    for full, fewer in FEWER.items():
+        code = code.replace(full, fewer)
+    code = re.sub(r'"127.0.0.1:\d+", "runs/\w+"', f'"{address}", "{run_dir}"', code)
+    names: dict[str, Any] = {}
+    exec(compile(code, str(PAGE), "exec"), names)
+    return names
+
+
+@contextmanager
+def process(*arguments: str) -> Iterator[int]:
+    """A service of ours while the block runs; gives the port that it serves on."""
+    started = subprocess.Popen(
+        [sys.executable, "-m", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
+    assert started.stdout is not None
+    try:
+        yield int(started.stdout.readline().split()[1])
+    finally:
+        started.terminate()
+        started.wait(10)
+        started.stdout.close()
+
+
+def wait_for(condition: Any, seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path, PPO]]:
+    """A matchmaker's process, in whose league the page's first example has trained."""
+    run_dir = tmp_path_factory.mktemp("run")
+    write_config(
+        run_dir, matches_per_opponent=2, milestone_matches=2, parallel_matches=8, report_seconds=0.05
+    )
+    before = Path.cwd()
+    os.chdir(run_dir)  # where the example saves its model
+    try:
+        with process("matchmaker", "--db", str(run_dir / "league.db"), "--port", "0") as port:
+            address = f"127.0.0.1:{port}"
+            yield address, run_dir, example(0, address, run_dir)["model"]
+    finally:
+        os.chdir(before)
+
+
+def test_the_example_trains_reports_and_joins(trained: tuple[str, Path, PPO]) -> None:
+    address, run_dir, model = trained
+    page = PAGE.read_text(encoding="utf-8")
+    assert page.count("```python") == len(re.findall(r"<!-- .* -->\n```python", page)) == 3
+    assert model.num_timesteps == 4096
+    assert (run_dir / "sb3-model.zip").is_file()
+    with MatchmakerClient(address) as client:
+        made = client.players(kinds=[PlayerKind.SNAPSHOT])
+        assert [(p.name, p.parent, p.milestone) for p in made] == [
+            ("sb3@2048", "", False),
+            ("sb3@4096", "sb3@2048", True),
+        ]
+        against = {cell.column: cell.games for cell in client.payoff(Book.TRAIN, rows=["sb3"])}
+        assert {"constant", "based", "random", "sb3@2048"} & against.keys() >= {"constant", "based"}
+        (worker,) = client.status().workers
+        assert (worker.step, worker.open_leases) == (4096, 0)
+        assert worker.metrics["progress/steps"] >= 4000
+    network, card = load_snapshot(BlobFolder(run_dir / "blobs"), made[-1].digest)
+    assert isinstance(network, PerceptronNetwork)
+    assert SnapshotCard.from_json(made[-1].card_json).agent == card.agent == network.config
+    assert (card.game, card.frame_skip, card.step, card.reward_scale) == ("brawl", 4, 4096, 1.0)
+    final = perceptron_of(model.policy).state_dict()
+    assert all(torch.equal(weights, final[name]) for name, weights in network.state_dict().items())
+
+
+def test_the_evaluator_plays_its_gauntlet(trained: tuple[str, Path, PPO]) -> None:
+    address, run_dir, _ = trained
+    bots = {bot.name for bot in game_spec("brawl").bots}
+    with (
+        MatchmakerClient(address) as client,
+        process("evaluator", "--matchmaker", address, "--run-dir", str(run_dir)),
+    ):
+        wait_for(lambda: (run_dir / "evaluator" / "evaluation_results.csv").is_file())
+        wait_for(lambda: len(met(client, "sb3@4096")) > len(bots))
+        assert met(client, "sb3@4096") == bots | {"sb3@2048"}
+        assert {r.player.name for r in client.ratings(Book.EVAL)} >= {"sb3@4096", "sb3@2048"}
+
+
+def met(client: MatchmakerClient, name: str) -> set[str]:
+    return {cell.column for cell in client.payoff(Book.EVAL, rows=[name])}
+
+
+def test_another_learner_meets_it(trained: tuple[str, Path, PPO]) -> None:
+    address, run_dir, _ = trained
+    with league_env(address, run_dir, name="other", matches=8) as env, MatchmakerClient(address) as client:
+        env.reset()
+        for _ in range(60):
+            env.step(np.zeros((8, 10), np.int8))
+        env.broker.flush()
+        against = {cell.column: cell.games for cell in client.payoff(Book.TRAIN, rows=["other"])}
+        assert against.get("sb3@4096", 0) + against.get("sb3@2048", 0) > 2
+        records = [p.name for p in client.players(kinds=[PlayerKind.LIVE])]
+        assert records == ["sb3", "other"]
+
+
+@pytest.fixture
+def cards(tmp_path: Path) -> Iterator[str]:
+    """A league of kuhn poker whose mix `alone` is self-play."""
+    mixes = {"league": {"snapshots": 1.0, "random": 1.0}, "alone": {"self": 1.0}}
+    settings = MatchmakerSettings(game="kuhn", mixes=mixes)
+    with MatchmakerServer(tmp_path / "league.db", 0, settings) as server:
+        yield server.address
+
+
+def cards_env(address: str, run_dir: Path, **options: Any) -> JoinedEnv:
+    return league_env(address, run_dir, matches=8, preset="board", settings=("game.name=kuhn",), **options)
+
+
+def learner_of(env: Any, **options: Any) -> MaskablePPO:
+    return MaskablePPO("MlpPolicy", env, n_steps=32, batch_size=64, device="cpu", seed=1, **options)
+
+
+def test_a_game_of_choices_with_masks(cards: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = example(1, cards, tmp_path)
+    steps = names["model"].num_timesteps
+    assert f"sb3@{steps}" in capsys.readouterr().out
+    (file,) = (tmp_path / "blobs").glob("*.safetensors")
+    assert main(["exploitability", "--game", "kuhn", str(file)]) == 0
+    value = float(capsys.readouterr().out.splitlines()[1].split("\t")[2])
+    assert 0.0 < value < 0.458  # less than of one that takes every choice alike
+
+
+def test_self_play_wants_the_model_and_follows_it(cards: str, tmp_path: Path) -> None:
+    with cards_env(cards, tmp_path, mix="alone") as env, MatchmakerClient(cards) as client:
+        model = learner_of(env)
+        with pytest.raises(Refused, match=r"env\.follow\(model\)"):
+            model.learn(256)
+        env.follow(model)
+        before = perceptron_of(model.policy).actor.weight.detach().clone()
+        model.learn(512)
+        assert env.crowd.has_live
+        live = env.crowd._live
+        assert live is not None
+        assert not torch.equal(dict(live.named_parameters())["actor.weight"], before)
+        assert publish(model).name == "sb3@512"
+        assert client.payoff(Book.TRAIN, rows=["sb3"]) == []  # self-play rates nobody
+
+
+def test_a_saved_model_goes_on_and_a_new_one_begins_anew(cards: str, tmp_path: Path) -> None:
+    def counted(client: MatchmakerClient) -> int:
+        return sum(cell.games for cell in client.payoff(Book.TRAIN, rows=["sb3"]))
+
+    with MatchmakerClient(cards) as client:
+        with cards_env(cards, tmp_path) as env:
+            model = learner_of(env)
+            model.learn(256, callback=PublishEvery(1000))
+            model.save(tmp_path / "model")
+        first = counted(client)
+        assert first > 20
+        with cards_env(cards, tmp_path, goes_on=True) as env:
+            model = MaskablePPO.load(tmp_path / "model", env=env, device="cpu")
+            env.follow(model)
+            assert counted(client) == first
+            model.learn(256, reset_num_timesteps=False, callback=PublishEvery(1000))
+            assert env.learner_step == model.num_timesteps == 512
+        last = client.players(kinds=[PlayerKind.SNAPSHOT])[-1]
+        assert (last.name, last.parent) == ("sb3@512", "sb3@256")
+        assert counted(client) > first
+        with cards_env(cards, tmp_path) as env:
+            assert counted(client) == 0
+            publish(learner_of(env), env)
+        assert client.players(kinds=[PlayerKind.SNAPSHOT])[-1].name == "sb3@0"
+
+
+def test_wrappers_and_what_they_change(cards: str, tmp_path: Path) -> None:
+    with cards_env(cards, tmp_path) as env:
+        scaled = VecNormalize(VecMonitor(env), norm_obs=False, gamma=0.99)
+        model = learner_of(scaled)
+        model.learn(256)
+        player = publish(model)
+        scale = SnapshotCard.from_json(player.card_json).reward_scale
+        assert scale == pytest.approx(np.sqrt(scaled.ret_rms.var + scaled.epsilon))
+        assert scale != 1.0
+        with pytest.raises(InvalidInput, match="norm_obs=False"):
+            publish(learner_of(VecNormalize(env)))
+        stranger = MaskablePPO("MlpPolicy", "CartPole-v1", device="cpu")
+        with pytest.raises(InvalidInput, match="league_env"):
+            publish(stranger)
+        with pytest.raises(InvalidInput, match="sees 4 numbers"):
+            publish(stranger, env)
+
+
+def test_who_joins_by_the_same_name_takes_its_place(cards: str, tmp_path: Path) -> None:
+    with cards_env(cards, tmp_path) as old:
+        model = learner_of(old)
+        with cards_env(cards, tmp_path), pytest.raises(Fenced):
+            model.learn(1 << 20, callback=PublishEvery(256))
+    old.close()  # twice is fine
+
+
+def test_settings_that_can_not_be_are_one_sentence(cards: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no reward preset 'gold'"):
+        league_env(cards, tmp_path, settings=("game.reward=gold",))
+    with pytest.raises(InvalidInput, match="kuhn"):
+        league_env(cards, tmp_path)  # brawl's players, where kuhn is played

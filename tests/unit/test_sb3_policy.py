@@ -1,0 +1,100 @@
+"""A policy of Stable-Baselines3 and the league's network of it give the same numbers."""
+
+from types import SimpleNamespace
+
+import gymnasium
+import numpy as np
+import pytest
+import torch
+from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
+from sb3_contrib.common.recurrent.policies import RecurrentActorCriticPolicy
+from stable_baselines3.common.policies import ActorCriticPolicy
+from stable_baselines3.common.torch_layers import FlattenExtractor
+from stable_baselines3.dqn.policies import DQNPolicy
+from torch import nn
+
+from league.agent.snapshot import SnapshotCard, load_snapshot, save_snapshot
+from league.blobs import BlobFolder
+from league.errors import InvalidInput
+from learner.sb3 import perceptron_of
+
+SEEN = gymnasium.spaces.Box(-1.0, 1.0, (14,), np.float32)
+KEYS, CHOICES = gymnasium.spaces.MultiBinary(5), gymnasium.spaces.Discrete(4)
+
+
+class OwnExtractor(FlattenExtractor):
+    """Does the same, but who knows that."""
+
+
+def policy_of(kind=ActorCriticPolicy, actions=KEYS, **options):
+    """A policy whose weights are far from their start, biases too."""
+    torch.manual_seed(3)
+    made = kind(SEEN, actions, lambda _: 1e-3, **options)
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.copy_(torch.randn_like(parameter) * 0.4)
+    return made
+
+
+POLICIES = {
+    "usual": {},
+    "choices": {"actions": CHOICES},
+    "maskable": {"kind": MaskableActorCriticPolicy, "actions": CHOICES},
+    "relu": {"activation_fn": nn.ReLU, "net_arch": {"pi": [32], "vf": [16, 8, 8]}},
+    "one sided": {"activation_fn": nn.LeakyReLU, "net_arch": {"pi": [], "vf": [16]}},
+    "linear": {"net_arch": []},
+    **{f"{kind.__name__}": {"activation_fn": kind} for kind in (nn.ELU, nn.GELU, nn.SiLU)},
+}
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_logits_and_values_are_those_of_the_policy_also_after_freezing(name: str, tmp_path) -> None:
+    policy = policy_of(**POLICIES[name])
+    obs = torch.rand(50, 14) * 2 - 1
+    with torch.no_grad():
+        logits = policy.get_distribution(obs).distribution.logits
+        values = policy.predict_values(obs).squeeze(1)
+    blobs, network = BlobFolder(tmp_path), perceptron_of(policy)
+    card = SnapshotCard(agent=network.config, game="brawl", game_version="1")
+    for net in (network, load_snapshot(blobs, save_snapshot(blobs, network, card))[0]):
+        with torch.no_grad():
+            mine = net.step(obs, torch.ones(50).bool(), net.initial_state(50), torch.ones(50))
+        mine_A = mine.logits_BA
+        if policy.action_space is CHOICES:  # SB3 keeps them normalised
+            mine_A = torch.log_softmax(mine_A, -1)
+        torch.testing.assert_close(mine_A, logits, atol=1e-6, rtol=0)
+        torch.testing.assert_close(mine.value_B, values, atol=1e-6, rtol=0)
+    assert logits.std() > 0.05
+    assert values.std() > 0.05
+
+
+def test_it_shares_the_policys_parameters_so_that_training_shows_at_once() -> None:
+    policy = policy_of()
+    network = perceptron_of(policy)
+    assert {id(p) for p in network.parameters()} == {id(p) for p in policy.parameters()}
+    obs = torch.rand(8, 14)
+    before = network.step(
+        obs, torch.ones(8).bool(), network.initial_state(8), torch.ones(8)
+    ).logits_BA.detach()
+    policy.get_distribution(obs).distribution.logits.sum().backward()
+    policy.optimizer.step()
+    after = network.step(
+        obs, torch.ones(8).bool(), network.initial_state(8), torch.ones(8)
+    ).logits_BA.detach()
+    assert (after - before).abs().max() > 1e-4
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: policy_of(RecurrentActorCriticPolicy), "RecurrentActorCriticPolicy"),
+        (lambda: DQNPolicy(SEEN, CHOICES, lambda _: 1e-3), "DQNPolicy"),
+        (lambda: policy_of(features_extractor_class=OwnExtractor), "extractor"),
+        (lambda: policy_of(activation_fn=nn.Softplus), "activation"),
+        (lambda: policy_of(actions=gymnasium.spaces.MultiDiscrete([2, 3])), "MultiDiscrete"),
+        (lambda: SimpleNamespace(), "SimpleNamespace"),
+    ],
+)
+def test_other_policies_are_refused_with_the_reason(make, words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        perceptron_of(make())
