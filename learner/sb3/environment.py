@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ from league.agent.snapshot import SnapshotCard, load_snapshot
 from league.blobs import BlobFolder
 from league.client import MatchmakerClient
 from league.config import Sections, build, resolve, sections_hash
-from league.errors import InvalidInput, InvalidName, Refused
+from league.errors import InvalidInput, InvalidName, LeagueError, Refused
 from league.games.registry import reward_weights
 from league.games.settings import GameSettings
 from league.ids import SnapshotName
@@ -28,6 +30,9 @@ from learner.rollout.league_vec_env import LeagueVecEnv
 from learner.rollout.source import MatchBroker
 from learner.sb3.policy import perceptron_of
 from learner.settings import LearnerSettings
+
+BEAT_SECONDS = 0.5
+"""Between two words to the league about how far it is."""
 
 
 class JoinedEnv(LeagueVecEnv):
@@ -43,6 +48,7 @@ class JoinedEnv(LeagueVecEnv):
         super().__init__(*args, **kwargs)
         self.client, self.broker, self.publisher = client, broker, publisher
         self.progress = Progress(0, self.game.spec.frames_per_second)
+        self._told_at = 0.0
 
     def __enter__(self) -> JoinedEnv:
         return self
@@ -52,13 +58,17 @@ class JoinedEnv(LeagueVecEnv):
 
     def step_wait(self) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], list[dict]]:
         after = super().step_wait()
-        if self.finished:
-            self.progress.add(self.finished)
-            self.finished.clear()
-            self.progress.mark(self.learner_step, self.frames_played, busy_seconds(self, 0.0, 0.0, 0.0))
-        # Leases live on while frames are played, and every reader of the league sees how far it is.
-        self.broker.beat(self.frames_played, self.learner_step, "rollout", self.progress.metrics())
+        self.progress.add(self.finished)
+        self.finished.clear()
+        if time.monotonic() - self._told_at > BEAT_SECONDS:
+            self.tell()
         return after
+
+    def tell(self) -> None:
+        """Tells the league how far it is: leases live on while frames are played."""
+        self._told_at = time.monotonic()
+        self.progress.mark(self.learner_step, self.frames_played, busy_seconds(self, 0.0, 0.0, 0.0, 0.0))
+        self.broker.beat(self.frames_played, self.learner_step, "rollout", self.progress.metrics())
 
     def follow(self, model: BaseAlgorithm) -> None:
         """Lets `model`'s newest weights play where the mix has the learner meet itself (category `self`).
@@ -84,6 +94,8 @@ class JoinedEnv(LeagueVecEnv):
 
     def close(self) -> None:
         """Hands back what was not played and leaves the league. Twice is fine."""
+        with contextlib.suppress(LeagueError):  # what ended the training must not be hidden by this
+            self.tell()
         self.broker.close("the learner leaves")
         self.client.close()
         self.game.close()
