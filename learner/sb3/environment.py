@@ -24,7 +24,7 @@ from league.games.settings import GameSettings
 from league.ids import SnapshotName
 from league.players import Assignment, Player, PlayerKind
 from learner.assembly import live_player, register_players
-from learner.progress import Progress, busy_seconds
+from learner.progress import Progress
 from learner.publisher import Publisher
 from learner.rollout.league_vec_env import LeagueVecEnv
 from learner.rollout.source import MatchBroker
@@ -67,7 +67,12 @@ class JoinedEnv(LeagueVecEnv):
     def tell(self) -> None:
         """Tells the league how far it is: leases live on while frames are played."""
         self._told_at = time.monotonic()
-        self.progress.mark(self.learner_step, self.frames_played, busy_seconds(self, 0.0, 0.0, 0.0, 0.0))
+        busy = {
+            "game": self.game_seconds,
+            "opponents": self.opponents_seconds,
+            "waiting": self.broker.waiting_seconds,
+        }
+        self.progress.mark(self.learner_step, self.frames_played, busy)
         self.broker.beat(self.frames_played, self.learner_step, "rollout", self.progress.metrics())
 
     def follow(self, model: BaseAlgorithm) -> None:
