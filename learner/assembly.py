@@ -217,6 +217,8 @@ def make_model(
         target_kl=learner.target_kl,
         normalize_returns=learner.normalize_returns,
         regularisation=settings.regularisation,
+        parts=learner.gradient_parts,
+        precision=learner.precision,
         seed=learner.seed,
         device=device,
         should_stop=should_stop,

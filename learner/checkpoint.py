@@ -101,6 +101,7 @@ def algorithm_state(model: LeaguePPO) -> Values:
         "optimizer": model.policy.optimizer.state_dict(),
         "num_timesteps": model.num_timesteps,
         "updates": model._n_updates,
+        "scaler": model.descent.scaler.state_dict(),
         "return_scale": model.return_scale.state(),
         "rate_scale": model.rate.scale,
         "shuffle_rng": model.shuffle_rng.bit_generator.state,
@@ -127,6 +128,8 @@ def load_weights(model: LeaguePPO, values: Values) -> None:
         ) from None
     if "optimizer" in values:
         model.policy.optimizer.load_state_dict(values["optimizer"])
+        if values.get("scaler"):  # empty but for float16
+            model.descent.scaler.load_state_dict(values["scaler"])
         if model.normalize_returns:
             model.return_scale.load(values["return_scale"])
         if model.rate.desired_kl is not None:

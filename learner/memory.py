@@ -40,7 +40,8 @@ def too_little(settings: SessionSettings, device: torch.device, kept: str, activ
     during = f" in its {activity}" if activity else ""
     return DeviceError(
         f"{device} has too little memory: the learner ran out of it{during}. Lower learner.batch_size "
-        f"({learner.batch_size}, a multiple of n_steps, {learner.n_steps}) or learner.matches "
+        f"({learner.batch_size}, a multiple of n_steps, {learner.n_steps}), raise learner.gradient_parts "
+        f"({learner.gradient_parts}: the same step in parts), or lower learner.matches "
         f"({learner.matches}) in the run's config.toml and start again ({kept}), or begin a new run with a "
         f"smaller agent.size ({agent.size})"
     )

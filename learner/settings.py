@@ -25,6 +25,10 @@ class LearnerSettings(Settings):
     """Steps in a minibatch; whole sequences of n_steps are drawn, so a multiple of n_steps."""
     n_epochs: int = Field(10, ge=1)
     """Passes over each rollout."""
+    gradient_parts: int = Field(1, ge=1, le=4096)
+    """Parts that a minibatch's gradient is added up over: less memory, the same step."""
+    precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    """Of the products in an update; auto: bfloat16 on a GPU that has it, else float16; float32 on a CPU."""
     learning_rate: float = Field(2.5e-4, gt=0)
     """Adam's step size at the start."""
     learning_rate_final: float | None = Field(None, gt=0)
@@ -73,6 +77,11 @@ class LearnerSettings(Settings):
         if self.batch_size % self.n_steps:
             raise ValueError(
                 f"batch_size must be a multiple of n_steps ({self.n_steps}): sequences stay whole"
+            )
+        if self.gradient_parts > self.batch_size // self.n_steps:
+            raise ValueError(
+                f"gradient_parts {self.gradient_parts} is more than the {self.batch_size // self.n_steps} "
+                "sequences of a minibatch"
             )
         if self.batch_size > self.matches * self.n_steps:
             raise ValueError(f"batch_size is more than a rollout of {self.matches} x {self.n_steps} steps")

@@ -6,9 +6,11 @@ Shape suffixes: T steps, N matches.
 from __future__ import annotations
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from league.errors import InvalidInput
+from learner.ppo.ranks import Ranks
 
 FloatArray = NDArray[np.float32]
 
@@ -44,12 +46,12 @@ class ReturnScale:
     """Running standard deviation of the discounted return, by which rewards are divided.
 
     The return R_t = gamma R_{t-1} + r_t is followed per match and starts anew with each match; its
-    variance over all steps so far is kept by the parallel update of Chan et al. (1979). Nothing is
-    clipped: a win counts as much more than a step as its weight says.
+    variance over all steps so far, of all `ranks`, is kept by the parallel update of Chan et al. (1979).
+    Nothing is clipped: a win counts as much more than a step as its weight says.
     """
 
-    def __init__(self, num_matches: int, gamma: float) -> None:
-        self.gamma = gamma
+    def __init__(self, num_matches: int, gamma: float, ranks: Ranks | None = None) -> None:
+        self.gamma, self._ranks = gamma, ranks or Ranks()
         self.return_N = np.zeros(num_matches, np.float64)
         self.count, self.mean, self.m2 = 0.0, 0.0, 0.0
 
@@ -60,7 +62,11 @@ class ReturnScale:
             self.return_N = self.gamma * self.return_N + r_TN[t]
             returns[t] = self.return_N
             self.return_N = np.where(ended_TN[t], 0.0, self.return_N)
-        self._merge(float(returns.size), float(returns.mean()), float(returns.var()) * returns.size)
+        # About the mean so far, which all ranks share, so that no digits are lost in the squares.
+        apart = returns - self.mean
+        sums = torch.tensor([returns.size, apart.sum(), np.square(apart).sum()], dtype=torch.float64)
+        count, total, squares = self._ranks.add_up(sums).tolist()
+        self._merge(count, self.mean + total / count, squares - total * total / count)
 
     def _merge(self, count: float, mean: float, m2: float) -> None:
         total = self.count + count

@@ -9,9 +9,9 @@ train everything below them.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -24,12 +24,14 @@ from torch import Tensor
 
 from league.agent.config import AgentConfig
 from league.agent.heads import action_distribution
-from league.errors import ConfigError, NumericalFault
+from league.errors import ConfigError
 from learner.ppo.advantage import ReturnScale, generalised_advantage
+from learner.ppo.descent import Descent
 from learner.ppo.diagnostics import Diagnostics
 from learner.ppo.divergence import Divergence
 from learner.ppo.loss import PolicyLoss, clipped_policy_loss, normalised, value_loss, weighted_mean
 from learner.ppo.policy import LeaguePolicy
+from learner.ppo.ranks import Ranks
 from learner.ppo.rate import AdaptiveRate
 from learner.ppo.references import Memory, References
 from learner.ppo.transform import RewardTransform
@@ -47,6 +49,11 @@ class LossTerms(NamedTuple):
     entropy: Tensor
     kl: Divergence | None
 
+    def named(self) -> dict[str, Tensor]:
+        """The terms by the names that a fault is told with."""
+        named = {"policy": self.policy.loss, "value": self.value, "entropy": self.entropy}
+        return named if self.kl is None else {**named, "KL": self.kl.loss}
+
 
 class LeaguePPO(RecurrentPPO):
     """PPO on whole sequences of a `LeagueVecEnv`.
@@ -56,6 +63,8 @@ class LeaguePPO(RecurrentPPO):
         ent_schedule: entropy weight by the share of steps still to come; none: `ent_coef`.
         desired_kl: KL divergence per update that the step size is steered to; none: only the schedule.
         regularisation: holds the policy near frozen copies of itself (`references`); none: not at all.
+        parts: a minibatch's gradient is added up over so many parts, for less memory and the same step.
+        precision: of the products in an update: auto, float32, bfloat16, float16 (`learner.ppo.descent`).
         should_stop: asked between steps and minibatches; True ends `learn` early.
     """
 
@@ -72,6 +81,8 @@ class LeaguePPO(RecurrentPPO):
         ent_schedule: Callable[[float], float] | None = None,
         desired_kl: float | None = None,
         regularisation: RegularisationSettings | None = None,
+        parts: int = 1,
+        precision: str = "auto",
         should_stop: Callable[[], bool] = lambda: False,
         **kwargs: Any,
     ) -> None:
@@ -79,6 +90,7 @@ class LeaguePPO(RecurrentPPO):
         self.ent_schedule = ent_schedule
         self.rate = AdaptiveRate(desired_kl)
         self.regularisation = regularisation
+        self.parts, self.precision = parts, precision
         super().__init__(policy, env, *args, **kwargs)
 
     @property
@@ -99,7 +111,16 @@ class LeaguePPO(RecurrentPPO):
         seed = 0 if self.seed is None else self.seed
         self.rollout_buffer = None  # type: ignore[assignment]  # of the parent; `buffer` stands for it
         self.buffer = SequenceBuffer(self.agent, self.n_steps, self.n_envs, self.device)
-        self.return_scale = ReturnScale(self.n_envs, self.gamma)
+        self.ranks = Ranks()
+        self.descent = Descent(
+            self.policy.network,
+            self.policy.optimizer,
+            self.max_grad_norm,
+            self.precision,
+            self.device,
+            self.ranks,
+        )
+        self.return_scale = ReturnScale(self.n_envs, self.gamma, self.ranks)
         self.diagnostics = Diagnostics()
         self.shuffle_rng = np.random.default_rng(seed)
         self.key_rng = torch.Generator(device=self.device)
@@ -140,7 +161,7 @@ class LeaguePPO(RecurrentPPO):
             self._play_step(env, t)
             self.num_timesteps += env.num_envs
             callback.update_locals(locals())
-            if not callback.on_step() or self.should_stop():
+            if not callback.on_step() or self._stops():
                 self._cut_short(t + 1)
                 return False
         if self.references is not None:
@@ -148,6 +169,10 @@ class LeaguePPO(RecurrentPPO):
         self._estimate_advantages(env)
         callback.on_rollout_end()
         return True
+
+    def _stops(self) -> bool:
+        """Whether some rank was asked to stop: all do, for none can go on alone."""
+        return self.ranks.any(self.should_stop())
 
     @torch.inference_mode()
     def _play_step(self, env: LeagueVecEnv, t: int) -> None:
@@ -249,13 +274,13 @@ class LeaguePPO(RecurrentPPO):
                 kl_reached = (
                     self.target_kl is not None and measured["policy/approx_kl"] > 1.5 * self.target_kl
                 )
-                if kl_reached or self.should_stop():
+                if kl_reached or self._stops():
                     stopped = True
                     break
             if stopped:
                 break
         self._n_updates += len(totals.get("loss/total", ()))
-        if not self.should_stop():  # the KL of a few minibatches says little
+        if not self._stops():  # the KL of a few minibatches says little
             self.rate.adapt(float(np.mean(totals["policy/approx_kl"])))
         self._record(totals)
         self._renew_references()
@@ -280,55 +305,95 @@ class LeaguePPO(RecurrentPPO):
             )
 
     def _update(self, batch: Minibatch) -> dict[str, float]:
-        terms = self.loss_terms(batch)
-        total = self.weighted(terms)
-        named = {"policy": terms.policy.loss, "value": terms.value, "entropy": terms.entropy}
-        norm = self._descend(total, named if terms.kl is None else {**named, "KL": terms.kl.loss})
-        measured = {
-            "loss/policy": float(terms.policy.loss.detach()),
-            "loss/value": float(terms.value.detach()),
-            "loss/total": float(total.detach()),
-            "policy/entropy": float(terms.entropy.detach()),
-            "policy/approx_kl": float(terms.policy.approx_kl),
-            "policy/clip_fraction": float(terms.policy.clip_fraction),
-            "learning/gradient_norm": norm,
-        }
+        """One step of the optimizer with a minibatch; returns its means for the log."""
+        batch = self._with_advantages(batch)
+        decided, counted = self._weights(batch)
+        measured: dict[str, float] = {}
+        self.descent.begin()
+        for part in batch.split(self.parts):
+            terms = self.loss_terms(part)
+            here = self._weights(part, alone=True)
+            shares = here[0] / decided, here[1] / counted
+            total = self.weighted(terms, *shares)
+            self.descent.add(total, terms.named())
+            for name, value, share in self._readings(terms, total, *shares):
+                measured[name] = measured.get(name, 0.0) + value * share
+        self.descent.gather()
+        self.diagnostics.gradient(self.policy.network)
+        measured = self._of_all_ranks(measured)
+        return {**measured, "learning/gradient_norm": self.descent.finish(self.num_timesteps)}
+
+    def _with_advantages(self, batch: Minibatch) -> Minibatch:
+        """The minibatch with advantages as the loss wants them: normalised over all its parts and ranks."""
+        if not self.normalize_advantage:
+            return batch
+        return replace(
+            batch, advantage_TB=normalised(batch.advantage_TB, batch.decided_TB(), self.ranks.add_up)
+        )
+
+    def _weights(self, batch: Minibatch, *, alone: bool = False) -> tuple[float, float]:
+        """Steps with something to choose, and steps to learn from; of all ranks, or of this one `alone`."""
+        size = float(batch.value_TB.numel())
+        numbers = [size if w is None else float(w.sum()) for w in (batch.decided_TB(), batch.weight_TB)]
+        sums = torch.tensor(numbers, dtype=torch.float64)
+        decided, counted = (sums if alone else self.ranks.add_up(sums)).clamp_min(1e-8).tolist()
+        return decided, counted
+
+    def _readings(
+        self, terms: LossTerms, total: Tensor, decided: float, counted: float
+    ) -> list[tuple[str, float, float]]:
+        """Means of a part with its share of the minibatch's."""
+        readings = [
+            ("loss/policy", float(terms.policy.loss.detach()), decided),
+            ("loss/value", float(terms.value.detach()), counted),
+            ("loss/total", float(total.detach()), 1.0),
+            ("policy/entropy", float(terms.entropy.detach()), decided),
+            ("policy/approx_kl", float(terms.policy.approx_kl), decided),
+            ("policy/clip_fraction", float(terms.policy.clip_fraction), decided),
+        ]
         if terms.kl is not None and self.references is not None:
-            measured |= self.references.measured(terms.kl)
-        return measured
+            readings += [(name, value, decided) for name, value in self.references.measured(terms.kl).items()]
+        return readings
+
+    def _of_all_ranks(self, measured: dict[str, float]) -> dict[str, float]:
+        if self.ranks.count == 1:
+            return measured
+        sums = self.ranks.add_up(torch.tensor([*measured.values()], dtype=torch.float64))
+        return dict(zip(measured, sums.tolist(), strict=True))
 
     def loss_terms(self, batch: Minibatch) -> LossTerms:
         """The terms of a minibatch's loss, each with its own gradient and not yet weighted."""
-        out = self.policy.network.unroll(
-            batch.obs_XBO,
-            batch.starts_XB,
-            batch.h_BH,
-            batch.c_BH,
-            batch.time_left_TB,
-            prefix=self.buffer.context,
-        )
-        actor = action_distribution(self.agent.action_kind, out.logits_TBA, batch.legal_TBA)
+        with self.descent.autocast():
+            out = self.policy.network.unroll(
+                batch.obs_XBO,
+                batch.starts_XB,
+                batch.h_BH,
+                batch.c_BH,
+                batch.time_left_TB,
+                prefix=self.buffer.context,
+            )
+        logits_TBA, value_TB = out.logits_TBA.float(), out.value_TB.float()
+        actor = action_distribution(self.agent.action_kind, logits_TBA, batch.legal_TBA)
         decided_TB = batch.decided_TB()
-        advantage_TB = batch.advantage_TB
         policy = clipped_policy_loss(
             actor.log_prob(batch.actions_TBA),
             batch.log_prob_TB,
-            normalised(advantage_TB, decided_TB) if self.normalize_advantage else advantage_TB,
+            batch.advantage_TB,
             self.clip_range(self._current_progress_remaining),  # type: ignore[operator]
             decided_TB,
         )
-        value = value_loss(out.value_TB, batch.target_TB, batch.weight_TB)
+        value = value_loss(value_TB, batch.target_TB, batch.weight_TB)
         entropy = weighted_mean(actor.entropy(), decided_TB)
         in_loss = self.references is not None and self.transform is None
-        kl = self.references.divergence(out.logits_TBA, batch) if in_loss and self.references else None
+        kl = self.references.divergence(logits_TBA, batch) if in_loss and self.references else None
         return LossTerms(policy, value, entropy, kl)
 
-    def weighted(self, terms: LossTerms) -> Tensor:
-        """The loss: the sum of its terms by their weights."""
-        total = terms.policy.loss + self.vf_coef * terms.value - self.entropy_weight * terms.entropy
-        if terms.kl is None or self.regularisation is None:
-            return total
-        return total + self.regularisation.alpha * terms.kl.loss
+    def weighted(self, terms: LossTerms, decided: float = 1.0, counted: float = 1.0) -> Tensor:
+        """The loss: the sum of its terms by their weights, each a share of the whole minibatch's mean."""
+        actor = terms.policy.loss - self.entropy_weight * terms.entropy
+        if terms.kl is not None and self.regularisation is not None:
+            actor = actor + self.regularisation.alpha * terms.kl.loss
+        return decided * actor + counted * self.vf_coef * terms.value
 
     @property
     def entropy_weight(self) -> float:
@@ -336,30 +401,6 @@ class LeaguePPO(RecurrentPPO):
         if self.ent_schedule is None:
             return self.ent_coef
         return self.ent_schedule(self._current_progress_remaining)
-
-    def _descend(self, total: Tensor, terms: dict[str, Tensor]) -> float:
-        """One optimizer step; a number that is none stops it before any weight has changed."""
-        optimizer = self.policy.optimizer
-        optimizer.zero_grad(set_to_none=True)
-        total.backward()
-        self.diagnostics.gradient(self.policy.network)
-        norm = float(torch.nn.utils.clip_grad_norm_(self.policy.network.parameters(), self.max_grad_norm))
-        if not (math.isfinite(norm) and math.isfinite(float(total.detach()))):
-            raise NumericalFault(
-                f"{self._culprit(terms)} is not finite at step {self.num_timesteps}: the update was "
-                "not made and the last good weights are kept; go on with a lower learner.learning_rate"
-            )
-        optimizer.step()
-        return norm
-
-    def _culprit(self, terms: dict[str, Tensor]) -> str:
-        for name, term in terms.items():
-            if not torch.isfinite(term.detach()).all():
-                return f"the {name} loss"
-        for name, parameter in self.policy.network.named_parameters():
-            if parameter.grad is not None and not torch.isfinite(parameter.grad).all():
-                return f"the gradient of {name}"
-        return "the gradient norm"
 
     def _record(self, totals: dict[str, list[float]]) -> None:
         for name, values in totals.items():
@@ -379,5 +420,5 @@ class LeaguePPO(RecurrentPPO):
     # -- what the parent would keep in its own buffers -------------------------------------------
 
     def _excluded_save_params(self) -> list[str]:
-        own = ["buffer", "agent_state", "diagnostics", "references", "transform", "last_obs_NO"]
+        own = ["buffer", "agent_state", "diagnostics", "references", "transform", "last_obs_NO", "descent"]
         return [*super()._excluded_save_params(), *own, "key_rng", "should_stop", "ent_schedule"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -48,9 +49,17 @@ def value_loss(value: Tensor, target: Tensor, weight: Tensor | None = None) -> T
     return weighted_mean((value - target).square(), weight)
 
 
-def normalised(advantage: Tensor, weight: Tensor | None = None) -> Tensor:
-    """Advantages with mean 0 and standard deviation 1 over the minibatch, or over what has weight in it."""
-    counted = advantage if weight is None else advantage[weight > 0]
-    if counted.numel() < 2:
+def normalised(
+    advantage: Tensor, weight: Tensor | None = None, add_up: Callable[[Tensor], Tensor] = lambda sums: sums
+) -> Tensor:
+    """Advantages with mean 0 and standard deviation 1 over the minibatch, or over what has weight in it.
+
+    `add_up` makes sums over one minibatch sums over all that are learnt from at once (`Ranks.add_up`).
+    """
+    counted = (advantage if weight is None else advantage[weight > 0]).double()
+    number, total = add_up(torch.stack([counted.new_tensor(float(counted.numel())), counted.sum()]))
+    if number < 2:
         return advantage
-    return (advantage - counted.mean()) / (counted.std() + 1e-8)
+    mean = total / number
+    deviation = (add_up((counted - mean).square().sum()) / (number - 1)).sqrt()
+    return (advantage - mean.to(advantage.dtype)) / (deviation.to(advantage.dtype) + 1e-8)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -37,6 +38,16 @@ class Minibatch:
     rows_B: Tensor
     """Which of the N matches these are."""
 
+    def split(self, parts: int) -> Iterator[Minibatch]:
+        """The minibatch as `parts` smaller ones of like size (as many as it has sequences, at most)."""
+        if parts == 1:
+            yield self
+            return
+        for rows in torch.arange(len(self.rows_B), device=self.rows_B.device).tensor_split(parts):
+            if len(rows):
+                fields: dict[str, Any] = {name: _rows(name, part, rows) for name, part in vars(self).items()}
+                yield Minibatch(**fields)
+
     def decided_TB(self) -> Tensor | None:
         """1 where a choice was to be made that may be learnt from; None: everywhere.
 
@@ -46,6 +57,11 @@ class Minibatch:
             return self.weight_TB
         free_TB = (self.legal_TBA.sum(-1) > 1).float()
         return free_TB if self.weight_TB is None else free_TB * self.weight_TB
+
+
+def _rows(name: str, part: Tensor | None, rows: Tensor) -> Tensor | None:
+    """Some sequences of one of a minibatch's fields: B is the first axis or, behind X or T, the second."""
+    return None if part is None else part.index_select(0 if name.rpartition("_")[2][0] == "B" else 1, rows)
 
 
 class SequenceBuffer:

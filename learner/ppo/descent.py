@@ -1,0 +1,108 @@
+"""One step of the optimizer: a minibatch in parts, in mixed precision, on one rank or on several."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+
+import torch
+from torch import Tensor
+
+from league.agent.network import AgentNetwork
+from league.errors import NumericalFault
+from learner.ppo.ranks import Ranks
+
+SMALLEST_SCALE = 1.0
+"""Below it a float16 gradient overflows whatever its scale: the gradient itself is not finite."""
+
+
+def compute_type(precision: str, device: torch.device) -> torch.dtype:
+    """The type of an update's products; `auto` is bfloat16 or float16 on a GPU, and float32 elsewhere."""
+    if precision != "auto":
+        return {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}[precision]
+    if device.type != "cuda":
+        return torch.float32
+    return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
+
+
+class Descent:
+    """Adds up the gradients of a minibatch's parts, and makes one step with their sum.
+
+    Args:
+        max_norm: the gradient of all parameters together is scaled down to this norm.
+        precision: auto, float32, bfloat16 or float16; the last scales the loss against underflow.
+    """
+
+    def __init__(
+        self,
+        network: AgentNetwork,
+        optimizer: torch.optim.Optimizer,
+        max_norm: float,
+        precision: str,
+        device: torch.device,
+        ranks: Ranks,
+    ) -> None:
+        self._network, self._optimizer, self._max_norm = network, optimizer, max_norm
+        self._device, self._ranks = device, ranks
+        self.type = compute_type(precision, device)
+        self.scaler = torch.amp.GradScaler(device.type, enabled=self.type == torch.float16)
+        self._terms: dict[str, Tensor] = {}
+        self._total = 0.0
+
+    def autocast(self) -> AbstractContextManager[None]:
+        """Where the network's products are made in the lower precision."""
+        lower = self.type != torch.float32
+        return torch.autocast(self._device.type, self.type if lower else None, enabled=lower)
+
+    def begin(self) -> None:
+        """A new minibatch."""
+        self._optimizer.zero_grad(set_to_none=True)
+        self._terms, self._total = {}, 0.0
+
+    def add(self, total: Tensor, terms: Mapping[str, Tensor]) -> None:
+        """Adds the gradient of a part's loss; `terms` are named when one of them is not finite."""
+        self.scaler.scale(total).backward()
+        self._total += float(total.detach())
+        for name, term in terms.items():
+            part = term.detach()
+            self._terms[name] = self._terms[name] + part if name in self._terms else part
+
+    def gather(self) -> None:
+        """Adds up the gradients of all ranks and takes the loss's scale out of them."""
+        self._ranks.add_up_gradients(self._network.parameters())
+        self.scaler.unscale_(self._optimizer)
+
+    def finish(self, step: int) -> float:
+        """Clips and steps; returns the gradient's norm before clipping.
+
+        Raises:
+            NumericalFault: a number is none; no weight has changed. `step` is told in its sentence.
+        """
+        norm = float(torch.nn.utils.clip_grad_norm_(self._network.parameters(), self._max_norm))
+        finite = math.isfinite(norm) and math.isfinite(self._total)
+        if not finite and not self._is_overflow():
+            raise NumericalFault(
+                f"{self._culprit()} is not finite at step {step}: the update was "
+                "not made and the last good weights are kept; go on with a lower learner.learning_rate"
+            )
+        self.scaler.step(self._optimizer)  # leaves the step out when a scaled gradient overflowed
+        self.scaler.update()
+        return norm
+
+    def _is_overflow(self) -> bool:
+        """Whether only the scale is too large, which the scaler halves by itself."""
+        return (
+            self.scaler.is_enabled()
+            and math.isfinite(self._total)
+            and self.scaler.get_scale() > SMALLEST_SCALE
+        )
+
+    def _culprit(self) -> str:
+        for name, term in self._terms.items():
+            if not torch.isfinite(term).all():
+                return f"the {name} loss"
+        for name, parameter in self._network.named_parameters():
+            if parameter.grad is not None and not torch.isfinite(parameter.grad).all():
+                return f"the gradient of {name}"
+        return "the gradient norm"

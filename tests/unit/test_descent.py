@@ -1,0 +1,175 @@
+"""An update in parts, on several ranks or in lower precision is the update that it would be in one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from learning import MATCHES, STEPS, make_env, make_model, same, weights
+from stable_baselines3.common.callbacks import BaseCallback
+
+from league.errors import NumericalFault
+from learner.ppo.advantage import ReturnScale
+from learner.ppo.descent import Descent, compute_type
+from learner.ppo.loss import normalised
+from learner.ppo.ranks import Ranks
+from learner.settings import RegularisationSettings
+
+CPU = torch.device("cpu")
+NEAR_REFERENCES = RegularisationSettings(alpha=0.5, match_share=0.5)
+
+
+class NoCallback(BaseCallback):
+    def _on_step(self):
+        return True
+
+
+def rolled_out(**changes):
+    """A model behind a rollout with a match that failed, so that the means are weighted."""
+    model = make_model(
+        make_env(max_frames=40), batch_size=STEPS * MATCHES, regularisation=NEAR_REFERENCES, **changes
+    )
+    callback = NoCallback()
+    callback.init_callback(model)
+    assert model.collect_rollouts(model.env, callback, None, STEPS)
+    model.buffer.leave_out(3, np.full(MATCHES, 2), np.arange(MATCHES) == 1)
+    with torch.no_grad():  # away from the reference, so that its divergence counts
+        for parameter in model.policy.network.parameters():
+            parameter.add_(0.01 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(0)))
+    return model
+
+
+def minibatch(model):
+    return next(model.buffer.minibatches(MATCHES, np.random.default_rng(0)))
+
+
+def gradient(model):
+    return torch.cat([parameter.grad.flatten() for parameter in model.policy.network.parameters()])
+
+
+@pytest.mark.parametrize("parts", [2, 3, 4, MATCHES])
+def test_a_minibatch_in_parts_makes_the_step_of_the_whole(parts):
+    whole, split = rolled_out(), rolled_out(parts=parts)
+    expected, measured = whole._update(minibatch(whole)), split._update(minibatch(split))
+    torch.testing.assert_close(gradient(split), gradient(whole), atol=1e-6, rtol=1e-4)
+    for name in ("loss/policy", "loss/value", "loss/total", "policy/entropy", "learning/gradient_norm"):
+        assert measured[name] == pytest.approx(expected[name], rel=1e-4, abs=1e-6), name
+
+
+def test_parts_hold_every_sequence_once():
+    batch = minibatch(rolled_out())
+    parts = list(batch.split(4))
+    assert [len(part.rows_B) for part in parts] == [2, 2, 1, 1]
+    assert torch.equal(torch.cat([part.rows_B for part in parts]), batch.rows_B)
+    assert torch.equal(torch.cat([part.obs_XBO for part in parts], 1), batch.obs_XBO)
+    assert torch.equal(torch.cat([part.h_BH for part in parts]), batch.h_BH)
+    assert torch.equal(torch.cat([part.weight_TB for part in parts], 1), batch.weight_TB)
+
+
+def test_lower_precision_goes_the_same_way():
+    exact, lower = rolled_out(), rolled_out(precision="bfloat16")
+    expected, measured = exact._update(minibatch(exact)), lower._update(minibatch(lower))
+    cosine = torch.nn.functional.cosine_similarity(gradient(exact), gradient(lower), 0)
+    assert 0.99 < cosine < 1 - 1e-7, "alike, and not the same"
+    assert measured["loss/value"] == pytest.approx(expected["loss/value"], rel=0.02)
+    assert all(parameter.dtype == torch.float32 for parameter in lower.policy.network.parameters())
+
+
+def test_auto_is_float32_without_a_gpu():
+    assert compute_type("auto", CPU) == torch.float32
+    assert compute_type("float16", CPU) == torch.float16
+
+
+class OneWeight(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(1))
+
+
+def scaled_descent():
+    network = OneWeight()
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+    return network, Descent(network, optimizer, 1e9, "float16", CPU, Ranks())
+
+
+def test_an_overflow_of_the_scaled_gradient_leaves_the_step_out_and_lowers_the_scale():
+    network, descent = scaled_descent()
+    scale = descent.scaler.get_scale()
+    descent.begin()
+    descent.add((network.weight * 1e36).sum(), {})  # finite, and not when it is scaled
+    descent.gather()
+    descent.finish(0)
+    assert descent.scaler.get_scale() < scale
+    assert network.weight.item() == 1.0
+    descent.begin()
+    descent.add((2 * network.weight).sum(), {})
+    descent.gather()
+    assert descent.finish(0) == pytest.approx(2.0), "the norm without the scale"
+    assert network.weight.item() == pytest.approx(0.8)
+
+
+def test_a_loss_that_is_no_number_is_a_fault_at_any_scale():
+    network, descent = scaled_descent()
+    descent.begin()
+    loss = (network.weight * float("nan")).sum()
+    descent.add(loss, {"value": loss})
+    descent.gather()
+    with pytest.raises(NumericalFault, match="the value loss is not finite at step 7"):
+        descent.finish(7)
+    assert network.weight.item() == 1.0
+
+
+def test_two_ranks_with_half_of_the_matches_each_make_the_step_of_one(tmp_path: Path):
+    """Real processes over gloo: one minibatch, its halves on two ranks; and the return scale over both."""
+    alone = rolled_out()
+    batch = minibatch(alone)
+    torch.save(vars(batch), tmp_path / "batch.pt")
+    expected = alone._update(batch)
+    script = Path(__file__).with_name("two_ranks.py")
+    command = [sys.executable, str(script), str(tmp_path)]
+    ranks = [
+        subprocess.Popen([*command, str(rank)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for rank in range(2)
+    ]
+    said = [rank.communicate(timeout=120)[0] for rank in ranks]
+    assert [rank.returncode for rank in ranks] == [0, 0], said
+    first, second = (torch.load(tmp_path / f"rank{rank}.pt") for rank in range(2))
+    assert same(first["weights"], second["weights"])
+    for name, value in weights(alone).items():
+        torch.testing.assert_close(first["weights"][name], value, atol=2e-6, rtol=1e-4)
+    for name, value in expected.items():
+        if name.startswith(("loss", "policy")):
+            assert first["measured"][name] == pytest.approx(value, rel=1e-4, abs=1e-6), name
+    rewards_TN = np.arange(24, dtype=np.float32).reshape(4, 6)
+    scale = ReturnScale(6, 0.9)
+    for _ in range(2):
+        scale.update(rewards_TN, rewards_TN > 20)
+    assert first["scale"] == second["scale"] == pytest.approx(scale.scale, rel=1e-6)
+    assert (first["stops"], second["stops"]) == (True, True), "the second was asked, both stop"
+
+
+def test_normalised_over_several_is_normalised_over_all():
+    advantage = torch.arange(10.0).square()
+    halves = advantage[:4], advantage[4:]
+    whole = normalised(advantage)
+    numbers = iter([torch.tensor([10.0, float(advantage.sum())], dtype=torch.float64), None])
+
+    def add_up(sums):
+        given = next(numbers)
+        return (advantage.double() - advantage.double().mean()).square().sum() if given is None else given
+
+    torch.testing.assert_close(normalised(halves[0], None, add_up), whole[:4])
+    assert float(whole.mean()) == pytest.approx(0, abs=1e-6)
+    assert float(whole.std()) == pytest.approx(1)
+
+
+def test_a_replaced_advantage_is_learnt_from_as_it_is_without_normalisation():
+    model = rolled_out(normalize_advantage=False)
+    batch = minibatch(model)
+    terms = model.loss_terms(replace(batch, advantage_TB=torch.zeros_like(batch.advantage_TB)))
+    assert float(terms.policy.loss.detach()) == 0.0
