@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -168,8 +167,9 @@ def test_normalised_over_several_is_normalised_over_all():
     assert float(whole.std()) == pytest.approx(1)
 
 
-def test_a_replaced_advantage_is_learnt_from_as_it_is_without_normalisation():
-    model = rolled_out(normalize_advantage=False)
-    batch = minibatch(model)
-    terms = model.loss_terms(replace(batch, advantage_TB=torch.zeros_like(batch.advantage_TB)))
-    assert float(terms.policy.loss.detach()) == 0.0
+def test_advantages_are_normalised_unless_that_is_off():
+    model, plain = rolled_out(), rolled_out(normalize_advantage=False)
+    batch = minibatch(plain)
+    assert plain._with_advantages(batch) is batch
+    counted = model._with_advantages(batch).advantage_TB[batch.weight_TB > 0]
+    assert (float(counted.mean()), float(counted.std())) == (pytest.approx(0, abs=1e-5), pytest.approx(1))
