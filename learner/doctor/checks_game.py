@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from learner.doctor.evidence import Evidence, first_scores
@@ -10,6 +12,8 @@ from learner.doctor.findings import Finding, judged
 WIDEST = 1000
 """Numbers in an observation from which on most of them are rarely worth their weights."""
 DOMINATING, ALONE = 0.8, 0.95
+SCALE_FLOOR = 1e-8
+"""What the learner's running variance of the return is never below (`ReturnScale`)."""
 NOT_ALIGNED, HARDLY_ALIGNED = 0.5, 0.6
 
 
@@ -112,12 +116,12 @@ def rewards_dense_enough(evidence: Evidence) -> Finding:
 
 
 def reward_scale(evidence: Evidence) -> Finding:
-    probe, learner = evidence.probe, evidence.set_up.settings.learner
-    effective = probe.rewards_std
+    learner, raw = evidence.set_up.settings.learner, evidence.return_std()
+    effective = raw / math.sqrt(raw**2 + SCALE_FLOOR) if learner.normalize_returns else raw
     how = "divided by its deviation" if learner.normalize_returns else "as it is"
     return judged(
         "8",
-        f"the discounted return deviates by {probe.raw_return_std:.3g}; learnt from {how}: {effective:.3g}",
+        f"the discounted return deviates by {raw:.3g}; learnt from {how}: {effective:.3g}",
         failure=not 0.01 <= effective <= 100.0,
         warning=not 0.1 <= effective <= 10.0,
         fix="set learner.normalize_returns = true"

@@ -14,11 +14,13 @@ from league.games.base import CHOICE
 from learner.assembly import stage_rewards
 from learner.doctor.checks_game import ALONE, DOMINATING
 from learner.doctor.findings import Finding, judged, unknown
-from learner.doctor.run_evidence import Row, RunEvidence
+from learner.doctor.run_evidence import Row, RunEvidence, Series
 from learner.ppo.rate import SMALLEST
 
 FEWEST_UPDATES = 10
 FEWEST_MATCHES = 40
+BROKE = 0.3
+"""Share of the entropy that an update must leave: a healthy one leaves over 90 %."""
 
 
 def _too_short(key: str, what: str) -> Finding:
@@ -33,10 +35,12 @@ def entropy_held(run: RunEvidence) -> Finding:
     spec = run.set_up.spec
     most = math.log(spec.action_size) if spec.action_kind == CHOICE else spec.action_size * math.log(2.0)
     now = fmean(run.late("policy/entropy"))
+    broke = _worst_fall(values)[0] < BROKE  # then the update is to blame (E), not the entropy's weight
     return judged(
         "18",
-        f"entropy {values[0]:.3g} at first, {now:.3g} now: {now / most:.0%} of the largest",
-        failure=now < 0.02 * most,
+        f"entropy {values[0]:.3g} at first, {now:.3g} now: {now / most:.0%} of the largest"
+        + (", gone in one update" if broke else ""),
+        failure=now < 0.02 * most and not broke,
         warning=now < 0.1 * most,
         fix="raise learner.ent_coef and learner.ent_coef_final, and start from an older snapshot (--from)",
     )
@@ -47,16 +51,21 @@ def policy_whole(run: RunEvidence) -> Finding:
     values = run.scalar("policy/entropy")
     if len(values) < FEWEST_UPDATES:
         return _too_short("E", f"{len(values)} updates")
-    falls = [(b / a, i + 1) for i, (a, b) in enumerate(pairwise(values)) if a > 1e-9]
-    least, update = min(falls, default=(1.0, 0))
+    least, update = _worst_fall(values)
     kl = max(run.scalar("policy/approx_kl"), default=0.0)
     return judged(
         "E",
         f"the worst update (number {update}) left {least:.0%} of the entropy; largest KL {kl:.2g}",
-        failure=least < 0.3,
+        failure=least < BROKE,
         warning=least < 0.5,
         fix="go on from a snapshot before it (--from) with desired_kl = 0.012 or a lower learning_rate",
     )
+
+
+def _worst_fall(entropies: Series) -> tuple[float, int]:
+    """The least share of the entropy that an update left, and the update's number."""
+    falls = [(b / a, i + 1) for i, (a, b) in enumerate(pairwise(entropies)) if a > 1e-9]
+    return min(falls, default=(1.0, 0))
 
 
 def steps_fit(run: RunEvidence) -> Finding:
@@ -64,11 +73,12 @@ def steps_fit(run: RunEvidence) -> Finding:
     kl = run.late("policy/approx_kl")
     if len(kl) < FEWEST_UPDATES:
         return _too_short("16", f"{len(kl)} updates")
-    usual, stuck = median(kl), max(kl) < 1e-7
+    usual, largest = median(kl), max(run.scalar("policy/approx_kl"))
+    stuck = largest < 1e-7
     return judged(
         "16",
-        f"updates move the policy by a KL of {usual:.2g} (largest {max(kl):.2g})",
-        failure=usual > 0.2 or stuck,
+        f"updates move the policy by a KL of {usual:.2g} (largest of all {largest:.2g})",
+        failure=usual > 0.2 or largest > 1.0 or stuck,
         warning=usual > 0.1,
         fix="raise learner.learning_rate tenfold" if stuck else "lower learner.learning_rate tenfold",
     )

@@ -82,7 +82,7 @@ def _examine(args: argparse.Namespace) -> Diagnosis:
     if args.emergency:
         finding, points = emergency(set_up, on_step)
         findings.append(finding)
-        curve = tuple(score for _, _, score in points)
+        curve = tuple(reward for _, reward, _ in points)
     on_step("")
     return Diagnosis(subject=subject, findings=ordered(findings), curve=curve)
 

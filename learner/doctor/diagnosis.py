@@ -22,7 +22,7 @@ class Diagnosis:
     findings: tuple[Finding, ...]
     seconds: float = 0.0
     curve: tuple[float, ...] = ()
-    """With `--emergency`: share of wins of the minimal agent, update by update."""
+    """With `--emergency`: mean reward of the minimal agent's matches, update by update."""
 
     @property
     def causes(self) -> tuple[Cause, ...]:

@@ -121,7 +121,7 @@ def emergency(
 
     The same matches are played whole before and after: those that end first in training tell little.
     """
-    opponent = easiest(set_up) if set_up.bots else ""
+    opponent = easiest(minimal(set_up, "")) if set_up.bots else ""
     small = minimal(set_up, opponent)
     fault = ""
     with tempfile.TemporaryDirectory(prefix="kumite-doctor-") as folder:

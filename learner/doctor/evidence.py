@@ -49,6 +49,16 @@ class Evidence:
             if weight != 0.0
         }
 
+    def return_std(self) -> float:
+        """Standard deviation of the discounted return of random play, in the rewards' own units."""
+        trace, gamma = self.game.fresh, self.set_up.settings.learner.gamma
+        current_N, seen = np.zeros(trace.ended_TN.shape[1]), []
+        rewards_TN = trace.rewards_TN2(self.set_up.weights_K)[..., 0]
+        for reward_N, first_N in zip(rewards_TN, trace.first_TN, strict=True):
+            current_N = gamma * current_N + reward_N
+            seen.append(current_N[first_N])
+        return float(np.concatenate(seen).std())
+
     def alignment(self) -> tuple[float, int]:
         """Share of decided matches whose winner was paid more than the loser, and their number."""
         right = decided = 0

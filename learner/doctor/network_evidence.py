@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import torch
@@ -246,17 +246,10 @@ def _questions(obs_TBO: Tensor, actions: int) -> tuple[Tensor, Tensor]:
 
 
 def _rows(batch: Minibatch, rows: slice) -> Minibatch:
-    return Minibatch(
-        batch.obs_XBO[:, rows],
-        batch.starts_XB[:, rows],
-        batch.time_left_TB[:, rows],
-        batch.h_BH[rows],
-        batch.c_BH[rows],
-        batch.actions_TBA[:, rows],
-        None if batch.legal_TBA is None else batch.legal_TBA[:, rows],
-        batch.log_prob_TB[:, rows],
-        batch.value_TB[:, rows],
-        batch.advantage_TB[:, rows],
-        batch.target_TB[:, rows],
-        None if batch.weight_TB is None else batch.weight_TB[:, rows],
-    )
+    """Some matches of a minibatch; the suffix of each field tells where its matches are."""
+    taken = {}
+    for each in fields(batch):
+        value, suffix = getattr(batch, each.name), each.name.rpartition("_")[2]
+        if value is not None:
+            taken[each.name] = value[rows] if suffix.startswith("B") else value[:, rows]
+    return replace(batch, **taken)

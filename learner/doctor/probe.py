@@ -23,7 +23,6 @@ from learner.assembly import SessionSettings, make_model
 from learner.doctor.network_evidence import NetworkEvidence, look_at_network
 from learner.doctor.setup import SetUp
 from learner.ppo.league_ppo import LeaguePPO
-from learner.rollout.buffer import SequenceBuffer
 from learner.rollout.league_vec_env import LeagueVecEnv
 from learner.settings import LearnerSettings
 
@@ -53,8 +52,6 @@ class ProbeEvidence:
         updates: logs in order; fewer than `UPDATES` when `fault` stopped it.
         fault: the sentence with which an update was refused; empty when none was.
         planned_minibatches: minibatches of an update that is not cut short.
-        rewards_std: standard deviation of the discounted return as the loss saw it.
-        raw_return_std: the same before it was divided by the running scale.
         value_spread, target_spread: standard deviations of values and of their targets, last rollout.
         network: gradients, sensitivities and resets on the first rollout.
     """
@@ -63,8 +60,6 @@ class ProbeEvidence:
     updates: tuple[UpdateLog, ...]
     fault: str
     planned_minibatches: int
-    rewards_std: float
-    raw_return_std: float
     value_spread: float
     target_spread: float
     network: NetworkEvidence | None
@@ -218,8 +213,6 @@ def _evidence(
     set_up: SetUp, learner: LearnerSettings, model: LeaguePPO, watch: _Watch, fault: str
 ) -> ProbeEvidence:
     buffer = model.buffer
-    scale = model.return_scale
-    raw = float(np.sqrt(scale.m2 / scale.count)) if scale.count else _return_std(buffer, model.gamma)
     with np.errstate(all="ignore"):
         values, targets = (float(x.std()) for x in (buffer.value_TN, buffer.target_TN))
     return ProbeEvidence(
@@ -227,19 +220,7 @@ def _evidence(
         updates=tuple(watch.logs),
         fault=fault,
         planned_minibatches=learner.n_epochs * -(-learner.matches * learner.n_steps // learner.batch_size),
-        rewards_std=raw / scale.scale,
-        raw_return_std=raw,
         value_spread=values,
         target_spread=targets,
         network=watch.network,
     )
-
-
-def _return_std(buffer: SequenceBuffer, gamma: float) -> float:
-    """Deviation of the discounted return of the last rollout, where no running one is kept."""
-    returns, current = [], np.zeros(buffer.reward_TN.shape[1])
-    for reward_N, ended_N in zip(buffer.reward_TN, buffer.ended_TN, strict=True):
-        current = gamma * current + reward_N
-        returns.append(current.copy())
-        current = np.where(ended_N, 0.0, current)
-    return float(np.std(returns))

@@ -49,22 +49,22 @@ def drawn(diagnosis: Diagnosis) -> RenderableType:
         (headline(diagnosis), f"bold {COLOURS[diagnosis.verdict]}"),
         (f"  {diagnosis.seconds:.0f} s", "grey58"),
     )
-    systems = Text("  ").join(
-        Text(f"{MARKS[verdict]} {name}", COLOURS[verdict]) for name, verdict in diagnosis.systems().items()
+    systems = Text(" ").join(
+        Text(f"{MARKS[verdict]}{name}", COLOURS[verdict]) for name, verdict in diagnosis.systems().items()
     )
     parts: list[RenderableType] = [title, systems, _table(diagnosis.findings)]
     if diagnosis.curve:
-        parts.append(Text(f"minimal agent, score: {curve_line(diagnosis.curve)}", "cyan"))
+        parts.append(Text(f"minimal agent, reward of a match: {curve_line(diagnosis.curve)}", "cyan"))
     parts += [_cause(number, cause) for number, cause in enumerate(diagnosis.causes, 1)]
     return Group(*parts)
 
 
 def _table(findings: tuple[Finding, ...]) -> Table:
-    table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
-    table.add_column(no_wrap=True)
-    table.add_column(justify="right", no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True, overflow="ellipsis")
+    table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False, expand=True)
+    table.add_column(width=1)
+    table.add_column(width=2, justify="right")
+    table.add_column(width=max(len(finding.reason.title) for finding in findings), no_wrap=True)
+    table.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
     for finding in findings:
         colour = COLOURS[finding.verdict]
         table.add_row(
@@ -95,14 +95,14 @@ def _cause(number: int, cause: Cause) -> RenderableType:
     return Padding(text, (0, 0, 0, 1))
 
 
-def curve_line(values: tuple[float, ...], width: int = 60) -> str:
-    """Values from 0 to 1 as a line of bars, with the first and the last in figures."""
+def curve_line(values: tuple[float, ...], width: int = 48) -> str:
+    """Values as a line of bars from their least to their largest, with the first and the last in figures."""
     per_bar = max(1, -(-len(values) // width))
-    means = [
-        sum(part) / len(part) for i in range(0, len(values), per_bar) if (part := values[i : i + per_bar])
-    ]
-    bars = "".join(BARS[min(len(BARS) - 1, int(mean * len(BARS)))] for mean in means)
-    return f"{means[0]:.0%} {bars} {means[-1]:.0%}"
+    parts = [values[i : i + per_bar] for i in range(0, len(values), per_bar)]
+    means = [sum(part) / len(part) for part in parts]
+    least, span = min(means), max(max(means) - min(means), 1e-12)
+    bars = "".join(BARS[round((len(BARS) - 1) * (mean - least) / span)] for mean in means)
+    return f"{means[0]:.3g} {bars} {means[-1]:.3g}"
 
 
 def plain(diagnosis: Diagnosis) -> list[str]:
@@ -112,7 +112,7 @@ def plain(diagnosis: Diagnosis) -> list[str]:
     lines += ["reason\ttitle\tverdict\tmeasured"]
     lines += [f"{one.key}\t{one.reason.title}\t{one.verdict}\t{one.measured}" for one in diagnosis.findings]
     if diagnosis.curve:
-        lines.append(f"minimal agent, score: {curve_line(diagnosis.curve)}")
+        lines.append(f"minimal agent, reward of a match: {curve_line(diagnosis.curve)}")
     for cause in diagnosis.causes:
         lines.append(f"{cause.finding.verdict}: {cause.finding.reason.title} ({cause.finding.key})")
         lines.append(f"  measured: {cause.finding.measured}")

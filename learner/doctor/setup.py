@@ -16,7 +16,7 @@ from league.games.base import BatchedGame, GameSpec
 from league.games.settings import GameSettings
 from learner.assembly import SessionSettings, stage_rewards
 from learner.rollout.league_vec_env import LeagueVecEnv
-from learner.settings import CurriculumSettings, LearnerSettings
+from learner.settings import CurriculumSettings, LearnerSettings, RegularisationSettings
 
 BOTS_AT_MOST = 8
 
@@ -73,6 +73,7 @@ def set_up_of(sections: Sections, stage: int = 0) -> SetUp:
         agent=build(AgentSettings, "agent", sections["agent"]),
         learner=build(LearnerSettings, "learner", sections["learner"]),
         curriculum=build(CurriculumSettings, "curriculum", sections["curriculum"]),
+        regularisation=RegularisationSettings(alpha=0.0),  # references take hold later than the doctor looks
     )
     mix = sections["matchmaker"]["mixes"].get(settings.curriculum.stages[stage].mix, {})
     return SetUp(settings=settings, mix=mix, game=settings.game.make, stage=stage)

@@ -33,6 +33,7 @@ EXPORTS = "takes its time; test_cli_export.py runs it with a small agent"
 REPLAYS = "needs a run with replays; test_cli_replay.py runs it"
 CLONING = "records and learns for minutes; test_cloning_commands.py runs it, at small size"
 PROFILE = "measures for minutes; tests/unit/test_profile.py runs the command on small settings"
+DOCTOR = "half a minute and more; test_doctor.py and test_doctor_run.py run it on smaller set-ups"
 NOT_RUN = {
     "bin/league record based based --matches 300 --seed 1000 --pace 4 --disturb 0.05 --out lessons": CLONING,
     "bin/league record based random aggressive clockwork constant --matches 40 --seed 1000 "
@@ -60,6 +61,15 @@ NOT_RUN = {
     "bin/start-league --preset board --set game.name=kuhn": LONG,
     "bin/start-league --preset board --set game.name=pettingzoo:pettingzoo.classic.connect_four_v3": LONG,
     "bin/league exploitability": "needs a run of a small game; test_cli_exploitability.py runs it",
+    "bin/league doctor": DOCTOR,
+    "bin/league doctor --preset board --set game.name=leduc": DOCTOR,
+    "bin/league doctor --game python:rope:make": OWN_GAME,
+    "bin/league doctor --config mine.toml --set learner.learning_rate=1e-3": DOCTOR,
+    "bin/league doctor --run-dir runs/laptop-1": DOCTOR,
+    "bin/league doctor --emergency": DOCTOR,
+    "bin/league doctor --json findings.json": DOCTOR,
+    "bin/league doctor --game kuhn": DOCTOR,
+    "bin/league doctor --run-dir runs/laptop-1 --json findings.json": DOCTOR,
     "bin/league replay": REPLAYS,
     "bin/league replay MATCH": REPLAYS,
     "bin/league render MATCH --out fight.html": REPLAYS,
