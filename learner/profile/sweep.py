@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, get_args
+from typing import Any
 
+from league.config import build
 from league.errors import ConfigError
 from learner.profile.rows import Changes, Row, Setting
 from learner.profile.worker import Measured
@@ -43,7 +44,7 @@ def plan(learner: Mapping[str, Any], wanted: Mapping[str, Sequence[Setting]], co
     left_out = []
     for combination in product(*values.values()):
         cell = dict(zip(AXES, combination, strict=True))
-        reason = _impossible(cell, learner["n_steps"])
+        reason = _impossible({**learner, **cell})
         if reason:
             left_out.append(reason)
         elif cell not in cells:
@@ -62,20 +63,16 @@ def _around(axis: str, learner: Mapping[str, Any], cores: int, gpu: bool) -> lis
         return [max(1, own // n_steps // 2) * n_steps, own, own * 2]
     if axis == "threads":
         return sorted({own, 1, min(2, cores)})
-    kinds = [kind for kind in _choices(axis) if kind != "auto"]
-    return [own] + [kind for kind in kinds if kind != own] if gpu else [own]
+    return [own, "auto" if own == "float32" else "float32"] if gpu else [own]
 
 
-def _choices(axis: str) -> tuple[Any, ...]:
-    return get_args(LearnerSettings.model_fields[axis].annotation)
-
-
-def _impossible(cell: Mapping[str, Any], n_steps: int) -> str:
-    batch, rollout = cell["batch_size"], cell["matches"] * n_steps
-    if batch % n_steps:
-        return f"batch_size {batch} is no multiple of n_steps {n_steps}"
-    if batch > rollout:
-        return f"batch_size {batch} is more than a rollout of {cell['matches']} matches"
+def _impossible(learner: Mapping[str, Any]) -> str:
+    """Why these values can't be those of [learner]; "" when they can."""
+    try:
+        build(LearnerSettings, "learner", learner)
+    except ConfigError as error:
+        values = ", ".join(f"{axis} {learner[axis]}" for axis in AXES)
+        return f"{values}: {error}"
     return ""
 
 

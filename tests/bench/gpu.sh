@@ -15,7 +15,7 @@ gpu="${2:-0}"
 steps="${STEPS:-1000000}"
 preset="${PRESET:-full}"
 "$root/bin/bootstrap"
-if ! "$root/.venv/bin/python" -c "import sys, torch; sys.exit(not $gpu < torch.cuda.device_count())"; then
+if [[ ! "$gpu" =~ ^[0-9]+$ ]] || ! "$root/.venv/bin/python" -c "import sys, torch; sys.exit(not $gpu < torch.cuda.device_count())"; then
     echo "gpu.sh: there is no CUDA GPU $gpu that torch can use on this machine: run it on one that has." >&2
     exit 1
 fi

@@ -12,6 +12,8 @@ import pytest
 import torch
 from profiled_games import NAP
 
+from league.agent.snapshot import load_snapshot
+from league.blobs import BlobFolder
 from league.cli.main import main as league_command
 from league.config import resolve
 from league.errors import ConfigError
@@ -25,6 +27,7 @@ from learner.profile.preset import preset_text
 from learner.profile.rows import Row, Spread
 from learner.profile.trace import gpu_busy_share
 from learner.profile.worker import Measured, Order, measure, session_settings
+from learner.settings import LearnerSettings
 
 FACTS = {
     "device": "cpu",
@@ -142,6 +145,8 @@ def test_snapshots_are_different_and_bounded_in_size(tmp_path, monkeypatch):
     settings = session_settings(kuhn(""))
     made = make_snapshots(tmp_path, settings, 5)
     assert len({player.digest for player in made}) == len({player.name for player in made}) == 5
+    weights = [load_snapshot(BlobFolder(tmp_path), player.digest)[0].state_dict() for player in made]
+    assert len({float(sum(part.sum() for part in each.values())) for each in weights}) == 5
     size = next(tmp_path.rglob("*.safetensors")).stat().st_size
     monkeypatch.setattr(opponents, "LARGEST_POOL", 3 * size + size // 2)
     assert len(make_snapshots(tmp_path / "fewer", settings, 5)) == 3
@@ -239,7 +244,7 @@ def test_what_was_not_measured_is_said():
 
 # -- the sweep ------------------------------------------------------------------------------------
 
-LEARNER = {"matches": 8, "n_steps": 16, "batch_size": 64, "threads": 1, "precision": "float32"}
+LEARNER = LearnerSettings(matches=8, n_steps=16, batch_size=64).model_dump()
 
 
 def settings_of(cells):
@@ -254,15 +259,26 @@ def test_a_sweep_goes_around_the_settings_and_begins_with_them():
         (4, 128, 1),
         (4, 128, 2),
     }
-    assert planned.left_out == ["batch_size 128 is more than a rollout of 4 matches"]
+    assert len(planned.left_out) == 2
+    assert "matches 4, batch_size 128, threads 1" in planned.left_out[0]
+    assert "batch_size is more than a rollout of 4 x 16 steps" in planned.left_out[0]
     assert {t for _, _, t in settings_of(sweep.plan(LEARNER, {}, cores=1, gpu=False).cells)} == {1}
+
+
+@pytest.mark.skipif("precision" not in sweep.AXES, reason="this learner has one precision")
+@pytest.mark.parametrize(("own", "tried"), [("auto", {"auto", "float32"}), ("float32", {"float32", "auto"})])
+def test_a_sweep_tries_precisions_on_a_gpu_alone(own, tried):
+    learner = {**LEARNER, "precision": own}
+    assert {cell["precision"] for cell in sweep.plan(learner, {}, 2, gpu=True).cells} == tried
+    assert {cell["precision"] for cell in sweep.plan(learner, {}, 2, gpu=False).cells} == {own}
 
 
 def test_a_sweep_takes_the_values_asked_for():
     planned = sweep.plan(LEARNER, {"matches": [4, 8], "batch_size": [64, 70], "threads": [1]}, 2, False)
     assert settings_of(planned.cells) == [(8, 64, 1), (4, 64, 1)]
-    assert planned.left_out == ["batch_size 70 is no multiple of n_steps 16"]
-    with pytest.raises(ConfigError, match="no configuration that can be: batch_size 70 is no multiple"):
+    assert len(planned.left_out) == 2
+    assert all("batch_size 70" in told and "must be a multiple" in told for told in planned.left_out)
+    with pytest.raises(ConfigError, match=r"no configuration that can be: .*batch_size must be a multiple"):
         sweep.plan(LEARNER, {"batch_size": [70]}, 2, False)
 
 
@@ -444,7 +460,10 @@ def test_a_sweep_from_the_command_line_goes_on_where_memory_is_short(tmp_path, c
             "mine.toml exists already: name another file, or add --force",
         ),
         (["--sweep", "--trace", "t.json"], "--trace is of one configuration: leave --sweep out"),
-        (["--sweep", "--batch-size", "33"], "no configuration that can be: batch_size 33 is no multiple"),
+        (
+            ["--sweep", "--batch-size", "33"],
+            "no configuration that can be: matches 64, batch_size 33, threads 1",
+        ),
         (["--gpu", "99"], "there is no GPU 99"),
     ],
 )
