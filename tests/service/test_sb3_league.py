@@ -219,10 +219,12 @@ def test_a_saved_model_goes_on_and_a_new_one_begins_anew(cards: str, tmp_path: P
 def test_wrappers_and_what_they_change(cards: str, tmp_path: Path) -> None:
     with cards_env(cards, tmp_path) as env:
         scaled = VecNormalize(VecMonitor(env), norm_obs=False, gamma=0.99)
-        model = learner_of(scaled)
+        model = learner_of(scaled, policy_kwargs={"net_arch": [16]})
         model.learn(256)
         player = publish(model)
-        scale = SnapshotCard.from_json(player.card_json).reward_scale
+        card = SnapshotCard.from_json(player.card_json)
+        assert card.agent == perceptron_of(model.policy).config
+        scale = card.reward_scale
         assert scale == pytest.approx(np.sqrt(scaled.ret_rms.var + scaled.epsilon))
         assert scale != 1.0
         with pytest.raises(InvalidInput, match="norm_obs=False"):
