@@ -13,6 +13,7 @@ from stable_baselines3.common.logger import configure
 
 from league.agent.config import AgentConfig
 from league.agent.crowd import Crowd
+from league.agent.network import AgentNetwork
 from league.agent.settings import AgentSettings
 from league.agent.snapshot import SnapshotCard, load_snapshot
 from league.blobs import BlobFolder
@@ -196,13 +197,14 @@ def make_model(
     folder: Path,
     device: torch.device,
     should_stop: Callable[[], bool],
+    make_network: Callable[[AgentConfig], AgentNetwork] = AgentNetwork,
 ) -> LeaguePPO:
     """The algorithm on `env`, logging to TensorBoard in `folder`; it plays the crowd's live seats."""
     learner = settings.learner
     model = LeaguePPO(
         "LeaguePolicy",
         env,
-        policy_kwargs={"agent": config},
+        policy_kwargs={"agent": config, "make_network": make_network},
         learning_rate=learner.learning_rate_at,
         n_steps=learner.n_steps,
         batch_size=learner.batch_size,

@@ -93,16 +93,9 @@ def _smaller(set_up: SetUp) -> SessionSettings:
 def build_model(set_up: SetUp, settings: SessionSettings, folder: Path) -> LeaguePPO:
     """The main job's algorithm on an environment of its own, with the set-up's game and network."""
     learner = settings.learner
-    torch.manual_seed(learner.seed)
     env = make_environment(set_up, learner.matches, learner.seed)
-    model = make_model(settings, set_up.agent, env, folder, torch.device("cpu"), lambda: False)
-    torch.manual_seed(learner.seed)
-    network = set_up.network(set_up.agent)
-    model.policy.network = network.requires_grad_(True).train()
-    model.policy.optimizer = torch.optim.Adam(network.parameters(), lr=learner.learning_rate, eps=1e-5)
-    model.agent_state = network.initial_state(learner.matches)
-    env.crowd.set_live(network)
-    return model
+    device = torch.device("cpu")
+    return make_model(settings, set_up.agent, env, folder, device, lambda: False, set_up.network)
 
 
 def make_environment(set_up: SetUp, matches: int, seed: int) -> LeagueVecEnv:

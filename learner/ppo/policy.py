@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -35,10 +36,11 @@ class LeaguePolicy(RecurrentActorCriticPolicy):
         lr_schedule: Schedule,
         agent: AgentConfig,
         use_sde: bool = False,
+        make_network: Callable[[AgentConfig], AgentNetwork] = AgentNetwork,
     ) -> None:
         BasePolicy.__init__(self, observation_space, action_space, optimizer_kwargs={"eps": 1e-5})
         self.agent = agent
-        self.network = AgentNetwork(agent)
+        self.network = make_network(agent)
         self.optimizer = torch.optim.Adam(
             self.network.parameters(), lr=lr_schedule(1.0), eps=1e-5, foreach=True
         )

@@ -94,14 +94,6 @@ class Unseeded(BrawlGame):
         super().reset(np.random.default_rng().integers(2**62, size=len(seeds)).astype(np.uint64), where)
 
 
-class SmallWins(Watched):
-    """A win is cut to a tenth before anybody is paid."""
-
-    def spoil(self):
-        win = self.spec.reward_terms.index("win")
-        self.reward_terms_N2K[..., win] = np.clip(self.reward_terms_N2K[..., win], -0.1, 0.1)
-
-
 class Inflation(Watched):
     """Every step pays more than the one before."""
 
