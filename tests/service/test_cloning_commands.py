@@ -46,7 +46,7 @@ def test_what_is_recorded_is_counted_and_kept(
     run_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["record", "based", "random", "based", "--matches", "6", "--run-dir", str(run_dir)]
-    assert league_main([*words, "--out", str(tmp_path / "deep" / "er")]) == 0
+    assert league_main([*words, "--seed", "5", "--out", str(tmp_path / "deep" / "er")]) == 0
     rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
     assert rows[0][:7] == ["player", "opponent", "matches", "wins", "draws", "losses", "score"]
     assert [row[:3] for row in rows[1:]] == [["based", "random", "6"], ["based", "based", "6"]]
@@ -54,10 +54,11 @@ def test_what_is_recorded_is_counted_and_kept(
     assert len(replays) == 12
     met = [replay for replay in replays if {s.name for s in replay.seats} == {"based", "random"}]
     assert sorted((r.seed, r.seats[0].name) for r in met) == [
-        (seed, name) for seed in range(3) for name in ("based", "random")
+        (seed, name) for seed in range(5, 8) for name in ("based", "random")
     ]
     outcomes = [r.outcome if r.seats[0].name == "based" else 1.0 - r.outcome for r in met]
     assert [str(outcomes.count(value)) for value in (1.0, 0.5, 0.0)] == rows[1][3:6]
+    assert rows[1][3] != rows[1][5], "a seed at which they differ is wanted"
     assert rows[1][6] == f"{100 * sum(outcomes) / 6:.1f}%"
     for replay in replays:
         assert replay.recipe.max_frames == 150

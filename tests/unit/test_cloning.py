@@ -336,6 +336,10 @@ def test_it_learns_and_the_same_seed_learns_the_same(plain: list[tuple[Path, Rep
     assert min(e.held_out for e in epochs) < 0.9 * marginal_log_loss(learnt, held_out)
     again, _, _ = trained(found, settings)
     assert all(torch.equal(a, b) for a, b in zip(net.parameters(), again.parameters(), strict=True))
+    starts = [new_network(SMALL, learnt, seed).memory.recurrent for seed in (0, 1)]
+    torch.rand(1)  # whatever else was drawn
+    assert torch.equal(starts[0], new_network(SMALL, learnt, 0).memory.recurrent)
+    assert not torch.equal(*starts)
     other, _, _ = trained(found, settings.model_copy(update={"seed": 1}))
     assert not all(torch.equal(a, b) for a, b in zip(net.parameters(), other.parameters(), strict=True))
 
