@@ -42,8 +42,10 @@ NOT_RUN = {
     "bin/learner clone --replays lessons --seat based --run-dir runs/mine "
     "--matchmaker 127.0.0.1:50051": CLONING,
     "bin/learner --matchmaker 127.0.0.1:50051 --run-dir runs/mine --from clone-based@0 "
+    "--set regularisation.alpha=0.01 "
     "--set regularisation.reference_interval=0": "trains; test_cloning_commands.py runs it, at small size",
-    "bin/start-league --from clones/SNAPSHOT.safetensors --set regularisation.reference_interval=0": LONG,
+    "bin/start-league --from clones/SNAPSHOT.safetensors --set regularisation.alpha=0.01 "
+    "--set regularisation.reference_interval=0": LONG,
     "bin/start-league": LONG,
     "bin/start-league --preset smoke": LONG,
     "bin/start-league --run-dir runs/laptop-1": LONG,

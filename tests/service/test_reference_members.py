@@ -106,8 +106,8 @@ def play(client, mix):
 
 SETTINGS = (
     "regularisation.alpha=0.01",
-    "regularisation.reference_interval=16",
-    "regularisation.portfolio_interval=16",
+    "regularisation.reference_interval=8",
+    "regularisation.portfolio_interval=8",
     "regularisation.portfolio_size=3",
     "regularisation.pruning=best",
 )
@@ -127,20 +127,20 @@ def run_learner(address, folder, *flags):
 
 
 def test_a_learner_registers_its_references_plays_them_and_goes_on_with_them(server, blobs, tmp_path):
-    for steps in ("2048", "4096"):
+    for steps in ("1024", "2048"):
         run_learner(server.address, tmp_path, "--steps", steps)
     with MatchmakerClient(server.address) as client:
         entered = references(client)
         names = [ReferenceName.parse(player.name) for player in entered]
         assert names[0] == ReferenceName("main", 0)
-        # 4 updates a rollout of 256 steps, a renewal every 16
-        assert [name.step for name in names] == [0, 1024, 2048, 3072, 4096]
+        # 4 updates a rollout of 256 steps, a renewal every 8
+        assert [name.step for name in names] == [0, 512, 1024, 1536, 2048]
         assert {name.lineage for name in names} == {"main"}, "the second life goes on with those of the first"
         assert all(blobs.has(player.digest) for player in entered)
         met = {cell.column for cell in client.payoff(Book.TRAIN) if cell.row == "main"}
         assert met & {player.name for player in entered}, "the mix names them"
         (worker,) = client.status().workers
-    assert worker.metrics["reference/anchor_step"] >= 2048.0
+    assert worker.metrics["reference/anchor_step"] >= 1024.0
     assert worker.metrics["reference/portfolio_2_closest_share"] >= 0.0
     log = (tmp_path / "learner.log").read_text()
     assert "leaves the portfolio" in log

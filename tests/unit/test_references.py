@@ -181,7 +181,9 @@ def test_a_minibatch_without_any_reference_is_learnt_from_all_the_same():
     before = weights(model)
     updates(model, 1)
     assert not same(before, weights(model))
-    assert model.logger.name_to_value["reference/kl"] > 0
+    logged = model.logger.name_to_value
+    assert logged["reference/kl"] > 0
+    assert logged["reference/anchor_closest_share"] == 1.0, "a mean over the minibatches that have one"
 
 
 # -- renewal ---------------------------------------------------------------------------------------
@@ -307,7 +309,9 @@ def recorded_across(model):
 
 
 def test_the_reward_form_takes_what_leaving_the_reference_costs_from_both_seats():
-    model = regularised(form="reward")
+    plan = assignments(200)
+    del plan[MATCHES]  # so that it meets itself in another row after the first matches, in mid-rollout
+    model = prepared(regularised(make_env(plan, max_frames=60), form="reward"))
     across, live_matches = recorded_across(model), 0
     collect(model)
     frozen, learner = model.references.members[0].network, model.policy.network
