@@ -110,6 +110,7 @@ SETTINGS = (
     "regularisation.portfolio_interval=8",
     "regularisation.portfolio_size=3",
     "regularisation.pruning=best",
+    "curriculum.stages=[{name='league', mix='league'}]",
 )
 
 
@@ -126,6 +127,7 @@ def run_learner(address, folder, *flags):
         )
 
 
+@pytest.mark.timeout(400)  # two processes on a machine that may be busy
 def test_a_learner_registers_its_references_plays_them_and_goes_on_with_them(server, blobs, tmp_path):
     for steps in ("1024", "2048"):
         run_learner(server.address, tmp_path, "--steps", steps)
