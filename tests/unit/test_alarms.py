@@ -165,7 +165,8 @@ def test_a_run_that_learns_is_silent():
         share = s / 400
         scores = [float(n < 10 * share) for n in range(10)]
         rows = [MatchFacts("based", x, {"win": 10 * x - 5, "damage": share, "toward": 2.0}) for x in scores]
-        told_of = {"policy__entropy": 6.9 - 5 * share, "value__explained_variance": share - 0.03}
+        explained = -0.3 if s % 40 == 0 else share - 0.03  # one bad update now and then
+        told_of = {"policy__entropy": 6.9 - 5 * share, "value__explained_variance": explained}
         updates.append(update(s, matches=rows, weights=weights, policy__approx_kl=0.02, **told_of))
     assert told(watch, updates) == []
 

@@ -56,6 +56,11 @@ def test_separation_is_1_for_clusters_and_0_on_average_for_labels_that_mean_noth
 
 def test_separation_is_unknown_without_two_kinds_met_twice():
     assert math.isnan(latent.separation(np.eye(3), ["a", "a", "b"]))
+    alone = np.array([[0.0], [0.0], [1.0], [1.0], [50.0]])
+    assert latent.separation(alone, ["a", "a", "b", "b", "c"]) == pytest.approx(1.0)
+    mixed = np.array([[0.0], [1.0], [1.0], [2.0], [50.0]])
+    without = latent.separation(mixed[:4], ["a", "a", "b", "b"])
+    assert latent.separation(mixed, ["a", "a", "b", "b", "c"]) == without
     with pytest.raises(InvalidInput, match="3 latents have 2 kinds"):
         latent.separation(np.eye(3), ["a", "b"])
 

@@ -46,3 +46,19 @@ def test_rates_and_shares_come_from_the_clock(monkeypatch):
 
 def test_nothing_is_claimed_before_anything_happened():
     assert Progress(1000, 30).metrics() == {"progress/target_steps": 1000.0}
+
+
+def test_bots_are_told_by_name_and_of_the_snapshots_the_hardest_and_the_easiest():
+    progress = Progress(1000, 30)
+    progress.add([finished(0, 1.0, 1), finished(0, 0.0, 1)])  # constant
+    progress.add([finished(3, float(n < 2), 1) for n in range(10)])  # main@1
+    progress.add([finished(4, float(n < 7), 1) for n in range(10)])  # main@2
+    metrics = progress.metrics()
+    assert {name: value for name, value in metrics.items() if name.startswith("winrate_against/")} == {
+        "winrate_against/constant": 0.5,
+        "winrate_against/hardest_snapshot": 0.2,
+        "winrate_against/easiest_snapshot": 0.7,
+    }
+    young = Progress(1000, 30)
+    young.add([finished(3, 1.0, 1)] * 9)
+    assert not any(name.startswith("winrate_against/") for name in young.metrics())
