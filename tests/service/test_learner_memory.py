@@ -17,7 +17,7 @@ from matchmaker.settings import MatchmakerSettings
 
 STARVED = Path(__file__).parent / "starved_learner.py"
 MIXES = {"constant": {"constant": 1.0}, "league": {"constant": 1.0}}
-SIZES = ["learner.matches=64", "learner.n_steps=32", "learner.batch_size=2048"]
+SIZES = ["learner.matches=256", "learner.n_steps=32", "learner.batch_size=8192"]
 
 
 def learn(command, address, run_dir, *flags):
@@ -44,19 +44,19 @@ def learn(command, address, run_dir, *flags):
 
 @pytest.mark.parametrize(
     ("where", "steps"),
-    [("update", (2048, 4096)), ("rollout", (64 * 47,))],  # what is free already may carry one update more
+    [("update", (8192, 16384)), ("rollout", (256 * 47,))],  # what is free already may carry one update more
     ids=["update", "rollout"],
 )
 def test_out_of_memory_keeps_a_snapshot_and_names_the_settings(where, steps, tmp_path):
     settings = MatchmakerSettings(mixes=MIXES, within_snapshots="uniform")
     with MatchmakerServer(db=tmp_path / "league.db", port=0, settings=settings) as server:
-        done = learn([str(STARVED), where], server.address, tmp_path, "--steps", "6144")
+        done = learn([str(STARVED), where], server.address, tmp_path, "--steps", "32768")
         assert done.returncode == 2, done.stderr  # which the supervisor does not restart
         sentence = done.stderr.splitlines()[-1]
         for words in (
             f"ran out of it in its {where}",
-            "learner.batch_size (2048, a multiple of n_steps, 32)",
-            "learner.matches (64)",
+            "learner.batch_size (8192, a multiple of n_steps, 32)",
+            "learner.matches (256)",
             "agent.size (tiny)",
         ):
             assert words in sentence, done.stderr
@@ -67,7 +67,7 @@ def test_out_of_memory_keeps_a_snapshot_and_names_the_settings(where, steps, tmp
             assert client.status().open_leases == 0
         if where == "rollout":
             return  # both leave the same; one more start is enough
-        smaller = ["--set", "learner.batch_size=512", "--steps", "6144"]
+        smaller = ["--set", "learner.batch_size=512", "--steps", str(kept.step + 8192)]
         again = learn(["-m", "learner"], server.address, tmp_path, *smaller)
         assert again.returncode == 0, again.stderr
         assert f"goes on from step {kept.step}" in again.stderr
