@@ -10,10 +10,15 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+
+if Path(sys.path[0]) == Path(__file__).parent:  # learner.py beside this file is not the package of that name
+    sys.path.pop(0)
 
 import torch
 
