@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 import cloudpickle
 import numpy as np
 import torch
+from cloudpickle import cloudpickle as cloudpickle_module
 from gymnasium import spaces
 from sb3_contrib import RecurrentPPO
 from sb3_contrib.common.recurrent.policies import RecurrentActorCriticPolicy
@@ -130,6 +131,8 @@ def _by_value() -> Iterator[None]:
     """While it lasts, classes and functions of `league` are pickled whole and not by their names.
 
     What learns stays behind: gradients written by hand can't be pickled, and playing never calls them.
+    Cloudpickle remembers each class it pickled so, and would write what it loads over the class of that
+    name here, ours: so it is made to forget.
     """
     modules = [vars(module) for name, module in list(sys.modules.items()) if name.startswith("league.")]
     kept = [
@@ -147,6 +150,16 @@ def _by_value() -> Iterator[None]:
         for names, name, value in kept:
             names[name] = value
         cloudpickle.unregister_pickle_by_value(league)
+        _forget_classes()
+
+
+def _forget_classes() -> None:
+    """Lets an export be loaded where it was made as anywhere else: with classes of its own."""
+    with cloudpickle_module._DYNAMIC_CLASS_TRACKER_LOCK:  # cloudpickle has no public name for it
+        for kind, known_as in list(cloudpickle_module._DYNAMIC_CLASS_TRACKER_BY_CLASS.items()):
+            if kind.__module__.startswith("league."):
+                cloudpickle_module._DYNAMIC_CLASS_TRACKER_BY_ID.pop(known_as, None)
+                cloudpickle_module._DYNAMIC_CLASS_TRACKER_BY_CLASS.pop(kind, None)
 
 
 def _model(network: PlayingNetwork, card: SnapshotCard) -> Any:

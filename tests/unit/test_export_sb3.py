@@ -12,6 +12,8 @@ from exports import EXPORTED, agent, card, greedy_actions, run_alone, seen
 from sb3_contrib import RecurrentPPO
 
 from league.agent import memory
+from league.agent.encoder import StreamingEncoder
+from league.agent.network import AgentNetwork
 from league.errors import InvalidInput
 from league.export.sb3 import write_sb3
 
@@ -84,6 +86,16 @@ def test_an_export_leaves_this_process_as_it_was(tmp_path: Path) -> None:
     by_name = cloudpickle.dumps(memory.Memory)
     assert b"league.agent.memory" in by_name
     assert len(by_name) < 200
+
+
+def test_loading_an_export_where_it_was_made_leaves_our_classes_alone(tmp_path: Path) -> None:
+    """Loaded functions that replaced ours would lack the gradients that stay behind."""
+    before = {kind: dict(vars(kind)) for kind in (memory.Memory, StreamingEncoder, AgentNetwork)}
+    write_sb3(tmp_path / "a.zip", agent("streaming"), card("streaming"))
+    model = RecurrentPPO.load(tmp_path / "a.zip", device="cpu")
+    assert type(model.policy.network) is not AgentNetwork
+    for kind, names in before.items():
+        assert all(vars(kind)[name] is value for name, value in names.items())
 
 
 def test_it_can_not_be_trained_and_says_so(played: Path) -> None:
