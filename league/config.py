@@ -2,8 +2,9 @@
 
 Every package registers its settings class under the entry point group ``kumite.settings``; the entry
 point's name is the section. Precedence: class defaults < preset < file < environment
-(``KUMITE_LEARNER__LEARNING_RATE=1e-3``) < ``--set learner.learning_rate=1e-3``. A preset or file that
-gives a table (``[matchmaker.mixes.league]``) replaces the whole setting; a flag can name one entry of it
+(``KUMITE_LEARNER__LEARNING_RATE=5e-4``) < ``--set learner.learning_rate=5e-4``. A preset or file that
+gives a table replaces the whole setting, but where the setting is `by_name`: there it replaces the entries
+that it gives (``[matchmaker.mixes.league]``) and keeps the others. A flag can name one entry of a table
 (``--set matchmaker.mixes.league.based=2``).
 """
 
@@ -107,9 +108,21 @@ def _merge(into: Sections, more: Mapping[str, Any], source: str, sources: Source
     for section, values in more.items():
         if not isinstance(values, Mapping):
             raise ConfigError(f"{source}: {section!r} stands outside any [section]")
-        into.setdefault(section, {}).update(values)
+        below = into.setdefault(section, {})
+        for key, value in values.items():
+            below[key] = {**below[key], **value} if _keeps_entries(section, key, below, value) else value
         if sources is not None:
             sources |= {(section,): source} | {(section, key): source for key in values}
+
+
+def _keeps_entries(section: str, key: str, below: Mapping[str, Any], value: Any) -> bool:
+    """Whether a table leaves those entries of the setting below it that it does not give itself."""
+    if not (isinstance(value, Mapping) and isinstance(below.get(key), Mapping)):
+        return False
+    owner = next((point.load() for point in entry_points(group=GROUP, name=section)), Settings)
+    field = owner.model_fields.get(key)
+    extra = field.json_schema_extra if field is not None else None
+    return isinstance(extra, dict) and bool(extra.get("by_name"))
 
 
 def _nearest(word: str, known: Iterable[str]) -> str:
@@ -264,6 +277,11 @@ def lay_over(
         name: build(cls, name, _with_same_as(cls, name, laid), sources).model_dump(mode="json")
         for name, cls in section_classes().items()
     }
+
+
+def by_name() -> dict[str, Any]:
+    """For `Field(json_schema_extra=...)` of a table of named parts: a file replaces the parts it gives."""
+    return {"by_name": True}
 
 
 def same_as(path: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from league.config import Settings, same_as, sections_hash
+from league.config import Settings, by_name, same_as, sections_hash
 
 WithinSnapshots = Literal[
     "uniform", "recent", "latest", "pfsp_hard", "pfsp_var", "pfsp_linear", "pfsp_capped", "quality"
@@ -34,9 +34,10 @@ class MatchmakerSettings(Settings):
     game: str = Field(default="brawl", json_schema_extra=same_as("game.name"))
     """Name of the game of this league, that of [game] where it isn't given; others' players are refused."""
 
-    mixes: dict[str, dict[str, float]] = Field(default_factory=_seed_mixes)
+    mixes: dict[str, dict[str, float]] = Field(default_factory=_seed_mixes, json_schema_extra=by_name())
     """Opponent mixes by name (a learner's curriculum stage names one): category -> relative weight.
-    Categories: snapshots, self, exploiters, clone, reference, or the name of a bot."""
+    Categories: snapshots, self, exploiters, clone, reference, or the name of a bot. A file that gives one
+    mix replaces that one, and keeps the preset's others."""
 
     adaptive: float = Field(default=0.0, ge=0.0, le=100.0)
     """How much more often a mix plays bots that the learner does not beat: a bot's weight is multiplied by

@@ -50,7 +50,7 @@ NOT_RUN = {
     "bin/start-league --preset smoke": LONG,
     "bin/start-league --run-dir runs/laptop-1": LONG,
     "bin/start-league --steps 200000 --headless": LONG,
-    "bin/start-league --config mine.toml --set learner.learning_rate=1e-3": LONG,
+    "bin/start-league --config mine.toml --set learner.learning_rate=5e-4": LONG,
     "bin/start-league --preset board --set game.name=leduc": LONG,
     "bin/start-league --preset board --set game.name=pettingzoo:pettingzoo.classic.tictactoe_v3 "
     "--steps 100000": LONG,

@@ -15,7 +15,7 @@ from matchmaker.settings import MatchmakerSettings
 
 MODULE = """
 from pydantic import Field
-from league.config import Settings
+from league.config import Settings, by_name
 
 class Stage(Settings):
     name: str
@@ -26,11 +26,13 @@ class SampleSettings(Settings):
     rate: float | None = 0.5
     label: str = "default"
     weights: dict[str, dict[str, float]] = {"league": {"based": 1.0, "random": 2.0}}
+    named: dict[str, dict[str, float]] = Field({}, json_schema_extra=by_name())
     stages: tuple[Stage, ...] = ()
 """
 PRESETS = {
     "_shared": "[sample]\nspeed = 2\nlabel = 'shared'\n",
     "quick": "extends = '_shared'\n[sample]\nspeed = 3\n",
+    "parts": "[sample.named]\na = {x = 1, y = 2}\nb = {x = 3}\n[sample.weights.league]\nbased = 1\n",
     "round": "extends = 'about'\n",
     "about": "extends = 'round'\n",
 }
@@ -104,6 +106,18 @@ def test_flags_build_a_table_entry_by_entry(sample: type[config.Settings]) -> No
         environment={}, assignments=["sample.weights.mine.based=7", "sample.weights.mine.constant=1"]
     )
     assert assigned["sample"]["weights"] == {"mine": {"based": 7.0, "constant": 1.0}}
+
+
+def test_a_file_keeps_the_named_parts_that_it_does_not_give(
+    tmp_path: Path, sample: type[config.Settings]
+) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text("extends = 'parts'\n[sample.named]\na = {y = 5}\n[sample.weights.mine]\nrandom = 1\n")
+    resolved = config.resolve(file=path, environment={})["sample"]
+    assert resolved["named"] == {"a": {"y": 5.0}, "b": {"x": 3.0}}
+    assert resolved["weights"] == {"mine": {"random": 1.0}}
+    environment = {"KUMITE_SAMPLE__NAMED__B__X": "7"}
+    assert config.resolve("parts", None, [], environment)["sample"]["named"]["b"] == {"x": 7.0}
 
 
 def test_a_flag_keeps_the_files_other_entries(tmp_path: Path, sample: type[config.Settings]) -> None:

@@ -28,7 +28,9 @@ def test_a_written_file_reads_back_to_the_same_values(tmp_path: Path, preset: st
     write_config(path, sections)
     assert config.resolve(file=path, environment={}) == sections
     over_another = config.resolve("smoke", path, environment={})
-    assert over_another == sections, "a complete file leaves nothing to the preset below it"
+    mixes = over_another["matchmaker"]["mixes"]
+    over_another["matchmaker"]["mixes"] = {name: mixes[name] for name in sections["matchmaker"]["mixes"]}
+    assert over_another == sections, "a complete file leaves the preset below it spare mixes at most"
 
 
 def test_tables_inside_tables_and_lists_of_tables_read_back(tmp_path: Path) -> None:

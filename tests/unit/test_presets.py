@@ -1,5 +1,7 @@
 """The presets say what the documentation says of them."""
 
+import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -7,7 +9,7 @@ import pytest
 from evaluator.settings import EvaluatorSettings
 from league.agent.config import AgentConfig
 from league.agent.settings import AgentSettings
-from league.config import build, preset_names, resolve
+from league.config import build, load_section, preset_names, resolve
 from league.errors import ConfigError
 from league.games.base import CHOICE
 from league.games.brawl.rewards import reward_weights as brawl_weights
@@ -16,6 +18,7 @@ from learner.assembly import SessionSettings, annealed_share, check_stages, stag
 from learner.curriculum import Curriculum
 from learner.session import Session
 from learner.settings import CurriculumSettings, LearnerSettings, StageSettings
+from matchmaker.settings import MatchmakerSettings
 
 
 def differences(first, second):
@@ -70,9 +73,8 @@ def test_stages_go_from_constant_to_based_to_the_mix(preset):
     assert (last["mix"], last["until_opponent"]) == ("league", "")
 
 
-@pytest.mark.parametrize("preset", preset_names())
-def test_every_preset_can_be_built(preset):
-    sections = resolve(preset, environment={})
+def checked(sections):
+    """The settings of a learner, after the checks that its start makes."""
     settings = SessionSettings(
         game=build(GameSettings, "game", sections["game"]),
         agent=build(AgentSettings, "agent", sections["agent"]),
@@ -85,6 +87,27 @@ def test_every_preset_can_be_built(preset):
         sections["matchmaker"]["mixes"],
         lambda opponent: clean.matches_against(opponent, milestone=False),
     )
+    return settings
+
+
+def test_the_file_in_the_documentation_can_be_trained_with(tmp_path):
+    page = Path(__file__).resolve().parents[2] / "docs" / "settings.md"
+    (example,) = re.findall(
+        r"<!-- resolved by tests/unit/test_presets.py -->\n```toml\n(.*?)```", page.read_text(), re.DOTALL
+    )
+    file = tmp_path / "mine.toml"
+    file.write_text(example)
+    sections = resolve(file=file, environment={})
+    checked(sections)
+    laptop = resolve("laptop", environment={})["matchmaker"]["mixes"]
+    assert sections["matchmaker"]["mixes"] == {**laptop, "league": {"snapshots": 8.0, "based": 2.0}}
+    assert load_section(MatchmakerSettings, "matchmaker", file).mixes == sections["matchmaker"]["mixes"]
+    assert sections["learner"]["steps"] == 3_000_000
+
+
+@pytest.mark.parametrize("preset", preset_names())
+def test_every_preset_can_be_built(preset):
+    settings = checked(resolve(preset, environment={}))
     spec = settings.game.spec()
     config = AgentConfig.of(settings.agent, spec)
     seconds = config.sequence_length * settings.agent.history_stride / spec.frames_per_second
