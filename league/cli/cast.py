@@ -6,6 +6,7 @@ import argparse
 import difflib
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from league.blobs import SUFFIX, BlobFolder
 from league.cli import connect
@@ -16,6 +17,12 @@ from league.games.registry import game_spec
 from league.games.settings import GameSettings
 from league.ids import SnapshotName
 from league.players import Player, PlayerKind
+
+if TYPE_CHECKING:
+    from league.agent.contract import NetworkConfig
+
+GAMES = ("brawl", "kuhn", "leduc", "matrix:rps", "matrix:mp")
+"""Games that come along, among whose bots one is looked for that the game played doesn't have."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,28 +36,50 @@ class Member:
 
 
 def game_settings(args: argparse.Namespace, names: list[str]) -> GameSettings:
-    """The game that `--game` names, else that of the run that the members come from, else the default."""
+    """The game of the run that the members come from, with its options, where `--game` names no other one.
+
+    Without a run it is the game that `--game` names, else the default.
+    """
+    own = _settings_of_run(args) if args.run_dir is not None else None
+    if own is not None and args.game in (None, own.name):
+        return own
+    named = build(GameSettings, "game", {"name": args.game}) if args.game else GameSettings()
+    bots = [bot.name for bot in named.spec().bots]
+    strangers = [name for name in names if name not in bots and not name.endswith(SUFFIX)]
+    if own is None and strangers and not args.address:
+        try:
+            own = _settings_of_run(args)
+        except NotFound as error:
+            raise _no_run(args, error, strangers, named.spec()) from None
+    return own if own is not None and args.game in (None, own.name) else named
+
+
+def _settings_of_run(args: argparse.Namespace) -> GameSettings | None:
+    file = connect.run_folder(args) / "config.toml"
+    return load_section(GameSettings, "game", file) if file.exists() else None
+
+
+def _no_run(args: argparse.Namespace, error: NotFound, names: list[str], spec: GameSpec) -> NotFound:
+    """Where there is no run, a bot was meant."""
     if args.game:
-        return build(GameSettings, "game", {"name": args.game})
-    bots = {bot.name for bot in game_spec(GameSettings().name).bots}
-    is_of_league = any(name not in bots and not name.endswith(SUFFIX) for name in names)
-    if args.run_dir is not None or (is_of_league and not args.address):
-        file = _folder_of(args, names, [*bots]) / "config.toml"
-        if file.exists():
-            return load_section(GameSettings, "game", file)
-    return GameSettings()
+        return _no_bot(names[0], spec)
+    hint = _near_bot(names, spec)
+    return NotFound(f"{error}, or {hint}") if hint else error
 
 
-def _folder_of(args: argparse.Namespace, names: list[str], bots: list[str]) -> Path:
-    """The run; where there is none, the error names the bot that may have been meant."""
-    try:
-        return connect.run_folder(args)
-    except NotFound as error:
-        unknown = next((name for name in names if name not in bots and not name.endswith(SUFFIX)), "")
-        close = difflib.get_close_matches(unknown, bots, n=1)
-        if not close:
-            raise
-        raise NotFound(f"{error}, or did you mean the bot {close[0]!r}?") from None
+def _no_bot(name: str, spec: GameSpec) -> NotFound:
+    return NotFound(f"{spec.name} has no bot {name!r}: it has {', '.join(bot.name for bot in spec.bots)}")
+
+
+def _near_bot(names: list[str], spec: GameSpec) -> str:
+    """«did you mean the bot 'based'?»: of the game played, else of one that comes along."""
+    for game in (spec, *(game_spec(name) for name in GAMES)):
+        bots = [bot.name for bot in game.bots]
+        found = [close[0] for name in names if (close := difflib.get_close_matches(name, bots, n=1))]
+        if found:
+            where = "" if game.name == spec.name else f" of {game.name} (--game {game.name})"
+            return f"did you mean the bot {found[0]!r}{where}?"
+    return ""
 
 
 def find_members(args: argparse.Namespace, spec: GameSpec, names: list[str]) -> list[Member]:
@@ -67,8 +96,18 @@ def find_members(args: argparse.Namespace, spec: GameSpec, names: list[str]) -> 
         blobs = _blob_folder(args)
         with connect.connect(args) as client:
             players = client.players()
-        members |= {name: _from_league(name, players, blobs, [*bots]) for name in rest}
+        members |= {name: _from_league(args, name, players, blobs, spec) for name in rest}
     return [members[name] for name in names]
+
+
+def check_sizes(name: str, agent: NetworkConfig, spec: GameSpec) -> None:
+    """Raises `InvalidInput` when an agent sees or chooses other things than this game has."""
+    own, here = ((sizes.observation_size, sizes.action_size, sizes.action_kind) for sizes in (agent, spec))
+    if own != here:
+        raise InvalidInput(
+            f"{name} sees {own[0]} numbers and has {own[1]} actions, {spec.name} here has {here[0]} and "
+            f"{here[1]}: it was trained with other options of the game, so name its run with --run-dir"
+        )
 
 
 def told_apart(cast: list[Member]) -> list[Member]:
@@ -92,12 +131,12 @@ def _blob_folder(args: argparse.Namespace) -> BlobFolder:
     return BlobFolder(connect.run_folder(args) / "blobs")
 
 
-def _from_league(name: str, players: list[Player], blobs: BlobFolder, bots: list[str]) -> Member:
+def _from_league(
+    args: argparse.Namespace, name: str, players: list[Player], blobs: BlobFolder, spec: GameSpec
+) -> Member:
     player = next((player for player in players if player.name == name), None)
-    if player is None:
-        close = difflib.get_close_matches(name, [*bots, *(p.name for p in players)], n=1, cutoff=0.5)
-        hint = f"did you mean {close[0]!r}?" if close else "bin/league players lists them"
-        raise NotFound(f"there is no member {name!r}: {hint}")
+    if player is None or player.kind is PlayerKind.BOT:
+        raise _no_member(args, name, players, spec)
     if player.kind is PlayerKind.LIVE:
         player = _newest_snapshot(name, players)
     if not player.digest:
@@ -105,6 +144,17 @@ def _from_league(name: str, players: list[Player], blobs: BlobFolder, bots: list
             f"{player.name} ({player.kind.value}) has no weights to play with: name a snapshot"
         )
     return Member(name=player.name, digest=player.digest, blobs=blobs)
+
+
+def _no_member(args: argparse.Namespace, name: str, players: list[Player], spec: GameSpec) -> NotFound:
+    """Nobody of this league who could play, with whom may have been meant."""
+    known = [*(bot.name for bot in spec.bots), *(p.name for p in players if p.kind is not PlayerKind.BOT)]
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    if not close and args.game:
+        return _no_bot(name, spec)
+    hint = f"did you mean {close[0]!r}?" if close else _near_bot([name], spec)
+    where = f"in {args.address or args.run_dir}, which plays {next((p.game for p in players), spec.name)}"
+    return NotFound(f"there is no member {name!r} {where}: {hint or 'bin/league players lists them'}")
 
 
 def _newest_snapshot(lineage: str, players: list[Player]) -> Player:

@@ -40,10 +40,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.speed <= 0 or args.seed < 0:
-        raise InvalidInput(
-            f"--speed {args.speed} --seed {args.seed}: a speed above 0 and a seed from 0 are wanted"
-        )
+    if args.speed <= 0:
+        raise InvalidInput(f"--speed {args.speed:g}: a speed above 0 is wanted")
+    if args.seed < 0:
+        raise InvalidInput(f"--seed {args.seed}: a seed from 0 is wanted")
     settings = cast.game_settings(args, args.players)
     spec = settings.spec()
     members = cast.told_apart(cast.find_members(args, spec, args.players))

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from league.cli.cast import Member
+from league.cli.cast import Member, check_sizes
 from league.errors import InvalidInput
 from league.games.base import EXTERNAL, BatchedGame
 from league.games.render.words import say_fields
@@ -78,6 +78,7 @@ class _SnapshotHands:
             raise InvalidInput(
                 f"{member.name} plays {card.game}, this is {game.spec.name}: name another member"
             )
+        check_sizes(member.name, card.agent, game.spec)
         self.frame_skip = card.frame_skip
         self._crowd = Crowd(1, lambda digest: load_snapshot(blobs, digest)[0], seed=seed)
         self._crowd.seat(0, member.digest, greedy=greedy)

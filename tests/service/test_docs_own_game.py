@@ -14,8 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from game_run import SNAPSHOT, make_game_run
 
+from league.cli.main import main
 from league.cluster.command import parse
+from league.games import registry
 from league.games.registry import game_names, game_spec, make_batched
 from league.games.settings import GameSettings
 
@@ -47,6 +50,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     yield tmp_path
+    registry._made_spec.cache_clear()
     for name in FILES:
         sys.modules.pop(name.removesuffix(".py"), None)
 
@@ -115,6 +119,36 @@ def test_the_rules_on_arrays_are_those_of_the_environment(folder: Path) -> None:
         spec.observation_size - spec.own_size
         == (slow := game_spec("pettingzoo:sticks")).observation_size - slow.own_size
     )
+
+
+@pytest.mark.parametrize(
+    "words", ["", "--run-dir runs/board-1", "--game python:quick_sticks:make", f"{SNAPSHOT} perfect"]
+)
+def test_snapshots_of_an_own_game_have_exact_values(
+    folder: Path, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fewer = FILES["quick_sticks.py"].replace("FIRST = 18", "FIRST = 3")  # a tree of 21 sticks takes its time
+    Path("quick_sticks.py").write_text(fewer, encoding="utf-8")
+    registry._made_spec.cache_clear()
+    make_game_run(Path("runs/board-1"), ["game.name=python:quick_sticks:make"])
+    assert main(["exploitability", *words.split()]) == 0, capsys.readouterr().err
+    row = capsys.readouterr().out.splitlines()[1].split("\t")
+    assert row[0] == SNAPSHOT
+    assert 0.0 < float(row[2]) <= 1.0
+
+
+def test_a_demo_takes_the_options_of_its_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["game.name=pettingzoo:sticks", "game.options.sticks=17", "game.options.workers=1"]
+    digest = make_game_run(Path("runs/board-1"), options)
+    seated = [SNAPSHOT, "random", "--seed", "1", "--game", "pettingzoo:sticks"]
+    for where in ([], ["--run-dir", "runs/board-1"]):
+        assert main(["demo", *seated, *where]) == 0, capsys.readouterr().err
+        assert f"{SNAPSHOT} against random, seed 1" in capsys.readouterr().out
+    file = f"runs/board-1/blobs/{digest}.safetensors"
+    assert main(["demo", file, "random", "--game", "pettingzoo:sticks"]) == 2
+    said = capsys.readouterr().err
+    assert "sees 23 numbers and has 3 actions, pettingzoo:sticks here has 27 and 3" in said
+    assert "name its run with --run-dir" in said
 
 
 @contextmanager

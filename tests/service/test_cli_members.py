@@ -1,0 +1,74 @@
+"""Who and what game a command means: names that nobody has, bots of other games, `--game` beside a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from game_run import make_game_run
+
+from league.cli.main import main
+
+
+@pytest.fixture
+def newest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder whose newest run is one of brawl."""
+    monkeypatch.chdir(tmp_path)
+    make_game_run(Path("runs/laptop-1"), ["game.name=brawl"])
+    return tmp_path
+
+
+def refused(words: str, capsys: pytest.CaptureFixture[str]) -> str:
+    capsys.readouterr()
+    assert main(words.split()) != 0
+    said = capsys.readouterr().err
+    assert "Traceback" not in said
+    return said
+
+
+NO_BOT = "matrix:rps has no bot {!r}: it has random, always-rock, always-paper, always-scissors"
+
+
+def test_a_game_that_is_named_lists_its_bots(newest: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert NO_BOT.format("constant") in refused("demo random constant --game matrix:rps", capsys)
+    assert NO_BOT.format("nash") in refused("exploitability nash --game matrix:rps", capsys)
+    assert "did you mean 'always-rock'?" in refused("demo random always-rok --game matrix:rps", capsys)
+
+
+def test_and_does_so_where_there_is_no_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert NO_BOT.format("constant") in refused("demo random constant --game matrix:rps", capsys)
+    assert NO_BOT.format("nash") in refused("exploitability nash --game matrix:rps", capsys)
+    assert "did you mean the bot 'nash' of kuhn (--game kuhn)?" in refused("demo random nash", capsys)
+
+
+def test_a_bot_of_another_game_is_named_with_it(newest: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = refused("demo main@1000 nash", capsys)
+    assert "there is no member 'nash' in runs/laptop-1, which plays brawl" in said
+    assert "did you mean the bot 'nash' of kuhn (--game kuhn)?" in said
+
+
+def test_a_misspelt_bot_of_another_game_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    make_game_run(Path("runs/board-1"), ["game.name=kuhn"])
+    said = refused("demo baset constant", capsys)
+    assert "in runs/board-1, which plays kuhn: did you mean the bot 'based' of brawl (--game brawl)?" in said
+
+
+@pytest.mark.parametrize(
+    ("flag", "said"),
+    [
+        (["--speed", "0"], "--speed 0: a speed above 0 is wanted"),
+        (["--seed", "-1"], "--seed -1: a seed from 0"),
+    ],
+)
+def test_only_the_flag_that_is_wrong_is_named(
+    flag: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = refused(" ".join(["demo", "caller", "nash", "--game", "kuhn", *flag]), capsys)
+    assert said in line
+    assert {"--speed", "--seed"} & set(line.replace(":", " ").split()) == {flag[0]}
