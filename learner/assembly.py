@@ -261,21 +261,36 @@ def make_publisher(
     return Publisher(client, blobs, card, live, incarnation)
 
 
-def initial_values(source: str, blobs: BlobFolder, players: Sequence[Player]) -> tuple[Values, str]:
+def initial_values(
+    source: str, blobs: BlobFolder, players: Sequence[Player], game: str
+) -> tuple[Values, str]:
     """Weights to start from, and the member's name when they are one's.
 
-    `source` is a snapshot's name in this league, a snapshot file or a checkpoint file.
+    `source` is a snapshot's name in this league, a snapshot file or a checkpoint file. Raises `ConfigError`
+    when it is none of them, or a snapshot of another game than `game`.
     """
     for player in players:
         if player.name == source:
             if not player.digest:
                 raise ConfigError(f"--from {source}: it has no weights; name a snapshot or a file")
-            network, _ = load_snapshot(blobs, player.digest)
-            return {"network": network.state_dict()}, player.name
+            if not blobs.has(player.digest):
+                raise ConfigError(
+                    f"--from {source}: its weights are not in {blobs.root}: --run-dir must be the "
+                    "league's own folder, or name the snapshot's file"
+                )
+            return _snapshot_values(source, blobs, player.digest, game), player.name
     path = Path(source)
     if not path.is_file():
         raise ConfigError(f"--from {source}: neither a member of this league nor a file")
     if path.suffix == ".pt":
         return dict(read_checkpoint(path)["algorithm"]), ""
-    network, _ = load_snapshot(BlobFolder(path.parent), path.stem)
-    return {"network": network.state_dict()}, ""
+    return _snapshot_values(source, BlobFolder(path.parent), path.stem, game), ""
+
+
+def _snapshot_values(source: str, blobs: BlobFolder, digest: str, game: str) -> Values:
+    network, card = load_snapshot(blobs, digest)
+    if card.game != game:
+        raise ConfigError(
+            f"--from {source}: it plays {card.game}, this run plays {game}: name a snapshot of it"
+        )
+    return {"network": network.state_dict()}

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from league.config import Sections, build, resolve
-from league.errors import LeagueError, StorageFull, Unavailable
+from league.errors import ConfigError, LeagueError, StorageFull, Unavailable
 from league.reminders import Reminders
 from learner.cloning import main as cloning
 
@@ -47,6 +47,9 @@ def parser() -> argparse.ArgumentParser:
     )
     arguments.add_argument(
         "--weights-only", action="store_true", help="with --from: leave the optimizer's state"
+    )
+    arguments.add_argument(
+        "--if-new", action="store_true", help="with --from: a run that has steps of its own goes on from them"
     )
     arguments.add_argument("--steps", type=int, help="train until this many steps in all")
     return arguments
@@ -106,11 +109,12 @@ def run(options: argparse.Namespace) -> None:
         if stop():
             raise Unavailable("stopped while waiting for the matchmaker: start again to go on")
 
+    _refuse_second_start(options)
     with MatchmakerClient(options.matchmaker, wait_seconds=600, on_wait=on_wait) as client:
         initial, parent = None, ""
         if options.source:
             blobs = BlobFolder(options.run_dir / "blobs")
-            initial, parent = initial_values(options.source, blobs, client.players())
+            initial, parent = initial_values(options.source, blobs, client.players(), settings.game.name)
             if options.weights_only:
                 initial = {"network": initial["network"]}
         try:
@@ -132,6 +136,16 @@ def run(options: argparse.Namespace) -> None:
             if not is_out_of_memory(error):
                 raise
             raise too_little(settings, device, "nothing was lost") from error
+
+
+def _refuse_second_start(options: argparse.Namespace) -> None:
+    """A run that has steps goes on from them: another start would be ignored."""
+    checkpoints = options.run_dir / f"learner-{options.name}" / "checkpoints"
+    if options.source and not options.if_new and any(checkpoints.glob("step_*.pt")):
+        raise ConfigError(
+            f"--from {options.source}: {options.name} in {options.run_dir} has steps of its own already; "
+            "leave --from out (or add --if-new) to go on, or give a new --run-dir or --name"
+        )
 
 
 class StopFlag:

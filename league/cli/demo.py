@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from league.cli import cast, connect
 from league.cli.exhibition import Ending, Exhibition, Moment
 from league.cli.output import is_terminal, say
 from league.errors import InvalidInput
-from league.games.base import EXTERNAL
+from league.games.base import CHOICE, EXTERNAL
 from league.games.render.wire import is_fight
 from league.replay import Contender, Recipe, Take, final_digest, save_replay
 
@@ -63,15 +64,18 @@ def run(args: argparse.Namespace) -> int:
 
 def show(match: Exhibition, speed: float) -> bool:
     """Plays it to its end, live on a terminal and in lines elsewhere; False when Ctrl-C ended it."""
+    course: list[str] = []
     try:
         if is_terminal():
-            _draw_live(match, speed)
+            course = _draw_live(match, speed)
         else:
             _tell(match)
     except KeyboardInterrupt:
         return False
     assert match.ending is not None
     _print_ending(match, match.ending)
+    for line in course:
+        print(line)
     return True
 
 
@@ -82,6 +86,9 @@ def _take(recipe: Recipe, match: Exhibition) -> Take:
 
 
 def _clock(match: Exhibition, frame: int) -> str:
+    """The time of a frame, the number of a choice."""
+    if match.game.spec.action_kind == CHOICE:
+        return str(frame)
     seconds = frame / match.game.spec.frames_per_second
     return f"{int(seconds // 60)}:{seconds % 60:04.1f}"
 
@@ -90,10 +97,22 @@ def _tell(match: Exhibition) -> None:
     for moment in match.moments():
         for event in moment.happened:
             print(f"{_clock(match, moment.frame['frame'])}\t{event}", flush=True)
+        for line in _text(match, moment.frame):
+            print(f"\t{line}", flush=True)
 
 
-def _draw_live(match: Exhibition, speed: float) -> None:
-    """Keeps to the game's pace; of pictures that come too late, a few a second are still drawn."""
+def _text(match: Exhibition, frame: Mapping[str, Any]) -> list[str]:
+    """What a game of choices shows as text (boards of PettingZoo); its frame of the end is the one before."""
+    if match.game.spec.action_kind != CHOICE or frame.get("ended"):
+        return []
+    return str(frame.get("text") or "").splitlines()
+
+
+def _draw_live(match: Exhibition, speed: float) -> list[str]:
+    """Keeps to the game's pace; of pictures that come too late, a few a second are still drawn.
+
+    Returns the course of a game of choices, whose screen is gone when it ends.
+    """
     from rich.console import Console
     from rich.live import Live
 
@@ -111,6 +130,7 @@ def _draw_live(match: Exhibition, speed: float) -> None:
                 drawn_at = now
             due = max(due, now - LONGEST_GAP_SECONDS)  # after a halt it goes on, it does not catch up
             time.sleep(max(0.0, due - time.monotonic()))
+    return said if match.game.spec.action_kind == CHOICE else []
 
 
 def _picture(match: Exhibition, moment: Moment, said: list[str], size: Any) -> Any:

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from league.cli.cast import Member, check_sizes
 from league.errors import InvalidInput
-from league.games.base import EXTERNAL, BatchedGame
-from league.games.render.words import say_fields
-from league.replay import Take
+from league.games.base import CHOICE, EXTERNAL, BatchedGame
+from league.games.render.words import say_seat
+from league.replay import Take, end_frame
 
 HARD_HIT = 12.0
 """Damage within one frame that is worth a word, in points."""
@@ -125,8 +125,8 @@ class Exhibition:
             chosen = tuple(self._choices(legal_N2A))
             if game.ended_N[0]:
                 self.ending = self._end()
-                if chosen:  # the last frame is shown as it was, for the game holds the next match already
-                    yield Moment(before, chosen)
+                if game.spec.action_kind == CHOICE:
+                    yield Moment(end_frame(game, before), chosen)
                 return
             now = game.frame(0)
             yield Moment(now, (*chosen, *self._differences(before, now)))
@@ -142,7 +142,8 @@ class Exhibition:
     def _hands(self, frame: dict[str, Any]) -> Iterator[str]:
         """What each seat begins with, in games that deal something."""
         for member, seat in zip(self.members, frame.get("seats", ()), strict=False):
-            yield f"{member.name} has {say_fields(seat)}"
+            if said := say_seat(seat):
+                yield f"{member.name} has {said}"
 
     def _choices(self, legal_N2A: NDArray[np.bool_] | None) -> Iterator[str]:
         """What was chosen in the frame just played, where there was a choice."""

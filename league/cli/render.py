@@ -26,7 +26,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--width", type=int, metavar="PIXELS", help="default 1280, of a gif 480")
     parser.add_argument("--height", type=int, metavar="PIXELS", help="default 9/16 of the width")
     parser.add_argument(
-        "--from", dest="start", type=float, default=0.0, metavar="S", help="second to begin with (default 0)"
+        "--from",
+        dest="start",
+        type=float,
+        metavar="S",
+        help="second to begin with (default 0; a .png of cards or a board: its end)",
     )
     parser.add_argument(
         "--to", dest="stop", type=float, metavar="S", help="second to end at (default: its end)"

@@ -32,7 +32,7 @@ class LearnerOptions:
         if self.cpu:
             words += ["--cpu"]
         if self.origin is not None:
-            words += ["--from", self.origin]
+            words += ["--from", self.origin, "--if-new"]  # restarted, it goes on
         if self.weights_only:
             words += ["--weights-only"]
         return tuple(words)

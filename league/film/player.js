@@ -96,7 +96,7 @@ function kumitePlayer(root, film) {
     }
   }
   function told(place) {
-    const seconds = place / film.fps;
+    const seconds = Math.min(place / film.fps, film.seconds); // it stands while the verdict is shown
     return `${Math.floor(seconds / 60)}:${(seconds % 60).toFixed(1).padStart(4, "0")}`;
   }
   function show() {

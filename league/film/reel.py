@@ -11,10 +11,12 @@ from league.games.brawl.rules import KO
 from league.games.render.picture import HEIGHT, Picture, Shape
 from league.games.render.scene import Scene, scene_for
 from league.games.render.wire import is_fight
-from league.replay import Playback, Replay
+from league.replay import Playback, Replay, end_frame
 
 WARM_UP_FRAMES = 45
 """Frames before a cut that the scene sees unseen, so that its camera and effects are under way."""
+ROUNDING = 1e-9
+"""Of a frame: what seconds times frames a second may be beside a whole number."""
 VERDICT_SECONDS = 2.4
 VERDICT_AFTER_SECONDS = 0.7
 """The last knock-out is seen by itself for so long."""
@@ -22,16 +24,24 @@ VERDICT_AFTER_SECONDS = 0.7
 
 @dataclass(frozen=True, kw_only=True)
 class Cut:
-    """From second `start` to second `stop`; when that is None or after the end, the verdict is shown too."""
+    """From second `start` to second `stop`; when that is None or after the end, the verdict is shown too.
 
-    start: float = 0.0
+    A `start` of None is the beginning. Cut at the very end, a match is its end with the verdict.
+    """
+
+    start: float | None = None
     stop: float | None = None
 
     def __post_init__(self) -> None:
-        if self.start < 0 or (self.stop is not None and self.stop <= self.start):
+        if self.begins < 0 or (self.stop is not None and self.stop <= self.begins):
             raise InvalidInput(
-                f"a film can't go from second {self.start:g} to {self.stop}: begin at 0 or later, end after"
+                f"a film can't go from second {self.begins:g} to {self.stop}: begin at 0 or later, end after"
             )
+
+    @property
+    def begins(self) -> float:
+        """The second that it begins with."""
+        return self.start or 0.0
 
 
 @dataclass
@@ -43,6 +53,7 @@ class Reel:
     fps: float
     cut: Cut
     stills: list[list[Shape]] = field(default_factory=list)
+    seconds: float = 0.0  # of the match in it, without the verdict; known once the pictures ran out
 
     def __post_init__(self) -> None:
         if not 1 <= self.fps <= 120:
@@ -73,11 +84,15 @@ class Reel:
 
     def _pictures(self, playback: Playback) -> Iterator[Picture]:
         per_second = playback.game.spec.frames_per_second
-        first = round(self.cut.start * per_second)
+        first = int(self.cut.begins * per_second + ROUNDING)
         last = None if self.cut.stop is None else round(self.cut.stop * per_second)
-        if first >= self.replay.frames:
+        if first > self.replay.frames:
             length = self.replay.frames / per_second
-            raise InvalidInput(f"the match lasts {length:.1f} s: it can't be shown from {self.cut.start:g} s")
+            raise InvalidInput(
+                f"the match lasts {length:.1f} s: it can't be shown from {self.cut.begins:g} s"
+            )
+        until = self.replay.frames if last is None else min(last, self.replay.frames)
+        self.seconds = (until - first) / per_second
         scene, shown, frame = None, 0, None
         for now, frame in enumerate(playback.frames()):
             if now < first - WARM_UP_FRAMES:
@@ -88,12 +103,14 @@ class Reel:
                 scene = scene_for(frame, self.width, self.names)
                 self.stills[:] = scene.stills
             picture = scene.picture(frame)
-            while now >= first and now - first >= shown * per_second / self.fps - 1e-9:
+            while now >= first and now - first + 1 > shown * per_second / self.fps + ROUNDING:
                 yield picture
                 shown += 1
         assert scene is not None
         assert frame is not None
-        yield from self._ending(scene, self._after(frame), per_second)
+        is_fighters = is_fight(frame)
+        end = self._after(frame) if is_fighters else end_frame(playback.game, frame)
+        yield from self._ending(scene, end, per_second if is_fighters else 0)
 
     def _after(self, last: Mapping[str, Any]) -> dict[str, Any]:
         """The frame that ended it. The game does not keep it, but what it must have been is known."""
@@ -110,7 +127,7 @@ class Reel:
         for number in range(count):
             waited = number / self.fps
             frame = {**end, "frame": end["frame"] + round(waited * per_second)} if "frame" in end else end
-            is_told = waited >= VERDICT_AFTER_SECONDS or number == count - 1
+            is_told = waited >= VERDICT_AFTER_SECONDS or not self.seconds or number == count - 1
             yield scene.picture(frame, self.verdict if is_told else "", self.winner)
 
     @property

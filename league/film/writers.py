@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from league.errors import InvalidInput
 from league.files import write_whole
-from league.film.reel import Cut, Reel
+from league.film.reel import ROUNDING, Cut, Reel
+from league.games.base import CHOICE
 from league.games.render.picture import HEIGHT
 from league.games.render.raster import Canvas, check_size
 from league.games.render.wire import moving_part, still_part
@@ -133,11 +134,22 @@ def _palette(images: list[Any]) -> Any:
 
 
 def _write_png(path: Path, replay: Replay, cut: Cut, fps: float, width: int, height: int) -> None:
-    """The picture at the cut's beginning."""
+    """The picture at the cut's beginning; where none is named, of a game of choices the end."""
     from PIL import Image
 
+    if cut.start is None:
+        cut = Cut(start=_telling_second(replay))
     image = Image.fromarray(next(_pixels(replay, cut, fps, width, height)))
     _save(path, lambda draft: image.save(draft, format="png", optimize=True))
+
+
+def _telling_second(replay: Replay) -> float:
+    game = replay.recipe.make()
+    try:
+        spec = game.spec
+    finally:
+        game.close()
+    return replay.frames / spec.frames_per_second if spec.action_kind == CHOICE else 0.0
 
 
 def _save(path: Path, save: Callable[[Any], None]) -> None:
@@ -149,10 +161,11 @@ def _save(path: Path, save: Callable[[Any], None]) -> None:
 
 
 def film_json(replay: Replay, cut: Cut, fps: float, width: float) -> dict[str, Any]:
-    """The film as player.js takes it: {size, fps, stills, pictures}."""
+    """The film as player.js takes it: {size, fps, seconds (of the match in it), stills, pictures}."""
     reel = Reel(replay, width, fps, cut)
     pictures = [picture.as_json()["layers"] for picture in reel.pictures()]
-    return {"size": [round(width), round(HEIGHT)], "fps": fps, "stills": reel.stills, "pictures": pictures}
+    size = [round(width), round(HEIGHT)]
+    return {"size": size, "fps": fps, "seconds": reel.seconds, "stills": reel.stills, "pictures": pictures}
 
 
 def _write_html(path: Path, replay: Replay, cut: Cut, fps: float, width: int, height: int) -> None:
@@ -178,10 +191,12 @@ def _write_json(path: Path, replay: Replay, cut: Cut, fps: float, width: int, he
     try:
         per_second = playback.game.spec.frames_per_second
         frames = list(playback.frames())
+        if (end := playback.game.final_frame(0)) is not None:
+            frames.append(end)
     finally:
         playback.close()
     last = None if cut.stop is None else round(cut.stop * per_second)
-    moving = [moving_part(frame) for frame in frames[round(cut.start * per_second) : last]]
+    moving = [moving_part(frame) for frame in frames[int(cut.begins * per_second + ROUNDING) : last]]
     write_whole(path, json.dumps({"still": still_part(frames[0]), "moving": moving}, separators=(",", ":")))
 
 

@@ -145,5 +145,12 @@ class BatchedGame(ABC):
         """
         return None
 
+    def final_frame(self, match: int) -> dict | None:
+        """How this row's last match ended, as `frame` tells one, with "ended": True; for pictures alone.
+
+        None where the game keeps no frame of it.
+        """
+        return None
+
     def close(self) -> None:  # noqa: B027 (to override where something runs)
         """Ends what the game runs outside of this process (most run nothing). Twice is fine."""

@@ -111,6 +111,8 @@ class ChoiceGame(BatchedGame):
         self._played_N2 = np.zeros((n, 2), np.intp)
         self._players_N2 = np.tile(np.arange(2), (n, 1))  # the player at each seat, the seat of each player
         self._paid_N = np.zeros(n, np.float64)  # to seat 0, in this match
+        self._last_positions_N = self._positions_N.copy()  # how each row's last match ended, for pictures
+        self._last_players_N2 = self._players_N2.copy()
         self.observations_N2O = np.zeros((n, 2, spec.observation_size), np.float32)
         self.final_observations_N2O = np.zeros((n, 2, spec.observation_size), np.float32)
         self.reward_terms_N2K = np.zeros((n, 2, len(REWARD_TERMS)), np.float32)
@@ -245,6 +247,8 @@ class ChoiceGame(BatchedGame):
         self.final_observations_N2O[rows] = self.observations_N2O[rows]
         self.final_frames_N[rows] = self.frames_N[rows]
         self.final_stats_N2S[rows] = self.stats_N2S[rows]
+        self._last_positions_N[rows] = self._positions_N[rows]
+        self._last_players_N2[rows] = self._players_N2[rows]
         seeds_R = self.next_seeds_N[rows]
         self._begin(rows, seeds_R)
         self.next_seeds_N[rows] = mixed(seeds_R)
@@ -291,15 +295,31 @@ class ChoiceGame(BatchedGame):
 
     def frame(self, match: int) -> dict[str, Any]:
         """Match `match` as a small dict: `seats` in order, `table` what lies open."""
-        table = self.rules.describe(self._positions_N[match])
-        players = table.pop("players")
+        return self._drawn(
+            self._positions_N[match], self._players_N2[match], self.frames_N[match], self.stats_N2S[match]
+        )
+
+    def final_frame(self, match: int) -> dict[str, Any]:
+        """How the last match in this row ended: after its last choice, with what was paid."""
+        end = self._drawn(
+            self._last_positions_N[match],
+            self._last_players_N2[match],
+            self.final_frames_N[match],
+            self.final_stats_N2S[match],
+        )
+        return {**end, "seats": [{**seat, "acts": False} for seat in end["seats"]], "ended": True}
+
+    def _drawn(
+        self, position: np.void, players_2: NDArray[np.intp], frames: int, stats_2S: NDArray[np.float32]
+    ) -> dict[str, Any]:
+        table = self.rules.describe(position)
+        told = table.pop("players")
         return {
             "game": self.spec.name,
-            "frame": int(self.frames_N[match]),
+            "frame": int(frames),
             "max_frames": self.spec.max_frames,
             "seats": [
-                {**players[player], "payoff": float(self.stats_N2S[match, seat, 0])}
-                for seat, player in enumerate(self._players_N2[match])
+                {**told[player], "payoff": float(stats_2S[seat, 0])} for seat, player in enumerate(players_2)
             ],
             "table": table,
         }

@@ -3,7 +3,7 @@
 from league.replay.batch import BatchTake, Bout
 from league.replay.file import SUFFIX, load_replay, save_replay
 from league.replay.match import Contender, Recipe, Replay, final_digest
-from league.replay.playback import Playback, check_end, verify
+from league.replay.playback import Playback, check_end, end_frame, verify
 from league.replay.take import Take
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "Replay",
     "Take",
     "check_end",
+    "end_frame",
     "final_digest",
     "load_replay",
     "save_replay",

@@ -54,15 +54,15 @@ def decode(content: bytes, name: str = "the replay") -> Replay:
         raise DataCorrupt(f"{name} holds no match that can be read ({error}): get another copy") from None
 
 
-def save_replay(path: Path, replay: Replay) -> None:
+def save_replay(path: Path | str, replay: Replay) -> None:
     """Writes the file whole or not at all."""
-    write_whole(path, encode(replay))
+    write_whole(Path(path), encode(replay))
 
 
-def load_replay(path: Path) -> Replay:
+def load_replay(path: Path | str) -> Replay:
     """Reads a file. Raises `NotFound`, `DataCorrupt` or `VersionMismatch`."""
     try:
-        content = path.read_bytes()
+        content = Path(path).read_bytes()
     except FileNotFoundError:
         raise NotFound(f"there is no replay {path}: check the path") from None
     except OSError as error:

@@ -77,6 +77,23 @@ def check_end(game: BatchedGame, row: int, replay: Replay) -> None:
         raise _otherwise("ended in another state than the recorded one")
 
 
+def end_frame(game: BatchedGame, last: dict[str, Any]) -> dict[str, Any]:
+    """How the match that just ended in row 0 did, as a frame; `last` is the frame before.
+
+    Of a game that keeps no frame of it, `last` with the payoffs and frames of the end.
+    """
+    if (end := game.final_frame(0)) is not None:
+        return end
+    frame = {**last, "frame": int(game.final_frames_N[0]), "ended": True}
+    if "seats" in last and "reward" in game.spec.stats:
+        paid_2 = game.final_stats_N2S[0, :, game.spec.stats.index("reward")]
+        frame["seats"] = [
+            {**seat, "acts": False, "payoff": float(paid)}
+            for seat, paid in zip(last["seats"], paid_2, strict=True)
+        ]
+    return frame
+
+
 def _otherwise(what: str) -> DataCorrupt:
     return DataCorrupt(f"the match, played again, {what}: the rules changed unnoticed, or the file is forged")
 

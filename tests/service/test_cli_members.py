@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 from game_run import make_game_run
 
+from league.blobs import BlobFolder
 from league.cli.main import main
+from league.errors import ConfigError
+from learner.assembly import initial_values
 
 
 @pytest.fixture
@@ -57,6 +60,16 @@ def test_a_misspelt_bot_of_another_game_too(
     make_game_run(Path("runs/board-1"), ["game.name=kuhn"])
     said = refused("demo baset constant", capsys)
     assert "in runs/board-1, which plays kuhn: did you mean the bot 'based' of brawl (--game brawl)?" in said
+
+
+def test_a_learner_does_not_start_from_an_agent_of_another_game(tmp_path: Path) -> None:
+    digest = make_game_run(tmp_path / "run", ["game.name=kuhn"])
+    file = tmp_path / "run" / "blobs" / f"{digest}.safetensors"
+    with pytest.raises(ConfigError, match="it plays kuhn, this run brawl"):
+        initial_values(str(file), BlobFolder(tmp_path), [], "brawl")
+    values, parent = initial_values(str(file), BlobFolder(tmp_path), [], "kuhn")
+    assert values["network"]
+    assert parent == ""
 
 
 @pytest.mark.parametrize(

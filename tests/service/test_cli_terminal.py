@@ -82,6 +82,15 @@ def test_a_fight_is_drawn_until_it_ends() -> None:
     assert "based against constant, seed 0: based wins" in told
 
 
+def test_the_course_of_a_hand_stays_when_its_picture_closes() -> None:
+    status, text = on_terminal("demo", "caller", "aggressive", "--game", "kuhn", "--speed", "40")
+    assert status == 0
+    after = plain(text.rpartition("\x1b[?1049l")[2])
+    assert "caller against aggressive, seed 0" in after
+    assert re.search(r"^1  (caller|aggressive): (call|raise)\r?$", after, re.MULTILINE)
+    assert "0  caller has card" in after
+
+
 def test_ctrl_c_ends_a_fight_quietly() -> None:
     status, text = on_terminal("demo", "based", "random", interrupt_at="●●●".encode())
     assert status == 0

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+import torch
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "gymnasium.md"
 BLOCK = re.compile(r"<!-- run by tests/service/test_gymnasium_docs.py -->\n```python\n(.*?)```", re.DOTALL)
@@ -42,7 +43,11 @@ def test_plain_ppo_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.chdir(tmp_path)
     code = shortened(examples()[1])
     assert code != examples()[1]
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
     model = run(code)["model"]
+    assert torch.get_num_threads() == 1, "as the page says, and its figures are of"
+    torch.set_num_threads(threads)
     assert model.num_timesteps == 2048
     assert model._n_updates > 0
     assert (tmp_path / "brawl-ppo.zip").stat().st_size > 0

@@ -27,14 +27,14 @@ SECONDS = 2
 NAMES = ("main@100", "<b>&co")
 
 
-def record(name: str = "brawl", **options: int) -> Replay:
+def record(name: str = "brawl", seed: int = 5, **options: int) -> Replay:
     game = make_batched(name, 1, **options)
     bots = (game.spec.bot_index("based"), EXTERNAL) if name == "brawl" else (EXTERNAL, EXTERNAL)
     game.bots_N2[0] = bots
-    game.reset(np.array([5], np.uint64))
+    game.reset(np.array([seed], np.uint64))
     first, second = (Contender(name=name) for name in NAMES)
     recipe = Recipe(name=name, version=game.spec.version, **options)
-    take = Take(recipe=recipe, seats=(first, second), bots=bots, seed=5)
+    take = Take(recipe=recipe, seats=(first, second), bots=bots, seed=seed)
     while not game.ended_N[0]:
         actions_N2A = game.idle_actions()
         take.note(actions_N2A[0])
@@ -108,7 +108,7 @@ def test_the_page_holds_the_film_and_needs_nothing_else(replay: Replay, tmp_path
     assert found is not None
     film = json.loads(gzip.decompress(base64.b64decode(found[1])))
     assert film == json.loads(json.dumps(film_json(replay, Cut(), 30, 1280)))
-    assert {"size", "fps", "stills", "pictures"} == film.keys()
+    assert {"size", "fps", "seconds", "stills", "pictures"} == film.keys()
     assert "{{" not in page
     assert "&lt;b&gt;&amp;co" in page
     assert NAMES[1] not in page
@@ -207,6 +207,43 @@ def test_mistakes_are_named(replay: Replay, tmp_path: Path, name: str, options: 
 def test_impossible_cuts_are_refused(cut: tuple) -> None:
     with pytest.raises(InvalidInput, match="a film can't go"):
         Cut(start=cut[0], stop=cut[1])
+
+
+@pytest.fixture(scope="module")
+def hand() -> Replay:
+    """A hand of leduc of several choices, that does not end in a draw."""
+    return next(
+        replay for seed in range(20) if (replay := record("leduc", seed)).frames > 3 and replay.outcome != 0.5
+    )
+
+
+def test_every_choice_is_shown_for_its_second_and_the_clock_knows_the_length(hand: Replay) -> None:
+    film = film_json(hand, Cut(), 10, 1280)
+    assert film["seconds"] == hand.frames
+    assert len(film["pictures"]) == 10 * hand.frames + round(VERDICT_SECONDS * 10)
+    texts = [json.dumps(picture) for picture in film["pictures"]]
+    for choice in range(hand.frames):
+        assert f'"{choice} of at most 8"' in texts[10 * choice]
+        assert texts[10 * choice : 10 * choice + 10] == [texts[10 * choice]] * 10
+    assert film_json(hand, Cut(start=1.0, stop=2.0), 10, 1280)["seconds"] == 1.0
+    assert film_json(hand, Cut(start=1.0, stop=99.0), 10, 1280)["seconds"] == hand.frames - 1
+
+
+def test_the_end_of_a_game_of_choices_is_after_its_last_choice(hand: Replay, tmp_path: Path) -> None:
+    last = json.dumps(film_json(hand, Cut(), 10, 1280)["pictures"][-1])
+    assert f'"{hand.frames} of at most 8"' in last
+    assert "payoff" in last
+    winner = NAMES[0 if hand.outcome == 1.0 else 1]
+    assert f"{winner} wins" in last
+    assert film_json(hand, Cut(start=hand.frames), 10, 1280)["pictures"][0] == json.loads(last)
+    images = []
+    for cut in (None, Cut(start=hand.frames), Cut(start=hand.frames - 0.5), Cut(start=0.0)):
+        write_film(tmp_path / "x.png", hand, cut=cut, width=320)
+        images.append((tmp_path / "x.png").read_bytes())
+    assert images[0] == images[1]
+    assert len({*images}) == 3
+    write_film(tmp_path / "x.json", hand)
+    assert json.loads((tmp_path / "x.json").read_text())["moving"][-1]["ended"]
 
 
 def test_other_games_make_films_too(tmp_path: Path) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 
+import numpy as np
 from rich.console import Console
 
 from league.cli import table
+from league.games.registry import make_batched
 from league.games.render.words import Line, frame_lines, say_fields
 
 HAND = {
@@ -24,11 +26,29 @@ BOARD = {"game": "lines", "frame": 2, "seats": [{}, {}], "text": "X . O\n. . ."}
 
 def test_a_frame_has_a_line_for_each_seat_and_each_field_that_says_something() -> None:
     assert frame_lines(HAND, ["main@5", ""]) == [
-        Line("main@5", "card J0 · chips 1 · acts · payoff 0", seat=0),
+        Line("main@5", "card J0 · chips 1 · acts", seat=0),
         Line("seat 1", "card K1 · chips 3 · first · last raise · payoff 1.5", seat=1),
         Line("public", "Q0"),
         Line("played", "3 of at most 8"),
     ]
+
+
+def test_a_payoff_of_0_is_told_at_the_end_alone() -> None:
+    assert frame_lines({**HAND, "ended": True}, ["main@5", ""])[0] == Line(
+        "main@5", "card J0 · chips 1 · acts · payoff 0", seat=0
+    )
+
+
+def test_poker_s_choices_are_words() -> None:
+    game = make_batched("leduc", 1)
+    game.bots_N2[0] = game.spec.bot_index("aggressive")
+    game.reset(np.array([1], np.uint64))
+    told: list[str] = []
+    for _ in range(4):
+        game.step(game.idle_actions())
+        lines = frame_lines(game.frame(0), ["a", "b"])
+        told += [line.text for line in lines if line.label == "choices"]
+    assert told == ["raise", "raise, raise", "raise, raise, call", "raise, raise, call / raise"]
 
 
 def test_text_of_several_lines_keeps_its_columns() -> None:

@@ -54,6 +54,7 @@ def test_what_is_read_is_what_was_written(replay: Replay, tmp_path: Path) -> Non
     path = tmp_path / "match.replay"
     save_replay(path, replay)
     read = load_replay(path)
+    assert load_replay(str(path)).final == read.final
     assert np.array_equal(read.actions_T2A, replay.actions_T2A)
     as_dict = [dataclasses.asdict(dataclasses.replace(r, actions_T2A=np.zeros(0))) for r in (read, replay)]
     assert str(as_dict[0]) == str(as_dict[1])

@@ -92,7 +92,7 @@ class MatrixRules(ChoiceRules):
                 {"side": side, "last": self._said(last)}
                 for side, last in zip(("rows", "columns"), position["last"], strict=True)
             ],
-            "round": int(position["round"]) + 1,
+            "round": min(int(position["round"]) + 1, self.longest),
             "rounds": self.longest,
         }
 

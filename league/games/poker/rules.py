@@ -193,12 +193,20 @@ class PokerRules(ChoiceRules):
                 for player, last in enumerate(position["last"])
             ],
             "public": self._card(position["public"]) if open_now else "",
-            "choices": self._said(position),
+            "choices": self._spelled(position),
         }
 
     def _card(self, card: int) -> str:
         rank, suit = divmod(int(card), self.variant.suits)
         return self.variant.ranks[rank] + (str(suit) if self.variant.suits > 1 else "")
+
+    def _spelled(self, hand: np.void) -> str:
+        """The choices by round in words: `raise, call / raise`."""
+        words = [
+            ", ".join(ACTIONS[_LETTERS.tolist().index(letter)] for letter in letters)
+            for letters in self._said(hand).split("/")
+        ]
+        return " / ".join(word for word in words if word)
 
     def _said(self, hand: np.void) -> str:
         """The choices by round, f fold, c check or call, r bet or raise: `cc/rc`."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-_LONE = ("game", "frame", "max_frames", "seats")
+_LONE = ("game", "frame", "max_frames", "seats", "ended")
 """Fields with a line of their own, or none."""
 
 
@@ -23,7 +23,7 @@ class Line:
 def frame_lines(frame: Mapping[str, Any], names: Sequence[str]) -> list[Line]:
     """The seats, then what lies on the table, then how far the match is; empty fields are left out."""
     lines = [
-        Line(name or f"seat {seat}", say_fields(fields), seat)
+        Line(name or f"seat {seat}", say_seat(fields, ended=bool(frame.get("ended"))), seat)
         for seat, (name, fields) in enumerate(zip(names, frame.get("seats", ()), strict=False))
     ]
     for name, value in frame.items():
@@ -33,6 +33,11 @@ def frame_lines(frame: Mapping[str, Any], names: Sequence[str]) -> list[Line]:
         most = f" of at most {frame['max_frames']}" if "max_frames" in frame else ""
         lines.append(Line("played", f"{frame['frame']}{most}"))
     return lines
+
+
+def say_seat(fields: Mapping[str, Any], *, ended: bool = False) -> str:
+    """A seat's fields; a payoff of 0 is one only at the end, before it says that nothing was paid yet."""
+    return say_fields({name: value for name, value in fields.items() if ended or name != "payoff" or value})
 
 
 def say_fields(fields: Mapping[str, Any]) -> str:
