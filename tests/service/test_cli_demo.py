@@ -40,6 +40,7 @@ def test_a_board_is_told_after_each_choice(capsys: pytest.CaptureFixture[str]) -
     boards = [index for index, line in enumerate(lines) if line.startswith("\t")]
     choices = [line for line in lines if re.match(r"\d+\trandom \([12]\): ", line)]
     assert len(choices) >= 5
+    assert boards
     assert len(boards) % len(choices) == 0, "before the first choice, and after each but the last"
 
 

@@ -232,6 +232,7 @@ def test_every_choice_is_shown_for_its_second_and_the_clock_knows_the_length(han
 def test_the_end_of_a_game_of_choices_is_after_its_last_choice(hand: Replay, tmp_path: Path) -> None:
     last = json.dumps(film_json(hand, Cut(), 10, 1280)["pictures"][-1])
     assert f'"{hand.frames} of at most 8"' in last
+    assert "call, call / call, call" in last
     assert "payoff" in last
     winner = NAMES[0 if hand.outcome == 1.0 else 1]
     assert f"{winner} wins" in last
