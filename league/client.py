@@ -223,7 +223,7 @@ class MatchmakerClient:
         return [wire.from_cell(cell) for cell in self._call("GetPayoff", request).cells]
 
     def match(self, match_id: str) -> MatchRecord:
-        """All that is known of a match; raises `NotFound`."""
+        """All that is known of a match, by its id or the beginning of it; raises `NotFound`."""
         return wire.from_match(self._call("GetMatch", m.GetMatchRequest(match_id=match_id)))
 
     def status(self) -> LeagueStatus:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from league import __version__
-from league.errors import NotFound
+from league.errors import InvalidInput, NotFound
 from league.players import LeagueStatus, MatchRecord, Share, WorkerStatus
 from matchmaker import checks
 from matchmaker.assigning import assignments_of
@@ -16,8 +16,15 @@ from matchmaker.store.rows import match_result_of
 
 
 def match_record(league: League, reader: Reader, match_id: str) -> MatchRecord:
-    """Everything the log knows of a match; raises `NotFound`."""
+    """Everything the log knows of a match, by its id or the beginning of it.
+
+    Raises `NotFound`, and `InvalidInput` when several begin so.
+    """
     row = reader.assignment(checks.identifier(match_id, "match_id"))
+    if row is None and (found := reader.matches_beginning(match_id, 2)):
+        if len(found) > 1:
+            raise InvalidInput(f"several matches begin with {match_id}: give more of the match id")
+        row = reader.assignment(found[0])
     if row is None:
         raise NotFound(f"there is no match {match_id}: check the id (they are in `league watch`)")
     (assignment,) = assignments_of(league, [row])

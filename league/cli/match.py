@@ -23,7 +23,7 @@ CANDIDATES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     connect.add_arguments(parser)
-    parser.add_argument("match", metavar="ID", help="a match id or its beginning (bin/league watch shows them)")
+    parser.add_argument("match", metavar="ID", help="a match id, or its beginning (see `watch`)")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -130,6 +130,10 @@ class Reader(ABC):
     def assignment(self, match_id: str) -> AssignmentRow | None: ...
 
     @abstractmethod
+    def matches_beginning(self, start: str, limit: int) -> list[str]:
+        """Ids of matches that begin so, in order, `limit` of them at most."""
+
+    @abstractmethod
     def open_assignments(self, incarnation: int | None = None) -> list[AssignmentRow]:
         """Open leases, of one incarnation or all, in order of assignment."""
 

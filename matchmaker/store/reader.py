@@ -50,6 +50,12 @@ class SqliteReader(Reader):
         row = self._one("SELECT * FROM assignments WHERE match_id = ?", match_id)
         return None if row is None else rows.assignment_of(row)
 
+    def matches_beginning(self, start: str, limit: int) -> list[str]:
+        query = (
+            "SELECT match_id FROM assignments WHERE match_id >= ? AND match_id < ? ORDER BY match_id LIMIT ?"
+        )
+        return [row["match_id"] for row in self._all(query, start, f"{start}\x7f", limit)]
+
     def open_assignments(self, incarnation: int | None = None) -> list[AssignmentRow]:
         # By itself SQLite walks past every closed row to spare the sort.
         query = "SELECT * FROM assignments INDEXED BY open_leases WHERE lease_state = 'open'"

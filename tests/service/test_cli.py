@@ -141,6 +141,11 @@ def test_an_open_match_has_no_result(league: Callable[..., str]) -> None:
     assert "lease\topen" in text
 
 
+def test_the_beginning_of_a_match_id_is_enough_when_no_other_begins_so(league: Callable[..., str]) -> None:
+    whole = ids()["gauntlet"]
+    assert league("match", whole[:12]) == league("match", whole)
+
+
 def test_watch_tells_what_happened_and_can_be_filtered(served_run: Path, capsys: Capture) -> None:
     assert main(["watch", "--run-dir", str(served_run), "--json"]) == 0
     events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

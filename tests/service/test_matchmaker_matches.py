@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 
 import grpc
 import pytest
@@ -242,6 +243,18 @@ def test_asking_wrongly_is_answered_in_a_sentence(league):
         with pytest.raises(error, match=says) as caught:
             call()
         assert type(caught.value) is error
+
+
+def test_a_match_is_found_by_the_beginning_of_its_id(league):
+    matches = league.client.acquire_matches(league.open(), 40, "league")
+    ids = sorted(match.match_id for match in matches)  # 40: several begin with one hexadecimal digit
+    assert all(league.client.match(match_id).assignment.match_id == match_id for match_id in ids)
+    assert league.client.match(ids[0][:20]).assignment.match_id == ids[0]
+    twice = next(a[0] for a, b in pairwise(ids) if a[0] == b[0])
+    with pytest.raises(InvalidInput, match=f"several matches begin with {twice}: give more of the match id"):
+        league.client.match(twice)
+    with pytest.raises(NotFound, match="there is no match xyz"):
+        league.client.match("xyz")
 
 
 def test_open_leases_are_bounded(tmp_path):
