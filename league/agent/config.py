@@ -57,6 +57,7 @@ class AgentConfig:
         memory: LSTM width. head_widths: hidden widths of actor and critic.
         span: entries a streaming layer attends to. sequence_length: entries that reach the latent.
         history_stride: frames between entries. key_bias: initial logit of keys (choices begin alike).
+        history, recurrent: whether the encoder sees earlier entries, and the LSTM its earlier states.
     """
 
     observation_size: int
@@ -75,6 +76,8 @@ class AgentConfig:
     span: int = 6
     key_bias: float = -1.5
     action_kind: str = KEYS
+    history: bool = True
+    recurrent: bool = True
 
     def __post_init__(self) -> None:
         for name, limit in _LIMITS.items():
@@ -141,6 +144,8 @@ class AgentConfig:
             history_stride=settings.history_stride,
             span=settings.span,
             key_bias=settings.key_bias,
+            history=settings.history,
+            recurrent=settings.recurrent,
             **SIZES[settings.size],
         )
 
@@ -153,7 +158,14 @@ class AgentConfig:
         """The reverse of `to_dict`; raises `DataCorrupt`."""
         try:
             widths = tuple(int(width) for width in values["head_widths"])
-            kinds = {"encoder": str, "key_bias": float, "action_kind": str}
+            values = {"history": True, "recurrent": True, **values}  # older cards don't name them
+            kinds = {
+                "encoder": str,
+                "key_bias": float,
+                "action_kind": str,
+                "history": bool,
+                "recurrent": bool,
+            }
             plain = {f.name for f in dataclasses.fields(cls)} - {"head_widths"}
             if set(values) - plain - {"head_widths"}:
                 raise ValueError(f"unknown {sorted(set(values) - plain - {'head_widths'})}")

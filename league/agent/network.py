@@ -86,8 +86,10 @@ class AgentNetwork(PlayingNetwork):
         own, entry = obs_BO.split([self.config.own_size, self.config.entry_size], -1)
         keep = torch.logical_not(starts_B)
         age = state.age_B * keep + 1
-        gate = keep.unsqueeze(-1).to(state.h_BH.dtype)
-        pooled, rings = self.encoder.step(entry, own, Rings(state.layers_BLSE, state.pool_BPE), age)
+        seen = age if self.config.history else torch.ones_like(age)
+        remembered = keep if self.config.recurrent else torch.zeros_like(keep)
+        gate = remembered.unsqueeze(-1).to(state.h_BH.dtype)
+        pooled, rings = self.encoder.step(entry, own, Rings(state.layers_BLSE, state.pool_BPE), seen)
         h, c = self.memory.step(self._inputs(obs_BO, pooled), state.h_BH * gate, state.c_BH * gate)
         logits, value = self._heads(h, time_left_B)
         return StepOutput(logits, value, AgentState(*rings, age, h, c), pooled.latent)
@@ -113,14 +115,18 @@ class AgentNetwork(PlayingNetwork):
         """
         pooled = self.encode(obs_XBO, starts_XB, prefix)
         inputs_TBI = self._inputs(obs_XBO[prefix:], pooled)
-        h_TBH, h, c = self.memory.unroll(inputs_TBI, starts_XB[prefix:], h_BH, c_BH)
+        starts_TB = starts_XB[prefix:]
+        forgets_TB = starts_TB if self.config.recurrent else torch.ones_like(starts_TB)
+        h_TBH, h, c = self.memory.unroll(inputs_TBI, forgets_TB, h_BH, c_BH)
         logits_TBA, value_TB = self._heads(h_TBH, time_left_TB)
         return UnrollOutput(logits_TBA, value_TB, h, c, pooled.latent)
 
     def encode(self, obs_XBO: Tensor, starts_XB: Tensor, prefix: int) -> Pooled:
         """What the encoder makes of the opponent at the last T rows, with its attention over outputs."""
         own_TBO = obs_XBO[prefix:, :, : self.config.own_size]
-        return self.encoder.unroll(obs_XBO[..., self.config.own_size :], own_TBO, ages(starts_XB))
+        # Entries older than an episode are masked: an episode of one entry has no past.
+        age_XB = ages(starts_XB if self.config.history else torch.ones_like(starts_XB))
+        return self.encoder.unroll(obs_XBO[..., self.config.own_size :], own_TBO, age_XB)
 
     def _inputs(self, obs: Tensor, pooled: Pooled) -> Tensor:
         return torch.cat([self.observation(obs), pooled.latent, pooled.context], -1)

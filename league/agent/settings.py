@@ -32,3 +32,10 @@ class AgentSettings(Settings):
     key_bias: float = Field(default=-1.5, ge=-10.0, le=10.0)
     """Initial logit of every key: -1.5 holds a key 18 % of the time. At 0 half the keys are down at once,
     and a fresh policy mostly falls off the stage."""
+
+    history: bool = True
+    """Whether the encoder sees the opponent's past. Without, it gets the current entry alone; the network
+    stays as it is, to compare with."""
+
+    recurrent: bool = True
+    """Whether the LSTM remembers. Without, its state is cleared before every decision, to compare with."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -38,6 +39,8 @@ CHOICE = AgentConfig(
     observation_size=30, own_size=18, action_size=7, action_kind="choice", sequence_length=12, **SIZES["tiny"]
 )
 CONFIGS = {"tiny": TINY, "base": BASE, "large": LARGE, "deep": DEEP, "choice": CHOICE, "window": WINDOW}
+NO_HISTORY, NO_MEMORY = replace(DEEP, history=False), replace(DEEP, recurrent=False)
+NOW_ONLY = replace(WINDOW, history=False, recurrent=False)
 PERCEPTRON = PerceptronConfig(observation_size=64, action_size=10, policy_widths=(24, 16), value_widths=(12,))
 MEMBERS: dict[str, NetworkConfig] = {**CONFIGS, "perceptron": PERCEPTRON}
 """One of every architecture, for what all of them keep."""

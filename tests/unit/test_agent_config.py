@@ -86,3 +86,10 @@ def test_sizes_from_a_crafted_card_are_refused(change: dict) -> None:
 def test_configs_are_values() -> None:
     assert dataclasses.replace(TINY, span=5) != TINY
     assert len({TINY, dataclasses.replace(TINY)}) == 1
+
+
+def test_cards_from_before_history_and_memory_could_be_left_out_have_both() -> None:
+    older = {name: value for name, value in TINY.to_dict().items() if name not in ("history", "recurrent")}
+    assert AgentConfig.from_dict(older) == TINY
+    without = dataclasses.replace(TINY, history=False, recurrent=False)
+    assert AgentConfig.from_dict(without.to_dict()) == without

@@ -2,7 +2,18 @@
 
 import pytest
 import torch
-from agents import CONFIGS, DEEP, TINY, legal_choices, network, play, sequence
+from agents import (
+    CONFIGS,
+    DEEP,
+    NO_HISTORY,
+    NO_MEMORY,
+    NOW_ONLY,
+    TINY,
+    legal_choices,
+    network,
+    play,
+    sequence,
+)
 
 from league.agent.config import AgentConfig
 from league.agent.heads import action_distribution
@@ -196,3 +207,38 @@ def test_the_long_unroll_keeps_memory_linear() -> None:
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
         net.unroll(data["obs"], data["starts"], zeros, zeros, data["left"], 0)
     assert 4000 <= biggest <= 4001 * 100
+
+
+@pytest.mark.parametrize("config", [NO_HISTORY, NO_MEMORY, NOW_ONLY], ids=["history", "memory", "both"])
+def test_an_agent_without_history_or_memory_plays_as_it_learns(config: AgentConfig) -> None:
+    net, data = network(config), sequence(config, 30, 3)
+    outputs, states = play(net, data)
+    unrolled = net.unroll(data["obs"], data["starts"], states[0].h_BH, states[0].c_BH, data["left"], 0)
+    torch.testing.assert_close(unrolled.logits_TBA, stacked(outputs, "logits_BA"), **CLOSE)
+    torch.testing.assert_close(unrolled.value_TB, stacked(outputs, "value_B"), **CLOSE)
+    torch.testing.assert_close(unrolled.c_BH, states[-1].c_BH, **CLOSE)
+
+
+def test_without_history_the_past_reaches_the_keys_through_memory_alone_and_the_reverse() -> None:
+    def moved(config: AgentConfig, past: int) -> bool:
+        """Whether the opponent's entry `past` decisions ago changes the keys."""
+        net, data = network(config), sequence(config, 15, 1, rate=0.0)
+        data["starts"][1:] = False
+        changed = {**data, "obs": data["obs"].clone()}
+        changed["obs"][-1 - past, :, config.own_size :] *= -1
+        return not torch.equal(play(net, data)[0][-1].logits_BA, play(net, changed)[0][-1].logits_BA)
+
+    beyond = NO_MEMORY.context + 1
+    assert [moved(NO_HISTORY, past) for past in (0, 1, beyond)] == [True, True, True]
+    assert [moved(NO_MEMORY, past) for past in (0, 1, beyond - 1, beyond)] == [True, True, True, False]
+    assert [moved(NOW_ONLY, past) for past in (0, 1, 2)] == [True, False, False]
+
+
+def test_without_history_the_strategy_latent_is_of_the_present_entry() -> None:
+    net, data = network(NO_HISTORY), sequence(NO_HISTORY, 12, 2)
+    changed = data["obs"].clone()
+    changed[:-1] *= -1
+    with torch.no_grad():
+        before, after = (net.encode(obs, data["starts"], 11) for obs in (data["obs"], changed))
+    assert torch.equal(before.latent, after.latent)
+    assert torch.equal(before.context, after.context)
