@@ -273,7 +273,7 @@ class Evaluator:
             "rate/matches_per_second": standing.matches_per_second,
         }
         try:
-            fenced, _ = self._client.heartbeat(
+            fenced, *_ = self._client.heartbeat(
                 self._incarnation, self._frames, activity=standing.activity, metrics=metrics
             )
         except Fenced:

@@ -10,11 +10,11 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 import grpc
 
-from league import wire
+from league import wire, wire_stages
 from league.errors import InvalidInput, Unavailable
 from league.ids import new_id
 from league.players import (
@@ -33,6 +33,7 @@ from league.players import (
     Rating,
     Verdict,
 )
+from league.stages import CurriculumStatus, Place, Stage, StageRequest
 from league.status import error_of, raised_by_service
 from league.v1 import matchmaker_pb2 as m
 from league.v1.matchmaker_pb2_grpc import MatchmakerServiceStub
@@ -56,6 +57,15 @@ _TRY_AGAIN = (
     grpc.StatusCode.DEADLINE_EXCEEDED,
     grpc.StatusCode.CANCELLED,  # by a service that stopped in the middle of the call
 )
+
+
+class Beat(NamedTuple):
+    """What a heartbeat is answered: whether a newer incarnation fenced this one, the leases' new deadline
+    (Unix seconds), and the stage that the worker's learner is asked to enter, if there is one."""
+
+    fenced: bool
+    lease_deadline: float
+    asked: StageRequest | None
 
 
 class MatchmakerClient:
@@ -186,12 +196,8 @@ class MatchmakerClient:
         mix: str = "",
         activity: str = "",
         metrics: Mapping[str, float] | None = None,
-    ) -> tuple[bool, float]:
-        """Tells that the worker lives and how far it got (`progress`: frames played).
-
-        Returns:
-            Whether a newer incarnation fenced this one, and the leases' new deadline (Unix seconds).
-        """
+    ) -> Beat:
+        """Tells that the worker lives and how far it got (`progress`: frames played)."""
         request = m.HeartbeatRequest(
             incarnation=_number(incarnation),
             progress=progress,
@@ -201,7 +207,52 @@ class MatchmakerClient:
             metrics=metrics or {},
         )
         reply = self._call("Heartbeat", request)
-        return reply.fenced, reply.lease_deadline
+        return Beat(reply.fenced, reply.lease_deadline, wire_stages.request_of(reply))
+
+    def keep_references(self, incarnation: int, names: Iterable[str]) -> tuple[list[str], list[str]]:
+        """Of a learner's references only these are drawn as opponents from now on.
+
+        Returns:
+            Names of those that retired, and of those that came back.
+        """
+        request = m.KeepReferencesRequest(
+            request_id=new_id(), incarnation=_number(incarnation), names=list(names)
+        )
+        reply = self._call("KeepReferences", request)
+        return list(reply.retired), list(reply.returned)
+
+    def enter_stage(
+        self, incarnation: int, step: int, stages: Iterable[Stage], place: Place, reason: str = ""
+    ) -> StageRequest | None:
+        """Tells a learner's stages and its place in them. Returns the request that it has yet to obey."""
+        request = m.EnterStageRequest(
+            request_id=new_id(),
+            incarnation=_number(incarnation),
+            step=step,
+            stages=map(wire_stages.to_stage, stages),
+            index=place.index,
+            since_step=place.since_step,
+            by_hand=place.by_hand,
+            obeyed=place.obeyed,
+            reason=reason,
+        )
+        return wire_stages.request_of(self._call("EnterStage", request))
+
+    def ask_stage(self, stage: str, by: str, player: str = "") -> StageRequest:
+        """Asks a learner to enter a stage, by name or "next", between two of its rollouts.
+
+        Raises:
+            NotFound: there is no such stage, or no learner with stages.
+            InvalidInput: it is in that stage already, or in the last one.
+            Refused: its steps are done, or the league is served for reading only.
+        """
+        request = m.AskStageRequest(request_id=new_id(), player=player, stage=stage, by=by)
+        return wire_stages.from_request(self._call("AskStage", request).asked)
+
+    def curricula(self) -> list[CurriculumStatus]:
+        """The stages of every learner that has told them, and which one is on."""
+        reply = self._call("GetCurricula", m.GetCurriculaRequest())
+        return [wire_stages.from_curriculum(curriculum) for curriculum in reply.curricula]
 
     def players(self, kinds: Iterable[PlayerKind] = (), states: Iterable[PlayerState] = ()) -> list[Player]:
         """Players in order of registration, all or of these kinds and states."""

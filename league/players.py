@@ -214,10 +214,12 @@ EVENT_KINDS = (
     "milestone",
     "player_registered",
     "player_retired",
+    "player_returned",
     "rating_epoch",
     "result",
     "results_lost",
     "stage",
+    "stage_asked",
 )
 """What `Event.kind` may be."""
 

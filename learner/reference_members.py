@@ -57,6 +57,14 @@ class ReferenceMembers:
             lineage = f"{self._live.name}.{self._incarnation}"
             return self._enter(dataclasses.replace(player, name=str(ReferenceName(lineage, step))))
 
+    def keep(self, names: Sequence[str]) -> None:
+        """Only these of the learner's references are drawn as opponents from now on; its others retire."""
+        retired, returned = self._client.keep_references(self._incarnation, names)
+        for name in retired:
+            log.info("retired %s: the learner is no longer held near it", name)
+        for name in returned:
+            log.info("%s is back", name)
+
     def _enter(self, player: Player) -> str:
         registered, _ = self._client.register_players([player], self._incarnation)
         return registered[0].name

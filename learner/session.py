@@ -19,6 +19,7 @@ from league.blobs import BlobFolder
 from league.client import MatchmakerClient
 from league.errors import LeagueError
 from league.players import Book, Incarnation, PayoffCell
+from league.stages import Place, StageRequest, newest_evaluated
 from learner.assembly import (
     SessionSettings,
     annealed_share,
@@ -41,7 +42,7 @@ from learner.checkpoint import (
     load_references,
     load_weights,
 )
-from learner.curriculum import Curriculum
+from learner.curriculum import Curriculum, StageChange
 from learner.memory import is_out_of_memory, release, too_little
 from learner.monitor import MatchMonitor
 from learner.progress import Progress, busy_seconds
@@ -69,6 +70,7 @@ class Session:
         parent: str = "",
     ) -> None:
         self.settings, self.client = settings, client
+        self._told: Place | None = None  # of the curriculum, to the league
         folder, blobs, learner = run_dir / f"learner-{name}", BlobFolder(run_dir / "blobs"), settings.learner
         self.checkpoints = CheckpointFolder(folder / "checkpoints", learner.keep_checkpoints)
         game = make_game(settings)
@@ -77,6 +79,8 @@ class Session:
         carries = saved is not None and fits_matches(saved, settings, game)
         incarnation = join_league(client, self.live, game, saved, carries)
         self.curriculum = Curriculum(settings.curriculum, **(saved["curriculum"] if saved else {}))
+        self._incarnation = incarnation.number
+        self._asked = self._tell_stage(saved["algorithm"]["num_timesteps"] if saved else 0)
         self.broker = MatchBroker(
             client,
             incarnation.number,
@@ -115,6 +119,7 @@ class Session:
         if references is not None:
             members = ReferenceMembers(self.client, blobs, self.publisher, self.live, incarnation.number)
             references.register, references.ratings = members.register, members.scores
+            references.keep = members.keep
 
     # -- restoring and saving -------------------------------------------------------------------
 
@@ -133,6 +138,8 @@ class Session:
             if self.model.references is not None:
                 self.model.references.forget_matches()
             self.env.frames_played = saved["environment"]["frames_played"]
+        if self.model.references is not None and self.model.references.members:
+            self.model.references.tell()
         if saved["pending"] is not None:
             card_json, milestone = saved["pending"]
             self.publisher.publish(self.model.policy.network, SnapshotCard.from_json(card_json), milestone)
@@ -166,7 +173,7 @@ class Session:
                 "environment": environment_state(self.env),
                 "ready": [assignment.match_id for assignment in self.broker.ready()],
                 "log_position": position,
-                "curriculum": {"index": self.curriculum.index, "stage_start": self.curriculum.stage_start},
+                "curriculum": self.curriculum.state(),
                 "publisher": [self.publisher.parent, self.publisher.last_step],
                 "pending": None if pending is None else [pending.to_json(), milestone],
                 "frame_skip": self.settings.game.frame_skip,
@@ -232,11 +239,23 @@ class Session:
         self.broker.beat(self.env.frames_played, self.model.num_timesteps, activity, self.metrics)
 
     def _follow_curriculum(self, step: int) -> None:
-        change = self.curriculum.advance(step, self._clean_matches)
+        change = self.curriculum.obey(self.broker.asked(), step)
+        self._enter(change or self.curriculum.advance(step, self._clean_matches), step)
+
+    def _enter(self, change: StageChange | None, step: int) -> None:
         if change is not None:
             log.info("stage %s ends at step %d: %s", change.ended.name, step, change.reason)
             self.broker.change_mix(change.begins.mix)
         self._follow_schedule(step)
+        self._tell_stage(step, "" if change is None else change.reason)
+
+    def _tell_stage(self, step: int, reason: str = "") -> StageRequest | None:
+        """Says where in its curriculum it is, if that has changed; returns what it is asked to enter."""
+        place = self.curriculum.place()
+        if place == self._told:
+            return None
+        self._told = place
+        return self.client.enter_stage(self._incarnation, step, self.curriculum.as_told(), place, reason)
 
     def _follow_schedule(self, step: int) -> None:
         """Weighs rewards as the stage and the step want it: nothing of it needs a checkpoint."""
@@ -246,11 +265,10 @@ class Session:
         if share is not None:
             self.model.logger.record("reward/annealed_share", share)
 
-    def _clean_matches(self, opponent: str) -> PayoffCell | None:
-        """Counts of the newest evaluated snapshot of this learner in the clean book."""
+    def _clean_matches(self, opponent: str, after: int) -> PayoffCell | None:
+        """Counts of the newest evaluated snapshot of this learner in the clean book, frozen behind a step."""
         cells = self.client.payoff(Book.EVAL, columns=[opponent])
-        own = [cell for cell in cells if cell.row.startswith((f"{self.live.name}@", f"{self.live.name}."))]
-        return max(own, key=lambda cell: int(cell.row.rpartition("@")[2]), default=None)
+        return newest_evaluated(cells, self.live.name, after)
 
     # -- the run --------------------------------------------------------------------------------
 
@@ -259,6 +277,8 @@ class Session:
         learner = self.settings.learner
         try:
             if self.model.num_timesteps < learner.steps:
+                step = self.model.num_timesteps
+                self._enter(self.curriculum.obey(self._asked, step), step)  # asked for while it was away
                 self.model.learn(
                     learner.steps - self.model.num_timesteps,  # the parent adds those already done
                     callback=LeagueCallback(self),

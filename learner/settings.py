@@ -10,6 +10,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from league.config import Settings
+from league.stages import NEXT
 
 
 class LearnerSettings(Settings):
@@ -141,6 +142,16 @@ class StageSettings(Settings):
     """Fewest clean matches that count as evidence."""
     max_steps: int | None = Field(default=None, ge=1)
     """Steps after which the stage ends even without success, and says so; none: no limit."""
+    manual: bool = False
+    """Whether only a person ends the stage (bin/league stage next); its goal is shown then, not acted on."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.manual and self.max_steps is not None:
+            raise ValueError(f"stage {self.name} is manual and has no time-out: leave its max_steps out")
+        if self.name == NEXT:
+            raise ValueError(f"no stage can be called {NEXT!r}, which means the one behind: rename it")
+        return self
 
 
 class CurriculumSettings(Settings):
@@ -153,4 +164,8 @@ class CurriculumSettings(Settings):
     def _has_stages(self) -> Self:
         if not self.stages:
             raise ValueError("at least one stage is needed")
+        names = [stage.name for stage in self.stages]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"two stages are called {twice[0]!r}: give each a name of its own")
         return self

@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from league.errors import InvalidInput, NotFound
 from league.players import Incarnation, PlayerKind
+from league.stages import StageRequest
 from matchmaker import checks
 from matchmaker.assigning import carry_matches
+from matchmaker.curricula import unobeyed
 from matchmaker.league import League
 from matchmaker.leases import close
 from matchmaker.store.base import BeatRow, IncarnationRow, Transaction
@@ -109,11 +111,12 @@ def heartbeat(
     mix: str,
     activity: str,
     metrics: Mapping[str, float],
-) -> tuple[bool, float]:
+) -> tuple[bool, float, StageRequest | None]:
     """Keeps the newest beat; leases live on only when `progress` rose since the last one.
 
     Returns:
-        Whether the incarnation is fenced, and the time at which its leases end without more progress.
+        Whether the incarnation is fenced, the time at which its leases end without more progress, and the
+        stage that an operator has asked its player to enter.
     """
     incarnation = league.incarnation(tx, number)
     checks.number(progress, "progress", 0, checks.MAX_STEP)
@@ -123,14 +126,15 @@ def heartbeat(
     kept = json.dumps(checks.metrics(metrics), separators=(",", ":"))
     now, last = league.clock.now(), tx.beat(number)
     if incarnation.fenced_by is not None:
-        return True, now
+        return True, now, None
     deadline = now + league.settings.lease_seconds
     if last is None or progress > last.progress:
         tx.extend_leases(number, deadline)
     else:
         deadline = min((row.lease_deadline for row in tx.open_assignments(number)), default=deadline)
         progress = last.progress
-    if incarnation.player and mix and mix != (last.mix if last else ""):
+    tells_stages = incarnation.player in league.view.curricula
+    if incarnation.player and not tells_stages and mix and mix != (last.mix if last else ""):
         text = f"{incarnation.player} trains in stage {mix!r} from step {step:,}"
         league.log(tx, "stage", text, player=incarnation.player, mix=mix, step=step)
     tx.set_beat(
@@ -144,4 +148,4 @@ def heartbeat(
             metrics_json=kept,
         )
     )
-    return False, deadline
+    return False, deadline, unobeyed(league, incarnation.player)

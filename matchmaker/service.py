@@ -10,13 +10,23 @@ from typing import Any, TypeVar
 import grpc
 from google.protobuf.message import Message
 
-from league import wire
+from league import wire, wire_stages
 from league.errors import InvalidInput, Unavailable
 from league.players import Book, MatchResult, Verdict
 from league.v1 import matchmaker_pb2 as m
 from league.v1 import types_pb2 as t
 from league.v1.matchmaker_pb2_grpc import MatchmakerServiceServicer
-from matchmaker import assigning, checks, incarnations, leases, reading, registration, reporting
+from matchmaker import (
+    assigning,
+    checks,
+    curricula,
+    incarnations,
+    leases,
+    reading,
+    registration,
+    reporting,
+    retiring,
+)
 from matchmaker.league import League
 from matchmaker.store.base import Transaction
 
@@ -114,7 +124,7 @@ class MatchmakerService(MatchmakerServiceServicer):
 
     def Heartbeat(self, request: m.HeartbeatRequest, context: Any) -> m.HeartbeatResponse:
         with self.league.store.write() as tx:
-            fenced, deadline = incarnations.heartbeat(
+            fenced, deadline, asked = incarnations.heartbeat(
                 self.league,
                 tx,
                 request.incarnation,
@@ -124,7 +134,39 @@ class MatchmakerService(MatchmakerServiceServicer):
                 request.activity,
                 request.metrics,
             )
-        return m.HeartbeatResponse(fenced=fenced, lease_deadline=deadline)
+        return m.HeartbeatResponse(
+            fenced=fenced, lease_deadline=deadline, asked=wire_stages.to_request(asked)
+        )
+
+    def KeepReferences(self, request: m.KeepReferencesRequest, context: Any) -> m.KeepReferencesResponse:
+        def effect(tx: Transaction) -> m.KeepReferencesResponse:
+            retired, returned = retiring.keep_references(self.league, tx, request.incarnation, request.names)
+            return m.KeepReferencesResponse(retired=retired, returned=returned)
+
+        return self._once(request, m.KeepReferencesResponse, effect)
+
+    def EnterStage(self, request: m.EnterStageRequest, context: Any) -> m.EnterStageResponse:
+        stages, place = map(wire_stages.from_stage, request.stages), wire_stages.from_place(request)
+
+        def effect(tx: Transaction) -> m.EnterStageResponse:
+            asked = curricula.enter_stage(
+                self.league, tx, request.incarnation, request.step, list(stages), place, request.reason
+            )
+            return m.EnterStageResponse(asked=wire_stages.to_request(asked))
+
+        return self._once(request, m.EnterStageResponse, effect)
+
+    def AskStage(self, request: m.AskStageRequest, context: Any) -> m.AskStageResponse:
+        def effect(tx: Transaction) -> m.AskStageResponse:
+            asked = curricula.ask_stage(self.league, tx, request.player, request.stage, request.by)
+            return m.AskStageResponse(asked=wire_stages.to_request(asked))
+
+        return self._once(request, m.AskStageResponse, effect)
+
+    def GetCurricula(self, request: m.GetCurriculaRequest, context: Any) -> m.GetCurriculaResponse:
+        with self.league.store.read() as reader, self.league.view.checked().lock:
+            found = curricula.curricula(self.league, reader)
+        return m.GetCurriculaResponse(curricula=map(wire_stages.to_curriculum, found))
 
     def ListPlayers(self, request: m.ListPlayersRequest, context: Any) -> m.ListPlayersResponse:
         kinds = {wire.from_kind(kind) for kind in request.kinds}

@@ -6,13 +6,15 @@ the books. Nothing here is a source of truth.
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from league.errors import Unavailable
-from league.players import Book, Player, PlayerKind
+from league.players import Book, Event, Player, PlayerKind
 from league.ratings import TAU_LIVE, RatedGame, RatingTable
+from league.stages import CurriculumStatus, Place, Stage, StageRequest
 from matchmaker.store.base import AssignmentRow, Reader, ResultRow
 
 
@@ -26,6 +28,8 @@ class LeagueView:
         self.tables: dict[Book, RatingTable] = {}
         self.drawn: Counter[tuple[str, str, str]] = Counter()  # (player, mix, category) -> matches
         self.epochs: list[tuple[int, float]] = []
+        self.curricula: dict[str, CurriculumStatus] = {}  # by player, as its learner told it
+        self.asked: dict[str, StageRequest] = {}  # by player, the newest, obeyed or not
         self.log_position = 0
         self.event_position = 0
         self.ordinal = 0
@@ -47,6 +51,7 @@ class LeagueView:
             )
             self.log_position, self.event_position, self.ordinal = reader.positions()
             self.load_books(reader)
+            self.curricula, self.asked = stages_of(reader.events_of("stage", "stage_asked"))
             self.is_behind = False
 
     def load_books(self, reader: Reader) -> None:
@@ -58,6 +63,14 @@ class LeagueView:
     def set_players(self, players: Iterable[Player]) -> None:
         with self.lock:
             self.players.update({player.name: player for player in players})
+
+    def set_curriculum(self, status: CurriculumStatus) -> None:
+        with self.lock:
+            self.curricula[status.player] = status
+
+    def set_asked(self, player: str, asked: StageRequest) -> None:
+        with self.lock:
+            self.asked[player] = asked
 
     def add_assignments(self, player: str, rows: Sequence[AssignmentRow]) -> None:
         with self.lock:
@@ -118,3 +131,20 @@ def books_of(
         if row.rated:
             tables[row.book].fold(rated_game(row, players, epochs))
     return tables
+
+
+def stages_of(events: Iterable[Event]) -> tuple[dict[str, CurriculumStatus], dict[str, StageRequest]]:
+    """What the learners told last of their curricula, and what was asked of them last, by player."""
+    told: dict[str, CurriculumStatus] = {}
+    asked: dict[str, StageRequest] = {}
+    for event in events:
+        data = json.loads(event.data_json)
+        player = data["player"]
+        if event.kind == "stage_asked":
+            asked[player] = StageRequest(
+                number=event.position, stage=data["stage"], by=data["by"], at=event.at
+            )
+        elif "stages" in data:  # the event of a learner that tells no more than its mix has none
+            stages = tuple(Stage(**stage) for stage in data["stages"])
+            told[player] = CurriculumStatus(player=player, stages=stages, place=Place(**data["place"]))
+    return told, asked

@@ -58,6 +58,11 @@ def connect(args: argparse.Namespace) -> Iterator[MatchmakerClient]:
         yield client
 
 
+def goes_on(args: argparse.Namespace) -> bool:
+    """Whether the league that `args` names has a matchmaker of its own, which can change it."""
+    return bool(args.address) or _live_address(run_folder(args)) is not None
+
+
 def run_folder(args: argparse.Namespace) -> Path:
     """The run folder that `args` names, or the newest; raises `NotFound` or `VersionMismatch`."""
     if args.run_dir is None:

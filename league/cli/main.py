@@ -26,6 +26,7 @@ COMMANDS = {
     "leaderboard": ("league.cli.leaderboard", "write the leaderboard to a file (csv, json, md, html)"),
     "curves": ("league.cli.curves", "draw how a run has learnt (training_curves.png)"),
     "watch": ("league.cli.watch", "what happens in the league, as it happens"),
+    "stage": ("league.cli.stage", "the stages of a learner's curriculum, and going to another one by hand"),
     "match": ("league.cli.match", "one match: who, how it ended, and why it was made"),
     "demo": ("league.cli.demo", "watch two members fight in the terminal"),
     "record": ("league.cli.record", "play many matches of two members, keep them as replays"),

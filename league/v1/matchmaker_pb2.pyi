@@ -159,12 +159,88 @@ class HeartbeatRequest(_message.Message):
     def __init__(self, incarnation: _Optional[int] = ..., progress: _Optional[int] = ..., step: _Optional[int] = ..., mix: _Optional[str] = ..., activity: _Optional[str] = ..., metrics: _Optional[_Mapping[str, float]] = ...) -> None: ...
 
 class HeartbeatResponse(_message.Message):
-    __slots__ = ("fenced", "lease_deadline")
+    __slots__ = ("fenced", "lease_deadline", "asked")
     FENCED_FIELD_NUMBER: _ClassVar[int]
     LEASE_DEADLINE_FIELD_NUMBER: _ClassVar[int]
+    ASKED_FIELD_NUMBER: _ClassVar[int]
     fenced: bool
     lease_deadline: float
-    def __init__(self, fenced: _Optional[bool] = ..., lease_deadline: _Optional[float] = ...) -> None: ...
+    asked: _types_pb2.StageRequest
+    def __init__(self, fenced: _Optional[bool] = ..., lease_deadline: _Optional[float] = ..., asked: _Optional[_Union[_types_pb2.StageRequest, _Mapping]] = ...) -> None: ...
+
+class KeepReferencesRequest(_message.Message):
+    __slots__ = ("request_id", "incarnation", "names")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    request_id: str
+    incarnation: int
+    names: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, request_id: _Optional[str] = ..., incarnation: _Optional[int] = ..., names: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class KeepReferencesResponse(_message.Message):
+    __slots__ = ("retired", "returned")
+    RETIRED_FIELD_NUMBER: _ClassVar[int]
+    RETURNED_FIELD_NUMBER: _ClassVar[int]
+    retired: _containers.RepeatedScalarFieldContainer[str]
+    returned: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, retired: _Optional[_Iterable[str]] = ..., returned: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class EnterStageRequest(_message.Message):
+    __slots__ = ("request_id", "incarnation", "step", "stages", "index", "since_step", "by_hand", "obeyed", "reason")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    STAGES_FIELD_NUMBER: _ClassVar[int]
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    SINCE_STEP_FIELD_NUMBER: _ClassVar[int]
+    BY_HAND_FIELD_NUMBER: _ClassVar[int]
+    OBEYED_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    request_id: str
+    incarnation: int
+    step: int
+    stages: _containers.RepeatedCompositeFieldContainer[_types_pb2.Stage]
+    index: int
+    since_step: int
+    by_hand: bool
+    obeyed: int
+    reason: str
+    def __init__(self, request_id: _Optional[str] = ..., incarnation: _Optional[int] = ..., step: _Optional[int] = ..., stages: _Optional[_Iterable[_Union[_types_pb2.Stage, _Mapping]]] = ..., index: _Optional[int] = ..., since_step: _Optional[int] = ..., by_hand: _Optional[bool] = ..., obeyed: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class EnterStageResponse(_message.Message):
+    __slots__ = ("asked",)
+    ASKED_FIELD_NUMBER: _ClassVar[int]
+    asked: _types_pb2.StageRequest
+    def __init__(self, asked: _Optional[_Union[_types_pb2.StageRequest, _Mapping]] = ...) -> None: ...
+
+class AskStageRequest(_message.Message):
+    __slots__ = ("request_id", "player", "stage", "by")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    PLAYER_FIELD_NUMBER: _ClassVar[int]
+    STAGE_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    request_id: str
+    player: str
+    stage: str
+    by: str
+    def __init__(self, request_id: _Optional[str] = ..., player: _Optional[str] = ..., stage: _Optional[str] = ..., by: _Optional[str] = ...) -> None: ...
+
+class AskStageResponse(_message.Message):
+    __slots__ = ("asked",)
+    ASKED_FIELD_NUMBER: _ClassVar[int]
+    asked: _types_pb2.StageRequest
+    def __init__(self, asked: _Optional[_Union[_types_pb2.StageRequest, _Mapping]] = ...) -> None: ...
+
+class GetCurriculaRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class GetCurriculaResponse(_message.Message):
+    __slots__ = ("curricula",)
+    CURRICULA_FIELD_NUMBER: _ClassVar[int]
+    curricula: _containers.RepeatedCompositeFieldContainer[_types_pb2.Curriculum]
+    def __init__(self, curricula: _Optional[_Iterable[_Union[_types_pb2.Curriculum, _Mapping]]] = ...) -> None: ...
 
 class ListPlayersRequest(_message.Message):
     __slots__ = ("kinds", "states")

@@ -69,6 +69,21 @@ class MatchmakerServiceStub:
                 request_serializer=league_dot_v1_dot_matchmaker__pb2.HeartbeatRequest.SerializeToString,
                 response_deserializer=league_dot_v1_dot_matchmaker__pb2.HeartbeatResponse.FromString,
                 _registered_method=True)
+        self.KeepReferences = channel.unary_unary(
+                '/league.v1.MatchmakerService/KeepReferences',
+                request_serializer=league_dot_v1_dot_matchmaker__pb2.KeepReferencesRequest.SerializeToString,
+                response_deserializer=league_dot_v1_dot_matchmaker__pb2.KeepReferencesResponse.FromString,
+                _registered_method=True)
+        self.EnterStage = channel.unary_unary(
+                '/league.v1.MatchmakerService/EnterStage',
+                request_serializer=league_dot_v1_dot_matchmaker__pb2.EnterStageRequest.SerializeToString,
+                response_deserializer=league_dot_v1_dot_matchmaker__pb2.EnterStageResponse.FromString,
+                _registered_method=True)
+        self.AskStage = channel.unary_unary(
+                '/league.v1.MatchmakerService/AskStage',
+                request_serializer=league_dot_v1_dot_matchmaker__pb2.AskStageRequest.SerializeToString,
+                response_deserializer=league_dot_v1_dot_matchmaker__pb2.AskStageResponse.FromString,
+                _registered_method=True)
         self.ListPlayers = channel.unary_unary(
                 '/league.v1.MatchmakerService/ListPlayers',
                 request_serializer=league_dot_v1_dot_matchmaker__pb2.ListPlayersRequest.SerializeToString,
@@ -93,6 +108,11 @@ class MatchmakerServiceStub:
                 '/league.v1.MatchmakerService/GetStatus',
                 request_serializer=league_dot_v1_dot_matchmaker__pb2.GetStatusRequest.SerializeToString,
                 response_deserializer=league_dot_v1_dot_matchmaker__pb2.GetStatusResponse.FromString,
+                _registered_method=True)
+        self.GetCurricula = channel.unary_unary(
+                '/league.v1.MatchmakerService/GetCurricula',
+                request_serializer=league_dot_v1_dot_matchmaker__pb2.GetCurriculaRequest.SerializeToString,
+                response_deserializer=league_dot_v1_dot_matchmaker__pb2.GetCurriculaResponse.FromString,
                 _registered_method=True)
         self.Watch = channel.unary_stream(
                 '/league.v1.MatchmakerService/Watch',
@@ -146,6 +166,24 @@ class MatchmakerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def KeepReferences(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def EnterStage(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AskStage(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListPlayers(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -171,6 +209,12 @@ class MatchmakerServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetStatus(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetCurricula(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -220,6 +264,21 @@ def add_MatchmakerServiceServicer_to_server(servicer, server):
                     request_deserializer=league_dot_v1_dot_matchmaker__pb2.HeartbeatRequest.FromString,
                     response_serializer=league_dot_v1_dot_matchmaker__pb2.HeartbeatResponse.SerializeToString,
             ),
+            'KeepReferences': grpc.unary_unary_rpc_method_handler(
+                    servicer.KeepReferences,
+                    request_deserializer=league_dot_v1_dot_matchmaker__pb2.KeepReferencesRequest.FromString,
+                    response_serializer=league_dot_v1_dot_matchmaker__pb2.KeepReferencesResponse.SerializeToString,
+            ),
+            'EnterStage': grpc.unary_unary_rpc_method_handler(
+                    servicer.EnterStage,
+                    request_deserializer=league_dot_v1_dot_matchmaker__pb2.EnterStageRequest.FromString,
+                    response_serializer=league_dot_v1_dot_matchmaker__pb2.EnterStageResponse.SerializeToString,
+            ),
+            'AskStage': grpc.unary_unary_rpc_method_handler(
+                    servicer.AskStage,
+                    request_deserializer=league_dot_v1_dot_matchmaker__pb2.AskStageRequest.FromString,
+                    response_serializer=league_dot_v1_dot_matchmaker__pb2.AskStageResponse.SerializeToString,
+            ),
             'ListPlayers': grpc.unary_unary_rpc_method_handler(
                     servicer.ListPlayers,
                     request_deserializer=league_dot_v1_dot_matchmaker__pb2.ListPlayersRequest.FromString,
@@ -244,6 +303,11 @@ def add_MatchmakerServiceServicer_to_server(servicer, server):
                     servicer.GetStatus,
                     request_deserializer=league_dot_v1_dot_matchmaker__pb2.GetStatusRequest.FromString,
                     response_serializer=league_dot_v1_dot_matchmaker__pb2.GetStatusResponse.SerializeToString,
+            ),
+            'GetCurricula': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetCurricula,
+                    request_deserializer=league_dot_v1_dot_matchmaker__pb2.GetCurriculaRequest.FromString,
+                    response_serializer=league_dot_v1_dot_matchmaker__pb2.GetCurriculaResponse.SerializeToString,
             ),
             'Watch': grpc.unary_stream_rpc_method_handler(
                     servicer.Watch,
@@ -451,6 +515,87 @@ class MatchmakerService:
             _registered_method=True)
 
     @staticmethod
+    def KeepReferences(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/league.v1.MatchmakerService/KeepReferences',
+            league_dot_v1_dot_matchmaker__pb2.KeepReferencesRequest.SerializeToString,
+            league_dot_v1_dot_matchmaker__pb2.KeepReferencesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def EnterStage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/league.v1.MatchmakerService/EnterStage',
+            league_dot_v1_dot_matchmaker__pb2.EnterStageRequest.SerializeToString,
+            league_dot_v1_dot_matchmaker__pb2.EnterStageResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AskStage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/league.v1.MatchmakerService/AskStage',
+            league_dot_v1_dot_matchmaker__pb2.AskStageRequest.SerializeToString,
+            league_dot_v1_dot_matchmaker__pb2.AskStageResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def ListPlayers(request,
             target,
             options=(),
@@ -575,6 +720,33 @@ class MatchmakerService:
             '/league.v1.MatchmakerService/GetStatus',
             league_dot_v1_dot_matchmaker__pb2.GetStatusRequest.SerializeToString,
             league_dot_v1_dot_matchmaker__pb2.GetStatusResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetCurricula(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/league.v1.MatchmakerService/GetCurricula',
+            league_dot_v1_dot_matchmaker__pb2.GetCurriculaRequest.SerializeToString,
+            league_dot_v1_dot_matchmaker__pb2.GetCurriculaResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -211,3 +211,57 @@ class Share(_message.Message):
     realised: float
     matches: int
     def __init__(self, category: _Optional[str] = ..., configured: _Optional[float] = ..., realised: _Optional[float] = ..., matches: _Optional[int] = ...) -> None: ...
+
+class Stage(_message.Message):
+    __slots__ = ("name", "mix", "reward", "until_opponent", "until_win_rate", "min_matches", "max_steps", "manual")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    MIX_FIELD_NUMBER: _ClassVar[int]
+    REWARD_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_OPPONENT_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_WIN_RATE_FIELD_NUMBER: _ClassVar[int]
+    MIN_MATCHES_FIELD_NUMBER: _ClassVar[int]
+    MAX_STEPS_FIELD_NUMBER: _ClassVar[int]
+    MANUAL_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    mix: str
+    reward: str
+    until_opponent: str
+    until_win_rate: float
+    min_matches: int
+    max_steps: int
+    manual: bool
+    def __init__(self, name: _Optional[str] = ..., mix: _Optional[str] = ..., reward: _Optional[str] = ..., until_opponent: _Optional[str] = ..., until_win_rate: _Optional[float] = ..., min_matches: _Optional[int] = ..., max_steps: _Optional[int] = ..., manual: _Optional[bool] = ...) -> None: ...
+
+class StageRequest(_message.Message):
+    __slots__ = ("number", "stage", "by", "at")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    STAGE_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    stage: str
+    by: str
+    at: float
+    def __init__(self, number: _Optional[int] = ..., stage: _Optional[str] = ..., by: _Optional[str] = ..., at: _Optional[float] = ...) -> None: ...
+
+class Curriculum(_message.Message):
+    __slots__ = ("player", "stages", "index", "since_step", "by_hand", "obeyed", "asked", "step", "done")
+    PLAYER_FIELD_NUMBER: _ClassVar[int]
+    STAGES_FIELD_NUMBER: _ClassVar[int]
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    SINCE_STEP_FIELD_NUMBER: _ClassVar[int]
+    BY_HAND_FIELD_NUMBER: _ClassVar[int]
+    OBEYED_FIELD_NUMBER: _ClassVar[int]
+    ASKED_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    DONE_FIELD_NUMBER: _ClassVar[int]
+    player: str
+    stages: _containers.RepeatedCompositeFieldContainer[Stage]
+    index: int
+    since_step: int
+    by_hand: bool
+    obeyed: int
+    asked: StageRequest
+    step: int
+    done: bool
+    def __init__(self, player: _Optional[str] = ..., stages: _Optional[_Iterable[_Union[Stage, _Mapping]]] = ..., index: _Optional[int] = ..., since_step: _Optional[int] = ..., by_hand: _Optional[bool] = ..., obeyed: _Optional[int] = ..., asked: _Optional[_Union[StageRequest, _Mapping]] = ..., step: _Optional[int] = ..., done: _Optional[bool] = ...) -> None: ...

@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,12 +61,17 @@ def nobody_rated() -> Mapping[str, float]:
     return {}
 
 
+def nobody_to_tell(names: Sequence[str]) -> None:
+    """Where no league has members of these names."""
+
+
 class References:
     """The newest reference (the anchor) and the portfolio of older ones.
 
     Args:
         register: makes a frozen copy a member of the league and returns its name.
         ratings: scores by name, asked for when `pruning` is `best`.
+        keep: told the names of those that there are, whenever some have left.
         agree: given the index that this process would drop, the one that all processes drop.
     """
 
@@ -80,6 +85,7 @@ class References:
         self.renewed_at = self.kept_at = 0  # updates at the last renewal, and at the last that kept the old
         self.register: Callable[[AgentNetwork, int], str] = unnamed
         self.ratings: Callable[[], Mapping[str, float]] = nobody_rated
+        self.keep: Callable[[Sequence[str]], None] = nobody_to_tell
         self.agree: Callable[[int], int] = int
         self.logits_MTCA: Tensor | None = None
         self.seconds = 0.0
@@ -124,7 +130,12 @@ class References:
             weights = {name: new.lerp(past[name], share) for name, new in weights.items()}
         self.members = [self._freeze(weights, own, other, step), *candidates]
         self.renewed_at = updates
+        self.tell()
         log.info("renewed the reference: %s", self.members[0].name)
+
+    def tell(self) -> None:
+        """Says which references there are: the others are no members any more."""
+        self.keep([reference.name for reference in self.members])
 
     def _freeze(
         self, weights: Mapping[str, Tensor], own: Memory, other: Memory | None, step: int

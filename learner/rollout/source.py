@@ -14,6 +14,7 @@ from league.client import MatchmakerClient
 from league.errors import Fenced, LeagueError
 from league.ids import new_id
 from league.players import Assignment, MatchResult
+from league.stages import StageRequest
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +71,7 @@ class MatchBroker:
         self._in_flight = 0
         self._beat: tuple[int, int, str, Mapping[str, float]] = (0, 0, "starting", {})
         self._log_position = log_position  # of the newest acknowledged result
+        self._asked: StageRequest | None = None  # of the newest heartbeat
         self._error: LeagueError | None = None  # of the thread
         self._changed = threading.Condition()
         self._closing = False
@@ -112,6 +114,11 @@ class MatchBroker:
             self._dropped += [assignment.match_id for assignment in self._ready]
             self._ready.clear()
             self._changed.notify_all()
+
+    def asked(self) -> StageRequest | None:
+        """The stage that an operator asked for, as the newest heartbeat told it."""
+        with self._changed:
+            return self._asked
 
     def ready(self) -> list[Assignment]:
         """Matches drawn and not yet begun."""
@@ -217,6 +224,8 @@ class MatchBroker:
         with self._changed:
             progress, step, activity, metrics = self._beat
             mix = self._mix
-        fenced, _ = self._client.heartbeat(self._incarnation, progress, step, mix, activity, metrics)
-        if fenced:
+        answer = self._client.heartbeat(self._incarnation, progress, step, mix, activity, metrics)
+        with self._changed:
+            self._asked = answer.asked
+        if answer.fenced:
             raise Fenced("another process has taken over this learner: this one stops")

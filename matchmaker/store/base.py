@@ -159,6 +159,10 @@ class Reader(ABC):
     def events(self, after: int, limit: int) -> list[Event]: ...
 
     @abstractmethod
+    def events_of(self, *kinds: str) -> list[Event]:
+        """All of these kinds, in order."""
+
+    @abstractmethod
     def epochs(self) -> list[tuple[int, float]]:
         """(after_position, draw_probability), oldest first."""
 

@@ -92,6 +92,10 @@ class SqliteReader(Reader):
         found = self._all("SELECT * FROM events WHERE position > ? ORDER BY position LIMIT ?", after, limit)
         return [Event(**row) for row in found]
 
+    def events_of(self, *kinds: str) -> list[Event]:
+        query = f"SELECT * FROM events WHERE kind IN ({', '.join('?' * len(kinds))}) ORDER BY position"
+        return [Event(**row) for row in self._all(query, *kinds)]
+
     def epochs(self) -> list[tuple[int, float]]:
         return [tuple(row) for row in self._all(
             "SELECT after_position, draw_probability FROM epochs ORDER BY number"

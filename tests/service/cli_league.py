@@ -14,8 +14,16 @@ from league.client import MatchmakerClient
 from league.config import resolve
 from league.config_file import write_config
 from league.players import Assignment, Book, MatchResult, Pairing, SeatResult
+from league.stages import Place, Stage
 from matchmaker.main import MatchmakerServer
 
+STAGES = (
+    Stage(name="constant", mix="constant", until_opponent="constant", until_win_rate=0.9, max_steps=2000),
+    Stage(
+        name="based", mix="based", until_opponent="based", until_win_rate=0.9, min_matches=6, max_steps=2000
+    ),
+    Stage(name="league", mix="league"),
+)
 STRENGTH = {"constant": 0, "random": 1, "clockwork": 2, "main@1000": 3, "based": 4, "main@2000": 5}
 
 
@@ -43,6 +51,7 @@ def fill(client: MatchmakerClient, run_dir: Path) -> dict[str, str]:
     training = client.acquire_matches(learner, 40, "league")
     client.report_results(learner, [_result(match) for match in training[:-1]])
     client.heartbeat(learner, 1, step=2000, mix="league", activity="rollout")
+    client.enter_stage(learner, 1400, STAGES, Place(index=1, since_step=1400))
     evaluator = client.open_incarnation("evaluator-0").number
     names = list(STRENGTH)
     pairings = [

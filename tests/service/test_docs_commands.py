@@ -31,6 +31,7 @@ BY_HAND = "trains until it is stopped; tests/service/test_learner.py and test_ev
 CARDS = "test_sb3_league.py trains in such a league"
 EXPORTS = "takes its time; test_cli_export.py runs it with a small agent"
 REPLAYS = "needs a run with replays; test_cli_replay.py runs it"
+STAGES = "needs a run that goes on; test_stages.py asks one"
 CLONING = "records and learns for minutes; test_cloning_commands.py runs it, at small size"
 PROFILE = "measures for minutes; tests/unit/test_profile.py runs the command on small settings"
 DOCTOR = "half a minute and more; test_doctor.py and test_doctor_run.py run it on smaller set-ups"
@@ -72,6 +73,8 @@ NOT_RUN = {
     "bin/league doctor --json findings.json": DOCTOR,
     "bin/league doctor --game kuhn": DOCTOR,
     "bin/league doctor --run-dir runs/laptop-1 --json findings.json": DOCTOR,
+    "bin/league stage next": STAGES,
+    "bin/league stage based --address 127.0.0.1:50051": STAGES,
     "bin/league replay": REPLAYS,
     "bin/league replay MATCH": REPLAYS,
     "bin/league render MATCH --out fight.html": REPLAYS,

@@ -112,7 +112,7 @@ class Leases(RuleBasedStateMachine):
     def beats(self, data, rises):
         number = data.draw(st.sampled_from(sorted(self.newest.values())))
         self.progress += rises
-        fenced, deadline = self.write(incarnations.heartbeat, number, self.progress, 1, "league", "", {})
+        fenced, deadline, _ = self.write(incarnations.heartbeat, number, self.progress, 1, "league", "", {})
         assert not fenced
         assert deadline <= self.clock.now() + self.league.settings.lease_seconds
 

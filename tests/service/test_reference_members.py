@@ -1,6 +1,9 @@
 """References as members of the league: registered once whatever happened, rated, and played against."""
 
+import dataclasses
+import json
 import os
+import re
 import subprocess
 import sys
 
@@ -12,8 +15,9 @@ from test_publisher import LIVE, begin_life, network, publisher
 from league.agent.snapshot import SnapshotCard, load_snapshot
 from league.blobs import BlobFolder
 from league.client import MatchmakerClient
+from league.errors import Fenced, InvalidInput
 from league.ids import ReferenceName
-from league.players import Book, PlayerKind
+from league.players import Book, PlayerKind, PlayerState
 from learner.reference_members import ReferenceMembers
 from matchmaker.main import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
@@ -95,6 +99,51 @@ def test_until_a_reference_is_rated_its_parents_rating_counts(client, blobs):
     assert score_of(client, second) != parent
 
 
+def active(client):
+    return [player.name for player in references(client) if player.state is PlayerState.ACTIVE]
+
+
+def test_those_that_leave_retire_and_are_drawn_no_more(client, blobs):
+    one = members(client, blobs)
+    first, second, third = (one.register(network(seed), step) for seed, step in ((2, 50), (3, 150), (4, 250)))
+    one.keep([second, third])
+    assert active(client) == [second, third]
+    one.keep([second])
+    one.keep([second])
+    assert active(client) == [second]
+    assert {drawn.opponent.name for drawn in client.acquire_matches(1, 32, "held")} == {second}
+    told = [event for event in events(client) if event.kind in ("player_retired", "player_returned")]
+    assert [json.loads(event.data_json)["player"] for event in told] == [first, third]
+    one.keep([first])  # a restart from a checkpoint that has it
+    assert active(client) == [first]
+    assert {drawn.opponent.name for drawn in client.acquire_matches(1, 32, "held")} == {first}
+
+
+def test_a_learner_retires_no_others_and_a_fenced_one_nobody(client, blobs):
+    kept = members(client, blobs).register(network(2), 50)
+    client.register_players([dataclasses.replace(LIVE, name="second")])
+    second = client.open_incarnation("learner-second", "second").number
+    client.keep_references(second, [])
+    assert active(client) == [kept]
+    with pytest.raises(InvalidInput, match=f"'{kept}' is no reference of learner-second"):
+        client.keep_references(second, [kept])
+    begin_life(client)
+    with pytest.raises(Fenced):
+        client.keep_references(1, [])
+    assert active(client) == [kept]
+
+
+def events(client):
+    """All that there are by now."""
+    last = client.register_players([dataclasses.replace(LIVE, name="last")])[0][0]
+    found = []
+    for event in client.watch():
+        found.append(event)
+        if event.kind == "player_registered" and json.loads(event.data_json)["player"] == last.name:
+            return found
+    raise AssertionError("the events ended")
+
+
 def score_of(client, name):
     return next(row.score for row in client.ratings(Book.TRAIN) if row.player.name == name)
 
@@ -142,7 +191,10 @@ def test_a_learner_registers_its_references_plays_them_and_goes_on_with_them(ser
         met = {cell.column for cell in client.payoff(Book.TRAIN) if cell.row == "main"}
         assert met & {player.name for player in entered}, "the mix names them"
         (worker,) = client.status().workers
+        kept = active(client)
     assert worker.metrics["reference/anchor_step"] >= 1024.0
     assert worker.metrics["reference/portfolio_2_closest_share"] >= 0.0
     log = (tmp_path / "learner.log").read_text()
-    assert "leaves the portfolio" in log
+    left = set(re.findall(r"(\S+) leaves the portfolio", log))
+    assert len(left) == 2, "of five, three stay"
+    assert left == {player.name for player in entered} - set(kept), "they are opponents no more"

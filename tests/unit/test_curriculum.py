@@ -1,57 +1,191 @@
-"""The curriculum moves on by success in clean matches or by time-out, and says which."""
+"""The curriculum moves on by success in clean matches, by time-out or by hand, and says which."""
 
+import pytest
+from pydantic import ValidationError
+
+from league.errors import LeagueError
 from league.players import PayoffCell
+from league.stages import (
+    CurriculumStatus,
+    Place,
+    Stage,
+    StageRequest,
+    named_stage,
+    newest_evaluated,
+    one_curriculum,
+)
 from learner.curriculum import Curriculum
 from learner.settings import CurriculumSettings, StageSettings
 
+GOAL = {"mix": "constant", "until_opponent": "constant", "until_win_rate": 0.9, "min_matches": 100}
 SETTINGS = CurriculumSettings(
     stages=(
-        StageSettings(
-            name="first",
-            mix="constant",
-            until_opponent="constant",
-            until_win_rate=0.9,
-            min_matches=100,
-            max_steps=1000,
-        ),
+        StageSettings(name="first", **GOAL, max_steps=1000),
+        StageSettings(name="second", mix="based", manual=True, until_opponent="based", until_win_rate=0.5),
         StageSettings(name="last", mix="league"),
     )
 )
 
 
-def counts(wins, draws, losses):
-    return lambda opponent: PayoffCell(row="main@5", column=opponent, wins=wins, draws=draws, losses=losses)
+def counts(wins, draws, losses, step=5):
+    """Of a snapshot frozen at `step`, as the learner asks for them."""
+    cell = PayoffCell(row=f"main@{step}", column="constant", wins=wins, draws=draws, losses=losses)
+    return lambda opponent, after: newest_evaluated([cell], "main", after)
 
 
-def test_enough_wins_end_a_stage():
-    curriculum = Curriculum(SETTINGS)
-    change = curriculum.advance(500, counts(90, 0, 10))
-    assert change is not None
-    assert change.begins.name == "last"
-    assert "main@5 won 90 of 100 clean matches against constant" in change.reason
-    assert (curriculum.stage.mix, curriculum.stage_start) == ("league", 500)
+WON, LOST = counts(90, 0, 10), counts(0, 0, 100)
 
 
-def test_a_draw_is_not_a_win():
-    assert Curriculum(SETTINGS).advance(500, counts(89, 11, 0)) is None
+@pytest.mark.parametrize(
+    ("stage", "since", "step", "matches", "expected"),
+    [
+        (0, 0, 500, WON, "main@5 won 90 of 100 clean matches against constant"),
+        (0, 0, 500, counts(89, 11, 0), None),  # a draw is no win
+        (0, 0, 500, counts(99, 0, 0), None),  # too few matches
+        (0, 0, 500, counts(0, 0, 0), None),
+        (0, 300, 1299, LOST, None),
+        (0, 300, 1300, LOST, "did not reach 90% wins against constant in 1,000 steps"),
+        (0, 0, 1000, WON, "main@5 won 90"),  # success is told, though its time is over as well
+        (1, 0, 10**9, counts(1000, 0, 0), None),  # manual: neither success nor time ends it
+        (2, 0, 10**9, counts(1000, 0, 0), None),  # the last one lasts
+    ],
+)
+def test_what_ends_a_stage_by_itself(stage, since, step, matches, expected):
+    curriculum = Curriculum(SETTINGS, stage, since)
+    change = curriculum.advance(step, matches)
+    if expected is None:
+        assert change is None
+        assert (curriculum.index, curriculum.stage_start) == (stage, since)
+    else:
+        assert expected in change.reason
+        assert (change.ended.name, change.begins.name) == ("first", "second")
+        assert curriculum.place() == Place(index=1, since_step=step)
 
 
-def test_few_matches_are_no_evidence():
-    assert Curriculum(SETTINGS).advance(500, counts(99, 0, 0)) is None
-
-
-def test_no_matches_yet():
-    assert Curriculum(SETTINGS).advance(500, lambda _: None) is None
-
-
-def test_time_out_counts_from_the_stage_start_and_says_so():
-    curriculum = Curriculum(SETTINGS, stage_start=300)
-    assert curriculum.advance(1299, counts(0, 0, 100)) is None
-    change = curriculum.advance(1300, counts(0, 0, 100))
-    assert change is not None
-    assert "did not reach 90% wins against constant in 1,000 steps" in change.reason
-
-
-def test_last_stage_lasts_whatever_its_rule():
+def test_the_last_stage_lasts_whatever_its_rule():
     only = CurriculumSettings(stages=SETTINGS.stages[:1])
     assert Curriculum(only).advance(10**9, counts(1000, 0, 0)) is None
+
+
+@pytest.mark.parametrize(
+    ("begins", "asked", "obeyed", "ends", "begun"),
+    [
+        (0, "second", 0, 1, 70),  # on
+        (0, "last", 0, 2, 70),  # over one
+        (2, "first", 0, 0, 70),  # back
+        (1, "second", 0, 1, 10),  # where it is: nothing begins anew
+        (1, "gone", 0, 1, 10),  # a stage that new settings lack
+        (0, "second", 7, 0, 10),  # obeyed before
+        (0, "second", 9, 0, 10),  # older than the one obeyed
+    ],
+)
+def test_a_request_is_obeyed_once(begins, asked, obeyed, ends, begun):
+    curriculum = Curriculum(SETTINGS, begins, stage_start=10, obeyed=obeyed)
+    request = StageRequest(number=7, stage=asked, by="anna@desk")
+    change = curriculum.obey(request, 70)
+    assert (curriculum.index, curriculum.stage_start) == (ends, begun)
+    assert (change is not None) == (begun == 70)
+    assert curriculum.by_hand == (change is not None)
+    if change is not None:
+        assert change.reason == "asked for by hand by anna@desk"
+    assert curriculum.obeyed == max(obeyed, 7)
+    assert curriculum.obey(request, 80) is None
+    assert curriculum.obey(None, 80) is None
+    again = Curriculum(SETTINGS, **curriculum.state())
+    assert again.obey(request, 90) is None
+    assert again.place() == curriculum.place()
+
+
+def test_a_stage_begun_by_hand_wants_new_evidence():
+    """Else one that is gone back to would end at once by the matches that had ended it before."""
+    curriculum = Curriculum(SETTINGS, 1)
+    curriculum.obey(StageRequest(number=3, stage="first", by="anna"), 400)
+    assert curriculum.advance(500, counts(100, 0, 0, step=400)) is None
+    assert curriculum.advance(500, counts(100, 0, 0, step=401)) is not None
+    assert not curriculum.by_hand, "the next one has begun by itself"
+
+
+def test_a_checkpoint_from_before_requests_is_taken():
+    assert Curriculum(SETTINGS, **{"index": 1, "stage_start": 30}).place() == Place(index=1, since_step=30)
+
+
+@pytest.mark.parametrize(
+    ("stages", "sentence"),
+    [
+        ([{"name": "a", "mix": "m"}, {"name": "a", "mix": "n"}], "two stages are called 'a'"),
+        ([{"name": "next", "mix": "m"}], "no stage can be called 'next'"),
+        ([{"name": "a", "mix": "m", "manual": True, "max_steps": 5}], "leave its max_steps out"),
+        ([], "at least one stage"),
+    ],
+)
+def test_stages_that_can_not_be(stages, sentence):
+    with pytest.raises(ValidationError, match=sentence):
+        CurriculumSettings(stages=stages)
+
+
+def status(index=0, asked=None, done=False, player="main"):
+    return CurriculumStatus(
+        player=player,
+        stages=Curriculum(SETTINGS).as_told(),
+        place=Place(index=index),
+        asked=asked and StageRequest(number=9, stage=asked, by="anna"),
+        done=done,
+    )
+
+
+@pytest.mark.parametrize(
+    ("index", "asked", "name", "expected"),
+    [
+        (0, None, "next", "second"),
+        (1, None, "next", "last"),
+        (1, None, "first", "first"),
+        (0, "last", "first", "first"),  # takes the request back
+        (0, "first", "first", "main is in stage 'first' already"),
+        (0, None, "first", "main is in stage 'first' already"),
+        (2, None, "next", "main is in its last stage, 'last'"),
+        (0, None, "secnd", "main has no stage 'secnd': did you mean 'second'"),
+        (0, None, "x", "there are first, second, last"),
+    ],
+)
+def test_which_stage_a_name_means(index, asked, name, expected):
+    try:
+        found = named_stage(status(index, asked), name).name
+    except LeagueError as error:
+        found = str(error)
+    assert expected in found
+    assert "\n" not in found
+
+
+def test_a_run_of_one_stage_and_a_run_that_is_done():
+    one = CurriculumStatus(player="main", stages=(Stage(name="league", mix="league"),), place=Place())
+    with pytest.raises(LeagueError, match="main has one stage, 'league': there is no next one"):
+        named_stage(one, "next")
+    with pytest.raises(LeagueError, match="main has done all its steps"):
+        named_stage(status(done=True), "next")
+
+
+@pytest.mark.parametrize(
+    ("players", "named", "expected"),
+    [
+        (["main"], "", "main"),
+        (["main", "second"], "second", "second"),
+        ([], "", "no learner of this league has told its stages"),
+        (["main"], "second", "'second' has no curriculum here: there are main"),
+        (["main", "second"], "", "name one of main, second"),
+    ],
+)
+def test_whose_curriculum_is_meant(players, named, expected):
+    try:
+        found = one_curriculum([status(player=player) for player in players], named).player
+    except LeagueError as error:
+        found = str(error)
+    assert expected in found
+
+
+def test_the_newest_snapshot_of_any_branch_is_the_evidence():
+    def cell(row):
+        return PayoffCell(row=row, column="based", wins=1, draws=0, losses=0)
+
+    rows = ["main@900", "main.2@1000", "main.reference-5000", "mainly@7000", "based", "other@8000"]
+    assert newest_evaluated(map(cell, rows), "main").row == "main.2@1000"
+    assert newest_evaluated(map(cell, rows), "main", after=1000) is None

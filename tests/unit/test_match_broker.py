@@ -1,12 +1,15 @@
 """The broker between the training loop and the matchmaker: nothing lost, nothing waits for ever."""
 
 import threading
+import time
 
 import pytest
 from learning import assignments
 
+from league.client import Beat
 from league.errors import Fenced, LeagueError, Unavailable
 from league.players import MatchResult, SeatResult, Verdict
+from league.stages import StageRequest
 from learner.rollout.source import MatchBroker
 
 
@@ -17,6 +20,7 @@ class Matchmaker:
         self.left = assignments(100)
         self.released, self.results, self.mixes = [], [], []
         self.fenced = False
+        self.asked = None
         self.error = None
         self.may_report, self.may_acquire = threading.Event(), threading.Event()
         self.may_report.set()
@@ -40,7 +44,7 @@ class Matchmaker:
         return accepted, len(self.results)
 
     def heartbeat(self, incarnation, progress, step, mix, activity, metrics):
-        return self.fenced, 0.0
+        return Beat(self.fenced, 0.0, self.asked)
 
 
 @pytest.fixture
@@ -123,3 +127,12 @@ def test_an_error_of_the_thread_reaches_the_training_loop(matchmaker, error, wor
     with pytest.raises(LeagueError, match=words):
         broker.take()
     broker.close()
+
+
+def test_a_heartbeat_brings_what_an_operator_asked_for(matchmaker, broker):
+    assert broker.asked() is None
+    matchmaker.asked = StageRequest(number=3, stage="second", by="anna@desk")
+    limit = time.monotonic() + 10
+    while broker.asked() is None and time.monotonic() < limit:
+        time.sleep(0.01)
+    assert broker.asked() == matchmaker.asked

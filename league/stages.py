@@ -1,0 +1,148 @@
+"""A learner's curriculum as the league sees it: its stages, which one is on, and what was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from league.errors import InvalidInput, NotFound, Refused, nearest
+from league.ids import SnapshotName
+from league.players import PayoffCell
+
+NEXT = "next"
+"""Asks for the stage behind the one that is on, so no stage may bear this name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """One stage; field meanings: `learner.settings.StageSettings`."""
+
+    name: str
+    mix: str
+    reward: str = ""
+    until_opponent: str = ""
+    until_win_rate: float = 1.0
+    min_matches: int = 100
+    max_steps: int | None = None
+    manual: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageRequest:
+    """An operator's wish. `number` is its place in the log: of two, the later one counts."""
+
+    number: int
+    stage: str
+    by: str
+    at: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where in its curriculum a learner is: all that a checkpoint must hold of it but the stages."""
+
+    index: int = 0
+    since_step: int = 0
+    by_hand: bool = False
+    obeyed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurriculumStatus:
+    """A learner's stages and its place in them; `asked` is a request that it has not obeyed yet."""
+
+    player: str
+    stages: tuple[Stage, ...]
+    place: Place
+    asked: StageRequest | None = None
+    step: int = 0
+    done: bool = False
+
+    @property
+    def stage(self) -> Stage:
+        return self.stages[self.place.index]
+
+
+def named_stage(status: CurriculumStatus, name: str) -> Stage:
+    """The stage that an operator means by `name` or by "next".
+
+    Raises `NotFound` for a name that no stage has, `InvalidInput` for one that can't be asked for, and
+    `Refused` when the learner's steps are done.
+    """
+    player, stages, now = status.player, status.stages, status.stage
+    if status.done:
+        raise Refused(f"{player} has done all its steps: start the run again with more (--steps) first")
+    if name == NEXT:
+        if status.place.index + 1 == len(stages):
+            only = "has one stage," if len(stages) == 1 else "is in its last stage,"
+            raise InvalidInput(f"{player} {only} {now.name!r}: there is no next one, name a stage to go to")
+        return stages[status.place.index + 1]
+    for stage in stages:
+        if stage.name == name:
+            return _other(status, stage)
+    names = [stage.name for stage in stages]
+    raise NotFound(
+        f"{player} has no stage {name[:80]!r}: {nearest(name, names) or 'there are ' + ', '.join(names)}"
+    )
+
+
+def _other(status: CurriculumStatus, stage: Stage) -> Stage:
+    """`stage`, unless it is on already; then it may only take an unobeyed request back."""
+    if stage == status.stage and (status.asked is None or status.asked.stage == stage.name):
+        raise InvalidInput(f"{status.player} is in stage {stage.name!r} already: name another one")
+    return stage
+
+
+def one_curriculum(curricula: Iterable[CurriculumStatus], player: str) -> CurriculumStatus:
+    """The curriculum of `player`, or the only one where no player is named.
+
+    Raises `NotFound` when there is none, `InvalidInput` when there are several to choose from.
+    """
+    known = {status.player: status for status in curricula}
+    if not known:
+        raise NotFound("no learner of this league has told its stages yet: start one, or wait for its start")
+    if player in known:
+        return known[player]
+    if player:
+        raise NotFound(f"{player!r} has no curriculum here: there are {', '.join(known)}")
+    if len(known) > 1:
+        raise InvalidInput(f"several learners have a curriculum: name one of {', '.join(known)}")
+    return next(iter(known.values()))
+
+
+def newest_evaluated(cells: Iterable[PayoffCell], player: str, after: int = -1) -> PayoffCell | None:
+    """Of clean counts against one opponent, those of `player`'s newest snapshot behind step `after`."""
+    own = [
+        (SnapshotName.parse(cell.row).step, cell)
+        for cell in cells
+        if cell.row.startswith((f"{player}@", f"{player}.")) and "@" in cell.row
+    ]
+    own = [(step, cell) for step, cell in own if step > after]
+    return max(own, key=lambda found: found[0])[1] if own else None
+
+
+def evidence_after(place: Place) -> int:
+    """Step behind which a snapshot must be frozen for its matches to end the stage that is on.
+
+    A stage that began by hand wants new evidence, else one that is gone back to would end at once by
+    matches that ended it before.
+    """
+    return place.since_step if place.by_hand else -1
+
+
+def goal_reached(stage: Stage, cell: PayoffCell | None) -> bool:
+    """Whether the counts end the stage: a share of wins over enough matches, a draw is none."""
+    return (
+        cell is not None
+        and cell.games >= stage.min_matches
+        and cell.wins >= stage.until_win_rate * cell.games
+    )
+
+
+def checked_stages(stages: Sequence[Stage], index: int) -> None:
+    """Raises `InvalidInput` unless the stages have names of their own and `index` is one's."""
+    names = [stage.name for stage in stages]
+    if len(set(names)) < len(names):
+        raise InvalidInput(f"stages need names, each its own: {', '.join(names)}")
+    if not 0 <= index < len(names):
+        raise InvalidInput(f"stage {index} is none of the {len(names)} stages")
