@@ -144,6 +144,8 @@ class Pipeline:
         self._limit, self._cut = time.perf_counter() + rollout_seconds, False
         model.collect_rollouts(self.env, self._callback, model.rollout_buffer, model.n_steps)
         rollout, cut = self._now() - first, self._cut
+        if cut and model.references is not None:  # they saw the rows played; the update wants all
+            model.references.play_along(model.buffer, model.n_steps)
         self.env.finished = []
         whole_steps = model.n_steps * self.env.num_envs
         measured = rollout.wall

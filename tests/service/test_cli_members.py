@@ -65,7 +65,7 @@ def test_a_misspelt_bot_of_another_game_too(
 def test_a_learner_does_not_start_from_an_agent_of_another_game(tmp_path: Path) -> None:
     digest = make_game_run(tmp_path / "run", ["game.name=kuhn"])
     file = tmp_path / "run" / "blobs" / f"{digest}.safetensors"
-    with pytest.raises(ConfigError, match="it plays kuhn, this run brawl"):
+    with pytest.raises(ConfigError, match="it plays kuhn, this run plays brawl"):
         initial_values(str(file), BlobFolder(tmp_path), [], "brawl")
     values, parent = initial_values(str(file), BlobFolder(tmp_path), [], "kuhn")
     assert values["network"]

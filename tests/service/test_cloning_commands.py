@@ -87,7 +87,7 @@ def test_a_clone_is_made_plays_and_can_be_trained_from(
     assert card.metrics["matches_against_original"] == 4
     assert card.metrics["held_out_log_loss"] > 0
     assert card.metrics["marginal_log_loss"] > 0
-    values, parent = initial_values(str(path), BlobFolder(tmp_path), [])
+    values, parent = initial_values(str(path), BlobFolder(tmp_path), [], "brawl")
     assert values["network"].keys() == network.state_dict().keys()
     assert parent == ""
     assert league_main(["record", str(path), "random", "--matches", "2", "--run-dir", str(run_dir)]) == 0
@@ -112,7 +112,7 @@ def test_a_clone_becomes_a_member_that_is_met_in_its_category(
         assert json.loads(player.card_json)["cloned_from"] == "based"
         assignments, _, _ = league.play(league.open(), 4)
         assert {match.opponent.name for match in assignments} == {player.name}
-        assert initial_values(player.name, BlobFolder(run_dir / "blobs"), [player])[1] == player.name
+        assert initial_values(player.name, BlobFolder(run_dir / "blobs"), [player], "brawl")[1] == player.name
         capsys.readouterr()
         assert clone(run_dir, *member, "--set", "cloning.seed=1") != 0
         assert "another clone-based@0 already: give this one another name" in capsys.readouterr().err

@@ -12,6 +12,7 @@ from league.games.poker.variants import KUHN, LEDUC
 from league.games.registry import game_spec, make_batched, reward_weights
 
 LETTERS = {"f": 0, "c": 1, "r": 2}
+WORDS = {"f": "fold", "c": "call", "r": "raise"}
 
 
 def game_with(name: str, first: str, second: str, public: str = "") -> ChoiceGame:
@@ -112,7 +113,8 @@ def test_what_is_legal_depends_on_the_raises_of_the_round(name: str, choices: st
     assert [letter for letter in LETTERS if game.legal_N2A[0, seat, LETTERS[letter]]] == list(legal)
     assert game.legal_N2A[0, 1 - seat].tolist() == [False, True, False]
     frame = game.frame(0)
-    assert frame["table"]["choices"] == choices
+    rounds = [", ".join(WORDS[letter] for letter in one) for one in choices.split("/") if one]
+    assert frame["table"]["choices"] == " / ".join(rounds)
     assert [one["acts"] for one in frame["seats"]] == [seat == 0, seat == 1]
 
 

@@ -92,13 +92,14 @@ def test_the_parts_of_a_real_burst_add_up_to_its_time(tmp_path):
     assert math.isclose(burst.seconds, burst.measured_seconds, rel_tol=1e-6)
 
 
+@pytest.mark.parametrize("seconds", [0.4, 0.04])  # one that may hold a rollout, and one that can't
 @pytest.mark.parametrize("regularised", [False, True])
-def test_an_update_longer_than_a_burst_is_scaled_up_from_its_beginning(tmp_path, regularised):
+def test_an_update_longer_than_a_burst_is_scaled_up_from_its_beginning(tmp_path, regularised, seconds):
     long = ["learner.n_steps=512", "learner.batch_size=512", "learner.n_epochs=50"]
     sections = kuhn("slow", *long, f"regularisation.alpha={0.01 * regularised}")
     pipeline = pipeline_of(sections, tmp_path)
-    pipeline.warm_up(0.4)
-    burst = pipeline.burst(0.4)
+    pipeline.warm_up(seconds)
+    burst = pipeline.burst(seconds)
     assert not burst.whole
     assert ("references" in burst.parts) == regularised
     assert burst.steps == 8 * 512
