@@ -1,0 +1,109 @@
+"""What ours is compared with: plain sb3-contrib RecurrentPPO, its windowed encoder as features extractor.
+
+Shared by the benchmarks. Windows travel in the observation, since a plain policy keeps nothing but its LSTM.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import torch
+from sb3_contrib import RecurrentPPO
+from sb3_contrib.common.recurrent.policies import RecurrentActorCriticPolicy
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
+
+from league.agent.config import AgentConfig
+from league.agent.network import ObservationEncoder
+from league.agent.window import WindowEncoder
+
+
+class Windows(VecEnvWrapper):
+    """Observation and the opponent's last entries side by side, as a windowed agent without state needs them.
+
+    A row is `[age | observation | window entries, the oldest first]`.
+    """
+
+    def __init__(self, env: VecEnv, config: AgentConfig) -> None:
+        self.config = config
+        width = 1 + config.observation_size + config.sequence_length * config.entry_size
+        super().__init__(env, gymnasium.spaces.Box(-1.0, float(config.sequence_length), (width,), np.float32))
+        self._window = np.zeros((env.num_envs, config.sequence_length, config.entry_size), np.float32)
+        self._age = np.zeros(env.num_envs, np.float32)
+
+    def reset(self) -> np.ndarray:
+        self._age[:] = 0
+        return self._joined(self.venv.reset())
+
+    def step_wait(self):  # type: ignore[no-untyped-def]
+        observations, rewards, ended, infos = self.venv.step_wait()
+        for info in infos:
+            info.pop("terminal_observation", None)  # nothing is truncated here
+        self._age[ended] = 0
+        return self._joined(observations), rewards, ended, infos
+
+    def _joined(self, observations: np.ndarray) -> np.ndarray:
+        self._window[:, :-1] = self._window[:, 1:]
+        self._window[:, -1] = observations[:, self.config.own_size :]
+        self._age[:] = np.minimum(self._age + 1, self.config.sequence_length)
+        return np.concatenate(
+            [self._age[:, None], observations, self._window.reshape(len(observations), -1)], axis=1
+        )
+
+
+class WindowFeatures(BaseFeaturesExtractor):
+    """The windowed encoder and the observation encoder of the league's agent: `[B, 3 width]`."""
+
+    def __init__(self, observation_space: gymnasium.Space, config: AgentConfig) -> None:
+        super().__init__(observation_space, 3 * config.width)
+        self.config = config
+        self.encoder, self.observation = WindowEncoder(config), ObservationEncoder(config)
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        config = self.config
+        age, observation, window = rows.split(
+            [1, config.observation_size, rows.shape[1] - 1 - config.observation_size], 1
+        )
+        window = window.unflatten(1, (config.sequence_length, config.entry_size))
+        pooled = self.encoder._encode(
+            window, observation[:, : config.own_size], age.squeeze(1).long().clamp_min(1)
+        )
+        return torch.cat([self.observation(observation), pooled.latent, pooled.context], 1)
+
+
+class KeyPolicy(RecurrentActorCriticPolicy):
+    """With actions as floats: sb3-contrib 2.9 hands int8 keys to torch's Bernoulli, which refuses them.
+
+    `key_bias` is the initial logit of every key, as the league's agent has it; none leaves SB3's zero.
+    """
+
+    def __init__(self, *args: Any, key_bias: float | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if key_bias is not None:
+            torch.nn.init.constant_(self.action_net.bias, key_bias)
+
+    def evaluate_actions(self, obs, actions, lstm_states, episode_starts):  # type: ignore[no-untyped-def]
+        return super().evaluate_actions(obs, actions.float(), lstm_states, episode_starts)
+
+
+def plain_windowed(
+    env: VecEnv, config: AgentConfig, *, key_bias: float | None = None, **ppo: Any
+) -> RecurrentPPO:
+    """RecurrentPPO with an agent as large as `config`'s, on a `Windows` environment."""
+    return RecurrentPPO(
+        KeyPolicy,
+        env,
+        device="cpu",
+        policy_kwargs={
+            "features_extractor_class": WindowFeatures,
+            "features_extractor_kwargs": {"config": config},
+            "net_arch": {"pi": list(config.head_widths), "vf": list(config.head_widths)},
+            "lstm_hidden_size": config.memory,
+            "shared_lstm": True,
+            "enable_critic_lstm": False,
+            "key_bias": key_bias,
+        },
+        **ppo,
+    )

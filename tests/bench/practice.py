@@ -1,0 +1,106 @@
+"""Shared by the benchmarks that train: matches against bots without a league, and clean matches counted.
+
+Clean matches are those of the evaluator: keys sampled at temperature 1, seats swapped, common seeds; here
+`pairs` match seeds, each played from both seats, the same for every agent, so that agents are compared
+match by match.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from evaluator.play import Arena
+from evaluator.strategy import pair_seed
+from league.agent.contract import PlayingNetwork
+from league.agent.crowd import Crowd
+from league.agent.snapshot import load_snapshot
+from league.blobs import BlobFolder
+from league.games.registry import make_batched, reward_weights
+from league.players import Assignment, Book, MatchResult, Player, PlayerKind, Role
+from learner.rollout.league_vec_env import LeagueVecEnv
+
+LIVE = Player(name="main", game="brawl", kind=PlayerKind.LIVE, role=Role.MAIN)
+PARALLEL = 100
+
+
+def assignment(player: Player, opponent: str, number: int, seat: int, seed: int, book: Book) -> Assignment:
+    """A match of `player` against a bot."""
+    bot = Player(name=opponent, game="brawl", kind=PlayerKind.BOT)
+    return Assignment(
+        match_id=f"{opponent}-{number}-{seat}",
+        ordinal=number,
+        lease_token="",
+        lease_deadline=0.0,
+        seats=(player, bot) if seat == 0 else (bot, player),
+        learner_seat=seat,
+        book=book,
+        seed=seed,
+        category=opponent,
+    )
+
+
+class BotSource:
+    """Endless training matches against bots, drawn by `mix` (weights by name), which may be changed."""
+
+    def __init__(self, mix: dict[str, float], seed: int) -> None:
+        self.mix, self._rng, self._number = mix, np.random.default_rng(seed), 0
+        self.results: list[tuple[str, float]] = []  # opponent and the learner's score, of every match
+
+    def take(self) -> Assignment:
+        self._number += 1
+        names = list(self.mix)
+        weights = np.array([self.mix[name] for name in names])
+        opponent = names[self._rng.choice(len(names), p=weights / weights.sum())]
+        seed = int(self._rng.integers(1 << 62))
+        return assignment(LIVE, opponent, self._number, int(self._rng.integers(2)), seed, Book.TRAIN)
+
+    def report(self, result: MatchResult) -> None:
+        """Keeps the score; the opponent's name begins the match's id."""
+        opponent, _, seat = result.match_id.rsplit("-", 2)
+        self.results.append((opponent, result.outcome if seat == "0" else 1.0 - result.outcome))
+
+    def win_rate(self, opponent: str, last: int) -> float:
+        """Share of wins in the newest `last` matches; NaN before there are so many."""
+        scores = [score for name, score in self.results if name == opponent][-last:]
+        return float(np.mean([score == 1.0 for score in scores])) if len(scores) == last else float("nan")
+
+
+def practice_env(source: BotSource, matches: int, *, frame_skip: int, reward: str) -> LeagueVecEnv:
+    """Matches of brawl against the source's bots."""
+    game = make_batched("brawl", matches)
+
+    def nobody(digest: str) -> PlayingNetwork:
+        raise NotImplementedError(digest)
+
+    crowd = Crowd(matches, nobody, seed=0, action_size=game.spec.action_size)
+    weights = reward_weights(game.spec, reward, {})
+    return LeagueVecEnv(game, source, crowd, frame_skip=frame_skip, reward_weights=weights)
+
+
+def clean_scores(
+    network: PlayingNetwork, opponent: str, *, pairs: int, frame_skip: int, seed: int = 0
+) -> np.ndarray:
+    """Scores `[pairs, 2 seats]` (1 win, 0.5 draw, 0 loss) of `network` in clean matches against a bot."""
+    player = Player(name="main@0", game="brawl", kind=PlayerKind.SNAPSHOT, digest="0" * 64)
+    arena = Arena(make_batched("brawl", PARALLEL), lambda _: network, frame_skip=frame_skip, seed=seed)
+    open_matches: Iterator[Assignment] = (
+        assignment(player, opponent, pair, seat, pair_seed(seed, pair), Book.EVAL)
+        for pair in range(pairs)
+        for seat in (0, 1)
+    )
+    scores = np.full((pairs, 2), np.nan)
+    while True:
+        arena.seat([match for _, match in zip(range(arena.free), open_matches, strict=False)])
+        if not arena.busy:
+            return scores
+        for result in arena.step():
+            pair, seat = map(int, result.match_id.rsplit("-", 2)[1:])
+            scores[pair, seat] = result.outcome if seat == 0 else 1.0 - result.outcome
+
+
+def load_network(run: Path, digest: str) -> PlayingNetwork:
+    """A snapshot of a run's folder."""
+    return load_snapshot(BlobFolder(run / "blobs"), digest, device="cpu")[0]
