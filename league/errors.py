@@ -37,6 +37,10 @@ class ConfigError(InvalidInput):
     """A setting, preset or flag that can't be used."""
 
 
+class NothingPlayable(ConfigError):
+    """No match can be played on: only unplayable opponents are handed out, or every match fails."""
+
+
 class NotFound(LeagueError):
     """A player, match, file or preset that does not exist."""
 

@@ -17,7 +17,7 @@ from league.agent.config import AgentConfig
 from league.agent.snapshot import SnapshotCard
 from league.blobs import BlobFolder
 from league.client import MatchmakerClient
-from league.errors import LeagueError
+from league.errors import LeagueError, NothingPlayable
 from league.players import Book, Incarnation, PayoffCell
 from league.stages import Place, StageRequest, newest_evaluated
 from learner.assembly import (
@@ -286,6 +286,8 @@ class Session:
                     tb_log_name="learner",
                 )
             self._finish()
+        except NothingPlayable as error:
+            raise NothingPlayable(f"{error} ({self._keep(error)})") from error
         except (MemoryError, RuntimeError) as error:
             if not is_out_of_memory(error):
                 raise
@@ -299,7 +301,7 @@ class Session:
                 self.broker.close()
 
     def _keep(self, error: BaseException) -> str:
-        """After running out of memory: saves the weights, without the matches, and says what is kept."""
+        """When no further step can be made: saves the weights, without the matches, and says what is kept."""
         self.model.policy.optimizer.zero_grad(set_to_none=True)
         release(error)
         try:
@@ -309,7 +311,7 @@ class Session:
         except (MemoryError, RuntimeError, LeagueError) as another:
             log.warning("no snapshot could be saved either (%s)", another)
             return "it goes on from its newest checkpoint"
-        return f"it goes on from {self.publisher.parent}"
+        return f"it goes on from {self.publisher.parent}" if self.publisher.parent else "nothing was lost"
 
     def _finish(self) -> None:
         self._take_stock()

@@ -1,7 +1,8 @@
 """``bin/league``: an operator's commands. Each lives in a module of its own, loaded when it is called.
 
 Further packages add commands through the entry point group ``kumite.commands``: the entry point's name
-is the command, its value a module with ``add_arguments(parser)`` and ``run(args) -> int``.
+is the command, its value a module with ``add_arguments(parser)``, ``run(args) -> int`` and, for ``--help``,
+a line ``SUMMARY = "what it does"``.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, NoReturn
 
 from league import __version__
+from league.cli.summaries import summary_of
 from league.errors import InvalidInput, LeagueError
 
 GROUP = "kumite.commands"
@@ -26,7 +28,7 @@ COMMANDS = {
     "leaderboard": ("league.cli.leaderboard", "write the leaderboard to a file (csv, json, md, html)"),
     "curves": ("league.cli.curves", "draw how a run has learnt (training_curves.png)"),
     "watch": ("league.cli.watch", "what happens in the league, as it happens"),
-    "stage": ("league.cli.stage", "the stages of a learner's curriculum, and going to another one by hand"),
+    "stage": ("league.cli.stage", "a learner's stages, and going to another one by hand"),
     "match": ("league.cli.match", "one match: who, how it ended, and why it was made"),
     "demo": ("league.cli.demo", "watch two members fight in the terminal"),
     "record": ("league.cli.record", "play many matches of two members, keep them as replays"),
@@ -79,7 +81,10 @@ def _parser(words: Sequence[str]) -> Parser:
         if name == called:
             _fill(command, importlib.import_module(module))
     for name, point in sorted(others.items()):
-        command = commands.add_parser(name, help=f"of the package {_package(point)}")
+        summary = summary_of(point.value.partition(":")[0]) or f"of the package {_package(point)}"
+        command = commands.add_parser(
+            name, help=summary.replace("%", "%%"), description=f"{summary[0].upper()}{summary[1:]}."
+        )
         if name == called:
             _fill(command, point.load())
     return parser

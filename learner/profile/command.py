@@ -10,6 +10,7 @@ from league.errors import InvalidInput
 
 PRESET = "laptop"
 SECONDS, SWEEP_SECONDS = 20.0, 6.0
+COUNTS = ("matches", "batch_size", "threads", "gradient_parts")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,8 +40,13 @@ def _add_sweep(group: argparse._ArgumentGroup) -> None:
         "--batch-size", type=int, nargs="+", metavar="N", help="values of learner.batch_size to try"
     )
     group.add_argument("--threads", type=int, nargs="+", metavar="N", help="values of learner.threads to try")
+    group.add_argument("--precision", nargs="+", metavar="P", help="values of learner.precision to try")
     group.add_argument(
-        "--precision", nargs="+", metavar="P", help="values of learner.precision to try, where there is one"
+        "--gradient-parts",
+        type=int,
+        nargs="+",
+        metavar="N",
+        help="values of learner.gradient_parts to try (more come by themselves where memory runs out)",
     )
     group.add_argument(
         "--write-preset",
@@ -73,12 +79,12 @@ def run(args: argparse.Namespace) -> int:
 def _check(args: argparse.Namespace) -> None:
     """Finds out now what would otherwise be known after minutes of measuring."""
     if not args.sweep:
-        for flag in ("matches", "batch_size", "threads", "precision", "write_preset"):
+        for flag in (*COUNTS, "precision", "write_preset"):
             if getattr(args, flag) is not None:
                 raise InvalidInput(f"--{flag.replace('_', '-')} is for a sweep: add --sweep, or leave it out")
     elif args.trace is not None:
         raise InvalidInput("--trace is of one configuration: leave --sweep out")
-    for flag in ("matches", "batch_size", "threads"):
+    for flag in COUNTS:
         for value in getattr(args, flag) or ():
             if value < 1:
                 raise InvalidInput(f"--{flag.replace('_', '-')} {value} can't be measured: give 1 or more")

@@ -17,7 +17,7 @@ import torch
 from league.cli.output import say
 from league.config import Sections, base_preset, lay_over, resolve
 from league.device import choose_device
-from league.errors import InvalidInput, LeagueError
+from league.errors import LeagueError
 from league.files import write_whole
 from learner.assembly import SessionSettings, live_player
 from learner.profile import machine, report, sweep, words
@@ -113,8 +113,6 @@ def run_profile(args: argparse.Namespace) -> int:
 def _cells(args: argparse.Namespace, profile: Profile, device: torch.device) -> list[Changes]:
     if not args.sweep:
         return [profile.own]
-    if args.precision and "precision" not in sweep.AXES:
-        raise InvalidInput("--precision: this learner has no learner.precision to change")
     wanted = {axis: getattr(args, axis) for axis in sweep.AXES if getattr(args, axis) is not None}
     planned = sweep.plan(profile.sections["learner"], wanted, machine.cores(), device.type == "cuda")
     profile.left_out = planned.left_out
@@ -162,8 +160,12 @@ def _measure(profile: Profile, cells: Sequence[Changes], order: Order, is_sweep:
         return measure(replace(order, sections=_with(profile.sections, changes)))
 
     rounds = sweep.ROUNDS if is_sweep else 1
-    with report.progress(len(cells) * rounds, is_sweep) as show:
-        for rows in sweep.run_rounds(cells, rounds, one):
+
+    def instead(changes: Changes) -> Changes | None:
+        return sweep.in_more_parts(profile.sections["learner"], changes) if is_sweep else None
+
+    with report.progress(len(cells), rounds, is_sweep) as show:
+        for rows in sweep.run_rounds(cells, rounds, one, instead):
             profile.rows = rows
             show(rows)
 

@@ -112,18 +112,18 @@ def print_words(label: str, sentences: Sequence[str]) -> None:
 
 
 @contextmanager
-def progress(total: int, is_sweep: bool) -> Iterator[Callable[[list[Row]], None]]:
+def progress(cells: int, rounds: int, is_sweep: bool) -> Iterator[Callable[[list[Row]], None]]:
     """Shows rows while they grow: a table that is redrawn on a terminal, a line each elsewhere."""
     if is_terminal() and is_sweep:
         from rich.live import Live
 
-        with Live(_drawn([], 0, total), transient=True, refresh_per_second=4) as live:
+        with Live(_drawn([], 0, cells * rounds), transient=True, refresh_per_second=4) as live:
             seen = 0
 
             def draw(rows: list[Row]) -> None:
                 nonlocal seen
                 seen += 1
-                live.update(_drawn(rows, seen, total))
+                live.update(_drawn(rows, seen, len(rows) * rounds))
 
             yield draw
         return
@@ -135,6 +135,7 @@ def progress(total: int, is_sweep: bool) -> Iterator[Callable[[list[Row]], None]
         if is_sweep:
             counted = sum(row.counts for row in rows)
             failed = sum(bool(row.failure) for row in rows)
+            total = len(rows) * rounds
             say(f"measurement {seen} of at most {total}: {counted} configurations known, {failed} failed")
 
     yield tell

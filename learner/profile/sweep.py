@@ -13,10 +13,8 @@ from learner.profile.rows import Changes, Row, Setting
 from learner.profile.worker import Measured
 from learner.settings import LearnerSettings
 
-AXES: tuple[str, ...] = tuple(
-    name for name in ("matches", "batch_size", "threads", "precision") if name in LearnerSettings.model_fields
-)
-"""Settings of [learner] that a sweep may change; the last is there where the learner has it."""
+AXES = ("matches", "batch_size", "threads", "precision", "gradient_parts")
+"""Settings of [learner] that a sweep may change."""
 CHANGES_LEARNING = ("matches", "batch_size")
 """Those of them that change what a step teaches: other rollouts, fewer or more steps of the optimizer."""
 ROUNDS = 3
@@ -63,7 +61,9 @@ def _around(axis: str, learner: Mapping[str, Any], cores: int, gpu: bool) -> lis
         return [max(1, own // n_steps // 2) * n_steps, own, own * 2]
     if axis == "threads":
         return sorted({own, 1, min(2, cores)})
-    return [own, "auto" if own == "float32" else "float32"] if gpu else [own]
+    if axis == "precision" and gpu:
+        return [own, "auto" if own == "float32" else "float32"]
+    return [own]  # more gradient_parts only where memory wants them: `in_more_parts`
 
 
 def _impossible(learner: Mapping[str, Any]) -> str:
@@ -77,20 +77,34 @@ def _impossible(learner: Mapping[str, Any]) -> str:
 
 
 def run_rounds(
-    cells: Sequence[Changes], rounds: int, measure: Callable[[Changes, int], Measured]
+    cells: Sequence[Changes],
+    rounds: int,
+    measure: Callable[[Changes, int], Measured],
+    instead: Callable[[Changes], Changes | None] = lambda changes: None,
 ) -> Iterator[list[Row]]:
     """Measures every cell once a round, every other round backwards; yields all rows after each measurement.
 
     So a machine that is busy for a while shows as spread in all rows, not as a slow row. A configuration
-    that failed is not tried again.
+    that failed is not tried again; for one that ran out of memory comes what `instead` makes of it.
     """
     rows = [Row(cell) for cell in cells]
     for number in range(rounds):
-        for row in rows if number % 2 == 0 else reversed(rows):
+        for row in rows if number % 2 == 0 else rows[::-1]:  # forwards it comes by what is added behind
             if row.failure:
                 continue
-            row.add(measure(row.changes, number))
+            measured = measure(row.changes, number)
+            row.add(measured)
+            smaller = instead(row.changes) if measured.out_of_memory else None
+            if smaller is not None and all(dict(smaller) != dict(other.changes) for other in rows):
+                rows.append(Row(smaller))
             yield rows
+
+
+def in_more_parts(learner: Mapping[str, Any], changes: Changes) -> Changes | None:
+    """The same configuration with a minibatch's gradient in twice the parts, which takes about half the
+    memory of an update; None where a part would be less than one sequence."""
+    cell = {**changes, "gradient_parts": 2 * int(changes["gradient_parts"])}
+    return None if _impossible({**learner, **cell}) else cell
 
 
 def recommended(rows: Sequence[Row], own: Changes) -> Row | None:

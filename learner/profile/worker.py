@@ -53,6 +53,8 @@ class Measured:
     failure: str = ""
     error: LeagueError | None = None
     """The failure as the league's own error, where it is one."""
+    out_of_memory: bool = False
+    """Whether a smaller configuration may fit where this one failed."""
     warning: str = ""
     """What does not spoil the figures and should be known."""
 
@@ -75,7 +77,7 @@ def measure(order: Order) -> Measured:
         answer: Measured = receiver.recv()
     except EOFError:
         process.join()
-        return Measured(failure=_death(process.exitcode))
+        return Measured(failure=_death(process.exitcode), out_of_memory=process.exitcode == -signal.SIGKILL)
     except BaseException:
         process.kill()
         raise
@@ -102,7 +104,7 @@ def _answer(order: Order, sender: Connection) -> None:
             raise
         size, _, _ = str(error).partition(" for an array")  # numpy goes on with shape and type
         reason = size.splitlines()[0][:LONGEST] if size else "it ran out of it"
-        answer = Measured(failure=f"too little memory on {order.device}: {reason}")
+        answer = Measured(failure=f"too little memory on {order.device}: {reason}", out_of_memory=True)
     except LeagueError as error:
         answer = Measured(failure=str(error), error=error)
     sender.send(answer)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
 from league.agent.crowd import LIVE, Crowd
-from league.errors import ConfigError, DataCorrupt, InvalidInput, NotFound
+from league.errors import DataCorrupt, InvalidInput, NotFound, NothingPlayable
 from league.games.base import CHOICE, EXTERNAL, BatchedGame
 from league.players import Assignment, MatchResult, PlayerKind, SeatResult
 from learner.rollout.guard import check_observations, check_rewards
@@ -26,6 +26,9 @@ from learner.rollout.source import OpponentSource
 
 UNPLAYABLE = (DataCorrupt, NotFound, InvalidInput)
 """Errors of an opponent whose weights can't be used: the match is reported as failed and play goes on."""
+UNPLAYABLE_IN_A_ROW = 256
+"""Such opponents handed out one after the other, after which no further one is asked for: if one in twenty
+could be played, so many would come in a row twice in a million times."""
 FAILURES_IN_A_ROW = 16
 """Matches that failed with none played to its end between them, after which the game is given up; at least
 two for each match that is played at once."""
@@ -247,12 +250,12 @@ class LeagueVecEnv(VecEnv):
         self._begin(rows)
 
     def _count_failure(self, reason: str) -> None:
-        """Raises `ConfigError` once matches have only failed for long: no restart would cure that."""
+        """Raises `NothingPlayable` once matches have only failed for long: no restart would cure that."""
         self._failed_in_a_row += 1
         if self._failed_in_a_row >= max(FAILURES_IN_A_ROW, 2 * self.num_envs):
-            raise ConfigError(
+            raise NothingPlayable(
                 f"{self._failed_in_a_row} matches of {self.game.spec.name} failed one after the other, the "
-                f"last because {reason}: mend the game, then go on from the checkpoint"
+                f"last because {reason}: mend the game and start again"
             )
 
     def _conclude(self, n: int) -> tuple[FinishedMatch, MatchResult]:
@@ -306,16 +309,25 @@ class LeagueVecEnv(VecEnv):
         self.game.reset(seeds_N, where_N)
 
     def _seated(self, n: int) -> Assignment:
-        """Takes assignments until one's opponent can play, and puts it into row `n`."""
-        while True:
+        """Takes assignments until one's opponent can play, and puts it into row `n`.
+
+        Raises `NothingPlayable` when `UNPLAYABLE_IN_A_ROW` of them could not.
+        """
+        for _ in range(UNPLAYABLE_IN_A_ROW):
             assignment = self.source.take()
             try:
                 self._seat_opponent(n, assignment)
             except UNPLAYABLE as error:
-                self.source.report(_failed(assignment, str(error)))
+                reason = str(error)
+                self.source.report(_failed(assignment, reason))
                 continue
             self.assignments[n], self.seat_N[n] = assignment, assignment.learner_seat
             return assignment
+        raise NothingPlayable(
+            f"{UNPLAYABLE_IN_A_ROW} opponents that were assigned one after the other can't play, the last "
+            f"({assignment.opponent.name}) because {reason}: put the weights back into the run's blobs, or "
+            "take their category out of the mix, and start again"
+        )
 
     def _seat_opponent(self, n: int, assignment: Assignment) -> None:
         opponent = assignment.opponent

@@ -17,6 +17,7 @@ from cli_league import fill, make_run
 
 from league.cli.main import main
 from league.cli.standings import gather
+from league.cli.summaries import summary_of
 from league.client import MatchmakerClient
 from matchmaker.main import MatchmakerServer
 
@@ -380,6 +381,64 @@ def test_a_package_adds_a_command(tmp_path: Path, capsys: Capture, monkeypatch: 
     with pytest.raises(SystemExit):
         main(["--help"])
     assert "of the package sample_command" in capsys.readouterr().out
+    code = (tmp_path / "sample_command.py").read_text()
+    (tmp_path / "sample_command.py").write_text(f"SUMMARY = 'repeats a word, 100 %'\n{code}")
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert "repeats a word, 100 %" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["echo", "--help"])
+    assert "Repeats a word, 100 %." in capsys.readouterr().out
+
+
+SOURCES = {
+    "summed": '"""A doc."""\nimport absent\nSUMMARY = "sums up."\n',
+    "told": '"""Tells a thing. And more.\n\nMuch more.\n"""\nimport absent\n',
+    "silent": "import absent\n",
+    "broken": "def (\n",
+    "built": "SUMMARY = str(1)\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("module", "summary"),
+    [
+        ("bundle.summed", "sums up"),
+        ("bundle.told", "Tells a thing"),
+        ("bundle.silent", ""),
+        ("bundle.broken", ""),
+        ("bundle.built", ""),
+        ("bundle.absent", ""),
+        ("nowhere.at.all", ""),
+        ("sys", ""),
+    ],
+)
+def test_a_commands_summary_is_read_from_its_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, summary: str
+) -> None:
+    bundle = tmp_path / "bundle"
+    bundle.mkdir()
+    (bundle / "__init__.py").write_text("import absent\n")
+    for name, text in SOURCES.items():
+        (bundle / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert summary_of(module) == summary
+
+
+def test_help_tells_every_commands_purpose_and_loads_none(capsys: Capture) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    listed = capsys.readouterr().out
+    assert "of the package" not in listed
+    assert re.search(r"^    doctor +why does it not learn\?", listed, re.MULTILINE)
+    code = (
+        "import sys; from league.cli.main import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: print([name for name in sys.modules if name.split('.')[0] in "
+        "('learner', 'matchmaker', 'torch', 'numba', 'numpy', 'grpc', 'pydantic')], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stderr == "[]\n"
 
 
 def test_queries_load_neither_torch_nor_a_compiler(run_dir: Path) -> None:

@@ -11,11 +11,15 @@ import pytest
 
 from league.blobs import BlobFolder
 from league.client import MatchmakerClient
-from league.players import Book, PlayerKind
+from league.players import Book, Player, PlayerKind
 from matchmaker.main import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 
-MIXES = {"constant": {"constant": 1.0}, "league": {"snapshots": 7.0, "constant": 1.0, "random": 2.0}}
+MIXES = {
+    "past": {"reference": 1.0},
+    "constant": {"constant": 1.0},
+    "league": {"snapshots": 7.0, "constant": 1.0, "random": 2.0},
+}
 
 
 @pytest.fixture
@@ -133,6 +137,31 @@ def test_a_missing_opponent_costs_a_match_and_not_the_run(server, start, tmp_pat
     with MatchmakerClient(server.address) as client:
         assert snapshots(client)[-1].name == "main@4096"
         assert client.status().open_leases == 0
+
+
+def test_without_any_playable_opponent_it_ends_with_a_sentence_and_keeps_what_it_has_learnt(
+    server, start, tmp_path
+):
+    assert start(server.address, "--steps", "1024").wait(timeout=150) == 0
+    gone = Player(name="ghost.reference-1", game="brawl", kind=PlayerKind.REFERENCE, digest="ab" * 32)
+    with MatchmakerClient(server.address) as client:
+        client.register_players([gone])
+    stages, mixes = "[{name='past', mix='past'}]", "{past={reference=1.0}}"
+    only_past = ["--set", f"curriculum.stages={stages}", "--set", f"matchmaker.mixes={mixes}"]
+    assert start(server.address, "--steps", "4096", *only_past).wait(timeout=150) == 2
+    said = (tmp_path / "learner.log").read_text().splitlines()[-1]
+    assert said.startswith(
+        "learner: 256 opponents that were assigned one after the other can't play, the last "
+        "(ghost.reference-1) because "
+    )
+    with MatchmakerClient(server.address) as client:
+        kept = snapshots(client)[-1]
+        assert kept.step > 1024
+        assert f"(it goes on from {kept.name})" in said
+        assert BlobFolder(tmp_path / "blobs").has(kept.digest)
+        assert client.status().open_leases == 0
+    assert start(server.address, "--steps", str(kept.step + 256)).wait(timeout=150) == 0
+    assert f"goes on from step {kept.step}" in (tmp_path / "learner.log").read_text()
 
 
 def test_sigterm_leaves_a_snapshot_and_exit_code_0_within_6_seconds(server, start, tmp_path):

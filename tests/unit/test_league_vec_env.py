@@ -1,12 +1,13 @@
 """LeagueVecEnv: seats, live observations, rewards, results, and any SB3 algorithm on top."""
 
+import dataclasses
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from learning import MATCHES, assignments, make_env, random_keys, snapshot_player
 
-from league.errors import DataCorrupt
+from league.errors import DataCorrupt, NothingPlayable
 from league.games.registry import game_spec, reward_weights
 from league.players import Assignment, Book
 
@@ -145,6 +146,43 @@ def test_an_opponent_that_cannot_be_loaded_is_reported_and_another_match_is_play
     assert env.source.results[0].failed
     assert "damaged" in env.source.results[0].failure
     assert all(assignment is not None for assignment in env.assignments)
+
+
+def test_when_no_opponent_can_be_loaded_it_ends_with_a_sentence_and_every_match_is_reported():
+    plan = [with_opponent(match, snapshot_player("main@9", 9)) for match in assignments(3 * 256)]
+    env = make_env(plan)
+    env.crowd.seat = _refused
+    with pytest.raises(
+        NothingPlayable, match=r"256 opponents .* the last \(main@9\) because blob .* is damaged"
+    ):
+        env.reset()
+    results = env.source.results
+    assert len(results) == 256
+    assert all(result.failed for result in results)
+    assert [result.match_id for result in results] == [match.match_id for match in plan[:256]]
+
+
+def test_playable_opponents_in_between_begin_the_count_anew():
+    broken = snapshot_player("main@9", 9)
+    plan = assignments(MATCHES * 256)
+    plan = [match if n % 256 == 255 else with_opponent(match, broken) for n, match in enumerate(plan)]
+    env = make_env(plan)
+    seat = env.crowd.seat
+    env.crowd.seat = lambda n, digest, **more: (
+        _refused() if digest == broken.digest else seat(n, digest, **more)
+    )
+    env.reset()
+    assert len(env.source.results) == MATCHES * 255
+    assert all(assignment is not None for assignment in env.assignments)
+
+
+def with_opponent(match, player):
+    seats = (match.seats[0], player) if match.learner_seat == 0 else (player, match.seats[1])
+    return dataclasses.replace(match, seats=seats)
+
+
+def _refused(*_, **__):
+    raise DataCorrupt("blob 12ab is damaged")
 
 
 def _failing_once(seat, refuse):

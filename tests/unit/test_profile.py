@@ -266,7 +266,6 @@ def test_a_sweep_goes_around_the_settings_and_begins_with_them():
     assert {t for _, _, t in settings_of(sweep.plan(LEARNER, {}, cores=1, gpu=False).cells)} == {1}
 
 
-@pytest.mark.skipif("precision" not in sweep.AXES, reason="this learner has one precision")
 @pytest.mark.parametrize(("own", "tried"), [("auto", {"auto", "float32"}), ("float32", {"float32", "auto"})])
 def test_a_sweep_tries_precisions_on_a_gpu_alone(own, tried):
     learner = {**LEARNER, "precision": own}
@@ -293,6 +292,28 @@ def test_rounds_go_to_and_fro_and_leave_out_what_failed():
     *_, rows = sweep.run_rounds([{"matches": n} for n in (1, 2, 3)], 3, measured)
     assert asked == [(0, 1), (0, 2), (0, 3), (1, 3), (1, 1), (2, 1), (2, 3)]
     assert [(row.counts, len(row.bursts)) for row in rows] == [(True, 6), (False, 0), (True, 6)]
+
+
+def test_where_memory_runs_out_the_gradient_comes_in_more_parts():
+    own = {axis: LEARNER[axis] for axis in sweep.AXES}  # a minibatch of four sequences
+    asked = []
+
+    def measured(changes, number):
+        asked.append((number, changes["matches"], changes["gradient_parts"]))
+        if changes["gradient_parts"] < changes["matches"] // 8:
+            return Measured(failure="too little memory", out_of_memory=True)
+        return Measured(bursts=row().bursts)
+
+    def instead(changes):
+        return sweep.in_more_parts(LEARNER, changes)
+
+    *_, rows = sweep.run_rounds([{**own, "matches": n} for n in (8, 16, 64)], 2, measured, instead)
+    assert asked[:7] == [(0, 8, 1), (0, 16, 1), (0, 64, 1), (0, 16, 2), (0, 64, 2), (0, 64, 4), (1, 16, 2)]
+    assert asked[7:] == [(1, 8, 1)]
+    known = {(one.changes["matches"], one.changes["gradient_parts"]): one.counts for one in rows}
+    assert [cell for cell, counts in known.items() if counts] == [(8, 1), (16, 2)]
+    assert (64, 4) in known, "as far as single sequences, and no further"
+    assert sweep.recommended(rows, own).changes == own
 
 
 def test_the_fastest_is_recommended_and_of_equals_the_one_that_changes_least():
@@ -426,10 +447,13 @@ def test_a_sweep_from_the_command_line_goes_on_where_memory_is_short(tmp_path, c
     words_given += ["--matches", 8, 10**12, "--output", output, "--write-preset", preset]
     assert profile(*words_given, *flags(KUHN)) == 0
     written = json.loads(output.read_text())
-    own, huge = written["rows"]
-    assert huge["settings"]["matches"] == 10**12
-    assert huge["failure"].startswith("too little memory")
-    assert huge["bursts"] == []
+    own, *huge = written["rows"]
+    parts = [row["settings"]["gradient_parts"] for row in huge]
+    assert parts == [1, 2, 4], "four sequences of a minibatch"
+    for row in huge:
+        assert row["settings"]["matches"] == 10**12
+        assert row["failure"].startswith("too little memory")
+        assert row["bursts"] == []
     assert len(own["bursts"]) == sweep.ROUNDS
     assert written["recommended"] == 0
     told = capsys.readouterr()
