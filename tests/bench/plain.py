@@ -107,3 +107,11 @@ def plain_windowed(
         },
         **ppo,
     )
+
+
+def plain_lstm(
+    env: VecEnv, *, memory: int, widths: list[int], key_bias: float | None, **ppo: Any
+) -> RecurrentPPO:
+    """RecurrentPPO with SB3's own policy for vectors: an LSTM of its own for actor and critic each."""
+    sizes = {"net_arch": {"pi": widths, "vf": widths}, "lstm_hidden_size": memory, "key_bias": key_bias}
+    return RecurrentPPO(KeyPolicy, env, device="cpu", policy_kwargs=sizes, **ppo)

@@ -7,8 +7,9 @@ match by match.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from league.blobs import BlobFolder
 from league.games.registry import make_batched, reward_weights
 from league.players import Assignment, Book, MatchResult, Player, PlayerKind, Role
 from learner.rollout.league_vec_env import LeagueVecEnv
+from learner.rollout.source import OpponentSource
 
 LIVE = Player(name="main", game="brawl", kind=PlayerKind.LIVE, role=Role.MAIN)
 PARALLEL = 100
@@ -68,7 +70,7 @@ class BotSource:
         return float(np.mean([score == 1.0 for score in scores])) if len(scores) == last else float("nan")
 
 
-def practice_env(source: BotSource, matches: int, *, frame_skip: int, reward: str) -> LeagueVecEnv:
+def practice_env(source: OpponentSource, matches: int, *, frame_skip: int, reward: str) -> LeagueVecEnv:
     """Matches of brawl against the source's bots."""
     game = make_batched("brawl", matches)
 
@@ -104,3 +106,37 @@ def clean_scores(
 def load_network(run: Path, digest: str) -> PlayingNetwork:
     """A snapshot of a run's folder."""
     return load_snapshot(BlobFolder(run / "blobs"), digest, device="cpu")[0]
+
+
+class CleanSource:
+    """Clean matches against a bot, all begun at once; what rows do after their one match is not counted."""
+
+    def __init__(self, opponent: str, pairs: int, seed: int = 0) -> None:
+        self.scores = np.full((pairs, 2), np.nan)
+        self._open = [
+            assignment(LIVE, opponent, pair, seat, pair_seed(seed, pair), Book.EVAL)
+            for pair in range(pairs)
+            for seat in (0, 1)
+        ]
+        self._taken = 0
+
+    def take(self) -> Assignment:
+        self._taken += 1
+        return self._open[(self._taken - 1) % len(self._open)]
+
+    def report(self, result: MatchResult) -> None:
+        """Keeps a match's first result."""
+        pair, seat = map(int, result.match_id.rsplit("-", 2)[1:])
+        if np.isnan(self.scores[pair, seat]):
+            self.scores[pair, seat] = result.outcome if seat == 0 else 1.0 - result.outcome
+
+
+def clean_scores_by(predict: Callable[..., Any], opponent: str, *, pairs: int, frame_skip: int) -> np.ndarray:
+    """`clean_scores` of anything with the `predict` of Stable-Baselines3's recurrent algorithms."""
+    source = CleanSource(opponent, pairs)
+    env = practice_env(source, 2 * pairs, frame_skip=frame_skip, reward="laptop")
+    observations, state, begins = env.reset(), None, np.ones(2 * pairs, np.bool_)
+    while np.isnan(source.scores).any():
+        actions, state = predict(observations, state=state, episode_start=begins, deterministic=False)
+        observations, _, begins, _ = env.step(actions)
+    return source.scores

@@ -1,0 +1,170 @@
+"""Time to skill: how long `bin/start-league` takes to beat two bots, and plain RecurrentPPO beside it.
+
+    python tests/bench/skill.py FOLDER [--seeds 1 2 3 4 5]
+    python tests/bench/skill.py FOLDER --report
+
+Ours is the product as users start it, preset `laptop` on all cores with matchmaker and evaluator, until its
+curriculum has seen 90 % wins against `constant` and 70 % against `based` in the evaluator's clean matches
+(or the minutes are over); it is stopped then and its last snapshot plays 400 clean matches against each.
+
+Plain is `sb3_contrib.RecurrentPPO` with its own LSTM policy of the same widths, on the same batched game, the
+same number of matches, rewards, curriculum and settings, its rewards scaled and its keys biased as ours, with
+torch on all cores and no league beside it, for as many seconds as ours took. Its stages end by the last 200
+training matches.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.vec_env import VecNormalize
+
+sys.path.insert(0, str(Path(__file__).parents[2]))  # learner.py beside this file is not the package
+from overlap import MATCHES, PPO
+from plain import plain_lstm
+from practice import BotSource, clean_scores, clean_scores_by, load_network, practice_env
+
+from league.cli.connect import connect
+from league.games.registry import game_spec, reward_weights
+from league.metrics import wilson_interval
+from league.players import PlayerKind
+
+GOALS = (("constant", 0.9), ("based", 0.7))
+FRAME_SKIP, PAIRS, WINDOW = 4, 200, 200
+ENDED = re.compile(r"stage (\w+) ends at step (\d+): (.*)")
+
+
+def wins_of(scores: np.ndarray) -> list[int]:
+    """Wins, draws and losses."""
+    return [int((scores == value).sum()) for value in (1.0, 0.5, 0.0)]
+
+
+def ours(folder: Path, seed: int, minutes: float) -> dict[str, Any]:
+    """A run of the product until both goals are reached."""
+    run = folder / f"run-{seed}"
+    command = ["bin/start-league", "--headless", "--run-dir", str(run), "--set", f"learner.seed={seed}"]
+    with (folder / f"run-{seed}.log").open("w") as log:
+        process = subprocess.Popen(command, cwd=Path(__file__).parents[2], stdout=log, stderr=log)
+    started = time.monotonic()
+    reached: dict[str, dict[str, Any]] = {}
+    learner_log = run / "logs" / "learner-main.log"
+    while process.poll() is None and len(reached) < len(GOALS) and time.monotonic() - started < 60 * minutes:
+        time.sleep(0.5)
+        text = learner_log.read_text() if learner_log.exists() else ""
+        for stage, step, why in ENDED.findall(text):
+            found = {"seconds": time.monotonic() - started, "step": int(step), "why": why}
+            reached.setdefault(stage, found)
+    seconds = time.monotonic() - started
+    process.send_signal(signal.SIGINT)
+    process.wait(timeout=60)
+    return {"reached": reached, "seconds": seconds, "clean": judged(run)}
+
+
+def judged(run: Path) -> dict[str, list[int]]:
+    """Clean matches of a run's last snapshot."""
+    with connect(argparse.Namespace(address=None, run_dir=run)) as client:
+        last = max(client.players(kinds=[PlayerKind.SNAPSHOT]), key=lambda player: player.step)
+    network = load_network(run, last.digest)
+    return {bot: wins_of(clean_scores(network, bot, pairs=PAIRS, frame_skip=FRAME_SKIP)) for bot, _ in GOALS}
+
+
+class Curriculum(BaseCallback):
+    """The stages of `laptop`, by the training's own matches, and an end by the clock."""
+
+    def __init__(self, env: Any, source: BotSource, seconds: float) -> None:
+        super().__init__()
+        self.league, self.source, self.limit = env, source, time.monotonic() + seconds
+        self.stage, self.reached = 0, {}
+
+    def _on_step(self) -> bool:
+        return time.monotonic() < self.limit
+
+    def _on_rollout_end(self) -> None:
+        if (
+            self.stage < len(GOALS)
+            and self.source.win_rate(GOALS[self.stage][0], WINDOW) >= GOALS[self.stage][1]
+        ):
+            self.reached[GOALS[self.stage][0]] = self.num_timesteps
+            self.stage += 1
+            self.source.mix = {"based": 7.0, "constant": 3.0}
+            self.league.reward_weights_K = reward_weights(game_spec("brawl"), "duel", {})
+
+
+def plain(seed: int, seconds: float) -> dict[str, Any]:
+    """RecurrentPPO for so many seconds."""
+    torch.set_num_threads(os.cpu_count() or 1)
+    source = BotSource({"constant": 1.0}, seed)
+    league = practice_env(source, MATCHES, frame_skip=FRAME_SKIP, reward="laptop")
+    scaled = VecNormalize(league, norm_obs=False, gamma=PPO["gamma"], clip_reward=1e9)
+    model = plain_lstm(scaled, memory=128, widths=[64, 64], key_bias=-1.5, seed=seed, **PPO)
+    curriculum = Curriculum(league, source, seconds)
+    model.learn(10**9, callback=curriculum)
+    clean = {
+        bot: wins_of(clean_scores_by(model.predict, bot, pairs=PAIRS, frame_skip=FRAME_SKIP))
+        for bot, _ in GOALS
+    }
+    return {"reached": curriculum.reached, "steps": model.num_timesteps, "clean": clean}
+
+
+def shown(counts: list[int]) -> str:
+    wins, matches = counts[0], sum(counts)
+    interval = wilson_interval(wins, matches)
+    return f"{wins / matches:.1%} [{100 * interval.low:.1f}, {100 * interval.high:.1f}]"
+
+
+def report(folder: Path) -> None:
+    """Prints the table in Markdown."""
+    print(
+        "| seed | constant 90 % | based 70 % | then clean: constant | based | "
+        "plain, as many seconds: steps | constant | based |\n|---|---|---|---|---|---|---|---|"
+    )
+    for path in sorted(folder.glob("seed-*.json")):
+        found = json.loads(path.read_text())
+        cells = [str(found["seed"])]
+        for stage, _ in GOALS:
+            goal = found["ours"]["reached"].get(stage)
+            if goal is None:
+                cells.append("not in time")
+            else:
+                missed = "" if "won" in goal["why"] else " (timed out)"
+                cells.append(f"{goal['seconds']:.0f} s, step {goal['step']:,}{missed}")
+        cells += [shown(found["ours"]["clean"][bot]) for bot, _ in GOALS]
+        cells.append(f"{found['plain']['steps']:,}")
+        cells += [shown(found["plain"]["clean"][bot]) for bot, _ in GOALS]
+        print(f"| {' | '.join(cells)} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3, 4, 5])
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--report", action="store_true")
+    options = parser.parse_args()
+    folder = options.folder.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    for seed in [] if options.report else options.seeds:
+        out = folder / f"seed-{seed}.json"
+        if not out.exists():
+            mine = ours(folder, seed, options.minutes)
+            print(f"seed {seed}: ours {mine}", flush=True)
+            theirs = plain(seed, mine["seconds"])
+            print(f"seed {seed}: plain {theirs}", flush=True)
+            out.write_text(json.dumps({"seed": seed, "ours": mine, "plain": theirs}))
+    report(folder)
+
+
+if __name__ == "__main__":
+    main()
