@@ -5,9 +5,13 @@ Shape suffixes: T steps, N matches.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from league.errors import InvalidInput
 from learner.ppo.ranks import Ranks
@@ -40,6 +44,20 @@ def generalised_advantage(
         advantage_TN[t] = advantage_next_N
         v_next_N = v_TN[t]
     return advantage_TN, advantage_TN + v_TN
+
+
+def explained_variance(
+    value: Tensor, target: Tensor, add_up: Callable[[Tensor], Tensor] = lambda sums: sums
+) -> float:
+    """1 - Var[target - value] / Var[target], NaN where targets do not vary.
+
+    `add_up` makes sums over one rollout sums over those of all ranks (`Ranks.add_up`).
+    """
+    pair = torch.stack([target.flatten(), (target - value).flatten()]).double()
+    sums = add_up(torch.cat([pair.sum(1), pair.new_tensor([float(target.numel())])]))
+    apart = pair - (sums[:2] / sums[2])[:, None]
+    of_targets, of_errors = add_up(apart.square().sum(1)).tolist()
+    return 1.0 - of_errors / of_targets if of_targets > 0 else math.nan
 
 
 class ReturnScale:

@@ -68,10 +68,12 @@ class Descent:
             part = term.detach()
             self._terms[name] = self._terms[name] + part if name in self._terms else part
 
-    def gather(self) -> None:
-        """Adds up the gradients of all ranks and takes the loss's scale out of them."""
+    def gather(self) -> float:
+        """Adds up the gradients of all ranks, takes the loss's scale out of them, and returns their loss."""
         self._ranks.add_up_gradients(self._network.parameters())
         self.scaler.unscale_(self._optimizer)
+        self._total = float(self._ranks.add_up(torch.tensor(self._total, dtype=torch.float64)))
+        return self._total
 
     def finish(self, step: int) -> float:
         """Clips and steps; returns the gradient's norm before clipping.

@@ -23,6 +23,8 @@ class Divergence(NamedTuple):
     kl_M: Tensor
     closest_M: Tensor
     """Share of the states in which each was the closest."""
+    here: Tensor
+    """The weight of the states that the diagnostics are means over."""
 
 
 def kl_to_fixed(kind: str, logits: Tensor, fixed: Tensor, legal: Tensor | None = None) -> Tensor:
@@ -54,6 +56,7 @@ def closest_divergence(kl_MTB: Tensor, weight_TB: Tensor, states: float) -> Dive
         (kl_TB * weight_TB).sum() / max(states, 1e-8),
         (kl_MTB.detach() * weight_TB).sum((1, 2)) / here,
         (chosen_MTB * weight_TB).sum((1, 2)) / here,
+        here,
     )
 
 

@@ -16,6 +16,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,12 +74,18 @@ class References:
         ratings: scores by name, asked for when `pruning` is `best`.
         keep: told the names of those that there are, whenever some have left.
         agree: given the index that this process would drop, the one that all processes drop.
+        autocast: in what precision they play along: the one that the learner is compared with them in.
     """
 
     def __init__(
-        self, settings: RegularisationSettings, config: AgentConfig, matches: int, device: torch.device
+        self,
+        settings: RegularisationSettings,
+        config: AgentConfig,
+        matches: int,
+        device: torch.device,
+        autocast: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
-        self.settings, self.config, self.device = settings, config, device
+        self.settings, self.config, self.device, self.autocast = settings, config, device, autocast
         share = 1.0 if settings.form == "reward" else settings.match_share
         self.matches, self.covered = matches, max(1, math.ceil(share * matches))
         self.members: list[Reference] = []  # the anchor, then the portfolio, oldest first
@@ -183,7 +190,8 @@ class References:
         starts_XC = buffer.starts_XN[: context + steps, here]
         logits = []
         for one in self.members:
-            logits_TCA, one.own = unrolled(one.network, obs_XCO, starts_XC, one.own, context)
+            with self.autocast():
+                logits_TCA, one.own = unrolled(one.network, obs_XCO, starts_XC, one.own, context)
             logits.append(logits_TCA)
         self.logits_MTCA = torch.stack(logits)
         self.seconds += time.perf_counter() - started
@@ -211,13 +219,20 @@ class References:
 
     def measured(self, divergence: Divergence) -> dict[str, float]:
         """Numbers for the log: of the anchor, and of the portfolio's members from the oldest on."""
-        values = {"reference/kl": float(divergence.loss.detach())}
+        numbers = [float(divergence.loss.detach())]
         for index, reference in enumerate(self.members):
-            place = f"portfolio_{index}" if index else "anchor"
-            values[f"reference/{place}_kl"] = float(divergence.kl_M[index])
-            values[f"reference/{place}_closest_share"] = float(divergence.closest_M[index])
-            values[f"reference/{place}_step"] = float(reference.step)
-        return values
+            numbers += [
+                float(divergence.kl_M[index]),
+                float(divergence.closest_M[index]),
+                float(reference.step),
+            ]
+        return dict(zip(self.reading_names(), numbers, strict=True))
+
+    def reading_names(self) -> tuple[str, ...]:
+        """The names of what `measured` returns."""
+        places = ["anchor", *(f"portfolio_{index}" for index in range(1, len(self.members)))]
+        what = ("kl", "closest_share", "step")
+        return ("reference/kl", *(f"reference/{place}_{one}" for place in places for one in what))
 
     # -- checkpoints ----------------------------------------------------------------------------
 
@@ -274,7 +289,7 @@ class References:
 def unrolled(
     network: AgentNetwork, obs_XNO: Tensor, starts_XN: Tensor, memory: Memory, context: int
 ) -> tuple[Tensor, Memory]:
-    """Logits `[T, N, A]` of a network that plays along, and its memory after the last step."""
+    """Logits `[T, N, A]` of a network that plays along, and its memory after the last step: float32."""
     h_NH, c_NH = memory
     (rows, matches, _), device = obs_XNO.shape, obs_XNO.device
     at_once = max(1, ROWS_AT_ONCE.get(device.type, 4096) // rows)
@@ -285,5 +300,6 @@ def unrolled(
         parts.append(
             network.unroll(obs_XNO[:, here], starts_XN[:, here], h_NH[here], c_NH[here], unseen_TB, context)
         )
-    logits_TNA = torch.cat([part.logits_TBA for part in parts], 1)
-    return logits_TNA, (torch.cat([part.h_BH for part in parts]), torch.cat([part.c_BH for part in parts]))
+    logits_TNA = torch.cat([part.logits_TBA.float() for part in parts], 1)
+    h_NH, c_NH = (torch.cat(rows).float() for rows in zip(*((p.h_BH, p.c_BH) for p in parts), strict=True))
+    return logits_TNA, (h_NH, c_NH)

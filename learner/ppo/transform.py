@@ -90,7 +90,10 @@ class RewardTransform:
             assert reference.other is not None
             h_NH, c_NH = reference.other
             memory = (h_NH[live_N], c_NH[live_N])
-            logits_TRA, memory = unrolled(reference.network, obs_XRO, starts_XR, memory, self.config.context)
+            with references.autocast():
+                logits_TRA, memory = unrolled(
+                    reference.network, obs_XRO, starts_XR, memory, self.config.context
+                )
             h_NH[live_N], c_NH[live_N] = memory
             logits.append(logits_TRA)
         references.seconds += time.perf_counter() - started

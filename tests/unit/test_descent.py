@@ -128,6 +128,7 @@ def test_two_ranks_with_half_of_the_matches_each_make_the_step_of_one(tmp_path: 
     alone = rolled_out()
     batch = minibatch(alone)
     torch.save(vars(batch), tmp_path / "batch.pt")
+    torch.save(alone.references.logits_MTCA, tmp_path / "references.pt")
     expected = alone._update(batch)
     script = Path(__file__).with_name("two_ranks.py")
     command = [sys.executable, str(script), str(tmp_path)]
@@ -142,7 +143,7 @@ def test_two_ranks_with_half_of_the_matches_each_make_the_step_of_one(tmp_path: 
     for name, value in weights(alone).items():
         torch.testing.assert_close(first["weights"][name], value, atol=2e-6, rtol=1e-4)
     for name, value in expected.items():
-        if name.startswith(("loss", "policy")):
+        if name.startswith(("loss", "policy", "reference")):
             assert first["measured"][name] == pytest.approx(value, rel=1e-4, abs=1e-6), name
     rewards_TN = np.arange(24, dtype=np.float32).reshape(4, 6)
     scale = ReturnScale(6, 0.9)

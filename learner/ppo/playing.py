@@ -1,0 +1,231 @@
+"""The half of `LeaguePPO` that plays: what it is made of, and rollouts of many matches at once.
+
+Shape suffixes: T steps, X rows (history and steps), N matches, A actions, O observation, H memory.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from sb3_contrib import RecurrentPPO
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.utils import FloatSchedule
+from torch import Tensor
+
+from league.agent.config import AgentConfig
+from league.agent.heads import action_distribution
+from learner.ppo.advantage import ReturnScale, generalised_advantage
+from learner.ppo.descent import Descent
+from learner.ppo.diagnostics import Diagnostics
+from learner.ppo.policy import LeaguePolicy
+from learner.ppo.ranks import Ranks
+from learner.ppo.references import Memory, References
+from learner.ppo.transform import RewardTransform
+from learner.rollout.buffer import SequenceBuffer
+from learner.rollout.guard import check_outputs
+from learner.rollout.league_vec_env import LeagueVecEnv
+from learner.settings import RegularisationSettings
+
+ASK_STEPS = 16
+"""Steps of a rollout between two questions of several ranks whether one of them was told to stop."""
+
+
+class PlayingPPO(RecurrentPPO):
+    """Collects rollouts of a `LeagueVecEnv` into `buffer`; arguments as `LeaguePPO`'s."""
+
+    policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"LeaguePolicy": LeaguePolicy}
+    policy: LeaguePolicy
+    env: LeagueVecEnv
+
+    def __init__(
+        self,
+        policy: str | type[LeaguePolicy],
+        env: LeagueVecEnv,
+        *args: Any,
+        normalize_returns: bool,
+        regularisation: RegularisationSettings | None,
+        precision: str,
+        should_stop: Callable[[], bool],
+        **kwargs: Any,
+    ) -> None:
+        self.normalize_returns, self.should_stop = normalize_returns, should_stop
+        self.regularisation, self.precision = regularisation, precision
+        super().__init__(policy, env, *args, **kwargs)
+
+    @property
+    def agent(self) -> AgentConfig:
+        """Sizes of the network."""
+        return self.policy_kwargs["agent"]
+
+    def _setup_model(self) -> None:
+        self._setup_lr_schedule()
+        self.set_random_seed(self.seed)
+        self.policy = self.policy_class(  # type: ignore[assignment]
+            self.observation_space, self.action_space, self.lr_schedule, **self.policy_kwargs
+        ).to(self.device)
+        self.clip_range = FloatSchedule(self.clip_range)
+        self.rollout_buffer = None  # type: ignore[assignment]  # of the parent; `buffer` stands for it
+        self.buffer = SequenceBuffer(self.agent, self.n_steps, self.n_envs, self.device)
+        self.ranks = Ranks()
+        self.descent = Descent(
+            self.policy.network,
+            self.policy.optimizer,
+            self.max_grad_norm,
+            self.precision,
+            self.device,
+            self.ranks,
+        )
+        self.return_scale = ReturnScale(self.n_envs, self.gamma, self.ranks)
+        self.diagnostics = Diagnostics()
+        self.key_rng = torch.Generator(device=self.device)
+        self.reseed(0 if self.seed is None else self.seed)
+        self.agent_state = self.policy.network.initial_state(self.n_envs)
+        self.last_obs_NO: np.ndarray | None = None
+        self.last_starts_N = np.ones(self.n_envs, np.bool_)
+        self.inference_seconds = self.learning_seconds = 0.0
+        self._setup_regularisation()
+
+    def _setup_regularisation(self) -> None:
+        self.references: References | None = None
+        self.transform: RewardTransform | None = None
+        settings = self.regularisation
+        if settings is not None and settings.alpha > 0:
+            self.references = References(
+                settings, self.agent, self.n_envs, self.device, self.descent.autocast
+            )
+            self.references.agree = lambda index: int(self.ranks.leading({"index": index})["index"])
+            if settings.form == "reward":
+                self.transform = RewardTransform(
+                    settings.alpha, self.agent, self.n_steps, self.n_envs, self.device
+                )
+
+    def reseed(self, seed: int) -> None:
+        """Begins the sampling of actions and of minibatches anew; each rank draws its own."""
+        self.shuffle_rng = np.random.default_rng(self.ranks.seed(seed))
+        self.key_rng.manual_seed(self.ranks.seed(seed))
+
+    # -- rollouts -------------------------------------------------------------------------------
+
+    def collect_rollouts(  # type: ignore[override]
+        self, env: LeagueVecEnv, callback: BaseCallback, rollout_buffer: Any, n_rollout_steps: int
+    ) -> bool:
+        """Plays `n_steps` in every match; False when asked to stop before the end."""
+        self.policy.set_training_mode(False)
+        callback.on_rollout_start()
+        if self.last_obs_NO is None:
+            self.last_obs_NO = env.reset()
+        buffer = self.buffer
+        buffer.carry_context()
+        buffer.h_NH.copy_(self.agent_state.h_BH)
+        buffer.c_NH.copy_(self.agent_state.c_BH)
+        if self.references is not None:
+            self.references.begin(self.policy.network, *self._memories(env), self.num_timesteps)
+        if self.transform is not None:
+            self.transform.carry_context()
+        for t in range(n_rollout_steps):
+            self._play_step(env, t)
+            self.num_timesteps += env.num_envs * self.ranks.count
+            callback.update_locals(locals())
+            if not callback.on_step() or self._stops_at(t):
+                self._cut_short(t + 1)
+                return False
+        if self.references is not None:
+            self.references.play_along(buffer, n_rollout_steps)
+        self._estimate_advantages(env)
+        callback.on_rollout_end()
+        return True
+
+    def _stops(self) -> bool:
+        """Whether some rank was asked to stop: all do, for none can go on alone."""
+        return self.ranks.any(self.should_stop())
+
+    def _stops_at(self, t: int) -> bool:
+        """`_stops` behind step `t` of a rollout: several ranks ask each other once in some steps only, for
+        whoever asks waits for the slowest."""
+        return (self.ranks.count == 1 or t % ASK_STEPS == 0) and self._stops()
+
+    @torch.inference_mode()
+    def _play_step(self, env: LeagueVecEnv, t: int) -> None:
+        started = time.perf_counter()
+        buffer, row = self.buffer, self.buffer.context + t
+        assert self.last_obs_NO is not None
+        obs_NO = torch.as_tensor(self.last_obs_NO, device=self.device)
+        starts_N = torch.as_tensor(self.last_starts_N, device=self.device)
+        time_left_N = torch.as_tensor(env.time_left(), device=self.device)
+        out = self.policy.network.step(obs_NO, starts_N, self.agent_state, time_left_N)
+        check_outputs(out.logits_BA, out.value_B, self.num_timesteps)
+        legal_NA = self._legal(env)
+        actor = action_distribution(self.agent.action_kind, out.logits_BA, legal_NA)
+        actions_NA = actor.sample(self.key_rng)
+        if buffer.legal_TNA is not None and legal_NA is not None:
+            buffer.legal_TNA[t] = legal_NA
+        buffer.obs_XNO[row], buffer.starts_XN[row], buffer.time_left_TN[t] = obs_NO, starts_N, time_left_N
+        buffer.actions_TNA[t] = actions_NA
+        buffer.log_prob_TN[t] = actor.log_prob(actions_NA)
+        buffer.value_TN[t] = out.value_B
+        self.agent_state = out.state
+        if self.transform is not None:
+            self.transform.before_step(t, env.across(), starts_N, out.logits_BA)
+        self.inference_seconds += time.perf_counter() - started
+        steps_N = env.steps_N + 1
+        self.last_obs_NO, buffer.reward_TN[t], ended_N = env.step_arrays(
+            actions_NA.to(torch.uint8).cpu().numpy()
+        )
+        buffer.ended_TN[t] = ended_N
+        if self.transform is not None:
+            self.transform.after_step(t, env)
+        if env.failed_N.any():
+            buffer.leave_out(t, steps_N, env.failed_N)
+        self.last_starts_N = ended_N
+
+    def _cut_short(self, steps: int) -> None:
+        """Ends the rollout after `steps` steps, so that the next one goes on behind them."""
+        if self.references is not None:
+            self.references.play_along(self.buffer, steps)
+        if self.transform is not None and self.references is not None:
+            self.transform.play_along(self.references, steps)
+            self.transform.cut_short(self.n_steps, steps)
+        self.buffer.cut_short(steps)
+
+    def _memories(self, env: LeagueVecEnv) -> tuple[Memory, Memory | None]:
+        """What the learner remembers now in its own seats, and in those across that it plays."""
+        across = None if self.transform is None else env.crowd.live_memory()
+        return (self.agent_state.h_BH, self.agent_state.c_BH), across
+
+    def _legal(self, env: LeagueVecEnv) -> Tensor | None:
+        legal_NA = env.legal()
+        return None if legal_NA is None else torch.as_tensor(legal_NA, device=self.device)
+
+    @torch.inference_mode()
+    def _estimate_advantages(self, env: LeagueVecEnv) -> None:
+        """Values the cut-off, scales rewards, and fills advantages and targets."""
+        buffer = self.buffer
+        out = self.policy.network.step(
+            torch.as_tensor(self.last_obs_NO, device=self.device),
+            torch.as_tensor(self.last_starts_N, device=self.device),
+            self.agent_state,
+            torch.as_tensor(env.time_left(), device=self.device),
+        )
+        self.diagnostics.rollout_ends(
+            out.latent_BD, out.state.age_B, self.agent.sequence_length, env.opponent_kinds()
+        )
+        if self.normalize_returns:
+            self.return_scale.update(buffer.reward_TN, buffer.ended_TN)
+        reward_TN = buffer.reward_TN / np.float32(self.return_scale.scale)
+        if self.transform is not None and self.references is not None:
+            reward_TN = reward_TN + self.transform.addition(self.references, buffer)
+        advantage_TN, target_TN = generalised_advantage(
+            reward_TN,
+            buffer.value_TN.cpu().numpy(),
+            buffer.ended_TN,
+            out.value_B.cpu().numpy(),
+            self.gamma,
+            self.gae_lambda,
+        )
+        buffer.advantage_TN.copy_(torch.as_tensor(advantage_TN))
+        buffer.target_TN.copy_(torch.as_tensor(target_TN))
