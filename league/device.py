@@ -8,6 +8,7 @@ from pathlib import Path
 
 import torch
 
+from league.device_flags import DeviceFlags
 from league.errors import DeviceError
 
 _GIB = 1 << 30
@@ -38,6 +39,18 @@ def choose_device(gpu: int | None = None, cpu: bool = False) -> tuple[torch.devi
     if torch.backends.mps.is_available():
         return torch.device("mps"), f"Computing on the Apple GPU (no CUDA here), {_cpu_memory()}."
     return torch.device("cpu"), f"Computing on the CPU (no GPU found), {_cpu_memory()}."
+
+
+def choose_devices(flags: DeviceFlags) -> tuple[list[torch.device], str]:
+    """One device for each process of a learner, and one sentence about all; raises as `choose_device`."""
+    if flags.ranks == 1:
+        device, sentence = choose_device(flags.gpus[0] if flags.gpus else None, flags.cpu)
+        return [device], sentence
+    if flags.cpu:
+        device, sentence = choose_device(cpu=True)
+        return [device] * flags.ranks, f"{sentence[:-1]}, in {flags.ranks} processes that learn together."
+    chosen = [choose_device(gpu) for gpu in flags.gpus]
+    return [device for device, _ in chosen], " ".join(sentence for _, sentence in chosen)
 
 
 def _cuda(index: int, why: str) -> tuple[torch.device, str]:

@@ -61,6 +61,10 @@ class Unavailable(LeagueError):
     """A service or resource can't be reached now; the same call may work later."""
 
 
+class RankGone(Unavailable):
+    """Another process of a learner that learns in several has ended: none can go on alone."""
+
+
 class DataCorrupt(LeagueError):
     """A file does not hold what its name or card says."""
 

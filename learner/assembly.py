@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from stable_baselines3.common.logger import configure
+from stable_baselines3.common.logger import Logger, configure
 
 from league.agent.config import AgentConfig
 from league.agent.crowd import Crowd
@@ -24,9 +24,10 @@ from league.games.base import BatchedGame
 from league.games.brawl.rewards import ANNEALED, annealed_weights
 from league.games.registry import reward_weights
 from league.games.settings import GameSettings
-from league.players import Incarnation, Player, PlayerKind, Role
+from league.players import Player
 from learner.checkpoint import Values, read_checkpoint
 from learner.ppo.league_ppo import LeaguePPO
+from learner.ppo.ranks import Ranks
 from learner.publisher import Publisher
 from learner.rollout.league_vec_env import LeagueVecEnv
 from learner.rollout.source import OpponentSource
@@ -43,6 +44,11 @@ class SessionSettings:
     curriculum: CurriculumSettings
     regularisation: RegularisationSettings = field(default_factory=RegularisationSettings)
 
+    @property
+    def share(self) -> LearnerSettings:
+        """What this process does of `learner`: all, or as one of several ranks an even share of it."""
+        return self.learner.share(Ranks().count)
+
     def hash(self) -> str:
         """Hash of all of them, for cards."""
         return sections_hash({name: getattr(self, name).model_dump(mode="json") for name in vars(self)})
@@ -56,50 +62,7 @@ def make_game(settings: SessionSettings) -> BatchedGame:
             f"agent.history_stride is {agent.history_stride} and game.frame_skip {game.frame_skip}: "
             "the history gets one entry a decision, so set both to the same number of frames"
         )
-    return game.make(settings.learner.matches)
-
-
-def live_player(name: str, game: BatchedGame) -> Player:
-    """The player that learns: its weights change."""
-    return Player(
-        name=name,
-        game=game.spec.name,
-        kind=PlayerKind.LIVE,
-        role=Role.MAIN,
-        creator=f"learner-{name}",
-    )
-
-
-def fits_matches(saved: Values, settings: SessionSettings, game: BatchedGame) -> bool:
-    """Whether a checkpoint's matches can be played on under these settings."""
-    return (
-        len(saved["environment"]["matches"]) == settings.learner.matches
-        and saved["frame_skip"] == settings.game.frame_skip
-        and saved["game_version"] == game.spec.version
-    )
-
-
-def register_players(client: MatchmakerClient, live: Player, game: BatchedGame) -> None:
-    """Makes the game's bots and the live player known; again changes nothing."""
-    bots = [
-        Player(name=bot.name, game=live.game, kind=PlayerKind.BOT, held_out=bot.held_out)
-        for bot in game.spec.bots
-    ]
-    client.register_players([*bots, live])
-
-
-def join_league(
-    client: MatchmakerClient, live: Player, game: BatchedGame, saved: Values | None, carries: bool
-) -> Incarnation:
-    """Registers the bots and the live player, and opens an incarnation that carries matches on."""
-    register_players(client, live, game)
-    return client.open_incarnation(
-        live.creator,
-        live.name,
-        checkpoint_step=saved["algorithm"]["num_timesteps"] if saved else 0,
-        checkpoint_log_position=saved["log_position"] if saved else 0,
-        carried_matches=saved["environment"]["matches"] + saved["ready"] if saved and carries else [],
-    )
+    return game.make(settings.share.matches)
 
 
 def stage_rewards(settings: SessionSettings, stage: StageSettings, step: int = 0) -> NDArray[np.float32]:
@@ -170,11 +133,11 @@ def make_env(
     live: Player,
 ) -> LeagueVecEnv:
     """The matches of a learner, their opponents loaded from `blobs`."""
-    learner = settings.learner
+    learner, ranks = settings.share, Ranks()
     crowd = Crowd(
         learner.matches,
         lambda digest: load_snapshot(blobs, digest, device)[0],
-        seed=learner.seed + 1,
+        seed=ranks.seed(learner.seed + 1),
         max_resident=learner.resident_snapshots,
         action_size=game.spec.action_size,
         action_kind=game.spec.action_kind,
@@ -187,6 +150,7 @@ def make_env(
         frame_skip=settings.game.frame_skip,
         reward_weights=stage_rewards(settings, stage),
         live_player=live.name,
+        ranks=ranks.count,
     )
 
 
@@ -200,7 +164,7 @@ def make_model(
     make_network: Callable[[AgentConfig], AgentNetwork] = AgentNetwork,
 ) -> LeaguePPO:
     """The algorithm on `env`, logging to TensorBoard in `folder`; it plays the crowd's live seats."""
-    learner = settings.learner
+    learner = settings.share
     model = LeaguePPO(
         "LeaguePolicy",
         env,
@@ -225,15 +189,22 @@ def make_model(
         device=device,
         should_stop=should_stop,
     )
+    model.set_logger(make_logger(settings, folder, Ranks().leads))
+    env.crowd.set_live(model.policy.network)
+    return model
+
+
+def make_logger(settings: SessionSettings, folder: Path, leads: bool) -> Logger:
+    """To TensorBoard, and Weights & Biases if asked; of several ranks only the leading one writes."""
+    if not leads:
+        return Logger(None, [])
     logger = configure(str(folder / "tensorboard"), ["tensorboard"])
-    if learner.wandb != "off":
+    if settings.learner.wandb != "off":
         from learner.wandb_log import WandbWriter
 
         sections = {name: section.model_dump(mode="json") for name, section in vars(settings).items()}
-        logger.output_formats.append(WandbWriter(folder, learner, sections))
-    model.set_logger(logger)
-    env.crowd.set_live(model.policy.network)
-    return model
+        logger.output_formats.append(WandbWriter(folder, settings.learner, sections))
+    return logger
 
 
 def make_publisher(

@@ -114,6 +114,34 @@ def algorithm_state(model: LeaguePPO) -> Values:
     }
 
 
+OWN = ("return_scale", "shuffle_rng", "key_rng", "agent_state", "context", "last_starts", "transform")
+"""What of the algorithm's state each of several ranks has for itself; and its references' memories."""
+
+
+def rank_state(model: LeaguePPO, env: LeagueVecEnv, ready: list[str]) -> Values:
+    """What a rank adds to the leading one's checkpoint: its matches, and what goes with them."""
+    state = algorithm_state(model)
+    own = {name: state[name] for name in OWN}
+    references = state["references"]
+    own["memories"] = references and [[member["own"], member["other"]] for member in references["members"]]
+    return {"algorithm": own, "environment": environment_state(env), "ready": ready}
+
+
+def parts_of(saved: Values) -> list[Values]:
+    """A checkpoint as each of the ranks that made it would have written it, the leading one first."""
+    return [saved, *(_part(saved, part) for part in saved.get("ranks", ()))]
+
+
+def _part(saved: Values, part: Values) -> Values:
+    algorithm = {**saved["algorithm"], **part["algorithm"]}
+    memories, references = algorithm.pop("memories"), algorithm["references"]
+    if references:
+        pairs = zip(references["members"], memories, strict=True)
+        members = [{**member, "own": own, "other": other} for member, (own, other) in pairs]
+        algorithm["references"] = {**references, "members": members}
+    return {**saved, **part, "algorithm": algorithm}
+
+
 def load_weights(model: LeaguePPO, values: Values) -> None:
     """Weights, and the optimizer's and the scale's state when `values` hold them.
 

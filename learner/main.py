@@ -8,14 +8,20 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from league.config import Sections, build, resolve
+from league.device_flags import DeviceFlags, add_device_flags
 from league.errors import ConfigError, LeagueError, StorageFull, Unavailable
 from league.reminders import Reminders
 from learner.cloning import main as cloning
+from learner.launch import launch
+from learner.team import Team
 
+Outcome = TypeVar("Outcome")
+ALONE = Team()
 log = logging.getLogger("learner")
 
 
@@ -38,9 +44,7 @@ def parser() -> argparse.ArgumentParser:
     arguments.add_argument(
         "--set", action="append", default=[], metavar="SECTION.KEY=VALUE", dest="assignments"
     )
-    device = arguments.add_mutually_exclusive_group()
-    device.add_argument("--gpu", type=int, metavar="N", help="train on GPU number N")
-    device.add_argument("--cpu", action="store_true", help="train on the CPU even if there is a GPU")
+    add_device_flags(arguments)
     arguments.add_argument("--name", default="main", help="name of the player that learns (default: main)")
     arguments.add_argument(
         "--from", dest="source", metavar="PLAYER|PATH", help="snapshot or checkpoint to start from"
@@ -66,27 +70,29 @@ def _sections(options: argparse.Namespace) -> Sections:
     return resolve(preset, file, assignments)
 
 
-def run(options: argparse.Namespace) -> None:
-    """Builds a session from the command line and trains."""
+def run(options: argparse.Namespace, team: Team = ALONE) -> None:
+    """Builds a session from the command line and trains, alone or as one of a team's ranks."""
     sections = _sections(options)
     from league.agent.settings import AgentSettings
     from league.games.settings import GameSettings
     from learner.settings import CurriculumSettings, LearnerSettings, RegularisationSettings
 
     learner = build(LearnerSettings, "learner", sections["learner"])
+    learner.share(team.count)  # refused before anything is loaded
     os.environ.setdefault("OMP_NUM_THREADS", str(learner.threads))
     import torch
 
     from league.blobs import BlobFolder
     from league.client import MatchmakerClient
-    from league.device import choose_device, keep_memory
+    from league.device import choose_devices, keep_memory
     from learner.assembly import SessionSettings, check_stages, initial_values
     from learner.memory import is_out_of_memory, too_little
     from learner.session import Session
 
     torch.set_num_threads(learner.threads)
     keep_memory()
-    device, sentence = choose_device(options.gpu, options.cpu)
+    devices, sentence = choose_devices(DeviceFlags.of(options))
+    device = devices[team.rank]
     log.info("%s", sentence)
     settings = SessionSettings(
         game=build(GameSettings, "game", sections["game"]),
@@ -110,6 +116,7 @@ def run(options: argparse.Namespace) -> None:
             raise Unavailable("stopped while waiting for the matchmaker: start again to go on")
 
     _refuse_second_start(options)
+    team.join(device)
     with MatchmakerClient(options.matchmaker, wait_seconds=600, on_wait=on_wait) as client:
         initial, parent = None, ""
         if options.source:
@@ -128,14 +135,15 @@ def run(options: argparse.Namespace) -> None:
                 initial=initial,
                 parent=parent,
             )
-            if stop():
-                session.broker.close()
+            if session.ranks.any(stop()):
+                session.leave()
                 return
             session.run()
         except (MemoryError, RuntimeError) as error:
             if not is_out_of_memory(error):
                 raise
             raise too_little(settings, device, "nothing was lost") from error
+    team.leave()
 
 
 def _refuse_second_start(options: argparse.Namespace) -> None:
@@ -167,18 +175,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit code."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s", stream=sys.stderr)
     words = list(sys.argv[1:] if arguments is None else arguments)
+    outcome = attempt(lambda: _work(words))
+    if isinstance(outcome, LeagueError):
+        print(f"learner: {outcome}", file=sys.stderr)
+        return outcome.exit_code
+    return outcome
+
+
+def _work(words: Sequence[str]) -> int:
+    if words[:1] == [cloning.COMMAND]:
+        cloning.run(cloning.parser().parse_args(words[1:]))
+        return 0
+    options = parser().parse_args(words)
+    ranks = DeviceFlags.of(options).ranks
+    if ranks > 1:
+        return launch(words, ranks)
+    run(options)
+    return 0
+
+
+def attempt(work: Callable[[], Outcome]) -> Outcome | LeagueError:
+    """What `work` returns, or what it failed by when that is a sentence for a person."""
     try:
-        if words[:1] == [cloning.COMMAND]:
-            cloning.run(cloning.parser().parse_args(words[1:]))
-        else:
-            run(parser().parse_args(words))
+        return work()
     except LeagueError as error:
-        print(f"learner: {error}", file=sys.stderr)
-        return error.exit_code
+        return error
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        full = StorageFull("the disk is full: free some space and start again, the newest checkpoint goes on")
-        print(f"learner: {full}", file=sys.stderr)
-        return full.exit_code
-    return 0
+        return StorageFull("the disk is full: free some space and start again, the newest checkpoint goes on")

@@ -14,23 +14,17 @@ import torch
 from stable_baselines3.common.callbacks import BaseCallback
 
 from league.agent.config import AgentConfig
+from league.agent.network import AgentNetwork
 from league.agent.snapshot import SnapshotCard
 from league.blobs import BlobFolder
 from league.client import MatchmakerClient
 from league.errors import LeagueError, NothingPlayable
-from league.players import Book, Incarnation, PayoffCell
-from league.stages import Place, StageRequest, newest_evaluated
 from learner.assembly import (
     SessionSettings,
-    annealed_share,
-    fits_matches,
-    join_league,
-    live_player,
     make_env,
     make_game,
     make_model,
     make_publisher,
-    stage_rewards,
 )
 from learner.checkpoint import (
     CheckpointFolder,
@@ -41,21 +35,31 @@ from learner.checkpoint import (
     load_environment_state,
     load_references,
     load_weights,
+    parts_of,
+    rank_state,
 )
-from learner.curriculum import Curriculum, StageChange
+from learner.curriculum import Curriculum
+from learner.membership import Membership, fits_matches, join_league, live_player
 from learner.memory import is_out_of_memory, release, too_little
 from learner.monitor import MatchMonitor
+from learner.ppo.ranks import Ranks
 from learner.progress import Progress, busy_seconds
 from learner.reference_members import ReferenceMembers
 from learner.rollout.league_vec_env import UNPLAYABLE, FinishedMatch
 from learner.rollout.source import MatchBroker
+from learner.staging import Staging
+from learner.stock import of_all_ranks
 from learner.watch import RunWatch
 
 log = logging.getLogger(__name__)
 
 
 class Session:
-    """A learner from its first step, or its newest checkpoint, to its last."""
+    """A learner from its first step, or its newest checkpoint, to its last.
+
+    As one of several ranks it plays its share of the matches; the leading rank alone decides, writes files
+    and publishes. What all ranks must do at the same time is told so.
+    """
 
     def __init__(
         self,
@@ -69,40 +73,49 @@ class Session:
         initial: Values | None = None,
         parent: str = "",
     ) -> None:
-        self.settings, self.client = settings, client
-        self._told: Place | None = None  # of the curriculum, to the league
+        self.settings, self.client, self.ranks = settings, client, Ranks()
         folder, blobs, learner = run_dir / f"learner-{name}", BlobFolder(run_dir / "blobs"), settings.learner
         self.checkpoints = CheckpointFolder(folder / "checkpoints", learner.keep_checkpoints)
         game = make_game(settings)
         self.live = live_player(name, game)
         saved = self.checkpoints.read_newest()
-        carries = saved is not None and fits_matches(saved, settings, game)
-        incarnation = join_league(client, self.live, game, saved, carries)
+        carries = saved is not None and fits_matches(saved, settings, game, self.ranks)
+        membership = join_league(self.ranks, client, self.live, game, saved, carries)
         self.curriculum = Curriculum(settings.curriculum, **(saved["curriculum"] if saved else {}))
-        self._incarnation = incarnation.number
-        self._asked = self._tell_stage(saved["algorithm"]["num_timesteps"] if saved else 0)
+        self.staging = Staging(
+            settings,
+            client,
+            self.ranks,
+            self.curriculum,
+            name,
+            membership.incarnation,
+            saved["algorithm"]["num_timesteps"] if saved else 0,
+        )
         self.broker = MatchBroker(
             client,
-            incarnation.number,
+            membership.incarnation,
             self.curriculum.stage.mix,
             ahead=learner.matches_ahead,
-            ready=incarnation.carried[learner.matches :],
+            ready=membership.ready,
             log_position=saved["log_position"] if saved else 0,
+            leads=self.ranks.leads,
         )
         try:
             self.env = make_env(settings, game, self.broker, blobs, self.curriculum.stage, device, self.live)
             config = AgentConfig.of(settings.agent, game.spec)
             self.model = make_model(settings, config, self.env, folder, device, should_stop)
             self.publisher = make_publisher(
-                settings, client, blobs, self.model, self.live, incarnation.number, parent
+                settings, client, blobs, self.model, self.live, membership.incarnation, parent
             )
-            self._make_references_members(blobs, incarnation)
+            self._make_references_members(blobs, membership.incarnation)
             if saved is not None:
-                self._restore(saved, incarnation, carries)
+                self._restore(saved, membership, carries)
             elif initial is not None:
                 load_weights(self.model, initial)
-            self._follow_schedule(self.model.num_timesteps)
-            self.monitor = MatchMonitor(folder, game.spec, self.model.num_timesteps)
+            self.ranks.share_weights(self.model.policy.network)
+            self.staging.weigh(self.model)
+            step = self.model.num_timesteps
+            self.monitor = MatchMonitor(folder, game.spec, step) if self.ranks.leads else None
         except BaseException:
             self.broker.close("the learner could not start")
             raise
@@ -112,48 +125,68 @@ class Session:
         self._updates_told = self.model._n_updates
         self.metrics: dict[str, float] = {}
         self.activity = ""
+        self._frames_elsewhere = 0
         self._checkpoint_at = time.monotonic()
 
-    def _make_references_members(self, blobs: BlobFolder, incarnation: Incarnation) -> None:
+    def _make_references_members(self, blobs: BlobFolder, incarnation: int) -> None:
         references = self.model.references
-        if references is not None:
-            members = ReferenceMembers(self.client, blobs, self.publisher, self.live, incarnation.number)
-            references.register, references.ratings = members.register, members.scores
+        if references is None:
+            return
+        members = ReferenceMembers(self.client, blobs, self.publisher, self.live, incarnation)
+
+        def register(network: AgentNetwork, step: int) -> str:
+            """All ranks at the same time."""
+            name = members.register(network, step) if self.ranks.leads else ""
+            return self.ranks.leading({"name": name})["name"]
+
+        references.register = register
+        if self.ranks.leads:
+            references.ratings = members.scores
             references.keep = members.keep
 
     # -- restoring and saving -------------------------------------------------------------------
 
-    def _restore(self, saved: Values, incarnation: Incarnation, carries: bool) -> None:
+    def _restore(self, saved: Values, membership: Membership, carries: bool) -> None:
         """Goes on from a checkpoint: with its matches, or (`carries` False) with its weights in new ones."""
         self.publisher.parent, self.publisher.last_step = saved["publisher"]
-        algorithm = saved["algorithm"]
-        if carries and self._restore_matches(saved, incarnation):
-            load_algorithm_state(self.model, algorithm)
+        parts = parts_of(saved)
+        if not carries:
+            frames = sum(part["environment"]["frames_played"] for part in parts)
+            self._begin_anew(saved["algorithm"], frames if self.ranks.leads else 0)
+        elif self._restore_matches(parts[self.ranks.rank]["environment"], membership):
+            load_algorithm_state(self.model, parts[self.ranks.rank]["algorithm"])
             self.model.last_obs_NO = self.env.observations()
         else:
-            load_weights(self.model, algorithm)
-            self.model.num_timesteps = self.env.learner_step = algorithm["num_timesteps"]
-            self.model._n_updates = algorithm["updates"]
-            load_references(self.model, algorithm)
-            if self.model.references is not None:
-                self.model.references.forget_matches()
-            self.env.frames_played = saved["environment"]["frames_played"]
+            part = parts[self.ranks.rank]
+            self._begin_anew(part["algorithm"], part["environment"]["frames_played"])
         if self.model.references is not None and self.model.references.members:
             self.model.references.tell()
-        if saved["pending"] is not None:
+        if saved["pending"] is not None and self.ranks.leads:
             card_json, milestone = saved["pending"]
             self.publisher.publish(self.model.policy.network, SnapshotCard.from_json(card_json), milestone)
         log.info("goes on from step %d", self.model.num_timesteps)
 
-    def _restore_matches(self, saved: Values, incarnation: Incarnation) -> bool:
+    def _begin_anew(self, algorithm: Values, frames: int) -> None:
+        """Goes on with a checkpoint's weights, counters and references, in new matches."""
+        model = self.model
+        load_weights(model, algorithm)
+        model.num_timesteps = self.env.learner_step = algorithm["num_timesteps"]
+        model._n_updates = algorithm["updates"]
+        model.reseed(self.settings.learner.seed + model.num_timesteps)
+        load_references(model, algorithm)
+        if model.references is not None:
+            model.references.forget_matches()
+        self.env.frames_played = frames
+
+    def _restore_matches(self, environment: Values, membership: Membership) -> bool:
         """Puts the checkpoint's matches back in progress; False when one of them can't be played on."""
-        held = list(incarnation.carried[: self.env.num_envs])
+        held = list(membership.playing)
         try:
-            load_environment_state(self.env, saved["environment"], held)
+            load_environment_state(self.env, environment, held)
         except (*UNPLAYABLE, ValueError) as error:
             log.warning("the matches in progress can't be played on, new ones begin: %s", error)
             names = [assignment.match_id for assignment in held]
-            self.client.release_matches(incarnation.number, names, reason="they can't be played on")
+            self.client.release_matches(membership.incarnation, names, reason="they can't be played on")
             self.env.assignments = [None] * self.env.num_envs
             for seat in range(self.env.num_envs):
                 self.env.crowd.vacate(seat)
@@ -161,17 +194,26 @@ class Session:
         return True
 
     def save_checkpoint(self, pending: SnapshotCard | None = None, milestone: bool = False) -> None:
-        """Writes a checkpoint behind the last acknowledged result.
+        """Writes a checkpoint behind the last acknowledged result. All ranks at the same time.
 
         `pending` is the card of the snapshot that is published next.
         """
-        position = self.broker.flush(timeout=2.0 if self.model.should_stop() else 30.0)
+        model = self.model
+        self.ranks.check_weights(model.policy.network)
+        # No rank plays on before all have this position: what is reported behind it counts as lost.
+        position = self.ranks.largest(self.broker.flush(timeout=2.0 if model.should_stop() else 30.0))
+        ready = [assignment.match_id for assignment in self.broker.ready()]
+        others = self.ranks.gather({} if self.ranks.leads else rank_state(model, self.env, ready))[1:]
+        self._checkpoint_at = time.monotonic()
+        if not self.ranks.leads:
+            return
         self.checkpoints.write(
-            self.model.num_timesteps,
+            model.num_timesteps,
             {
-                "algorithm": algorithm_state(self.model),
+                "algorithm": algorithm_state(model),
                 "environment": environment_state(self.env),
-                "ready": [assignment.match_id for assignment in self.broker.ready()],
+                "ready": ready,
+                "ranks": others,
                 "log_position": position,
                 "curriculum": self.curriculum.state(),
                 "publisher": [self.publisher.parent, self.publisher.last_step],
@@ -183,32 +225,46 @@ class Session:
         self._checkpoint_at = time.monotonic()
 
     def publish(self, milestone: bool = False) -> None:
-        """A checkpoint first, the snapshot after: no snapshot is newer than the newest checkpoint."""
+        """A checkpoint first, the snapshot after: no snapshot is newer than the newest checkpoint.
+
+        All ranks at the same time.
+        """
         model = self.model
         card = self.publisher.card(model.num_timesteps, model.return_scale.scale, self.metrics)
         self.save_checkpoint(card, milestone)
-        self.publisher.publish(model.policy.network, card, milestone)
+        if self.ranks.leads:
+            self.publisher.publish(model.policy.network, card, milestone)
 
     # -- between updates ------------------------------------------------------------------------
 
     def after_update(self) -> None:
-        """Accounts, curriculum, snapshots and checkpoints: everything that is due."""
+        """Accounts, curriculum, snapshots and checkpoints: everything that is due. All ranks together."""
         self._take_stock()
-        step, learner = self.model.num_timesteps, self.settings.learner
-        self._follow_curriculum(step)
-        if step // learner.snapshot_interval > self.publisher.last_step // learner.snapshot_interval:
+        self.staging.follow(self.model, self.broker)
+        due = self.ranks.leading(self._due())
+        if due["snapshot"]:
             self.publish()
-        elif time.monotonic() - self._checkpoint_at > learner.checkpoint_seconds:
+        elif due["checkpoint"]:
             self.save_checkpoint()
         self.beat("rollout")
 
+    def _due(self) -> dict[str, bool]:
+        step, learner = self.model.num_timesteps, self.settings.learner
+        snapshots = step // learner.snapshot_interval - self.publisher.last_step // learner.snapshot_interval
+        seconds = time.monotonic() - self._checkpoint_at
+        return {"snapshot": snapshots > 0, "checkpoint": seconds > learner.checkpoint_seconds}
+
     def _take_stock(self) -> None:
-        """Writes down the matches that ended, and renews the metrics."""
-        matches, self.env.finished = self.env.finished, []
+        """Writes down the matches that ended on all ranks, and renews the metrics."""
+        matches, frames = of_all_ranks(self.ranks, self.env.finished, self.env.frames_played)
+        self.env.finished = []
+        if self.monitor is None:
+            return
+        self._frames_elsewhere = frames - self.env.frames_played
         self.progress.add(matches)
         self.monitor.write(matches, self.model.num_timesteps)
-        self.progress.mark(self.model.num_timesteps, self.env.frames_played, self._busy())
-        self._collect_metrics(matches)
+        self.progress.mark(self.model.num_timesteps, frames, self._busy())
+        self._collect_metrics(matches, self.monitor)
 
     def _busy(self) -> dict[str, float]:
         model = self.model
@@ -220,7 +276,7 @@ class Session:
             0.0 if model.references is None else model.references.seconds,
         )
 
-    def _collect_metrics(self, matches: Sequence[FinishedMatch]) -> None:
+    def _collect_metrics(self, matches: Sequence[FinishedMatch], monitor: MatchMonitor) -> None:
         names = self.model.logger.name_to_value
         learning = {name: float(value) for name, value in names.items() if isinstance(value, int | float)}
         own = {**self.progress.metrics(), "curriculum/stage": float(self.curriculum.index)}
@@ -230,45 +286,14 @@ class Session:
         self.metrics = {**learning, **own}
         if self.model._n_updates > self._updates_told:  # a stop takes stock without an update
             self._updates_told = self.model._n_updates
-            self.monitor.write_strategy(learning, step)
+            monitor.write_strategy(learning, step)
             self._alarms = self.watch.look(step, self.metrics, matches, weights_K)
         self.metrics |= self._alarms
 
     def beat(self, activity: str) -> None:
         """Tells the matchmaker how far it is."""
-        self.broker.beat(self.env.frames_played, self.model.num_timesteps, activity, self.metrics)
-
-    def _follow_curriculum(self, step: int) -> None:
-        change = self.curriculum.obey(self.broker.asked(), step)
-        self._enter(change or self.curriculum.advance(step, self._clean_matches), step)
-
-    def _enter(self, change: StageChange | None, step: int) -> None:
-        if change is not None:
-            log.info("stage %s ends at step %d: %s", change.ended.name, step, change.reason)
-            self.broker.change_mix(change.begins.mix)
-        self._follow_schedule(step)
-        self._tell_stage(step, "" if change is None else change.reason)
-
-    def _tell_stage(self, step: int, reason: str = "") -> StageRequest | None:
-        """Says where in its curriculum it is, if that has changed; returns what it is asked to enter."""
-        place = self.curriculum.place()
-        if place == self._told:
-            return None
-        self._told = place
-        return self.client.enter_stage(self._incarnation, step, self.curriculum.as_told(), place, reason)
-
-    def _follow_schedule(self, step: int) -> None:
-        """Weighs rewards as the stage and the step want it: nothing of it needs a checkpoint."""
-        stage = self.curriculum.stage
-        self.env.reward_weights_K = stage_rewards(self.settings, stage, step)
-        share = annealed_share(self.settings, stage, step)
-        if share is not None:
-            self.model.logger.record("reward/annealed_share", share)
-
-    def _clean_matches(self, opponent: str, after: int) -> PayoffCell | None:
-        """Counts of the newest evaluated snapshot of this learner in the clean book, frozen behind a step."""
-        cells = self.client.payoff(Book.EVAL, columns=[opponent])
-        return newest_evaluated(cells, self.live.name, after)
+        frames = self._frames_elsewhere + self.env.frames_played
+        self.broker.beat(frames, self.model.num_timesteps, activity, self.metrics)
 
     # -- the run --------------------------------------------------------------------------------
 
@@ -277,8 +302,7 @@ class Session:
         learner = self.settings.learner
         try:
             if self.model.num_timesteps < learner.steps:
-                step = self.model.num_timesteps
-                self._enter(self.curriculum.obey(self._asked, step), step)  # asked for while it was away
+                self.staging.begin(self.model, self.broker)
                 self.model.learn(
                     learner.steps - self.model.num_timesteps,  # the parent adds those already done
                     callback=LeagueCallback(self),
@@ -295,7 +319,8 @@ class Session:
             raise too_little(self.settings, self.model.device, kept, activity) from error
         finally:
             try:
-                self.monitor.close()
+                if self.monitor is not None:
+                    self.monitor.close()
                 self.model.logger.close()
             finally:
                 self.broker.close()
@@ -304,23 +329,36 @@ class Session:
         """When no further step can be made: saves the weights, without the matches, and says what is kept."""
         self.model.policy.optimizer.zero_grad(set_to_none=True)
         release(error)
+        newest = "it goes on from its newest checkpoint"
+        if not self.ranks.leads:
+            return newest
+        self.ranks = Ranks(together=False)  # the others wait in vain and end with this one
         try:
             self.env.assignments = [None] * self.env.num_envs  # some may be half a step ahead of the others
             if self.model.num_timesteps > self.publisher.last_step:
                 self.publish()
         except (MemoryError, RuntimeError, LeagueError) as another:
             log.warning("no snapshot could be saved either (%s)", another)
-            return "it goes on from its newest checkpoint"
+            return newest
         return f"it goes on from {self.publisher.parent}" if self.publisher.parent else "nothing was lost"
 
     def _finish(self) -> None:
         self._take_stock()
         done = self.model.num_timesteps >= self.settings.learner.steps
-        if self.model.num_timesteps > self.publisher.last_step:
+        unsaved = self.model.num_timesteps > self.publisher.last_step
+        if self.ranks.leading({"unsaved": unsaved})["unsaved"]:
             self.publish(milestone=done)
-        elif done:
+        elif done and self.ranks.leads:
             self.publisher.promote()
         self.beat("done" if done else "stopped")
+        self.leave()
+
+    def leave(self) -> None:
+        """Ends the talk with the matchmaker. All ranks together: who leads hands back the rest."""
+        if not self.ranks.leads:
+            self.broker.close()
+        self.ranks.largest(0)
+        self.broker.close()
 
 
 class LeagueCallback(BaseCallback):

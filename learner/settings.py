@@ -10,6 +10,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from league.config import Settings
+from league.errors import ConfigError
 from league.stages import NEXT
 
 
@@ -87,6 +88,24 @@ class LearnerSettings(Settings):
         if self.batch_size > self.matches * self.n_steps:
             raise ValueError(f"batch_size is more than a rollout of {self.matches} x {self.n_steps} steps")
         return self
+
+    def share(self, ranks: int) -> LearnerSettings:
+        """The same for one of several ranks: an even share of the matches and of each minibatch.
+
+        So all of them make as many steps of the optimizer, with minibatches as large, as one alone.
+        Raises `ConfigError` when something does not divide.
+        """
+        sequences = self.batch_size // self.n_steps
+        if self.matches % ranks or sequences % ranks:
+            what = f"learner.matches is {self.matches}"
+            if not self.matches % ranks:
+                what = f"a minibatch has {sequences} sequences (learner.batch_size / learner.n_steps)"
+            raise ConfigError(
+                f"{what}, which can't be shared out evenly to {ranks} ranks: change one of both"
+            )
+        return self.model_copy(
+            update={"matches": self.matches // ranks, "batch_size": self.batch_size // ranks}
+        )
 
     def learning_rate_at(self, remaining: float) -> float:
         """Step size when the share `remaining` of the steps is still to come."""

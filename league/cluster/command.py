@@ -10,6 +10,7 @@ from typing import NoReturn
 
 from league.cluster.run_folder import Request
 from league.cluster.topology import LearnerOptions
+from league.device_flags import DeviceFlags, add_device_flags
 from league.errors import ConfigError
 
 _DESCRIPTION = """\
@@ -46,8 +47,7 @@ def parse(arguments: Sequence[str] | None = None) -> Command:
         ),
         learner=LearnerOptions(
             steps=flags.steps,
-            gpu=flags.gpu,
-            cpu=flags.cpu,
+            device=DeviceFlags.of(flags),
             origin=flags.origin,
             weights_only=flags.weights_only,
         ),
@@ -75,9 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--run-dir", type=Path, metavar="DIR", help="folder of the run; goes on with it if there is one")
     add("--steps", type=_positive, metavar="N", help="train until this many steps, instead of the preset's")
-    device = parser.add_mutually_exclusive_group()
-    device.add_argument("--gpu", type=_number, metavar="N", help="train on the GPU with this number")
-    device.add_argument("--cpu", action="store_true", help="train on the CPU")
+    add_device_flags(parser)
     add("--headless", action="store_true", help="plain lines instead of the terminal view")
     add("--from", dest="origin", metavar="X", help="start from a snapshot: a player's name or a file")
     add("--weights-only", action="store_true", help="with --from: take the weights, not optimizer and steps")

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
 
+from league.device_flags import DeviceFlags, add_device_flags
 from league.errors import DeviceError, LeagueError
 
 
-def device_sentence(gpu: int | None, cpu: bool) -> str:
-    """Which device, why, and its memory. Raises `DeviceError` when the one asked for is missing."""
-    arguments = [*(["--gpu", str(gpu)] if gpu is not None else []), *(["--cpu"] if cpu else [])]
-    command = [sys.executable, "-m", "league.cluster.probe", *arguments]
+def device_sentence(flags: DeviceFlags) -> str:
+    """Which device, why, and its memory. Raises `DeviceError` when one that was asked for is missing."""
+    command = [sys.executable, "-m", "league.cluster.probe", *flags.arguments()]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         words = done.stderr.strip().splitlines() or [f"the device check ended by exit code {done.returncode}"]
@@ -20,11 +21,12 @@ def device_sentence(gpu: int | None, cpu: bool) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    from league.device import choose_device
+    from league.device import choose_devices
 
-    gpu = int(arguments[arguments.index("--gpu") + 1]) if "--gpu" in arguments else None
+    parser = argparse.ArgumentParser()
+    add_device_flags(parser)
     try:
-        print(choose_device(gpu, "--cpu" in arguments)[1])
+        print(choose_devices(DeviceFlags.of(parser.parse_args(arguments)))[1])
     except LeagueError as error:
         print(error, file=sys.stderr)
         return error.exit_code

@@ -256,7 +256,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def start(command: Command) -> int:
     """Opens the run, trains, sums up. Returns the exit code."""
     check_origin(command.learner.origin, command.request.run_dir)
-    device = device_sentence(command.learner.gpu, command.learner.cpu)
+    device = device_sentence(command.learner.device)
     with open_run(command.request) as folder:
         settings = config.load_section(SupervisorSettings, "supervisor", folder.config)
         topology = plan(folder, command.learner, evaluators=settings.evaluators)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from league.cluster.backend import ProcessSpec
 from league.cluster.run_folder import RunFolder
+from league.device_flags import DeviceFlags
 
 MATCHMAKER = "matchmaker"
 LEARNER = "learner-main"
@@ -18,8 +19,7 @@ class LearnerOptions:
     """Flags of the supervisor that are the learner's business, handed on as they are."""
 
     steps: int | None = None
-    gpu: int | None = None
-    cpu: bool = False
+    device: DeviceFlags = field(default_factory=DeviceFlags)
     origin: str | None = None
     weights_only: bool = False
 
@@ -27,10 +27,7 @@ class LearnerOptions:
         words: list[str] = []
         if self.steps is not None:
             words += ["--steps", str(self.steps)]
-        if self.gpu is not None:
-            words += ["--gpu", str(self.gpu)]
-        if self.cpu:
-            words += ["--cpu"]
+        words += self.device.arguments()
         if self.origin is not None:
             words += ["--from", self.origin, "--if-new"]  # restarted, it goes on
         if self.weights_only:

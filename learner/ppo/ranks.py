@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, distributed
 
-from league.errors import NumericalFault, Unavailable
+from league.errors import NumericalFault, RankGone
 
 Values = Mapping[str, Any]
 """Numbers, texts, lists, dictionaries and tensors."""
@@ -24,12 +24,12 @@ Values = Mapping[str, Any]
 class Ranks:
     """All the processes of `torch.distributed`'s default group, or this one alone when there is none.
 
-    Every method but the properties is called by all ranks in the same order. They raise `Unavailable` when
-    another rank is gone: nothing can go on without it.
+    Every method but the properties is called by all ranks in the same order. They raise `RankGone` when
+    another rank has ended: nothing can go on without it. With `together` False it stands for this one alone.
     """
 
-    def __init__(self) -> None:
-        together = distributed.is_available() and distributed.is_initialized()
+    def __init__(self, *, together: bool = True) -> None:
+        together = together and distributed.is_available() and distributed.is_initialized()
         self.rank = distributed.get_rank() if together else 0
         self.count = distributed.get_world_size() if together else 1
 
@@ -136,7 +136,7 @@ def _together() -> Iterator[None]:
     except torch.OutOfMemoryError:
         raise
     except RuntimeError as error:  # gloo and nccl: a connection was closed
-        raise Unavailable(f"another rank of this learner is gone ({str(error)[:200]})") from None
+        raise RankGone(f"another rank of this learner is gone ({str(error)[:200]})") from None
 
 
 def _written(values: Values) -> Tensor:

@@ -18,7 +18,8 @@ from stable_baselines3.common.callbacks import BaseCallback
 from league.agent.config import AgentConfig
 from league.blobs import BlobFolder
 from league.players import Player
-from learner.assembly import SessionSettings, live_player, make_env, make_game, make_model
+from learner.assembly import SessionSettings, make_env, make_game, make_model
+from learner.membership import live_player
 from learner.profile.opponents import MixSource
 from learner.progress import busy_seconds
 

@@ -19,7 +19,8 @@ from league.config import Sections, base_preset, lay_over, resolve
 from league.device import choose_device
 from league.errors import LeagueError
 from league.files import write_whole
-from learner.assembly import SessionSettings, live_player
+from learner.assembly import SessionSettings
+from learner.membership import live_player
 from learner.profile import machine, report, sweep, words
 from learner.profile.command import PRESET, SECONDS, SWEEP_SECONDS
 from learner.profile.opponents import make_snapshots, mix_of, snapshots_of_a_run

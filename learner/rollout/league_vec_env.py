@@ -69,6 +69,7 @@ class LeagueVecEnv(VecEnv):
         frame_skip: frames that a decision lasts.
         reward_weights: weight of each of the game's reward terms.
         live_player: name of the player that learns here.
+        ranks: processes that play as many matches each in step with this one; their steps count too.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class LeagueVecEnv(VecEnv):
         frame_skip: int,
         reward_weights: NDArray[np.float32],
         live_player: str = "main",
+        ranks: int = 1,
     ) -> None:
         spec = game.spec
         self.render_mode = None  # asked for by the parent's constructor
@@ -98,6 +100,7 @@ class LeagueVecEnv(VecEnv):
         self.step_start_N = np.zeros(game.num_matches, np.int64)
         self.terms_NK = np.zeros((game.num_matches, len(spec.reward_terms)), np.float64)
         self.learner_step = 0  # learner steps so far, written into results
+        self._steps_at_once = ranks * game.num_matches
         self.frames_played = 0
         self.finished: list[FinishedMatch] = []  # since the reader last emptied it
         self.game_seconds = self.opponents_seconds = 0.0
@@ -228,7 +231,7 @@ class LeagueVecEnv(VecEnv):
         check_rewards(terms_NK, game.spec.reward_terms, self.assignments)
         self.terms_NK += terms_NK
         self.steps_N += 1
-        self.learner_step += self.num_envs
+        self.learner_step += self._steps_at_once
         self.opponents_seconds += chosen - started
         self.game_seconds += time.perf_counter() - chosen
         return terms_NK.sum(axis=1, dtype=np.float32), ended_N

@@ -49,6 +49,10 @@ class MatchBroker:
     One thread keeps `ahead` assignments ready, sends results in batches until each is acknowledged,
     and beats once a second with the newest progress. Errors of the thread are raised by the next
     call from the training loop.
+
+    Args:
+        leads: of several ranks, who share an incarnation, one beats for all (they go in step, so its
+            progress is theirs), and hands back what is left when the others are done.
     """
 
     def __init__(
@@ -61,9 +65,10 @@ class MatchBroker:
         ready: Iterable[Assignment] = (),
         log_position: int = 0,
         beat_seconds: float = 1.0,
+        leads: bool = True,
     ) -> None:
         self._client, self._incarnation, self._ahead = client, incarnation, ahead
-        self._beat_seconds = beat_seconds
+        self._beat_seconds, self._leads = beat_seconds, leads
         self._mix = mix
         self._ready: deque[Assignment] = deque(ready)
         self._dropped: list[str] = []
@@ -142,14 +147,14 @@ class MatchBroker:
             return self._log_position
 
     def close(self, reason: str = "the learner stops") -> None:
-        """Sends the last beat, hands back the matches not played and ends the thread."""
+        """Ends the thread; who leads sends the last beat and hands back all matches not played."""
         with self._changed:
             if self._closing:
                 return
             self._closing = True
             self._changed.notify_all()
         self._thread.join(timeout=3)
-        if self._error is None and not self._thread.is_alive():
+        if self._leads and self._error is None and not self._thread.is_alive():
             with contextlib.suppress(LeagueError):  # what ended the run must not be hidden by this
                 self._send_beat()
                 self._client.release_matches(self._incarnation, reason=reason)
@@ -221,6 +226,8 @@ class MatchBroker:
             self._changed.notify_all()
 
     def _send_beat(self) -> None:
+        if not self._leads:
+            return
         with self._changed:
             progress, step, activity, metrics = self._beat
             mix = self._mix

@@ -23,7 +23,7 @@ from league.games.registry import reward_weights
 from league.games.settings import GameSettings
 from league.ids import SnapshotName
 from league.players import Assignment, Player, PlayerKind
-from learner.assembly import live_player, register_players
+from learner.membership import live_player, register_players
 from learner.progress import Progress
 from learner.publisher import Publisher
 from learner.rollout.league_vec_env import LeagueVecEnv

@@ -19,7 +19,7 @@ from league.config import resolve
 from league.errors import ConfigError
 from league.games.registry import game_spec
 from league.players import PlayerKind
-from learner.assembly import live_player
+from learner.membership import live_player
 from learner.profile import opponents, sweep, words
 from learner.profile.opponents import MixSource, make_snapshots, mix_of, snapshots_of_a_run
 from learner.profile.pipeline import Pipeline

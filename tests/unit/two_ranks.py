@@ -21,7 +21,9 @@ def main(folder: Path, rank: int) -> None:
     batch = Minibatch(**torch.load(folder / "batch.pt"))
     half = list(batch.split(2))[rank]
     model = rolled_out(should_stop=lambda: False)
-    model.references.logits_MTCA = torch.load(folder / "references.pt")  # of the rollout that the batch is from
+    model.references.logits_MTCA = torch.load(
+        folder / "references.pt"
+    )  # of the rollout that the batch is from
     measured = model._update(half)
     scale = ReturnScale(3, 0.9, model.ranks)
     rewards_TN = np.arange(24, dtype=np.float32).reshape(4, 6)[:, 3 * rank : 3 * rank + 3]

@@ -1,0 +1,74 @@
+"""Flags that say what a learner computes on: one device, or one process for each of several."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+
+from league.errors import ConfigError
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeviceFlags:
+    """`--gpu N[,N…]`, `--cpu` and `--ranks N`, checked."""
+
+    gpus: tuple[int, ...] = ()
+    cpu: bool = False
+    cpu_ranks: int = 1
+
+    @property
+    def ranks(self) -> int:
+        """Processes that learn together."""
+        return max(len(self.gpus), self.cpu_ranks)
+
+    def arguments(self) -> tuple[str, ...]:
+        """The flags again, for another process's command line."""
+        words: list[str] = []
+        if self.gpus:
+            words += ["--gpu", ",".join(map(str, self.gpus))]
+        if self.cpu:
+            words += ["--cpu"]
+        if self.cpu_ranks > 1:
+            words += ["--ranks", str(self.cpu_ranks)]
+        return tuple(words)
+
+    @classmethod
+    def of(cls, options: argparse.Namespace) -> DeviceFlags:
+        """Of parsed flags; raises `ConfigError` for `--ranks` without `--cpu`."""
+        if options.ranks > 1 and not options.cpu:
+            raise ConfigError(
+                f"--ranks {options.ranks} goes with --cpu; on GPUs name each, as --gpu 0,1"
+            )
+        return cls(gpus=options.gpu, cpu=options.cpu, cpu_ranks=options.ranks)
+
+
+def add_device_flags(parser: argparse.ArgumentParser) -> None:
+    """Adds the three flags."""
+    device = parser.add_mutually_exclusive_group()
+    device.add_argument(
+        "--gpu",
+        type=_numbers,
+        default=(),
+        metavar="N[,N]",
+        help="train on the GPU with this number, or on several together, as 0,1",
+    )
+    device.add_argument("--cpu", action="store_true", help="train on the CPU even if there is a GPU")
+    parser.add_argument(
+        "--ranks", type=_count, default=1, metavar="N", help="with --cpu: learn in N processes together"
+    )
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    words = text.split(",")
+    if not all(word.isdigit() for word in words):
+        raise argparse.ArgumentTypeError(f"{text!r} is no list of GPU numbers, as 0 or 0,1")
+    numbers = tuple(map(int, words))
+    if len(set(numbers)) < len(numbers):
+        raise argparse.ArgumentTypeError(f"{text} names a GPU twice: each gets one process")
+    return numbers
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of processes, as 2")
+    return int(text)
