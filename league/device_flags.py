@@ -36,9 +36,7 @@ class DeviceFlags:
     def of(cls, options: argparse.Namespace) -> DeviceFlags:
         """Of parsed flags; raises `ConfigError` for `--ranks` without `--cpu`."""
         if options.ranks > 1 and not options.cpu:
-            raise ConfigError(
-                f"--ranks {options.ranks} goes with --cpu; on GPUs name each, as --gpu 0,1"
-            )
+            raise ConfigError(f"--ranks {options.ranks} goes with --cpu; on GPUs name each, as --gpu 0,1")
         return cls(gpus=options.gpu, cpu=options.cpu, cpu_ranks=options.ranks)
 
 

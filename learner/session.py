@@ -31,11 +31,7 @@ from learner.checkpoint import (
     Values,
     algorithm_state,
     environment_state,
-    load_algorithm_state,
-    load_environment_state,
-    load_references,
     load_weights,
-    parts_of,
     rank_state,
 )
 from learner.curriculum import Curriculum
@@ -45,7 +41,8 @@ from learner.monitor import MatchMonitor
 from learner.ppo.ranks import Ranks
 from learner.progress import Progress, busy_seconds
 from learner.reference_members import ReferenceMembers
-from learner.rollout.league_vec_env import UNPLAYABLE, FinishedMatch
+from learner.restoring import go_on
+from learner.rollout.league_vec_env import FinishedMatch
 from learner.rollout.source import MatchBroker
 from learner.staging import Staging
 from learner.stock import of_all_ranks
@@ -147,51 +144,14 @@ class Session:
     # -- restoring and saving -------------------------------------------------------------------
 
     def _restore(self, saved: Values, membership: Membership, carries: bool) -> None:
-        """Goes on from a checkpoint: with its matches, or (`carries` False) with its weights in new ones."""
         self.publisher.parent, self.publisher.last_step = saved["publisher"]
-        parts = parts_of(saved)
-        if not carries:
-            frames = sum(part["environment"]["frames_played"] for part in parts)
-            self._begin_anew(saved["algorithm"], frames if self.ranks.leads else 0)
-        elif self._restore_matches(parts[self.ranks.rank]["environment"], membership):
-            load_algorithm_state(self.model, parts[self.ranks.rank]["algorithm"])
-            self.model.last_obs_NO = self.env.observations()
-        else:
-            part = parts[self.ranks.rank]
-            self._begin_anew(part["algorithm"], part["environment"]["frames_played"])
+        go_on(self.model, self.client, self.ranks, saved, membership, carries)
         if self.model.references is not None and self.model.references.members:
             self.model.references.tell()
         if saved["pending"] is not None and self.ranks.leads:
             card_json, milestone = saved["pending"]
             self.publisher.publish(self.model.policy.network, SnapshotCard.from_json(card_json), milestone)
         log.info("goes on from step %d", self.model.num_timesteps)
-
-    def _begin_anew(self, algorithm: Values, frames: int) -> None:
-        """Goes on with a checkpoint's weights, counters and references, in new matches."""
-        model = self.model
-        load_weights(model, algorithm)
-        model.num_timesteps = self.env.learner_step = algorithm["num_timesteps"]
-        model._n_updates = algorithm["updates"]
-        model.reseed(self.settings.learner.seed + model.num_timesteps)
-        load_references(model, algorithm)
-        if model.references is not None:
-            model.references.forget_matches()
-        self.env.frames_played = frames
-
-    def _restore_matches(self, environment: Values, membership: Membership) -> bool:
-        """Puts the checkpoint's matches back in progress; False when one of them can't be played on."""
-        held = list(membership.playing)
-        try:
-            load_environment_state(self.env, environment, held)
-        except (*UNPLAYABLE, ValueError) as error:
-            log.warning("the matches in progress can't be played on, new ones begin: %s", error)
-            names = [assignment.match_id for assignment in held]
-            self.client.release_matches(membership.incarnation, names, reason="they can't be played on")
-            self.env.assignments = [None] * self.env.num_envs
-            for seat in range(self.env.num_envs):
-                self.env.crowd.vacate(seat)
-            return False
-        return True
 
     def save_checkpoint(self, pending: SnapshotCard | None = None, milestone: bool = False) -> None:
         """Writes a checkpoint behind the last acknowledged result. All ranks at the same time.

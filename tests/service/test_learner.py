@@ -1,70 +1,27 @@
 """The learner as a process against a real matchmaker: publishes, reports, survives kill -9, stops in time."""
 
-import os
 import signal
 import sqlite3
-import subprocess
-import sys
 import time
 
 import pytest
+from learner_process import learners, matchmaker, snapshots, wait_for
 
 from league.blobs import BlobFolder
 from league.client import MatchmakerClient
 from league.players import Book, Player, PlayerKind
-from matchmaker.main import MatchmakerServer
-from matchmaker.settings import MatchmakerSettings
-
-MIXES = {
-    "past": {"reference": 1.0},
-    "constant": {"constant": 1.0},
-    "league": {"snapshots": 7.0, "constant": 1.0, "random": 2.0},
-}
 
 
 @pytest.fixture
 def server(tmp_path):
-    settings = MatchmakerSettings(mixes=MIXES, within_snapshots="uniform")
-    with MatchmakerServer(db=tmp_path / "league.db", port=0, settings=settings) as running:
+    with matchmaker(tmp_path) as running:
         yield running
 
 
 @pytest.fixture
 def start(tmp_path):
-    """Starts learners, and ends those that a failed test left."""
-    started = []
-
-    def begin(address, *flags):
-        command = [sys.executable, "-m", "learner", "--matchmaker", address, "--run-dir", str(tmp_path)]
-        with open(tmp_path / "learner.log", "a") as log:
-            started.append(
-                subprocess.Popen(
-                    [*command, "--preset", "smoke", "--cpu", *flags],
-                    stderr=log,
-                    env={**os.environ, "OMP_NUM_THREADS": "1"},
-                )
-            )
-        return started[-1]
-
-    yield begin
-    for process in started:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
-
-
-def wait_for(condition, seconds=120):
-    limit = time.monotonic() + seconds
-    while time.monotonic() < limit:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.1)
-    raise AssertionError("waited too long")
-
-
-def snapshots(client):
-    return client.players(kinds=[PlayerKind.SNAPSHOT])
+    with learners(tmp_path) as begin:
+        yield begin
 
 
 def test_a_learner_trains_publishes_and_reports(server, start, tmp_path):

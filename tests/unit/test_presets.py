@@ -16,8 +16,9 @@ from league.games.brawl.rewards import reward_weights as brawl_weights
 from league.games.settings import GameSettings
 from learner.assembly import SessionSettings, annealed_share, check_stages, stage_rewards
 from learner.curriculum import Curriculum
-from learner.session import Session
+from learner.ppo.ranks import Ranks
 from learner.settings import CurriculumSettings, LearnerSettings, StageSettings
+from learner.staging import Staging
 from matchmaker.settings import MatchmakerSettings
 
 
@@ -138,17 +139,16 @@ def test_the_reward_curriculum_turns_dense_into_sparse_by_the_training_step():
         curriculum=CurriculumSettings(),
     )
     logged, env = {}, SimpleNamespace(reward_weights_K=None)
-    session = SimpleNamespace(
-        settings=settings,
-        curriculum=Curriculum(settings.curriculum),
-        env=env,
-        model=SimpleNamespace(logger=SimpleNamespace(record=logged.__setitem__)),
-    )
+    model = SimpleNamespace(env=env, logger=SimpleNamespace(record=logged.__setitem__))
+    nobody = SimpleNamespace(enter_stage=lambda *_: None)
+    staging = Staging(settings, nobody, Ranks(), Curriculum(settings.curriculum), "main", 1, 0)
     for step, preset, share in ((0, "dense", 0.0), (1000, "sparse", 1.0)):
-        Session._follow_schedule(session, step)
+        model.num_timesteps = step
+        staging.weigh(model)
         assert env.reward_weights_K.tolist() == brawl_weights(preset).tolist()
         assert logged == {"reward/annealed_share": share}
-    Session._follow_schedule(session, 500)
+    model.num_timesteps = 500
+    staging.weigh(model)
     assert logged == {"reward/annealed_share": pytest.approx(0.5)}
     assert brawl_weights("dense")[0] < env.reward_weights_K[0] < brawl_weights("sparse")[0]
     steady = StageSettings(name="steady", mix="league", reward="duel")

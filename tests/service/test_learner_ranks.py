@@ -1,0 +1,146 @@
+"""A learner in two processes against a real matchmaker: one player, one log, one life."""
+
+import csv
+import os
+import signal
+import sqlite3
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from learner_process import learners, matchmaker, snapshots, wait_for
+
+from league.client import MatchmakerClient
+from learner.checkpoint import CheckpointFolder, parts_of
+
+
+@pytest.fixture
+def server(tmp_path):
+    with matchmaker(tmp_path) as running:
+        yield running
+
+
+@pytest.fixture
+def start(tmp_path):
+    with learners(tmp_path) as begin:
+        yield begin
+
+
+def ranks(learner):
+    """Process ids of a learner's ranks, in their order."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        try:
+            words = (entry / "cmdline").read_bytes().decode().split("\0")
+            parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+        except (OSError, ValueError, IndexError):
+            continue
+        if parent == learner.pid and words[1:3] == ["-m", "learner.team"]:
+            found[int(words[4])] = int(entry.name)
+    return [found[rank] for rank in sorted(found)]
+
+
+def is_running(process):
+    return Path(f"/proc/{process}").exists()
+
+
+def query(folder, sql):
+    with sqlite3.connect(f"file:{folder / 'league.db'}?mode=ro", uri=True) as log:
+        return log.execute(sql).fetchall()
+
+
+def rows(folder, name):
+    with open(folder / "learner-main" / name, newline="") as file:
+        return list(csv.DictReader(line for line in file if not line.startswith("#")))
+
+
+def test_two_ranks_are_one_learner(server, start, tmp_path):
+    """With references, so that these too are agreed on and registered once."""
+    held = ("regularisation.alpha=0.5", "regularisation.reference_interval=16")
+    flags = [word for one in held for word in ("--set", one)]
+    assert start(server.address, "--ranks", "2", "--steps", "2048", *flags).wait(timeout=150) == 0
+    with MatchmakerClient(server.address) as client:
+        assert [player.name for player in snapshots(client)] == ["main@1024", "main@2048"]
+        (worker,) = client.status().workers
+        assert (worker.activity, worker.step, worker.open_leases) == ("done", 2048, 0)
+        assert worker.metrics["progress/steps"] == 2048
+        # A decision lasts four frames, but for a match's last one.
+        assert 0.95 < worker.metrics["progress/frames"] / (4 * 2048) <= 1
+    reported = query(tmp_path, "SELECT a.match_id FROM results JOIN assignments a USING (ordinal)")
+    written = [row["match_id"] for row in rows(tmp_path, "behavior_metrics.csv")]
+    assert sorted(written) == sorted(match_id for (match_id,) in reported)
+    assert len(set(written)) == len(written)
+    # Matches last 45 decisions, a rollout 16: all 16, of both ranks, end in the third rollout at first.
+    firsts = [row["step"] for row in rows(tmp_path, "monitor.csv")][:16]
+    assert firsts == ["768"] * 16
+    assert query(tmp_path, "SELECT count(*) FROM incarnations") == [(1,)]
+    (references,) = query(tmp_path, "SELECT count(*) FROM players WHERE kind = 'reference'")
+    assert references == (3,)  # at the start, and behind 16 and 32 of the 32 updates
+    saved = CheckpointFolder(tmp_path / "learner-main" / "checkpoints").read_newest()
+    first, second = parts_of(saved)
+    assert len(first["environment"]["matches"]) == len(second["environment"]["matches"]) == 8
+    assert not set(first["environment"]["matches"]) & set(second["environment"]["matches"])
+    assert not torch.equal(first["algorithm"]["key_rng"], second["algorithm"]["key_rng"])
+
+
+def test_one_rank_killed_ends_all_and_the_run_goes_on_from_its_checkpoint(server, start, tmp_path):
+    learner = start(server.address, "--ranks", "2")
+    with MatchmakerClient(server.address) as client:
+        wait_for(lambda: snapshots(client))
+        processes = ranks(learner)
+        os.kill(processes[1], signal.SIGKILL)
+        killed = time.monotonic()
+        assert learner.wait(timeout=20) == 1
+        wait_for(lambda: not any(map(is_running, processes)), 5)
+        assert time.monotonic() - killed < 5
+        said = (tmp_path / "learner.log").read_text().splitlines()[-1]
+        assert said.startswith(f"learner: rank 1 (process {processes[1]}) was ended by signal 9: the others")
+        before = [player.name for player in snapshots(client)]
+
+        learner = start(server.address, "--ranks", "2")
+        wait_for(lambda: len(snapshots(client)) > len(before))
+        learner.send_signal(signal.SIGTERM)
+        asked = time.monotonic()
+        assert learner.wait(timeout=30) == 0
+        assert time.monotonic() - asked < 10
+        names = [player.name for player in snapshots(client)]
+        assert names[: len(before)] == before
+        assert len(names) == len(set(names))
+        assert client.status().open_leases == 0
+    carried = query(tmp_path, "SELECT count(*) FROM assignments WHERE incarnation = 2 AND replaces != ''")
+    assert carried >= [(16,)]
+    # Each match that was carried on was finished in one life at most.
+    twice = query(
+        tmp_path,
+        "SELECT count(*) FROM assignments old JOIN assignments new ON new.replaces = old.match_id "
+        "JOIN results a ON a.ordinal = old.ordinal JOIN results b ON b.ordinal = new.ordinal "
+        "WHERE a.position NOT IN (SELECT position FROM lost_results)",
+    )
+    assert twice == [(0,)]
+    stopped_at = int(names[-1].partition("@")[2])
+    assert start(server.address, "--steps", str(stopped_at + 512)).wait(timeout=60) == 0
+    log = (tmp_path / "learner.log").read_text()
+    assert "the checkpoint was made by 2 ranks and goes on under 1" in log
+    assert f"goes on from step {stopped_at}" in log
+
+
+def test_ranks_end_with_the_process_that_started_them(server, start, tmp_path):
+    learner = start(server.address, "--ranks", "2")
+    processes = wait_for(lambda: len(found := ranks(learner)) == 2 and found)
+    learner.kill()
+    wait_for(lambda: not any(map(is_running, processes)), 5)
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (["--ranks", "3"], "learner.matches is 16, which can't be shared out evenly to 3 ranks"),
+        (["--ranks", "16"], "a minibatch has 8 sequences"),
+    ],
+)
+def test_what_does_not_divide_is_refused_in_one_sentence(start, tmp_path, flags, sentence):
+    assert start("127.0.0.1:9", *flags).wait(timeout=60) == 2
+    said = (tmp_path / "learner.log").read_text()
+    assert sentence in said
+    assert len(said.splitlines()) == 1

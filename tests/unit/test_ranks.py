@@ -1,0 +1,169 @@
+"""Two ranks over gloo, as real processes: they stay one learner, bit for bit, and resume as one."""
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from learning import MATCHES, STEPS, same
+
+from league.cluster.command import parse
+from league.device import choose_devices
+from league.device_flags import DeviceFlags, add_device_flags
+from league.errors import ConfigError
+from learner.checkpoint import CheckpointFolder, parts_of
+from learner.ppo.ranks import Ranks
+from learner.ppo.terms import Readings
+from learner.settings import LearnerSettings
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ranks")
+    script = Path(__file__).with_name("rank_process.py")
+    processes = [
+        subprocess.Popen(
+            [sys.executable, str(script), str(folder), str(rank)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    said = [process.communicate(timeout=150)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], said
+    return folder, [torch.load(folder / f"rank{rank}.pt", weights_only=True) for rank in range(2)]
+
+
+def test_both_ranks_have_the_same_weights_and_decide_alike(reports):
+    one, other = (report["uninterrupted"] for report in reports[1])
+    assert same(one["weights"], other["weights"])
+    assert one["steps"] == other["steps"] == 5 * 2 * MATCHES * STEPS, "steps of both"
+    assert one["rate"] == other["rate"] < 1, "the step size is steered by both"
+    for name in ("count", "mean", "m2"):
+        assert one["scale"][name] == other["scale"][name]
+    assert [(name, step) for name, step, _ in one["references"]] == [
+        (name, step) for name, step, _ in other["references"]
+    ]
+    assert len(one["references"]) == 2, "one was renewed and one stayed"
+
+
+def test_what_is_logged_is_of_all_ranks(reports):
+    one, other = (report["uninterrupted"]["logged"] for report in reports[1])
+    shared = [
+        name for name in one if name.startswith(("loss/", "policy/", "value/", "reference/", "gradient/"))
+    ]
+    assert {"loss/total", "policy/approx_kl", "value/explained_variance", "reference/kl"} <= set(shared)
+    assert {name: one[name] for name in shared} == {name: other[name] for name in shared}
+
+
+def test_each_rank_plays_matches_of_its_own(reports):
+    one, other = (report["uninterrupted"] for report in reports[1])
+    assert not torch.equal(one["observations"], other["observations"])
+    assert one["scale"]["return_N"] != other["scale"]["return_N"]
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_two_ranks_resumed_equal_two_that_never_stopped(reports, rank):
+    report = reports[1][rank]
+    expected, resumed = report["uninterrupted"], report["resumed"]
+    assert same(resumed["weights"], expected["weights"])
+    assert torch.equal(resumed["observations"], expected["observations"])
+    assert resumed["scale"] == expected["scale"]
+    assert resumed["rate"] == expected["rate"]
+    for (name, step, mine), (_, other_step, theirs) in zip(
+        resumed["references"], expected["references"], strict=True
+    ):
+        assert step == other_step, name
+        assert all(torch.equal(a, b) for a, b in zip(mine, theirs, strict=True))
+
+
+def test_a_checkpoint_holds_every_ranks_part_and_shared_weights_once(reports):
+    saved = CheckpointFolder(reports[0] / "checkpoints").read_newest()
+    first, second = parts_of(saved)
+    assert "network" not in saved["ranks"][0]["algorithm"]
+    assert same(first["algorithm"]["network"], second["algorithm"]["network"])
+    assert not set(first["environment"]["matches"]) & set(second["environment"]["matches"])
+    assert len(parts_of({"algorithm": {}})) == 1, "of one rank, or of an older version"
+
+
+def test_ranks_tell_each_other_plain_values(reports):
+    for rank, report in enumerate(reports[1]):
+        said = report["said"]
+        assert said["sum"] == [2.0, 1.0]
+        assert said["any"] == [True, False]
+        assert said["largest"] == 7
+        assert said["leading"]["who"] == 0
+        assert said["leading"]["tensor"].tolist() == [0, 1, 2]
+        expected = [{"who": 0, "long": ""}, {"who": 1, "long": "x" * 100}]
+        assert said["gathered"] == ([] if rank else expected)
+
+
+def test_ranks_whose_weights_differ_are_stopped(reports):
+    for report in reports[1]:
+        assert report["said"]["apart"].startswith("NumericalFault: the ranks' weights are no longer the same")
+        assert report["said"]["together"] == "alike"
+
+
+def test_a_rank_that_is_gone_is_an_error_of_its_own(reports):
+    assert reports[1][0]["gone"].startswith("RankGone: another rank of this learner is gone")
+
+
+def test_readings_are_means_by_share_of_what_was_read():
+    readings = Readings(Ranks(), ("a", "b", "nowhere"))
+    readings.add("a", 1.0, 0.75)
+    readings.add("a", torch.tensor(5.0), 0.25)
+    readings.add("b", 3.0, 0.2)  # a part without it is no zero
+    assert readings.means() == {"a": pytest.approx(2.0), "b": pytest.approx(3.0)}
+
+
+def test_a_share_keeps_the_number_of_updates_and_the_size_of_a_rollout():
+    whole = LearnerSettings(matches=64, n_steps=16, batch_size=24 * 16)
+    share = whole.share(4)
+    assert (share.matches, share.batch_size, share.n_steps) == (16, 6 * 16, 16)
+    assert whole.share(1) == whole
+    with pytest.raises(ConfigError, match=r"a minibatch has 24 sequences .* evenly to 16 ranks"):
+        whole.share(16)
+    with pytest.raises(ConfigError, match=r"learner\.matches is 64, .* evenly to 3 ranks"):
+        whole.share(3)
+
+
+def flags(*words):
+    parser = argparse.ArgumentParser()
+    add_device_flags(parser)
+    return DeviceFlags.of(parser.parse_args(words))
+
+
+def test_flags_say_how_many_processes_learn():
+    assert flags() == DeviceFlags()
+    assert flags("--gpu", "1").ranks == 1
+    assert flags("--gpu", "0,2").gpus == (0, 2)
+    assert flags("--gpu", "0,2").ranks == flags("--cpu", "--ranks", "2").ranks == 2
+    for words in (("--gpu", "0,2"), ("--cpu", "--ranks", "3"), ("--cpu",), ()):
+        assert flags(*words).arguments() == words
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--gpu", "0,0"), "0,0 names a GPU twice"),
+        (("--gpu", "0,x"), "'0,x' is no list of GPU numbers"),
+        (("--ranks", "2"), "--ranks 2 goes with --cpu"),
+        (("--cpu", "--ranks", "0"), "'0' is no number of processes"),
+        (("--cpu", "--gpu", "0"), "not allowed with"),
+    ],
+)
+def test_flags_that_cannot_be_are_refused_by_start_league(words, sentence):
+    with pytest.raises(ConfigError, match=sentence):
+        parse(words)
+
+
+def test_every_process_gets_a_device():
+    devices, sentence = choose_devices(DeviceFlags(cpu=True, cpu_ranks=3))
+    assert [device.type for device in devices] == ["cpu"] * 3
+    assert sentence.endswith(", in 3 processes that learn together.")
+    alone, sentence = choose_devices(DeviceFlags(cpu=True))
+    assert len(alone) == 1
+    assert "together" not in sentence
