@@ -27,6 +27,7 @@ CODES: dict[type[errors.LeagueError], grpc.StatusCode] = {
     errors.AlreadyExists: grpc.StatusCode.ALREADY_EXISTS,
     errors.Refused: grpc.StatusCode.FAILED_PRECONDITION,
     errors.Fenced: grpc.StatusCode.ABORTED,
+    errors.NothingPlayable: grpc.StatusCode.INVALID_ARGUMENT,
     errors.RankGone: grpc.StatusCode.UNAVAILABLE,
     errors.Unavailable: grpc.StatusCode.UNAVAILABLE,
     errors.DataCorrupt: grpc.StatusCode.DATA_LOSS,
