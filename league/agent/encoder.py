@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from league.agent.config import AgentConfig
-from league.agent.layers import LayerNorm, Linear, attend, empty_slots, glorot
+from league.agent.layers import LayerNorm, Linear, attend, embedding, empty_slots, glorot
 from league.agent.local import feature_major, last_columns, window_mix, window_scores
 from league.agent.pooling import Pooled, Pooling
 
@@ -90,7 +90,7 @@ class StreamingEncoder(nn.Module):
     def __init__(self, config: AgentConfig) -> None:
         super().__init__()
         self.config = config
-        self.embed = glorot(Linear(config.entry_size, config.width))
+        self.embed = embedding(config.entry_size, config.width)
         self.layers = nn.ModuleList(LocalLayer(config) for _ in range(config.layers))
         self.norm = LayerNorm(config.width)
         self.pooling = Pooling(config)

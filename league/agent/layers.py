@@ -50,6 +50,17 @@ def glorot(layer: Linear, gain: float = 1.0) -> Linear:
     return layer
 
 
+def embedding(inputs: int, width: int) -> Linear:
+    """Entries → features; its biases are not zero.
+
+    An entry of zeros (a game whose opponent shows nothing yet) would else reach the layer norms as zeros,
+    whose derivative there is 1/sqrt(eps) in every layer: first gradients of norm 1e8.
+    """
+    layer = glorot(Linear(inputs, width))
+    nn.init.uniform_(layer.bias, -(inputs**-0.5), inputs**-0.5)  # the bound of torch's own Linear
+    return layer
+
+
 def attend(q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
     """Attention of one query over its own S slots.
 

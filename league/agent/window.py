@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from league.agent.config import AgentConfig
 from league.agent.encoder import Block, Rings
-from league.agent.layers import LayerNorm, Linear, empty_slots, glorot, windows
+from league.agent.layers import LayerNorm, embedding, empty_slots, windows
 from league.agent.pooling import Pooled, Pooling
 
 
@@ -46,7 +46,7 @@ class WindowEncoder(nn.Module):
     def __init__(self, config: AgentConfig) -> None:
         super().__init__()
         self.config = config
-        self.embed = glorot(Linear(config.entry_size, config.width))
+        self.embed = embedding(config.entry_size, config.width)
         self.layers = nn.ModuleList(WindowLayer(config) for _ in range(config.layers))
         self.norm = LayerNorm(config.width)
         self.pooling = Pooling(config)

@@ -1,5 +1,7 @@
 """The network's promises: step = unroll = window, where influence ends, what reaches what."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from agents import (
@@ -242,3 +244,16 @@ def test_without_history_the_strategy_latent_is_of_the_present_entry() -> None:
         before, after = (net.encode(obs, data["starts"], 11) for obs in (data["obs"], changed))
     assert torch.equal(before.latent, after.latent)
     assert torch.equal(before.context, after.context)
+
+
+@pytest.mark.parametrize("encoder", ["streaming", "window"])
+def test_entries_of_zeros_do_not_blow_up_the_first_gradient(encoder: str) -> None:
+    """As in games whose opponent shows nothing yet: layer norms of zeros would multiply it by 1e8."""
+    torch.manual_seed(0)
+    config = replace(TINY, encoder=encoder)
+    net, data = type(network(config))(config), sequence(config, 12, 3)
+    data["obs"][..., config.own_size :] = 0.0
+    zeros = torch.zeros(3, config.memory)
+    unrolled = net.unroll(data["obs"], data["starts"], zeros, zeros, data["left"], 0)
+    (unrolled.logits_TBA.square().mean() + unrolled.value_TB.square().mean()).backward()
+    assert torch.nn.utils.get_total_norm([part.grad for part in net.parameters()]) < 20
