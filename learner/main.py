@@ -18,6 +18,7 @@ from league.errors import ConfigError, LeagueError, StorageFull, Unavailable
 from league.reminders import Reminders
 from learner.cloning import main as cloning
 from learner.launch import launch
+from learner.settings import LearnerSettings
 from learner.team import Team
 
 Outcome = TypeVar("Outcome")
@@ -75,10 +76,9 @@ def run(options: argparse.Namespace, team: Team = ALONE) -> None:
     sections = _sections(options)
     from league.agent.settings import AgentSettings
     from league.games.settings import GameSettings
-    from learner.settings import CurriculumSettings, LearnerSettings, RegularisationSettings
+    from learner.settings import CurriculumSettings, RegularisationSettings
 
     learner = build(LearnerSettings, "learner", sections["learner"])
-    learner.share(team.count)  # refused before anything is loaded
     os.environ.setdefault("OMP_NUM_THREADS", str(learner.threads))
     import torch
 
@@ -189,6 +189,7 @@ def _work(words: Sequence[str]) -> int:
     options = parser().parse_args(words)
     ranks = DeviceFlags.of(options).ranks
     if ranks > 1:
+        build(LearnerSettings, "learner", _sections(options)["learner"]).share(ranks)  # refused at once
         return launch(words, ranks)
     run(options)
     return 0

@@ -119,7 +119,7 @@ def test_one_rank_killed_ends_all_and_the_run_goes_on_from_its_checkpoint(server
     )
     assert twice == [(0,)]
     stopped_at = int(names[-1].partition("@")[2])
-    assert start(server.address, "--steps", str(stopped_at + 512)).wait(timeout=60) == 0
+    assert start(server.address, "--steps", str(stopped_at + 256)).wait(timeout=60) == 0
     log = (tmp_path / "learner.log").read_text()
     assert "the checkpoint was made by 2 ranks and goes on under 1" in log
     assert f"goes on from step {stopped_at}" in log
@@ -132,15 +132,9 @@ def test_ranks_end_with_the_process_that_started_them(server, start, tmp_path):
     wait_for(lambda: not any(map(is_running, processes)), 5)
 
 
-@pytest.mark.parametrize(
-    ("flags", "sentence"),
-    [
-        (["--ranks", "3"], "learner.matches is 16, which can't be shared out evenly to 3 ranks"),
-        (["--ranks", "16"], "a minibatch has 8 sequences"),
-    ],
-)
-def test_what_does_not_divide_is_refused_in_one_sentence(start, tmp_path, flags, sentence):
-    assert start("127.0.0.1:9", *flags).wait(timeout=60) == 2
-    said = (tmp_path / "learner.log").read_text()
-    assert sentence in said
-    assert len(said.splitlines()) == 1
+def test_what_does_not_divide_is_refused_in_one_sentence(start, tmp_path):
+    assert start("127.0.0.1:9", "--ranks", "3").wait(timeout=60) == 2
+    (said,) = (tmp_path / "learner.log").read_text().splitlines()
+    assert said == (
+        "learner: learner.matches is 16, which can't be shared out evenly to 3 ranks: change one of both"
+    )

@@ -73,6 +73,7 @@ def outcome(model):
         "references": [
             [one.name, one.step, [m.clone() for m in memories(one)]] for one in model.references.members
         ],
+        "keys": model.key_rng.get_state(),
         "observations": torch.from_numpy(model.last_obs_NO.copy()),
     }
 
@@ -104,9 +105,9 @@ def main(folder: Path, rank: int) -> None:
     team.join(torch.device("cpu"))
     ranks, plan = Ranks(), assignments(400)[rank::2]
     uninterrupted = begun(plan)
-    updates(uninterrupted, 5)
+    updates(uninterrupted, 4)
     first = begun(plan)
-    updates(first, 3)
+    updates(first, 2)
     second = resumed(folder, ranks, first, plan)
     updates(second, 2)
     report = {"uninterrupted": outcome(uninterrupted), "resumed": outcome(second)}

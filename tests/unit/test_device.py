@@ -8,7 +8,8 @@ import sys
 import pytest
 import torch
 
-from league.device import choose_device, keep_memory
+from league.device import choose_device, choose_devices, keep_memory
+from league.device_flags import DeviceFlags
 from league.errors import DeviceError
 
 
@@ -63,6 +64,15 @@ def test_contradicting_flags_are_refused() -> None:
 
 
 @pytest.mark.usefixtures("no_gpu")
+def test_several_gpus_are_told_each(two_gpus) -> None:
+    devices, sentence = choose_devices(DeviceFlags(gpus=(1, 0)))
+    assert devices == [torch.device("cuda", 1), torch.device("cuda", 0)]
+    assert "GPU 1, Test GPU" in sentence
+    assert "GPU 0, Test GPU" in sentence
+    with pytest.raises(DeviceError, match="there is no GPU 2"):
+        choose_devices(DeviceFlags(gpus=(0, 2)))
+
+
 def test_apples_gpu_comes_before_the_cpu(monkeypatch) -> None:
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
     device, sentence = choose_device()

@@ -40,7 +40,7 @@ def reports(tmp_path_factory):
 def test_both_ranks_have_the_same_weights_and_decide_alike(reports):
     one, other = (report["uninterrupted"] for report in reports[1])
     assert same(one["weights"], other["weights"])
-    assert one["steps"] == other["steps"] == 5 * 2 * MATCHES * STEPS, "steps of both"
+    assert one["steps"] == other["steps"] == 4 * 2 * MATCHES * STEPS, "steps of both"
     assert one["rate"] == other["rate"] < 1, "the step size is steered by both"
     for name in ("count", "mean", "m2"):
         assert one["scale"][name] == other["scale"][name]
@@ -62,6 +62,7 @@ def test_what_is_logged_is_of_all_ranks(reports):
 def test_each_rank_plays_matches_of_its_own(reports):
     one, other = (report["uninterrupted"] for report in reports[1])
     assert not torch.equal(one["observations"], other["observations"])
+    assert not torch.equal(one["keys"], other["keys"]), "the same luck twice teaches half as much"
     assert one["scale"]["return_N"] != other["scale"]["return_N"]
 
 
@@ -143,6 +144,12 @@ def test_flags_say_how_many_processes_learn():
     assert flags("--gpu", "0,2").ranks == flags("--cpu", "--ranks", "2").ranks == 2
     for words in (("--gpu", "0,2"), ("--cpu", "--ranks", "3"), ("--cpu",), ()):
         assert flags(*words).arguments() == words
+
+
+def test_start_league_hands_the_flags_on_to_its_learner():
+    assert parse(["--cpu", "--ranks", "2"]).learner.arguments() == ("--cpu", "--ranks", "2")
+    assert parse(["--gpu", "0,1", "--steps", "5"]).learner.arguments() == ("--steps", "5", "--gpu", "0,1")
+    assert parse([]).learner.arguments() == ()
 
 
 @pytest.mark.parametrize(
