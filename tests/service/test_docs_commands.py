@@ -83,6 +83,8 @@ NOT_RUN = {
     "bin/league export main@2000 --out agent.onnx": EXPORTS,
     "bin/league export main@2000 --format folder --out agent": EXPORTS,
     "bin/start-league --gpu 0": "needs a GPU",
+    "bin/start-league --gpu 0,1": "needs two GPUs",
+    "bin/start-league --cpu --ranks 2": "trains for minutes; test_learner_ranks.py runs such a learner",
     "bin/start-league --preset laptop --from "
     "runs/laptop-1/learner-main/checkpoints/step_000001500000.pt": "needs an agent; test_supervisor.py",
     "bin/league profile --preset laptop": PROFILE,
