@@ -58,9 +58,9 @@ def fits_matches(saved: Values, settings: SessionSettings, game: BatchedGame, ra
     parts = parts_of(saved)
     if len(parts) != ranks.count:
         log.info(
-            "the checkpoint was made by %d ranks and goes on under %d: the matches in progress are handed "
-            "back and new ones begin, with random numbers of their own",
-            len(parts),
+            "the checkpoint was made by %s and goes on under %d: the matches in progress are handed back "
+            "and new ones begin, with random numbers of their own",
+            "one rank" if len(parts) == 1 else f"{len(parts)} ranks",
             ranks.count,
         )
         return False

@@ -1,5 +1,7 @@
 """References in the learner: they play along, are renewed in time, and each loss term moves its own."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 import test_choice_learning as choice_learning
@@ -475,3 +477,17 @@ def test_the_loss_form_learns_in_a_game_of_choices():
     terms = model.loss_terms(whole_batch(model))
     assert 0 < float(terms.kl.loss.detach()) < 1
     assert terms.kl.closest_M.sum().item() == pytest.approx(1.0)
+
+
+def test_references_play_along_in_the_precision_of_the_update():
+    """Else a reference would seem to be away from a learner that it is a copy of, by what rounding does."""
+    distances = {}
+    for name in ("bfloat16", "float32"):
+        model = regularised(options={"precision": "bfloat16"})
+        if name == "float32":
+            model.references.autocast = nullcontext
+        collect(model)
+        distances[name] = float(model.loss_terms(whole_batch(model)).kl.loss.detach())
+        assert model.references.logits_MTCA.dtype == torch.float32
+        assert all(part.dtype == torch.float32 for part in model.references.members[0].own)
+    assert distances["bfloat16"] < 1e-9 < 1e-7 < distances["float32"]
