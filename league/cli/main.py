@@ -34,6 +34,7 @@ COMMANDS = {
     "record": ("league.cli.record", "play many matches of two members, keep them as replays"),
     "replay": ("league.cli.replay", "watch a recorded match in the terminal, list those of a run"),
     "render": ("league.cli.render", "make a film of a recorded match (mp4, gif, png, html, json)"),
+    "attention": ("league.cli.attention", "what an agent looked at in a recorded match, as a picture"),
     "export": ("league.cli.export", "a snapshot for other programs (Stable-Baselines3, ONNX, a folder)"),
     "exploitability": ("league.cli.exploitability", "what a best answer wins, exactly, in small games"),
     "profile": ("learner.profile.command", "how fast this machine trains, what holds it up, faster settings"),

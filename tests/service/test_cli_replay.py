@@ -7,11 +7,14 @@ import shutil
 from pathlib import Path
 
 import pytest
+from evaluator_league import register_bots_and_live, register_snapshot, write_config
 from PIL import Image
 
 from league.cli.connect import FORMAT
 from league.cli.main import main
+from league.client import MatchmakerClient
 from league.replay import load_replay
+from matchmaker.main import MatchmakerServer
 
 
 @pytest.fixture(scope="module")
@@ -106,3 +109,66 @@ def test_a_damaged_file_is_named(saved: Path, tmp_path: Path, capsys: pytest.Cap
     path = tmp_path / "half.replay"
     path.write_bytes(saved.read_bytes()[:-20])
     assert "half.replay is cut short" in refused(["replay", str(path)], capsys)
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with one snapshot, and a replay of its match against a bot."""
+    run = tmp_path_factory.mktemp("seen") / "run"
+    (run / "replays").mkdir(parents=True)
+    (run / "run.json").write_text(json.dumps({"format": FORMAT, "version": "0.1.0"}))
+    write_config(run)
+    with (
+        MatchmakerServer(db=run / "league.db", port=0) as server,
+        MatchmakerClient(server.address) as client,
+    ):
+        register_bots_and_live(client)
+        register_snapshot(client, run, 1000)
+    out = run / "replays" / "fe01.replay"
+    assert main(["demo", "based", "main@1000", "--run-dir", str(run), "--save", str(out)]) == 0
+    return run
+
+
+def test_what_an_agent_looked_at_is_drawn_and_told(
+    seen: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "attention.png"
+    words = ["attention", "fe", "--run-dir", str(seen), "--out", str(out)]
+    lines = told(words, capsys).splitlines()
+    assert lines[0].split("\t")[:2] == ["attention", "mean_age_seconds"]
+    rows = {line.split("\t")[0]: [float(value) for value in line.split("\t")[1:]] for line in lines[1:]}
+    assert set(rows) == {"latent", "context"}
+    for age, low, high, entropy, fixed in rows.values():
+        assert 0 <= low <= age <= high <= 0.8
+        assert 0 < entropy <= 1
+        assert 0 <= fixed <= 1
+    with Image.open(out) as image:
+        assert image.size == (1600, 1160)
+    file = seen / "replays" / "fe01.replay"
+    told(["attention", str(file), "--blobs", str(seen / "blobs"), "--out", str(out), "--to", "1"], capsys)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["fe", "--out", "{tmp}/x.gif"], "name a file that ends in .png"),
+        (["fe", "--seat", "0", "--out", "{tmp}/x.png"], "based in seat 0 has no weights: read --seat 1"),
+        (["fe", "--from", "9", "--out", "{tmp}/x.png"], "it can't be shown from 9 s"),
+        (["ff", "--out", "{tmp}/x.png"], "no replay of match ff"),
+        (["fe", "--blobs", "{tmp}", "--out", "{tmp}/x.png"], "the weights of main@1000 are not in"),
+        (["{bots}", "--out", "{tmp}/x.png"], "based and random have no weights"),
+    ],
+)
+def test_attention_s_mistakes_are_one_sentence(
+    words: list[str],
+    message: str,
+    seen: Path,
+    saved: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    filled = [word.format(tmp=tmp_path, bots=saved) for word in words]
+    said = refused(["attention", *filled, "--run-dir", str(seen)], capsys)
+    assert message in said
+    assert said.count("\n") == 1
+    assert not list(tmp_path.glob("x.*"))

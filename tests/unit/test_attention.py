@@ -1,0 +1,205 @@
+"""What an agent looked at in a recorded match is what it saw while it played, and the picture shows it."""
+
+import io
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from agents import TINY, network
+from PIL import Image
+
+from league.agent.bouts import Bout, play_bouts
+from league.agent.perceptron import PerceptronConfig, PerceptronNetwork
+from league.agent.snapshot import SnapshotCard
+from league.attention.figure import draw, principal, relative
+from league.attention.moments import Course, Hit, KnockOut, course_of, key_frames
+from league.attention.reading import agent_seat, read_match, summary_of
+from league.errors import InvalidInput
+from league.games.base import CHOICE, EXTERNAL
+from league.games.registry import game_spec
+from league.replay import Contender, Recipe, Take
+from league.replay.match import final_digest
+
+SKIP, FRAMES = 4, 150
+AGENT = network(TINY, 5).eval()
+CARD = SnapshotCard(agent=TINY, game="brawl", game_version=game_spec("brawl").version, frame_skip=SKIP)
+
+
+@pytest.fixture(scope="module")
+def played():
+    """A replay of AGENT in seat 1 against `based`, and the latents of its decisions as it made them."""
+    recipe = Recipe(name="brawl", version=CARD.game_version, max_frames=FRAMES)
+    game = recipe.make()
+    bots = (game.spec.bot_index("based"), EXTERNAL)
+    contenders = (Contender(name="based"), Contender(name="main@5", digest="ab" * 32))
+    take = Take(recipe=recipe, seats=contenders, bots=bots, seed=4)
+    game.bots_N2[0] = bots
+    game.reset(np.array([4], np.uint64))
+    state, latents, actions = AGENT.initial_state(1), [], game.idle_actions()
+    rng = np.random.default_rng(1)
+    for frame in range(FRAMES):
+        if frame % SKIP == 0:
+            with torch.inference_mode():
+                seen = torch.from_numpy(game.observations_N2O[:, 1].astype(np.float32))
+                out = AGENT.step(seen, torch.tensor([frame == 0]), state, torch.ones(1))
+            state = out.state
+            latents.append(out.latent_BD[0].numpy())
+            actions[0, 1] = rng.random(10) < 0.3  # whatever luck chooses
+        take.note(actions[0])
+        game.step(actions)
+        if game.ended_N[0]:
+            break
+    replay = take.finish(float(game.outcomes_N[0]), final_digest(game, 0))
+    game.close()
+    return replay, np.stack(latents)
+
+
+@pytest.fixture(scope="module")
+def reading(played):
+    return read_match(played[0], 1, AGENT, CARD)
+
+
+def test_it_reads_the_latents_that_the_agent_had_when_it_played(played, reading):
+    _, latents = played
+    np.testing.assert_allclose(reading.latent_TD, latents, atol=1e-5)
+    assert np.ptp(latents, axis=0).max() > 0.1, "they say something"
+    assert reading.frame_T.tolist() == list(range(0, FRAMES, SKIP))
+    assert (reading.names, reading.seat) == (("based", "main@5"), 1)
+    assert reading.reach == TINY.layers * (TINY.span - 1)
+
+
+def test_weights_are_shares_of_the_outputs_that_there_are(reading):
+    for weights_TP in (reading.latent_TP, reading.context_TP):
+        assert weights_TP.shape == (len(reading.frame_T), TINY.pool)
+        np.testing.assert_allclose(weights_TP.sum(1), 1.0, atol=1e-5)
+        for decision in range(TINY.pool - 1):
+            assert np.all(weights_TP[decision, : TINY.pool - 1 - decision] == 0.0)
+            assert np.all(weights_TP[decision, TINY.pool - 1 - decision :] > 0.0)
+    assert not np.allclose(reading.latent_TP, reading.context_TP)
+    ages = [6 * SKIP / 30, 5 * SKIP / 30]
+    np.testing.assert_allclose(reading.age_P[[0, 1, -1]], [*ages, 0.0])
+
+
+def test_whose_attention_is_read(played):
+    replay = played[0]
+    assert agent_seat(replay, None) == agent_seat(replay, 1) == 1
+    with pytest.raises(InvalidInput, match="based in seat 0 has no weights: read --seat 1"):
+        agent_seat(replay, 0)
+    bots = replace(replay, seats=(Contender(name="based"), Contender(name="random")))
+    with pytest.raises(InvalidInput, match="based and random have no weights"):
+        agent_seat(bots, None)
+
+
+def test_what_has_no_attention_or_plays_something_else_is_refused(played):
+    plain = PerceptronNetwork(PerceptronConfig(observation_size=64, action_size=10))
+    with pytest.raises(InvalidInput, match="main@5 is no agent with a strategy encoder"):
+        read_match(played[0], 1, plain, CARD)
+    with pytest.raises(InvalidInput, match="main@5 plays kuhn, the match is one of brawl"):
+        read_match(played[0], 1, AGENT, replace(CARD, game="kuhn"))
+    small = network(replace(TINY, observation_size=60), 0)
+    with pytest.raises(InvalidInput, match="main@5 sees 60 numbers, the match shows 64"):
+        read_match(played[0], 1, small, replace(CARD, agent=small.config))
+
+
+def fight(*states):
+    """Frames of (damage, stocks) of both seats."""
+    return [{"players": [{"damage": d, "stocks": s} for d, s in state]} for state in states]
+
+
+def test_hits_and_knock_outs_are_what_changed_between_frames():
+    frames = fight(((0, 3), (0, 3)), ((0, 3), (7, 3)), ((0, 3), (7, 3)), ((2, 3), (0, 2)))
+    course = course_of(frames, None, 4)
+    assert course.hits == (Hit(frame=1, victim=1, damage=7), Hit(frame=3, victim=0, damage=2))
+    assert course.knock_outs == (KnockOut(frame=3, victim=1),)
+    ended = course_of(frames, 0, 9)
+    assert ended.knock_outs == (KnockOut(frame=3, victim=1), KnockOut(frame=3, victim=1)), (
+        "the end's is behind"
+    )
+    assert course_of(frames, 0, 4) == course, "by time, without a knock-out"
+    assert course_of([{"seats": []}] * 3, 0, 9) == Course()
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "expected"),
+    [
+        (0, 100, [20, 40, 60, 80]),  # knock-outs, then the hardest hits
+        (30, 100, [40, 60, 80, 90]),
+        (0, 15, [3, 7, 11, 13]),  # nothing happened
+        (0, 1, [0]),
+    ],
+)
+def test_key_frames_are_apart_and_begin_with_what_matters(first, last, expected):
+    hits = [(19, 30.0), (40, 12.0), (80, 20.0), (81, 19.0), (48, 1.0)]
+    course = Course(
+        hits=tuple(Hit(frame=frame, victim=0, damage=damage) for frame, damage in hits),
+        knock_outs=(KnockOut(frame=20, victim=0), KnockOut(frame=60, victim=1)),
+    )
+    chosen = key_frames(course, first, last, 4)
+    assert chosen == sorted(set(chosen))
+    assert all(first <= frame <= last for frame in chosen)
+    assert chosen == expected
+
+
+def test_numbers_of_known_attention():
+    age_P = np.array([0.2, 0.1, 0.0])
+    alike = summary_of(np.full((9, 3), 1 / 3), age_P)
+    assert (alike.age_seconds, alike.entropy_share) == pytest.approx((0.1, 1.0))
+    assert alike.fixed_share == 1.0
+    newest = summary_of(np.tile([0.0, 0.0, 1.0], (9, 1)), age_P)
+    assert (newest.age_seconds, newest.entropy_share, newest.fixed_share) == pytest.approx((0.0, 0.0, 1.0))
+    turns = summary_of(np.eye(3)[[0, 0, *range(3), *range(3)]], age_P)
+    assert turns.fixed_share == pytest.approx(0.0), "age says nothing"
+    assert (turns.lowest, turns.highest) == pytest.approx((0.0, 0.2))
+    assert summary_of(np.full((2, 3), 1 / 3), age_P) is None, "never a full history"
+
+
+def test_weights_beside_their_mean():
+    weights_TP = np.array([[0.0, 1.0], [0.2, 0.8], [0.4, 0.6]])
+    times_TP, mean_P = relative(weights_TP)
+    np.testing.assert_allclose(mean_P, [0.3, 0.7])
+    assert np.isnan(times_TP[0]).all()
+    np.testing.assert_allclose(times_TP[1:], np.log2([[2 / 3, 8 / 7], [4 / 3, 6 / 7]]))
+    young_TP, _ = relative(weights_TP[:1].repeat(3, 1)[:, :3])
+    assert np.isnan(young_TP).all(), "never a full history"
+
+
+def test_principal_components_of_points_on_a_line():
+    line_TD = np.outer([0.0, 1.0, 2.0, 3.0], [3.0, 4.0])
+    parts_TC, shares = principal(line_TD, 2)
+    assert shares == pytest.approx([1.0, 0.0])
+    assert parts_TC[:, 0].std() == pytest.approx(1.0)
+    assert np.all(np.diff(parts_TC[:, 0]) > 0) or np.all(np.diff(parts_TC[:, 0]) < 0)
+
+
+def test_the_picture_shows_the_seconds_asked_for(reading):
+    whole, part = draw(reading), draw(reading, 1.0, 3.0)
+    with Image.open(io.BytesIO(whole)) as image:
+        assert image.size == (1600, 1160)
+        assert len(image.convert("RGB").quantize(64).getcolors()) > 32
+    assert whole != part
+    other = replace(reading, latent_TP=np.roll(reading.latent_TP, 1, axis=0))
+    assert draw(other) != whole
+    for start, stop in ((5.0, None), (3.0, 2.0), (-1.0, None)):
+        with pytest.raises(InvalidInput, match=r"the match lasts 5\.0 s"):
+            draw(reading, start, stop)
+
+
+def test_a_game_of_choices_is_read_and_drawn_too():
+    spec = game_spec("leduc")
+    sizes = {"observation_size": spec.observation_size, "own_size": spec.own_size}
+    config = replace(TINY, **sizes, action_size=spec.action_size, action_kind=CHOICE)
+    agent = network(config, 1).eval()
+    card = SnapshotCard(agent=config, game="leduc", game_version=spec.version, frame_skip=1)
+    recipe = Recipe(name="leduc", version=spec.version)
+    bout = Bout(
+        seats=(Contender(name="main@1", digest="ab" * 32), Contender(name="random")),
+        bots=(EXTERNAL, 0),
+        seed=3,
+    )
+    (replay,) = play_bouts(recipe, [bout], lambda digest: agent, frame_skip=1, seed=0)
+    found = read_match(replay, 0, agent, card)
+    assert found.course == Course()
+    assert len(found.frame_T) == replay.frames
+    with Image.open(io.BytesIO(draw(found))) as image:
+        assert image.size == (1600, 1160)
