@@ -14,6 +14,8 @@ from typing import Final, NamedTuple
 ENTROPY_SHARE: Final = 0.03
 """Of the largest possible entropy: with ten keys, each is left or pressed with 99.7 % certainty there, and
 sampled play explores nothing. A laptop run that learns ends near 0.28."""
+ENTROPY_LOW: Final = 0.1
+"""Of the same: worth a word to who asks, and no alarm."""
 ENTROPY_UPDATES: Final = 10
 """One minibatch proves nothing; ten updates in a row do."""
 
@@ -186,13 +188,18 @@ def dominant_term(absolute: Mapping[str, float], matches: int) -> list[Alarm]:
 
     A reward of one term alone is a choice, and no trouble; one that the outcome carries is none either.
     """
-    total = sum(absolute.values())
-    if len(absolute) < 2 or matches < DOMINANT_MATCHES or total <= 0:
+    if len(absolute) < 2 or matches < DOMINANT_MATCHES:
         return []
-    term = max(absolute, key=lambda name: absolute[name])
-    share = absolute[term] / total
+    term, share = largest_share(absolute)
     is_ill = share > DOMINANT_SHARE and term not in OUTCOME_TERMS
     return [Alarm("term_dominates", term, share)] if is_ill else []
+
+
+def largest_share(absolute: Mapping[str, float]) -> tuple[str, float]:
+    """The term of the largest absolute sum and its share of all; 0 where nothing was paid."""
+    total = sum(absolute.values())
+    term = max(absolute, key=lambda name: absolute[name], default="none")
+    return term, absolute[term] / total if total > 0 else 0.0
 
 
 def not_finite(metrics: Mapping[str, float]) -> list[Alarm]:

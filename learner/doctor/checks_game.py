@@ -6,15 +6,18 @@ import math
 
 import numpy as np
 
+from league.alarms import DOMINANT_SHARE
 from learner.doctor.evidence import Evidence, first_scores
 from learner.doctor.findings import Finding, judged
 
 WIDEST = 1000
 """Numbers in an observation from which on most of them are rarely worth their weights."""
-DOMINATING, ALONE = 0.8, 0.95
+ALONE = 0.95
 SCALE_FLOOR = 1e-8
 """What the learner's running variance of the return is never below (`ReturnScale`)."""
 NOT_ALIGNED, HARDLY_ALIGNED = 0.5, 0.6
+HARDLY_SEEN = 0.3
+"""Share of matches: what shows one's own state twice still differs where the opponent's play touched it."""
 
 
 def observations_change(evidence: Evidence) -> Finding:
@@ -60,13 +63,14 @@ def observation_size(evidence: Evidence) -> Finding:
     seen = game.opponent_seen
     blind = seen == 0.0
     said = "" if seen is None else f"; what the opponent does shows in {seen:.0%} of matches"
+    dim = seen is not None and seen < HARDLY_SEEN
     return judged(
         "4",
         f"{game.size} numbers, {game.own_size} of them the own part{said}",
         failure=blind or game.size > 10 * WIDEST,
-        warning=game.size > WIDEST,
+        warning=dim or game.size > WIDEST,
         fix="show the opponent's state behind the own part"
-        if blind
+        if dim
         else "leave out what never matters, or sum it up in fewer numbers",
     )
 
@@ -154,9 +158,9 @@ def components_balanced(evidence: Evidence) -> Finding:
         "9",
         f"{name} carries {share:.0%}" + (", the only term" if alone else f" of {len(shares)} terms") + said,
         failure=not alone and share > ALONE,
-        warning=bool(silent) or (not alone and share > DOMINATING),
+        warning=bool(silent) or (not alone and share > DOMINANT_SHARE),
         fix=f"lower the weight of {name} in game.reward_weights"
-        if share > DOMINATING
+        if share > DOMINANT_SHARE
         else "make the term fire, or take its weight away",
     )
 
@@ -179,7 +183,7 @@ def gamma_fits(evidence: Evidence) -> Finding:
         "19",
         f"gamma {evidence.set_up.settings.learner.gamma:g} reaches {reach:.3g} decisions of matches of "
         f"{length:.3g}",
-        failure=(reach < 3.0 and length > 10.0) or (far and reach == float("inf")),
+        failure=(reach < 3.0 and length > 2.0 * reach) or (far and reach == float("inf")),
         warning=far or near,
         fix="raise learner.gamma: 0.98 reaches 50 decisions, 0.99 100" if not far else "lower learner.gamma",
     )

@@ -60,14 +60,17 @@ class Evidence:
         return float(np.concatenate(seen).std())
 
     def alignment(self) -> tuple[float, int]:
-        """Share of decided matches whose winner was paid more than the loser, and their number."""
-        right = decided = 0
+        """Share of decided matches whose winner was paid more than the loser, and their number.
+
+        Where both were paid alike the match counts half: that says nothing of either.
+        """
+        right, decided = 0.0, 0
         for trace in (self.game.fresh, self.game.bots):
             paid_N2 = (_match_sums(trace) * self.set_up.weights_K).sum(-1)
             score_N = first_scores(trace)
             rows = np.isfinite(score_N) & (score_N != 0.5)
-            ahead = np.sign(paid_N2[rows, 0] - paid_N2[rows, 1])
-            right += int((ahead == np.sign(score_N[rows] - 0.5)).sum())
+            ahead = np.sign(paid_N2[rows, 0] - paid_N2[rows, 1]) * np.sign(score_N[rows] - 0.5)
+            right += float((0.5 + 0.5 * ahead).sum())
             decided += int(rows.sum())
         return (right / decided if decided else 1.0), decided
 

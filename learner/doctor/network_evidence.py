@@ -16,12 +16,18 @@ from torch.nn import functional
 
 from league.agent.heads import action_distribution
 from league.agent.network import AgentNetwork, UnrollOutput
+from learner.ppo.divergence import kl_to_fixed
 from learner.ppo.league_ppo import LeaguePPO
 from learner.ppo.loss import clipped_policy_loss, normalised, value_loss, weighted_mean
 from learner.rollout.buffer import Minibatch
 
 FIT = {"small": (80, 5e-3), "large": (45, 1e-3)}
 """Optimizer steps and step size of the supervised fit, by whether the network has over a million weights."""
+
+
+def is_large(parameters: int) -> bool:
+    """Whether a network of so many weights is only fitted for a short time."""
+    return parameters > 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +45,9 @@ class NetworkEvidence:
         entropy_share: entropy of the policy as a share of the largest that the action space allows.
         fit_train, fit_held_out: share of right answers, after a short supervised training to tell simple
             facts of the observation, on the rows trained on and on other matches; a guess has 0.5.
+        value_gap: mean distance of the values that the learner reads from those that the actor noted; 0
+            but for rounding, for both are of the same weights and views.
+        adam_epsilon: what Adam adds to the root of a squared gradient: far smaller ones move nothing.
     """
 
     parameters: int
@@ -50,6 +59,8 @@ class NetworkEvidence:
     entropy_share: float
     fit_train: float
     fit_held_out: float
+    value_gap: float
+    adam_epsilon: float
 
 
 def look_at_network(model: LeaguePPO) -> NetworkEvidence:
@@ -70,10 +81,23 @@ def look_at_network(model: LeaguePPO) -> NetworkEvidence:
         entropy_share=_entropy_share(model, whole),
         fit_train=fit_train,
         fit_held_out=fit_held_out,
+        value_gap=_value_gap(network, whole, buffer.context),
+        adam_epsilon=float(model.policy.optimizer.defaults["eps"]),
     )
     network.zero_grad(set_to_none=True)
     torch.set_rng_state(rng_state)
     return evidence
+
+
+@torch.no_grad()
+def policy_distance(model: LeaguePPO, first: AgentNetwork) -> float:
+    """KL divergence of the model's policy from that of `first`, mean over the rollout in its buffer."""
+    batch = next(model.buffer.minibatches(model.n_envs, np.random.default_rng(0)))
+    now, before = (
+        _unroll(network, batch, model.buffer.context).logits_TBA for network in (model.policy.network, first)
+    )
+    apart_TB = kl_to_fixed(model.agent.action_kind, now, before, batch.legal_TBA)
+    return float(weighted_mean(apart_TB, batch.decided_TB()))
 
 
 def _unroll(network: AgentNetwork, batch: Minibatch, prefix: int) -> UnrollOutput:
@@ -154,7 +178,8 @@ def _sensitivity(network: AgentNetwork, batch: Minibatch, prefix: int) -> dict[s
         parts = zip((out.logits_TBA, out.value_TB), (usual.logits_TBA, usual.value_TB), strict=True)
         return float(sum((a - b).abs().mean() for a, b in parts))
 
-    other = batch.obs_XBO.roll(1, 1)
+    alone = batch.obs_XBO.shape[1] == 1  # then another time of the same match
+    other = batch.obs_XBO.flip(0) if alone else batch.obs_XBO.roll(1, 1)
     own_changed, rest_changed = batch.obs_XBO.clone(), batch.obs_XBO.clone()
     own_changed[..., :own], rest_changed[..., own:] = other[..., :own], other[..., own:]
     return {"own state": moved(own_changed), "opponent": moved(rest_changed)}
@@ -195,6 +220,11 @@ def _leak(network: AgentNetwork, batch: Minibatch, prefix: int) -> float:
 
 
 @torch.no_grad()
+def _value_gap(network: AgentNetwork, batch: Minibatch, prefix: int) -> float:
+    return float((_unroll(network, batch, prefix).value_TB - batch.value_TB).abs().mean())
+
+
+@torch.no_grad()
 def _entropy_share(model: LeaguePPO, batch: Minibatch) -> float:
     out = _unroll(model.policy.network, batch, model.buffer.context)
     weight = batch.decided_TB()
@@ -212,7 +242,8 @@ def _fit(network: AgentNetwork, batch: Minibatch, prefix: int) -> tuple[float, f
     """
     labels_TBA, asked_A = _questions(batch.obs_XBO[prefix:], network.config.action_size)
     trained = copy.deepcopy(network).requires_grad_(True)
-    steps, rate = FIT["large" if sum(p.numel() for p in trained.parameters()) > 1_000_000 else "small"]
+    trained.actor.last.bias.data.zero_()  # which action is preferred so far says nothing of the size
+    steps, rate = FIT["large" if is_large(sum(p.numel() for p in trained.parameters())) else "small"]
     optimizer = torch.optim.Adam(trained.parameters(), lr=rate)
     half = max(1, batch.obs_XBO.shape[1] // 2)
     train, held = _rows(batch, slice(0, half)), _rows(batch, slice(half, None))

@@ -5,6 +5,7 @@ Shape suffixes: X rows of history and rollout, T steps, B matches, O observation
 
 from __future__ import annotations
 
+import copy
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -20,7 +21,7 @@ from league.agent.network import AgentNetwork
 from league.errors import LeagueError
 from league.players import Assignment, Book, MatchResult, Player, PlayerKind, Role
 from learner.assembly import SessionSettings, make_model
-from learner.doctor.network_evidence import NetworkEvidence, look_at_network
+from learner.doctor.network_evidence import NetworkEvidence, look_at_network, policy_distance
 from learner.doctor.setup import SetUp
 from learner.ppo.league_ppo import LeaguePPO
 from learner.rollout.league_vec_env import LeagueVecEnv
@@ -54,6 +55,7 @@ class ProbeEvidence:
         planned_minibatches: minibatches of an update that is not cut short.
         value_spread, target_spread: standard deviations of values and of their targets, last rollout.
         network: gradients, sensitivities and resets on the first rollout.
+        moved: KL divergence of the last policy from the first, on the last rollout.
     """
 
     learner: LearnerSettings
@@ -63,6 +65,7 @@ class ProbeEvidence:
     value_spread: float
     target_spread: float
     network: NetworkEvidence | None
+    moved: float
 
 
 def probe(set_up: SetUp, updates: int = UPDATES) -> ProbeEvidence:
@@ -156,6 +159,7 @@ class _Watch(BaseCallback):
         super().__init__()
         self.logs: list[UpdateLog] = []
         self.network: NetworkEvidence | None = None
+        self.first: AgentNetwork | None = None
         self._minibatches = 0
 
     def _on_step(self) -> bool:
@@ -187,6 +191,7 @@ class _Watch(BaseCallback):
         model: LeaguePPO = self.model  # type: ignore[assignment]
         model.env.finished = []
         if self.network is None:
+            self.first = copy.deepcopy(model.policy.network)
             self.network = look_at_network(model)
 
 
@@ -216,4 +221,5 @@ def _evidence(
         value_spread=values,
         target_spread=targets,
         network=watch.network,
+        moved=0.0 if watch.first is None or fault else policy_distance(model, watch.first),
     )

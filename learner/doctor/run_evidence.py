@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from league.agent.config import AgentConfig
 from league.agent.network import AgentNetwork
+from league.alarm_watch import AlarmWatch
+from league.alarms import Alarm, largest_entropy
 from league.config import resolve
 from league.errors import NotFound
 from league.players import PayoffCell
+from league.records import Row, Series, read_rows, read_scalars, read_updates
 from learner.checkpoint import CheckpointFolder, Values
+from learner.doctor.findings import Finding, unknown
 from learner.doctor.setup import SetUp, set_up_of
 
-Series = tuple[float, ...]
-Row = dict[str, str]
+FEWEST_UPDATES, FEWEST_MATCHES = 10, 40
+"""Fewer tell nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,29 +28,44 @@ class RunEvidence:
 
     Attributes:
         folder: the run. name: of the learner.
-        scalars: TensorBoard's values by tag, in order of the steps; the newest of each step.
+        scalars: TensorBoard's values by tag.
         matches: rows of monitor.csv. rewards: rows of reward_breakdown.csv, one an update.
         clean: clean matches of this learner's snapshots against each opponent.
         set_up: the run's settings with the newest checkpoint's network.
         step: of that checkpoint, 0 when there is none.
+        alarms: those of `league.alarms` that were on at the end, found from the files alone.
     """
 
     folder: Path
     name: str
-    scalars: dict[str, Series]
+    scalars: Mapping[str, Series]
     matches: Sequence[Row]
     rewards: Sequence[Row]
     set_up: SetUp
     step: int = 0
     clean: Sequence[PayoffCell] = field(default_factory=tuple)
+    alarms: Sequence[Alarm] = field(default_factory=tuple)
 
-    def scalar(self, tag: str) -> Series:
-        return self.scalars.get(tag, ())
+    def scalar(self, tag: str) -> tuple[float, ...]:
+        return tuple(self.at_steps(tag).values())
 
-    def late(self, tag: str) -> Series:
+    def at_steps(self, tag: str) -> dict[int, float]:
+        """A tag's values by learner step."""
+        series = self.scalars.get(tag)
+        return {} if series is None else dict(zip(series.steps.tolist(), series.values.tolist(), strict=True))
+
+    def alarms_of(self, *kinds: str) -> list[Alarm]:
+        return [alarm for alarm in self.alarms if alarm.kind in kinds]
+
+    def late(self, tag: str) -> tuple[float, ...]:
         """The last fifth of a tag's values, at least ten where there are as many."""
         values = self.scalar(tag)
         return values[-max(10, len(values) // 5) :]
+
+
+def too_short(key: str, what: str) -> Finding:
+    """A reason that the run's files say too little of."""
+    return unknown(key, f"too little to judge: {what}")
 
 
 def read_run(folder: Path, name: str = "main", clean: Sequence[PayoffCell] = ()) -> RunEvidence:
@@ -60,26 +78,44 @@ def read_run(folder: Path, name: str = "main", clean: Sequence[PayoffCell] = ())
         raise NotFound(f"{folder} has no learner-{name} yet: wait for its first update, or name another")
     saved = CheckpointFolder(learner / "checkpoints").read_newest()
     scalars = read_scalars(learner / "tensorboard")
+    set_up = _set_up(config, saved, scalars)
     return RunEvidence(
         folder=folder,
         name=name,
         scalars=scalars,
-        matches=read_table(learner / "monitor.csv"),
-        rewards=read_table(learner / "reward_breakdown.csv"),
-        set_up=_set_up(config, saved, scalars),
+        matches=read_rows(learner / "monitor.csv"),
+        rewards=read_rows(learner / "reward_breakdown.csv"),
+        set_up=set_up,
         step=int(saved["algorithm"]["num_timesteps"]) if saved is not None else 0,
         clean=tuple(clean),
+        alarms=_alarms(learner, set_up, 0 if saved is None else saved["curriculum"]["stage_start"]),
     )
 
 
-def _set_up(config: Path, saved: Values | None, scalars: dict[str, Series]) -> SetUp:
+def _alarms(learner: Path, set_up: SetUp, stage_start: int) -> tuple[Alarm, ...]:
+    """What the learner's own watch would say now, had it seen the whole stage."""
+    spec, settings = set_up.spec, set_up.settings.learner
+    weights = dict(zip(spec.reward_terms, set_up.weights_K.tolist(), strict=True))
+
+    def weights_at(step: int) -> Mapping[str, float]:
+        return weights if step > stage_start else {}
+
+    watch = AlarmWatch(
+        largest_entropy(spec.action_kind, spec.action_size), settings.desired_kl or settings.target_kl
+    )
+    for update in read_updates(learner, weights_at):
+        watch.update(update)
+    return tuple(watch.active.values())
+
+
+def _set_up(config: Path, saved: Values | None, scalars: Mapping[str, Series]) -> SetUp:
     """The run's settings as they are now: stage, step size and weights of its newest checkpoint."""
     sections = resolve(None, config, environment={})
     if saved is None:
         return set_up_of(sections)
-    rate = scalars.get("learning/rate", ())
-    if rate:
-        sections["learner"] |= {"learning_rate": rate[-1], "learning_rate_final": None}
+    if "learning/rate" in scalars:
+        newest = float(scalars["learning/rate"].values[-1])
+        sections["learner"] |= {"learning_rate": newest, "learning_rate_final": None}
     weights = saved["algorithm"]["network"]
 
     def loaded(agent: AgentConfig) -> AgentNetwork:
@@ -88,27 +124,3 @@ def _set_up(config: Path, saved: Values | None, scalars: dict[str, Series]) -> S
         return network
 
     return replace(set_up_of(sections, saved["curriculum"]["index"]), network=loaded)
-
-
-def read_scalars(folder: Path) -> dict[str, Series]:
-    """Every scalar of the event files under `folder`; a step that was trained twice counts as it was last."""
-    if not folder.is_dir():
-        return {}
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    by_step: dict[str, dict[int, float]] = {}
-    for file in sorted(folder.rglob("events.out.tfevents.*")):
-        events = EventAccumulator(str(file), size_guidance={"scalars": 0})
-        events.Reload()
-        for tag in events.Tags()["scalars"]:
-            by_step.setdefault(tag, {}).update({one.step: one.value for one in events.Scalars(tag)})
-    return {tag: tuple(value for _, value in sorted(values.items())) for tag, values in by_step.items()}
-
-
-def read_table(path: Path) -> list[Row]:
-    """Whole rows of a CSV; none when it is not there. Lines that begin with # are its head."""
-    if not path.is_file():
-        return []
-    with open(path, newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
-    return [row for row in rows if None not in row.values()]

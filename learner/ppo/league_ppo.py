@@ -247,6 +247,7 @@ class LeaguePPO(PlayingPPO):
         explained = explained_variance(self.buffer.value_TN, self.buffer.target_TN, self.ranks.add_up)
         self.logger.record("value/explained_variance", explained)
         self.logger.record("reward/scale", self.return_scale.scale)
+        self.logger.record("reward/largest", float(np.abs(self.buffer.reward_TN).max()))
         self.logger.record("policy/entropy_weight", self.entropy_weight)
         self.logger.record("learning/updates", self._n_updates, exclude="tensorboard")
 
