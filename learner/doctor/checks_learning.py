@@ -14,6 +14,8 @@ from learner.settings import LearnerSettings
 VANISHED, EXPLODED, STILL_LARGE = 1e-6, 100.0, 10.0
 STUCK = 1e-7
 """KL divergence by which a policy must have moved to have moved at all."""
+TOO_FEW, TOO_FEW_LARGE = (0.72, 0.82), (0.56, 0.56)
+"""Shares of right answers, failure and warning below; large networks are fitted for a shorter time."""
 MANY_WEIGHTS = 5000.0
 """For each decision of a rollout: below, what is learnt by heart is the fault of too little data alone."""
 COARSE = 0.15
@@ -76,13 +78,13 @@ def network_large_enough(evidence: Evidence) -> Finding:
     if network is None:
         return _stopped("13", evidence)
     right = network.fit_train
+    bars = TOO_FEW_LARGE if is_large(network.parameters) else TOO_FEW
     return judged(
         "13",
         f"{network.parameters:,} weights; a short supervised training tells {right:.0%} of simple facts of "
         "what it sees (a guess 50%)",
-        failure=right < 0.56,
-        warning=right < 0.75
-        and not is_large(network.parameters),  # a large one is fitted for too short a time
+        failure=right < bars[0],
+        warning=right < bars[1],
         fix="choose a larger agent.size (tiny, base, large)",
     )
 

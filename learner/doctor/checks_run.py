@@ -23,8 +23,9 @@ from learner.doctor.findings import Finding, judged, unknown
 from learner.doctor.run_evidence import FEWEST_MATCHES, FEWEST_UPDATES, RunEvidence, too_short
 from learner.ppo.rate import SMALLEST
 
-MISREAD_KL, MISREAD_SOME = 1e-2, 1e-3
-"""KL divergence at which the learner begins; it is 0 but for rounding, with 16 bits too."""
+MISREAD_KL, MISREAD_SHARE = 1e-3, 0.2
+"""KL divergence at which an update begins, and its share of the whole update's. It is no exact 0: what the
+actor carried along from the rollout before was computed with the weights of then."""
 BROKE = 0.3
 """Share of the entropy that an update must leave: a healthy one leaves over 90 %."""
 
@@ -39,9 +40,9 @@ def entropy_held(run: RunEvidence) -> Finding:
     return judged(
         "18",
         f"entropy {values[0]:.3g} at first, {now:.3g} now: {now / most:.0%} of the largest"
-        + (", gone in one update" if broke else ""),
+        + (", gone in one update (E)" if broke else ""),
         failure=bool(run.alarms_of("entropy_collapse")) and not broke,
-        warning=now < ENTROPY_LOW * most,
+        warning=now < ENTROPY_LOW * most and not broke,
         fix="raise learner.ent_coef and learner.ent_coef_final, and start from an older snapshot (--from)",
     )
 
@@ -79,7 +80,7 @@ def steps_fit(run: RunEvidence) -> Finding:
     if len(kl) < FEWEST_UPDATES:
         return too_short("16", f"{len(kl)} updates")
     usual, largest = median(kl), max(run.scalar("policy/approx_kl"))
-    stuck = largest < STUCK and optimizer_steps(run.set_up.settings.learner) > 1  # a first one's KL is 0
+    stuck = largest < STUCK and optimizer_steps(run.learner) > 1  # a first one's KL is 0
     return judged(
         "16",
         f"updates move the policy by a KL of {usual:.2g} (largest of all {largest:.2g})",
@@ -94,7 +95,7 @@ def constraints(run: RunEvidence) -> Finding:
     clipped, kl = run.late("policy/clip_fraction"), run.late("policy/approx_kl")
     if len(kl) < FEWEST_UPDATES:
         return too_short("20", f"{len(kl)} updates")
-    learner = run.set_up.settings.learner
+    learner = run.learner
     hit = learner.target_kl is not None and median(kl) > 0.9 * learner.target_kl
     rate = run.late("learning/rate")
     floored = learner.desired_kl is not None and fmean(rate) < 1.01 * SMALLEST * learner.learning_rate
@@ -110,15 +111,14 @@ def constraints(run: RunEvidence) -> Finding:
 
 def memory_kept(run: RunEvidence) -> Finding:
     """15: what the learner remembers of a rollout against what the actor did."""
-    apart = run.late("policy/first_kl")
+    apart, moved = run.late("policy/first_kl"), run.late("policy/approx_kl")
     if len(apart) < FEWEST_UPDATES:
         return too_short("15", f"{len(apart)} updates")
     usual = median(apart)
     return judged(
         "15",
         f"an update begins at a KL of {usual:.1g} from the policy that acted",
-        failure=not usual < MISREAD_KL,
-        warning=usual > MISREAD_SOME,
+        failure=not usual < MISREAD_KL and usual > MISREAD_SHARE * median(moved),
         fix="let step and unroll of the agent clear and carry the same state",
     )
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from statistics import fmean, median
 
 from league.alarms import DOMINANT_SHARE, OUTCOME_TERMS, largest_share
-from learner.assembly import stage_rewards
 from learner.doctor.checks_game import ALONE
 from learner.doctor.findings import Finding, judged
 from learner.doctor.run_evidence import FEWEST_MATCHES, FEWEST_UPDATES, RunEvidence, too_short
+
+Pair = tuple[float, float]
 
 
 def components(run: RunEvidence) -> Finding:
@@ -51,44 +53,56 @@ def something_paid(run: RunEvidence) -> Finding:
 
 
 def win_paid(run: RunEvidence) -> Finding:
-    """B: what matches paid for their end, against the weight of a win and the largest reward that arrived."""
-    weights = _win_weights(run)
-    due = _due_by_step(run, min((one for one in weights if one), default=0.0))
-    booked = _booked_wins(run) if max(weights) else []
-    arrived = run.at_steps("reward/largest")
-    met = [(arrived[step], due[step]) for step in due if step in arrived and due[step] > 0.0]
+    """B: what this stage's matches paid for their end, against a win's weight and what arrived of it."""
+    weight = _win_weight(run)
+    booked = _booked_wins(run, weight) if weight else []
+    met = _arrived(run, _due_by_step(run, abs(weight)))
     if len(met) < FEWEST_UPDATES and not booked:
         return too_short("B", f"{len(met)} updates in which a match was won or lost")
-    short = [one for one in booked if min(abs(one - weight) for weight in weights) > 0.01 * max(weights)]
+    short = [paid for paid, wanted in booked if abs(paid - wanted) > 0.01 * abs(weight)]
     cut = [came for came, wanted in met if came < 0.5 * wanted]
-    said = f"a win or loss paid {median(booked):.4g} by the accounts" if booked else "wins have no weight"
-    if met:
-        said += f"; {median(w for _, w in met):.3g} was due at the end of a match, at most "
-        said += f"{median(c for c, _ in met):.3g} arrived"
     return judged(
         "B",
-        f"{said} (weights {', '.join(f'{w:g}' for w in sorted(weights))})",
+        _wins_said(booked, weight, met),
         failure=2 * len(short) > len(booked) or 2 * len(cut) > len(met),
         fix="clip no reward on its way: learner.normalize_returns scales wins and steps alike",
     )
 
 
-def _win_weights(run: RunEvidence) -> set[float]:
-    """Size of a win's weight, by stage; 0 where the game has no such term."""
-    terms, settings = run.set_up.spec.reward_terms, run.set_up.settings
-    if "win" not in terms:
-        return {0.0}
-    place = terms.index("win")
-    return {float(abs(stage_rewards(settings, stage)[place])) for stage in settings.curriculum.stages}
+def _wins_said(booked: list[Pair], weight: float, met: list[Pair]) -> str:
+    said = []
+    if booked:
+        share = sum(paid * wanted for paid, wanted in booked) / sum(wanted**2 for _, wanted in booked)
+        said.append(f"a win or loss paid {share * abs(weight):.4g} by the accounts (weight {weight:g})")
+    if met:
+        came, wanted = (median(values) for values in zip(*met, strict=True))
+        said.append(f"{wanted:.3g} was due in one step, {came:.3g} arrived")
+    return "; ".join(said)
 
 
-def _booked_wins(run: RunEvidence) -> list[float]:
-    """The term `win` of updates whose matches all ended alike; the others' mean tells no size."""
-    scores: dict[str, set[float]] = defaultdict(set)
+def _win_weight(run: RunEvidence) -> float:
+    """A win's weight now; 0 where the game has no such term."""
+    terms = run.set_up.spec.reward_terms
+    return float(run.set_up.weights_K[terms.index("win")]) if "win" in terms else 0.0
+
+
+def _booked_wins(run: RunEvidence, weight: float) -> list[Pair]:
+    """By update, the term `win` a match as it was noted and as the scores want it, where that is not 0."""
+    scores: dict[str, list[float]] = defaultdict(list)
     for row in run.matches:
-        scores[row["step"]].add(float(row["score"]))
-    alike = [row for row in run.rewards if scores.get(row["step"]) in ({0.0}, {1.0})]
-    return [abs(float(row["win"])) for row in alike]
+        scores[row["step"]].append(float(row["score"]))
+    rows = [row for row in run.rewards if row["step"] in scores and int(row["step"]) > run.stage_start]
+    pairs = [(float(row["win"]), weight * (2.0 * fmean(scores[row["step"]]) - 1.0)) for row in rows]
+    return [(paid, wanted) for paid, wanted in pairs if wanted]
+
+
+def _arrived(run: RunEvidence, due: dict[int, float]) -> list[Pair]:
+    """The largest reward that arrived in a rollout and the least that had to; an update is logged a rollout
+    later than the matches of its own."""
+    largest = run.at_steps("reward/largest")
+    steps = sorted(largest)
+    logged = ((bisect_right(steps, step), wanted) for step, wanted in due.items() if wanted > 0.0)
+    return [(largest[steps[place]], wanted) for place, wanted in logged if place < len(steps)]
 
 
 def _due_by_step(run: RunEvidence, win: float) -> dict[int, float]:
@@ -99,7 +113,8 @@ def _due_by_step(run: RunEvidence, win: float) -> dict[int, float]:
     for row in run.matches:
         step, decided = int(row["step"]), float(row["score"]) != 0.5
         paid = abs(float(row["r"])) if all_at_the_end else win * decided
-        due[step] = max(due.get(step, 0.0), paid)
+        if step > run.stage_start:
+            due[step] = max(due.get(step, 0.0), paid)
     return due
 
 

@@ -10,13 +10,14 @@ from league.agent.config import AgentConfig
 from league.agent.network import AgentNetwork
 from league.alarm_watch import AlarmWatch
 from league.alarms import Alarm, largest_entropy
-from league.config import resolve
+from league.config import Sections, build, resolve
 from league.errors import NotFound
 from league.players import PayoffCell
 from league.records import Row, Series, read_rows, read_scalars, read_updates
 from learner.checkpoint import CheckpointFolder, Values
 from learner.doctor.findings import Finding, unknown
 from learner.doctor.setup import SetUp, set_up_of
+from learner.settings import LearnerSettings
 
 FEWEST_UPDATES, FEWEST_MATCHES = 10, 40
 """Fewer tell nothing."""
@@ -32,7 +33,8 @@ class RunEvidence:
         matches: rows of monitor.csv. rewards: rows of reward_breakdown.csv, one an update.
         clean: clean matches of this learner's snapshots against each opponent.
         set_up: the run's settings with the newest checkpoint's network.
-        step: of that checkpoint, 0 when there is none.
+        learner: the settings as they were written; those of `set_up` go on with the newest step size.
+        step: of that checkpoint, 0 when there is none. stage_start: step at which its stage began.
         alarms: those of `league.alarms` that were on at the end, found from the files alone.
     """
 
@@ -42,7 +44,9 @@ class RunEvidence:
     matches: Sequence[Row]
     rewards: Sequence[Row]
     set_up: SetUp
+    learner: LearnerSettings
     step: int = 0
+    stage_start: int = 0
     clean: Sequence[PayoffCell] = field(default_factory=tuple)
     alarms: Sequence[Alarm] = field(default_factory=tuple)
 
@@ -78,7 +82,10 @@ def read_run(folder: Path, name: str = "main", clean: Sequence[PayoffCell] = ())
         raise NotFound(f"{folder} has no learner-{name} yet: wait for its first update, or name another")
     saved = CheckpointFolder(learner / "checkpoints").read_newest()
     scalars = read_scalars(learner / "tensorboard")
-    set_up = _set_up(config, saved, scalars)
+    sections = resolve(None, config, environment={})
+    settings = build(LearnerSettings, "learner", sections["learner"])
+    set_up = _set_up(sections, saved, scalars)
+    stage_start = 0 if saved is None else int(saved["curriculum"]["stage_start"])
     return RunEvidence(
         folder=folder,
         name=name,
@@ -86,9 +93,11 @@ def read_run(folder: Path, name: str = "main", clean: Sequence[PayoffCell] = ())
         matches=read_rows(learner / "monitor.csv"),
         rewards=read_rows(learner / "reward_breakdown.csv"),
         set_up=set_up,
+        learner=settings,
+        stage_start=stage_start,
         step=int(saved["algorithm"]["num_timesteps"]) if saved is not None else 0,
         clean=tuple(clean),
-        alarms=_alarms(learner, set_up, 0 if saved is None else saved["curriculum"]["stage_start"]),
+        alarms=_alarms(learner, set_up, stage_start),
     )
 
 
@@ -108,9 +117,8 @@ def _alarms(learner: Path, set_up: SetUp, stage_start: int) -> tuple[Alarm, ...]
     return tuple(watch.active.values())
 
 
-def _set_up(config: Path, saved: Values | None, scalars: Mapping[str, Series]) -> SetUp:
+def _set_up(sections: Sections, saved: Values | None, scalars: Mapping[str, Series]) -> SetUp:
     """The run's settings as they are now: stage, step size and weights of its newest checkpoint."""
-    sections = resolve(None, config, environment={})
     if saved is None:
         return set_up_of(sections)
     if "learning/rate" in scalars:

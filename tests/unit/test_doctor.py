@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 
 import pytest
 import sick
+from doctor_cases import CALIBRATED, FRESH, QUICK, Case
 
 from league.agent import config as agent_config
 from learner.doctor.causes import LEADS_TO, Cause, primary_causes
@@ -25,17 +25,13 @@ def healthy_play():
     return look_at_game(made), look_at_environment(made)
 
 
-def examine(set_up, *, same_game=True):
-    game, environment = healthy_play() if same_game else (look_at_game(set_up), look_at_environment(set_up))
+def examine(set_up, *, own_play=True):
+    game, environment = (look_at_game(set_up), look_at_environment(set_up)) if own_play else healthy_play()
     return judge(Evidence(set_up=set_up, game=game, environment=environment, probe=probe(set_up, updates=3)))
 
 
 def causes(set_up, **kind) -> tuple[Cause, ...]:
     return primary_causes(examine(set_up, **kind))
-
-
-def named(found):
-    return {cause.finding.key: {one.key for one in cause.consequences} for cause in found}
 
 
 def test_nothing_is_wrong_with_a_healthy_set_up():
@@ -44,94 +40,47 @@ def test_nothing_is_wrong_with_a_healthy_set_up():
     assert [(one.key, one.measured) for one in findings if one.verdict is not Verdict.OK] == []
 
 
-GAMES = [
-    ("1", sick.Frozen, {"4"}),
-    ("2", sick.Deaf, set()),
-    ("3", sick.Unseeded, set()),
-    ("4", sick.Blindfold, set()),
-    ("5", sick.NotANumber, {"12", "16", "V"}),
-]
+def assert_named(case: Case, monkeypatch):
+    """The reason alone is a cause; what follows from it stands under it, and nothing else is bad."""
+    if case.sizes is not None:
+        monkeypatch.setitem(agent_config.SIZES, "tiny", case.sizes)
+    made = case.make()
+    own_play = case.own_play or made.settings.game != sick.set_up().settings.game
+    found = causes(made, own_play=own_play)
+    told = {
+        cause.finding.key: (cause.finding.measured, [(one.key, one.measured) for one in cause.consequences])
+        for cause in found
+    }
+    assert list(told) == [case.key], told
+    assert found[0].finding.verdict is (Verdict.FAILURE if case.failure else Verdict.WARNING), told
+    below = {one.key for one in found[0].consequences}
+    assert case.follows <= below <= case.follows | case.may, told
 
 
-@pytest.mark.parametrize(("key", "game", "below"), GAMES, ids=[game.__name__ for _, game, _ in GAMES])
-def test_a_broken_game_is_named(key, game, below):
-    found = causes(sick.playing(game), same_game=False)
-    assert found[0].finding.key == key
-    assert found[0].finding.verdict is Verdict.FAILURE
-    assert list(named(found)) == [key]
-    assert below <= named(found)[key]
-
-
-def test_a_dead_key_is_named_and_only_warned_of():
-    (cause,) = causes(sick.playing(sick.OneKeyDead), same_game=False)
-    assert (cause.finding.key, cause.finding.verdict) == ("2", Verdict.WARNING)
-    assert "none: space" in cause.finding.measured
-
-
-USUAL = {"win": 10.0, "knockout": 5.0, "damage": 1.0, "toward_opponent": 0.6}
-LARGE = {term: 1e4 * weight for term, weight in USUAL.items()}
-SMALL = {term: 1e-8 * weight for term, weight in USUAL.items()}
-SETTINGS = [
-    ("6", "no weights", sick.weights(), {"7", "O", "V"}),
-    ("7", "wins alone", [*sick.weights(win=10.0), "learner.gamma=0.9"], set()),
-    (
-        "8",
-        "huge",
-        [*sick.weights(**LARGE), "learner.normalize_returns=false"],
-        {"12"},
-    ),
-    ("8", "tiny", sick.weights(**SMALL), set()),
-    ("9", "one term", sick.weights(win=0.1, toward_opponent=100.0), set()),
-    ("10", "reversed", sick.weights(win=-10.0, knockout=-5.0, damage=-1.0, toward_opponent=0.6), set()),
-    ("16", "too high", ["learner.learning_rate=10"], set()),
-    ("16", "too low", ["learner.learning_rate=1e-10", "learner.learning_rate_final=1e-10"], set()),
-    ("17", "one decision", ["learner.n_steps=2", "learner.batch_size=2"], set()),
-    ("18", "no key ever", ["agent.key_bias=-10"], set()),
-    ("19", "short-sighted", ["learner.gamma=0.3"], set()),
-    ("20", "clip", ["learner.clip_range=1e-7", "learner.n_epochs=8"], set()),
-    ("20", "target", ["learner.target_kl=1e-12", "learner.n_epochs=8"], set()),
-]
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in CALIBRATED])
+def test_the_broken_part_is_named_with_what_follows(case, monkeypatch):
+    assert_named(case, monkeypatch)
 
 
 @pytest.mark.parametrize(
-    ("key", "flags", "below"), [(key, flags, below) for key, _, flags, below in SETTINGS],
-    ids=[f"{key}-{name}" for key, name, _, _ in SETTINGS],
-)  # fmt: skip
-def test_a_broken_setting_is_named(key, flags, below):
-    found = causes(sick.set_up(*flags))
-    assert [cause.finding.key for cause in found] == [key]
-    assert below <= named(found)[key]
+    "case",
+    [pytest.param(case, id=case.id, marks=[] if case.id in QUICK else [pytest.mark.slow]) for case in FRESH],
+)
+def test_set_ups_that_no_threshold_was_fitted_to_are_named_too(case, monkeypatch):
+    assert_named(case, monkeypatch)
 
 
-NETWORKS = [("11", sick.Detached, set()), ("12", sick.Loud, set()), ("15", sick.Remembering, set())]
+def test_all_twenty_reasons_are_tried_and_fresh_ones_in_every_run():
+    twenty = {str(number) for number in range(1, 21)}
+    assert {case.key for case in CALIBRATED} >= twenty
+    assert {case.key for case in FRESH if case.id in QUICK} >= twenty | {"B", "O", "V"}
+    assert set(QUICK) <= {case.id for case in FRESH}
 
 
-@pytest.mark.parametrize(("key", "network", "below"), NETWORKS, ids=[n.__name__ for _, n, _ in NETWORKS])
-def test_a_broken_network_is_named(key, network, below):
-    found = causes(replace(sick.set_up(), network=network))
-    assert [cause.finding.key for cause in found] == [key]
-    assert found[0].finding.verdict is Verdict.FAILURE
-    assert below <= named(found)[key]
-
-
-def test_a_network_that_can_hold_nothing_is_too_small(monkeypatch):
-    few = {"width": 4, "attention_heads": 1, "feed_forward": 4, "observation_hidden": 4}
-    monkeypatch.setitem(agent_config.SIZES, "tiny", {"layers": 2, **few, "memory": 2, "head_widths": (2,)})
-    found = causes(sick.set_up())
-    assert [cause.finding.key for cause in found] == ["13"]
-
-
-def test_a_network_that_learns_two_matches_by_heart_is_too_large():
-    flags = ["agent.size=base", "agent.sequence_length=33", "learner.matches=2", "learner.n_steps=16"]
-    found = causes(sick.set_up(*flags, "learner.batch_size=32", "learner.n_epochs=4"))
-    assert [cause.finding.key for cause in found] == ["14"]
-
-
-@pytest.mark.parametrize(("key", "environment"), [("B", sick.Clipping), ("15", sick.Endless)])
-def test_a_broken_environment_is_named(key, environment):
-    found = causes(replace(sick.set_up(), environment=environment), same_game=False)
-    assert [cause.finding.key for cause in found] == [key]
-    assert found[0].finding.verdict is Verdict.FAILURE
+def test_a_dead_key_is_named_and_only_warned_of():
+    (cause,) = causes(sick.playing(sick.OneKeyDead))
+    assert (cause.finding.key, cause.finding.verdict) == ("2", Verdict.WARNING)
+    assert "none: space" in cause.finding.measured
 
 
 def test_causes_have_no_circle_and_name_known_reasons():

@@ -1,16 +1,24 @@
-"""The doctor on run folders that a real training wrote: a healthy one, and some that are ill on purpose."""
+"""The doctor on run folders that a real training wrote: healthy, trained ill, or changed as illness would."""
 
 from __future__ import annotations
 
+import csv
+import shutil
+from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import sick
 from stable_baselines3.common.callbacks import BaseCallback
+from torch.utils.tensorboard import SummaryWriter
 
+from league import alarms
 from league.config import resolve
 from league.config_file import write_config
 from league.errors import NotFound
+from league.players import PayoffCell
+from league.records import read_scalars
 from learner.checkpoint import CheckpointFolder, algorithm_state
 from learner.doctor.causes import primary_causes
 from learner.doctor.checks_run import RUN_CHECKS
@@ -57,50 +65,290 @@ def train(folder, *flags, **parts):
     return folder
 
 
-def findings(folder):
-    evidence = read_run(folder)
+@pytest.fixture(scope="module")
+def healthy(tmp_path_factory):
+    return train(tmp_path_factory.mktemp("healthy"))
+
+
+@pytest.fixture
+def run(healthy, tmp_path):
+    """A copy of the healthy run, to be changed."""
+    return shutil.copytree(healthy, tmp_path / "run")
+
+
+def findings(folder, clean=()):
+    evidence = read_run(folder, clean=clean)
     return ordered([check(evidence) for check in RUN_CHECKS])
 
 
-def causes(folder):
-    return [cause.finding.key for cause in primary_causes(findings(folder))]
-
-
-def game(kind):
-    return lambda matches: kind(matches, max_frames=90)
-
-
-def test_a_run_that_trains_is_healthy(tmp_path):
-    found = {finding.key: finding for finding in findings(train(tmp_path))}
-    assert [(one.key, one.measured) for one in found.values() if one.verdict.is_bad] == []
-    assert {key for key, one in found.items() if one.verdict is Verdict.OK} >= {
-        "6",
-        "9",
-        "16",
-        "18",
-        "20",
-        "V",
-        "A",
+def causes(folder, clean=()):
+    """Every cause with its verdict, and what stands under it."""
+    found = primary_causes(findings(folder, clean))
+    return {
+        cause.finding.key: (cause.finding.verdict.value, {one.key for one in cause.consequences})
+        for cause in found
     }
 
 
+# -- healthy --------------------------------------------------------------------------------------------
+
+
+def test_a_run_that_trains_is_healthy(healthy):
+    found = {finding.key: finding for finding in findings(healthy)}
+    assert [(one.key, one.measured) for one in found.values() if one.verdict.is_bad] == []
+    judged = {key for key, one in found.items() if one.verdict is Verdict.OK}
+    assert judged >= {"6", "9", "12", "15", "16", "18", "20", "A", "B", "E", "V", "W"}
+
+
+# -- trained ill ----------------------------------------------------------------------------------------
+
+FAST = ("learner.learning_rate=0.3", "learner.learning_rate_final=0.3", "learner.desired_kl=none")
 ILL = [
-    ("18", "agent.key_bias=-10"),
-    ("16", "learner.learning_rate=0.3"),
-    ("20", "learner.clip_range=1e-7"),
-    ("9", "game.reward_weights.toward_opponent=5000"),
+    ("6", sick.weights(), {}),
+    ("9", ["game.reward_weights.toward_opponent=5000"], {}),
+    ("15", [], {"network": sick.ForgetfulUnroll}),
+    ("16", FAST, {}),
+    ("18", ["agent.key_bias=-10"], {}),
+    ("20", ["learner.clip_range=1e-7"], {}),
+    ("B", [], {"environment": sick.Clipping}),
 ]
 
 
-@pytest.mark.parametrize(("key", "flag"), ILL, ids=[key for key, _ in ILL])
-def test_what_a_setting_broke_shows_in_the_files(tmp_path, key, flag):
-    extra = ["learner.learning_rate_final=0.3", "learner.desired_kl=none"] if key == "16" else []
-    assert key in causes(train(tmp_path, flag, *extra))
+@pytest.mark.parametrize(
+    ("key", "flags", "parts"),
+    [
+        pytest.param(
+            key,
+            flags,
+            parts,
+            id="-".join([key, *(part.__name__ for part in parts.values())]),
+            marks=[pytest.mark.slow] if key in ("9", "18", "20") else [],
+        )
+        for key, flags, parts in ILL
+    ],
+)
+def test_what_was_trained_ill_shows_in_its_files(tmp_path, key, flags, parts):
+    found = causes(train(tmp_path, *flags, **parts))
+    assert next(iter(found)) == key, found
+    assert found[key][0] == "failure"
+    assert [one for one, (verdict, _) in found.items() if verdict == "failure"] == [key]
 
 
+@pytest.mark.slow
 def test_a_scale_that_never_settles_has_drifted(tmp_path):
     sick.Inflation.factor = 1.0
-    assert "A" in causes(train(tmp_path, game=game(sick.Inflation)))
+    found = causes(train(tmp_path, game=lambda matches: sick.Inflation(matches, max_frames=90)))
+    assert found["A"][0] == "failure"
+
+
+class HalfAWin(sick.Watched):
+    """The game itself cuts what a win pays."""
+
+    def spoil(self):
+        place = self.spec.reward_terms.index("win")
+        self.reward_terms_N2K[..., place] = np.clip(self.reward_terms_N2K[..., place], -0.5, 0.5)
+
+
+def test_a_win_that_the_game_itself_cuts_is_named(tmp_path):
+    found = causes(train(tmp_path, game=lambda matches: HalfAWin(matches, max_frames=90)))
+    assert next(iter(found)) == "B"
+
+
+# -- files changed as illness would ---------------------------------------------------------------------
+
+
+def rewrite(folder, **changes: Callable[[np.ndarray], np.ndarray]):
+    """Writes scalars anew, some of them changed; `policy__entropy` stands for policy/entropy."""
+    tensorboard = folder / "learner-main" / "tensorboard"
+    scalars = read_scalars(tensorboard)
+    shutil.rmtree(tensorboard)
+    changed = {name.replace("__", "/"): change for name, change in changes.items()}
+    assert set(changed) <= set(scalars)
+    with SummaryWriter(str(tensorboard)) as writer:
+        for name, series in scalars.items():
+            values = changed.get(name, lambda values: values)(series.values.copy())
+            for step, value in zip(series.steps, values, strict=True):
+                writer.add_scalar(name, float(value), int(step))
+
+
+def change_rows(path, change, times=1):
+    """Changes every row of a CSV with a dictionary of its fields; writes each `times` times."""
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    head = [line for line in lines if line.startswith("#")]
+    rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        file.writelines(head)
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        for row in rows:
+            writer.writerows([row | change(row)] * times)
+
+
+def all_score(folder, score, times=1):
+    """Every match ends alike, and is paid for it as a win or a loss is."""
+    for name in ("monitor.csv", "behavior_metrics.csv"):
+        change_rows(folder / "learner-main" / name, lambda row: {"score": score}, times)
+    paid = 20.0 * (score - 0.5)
+    change_rows(folder / "learner-main" / "reward_breakdown.csv", lambda row: {"win": paid})
+    rewrite(folder, reward__largest=lambda values: np.maximum(values, 10.0))
+
+
+def fade(values, to):
+    """Falls slowly, and stays there for the last twelve."""
+    falling = len(values) - 12
+    return np.concatenate([np.geomspace(values[0], to, falling), np.full(12, to)])
+
+
+def second_half(values, factor):
+    half = len(values) // 2
+    return np.concatenate([values[:half], values[half:] * np.linspace(1.0, factor, len(values) - half)])
+
+
+CHANGED = [
+    ("18", "failure", {"policy__entropy": lambda v: fade(v, 0.05)}),
+    ("18", "warning", {"policy__entropy": lambda v: fade(v, 0.5)}),
+    ("E", "failure", {"policy__entropy": lambda v: np.where(np.arange(len(v)) < 20, v, 0.1 * v)}),
+    ("E", "warning", {"policy__entropy": lambda v: np.where(np.arange(len(v)) < 20, v, 0.4 * v)}),
+    ("V", "failure", {"value__explained_variance": lambda v: np.full_like(v, -0.4)}),
+    (
+        "V",
+        "warning",
+        {"value__explained_variance": lambda v: np.where(np.arange(len(v)) < 20, 0.6, 0.01)},
+    ),
+    ("A", "failure", {"reward__scale": lambda v: second_half(v, 20.0)}),
+    ("A", "warning", {"reward__scale": lambda v: second_half(v, 5.0)}),
+    (
+        "20",
+        "failure",
+        {"policy__clip_fraction": lambda v: v * 0 + 0.8, "policy__approx_kl": lambda v: v * 0 + 0.002},
+    ),
+    ("20", "warning", {"learning__rate": lambda v: v * 0.0 + 1e-9}),
+    ("16", "failure", {"policy__approx_kl": lambda v: v * 0.0 + 0.3}),
+    ("16", "failure", {"policy__approx_kl": lambda v: v * 0.0}),
+    ("16", "warning", {"policy__approx_kl": lambda v: v * 0.0 + 0.05}),
+    ("12", "failure", {"learning__gradient_norm": lambda v: v * 0.0 + 500.0}),
+    ("12", "failure", {"learning__gradient_norm": lambda v: v * np.nan}),
+    ("15", "failure", {"policy__first_kl": lambda v: v * 0.0 + 0.02}),
+    ("B", "failure", {"reward__largest": lambda v: np.minimum(v, 1.0)}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("key", "verdict", "changes"),
+    CHANGED,
+    ids=[f"{key}-{verdict}-{n}" for n, (key, verdict, _) in enumerate(CHANGED)],
+)
+def test_what_the_scalars_say_is_named_alone(run, key, verdict, changes):
+    rewrite(run, **changes)
+    assert causes(run) == {key: (verdict, set())}
+
+
+def test_one_sided_results_stand_under_the_entropy_that_made_them(run):
+    rewrite(
+        run, policy__entropy=lambda values: np.where(np.arange(len(values)) < 25, fade(values, 0.05), 0.05)
+    )
+    all_score(run, 0.0)
+    found = causes(run)
+    assert list(found) == ["18"]
+    assert "W" in found["18"][1]
+
+
+def test_play_that_only_loses_is_warned_of_and_not_of_its_win_rewards(run):
+    all_score(run, 0.0)
+    assert causes(run)["W"] == ("warning", set())
+
+
+def test_play_that_always_wins_has_nobody_to_learn_from(run):
+    all_score(run, 1.0, times=3)
+    found = primary_causes(findings(run))
+    (cause,) = [cause for cause in found if cause.finding.key == "W"]
+    assert "stronger opponents" in cause.finding.fix
+
+
+def test_one_term_of_the_rewards_over_all_others(run):
+    table = run / "learner-main" / "reward_breakdown.csv"
+    change_rows(table, lambda row: {"damage": 1e4})
+    assert causes(run)["9"] == ("failure", set())
+
+
+def test_a_run_in_which_the_outcome_carries_all_is_no_patient(run):
+    table = run / "learner-main" / "reward_breakdown.csv"
+    others = [
+        name
+        for name in table.read_text().splitlines()[0].split(",")
+        if name not in ("step", "matches", "total", "win")
+    ]
+    change_rows(table, lambda row: {name: float(row[name]) * 1e-3 for name in others})
+    found = {finding.key: finding for finding in findings(run)}
+    assert found["9"].verdict is Verdict.OK
+    assert found["9"].measured.startswith("win carries 100%")
+
+
+def test_a_term_that_never_fires(run):
+    config = run / "config.toml"
+    flags = ("game.match_seconds=3", "game.reward_weights.taunt=1.0")
+    write_config(config, resolve("smoke", assignments=flags, environment={}))
+    change_rows(run / "learner-main" / "behavior_metrics.csv", lambda row: {}, times=3)
+    change_rows(run / "learner-main" / "reward_breakdown.csv", lambda row: {"taunt": 0.0})
+    (finding,) = [one for one in findings(run) if one.key == "9"]
+    assert finding.verdict is Verdict.WARNING
+    assert "never fires: taunt" in finding.measured
+
+
+def test_a_target_that_every_update_hits_is_a_tight_one(run):
+    flags = ("game.match_seconds=3", "learner.target_kl=0.001")
+    write_config(run / "config.toml", resolve("smoke", assignments=flags, environment={}))
+    rewrite(run, policy__approx_kl=lambda values: values * 0.0 + 0.00095)
+    found = causes(run)
+    assert list(found) == ["20"]
+    assert found["20"][0] == "warning"
+
+
+def test_training_that_flatters_is_told_by_clean_matches(run):
+    all_score(run, 1.0)
+    cells = [PayoffCell(row="main@5000", column="constant", wins=40, draws=0, losses=60)]
+    (finding,) = [one for one in findings(run, cells) if one.key == "14"]
+    assert finding.verdict is Verdict.WARNING
+    assert "60%" in finding.measured
+
+
+def test_one_minibatch_an_update_is_no_stuck_policy(run):
+    """Its KL is measured before the only step, and 0."""
+    flags = ("game.match_seconds=3", "learner.batch_size=256", "learner.n_epochs=1")
+    write_config(run / "config.toml", resolve("smoke", assignments=flags, environment={}))
+    rewrite(run, policy__approx_kl=lambda values: values * 0.0)
+    assert "16" not in causes(run)
+
+
+# -- one source for rules ---------------------------------------------------------------------------------
+
+
+def test_the_doctor_judges_by_the_thresholds_of_the_alarms(run, monkeypatch):
+    rewrite(run, value__explained_variance=lambda values: np.full_like(values, -0.4))
+    monkeypatch.setattr(alarms, "EXPLAINED_VARIANCE", -0.5)
+    assert causes(run)["V"][0] == "warning"  # the alarm is silent; that it is negative is still worth a word
+
+
+def test_the_alarms_that_a_run_ended_with_are_found_in_its_files(run):
+    assert read_run(run).alarms == ()
+    rewrite(run, policy__approx_kl=lambda values: values * 0.0 + 0.05)
+    assert [alarm.kind for alarm in read_run(run).alarms] == ["kl_too_high"]
+
+
+# -- what can't be judged ---------------------------------------------------------------------------------
+
+
+def test_a_run_of_too_few_updates_is_not_judged(run):
+    tensorboard = run / "learner-main" / "tensorboard"
+    scalars = read_scalars(tensorboard)
+    shutil.rmtree(tensorboard)
+    with SummaryWriter(str(tensorboard)) as writer:
+        for name, series in scalars.items():
+            for step, value in list(zip(series.steps, series.values, strict=True))[:5]:
+                writer.add_scalar(name, float(value), int(step))
+    found = {finding.key: finding for finding in findings(run)}
+    assert {found[key].verdict for key in ("12", "15", "16", "18", "20", "A", "E", "V")} == {Verdict.UNKNOWN}
+    assert found["18"].measured == "too little to judge: 5 updates"
 
 
 def test_a_folder_without_a_run_is_no_patient(tmp_path):
