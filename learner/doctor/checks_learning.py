@@ -11,7 +11,7 @@ from learner.doctor.findings import Finding, judged, unknown
 from learner.doctor.network_evidence import NetworkEvidence, is_large
 from learner.settings import LearnerSettings
 
-VANISHED, EXPLODED, STILL_LARGE = 1e-6, 100.0, 10.0
+VANISHED, EXPLODED, STILL_LARGE = 1e-6, 100.0, 30.0
 STUCK = 1e-7
 """KL divergence by which a policy must have moved to have moved at all."""
 TOO_FEW, TOO_FEW_LARGE = (0.72, 0.82), (0.56, 0.56)

@@ -171,7 +171,7 @@ FRESH = (
     board("10", "leduc misere", "leduc", "game.reward_weights.payoff=-0.1"),
     spoiled("10", "paid to the other", sick.paid_to_the_other, of=leduc),
     setting("10", "paid for falling", *sick.weights(**HURT)),
-    network("11", "zero inputs", sick.parts(sick.zero_inputs), follows="13", may="12 14"),
+    network("11", "zero inputs", sick.parts(sick.zero_inputs), follows="13", may="14"),
     network("11", "faint", sick.parts(sick.faint), follows="13"),
     case("11", "leduc frozen critic", lambda: replace(leduc(), network=sick.parts(sick.frozen_critic))),
     setting("11", "no value loss", "learner.vf_coef=0.0"),
