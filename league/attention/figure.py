@@ -56,9 +56,17 @@ WARM_UP = 45
 
 
 def draw(reading: Reading, start: float = 0.0, stop: float | None = None) -> bytes:
-    """Seconds `start` to `stop` (None: the end) as PNG of 1600 x 1160 pixels.
+    """Seconds `start` to `stop` (None: the end) as PNG of 1600 x 1160 pixels; raises as `figure_of`."""
+    png = io.BytesIO()
+    with rc_context(STYLE):
+        FigureCanvasAgg(figure_of(reading, start, stop)).print_png(png)
+    return png.getvalue()
 
-    Raises `InvalidInput` when nothing of the match lies between them.
+
+def figure_of(reading: Reading, start: float = 0.0, stop: float | None = None) -> Figure:
+    """The figure itself, its last four axes being the panels.
+
+    Raises `InvalidInput` when nothing of the match lies between `start` and `stop`.
     """
     last = len(reading.frames) / reading.frames_per_second
     end = last if stop is None else min(stop, last)
@@ -80,9 +88,7 @@ def draw(reading: Reading, start: float = 0.0, stop: float | None = None) -> byt
         for axes in panels:
             _time_axis(axes, start, end, shown)
         panels[-1].set_xlabel("seconds of the match", loc="right")
-        png = io.BytesIO()
-        FigureCanvasAgg(figure).print_png(png)
-    return png.getvalue()
+    return figure
 
 
 def _heading(figure: Figure, reading: Reading) -> None:

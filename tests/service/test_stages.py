@@ -274,7 +274,7 @@ def test_a_learner_obeys_once_over_kill_9_and_goes_on_as_before(tmp_path):
             assert client.curricula()[0].stage.name == "wait", "nothing ends it by itself"
             client.ask_stage("next", "anna@desk")
             wait_for(lambda: client.curricula()[0].stage.name == "end")
-            kill_behind_its_checkpoint(running, client.curricula()[0].place.since_step, tmp_path)
+            kept = kill_behind_its_checkpoint(running, client.curricula()[0].place.since_step, tmp_path)
         entered = [event.text for event in events(league, "stage")]
         assert len(entered) == 3
         assert "asked for by hand by anna@desk" in entered[1]
@@ -284,6 +284,7 @@ def test_a_learner_obeys_once_over_kill_9_and_goes_on_as_before(tmp_path):
         with learner(at, tmp_path, "--steps", "100000") as running:
             wait_for(lambda: client.curricula()[0].stage.name == "wait")
             place = client.curricula()[0].place
+            assert place.since_step == kept, "before its first rollout"
             wait_for(lambda: client.curricula()[0].step >= place.since_step + 1024)
             running.send_signal(signal.SIGTERM)
             assert running.wait(60) == 0
@@ -315,6 +316,7 @@ def kill_behind_its_checkpoint(process, step, folder):
     wait_for(lambda: newest() > step)
     process.kill()
     process.wait()
+    return newest()
 
 
 class learner:  # noqa: N801

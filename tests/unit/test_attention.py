@@ -12,7 +12,7 @@ from PIL import Image
 from league.agent.bouts import Bout, play_bouts
 from league.agent.perceptron import PerceptronConfig, PerceptronNetwork
 from league.agent.snapshot import SnapshotCard
-from league.attention.figure import draw, principal, relative
+from league.attention.figure import draw, figure_of, principal, relative
 from league.attention.moments import Course, Hit, KnockOut, course_of, key_frames
 from league.attention.reading import agent_seat, read_match, summary_of
 from league.errors import InvalidInput
@@ -170,6 +170,22 @@ def test_principal_components_of_points_on_a_line():
     assert shares == pytest.approx([1.0, 0.0])
     assert parts_TC[:, 0].std() == pytest.approx(1.0)
     assert np.all(np.diff(parts_TC[:, 0]) > 0) or np.all(np.diff(parts_TC[:, 0]) < 0)
+
+
+def test_all_panels_share_the_seconds_asked_for_and_mark_the_scenes(reading):
+    figure = figure_of(reading, 1.0, 3.0)
+    panels = [axes for axes in figure.axes if axes.get_ylabel()]
+    assert [axes.get_ylabel() for axes in panels] == ["damage", *["looks back, seconds"] * 2, "deviations"]
+    assert [axes.get_xlim() for axes in panels] == [(1.0, 3.0)] * 4
+    pictures = [axes for axes in figure.axes if axes.images and not axes.get_ylabel()]
+    scenes = [float(axes.get_title(loc="left").split(" s")[0]) for axes in pictures]
+    assert len(scenes) == 5
+    for axes in panels:
+        dashed = [line.get_xdata()[0] for line in axes.lines if line.is_dashed()]
+        assert dashed == pytest.approx(scenes, abs=0.051)
+    words = " ".join(text.get_text() for text in figure.texts)
+    assert "What main@5 looks at" in words
+    assert "in a match against based" in words
 
 
 def test_the_picture_shows_the_seconds_asked_for(reading):
