@@ -1,5 +1,6 @@
 """``python -m learner``."""
 
 from learner.main import main
+from learner.team import end_at_once
 
-raise SystemExit(main())
+end_at_once(main())

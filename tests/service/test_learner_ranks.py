@@ -1,6 +1,7 @@
 """A learner in two processes against a real matchmaker: one player, one log, one life."""
 
 import csv
+import json
 import os
 import signal
 import sqlite3
@@ -59,14 +60,14 @@ def test_two_ranks_are_one_learner(server, start, tmp_path):
     """With references, so that these too are agreed on and registered once."""
     held = ("regularisation.alpha=0.5", "regularisation.reference_interval=16")
     flags = [word for one in held for word in ("--set", one)]
-    assert start(server.address, "--ranks", "2", "--steps", "2048", *flags).wait(timeout=150) == 0
+    assert start(server.address, "--ranks", "2", "--steps", "1536", *flags).wait(timeout=150) == 0
     with MatchmakerClient(server.address) as client:
-        assert [player.name for player in snapshots(client)] == ["main@1024", "main@2048"]
+        assert [player.name for player in snapshots(client)] == ["main@1024", "main@1536"]
         (worker,) = client.status().workers
-        assert (worker.activity, worker.step, worker.open_leases) == ("done", 2048, 0)
-        assert worker.metrics["progress/steps"] == 2048
+        assert (worker.activity, worker.step, worker.open_leases) == ("done", 1536, 0)
+        assert worker.metrics["progress/steps"] == 1536
         # A decision lasts four frames, but for a match's last one.
-        assert 0.95 < worker.metrics["progress/frames"] / (4 * 2048) <= 1
+        assert 0.95 < worker.metrics["progress/frames"] / (4 * 1536) <= 1
     reported = query(tmp_path, "SELECT a.match_id FROM results JOIN assignments a USING (ordinal)")
     written = [row["match_id"] for row in rows(tmp_path, "behavior_metrics.csv")]
     assert sorted(written) == sorted(match_id for (match_id,) in reported)
@@ -74,9 +75,14 @@ def test_two_ranks_are_one_learner(server, start, tmp_path):
     # Matches last 45 decisions, a rollout 16: all 16, of both ranks, end in the third rollout at first.
     firsts = [row["step"] for row in rows(tmp_path, "monitor.csv")][:16]
     assert firsts == ["768"] * 16
+    seats = [
+        seat for (text,) in query(tmp_path, "SELECT seats_json FROM results") for seat in json.loads(text)
+    ]
+    ended_at = {seat["step_end"] for seat in seats if seat["player"] == "main"}
+    assert ended_at == {45 * 16, 90 * 16}, "steps of both ranks"
     assert query(tmp_path, "SELECT count(*) FROM incarnations") == [(1,)]
     (references,) = query(tmp_path, "SELECT count(*) FROM players WHERE kind = 'reference'")
-    assert references == (3,)  # at the start, and behind 16 and 32 of the 32 updates
+    assert references == (2,)  # at the start, and behind 16 of the 24 updates
     saved = CheckpointFolder(tmp_path / "learner-main" / "checkpoints").read_newest()
     first, second = parts_of(saved)
     assert len(first["environment"]["matches"]) == len(second["environment"]["matches"]) == 8
