@@ -1,0 +1,164 @@
+"""`bin/league doctor` as it is typed: exit status, lines, picture, JSON, and the minimal agent."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import numpy as np
+import pytest
+import sick
+from rich.console import Console
+
+from league.cli.main import main
+from learner.doctor import emergency as minimal_agent
+from learner.doctor.diagnosis import Diagnosis, ordered
+from learner.doctor.findings import REASONS, SYSTEMS, judged, unknown
+from learner.doctor.report import curve_line, drawn, headline, plain
+
+SMALL = ["--set", "learner.matches=16", "--set", "learner.n_steps=16", "--set", "learner.batch_size=64"]
+
+
+def doctor(*words):
+    return main(["doctor", *words])
+
+
+def test_a_healthy_game_ends_with_0_and_a_line_for_every_system_and_reason(capsys):
+    assert doctor("--game", "kuhn", *SMALL) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("kuhn, preset board: healthy (")
+    fields = [line.split("\t") for line in lines[1:]]
+    assert {words[1]: words[2] for words in fields if words[0] == "system"} == dict.fromkeys(SYSTEMS, "ok")
+    reasons = {words[0]: words[1:] for words in fields if len(words) == 4 and words[0] in REASONS}
+    assert set(reasons) == {*map(str, range(1, 21)), "B", "O", "V"}
+    assert all(title == REASONS[key].title for key, (title, _, _) in reasons.items())
+    assert {verdict for _, verdict, _ in reasons.values()} <= {"ok", "unknown"}
+
+
+def test_a_failure_ends_with_1_and_stands_in_the_json_with_what_follows(tmp_path, capsys):
+    out = tmp_path / "findings.json"
+    assert doctor("--game", "leduc", *SMALL, "--set", "learner.gamma=0.1", "--json", str(out)) == 1
+    told = json.loads(out.read_text(encoding="utf-8"))
+    assert told["causes"] == [{"reason": "19", "consequences": ["7"]}]
+    assert (told["verdict"], told["systems"]["rewards"]) == ("failure", "failure")
+    (finding,) = [one for one in told["findings"] if one["reason"] == "19"]
+    assert finding == {
+        "reason": "19",
+        "title": "Gamma too high or low",
+        "system": "rewards",
+        "measured": finding["measured"],
+        "verdict": "failure",
+        "fix": "raise learner.gamma: 0.98 reaches 50 decisions, 0.99 100",
+    }
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[-4] == "failure: Gamma too high or low (19)"
+    assert printed[-3] == f"  measured: {finding['measured']}"
+    assert printed[-1] == "  follows: Rewards too sparse (7)"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--run-dir", "nowhere", "--preset", "laptop"], "--run-dir has its own settings"),
+        (["--preset", "lapto"], "there is no preset 'lapto'"),
+        (["--set", "learner.gama=1"], "gamma"),
+        (["--game", "chess"], "chess"),
+    ],
+)
+def test_a_wrong_flag_ends_with_2_and_a_sentence(words, said, capsys):
+    assert doctor(*words) == 2
+    assert said in capsys.readouterr().err
+
+
+def diagnosis(*findings, curve=()):
+    return Diagnosis(subject="brawl, preset smoke", findings=ordered(findings), seconds=12.0, curve=curve)
+
+
+ILL = diagnosis(
+    judged("19", "gamma 0.3 reaches 1.43 decisions", failure=True, fix="raise learner.gamma"),
+    judged("7", "a reward every 4.25 decisions", warning=True, fix="add a term"),
+    judged("1", "another view after 100% of decisions", fix=""),
+    unknown("4", "no decision follows on one"),
+    curve=(0.0, 1.0, 2.0, 4.0),
+)
+
+
+def test_the_terminal_shows_marks_systems_and_the_cause_whole():
+    console = Console(width=100, record=True, force_terminal=True, file=io.StringIO())
+    console.print(drawn(ILL))
+    shown = console.export_text().splitlines()
+    assert "brawl, preset smoke  1 failure, 1 warning  12 s" in shown[0]
+    assert shown[1].split() == ["✓observations", "✗rewards"]
+    marks = {line.split()[1]: line.split()[0] for line in shown[2:6]}
+    assert marks == {"1": "✓", "4": "·", "7": "!", "19": "✗"}
+    whole = "\n".join(line.strip() for line in shown)
+    assert "1. Gamma too high or low (reason 19, failure)" in whole
+    assert "fix       raise learner.gamma" in whole
+    assert "follows   Rewards too sparse (7)" in whole
+    assert "2." not in whole
+    assert all(len(line) <= 100 for line in shown)
+
+
+def test_a_healthy_one_says_so():
+    assert headline(diagnosis(judged("1", "well", fix=""))) == "healthy"
+
+
+def test_the_curve_is_a_line_from_first_to_last():
+    assert curve_line((0.0, 1.0, 2.0, 4.0)) == "0 ▁▃▅█ 4"
+    assert len(curve_line(tuple(np.linspace(0.0, 1.0, 1000))).split()[1]) <= 48
+    assert "minimal agent, reward of a match: 0 ▁▃▅█ 4" in plain(ILL)
+
+
+# -- the minimal agent --------------------------------------------------------------------------------------
+
+
+def rows(reward, spread=1.0, score=0.5, matches=512):
+    rewards = np.random.default_rng(0).normal(reward, spread, matches)
+    return np.stack([rewards, np.full(matches, score)], 1)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "verdict"),
+    [
+        (rows(0.0), rows(0.5), "ok"),
+        (rows(0.0), rows(0.1), "failure"),  # under three standard errors of 512 matches
+        (rows(0.0), rows(-1.0), "failure"),
+        (rows(0.0, spread=0.0), rows(0.0, spread=0.0), "failure"),
+        (rows(0.0), rows(5.0, matches=10), "warning"),
+    ],
+)
+def test_the_minimal_agent_must_be_paid_more_than_luck_gives(before, after, verdict):
+    finding = minimal_agent._verdict(before, after, 1000, "constant", "")
+    assert (finding.key, finding.verdict.value) == ("M", verdict)
+
+
+def test_a_training_that_stops_is_told_in_its_own_words():
+    finding = minimal_agent._verdict(rows(0.0), rows(1.0), 10, "constant", "a number is nan")
+    assert (finding.verdict.value, finding.measured) == ("failure", "a number is nan")
+
+
+def test_the_minimal_agent_replaces_all_but_game_and_rewards():
+    made = sick.set_up("game.match_seconds=90", "learner.gamma=0.97", "learner.learning_rate=5")
+    small = minimal_agent.minimal(made, "based")
+    assert small.mix == {"based": 1.0}
+    assert small.settings.learner.gamma == 0.97
+    assert small.settings.learner.learning_rate == 1e-3
+    assert small.settings.game.match_seconds == minimal_agent.MATCH_SECONDS
+    np.testing.assert_array_equal(small.weights_K, made.weights_K)
+
+
+def test_of_the_bots_the_easiest_that_is_not_beaten_is_met(monkeypatch):
+    names = ("pushover", "hard", "fair")
+    monkeypatch.setattr(minimal_agent, "match_play", lambda set_up, bots, seed: (None, names * 2))
+    scores = np.array([1.0, 0.0, 0.5, 1.0, 0.0, np.nan])  # what did not end counts half
+    monkeypatch.setattr(minimal_agent, "first_scores", lambda trace: scores)
+    assert minimal_agent.easiest(sick.set_up()) == "fair"
+
+
+def test_the_minimal_agent_learns_biased_rock_paper_scissors_and_nothing_where_nothing_is_paid():
+    finding, curve = minimal_agent.emergency(sick.board("matrix:brps"), seconds=4.0)
+    assert finding.verdict.value == "ok", finding
+    assert len(curve) >= 3
+    broken = sick.spoiled(sick.board("matrix:brps"), after=sick.unpaid)
+    finding, _ = minimal_agent.emergency(broken, seconds=0.5)
+    assert finding.verdict.value == "failure", finding
