@@ -14,7 +14,7 @@ from learner.settings import LearnerSettings
 VANISHED, EXPLODED, STILL_LARGE = 1e-6, 100.0, 30.0
 STUCK = 1e-7
 """KL divergence by which a policy must have moved to have moved at all."""
-TOO_FEW, TOO_FEW_LARGE = (0.72, 0.82), (0.56, 0.56)
+TOO_FEW, TOO_FEW_LARGE = (0.78, 0.82), (0.56, 0.56)
 """Shares of right answers, failure and warning below; large networks are fitted for a shorter time."""
 MANY_WEIGHTS = 5000.0
 """For each decision of a rollout: below, what is learnt by heart is the fault of too little data alone."""
