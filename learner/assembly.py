@@ -185,6 +185,7 @@ def make_model(
         regularisation=settings.regularisation,
         parts=learner.gradient_parts,
         precision=learner.precision,
+        compiled=learner.compile,
         seed=learner.seed,
         device=device,
         should_stop=should_stop,

@@ -52,6 +52,7 @@ class LeaguePPO(PlayingPPO):
         regularisation: holds the policy near frozen copies of itself (`references`); none: not at all.
         parts: a minibatch's gradient is added up over so many parts, for less memory and the same step.
         precision: of the products in an update: auto, float32, bfloat16, float16 (`learner.ppo.descent`).
+        compiled: decide by a compiled step of the network (`learner.ppo.compiling`).
         should_stop: asked between steps and minibatches; True ends `learn` early.
     """
 
@@ -66,6 +67,7 @@ class LeaguePPO(PlayingPPO):
         regularisation: RegularisationSettings | None = None,
         parts: int = 1,
         precision: str = "auto",
+        compiled: bool = False,
         should_stop: Callable[[], bool] = lambda: False,
         **kwargs: Any,
     ) -> None:
@@ -79,6 +81,7 @@ class LeaguePPO(PlayingPPO):
             normalize_returns=normalize_returns,
             regularisation=regularisation,
             precision=precision,
+            compiled=compiled,
             should_stop=should_stop,
             **kwargs,
         )
@@ -255,4 +258,4 @@ class LeaguePPO(PlayingPPO):
 
     def _excluded_save_params(self) -> list[str]:
         own = ["buffer", "agent_state", "diagnostics", "references", "transform", "last_obs_NO", "descent"]
-        return [*super()._excluded_save_params(), *own, "key_rng", "should_stop", "ent_schedule"]
+        return [*super()._excluded_save_params(), *own, "key_rng", "should_stop", "ent_schedule", "decide"]

@@ -20,6 +20,7 @@ from torch import Tensor
 from league.agent.config import AgentConfig
 from league.agent.heads import action_distribution
 from learner.ppo.advantage import ReturnScale, generalised_advantage
+from learner.ppo.compiling import compiled_step
 from learner.ppo.descent import Descent
 from learner.ppo.diagnostics import Diagnostics
 from learner.ppo.policy import LeaguePolicy
@@ -50,9 +51,11 @@ class PlayingPPO(RecurrentPPO):
         normalize_returns: bool,
         regularisation: RegularisationSettings | None,
         precision: str,
+        compiled: bool,
         should_stop: Callable[[], bool],
         **kwargs: Any,
     ) -> None:
+        self.compiled = compiled
         self.normalize_returns, self.should_stop = normalize_returns, should_stop
         self.regularisation, self.precision = regularisation, precision
         super().__init__(policy, env, *args, **kwargs)
@@ -68,6 +71,9 @@ class PlayingPPO(RecurrentPPO):
         self.policy = self.policy_class(  # type: ignore[assignment]
             self.observation_space, self.action_space, self.lr_schedule, **self.policy_kwargs
         ).to(self.device)
+        self.decide = self.policy.network.step
+        if self.compiled:
+            self.decide = compiled_step(self.policy.network, self.n_envs)
         self.clip_range = FloatSchedule(self.clip_range)
         self.rollout_buffer = None  # type: ignore[assignment]  # of the parent; `buffer` stands for it
         self.buffer = SequenceBuffer(self.agent, self.n_steps, self.n_envs, self.device)
@@ -157,7 +163,7 @@ class PlayingPPO(RecurrentPPO):
         obs_NO = torch.as_tensor(self.last_obs_NO, device=self.device)
         starts_N = torch.as_tensor(self.last_starts_N, device=self.device)
         time_left_N = torch.as_tensor(env.time_left(), device=self.device)
-        out = self.policy.network.step(obs_NO, starts_N, self.agent_state, time_left_N)
+        out = self.decide(obs_NO, starts_N, self.agent_state, time_left_N)
         check_outputs(out.logits_BA, out.value_B, self.num_timesteps)
         legal_NA = self._legal(env)
         actor = action_distribution(self.agent.action_kind, out.logits_BA, legal_NA)
@@ -205,7 +211,7 @@ class PlayingPPO(RecurrentPPO):
     def _estimate_advantages(self, env: LeagueVecEnv) -> None:
         """Values the cut-off, scales rewards, and fills advantages and targets."""
         buffer = self.buffer
-        out = self.policy.network.step(
+        out = self.decide(
             torch.as_tensor(self.last_obs_NO, device=self.device),
             torch.as_tensor(self.last_starts_N, device=self.device),
             self.agent_state,
