@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -292,7 +293,7 @@ def test_a_term_that_never_fires(run):
     change_rows(run / "learner-main" / "reward_breakdown.csv", lambda row: {"taunt": 0.0})
     (finding,) = [one for one in findings(run) if one.key == "9"]
     assert finding.verdict is Verdict.WARNING
-    assert "never fires: taunt" in finding.measured
+    assert re.search(r"never fires: [^;]*\btaunt\b", finding.measured)  # a combo may not have come up either
 
 
 def test_a_target_that_every_update_hits_is_a_tight_one(run):

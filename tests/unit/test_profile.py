@@ -137,7 +137,7 @@ def test_a_slow_game_is_named_as_the_bottleneck(tmp_path):
 # -- the league it plays --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("preset", "count"), [("laptop", 70), ("full", 200), ("smoke", 6), ("test", 10)])
+@pytest.mark.parametrize(("preset", "count"), [("laptop", 100), ("full", 200), ("smoke", 6), ("test", 10)])
 def test_as_many_snapshots_as_a_run_would_hold(preset, count):
     assert snapshots_of_a_run(resolve(preset, environment={})) == count
 
