@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import argparse
 import statistics
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
 
+sys.path.insert(0, str(Path(__file__).parents[2]))  # learner.py beside this file is not the package
 from league.agent.config import SIZES, AgentConfig
 from league.agent.network import AgentNetwork
 from league.device import keep_memory

@@ -9,7 +9,6 @@ its rollout), of each call inside it, and the shares: means over the updates, in
 from __future__ import annotations
 
 import argparse
-import itertools
 import sys
 import time
 from collections import Counter
@@ -17,12 +16,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-if Path(sys.path[0]) == Path(__file__).parent:  # learner.py beside this file is not the package of that name
-    sys.path.pop(0)
-
 import torch
 
-import learner.ppo.league_ppo as algorithm
+sys.path.insert(0, str(Path(__file__).parents[2]))  # learner.py beside this file is not the package
+from practice import BotSource
+
+import learner.ppo.playing as playing
 import learner.rollout.league_vec_env as environment
 from league.agent.config import AgentConfig
 from league.agent.crowd import Crowd
@@ -31,11 +30,9 @@ from league.config import build, resolve
 from league.device import keep_memory
 from league.games.registry import make_batched, reward_weights
 from league.games.settings import GameSettings
-from league.players import Assignment, Book, Player, PlayerKind, Role
 from learner.ppo.diagnostics import Diagnostics
 from learner.ppo.league_ppo import LeaguePPO
 from learner.rollout.league_vec_env import LeagueVecEnv
-from learner.rollout.source import RecordedSource
 from learner.settings import LearnerSettings
 
 SPENT: Counter[str] = Counter()
@@ -55,27 +52,6 @@ def clocked(place: Any, name: str) -> None:
     setattr(place, name, timed)
 
 
-def against_constant() -> itertools.starmap:
-    """Matches without end."""
-    live = Player(name="main", game="brawl", kind=PlayerKind.LIVE, role=Role.MAIN)
-    bot = Player(name="constant", game="brawl", kind=PlayerKind.BOT)
-
-    def match(i: int) -> Assignment:
-        return Assignment(
-            match_id=f"match-{i}",
-            ordinal=i,
-            lease_token="",
-            lease_deadline=0.0,
-            seats=(live, bot) if i % 2 == 0 else (bot, live),
-            learner_seat=i % 2,
-            book=Book.TRAIN,
-            seed=i,
-            category="constant",
-        )
-
-    return itertools.starmap(match, ((i,) for i in range(100_000)))
-
-
 def make_model(preset: str, device: str) -> LeaguePPO:
     """A learner of the preset's sizes."""
     sections = resolve(preset, None, [])
@@ -85,7 +61,7 @@ def make_model(preset: str, device: str) -> LeaguePPO:
     config = AgentConfig.of(build(AgentSettings, "agent", sections["agent"]), game.spec)
     weights_K = reward_weights(game.spec, "laptop", {})
     crowd = Crowd(settings.matches, lambda digest: None, seed=0, action_size=10)  # type: ignore[arg-type, return-value]
-    source = RecordedSource(against_constant())
+    source = BotSource({"constant": 1.0}, seed=0)
     env = LeagueVecEnv(game, source, crowd, frame_skip=game_settings.frame_skip, reward_weights=weights_K)
     return LeaguePPO(
         "LeaguePolicy",
@@ -115,7 +91,7 @@ def main() -> None:
     )  # fmt: skip
     for name in diagnostics:
         clocked(Diagnostics, name)
-    clocked(algorithm, "check_outputs")
+    clocked(playing, "check_outputs")
     clocked(environment, "check_observations")
     clocked(environment, "check_rewards")
     clocked(LeaguePPO, "train")

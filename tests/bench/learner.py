@@ -24,49 +24,22 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # this file is not the packa
 
 import torch
 from plain import Windows, plain_windowed
+from practice import BotSource, practice_env
 from sb3_contrib import RecurrentPPO
 
 from league.agent.config import SIZES, AgentConfig
-from league.agent.crowd import Crowd
 from league.agent.encoder import StreamingEncoder
-from league.agent.network import AgentNetwork
 from league.agent.window import WindowEncoder
 from league.device import keep_memory
-from league.games.registry import make_batched, reward_weights
-from league.players import Assignment, Book, Player, PlayerKind, Role
 from learner.ppo.league_ppo import LeaguePPO
 from learner.rollout.league_vec_env import LeagueVecEnv
-from learner.rollout.source import RecordedSource
 
 BATCHES = (64, 128, 256, 512, 1024)
 
 
 def make_env(matches: int) -> LeagueVecEnv:
     """Matches against `based`, from both seats."""
-    live = Player(name="main", game="brawl", kind=PlayerKind.LIVE, role=Role.MAIN)
-    bot = Player(name="based", game="brawl", kind=PlayerKind.BOT)
-    assignments = [
-        Assignment(
-            match_id=f"match-{number}",
-            ordinal=number,
-            lease_token="",
-            lease_deadline=0.0,
-            seats=(live, bot) if number % 2 == 0 else (bot, live),
-            learner_seat=number % 2,
-            book=Book.TRAIN,
-            seed=number,
-            category="based",
-        )
-        for number in range(10_000)
-    ]
-    game = make_batched("brawl", matches)
-
-    def nobody(digest: str) -> AgentNetwork:
-        raise NotImplementedError(digest)
-
-    crowd = Crowd(matches, nobody, seed=0, action_size=game.spec.action_size)
-    weights = reward_weights(game.spec, "dense", {})
-    return LeagueVecEnv(game, RecordedSource(assignments), crowd, frame_skip=1, reward_weights=weights)
+    return practice_env(BotSource({"based": 1.0}, seed=0), matches, frame_skip=1, reward="dense")
 
 
 def make_plain(

@@ -10,13 +10,17 @@ that a busy machine is busy for all of them.
 from __future__ import annotations
 
 import argparse
-import itertools
 import os
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from stable_baselines3.common.callbacks import BaseCallback
+
+sys.path.insert(0, str(Path(__file__).parents[2]))  # learner.py beside this file is not the package
+from practice import BotSource
 
 from league.agent.config import AgentConfig
 from league.agent.crowd import Crowd
@@ -24,37 +28,11 @@ from league.agent.settings import AgentSettings
 from league.config import build, resolve
 from league.device import keep_memory
 from league.games.settings import GameSettings
-from league.players import Assignment, Book, Player, PlayerKind
 from learner.ppo.league_ppo import LeaguePPO
 from learner.rollout.league_vec_env import LeagueVecEnv
 from learner.settings import LearnerSettings, RegularisationSettings
 
 PRESETS = {"tiny": "laptop", "large": "test"}
-LIVE = Player(name="main", game="brawl", kind=PlayerKind.LIVE)
-BOT = Player(name="based", game="brawl", kind=PlayerKind.BOT)
-
-
-class Endless:
-    """Matches against one bot, without a league."""
-
-    def __init__(self) -> None:
-        self._numbers = itertools.count()
-
-    def take(self) -> Assignment:
-        n = next(self._numbers)
-        return Assignment(
-            match_id=f"match-{n}",
-            ordinal=n,
-            lease_token="",
-            lease_deadline=0.0,
-            seats=(LIVE, BOT),
-            learner_seat=0,
-            book=Book.TRAIN,
-            seed=n,
-            category=BOT.name,
-        )
-
-    def report(self, result: object) -> None: ...
 
 
 class Silent(BaseCallback):
@@ -70,7 +48,7 @@ def make(size: str, device: str, **regularisation: Any) -> LeaguePPO:
     spec = batched.spec
     env = LeagueVecEnv(
         batched,
-        Endless(),
+        BotSource({"based": 1.0}, seed=0),
         Crowd(learner.matches, lambda _: None, seed=0, action_size=spec.action_size, device=device),  # type: ignore[arg-type,return-value]
         frame_skip=game.frame_skip,
         reward_weights=np.ones(len(spec.reward_terms), np.float32) * 0.01,

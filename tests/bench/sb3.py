@@ -9,6 +9,7 @@ else the machine does meets all of them. Prints the best of each, by wall clock 
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 import time
 from itertools import product
@@ -17,6 +18,7 @@ from pathlib import Path
 import torch
 from stable_baselines3 import PPO
 
+sys.path.insert(0, str(Path(__file__).parents[2]))  # learner.py beside this file is not the package
 from learner.sb3 import league_env
 from matchmaker.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings

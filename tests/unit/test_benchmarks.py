@@ -1,0 +1,25 @@
+"""Every benchmark starts as its page says: a file beside it has the name of a package."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[1] / "bench"
+PROGRAMS = sorted(path.name for path in FOLDER.glob("*.py") if "ArgumentParser" in path.read_text())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_it_starts(name: str) -> None:
+    command = [sys.executable, str(FOLDER / name), "--help"]
+    environment = {**os.environ, "PYTHONPATH": "", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("usage: ")
+
+
+def test_those_that_take_flags_are_found() -> None:
+    assert {"learner.py", "skill.py", "exploitability.py", "crowd.py"} <= set(PROGRAMS)
