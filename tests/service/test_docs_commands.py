@@ -33,7 +33,7 @@ EXPORTS = "takes its time; test_cli_export.py runs it with a small agent"
 REPLAYS = "needs a run with replays; test_cli_replay.py runs it"
 STAGES = "needs a run that goes on; test_stages.py asks one"
 CLONING = "records and learns for minutes; test_cloning_commands.py runs it, at small size"
-PROFILE = "measures for minutes; tests/unit/test_profile.py runs the command on small settings"
+PROFILE = "measures for minutes; tests/unit/test_profile_command.py runs the command on small settings"
 DOCTOR = "half a minute and more; test_doctor.py and test_doctor_run.py run it on smaller set-ups"
 NOT_RUN = {
     "bin/league record based based --matches 300 --seed 1000 --pace 4 --disturb 0.05 --out lessons": CLONING,
