@@ -7,8 +7,8 @@ from pathlib import Path
 
 import torch
 from learning import assignments, make_env, weights
+from referenced import memories, regularised
 from test_league_ppo import updates
-from test_references import memories, regularised
 
 from learner.checkpoint import (
     CheckpointFolder,

@@ -1,0 +1,97 @@
+"""When references are renewed, from what, and which of them leave the portfolio."""
+
+import pytest
+import torch
+from learning import same, weights
+from referenced import regularised, steps_of, whole_batch
+from test_league_ppo import collect, updates
+
+from league.ids import ReferenceName
+
+
+def test_a_renewed_reference_is_the_learner_memory_of_matches_in_progress_included():
+    model = regularised(reference_interval=1)
+    updates(model, 3)
+    assert not model.last_starts_N.all(), "some match must be in progress"
+    collect(model)
+    kl = model.loss_terms(whole_batch(model)).kl
+    assert float(kl.loss.detach()) == pytest.approx(0.0, abs=1e-9)
+    model.train()  # and not for want of anything to differ
+    assert float(model.loss_terms(whole_batch(model)).kl.loss.detach()) > 1e-5
+
+
+def test_references_are_renewed_by_updates_and_old_ones_stay_as_the_interval_says():
+    # 6 updates a rollout of 48 steps: 3 minibatches, 2 epochs
+    model = regularised(reference_interval=10, portfolio_interval=20, portfolio_size=3, pruning="recent")
+    seen = []
+    for _ in range(10):
+        updates(model, 1)
+        seen.append(steps_of(model))
+    assert seen == [
+        [0],  # 6 updates
+        [96],  # 12
+        [96],
+        [192, 96],  # 24: the interval of 20 has passed, so the forerunner stays
+        [240, 96],  # 30
+        [240, 96],
+        [336, 96, 240],  # 42
+        [336, 96, 240],
+        [432, 96, 240],  # 54
+        [480, 240, 432],  # 60: three would stay, the oldest leaves
+    ]
+
+
+def test_the_first_reference_stays_for_ever_when_it_is_not_renewed():
+    model = regularised(reference_interval=0, portfolio_interval=1)
+    before = weights(model)
+    updates(model, 4)
+    assert steps_of(model) == [0]
+    assert same(model.references.members[0].network.state_dict(), before)
+
+
+def test_a_moving_average_keeps_its_share_of_the_old_weights():
+    model = regularised(reference_interval=6, portfolio_size=1, reference_ema=0.75)
+    first = weights(model)
+    updates(model, 1)
+    now, kept = weights(model), model.references.members[0].network.state_dict()
+    for name in now:
+        torch.testing.assert_close(kept[name], 0.75 * first[name] + 0.25 * now[name], atol=1e-6, rtol=1e-5)
+    updates(model, 1)
+    newer, kept_too = weights(model), model.references.members[0].network.state_dict()
+    for name in now:
+        torch.testing.assert_close(
+            kept_too[name], 0.75 * kept[name] + 0.25 * newer[name], atol=1e-6, rtol=1e-5
+        )
+
+
+def test_best_asks_for_ratings_and_drops_the_lowest():
+    model = regularised(reference_interval=6, portfolio_interval=6, portfolio_size=3, pruning="best")
+    names = ["a", "b", "c", "d"]
+    model.references.register = lambda network, step: names.pop(0)
+    model.references.ratings = lambda: {"a": 3.0, "b": 1.0, "c": 2.0}
+    updates(model, 3)
+    assert [reference.name for reference in model.references.members] == ["d", "a", "c"]
+
+
+def test_diverse_measures_on_the_rollout_and_drops_one_that_another_stands_for():
+    model = regularised(reference_interval=6, portfolio_interval=6, portfolio_size=3, pruning="diverse")
+    updates(model, 2)
+    anchor, first, second = model.references.members
+    second.network.load_state_dict(first.network.state_dict())  # two alike, with one memory
+    second.own = tuple(part.clone() for part in first.own)
+    updates(model, 1)
+    kept = model.references.members[1:]
+    assert kept == [second, anchor], "of two that are alike the older goes"
+
+
+def test_learners_that_share_the_work_drop_what_they_agree_on():
+    model = regularised(reference_interval=6, portfolio_interval=6, portfolio_size=2, pruning="recent")
+    model.references.agree = lambda index: index + 1
+    updates(model, 3)
+    assert steps_of(model) == [144, 0]
+
+
+def test_names_of_references():
+    name = ReferenceName("main.3", 51_200)
+    assert str(name) == "main.3.reference-51200"
+    assert ReferenceName.parse(str(name)) == name
