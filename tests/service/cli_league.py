@@ -1,15 +1,22 @@
-"""A finished run for the command line's tests: real matchmaker, real weights, results made up by rank."""
+"""Leagues for the command line's tests: real matchmaker, real weights, results made up by rank."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
 from evaluator_league import register_bots_and_live, register_snapshot
 from torch.utils.tensorboard import SummaryWriter
 
 from league.cli.connect import FORMAT
+from league.cli.main import main
 from league.client import MatchmakerClient
 from league.config import resolve
 from league.config_file import write_config
@@ -25,6 +32,50 @@ STAGES = (
     Stage(name="league", mix="league"),
 )
 STRENGTH = {"constant": 0, "random": 1, "clockwork": 2, "main@1000": 3, "based": 4, "main@2000": 5}
+
+
+@dataclass(frozen=True)
+class Live:
+    """A league that is served in this process: no process to start."""
+
+    address: str
+    ids: dict[str, str]
+    """A match id by category (``snapshots``, …)."""
+
+
+@contextmanager
+def live_league(folder: Path) -> Iterator[Live]:
+    """A live league of what a run holds, asked by most tests."""
+    with (
+        MatchmakerServer(db=folder / "league.db", port=0) as server,
+        MatchmakerClient(server.address) as client,
+    ):
+        yield Live(server.address, fill(client, folder))
+
+
+def asking(league: Live, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """What runs a command of the live league and returns what it printed."""
+
+    def call(*words: str) -> str:
+        assert main([*words, "--address", league.address]) == 0
+        return capsys.readouterr().out
+
+    return call
+
+
+def rows(text: str) -> list[dict[str, str]]:
+    """A table that a command printed."""
+    return list(csv.DictReader(io.StringIO(text), delimiter="\t"))
+
+
+@contextmanager
+def served(run_dir: Path) -> Iterator[Path]:
+    """The run folder while a matchmaker serves it, so that commands need not start one."""
+    announced = run_dir / "matchmaker.json"
+    with MatchmakerServer(db=run_dir / "league.db", port=0, read_only=True) as server:
+        announced.write_text(json.dumps({"address": server.address, "pid": os.getpid()}))
+        yield run_dir
+        announced.unlink()
 
 
 def make_run(run_dir: Path) -> dict[str, str]:

@@ -1,16 +1,33 @@
-"""Demos of games that are no fights: told choice by choice."""
+"""``bin/league demo``: fights of bots and of a run's snapshots, other games told choice by choice."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from cli_league import make_run, served
 
 from league.cli.main import main
 
+Capture = pytest.CaptureFixture[str]
 
-def test_demo_of_a_card_game_tells_the_cards_and_every_choice(capsys: pytest.CaptureFixture[str]) -> None:
+
+@pytest.fixture(scope="module")
+def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("runs") / "laptop-1"
+    make_run(path)
+    return path
+
+
+@pytest.fixture
+def served_run(run_dir: Path) -> Iterator[Path]:
+    with served(run_dir) as path:
+        yield path
+
+
+def test_demo_of_a_card_game_tells_the_cards_and_every_choice(capsys: Capture) -> None:
     assert main(["demo", "caller", "aggressive", "--game", "leduc", "--seed", "2"]) == 0
     said = capsys.readouterr().out
     lines = [line.split("\t", 1)[1] for line in said.splitlines()]
@@ -22,7 +39,7 @@ def test_demo_of_a_card_game_tells_the_cards_and_every_choice(capsys: pytest.Cap
     assert lines[-2].startswith("payoff")
 
 
-def test_choices_are_told_by_their_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+def test_choices_are_told_by_their_numbers(capsys: Capture) -> None:
     assert main(["demo", "caller", "aggressive", "--game", "leduc", "--seed", "2"]) == 0
     lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
     choices = [int(line[0]) for line in lines if line[1].startswith(("caller: ", "aggressive: "))]
@@ -33,7 +50,7 @@ def test_choices_are_told_by_their_numbers(capsys: pytest.CaptureFixture[str]) -
     assert not any("payoff 0" in line[1] for line in lines if " has card " in line[1])
 
 
-def test_a_board_is_told_after_each_choice(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_board_is_told_after_each_choice(capsys: Capture) -> None:
     words = ["--game", "pettingzoo:pettingzoo.classic.tictactoe_v3", "--seed", "1"]
     assert main(["demo", "random", "random", *words]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -44,12 +61,12 @@ def test_a_board_is_told_after_each_choice(capsys: pytest.CaptureFixture[str]) -
     assert len(boards) % len(choices) == 0, "before the first choice, and after each but the last"
 
 
-def test_demo_names_a_game_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+def test_demo_names_a_game_that_is_none(capsys: Capture) -> None:
     assert main(["demo", "caller", "random", "--game", "kuhm"]) == 2
     assert "did you mean kuhn" in capsys.readouterr().err
 
 
-def test_two_members_of_one_name_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_members_of_one_name_are_told_apart(capsys: Capture) -> None:
     assert main(["demo", "caller", "caller", "--game", "kuhn"]) == 0
     said = capsys.readouterr().out
     assert "caller (1) against caller (2)" in said
@@ -57,8 +74,40 @@ def test_two_members_of_one_name_are_told_apart(capsys: pytest.CaptureFixture[st
 
 
 def test_a_misspelt_bot_is_named_where_there_is_no_run(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["demo", "baset", "constant"]) == 1
     assert "did you mean the bot 'based'?" in capsys.readouterr().err
+
+
+def test_demo_of_two_snapshots_repeats_with_its_seed(served_run: Path, capsys: Capture) -> None:
+    def demo(*flags: str) -> str:
+        assert main(["demo", "main@1000", "main", "--run-dir", str(served_run), *flags]) == 0
+        return capsys.readouterr().out
+
+    first = demo("--seed", "3")
+    assert "main@1000 against main@2000, seed 3:" in first, "a live player is shown by its newest snapshot"
+    assert first == demo("--seed", "3")
+    assert first != demo("--seed", "4")
+    assert first != demo("--seed", "3", "--greedy")
+
+
+def test_demo_of_bots_needs_no_league(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["demo", "based", "constant"]) == 0
+    told = capsys.readouterr().out
+    assert "constant is knocked out" in told
+    assert "based against constant, seed 0: based wins" in told
+    matches = set()
+    for seed in "12":
+        assert main(["demo", "based", "random", "--seed", seed]) == 0
+        matches.add(capsys.readouterr().out.partition("\n")[0])
+    assert len(matches) == 2, "another seed, another match"
+
+
+def test_demo_of_an_unknown_member_suggests_one(served_run: Path, capsys: Capture) -> None:
+    assert main(["demo", "main@1001", "based", "--run-dir", str(served_run)]) == 1
+    assert "did you mean 'main@1000'?" in capsys.readouterr().err

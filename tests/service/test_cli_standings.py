@@ -1,0 +1,134 @@
+"""Ratings, players, payoffs and leaderboards of a live league."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from cli_league import Live, asking, live_league, rows
+
+from league.cli.main import main
+from league.cli.standings import gather
+from league.client import MatchmakerClient
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    with live_league(tmp_path_factory.mktemp("live")) as league:
+        yield league
+
+
+@pytest.fixture
+def league(live: Live, capsys: Capture) -> Callable[..., str]:
+    return asking(live, capsys)
+
+
+def test_ratings_are_listed_best_first(league: Callable[..., str]) -> None:
+    listed = rows(league("ratings"))
+    assert [row["player"] for row in listed] == [
+        "main@2000",
+        "based",
+        "main@1000",
+        "clockwork",
+        "random",
+        "constant",
+    ]
+    assert [row["rank"] for row in listed] == list("123456")
+    best = listed[0]
+    assert int(best["games"]) == 30 == int(best["wins"]) + int(best["draws"]) + int(best["losses"])
+    assert best["win_rate"] == f"{100 * int(best['wins']) / 30:.1f}%"
+    assert float(best["score"]) == pytest.approx(float(best["mu"]) - 3 * float(best["sigma"]), abs=0.03)
+
+
+def test_each_book_has_its_own_ratings(league: Callable[..., str]) -> None:
+    train = {row["player"]: row for row in rows(league("ratings", "--book", "train"))}
+    assert "main" in train
+    assert "main" not in {row["player"] for row in rows(league("ratings", "--book", "greedy"))}
+
+
+def test_players_are_listed_by_kind(league: Callable[..., str]) -> None:
+    snapshots = rows(league("players", "--kind", "snapshot"))
+    assert [(row["player"], row["parent"], row["step"]) for row in snapshots] == [
+        ("main@1000", "", "1000"),
+        ("main@2000", "main@1000", "2000"),
+    ]
+    everybody = {row["player"] for row in rows(league("players"))}
+    assert {"main", "based", "constant", "main@1000"} <= everybody
+
+
+def test_payoff_counts_the_pair_from_both_sides(league: Callable[..., str]) -> None:
+    cells = {(row["row"], row["column"]): row for row in rows(league("payoff"))}
+    one, other = cells["based", "random"], cells["random", "based"]
+    assert one["games"] == "6"
+    assert (one["wins"], one["draws"], one["losses"]) == (other["losses"], other["draws"], other["wins"])
+    assert int(one["wins"]) > 3
+    only = rows(league("payoff", "--row", "based", "--column", "random"))
+    assert [(row["row"], row["column"]) for row in only] == [("based", "random")]
+
+
+def test_the_leaderboard_is_the_same_in_every_format(
+    live: Live, tmp_path: Path, league: Callable[..., str]
+) -> None:
+    with MatchmakerClient(live.address) as client:
+        board = gather(client, title="test", now=0.0)
+    names = [standing.rating.player.name for standing in board.standings]
+    for suffix in ("csv", "json", "md", "html"):
+        league("leaderboard", "export", "--out", str(tmp_path / f"board.{suffix}"))
+    table = list(csv.DictReader((tmp_path / "board.csv").open()))
+    assert [row["player"] for row in table] == names
+    assert float(table[0]["wilson_low"]) < float(table[0]["win_rate"]) < float(table[0]["wilson_high"])
+    whole = json.loads((tmp_path / "board.json").read_text())
+    assert [row["player"] for row in whole["standings"]] == names
+    assert len(whole["payoff"]) == 30
+    assert re.findall(r"^\| \d+ \| (\S+) \|", (tmp_path / "board.md").read_text(), re.MULTILINE) == names
+    assert board.matches == 90
+
+
+def test_the_page_stands_alone_and_escapes_names(tmp_path: Path, league: Callable[..., str]) -> None:
+    file = tmp_path / "board.html"
+    league("leaderboard", "export", "--out", str(file), "--title", "<b>Mine</b> & yours")
+    page = file.read_text()
+    assert not re.search(r"(src|href)=|@import|url\(|<script", page), "nothing is loaded from elsewhere"
+    assert "&lt;b&gt;Mine&lt;/b&gt; &amp; yours" in page
+    assert "<b>Mine" not in page
+    assert page.count('class="dot"') == 2
+    assert page.index("main@2000</td>") < page.index("constant</td>")
+
+
+def test_a_format_must_be_told_by_flag_or_file(live: Live, tmp_path: Path, capsys: Capture) -> None:
+    out = str(tmp_path / "board.txt")
+    assert main(["leaderboard", "export", "--out", out, "--address", live.address]) == 2
+    assert "add --format csv|html|json|md" in capsys.readouterr().err
+    assert main(["leaderboard", "export", "--out", out, "--format", "csv", "--address", live.address]) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["payoff", "--row", "main@200"], "there is no player 'main@200': did you mean 'main@2000'?"),
+        (["payoff", "--row", "based", "--column", "xyz"], "no player 'xyz': bin/league players lists them"),
+        (["watch", "--kind", "results"], "no kind of event 'results': did you mean 'result'?"),
+        (["watch", "--kind", "nonsense"], "no kind of event 'nonsense': there are configuration, inc"),
+    ],
+)
+def test_names_that_mean_nothing_are_told(
+    words: list[str], message: str, live: Live, capsys: Capture
+) -> None:
+    assert main([*words, "--address", live.address]) == 2
+    said = capsys.readouterr()
+    assert message in said.err
+    assert said.err.count("\n") == 1
+    assert said.out == ""
+
+
+def test_players_who_never_met_are_an_empty_table_and_a_word(live: Live, capsys: Capture) -> None:
+    assert main(["payoff", "--row", "based", "--column", "main", "--address", live.address]) == 0
+    said = capsys.readouterr()
+    assert said.out.splitlines() == ["row\tcolumn\tgames\twins\tdraws\tlosses\twin_rate"]
+    assert said.err == "(no such matches in the book eval yet)\n"
