@@ -8,6 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Final
+
+CATEGORIES: Final = ("snapshots", "self", "exploiters", "clone", "reference")
+"""What a mix of opponents may name beside bots."""
 
 
 class PlayerKind(Enum):

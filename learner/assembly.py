@@ -19,12 +19,12 @@ from league.agent.snapshot import SnapshotCard, load_snapshot
 from league.blobs import BlobFolder
 from league.client import MatchmakerClient
 from league.config import sections_hash
-from league.errors import ConfigError
+from league.errors import ConfigError, nearest
 from league.games.base import BatchedGame
 from league.games.brawl.rewards import ANNEALED, annealed_weights
 from league.games.registry import reward_weights
 from league.games.settings import GameSettings
-from league.players import Player
+from league.players import CATEGORIES, Player
 from learner.checkpoint import Values, read_checkpoint
 from learner.ppo.league_ppo import LeaguePPO
 from learner.ppo.ranks import Ranks
@@ -83,6 +83,18 @@ def annealed_share(settings: SessionSettings, stage: StageSettings, step: int) -
     return ANNEALED[preset].share(step, settings.learner.steps)
 
 
+def _refuse_strangers(settings: SessionSettings, mix: str, categories: Collection[str]) -> None:
+    """A name that nobody bears would be left out of every draw, and nothing would tell."""
+    bots = [bot.name for bot in settings.game.spec().bots if not bot.held_out]
+    for category in categories:
+        if category not in bots and category not in CATEGORIES:
+            known, game = [*bots, *CATEGORIES], settings.game.name
+            hint = nearest(category, known) or f"there are {', '.join(known)}"
+            raise ConfigError(
+                f"[matchmaker.mixes] {mix} plays {category!r}, whom {game} does not have: {hint}"
+            )
+
+
 def _refuse_held_out(settings: SessionSettings, mixes: Mapping[str, Collection[str]]) -> None:
     held_out = {bot.name for bot in settings.game.spec().bots if bot.held_out}
     for name, mix in mixes.items():
@@ -110,6 +122,7 @@ def check_stages(
                 f"stage {stage.name} plays the mix {stage.mix!r}, which [matchmaker.mixes] lacks: "
                 f"it has {', '.join(sorted(mixes))}"
             )
+        _refuse_strangers(settings, stage.mix, mixes[stage.mix])
         if stage.until_opponent and stage.until_opponent not in bots:
             raise ConfigError(
                 f"stage {stage.name} waits for wins against {stage.until_opponent!r}, which is no bot to "

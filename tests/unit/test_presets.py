@@ -14,11 +14,13 @@ from league.errors import ConfigError
 from league.games.base import CHOICE
 from league.games.brawl.rewards import reward_weights as brawl_weights
 from league.games.settings import GameSettings
+from league.players import CATEGORIES, Player, PlayerKind, Role
 from learner.assembly import SessionSettings, annealed_share, check_stages, stage_rewards
 from learner.curriculum import Curriculum
 from learner.ppo.ranks import Ranks
 from learner.settings import CurriculumSettings, LearnerSettings, StageSettings
 from learner.staging import Staging
+from matchmaker.candidates import members
 from matchmaker.settings import MatchmakerSettings
 
 
@@ -114,6 +116,35 @@ def test_every_preset_can_be_built(preset):
     seconds = config.sequence_length * settings.agent.history_stride / spec.frames_per_second
     covers_a_match = spec.action_kind == CHOICE and seconds > spec.max_frames
     assert covers_a_match or seconds == pytest.approx(2.2, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("preset", "name", "words"),
+    [
+        ("laptop", "agressive", "league plays 'agressive', whom brawl does not have: did you mean 'ag"),
+        ("laptop", "xyz", "there are constant, random, .*, exploiters, clone, reference$"),
+        ("board", "based", "whom kuhn does not have"),
+    ],
+)
+def test_a_mix_names_only_who_can_be_met(preset, name, words):
+    sections = resolve(preset, assignments=[f"matchmaker.mixes.league.{name}=1"], environment={})
+    with pytest.raises(ConfigError, match=words):
+        checked(sections)
+    everybody = ["snapshots", "self", "exploiters", "clone", "reference", "random"]
+    checked(resolve(preset, assignments=[f"matchmaker.mixes.league.{one}=1" for one in everybody]))
+
+
+def test_every_category_has_its_players():
+    kinds = {PlayerKind.REFERENCE: [Role.NONE], PlayerKind.SNAPSHOT: list(Role)}
+    players = [
+        Player(name=f"{kind.value}-{role.value}@1", game="brawl", kind=kind, role=role)
+        for kind, roles in kinds.items()
+        for role in roles
+    ]
+    learner = Player(name="main", game="brawl", kind=PlayerKind.LIVE)
+    league = {player.name: player for player in players}
+    assert all(members(category, learner, league) for category in CATEGORIES)
+    assert members("based", learner, league) == []
 
 
 @pytest.mark.parametrize("held_out", ["edge_guarder", "mirror", "drunk"])
