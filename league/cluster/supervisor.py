@@ -222,12 +222,14 @@ class Supervisor:
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
-        """Counts Ctrl-C and its like instead of dying of them."""
+        """Counts Ctrl-C and its like instead of dying of them; under nohup a closed terminal is none."""
 
         def count(number: int, frame: FrameType | None) -> None:
             self._stop_requests += 1
 
-        before = {number: signal.signal(number, count) for number in _SIGNALS}
+        outlives = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        counted = [number for number in _SIGNALS if not (outlives and number == signal.SIGHUP)]
+        before = {number: signal.signal(number, count) for number in counted}
         try:
             yield
         finally:

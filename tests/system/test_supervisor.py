@@ -22,9 +22,9 @@ WORKERS = ("matchmaker", "learner-main", "evaluator-0")
 class Run:
     """A supervisor's process and its folder."""
 
-    def __init__(self, folder: Path, learner: str) -> None:
+    def __init__(self, folder: Path, learner: str, *before: str) -> None:
         self.folder = folder
-        command = [sys.executable, str(LEAGUE), str(folder), learner]
+        command = [*before, sys.executable, str(LEAGUE), str(folder), learner]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
     def log(self, worker: str) -> str:
@@ -65,11 +65,11 @@ def until(condition: Callable[[], bool], seconds: float = 40) -> None:
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[[str], Run]]:
+def start(tmp_path: Path) -> Iterator[Callable[..., Run]]:
     runs: list[Run] = []
 
-    def start(learner: str) -> Run:
-        runs.append(Run(tmp_path / "run", learner))
+    def start(learner: str, *before: str) -> Run:
+        runs.append(Run(tmp_path / "run", learner, *before))
         return runs[-1]
 
     yield start
@@ -94,6 +94,23 @@ def test_ctrl_c_stops_learner_and_evaluator_first_and_the_matchmaker_last(
     assert run.stopped[2:] == ["matchmaker"]
     assert "Ctrl-C again hurries" in words
     assert not (run.folder / "matchmaker.json").exists()
+
+
+@pytest.mark.parametrize("before", [(), ("nohup",)], ids=["plain", "nohup"])
+def test_a_closed_terminal_stops_a_run_but_under_nohup(
+    before: tuple[str, ...], start: Callable[..., Run]
+) -> None:
+    run = start("obeys", *before)
+    run.await_workers()
+    run.process.send_signal(signal.SIGHUP)
+    if before:
+        time.sleep(1.0)  # in which the plain one has stopped
+        assert run.process.poll() is None
+        assert run.stopped == []
+        run.process.terminate()
+    run.end()
+    assert run.process.returncode == 0
+    assert len(run.stopped) == 3
 
 
 def test_done_learner_ends_the_run_after_a_bounded_wait_for_the_evaluator(
