@@ -87,7 +87,7 @@ _TITLES: Final = {
 }
 _SENTENCES: Final = {
     "entropy_collapse": "The entropy has collapsed to {percent:.1f} % of its largest value: raise "
-    "learner.ent_coef, or go back to a checkpoint from before.",
+    "learner.ent_coef, and start from a snapshot of before it (--from).",
     "value_unexplained": "The critic does worse than a constant (explained variance {value:.2f}): rewards "
     "may be too rare or too large, or learner.learning_rate too high.",
     "kl_too_high": "Updates move the policy too far (KL {value:.3f}): lower learner.learning_rate or "

@@ -152,7 +152,7 @@ def load_weights(model: LeaguePPO, values: Values) -> None:
     except RuntimeError:
         raise ConfigError(
             "the weights to start from are of another agent size: "
-            "choose the preset or agent.size they were made with"
+            "choose the preset or the [agent] settings (size, sequence_length, span) they were made with"
         ) from None
     if "optimizer" in values:
         model.policy.optimizer.load_state_dict(values["optimizer"])

@@ -87,11 +87,19 @@ def test_the_command_line_is_documented() -> None:
         assert re.search(rf"^## {name}\b", text, re.MULTILINE), f"docs/cli.md has no section on {name}"
 
 
+def anchors(page: Path) -> set[str]:
+    """Of a page's headings, as GitHub and GitLab make them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+    for target, anchor in re.findall(r"\]\(([^)#]*)#?([^)]*)\)", page.read_text(encoding="utf-8")):
         if "://" not in target:
-            assert (page.parent / target).exists(), f"{page.name} links to {target}, which is not there"
+            there = page.parent / target if target else page
+            assert there.exists(), f"{page.name} links to {target}, which is not there"
+            assert not anchor or anchor in anchors(there), f"{page.name} links to {target}#{anchor}"
 
 
 def test_every_page_is_in_the_index() -> None:

@@ -94,6 +94,10 @@ NOT_RUN = {
     "bin/league profile --preset laptop --sweep --output results.json --write-preset fast.toml": PROFILE,
     "bin/league profile --sweep --matches 64 128 256 --batch-size 512 1024 2048 --threads 1": PROFILE,
     "bin/start-league --config fast.toml": LONG,
+    "bin/start-league --preset full --set learner.learning_rate=5e-4 --set learner.clip_range=0.3 "
+    "--set learner.n_epochs=20": LONG,
+    "bin/start-league --preset full --set learner.learning_rate=1e-4 --set learner.clip_range=0.1 "
+    "--set learner.n_epochs=5 --set learner.n_steps=1024": LONG,
     "bin/test": "runs this test",
     "git clone … kumite && cd kumite && bin/start-league --headless": "what a benchmark was measured with",
     "bin/matchmaker --db runs/mine/league.db --port 50051 --preset laptop": "test_matchmaker_process.py does",
