@@ -6,6 +6,7 @@ from functools import cache
 
 import pytest
 import sick
+import sick_games
 from doctor_cases import CALIBRATED, FRESH, QUICK, Case
 
 from league.agent import config as agent_config
@@ -82,7 +83,7 @@ def test_all_twenty_reasons_are_tried_and_fresh_ones_in_every_run():
 
 
 def test_a_dead_key_is_named_and_only_warned_of():
-    (cause,) = causes(sick.playing(sick.OneKeyDead))
+    (cause,) = causes(sick.playing(sick_games.OneKeyDead))
     assert (cause.finding.key, cause.finding.verdict) == ("2", Verdict.WARNING)
     assert "none: space" in cause.finding.measured
 

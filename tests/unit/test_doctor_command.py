@@ -8,6 +8,7 @@ import json
 import numpy as np
 import pytest
 import sick
+import sick_games
 from rich.console import Console
 
 from league.cli.main import main
@@ -159,6 +160,6 @@ def test_the_minimal_agent_learns_biased_rock_paper_scissors_and_nothing_where_n
     finding, curve = minimal_agent.emergency(sick.board("matrix:brps"), seconds=4.0)
     assert finding.verdict.value == "ok", finding
     assert len(curve) >= 3
-    broken = sick.spoiled(sick.board("matrix:brps"), after=sick.unpaid)
+    broken = sick.spoiled(sick.board("matrix:brps"), after=sick_games.unpaid)
     finding, _ = minimal_agent.emergency(broken, seconds=0.5)
     assert finding.verdict.value == "failure", finding

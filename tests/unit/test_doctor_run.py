@@ -1,4 +1,4 @@
-"""The doctor on run folders that a real training wrote: healthy, trained ill, or changed as illness would."""
+"""The doctor on the run folder of a healthy training: as it is, and with files changed as illness would."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import csv
 import re
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pytest
-import sick
-from stable_baselines3.common.callbacks import BaseCallback
 from torch.utils.tensorboard import SummaryWriter
+from trained_runs import causes, findings, train
 
 from league import alarms
 from league.config import resolve
@@ -20,50 +18,9 @@ from league.config_file import write_config
 from league.errors import NotFound
 from league.players import PayoffCell
 from league.records import read_scalars
-from learner.checkpoint import CheckpointFolder, algorithm_state
 from learner.doctor.causes import primary_causes
-from learner.doctor.checks_run import RUN_CHECKS
-from learner.doctor.diagnosis import ordered
 from learner.doctor.findings import Verdict
-from learner.doctor.probe import build_model
 from learner.doctor.run_evidence import read_run
-from learner.monitor import MatchMonitor
-
-UPDATES = 32
-
-
-class Write(BaseCallback):
-    """What the session does with the matches of a rollout."""
-
-    def __init__(self, monitor):
-        super().__init__()
-        self.monitor = monitor
-
-    def _on_step(self):
-        return True
-
-    def _on_rollout_end(self):
-        env = self.model.env
-        matches, env.finished = env.finished, []
-        self.monitor.write(matches, self.num_timesteps)
-
-
-def train(folder, *flags, **parts):
-    """Trains for some updates with the main job's own parts, which write the files that they always write."""
-    flags = ("game.match_seconds=3", *flags)
-    set_up = replace(sick.set_up(*flags), **parts)
-    learner = folder / "learner-main"
-    model = build_model(set_up, set_up.settings, learner)
-    monitor = MatchMonitor(learner, set_up.spec, 0)
-    try:
-        model.learn(UPDATES * model.n_envs * model.n_steps, callback=Write(monitor))
-    finally:
-        monitor.close()
-        model.env.game.close()
-    values = {"algorithm": algorithm_state(model), "curriculum": {"index": 0, "stage_start": 0}}
-    CheckpointFolder(learner / "checkpoints").write(model.num_timesteps, values)
-    write_config(folder / "config.toml", resolve("smoke", assignments=flags, environment={}))
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -77,85 +34,11 @@ def run(healthy, tmp_path):
     return shutil.copytree(healthy, tmp_path / "run")
 
 
-def findings(folder, clean=()):
-    evidence = read_run(folder, clean=clean)
-    return ordered([check(evidence) for check in RUN_CHECKS])
-
-
-def causes(folder, clean=()):
-    """Every cause with its verdict, and what stands under it."""
-    found = primary_causes(findings(folder, clean))
-    return {
-        cause.finding.key: (cause.finding.verdict.value, {one.key for one in cause.consequences})
-        for cause in found
-    }
-
-
-# -- healthy --------------------------------------------------------------------------------------------
-
-
 def test_a_run_that_trains_is_healthy(healthy):
     found = {finding.key: finding for finding in findings(healthy)}
     assert [(one.key, one.measured) for one in found.values() if one.verdict.is_bad] == []
     judged = {key for key, one in found.items() if one.verdict is Verdict.OK}
     assert judged >= {"6", "9", "12", "15", "16", "18", "20", "A", "B", "E", "V", "W"}
-
-
-# -- trained ill ----------------------------------------------------------------------------------------
-
-FAST = ("learner.learning_rate=0.3", "learner.learning_rate_final=0.3", "learner.desired_kl=none")
-ILL = [
-    ("6", sick.weights(), {}),
-    ("9", ["game.reward_weights.toward_opponent=5000"], {}),
-    ("15", [], {"network": sick.ForgetfulUnroll}),
-    ("16", FAST, {}),
-    ("18", ["agent.key_bias=-10"], {}),
-    ("20", ["learner.clip_range=1e-7"], {}),
-    ("B", [], {"environment": sick.Clipping}),
-]
-
-
-@pytest.mark.parametrize(
-    ("key", "flags", "parts"),
-    [
-        pytest.param(
-            key,
-            flags,
-            parts,
-            id="-".join([key, *(part.__name__ for part in parts.values())]),
-            marks=[pytest.mark.slow] if key in ("9", "18", "20") else [],
-        )
-        for key, flags, parts in ILL
-    ],
-)
-def test_what_was_trained_ill_shows_in_its_files(tmp_path, key, flags, parts):
-    found = causes(train(tmp_path, *flags, **parts))
-    assert next(iter(found)) == key, found
-    assert found[key][0] == "failure"
-    assert [one for one, (verdict, _) in found.items() if verdict == "failure"] == [key]
-
-
-@pytest.mark.slow
-def test_a_scale_that_never_settles_has_drifted(tmp_path):
-    sick.Inflation.factor = 1.0
-    found = causes(train(tmp_path, game=lambda matches: sick.Inflation(matches, max_frames=90)))
-    assert found["A"][0] == "failure"
-
-
-class HalfAWin(sick.Watched):
-    """The game itself cuts what a win pays."""
-
-    def spoil(self):
-        place = self.spec.reward_terms.index("win")
-        self.reward_terms_N2K[..., place] = np.clip(self.reward_terms_N2K[..., place], -0.5, 0.5)
-
-
-def test_a_win_that_the_game_itself_cuts_is_named(tmp_path):
-    found = causes(train(tmp_path, game=lambda matches: HalfAWin(matches, max_frames=90)))
-    assert next(iter(found)) == "B"
-
-
-# -- files changed as illness would ---------------------------------------------------------------------
 
 
 def rewrite(folder, **changes: Callable[[np.ndarray], np.ndarray]):
@@ -321,9 +204,6 @@ def test_one_minibatch_an_update_is_no_stuck_policy(run):
     assert "16" not in causes(run)
 
 
-# -- one source for rules ---------------------------------------------------------------------------------
-
-
 def test_the_doctor_judges_by_the_thresholds_of_the_alarms(run, monkeypatch):
     rewrite(run, value__explained_variance=lambda values: np.full_like(values, -0.4))
     monkeypatch.setattr(alarms, "EXPLAINED_VARIANCE", -0.5)
@@ -334,9 +214,6 @@ def test_the_alarms_that_a_run_ended_with_are_found_in_its_files(run):
     assert read_run(run).alarms == ()
     rewrite(run, policy__approx_kl=lambda values: values * 0.0 + 0.05)
     assert [alarm.kind for alarm in read_run(run).alarms] == ["kl_too_high"]
-
-
-# -- what can't be judged ---------------------------------------------------------------------------------
 
 
 def test_a_run_of_too_few_updates_is_not_judged(run):

@@ -1,0 +1,106 @@
+"""Agents that are broken on purpose, each in one place, for the tests of `league doctor`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from league.agent.network import AgentNetwork
+from league.agent.pooling import Pooled
+
+
+class Detached(AgentNetwork):
+    """The encoder's outputs leave the graph."""
+
+    def _inputs(self, obs, pooled):
+        return super()._inputs(obs, Pooled(*(part.detach() for part in pooled)))
+
+
+class Loud(AgentNetwork):
+    """A critic whose last layer begins a thousand times too large."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        with torch.no_grad():
+            self.critic.last.weight.mul_(1000.0)
+
+
+class Remembering(AgentNetwork):
+    """Never told that an episode starts."""
+
+    def step(self, obs_BO, starts_B, state, time_left_B):
+        return super().step(obs_BO, torch.zeros_like(starts_B), state, time_left_B)
+
+    def unroll(self, obs_XBO, starts_XB, h_BH, c_BH, time_left_TB, prefix):
+        return super().unroll(obs_XBO, torch.zeros_like(starts_XB), h_BH, c_BH, time_left_TB, prefix)
+
+
+def parts(change: Callable[[AgentNetwork], None]) -> type[AgentNetwork]:
+    """An agent whose weights are changed when it is made."""
+
+    class Changed(AgentNetwork):
+        def __init__(self, config):
+            super().__init__(config)
+            with torch.no_grad():
+                change(self)
+
+    return Changed
+
+
+def zero_inputs(network):
+    for name, parameter in network.named_parameters():
+        if "observation" in name or name.startswith("encoder.embed"):
+            parameter.zero_()
+
+
+def faint(network):
+    for parameter in network.parameters():
+        parameter.mul_(1e-3)
+
+
+def frozen_critic(network):
+    network.critic.requires_grad_(False)
+
+
+def loud_everywhere(network):
+    for parameter in network.parameters():
+        parameter.mul_(6.0)
+
+
+def louder_critic(network):
+    network.critic.last.weight.mul_(100.0)
+
+
+def decided(network):
+    network.actor.last.bias[1] += 15.0
+
+
+class ForgetfulUnroll(AgentNetwork):
+    """The learner is not told that an episode starts; the actor is."""
+
+    def unroll(self, obs_XBO, starts_XB, h_BH, c_BH, time_left_TB, prefix):
+        return super().unroll(obs_XBO, torch.zeros_like(starts_XB), h_BH, c_BH, time_left_TB, prefix)
+
+
+class ForgetfulStep(AgentNetwork):
+    """The actor is not told that an episode starts; the learner is."""
+
+    def step(self, obs_BO, starts_B, state, time_left_B):
+        return super().step(obs_BO, torch.zeros_like(starts_B), state, time_left_B)
+
+
+class NoisyValue(AgentNetwork):
+    """What the actor notes of values is half noise."""
+
+    def step(self, obs_BO, starts_B, state, time_left_B):
+        out = super().step(obs_BO, starts_B, state, time_left_B)
+        return out._replace(value_B=out.value_B + 5.0 * torch.randn_like(out.value_B))
+
+
+class ContraryValue(AgentNetwork):
+    """What the actor notes of values has the wrong sign."""
+
+    def step(self, obs_BO, starts_B, state, time_left_B):
+        out = super().step(obs_BO, starts_B, state, time_left_B)
+        return out._replace(value_B=-3.0 * out.value_B)

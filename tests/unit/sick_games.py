@@ -1,0 +1,179 @@
+"""Games that are broken on purpose, and changes that break any game, for the tests of `league doctor`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from league.games.brawl.game import BrawlGame
+
+
+class Watched(BrawlGame):
+    """A game whose arrays are changed by `spoil` after every reset and step."""
+
+    def reset(self, seeds, where=None):
+        super().reset(seeds, where)
+        self.spoil()
+
+    def step(self, actions_N2A, frames=1):
+        super().step(actions_N2A, frames)
+        self.spoil()
+
+    def spoil(self):
+        raise NotImplementedError
+
+
+class Frozen(Watched):
+    """Nobody ever sees anything new."""
+
+    def spoil(self):
+        self.observations_N2O[:] = 0.25
+
+
+class Blindfold(Watched):
+    """The opponent's half shows nothing."""
+
+    def spoil(self):
+        self.observations_N2O[..., self.spec.own_size :] = 0.0
+
+
+class NotANumber(Watched):
+    """One number of one match is none."""
+
+    def spoil(self):
+        self.observations_N2O[0, :, 3] = np.nan
+
+
+class Deaf(BrawlGame):
+    """No key reaches the game."""
+
+    def step(self, actions_N2A, frames=1):
+        super().step(np.zeros_like(actions_N2A), frames)
+
+
+class OneKeyDead(BrawlGame):
+    """One key, the jump, does not reach the game."""
+
+    def step(self, actions_N2A, frames=1):
+        passed = actions_N2A.copy()
+        passed[..., self.spec.action_names.index("space")] = 0
+        super().step(passed, frames)
+
+
+class Unseeded(BrawlGame):
+    """Every match begins somewhere else, whatever its seed."""
+
+    def reset(self, seeds, where=None):
+        super().reset(np.random.default_rng().integers(2**62, size=len(seeds)).astype(np.uint64), where)
+
+
+class Inflation(Watched):
+    """Every step pays more than the one before."""
+
+    factor = 1.0
+
+    def spoil(self):
+        type(self).factor *= 1.02
+        self.reward_terms_N2K *= np.float32(self.factor)
+
+
+def any_seed(seeds_N):
+    return np.random.default_rng().integers(2**62, size=len(seeds_N)).astype(np.uint64)
+
+
+def idle(game, actions_N2A):
+    return game.idle_actions()
+
+
+def first_seat_deaf(game, actions_N2A):
+    actions_N2A = actions_N2A.copy()
+    actions_N2A[:, 0] = 0
+    return actions_N2A
+
+
+def all_keys_down(game, actions_N2A):
+    return np.ones_like(actions_N2A)
+
+
+def nothing_seen(game):
+    game.observations_N2O[:] = 0.0
+
+
+def whisper(game):
+    """What changes is too small to see."""
+    game.observations_N2O[:] = 0.5 + 1e-7 * game.observations_N2O
+
+
+class Stale:
+    """Views are renewed once in 60 decisions."""
+
+    def __init__(self):
+        self.held = {}
+
+    def __call__(self, game):
+        count, view = self.held.get(id(game), (0, None))
+        view = game.observations_N2O.copy() if count % 60 == 0 else view
+        self.held[id(game)] = (count + 1, view)
+        game.observations_N2O[:] = view
+
+
+class Noise:
+    """Luck that no seed governs, in what is paid or seen."""
+
+    def __init__(self, array):
+        self.array, self.rng = array, np.random.default_rng(3)
+
+    def __call__(self, game):
+        values = getattr(game, self.array)
+        noise = self.rng.normal(0.0, 0.02, values.shape).astype(np.float32)
+        values[:] = np.clip(values + noise, -1.0, 1.0)
+
+
+def neighbour_shows(game):
+    """A number comes from the match in the row above."""
+    game.observations_N2O[1:, 0, 5] = game.observations_N2O[:-1, 0, 5]
+
+
+def grey_opponent(game):
+    game.observations_N2O[..., game.spec.own_size :] = 0.5
+
+
+def mirror(game):
+    """The opponent's half shows oneself."""
+    half = game.spec.own_size
+    game.observations_N2O[..., half:] = game.observations_N2O[..., :half]
+
+
+def late_infinity(game):
+    """After a while one number overflows."""
+    if int(game.frames_N.max()) > 100:
+        game.observations_N2O[1, 0, -1] = np.inf
+
+
+def last_not_a_number(game):
+    game.observations_N2O[..., -1] = np.nan
+
+
+def unscaled(game):
+    game.observations_N2O[..., :10] *= 200.0
+
+
+def unpaid(game):
+    game.reward_terms_N2K[:] = 0.0
+
+
+def paid_to_the_other(game):
+    game.reward_terms_N2K[:] = game.reward_terms_N2K[:, ::-1]
+
+
+def paid_alike(game):
+    game.reward_terms_N2K[:] = 0.0
+    game.reward_terms_N2K[game.ended_N] = 1.0
+
+
+def bots_give_up(game):
+    """A bot loses against whoever is no bot."""
+    for n in np.flatnonzero(game.ended_N):
+        for seat in range(2):
+            if game.bots_N2[n, seat] >= 0 > game.bots_N2[n, 1 - seat]:
+                game.outcomes_N[n] = float(seat)
+                game.reward_terms_N2K[n, seat], game.reward_terms_N2K[n, 1 - seat] = -1.0, 1.0
