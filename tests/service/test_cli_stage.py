@@ -1,0 +1,119 @@
+"""``bin/league stage`` shows the stages with what would end the present one, and asks for another."""
+
+import json
+
+import pytest
+from small_league import played, small_league
+from staged import STAGES, events
+
+from league.cli.main import main
+from league.players import Book, Pairing
+from league.stages import Place
+
+
+@pytest.fixture
+def league(tmp_path):
+    with small_league(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def at(league):
+    return ["--address", league.server.address]
+
+
+def said(capsys, *words):
+    code = main(["stage", *words])
+    told = capsys.readouterr()
+    return code, told.out, told.err
+
+
+def lines(text):
+    return dict(line.split("\t", 1) for line in text.splitlines() if line.count("\t") == 1)
+
+
+def test_the_stages_are_shown_with_what_would_end_the_present_one(league, at, capsys):
+    learner, client = league.open(), league.client
+    client.enter_stage(learner, 300, STAGES, Place(since_step=300))
+    client.heartbeat(learner, 1, 500, "constant")
+    code, out, _ = said(capsys, *at)
+    assert code == 0
+    assert out.splitlines()[:2] == [
+        "on\tstage\tmix\treward\tends_by_wins\tends_by_steps",
+        "*\tfirst\tconstant\t\t70% of 4 against based\t900",
+    ]
+    shown = lines(out)
+    assert (shown["stage"], shown["since step"], shown["now at step"]) == ("first", "300 (by itself)", "500")
+    assert shown["measured"] == "nothing yet: no snapshot has been evaluated against based"
+    assert shown["ended by"] == (
+        "70% wins against based in at least 4 clean matches, or its time-out in 700 steps"
+    )
+    evaluator = client.open_incarnation("evaluator-0").number
+    pairing = Pairing(player="main@2000", opponent="based", pairs=5, book=Book.EVAL, seed=1)
+    found = client.acquire_pairings(evaluator, [pairing])
+    outcomes = [float(a.seats[0].name == "main@2000") for a in found]
+    outcomes[0] = 1.0 - outcomes[0]
+    client.report_results(evaluator, [played(a, o) for a, o in zip(found, outcomes, strict=True)])
+    _, out, _ = said(capsys, *at)
+    # 9 of 10: Newcombe (1998) gives 0.5958 to 0.9821
+    assert lines(out)["measured"] == (
+        "main@2000 won 9 of 10: 90.0% (95 % Wilson interval 59.6% to 98.2%), goal reached"
+    )
+
+
+def test_a_stage_is_asked_for_by_name_and_taken_up(league, at, capsys):
+    learner, client = league.open(), league.client
+    client.enter_stage(learner, 0, STAGES, Place())
+    code, out, err = said(capsys, "next", *at)
+    assert (code, out) == (0, "")
+    assert err == "main is asked to enter stage 'second': it does before its next rollout\n"
+    _, out, _ = said(capsys, *at)
+    assert lines(out)["asked for"].startswith("second by ")
+    (event,) = events(league, "stage_asked")
+    by = json.loads(event.data_json)["by"]
+    assert by in event.text
+    assert "@" in by
+    client.enter_stage(learner, 9, STAGES, Place(index=1, since_step=9, by_hand=True, obeyed=event.position))
+    shown = lines(said(capsys, *at)[1])
+    assert shown["since step"] == "9 (by hand)"
+    assert shown["ended by"] == "hand alone (bin/league stage next)"
+    assert "asked for" not in shown
+    client.enter_stage(learner, 99, STAGES, Place(index=2, since_step=99, obeyed=event.position))
+    assert lines(said(capsys, *at)[1])["ended by"] == "the end of the run: it is the last stage"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (["secand"], 1, "main has no stage 'secand': did you mean 'second'?"),
+        (["first"], 2, "main is in stage 'first' already: name another one"),
+        (["next", "--player", "second"], 1, "'second' has no curriculum here: there are main"),
+    ],
+)
+def test_bad_names_are_one_sentence(league, at, capsys, words, code, sentence):
+    league.client.enter_stage(league.open(), 0, STAGES, Place())
+    assert said(capsys, *words, *at) == (code, "", f"league: {sentence}\n")
+
+
+def test_a_league_without_stages_and_a_learner_that_is_done(league, at, capsys):
+    code, _, err = said(capsys, *at)
+    assert (code, err.count("\n")) == (1, 1)
+    assert "no learner of this league has told its stages yet" in err
+    learner = league.open()
+    league.client.enter_stage(learner, 0, STAGES, Place())
+    league.client.heartbeat(learner, 1, 5000, "constant", "done")
+    assert lines(said(capsys, *at)[1])["ended by"] == "nothing more: all steps are done"
+    code, _, err = said(capsys, "next", *at)
+    assert (code, err) == (
+        1,
+        "league: main has done all its steps: start the run again with more (--steps) first\n",
+    )
+
+
+def test_a_run_that_does_not_go_on_is_shown_and_not_changed(tmp_path, capsys):
+    with small_league(tmp_path) as league:
+        league.client.enter_stage(league.open(), 0, STAGES, Place())
+    assert said(capsys, "--run-dir", str(tmp_path))[0] == 0
+    code, _, err = said(capsys, "next", "--run-dir", str(tmp_path))
+    assert (code, err.count("\n")) == (1, 1)
+    assert f"{tmp_path} is not going on: start it again" in err
