@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -15,6 +17,8 @@ from league.blobs import BlobFolder
 from league.client import MatchmakerClient
 from league.games.registry import game_spec
 from league.players import Book, Player, PlayerKind, Role
+from matchmaker.main import MatchmakerServer
+from matchmaker.settings import MatchmakerSettings
 
 MATCH_SECONDS = 2.0
 """Long enough for a few hits, short enough for a test."""
@@ -66,6 +70,17 @@ def register_bots_and_live(client: MatchmakerClient) -> None:
     bots = [Player(name=b.name, game=spec.name, kind=PlayerKind.BOT, held_out=b.held_out) for b in spec.bots]
     live = Player(name="main", game=spec.name, kind=PlayerKind.LIVE, role=Role.MAIN)
     client.register_players([*bots, live])
+
+
+@contextmanager
+def matchmaker_of(run_dir: Path) -> Iterator[MatchmakerClient]:
+    """A client of a matchmaker that knows the bots and the live player."""
+    with (
+        MatchmakerServer(db=run_dir / "league.db", port=0, settings=MatchmakerSettings()) as server,
+        MatchmakerClient(server.address, wait_seconds=5) as client,
+    ):
+        register_bots_and_live(client)
+        yield client
 
 
 def games(client: MatchmakerClient, book: Book, player: str) -> dict[str, int]:

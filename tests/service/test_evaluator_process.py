@@ -13,7 +13,7 @@ from pathlib import Path
 
 import grpc
 import pytest
-from evaluator_league import games, register_bots_and_live, register_snapshot, write_config
+from evaluator_league import games, matchmaker_of, register_snapshot, write_config
 
 from evaluator.report import KEY, Report
 from league.client import MatchmakerClient
@@ -22,18 +22,13 @@ from league.players import Book
 from league.v1 import evaluator_pb2 as e
 from league.v1.evaluator_pb2_grpc import EvaluatorServiceStub
 from matchmaker.main import MatchmakerServer
-from matchmaker.settings import MatchmakerSettings
 
 BOTS = [bot.name for bot in game_spec("brawl").bots]
 
 
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[MatchmakerClient]:
-    with (
-        MatchmakerServer(db=tmp_path / "league.db", port=0, settings=MatchmakerSettings()) as server,
-        MatchmakerClient(server.address, wait_seconds=5) as connection,
-    ):
-        register_bots_and_live(connection)
+    with matchmaker_of(tmp_path) as connection:
         yield connection
 
 

@@ -1,0 +1,83 @@
+"""An evaluator that works in a thread against a real matchmaker and plays the real game."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import grpc
+from evaluator_league import MATCH_SECONDS
+
+from evaluator.service import EvaluatorServer
+from evaluator.settings import EvaluatorSettings
+from evaluator.worker import Evaluator
+from league.client import MatchmakerClient
+from league.games.registry import game_spec, make_batched
+from league.replay import Recipe
+from league.v1 import evaluator_pb2 as e
+from league.v1.evaluator_pb2_grpc import EvaluatorServiceStub
+
+BOTS = [bot.name for bot in game_spec("brawl").bots]
+SETTINGS = EvaluatorSettings(
+    matches_per_opponent=4,
+    milestone_matches=8,
+    parallel_matches=8,
+    best_snapshots=1,
+    report_seconds=0.05,
+    heartbeat_seconds=0.1,
+    poll_seconds=0.05,
+    wait_seconds=5.0,
+)
+
+
+class Running:
+    """An evaluator that works in a thread, and a stub that speaks to its service."""
+
+    def __init__(self, evaluator: Evaluator, stub: EvaluatorServiceStub, address: str) -> None:
+        self.evaluator, self.stub, self.address = evaluator, stub, address
+        self.error: BaseException | None = None
+        self.thread = threading.Thread(target=self._work)
+        self.thread.start()
+
+    def _work(self) -> None:
+        try:
+            self.evaluator.open()
+            self.evaluator.run()
+        except BaseException as error:
+            self.error = error
+
+    def status(self) -> e.GetEvaluatorStatusResponse:
+        return self.stub.GetEvaluatorStatus(e.GetEvaluatorStatusRequest())
+
+    def stop(self) -> None:
+        self.evaluator.stop.set()
+        self.thread.join(10)
+        assert not self.thread.is_alive()
+
+
+@contextmanager
+def running(
+    client: MatchmakerClient, run_dir: Path, match_seconds: float = MATCH_SECONDS, **changes: object
+) -> Iterator[Running]:
+    settings = EvaluatorSettings(**(SETTINGS.model_dump() | changes))
+    game = make_batched("brawl", settings.parallel_matches, max_frames=round(match_seconds * 30))
+    with MatchmakerClient(client.address, wait_seconds=5) as own:
+        recipe = Recipe(name="brawl", version=game.spec.version, max_frames=game.spec.max_frames)
+        evaluator = Evaluator(own, game, run_dir, settings, recipe=recipe)
+        with EvaluatorServer(evaluator, client) as server, grpc.insecure_channel(server.address) as channel:
+            run = Running(evaluator, EvaluatorServiceStub(channel), server.address)
+            try:
+                yield run
+            finally:
+                run.stop()
+                evaluator.journal.close()
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
