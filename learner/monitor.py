@@ -16,7 +16,7 @@ import numpy as np
 
 from league.columns import BEHAVIOUR, MONITOR, REWARDS, STRATEGY, metric_of
 from league.games.base import GameSpec
-from learner.rollout.league_vec_env import FinishedMatch
+from learner.rollout.finished import FinishedMatch
 
 
 class StepTable:

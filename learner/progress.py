@@ -7,7 +7,8 @@ from collections import defaultdict, deque
 from collections.abc import Sequence
 
 from league.players import PlayerKind
-from learner.rollout.league_vec_env import FinishedMatch, LeagueVecEnv
+from learner.rollout.finished import FinishedMatch
+from learner.rollout.league_vec_env import LeagueVecEnv
 
 RECENT = 100
 """Matches over which win rates are taken."""

@@ -19,13 +19,7 @@ from league.agent.snapshot import SnapshotCard
 from league.blobs import BlobFolder
 from league.client import MatchmakerClient
 from league.errors import LeagueError, NothingPlayable
-from learner.assembly import (
-    SessionSettings,
-    make_env,
-    make_game,
-    make_model,
-    make_publisher,
-)
+from learner.assembly import SessionSettings, make_env, make_game, make_model, make_publisher
 from learner.checkpoint import (
     CheckpointFolder,
     Values,
@@ -42,7 +36,7 @@ from learner.ppo.ranks import Ranks
 from learner.progress import Progress, busy_seconds
 from learner.reference_members import ReferenceMembers
 from learner.restoring import go_on
-from learner.rollout.league_vec_env import FinishedMatch
+from learner.rollout.finished import FinishedMatch
 from learner.rollout.source import MatchBroker
 from learner.staging import Staging
 from learner.stock import of_all_ranks

@@ -9,7 +9,7 @@ import numpy as np
 from league import wire
 from league.v1 import types_pb2
 from learner.ppo.ranks import Ranks, Values
-from learner.rollout.league_vec_env import FinishedMatch
+from learner.rollout.finished import FinishedMatch
 
 
 def of_all_ranks(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from league.alarm_watch import AlarmWatch, MatchFacts, UpdateFacts
 from league.alarms import largest_entropy
 from league.games.base import GameSpec
-from learner.rollout.league_vec_env import FinishedMatch
+from learner.rollout.finished import FinishedMatch
 from learner.settings import LearnerSettings
 
 log = logging.getLogger(__name__)

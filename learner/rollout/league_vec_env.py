@@ -20,7 +20,8 @@ from stable_baselines3.common.vec_env import VecEnv
 from league.agent.crowd import LIVE, Crowd
 from league.errors import DataCorrupt, InvalidInput, NotFound, NothingPlayable
 from league.games.base import CHOICE, EXTERNAL, BatchedGame
-from league.players import Assignment, MatchResult, PlayerKind, SeatResult
+from league.players import Assignment, MatchResult, PlayerKind
+from learner.rollout.finished import FinishedMatch, failed_result, played_result
 from learner.rollout.guard import check_observations, check_rewards
 from learner.rollout.source import OpponentSource
 
@@ -32,22 +33,6 @@ could be played, so many would come in a row twice in a million times."""
 FAILURES_IN_A_ROW = 16
 """Matches that failed with none played to its end between them, after which the game is given up; at least
 two for each match that is played at once."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class FinishedMatch:
-    """A match that ended, as the learner saw it."""
-
-    assignment: Assignment
-    score: float  # the learner's: 1 win, 0.5 draw, 0 loss
-    steps: int
-    frames: int
-    reward_terms: NDArray[np.float64]  # weighted, summed over the match; their sum is its reward
-    stats: dict[str, float]
-
-    @property
-    def reward(self) -> float:
-        return float(self.reward_terms.sum())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,7 +228,7 @@ class LeagueVecEnv(VecEnv):
             if self.failed_N[n]:
                 assignment = self.assignments[n]
                 assert assignment is not None
-                self.source.report(_failed(assignment, self.game.failures[n]))
+                self.source.report(failed_result(assignment, self.game.failures[n]))
                 self._count_failure(self.game.failures[n])
                 continue
             match, result = self._conclude(n)
@@ -264,40 +249,17 @@ class LeagueVecEnv(VecEnv):
     def _conclude(self, n: int) -> tuple[FinishedMatch, MatchResult]:
         assignment = self.assignments[n]
         assert assignment is not None
-        game, seat = self.game, int(self.seat_N[n])
-        stats = [dict(zip(game.spec.stats, map(float, row), strict=True)) for row in game.final_stats_N2S[n]]
-        outcome = float(game.outcomes_N[n])
-        steps = (int(self.step_start_N[n]), self.learner_step)
-        result = MatchResult(
-            match_id=assignment.match_id,
-            lease_token=assignment.lease_token,
-            outcome=outcome,
-            frames=int(game.final_frames_N[n]),
-            seats=(
-                self._seat_result(assignment, 0, steps, stats[0]),
-                self._seat_result(assignment, 1, steps, stats[1]),
-            ),
-            finished_at=time.time(),
-        )
+        seat = int(self.seat_N[n])
+        result = played_result(assignment, self.game, n, (int(self.step_start_N[n]), self.learner_step))
         match = FinishedMatch(
             assignment=assignment,
-            score=outcome if seat == 0 else 1.0 - outcome,
+            score=result.outcome if seat == 0 else 1.0 - result.outcome,
             steps=int(self.steps_N[n]),
             frames=result.frames,
             reward_terms=self.terms_NK[n].copy(),
-            stats=stats[seat],
+            stats=dict(result.seats[seat].stats),
         )
         return match, result
-
-    @staticmethod
-    def _seat_result(
-        assignment: Assignment, seat: int, steps: tuple[int, int], stats: dict[str, float]
-    ) -> SeatResult:
-        player = assignment.seats[seat]
-        start, end = steps if player.kind is PlayerKind.LIVE else (player.step, player.step)
-        return SeatResult(
-            player=player.name, digest=player.digest, step_start=start, step_end=end, stats=stats
-        )
 
     def _begin(self, rows: list[int]) -> None:
         """Seats the next assigned opponents in `rows` and resets these matches to their seeds."""
@@ -322,7 +284,7 @@ class LeagueVecEnv(VecEnv):
                 self._seat_opponent(n, assignment)
             except UNPLAYABLE as error:
                 reason = str(error)
-                self.source.report(_failed(assignment, reason))
+                self.source.report(failed_result(assignment, reason))
                 continue
             self.assignments[n], self.seat_N[n] = assignment, assignment.learner_seat
             return assignment
@@ -342,18 +304,3 @@ class LeagueVecEnv(VecEnv):
             self.crowd.seat(n, LIVE)
         else:
             self.crowd.seat(n, opponent.digest)
-
-
-def _failed(assignment: Assignment, reason: str) -> MatchResult:
-    """A match that could not be played: counted by the matchmaker, never rated."""
-    first, second = (SeatResult(player=player.name, digest=player.digest) for player in assignment.seats)
-    return MatchResult(
-        match_id=assignment.match_id,
-        lease_token=assignment.lease_token,
-        outcome=0.5,
-        frames=0,
-        seats=(first, second),
-        failed=True,
-        failure=reason,
-        finished_at=time.time(),
-    )

@@ -11,7 +11,7 @@ from learning import assignments
 from league.columns import BEHAVIOUR, MONITOR, REWARDS, STRATEGY, TABLES
 from league.games.registry import game_spec
 from learner.monitor import MatchMonitor, StepTable
-from learner.rollout.league_vec_env import FinishedMatch
+from learner.rollout.finished import FinishedMatch
 
 SPEC = game_spec("brawl")
 

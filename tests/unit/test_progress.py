@@ -6,7 +6,7 @@ from learning import assignments
 
 import learner.progress as module
 from learner.progress import Progress
-from learner.rollout.league_vec_env import FinishedMatch
+from learner.rollout.finished import FinishedMatch
 
 
 def finished(index, score, side):
