@@ -1,4 +1,4 @@
-"""Settings: frozen models beside their owners, presets in TOML, one resolved file in each run folder.
+"""Settings: frozen models beside their owners, checked and complete, whatever sources they come from.
 
 Every package registers its settings class under the entry point group ``kumite.settings``; the entry
 point's name is the section. Precedence: class defaults < preset < file < environment
@@ -11,7 +11,6 @@ that it gives (``[matchmaker.mixes.league]``) and keeps the others. A flag can n
 from __future__ import annotations
 
 import hashlib
-import importlib.resources
 import json
 import os
 import tomllib
@@ -24,9 +23,9 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
-from league.errors import ConfigError, nearest
+from league.errors import ConfigError
+from league.presets import GROUP, Sections, Sources, known_near, load_preset, merge, owners, read_toml
 
-GROUP = "kumite.settings"
 ENVIRONMENT_PREFIX = "KUMITE_"
 NONE = "none"
 """What a file or flag writes where a setting that may be absent is absent: TOML has no null."""
@@ -68,98 +67,9 @@ def _settings_in(annotation: Any) -> type[Settings] | None:
     return next((found for part in get_args(annotation) if (found := _settings_in(part))), None)
 
 
-Sections = dict[str, dict[str, Any]]
-
-
 def section_classes() -> dict[str, type[Settings]]:
     """Every registered section's class, by section name."""
     return {point.name: point.load() for point in sorted(entry_points(group=GROUP), key=lambda p: p.name)}
-
-
-def _owners() -> dict[str, str]:
-    """Top-level package that owns each section (without importing the section's module)."""
-    return {point.name: point.value.split(":")[0].rsplit(".", 1)[0] for point in entry_points(group=GROUP)}
-
-
-def _preset_files(name: str) -> list[Any]:
-    files = []
-    for package in sorted(set(_owners().values())):
-        file = importlib.resources.files(package) / "presets" / f"{name}.toml"
-        if file.is_file():
-            files.append(file)
-    return files
-
-
-def preset_names() -> list[str]:
-    """Presets that can be named; files that begin with ``_`` are shared parts of others."""
-    names: set[str] = set()
-    for package in set(_owners().values()):
-        folder = importlib.resources.files(package) / "presets"
-        if folder.is_dir():
-            names |= {f.name[:-5] for f in folder.iterdir() if f.name.endswith(".toml") and f.name[0] != "_"}
-    return sorted(names)
-
-
-Sources = dict[tuple[str, ...], str]
-"""Where a section (SECTION,) or a setting (SECTION, KEY) was last given: a file, a variable, a flag."""
-
-
-def _merge(into: Sections, more: Mapping[str, Any], source: str, sources: Sources | None = None) -> None:
-    for section, values in more.items():
-        if not isinstance(values, Mapping):
-            raise ConfigError(f"{source}: {section!r} stands outside any [section]")
-        below = into.setdefault(section, {})
-        for key, value in values.items():
-            below[key] = {**below[key], **value} if _keeps_entries(section, key, below, value) else value
-        if sources is not None:
-            sources |= {(section,): source} | {(section, key): source for key in values}
-
-
-def _keeps_entries(section: str, key: str, below: Mapping[str, Any], value: Any) -> bool:
-    """Whether a table leaves those entries of the setting below it that it does not give itself."""
-    if not (isinstance(value, Mapping) and isinstance(below.get(key), Mapping)):
-        return False
-    owner = next((point.load() for point in entry_points(group=GROUP, name=section)), Settings)
-    field = owner.model_fields.get(key)
-    extra = field.json_schema_extra if field is not None else None
-    return isinstance(extra, dict) and bool(extra.get("by_name"))
-
-
-def _nearest(word: str, known: Iterable[str]) -> str:
-    known = sorted(known)
-    return nearest(word, known) or f"known are {', '.join(known)}"
-
-
-def load_preset(name: str) -> Sections:
-    """The sections of a preset. A file's top-level ``extends = "other"`` is laid under it."""
-    return _load_preset(name, ())
-
-
-def _load_preset(name: str, above: tuple[str, ...]) -> Sections:
-    if name in above:
-        raise ConfigError(f"preset {name!r} extends itself ({' -> '.join((*above, name))}): break the circle")
-    files = _preset_files(name)
-    if not files:
-        raise ConfigError(f"there is no preset {name!r}: {_nearest(name, preset_names())}")
-    contents = [_read_file(file) for file in files]
-    sections: Sections = {}
-    for base in dict.fromkeys(content.pop("extends") for content in contents if "extends" in content):
-        _merge(sections, _load_preset(base, (*above, name)), f"preset {base}")
-    for content in contents:
-        _merge(sections, content, f"preset {name}")
-    return sections
-
-
-def _read_file(path: Any) -> dict[str, Any]:
-    """A TOML file's content; `path` is a `Path` or a package's resource."""
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ConfigError(f"there is no settings file {path}: check the path") from None
-    except OSError as error:
-        raise ConfigError(f"{path} can't be read ({error.strerror}): name a TOML file") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not valid TOML: {error}") from None
 
 
 def _typed(text: str) -> Any:
@@ -211,7 +121,7 @@ def _fault(first: Any, section: str, cls: type[Settings]) -> str:
     if first["type"] == "extra_forbidden":
         *path, key = first["loc"]
         inside = f"[{section}] {'.'.join(map(str, path))}".rstrip()
-        return f"{inside} has no setting {str(key)!r}: {_nearest(str(key), _fields_at(cls, path))}"
+        return f"{inside} has no setting {str(key)!r}: {known_near(str(key), _fields_at(cls, path))}"
     what = first["msg"].removeprefix("Value error, ")
     if not place:  # a rule over several settings
         return f"[{section}] can't be used: {what}"
@@ -253,7 +163,7 @@ def resolve(
 
 def base_preset(file: Path | None) -> str | None:
     """The preset that a settings file extends, None when it names none."""
-    return _read_file(file).get("extends") if file is not None else None
+    return read_toml(file).get("extends") if file is not None else None
 
 
 def lay_over(
@@ -266,11 +176,11 @@ def lay_over(
 
     The file's own ``extends`` is not followed: `resolve` does that.
     """
-    content = _read_file(file) if file is not None else {}
+    content = read_toml(file) if file is not None else {}
     content.pop("extends", None)
     sources: Sources = {}
     laid: Sections = {name: dict(values) for name, values in sections.items()}
-    _merge(laid, content, str(file), sources)
+    merge(laid, content, str(file), sources)
     _apply_overrides(laid, assignments, environment or {}, sources)
     _check_names(laid, sources)
     return {
@@ -302,11 +212,11 @@ def _with_same_as(cls: type[Settings], name: str, sections: Sections) -> dict[st
 
 
 def _check_names(sections: Iterable[str], sources: Sources) -> None:
-    owners = _owners()
+    known = owners()
     for section in sections:
-        if section not in owners:
+        if section not in known:
             where = _source(sources, section)
-            raise ConfigError(f"{where}there is no section [{section}]: {_nearest(section, owners)}")
+            raise ConfigError(f"{where}there is no section [{section}]: {known_near(section, known)}")
 
 
 def load_section(cls: type[S], section: str, path: Path | None = None, preset: str | None = None) -> S:
@@ -314,11 +224,11 @@ def load_section(cls: type[S], section: str, path: Path | None = None, preset: s
 
     The preset that the file ``extends`` goes before `preset`; without either the defaults hold.
     """
-    content = _read_file(path) if path is not None else {}
+    content = read_toml(path) if path is not None else {}
     base = content.pop("extends", None) or preset
     sections: Sections = load_preset(base) if base else {}
     sources: Sources = {}
-    _merge(sections, content, str(path), sources)
+    merge(sections, content, str(path), sources)
     _check_names(sections, sources)
     return build(cls, section, _with_same_as(cls, section, sections), sources)
 

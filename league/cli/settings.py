@@ -6,9 +6,10 @@ import argparse
 from pathlib import Path
 
 from league.cli.output import say
-from league.config import preset_names, resolve
+from league.config import resolve
 from league.config_file import HEADING, dump_toml, write_config
 from league.errors import AlreadyExists
+from league.presets import preset_names
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

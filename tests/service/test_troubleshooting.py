@@ -21,11 +21,12 @@ from evaluator.settings import EvaluatorSettings
 from league import alarms
 from league.agent.config import SIZES, AgentConfig
 from league.columns import TABLES
-from league.config import preset_names, resolve, section_classes
+from league.config import resolve, section_classes
 from league.device import choose_device
 from league.errors import LeagueError
 from league.games.brawl.rewards import PRESETS
 from league.games.registry import game_spec
+from league.presets import preset_names
 from learner.assembly import SessionSettings, check_stages, make_game
 from learner.checkpoint import load_weights
 from learner.doctor.findings import REASONS

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from league import config
+from league import config, presets
 from league.errors import ConfigError
 from matchmaker.settings import MatchmakerSettings
 
@@ -82,17 +82,17 @@ def test_each_source_wins_over_the_one_below(file: Path) -> None:
 
 
 def test_a_preset_lies_over_what_it_extends(sample: type[config.Settings]) -> None:
-    assert config.load_preset("quick")["sample"] == {"speed": 3, "label": "shared"}
+    assert presets.load_preset("quick")["sample"] == {"speed": 3, "label": "shared"}
 
 
 def test_shared_parts_are_no_presets_to_choose(sample: type[config.Settings]) -> None:
-    assert "quick" in config.preset_names()
-    assert "_shared" not in config.preset_names()
+    assert "quick" in presets.preset_names()
+    assert "_shared" not in presets.preset_names()
 
 
 def test_a_circle_of_presets_is_named(sample: type[config.Settings]) -> None:
     with pytest.raises(ConfigError, match="round -> about -> round"):
-        config.load_preset("round")
+        presets.load_preset("round")
 
 
 def test_every_section_is_complete_and_of_plain_values(sample: type[config.Settings]) -> None:

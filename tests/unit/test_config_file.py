@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import Field
 
-from league import config
+from league import config, presets
 from league.config_file import dump_toml, toml_value, write_config
 from league.errors import InvalidInput
 
@@ -21,7 +21,7 @@ def _settings() -> list[tuple[str, str, Any]]:
     return found
 
 
-@pytest.mark.parametrize("preset", [None, *config.preset_names()])
+@pytest.mark.parametrize("preset", [None, *presets.preset_names()])
 def test_a_written_file_reads_back_to_the_same_values(tmp_path: Path, preset: str | None) -> None:
     sections = config.resolve(preset, environment={})
     path = tmp_path / "settings.toml"

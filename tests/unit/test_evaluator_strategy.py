@@ -6,9 +6,10 @@ import pytest
 
 from evaluator.settings import EvaluatorSettings
 from evaluator.strategy import Entry, Slot, compose, missing_slots, pair_seed
-from league.config import build, load_preset
+from league.config import build
 from league.errors import ConfigError
 from league.players import Book, Player, PlayerKind, PlayerState, Rating
+from league.presets import load_preset
 
 BOTS = ("constant", "clockwork")
 SETTINGS = EvaluatorSettings(matches_per_opponent=10, milestone_matches=40, best_snapshots=2)

@@ -9,12 +9,13 @@ import pytest
 from evaluator.settings import EvaluatorSettings
 from league.agent.config import AgentConfig
 from league.agent.settings import AgentSettings
-from league.config import build, load_section, preset_names, resolve
+from league.config import build, load_section, resolve
 from league.errors import ConfigError
 from league.games.base import CHOICE
 from league.games.brawl.rewards import reward_weights as brawl_weights
 from league.games.settings import GameSettings
 from league.players import CATEGORIES, Player, PlayerKind, Role
+from league.presets import preset_names
 from learner.assembly import SessionSettings, annealed_share, check_stages, stage_rewards
 from learner.curriculum import Curriculum
 from learner.ppo.ranks import Ranks
