@@ -195,6 +195,6 @@ def test_trainings_train(command: str, folder: Path) -> None:
     words = shlex.split(command)[1:-2]
     quick = ["--headless", "--cpu", "--steps", "6000", "--run-dir", str(folder / "run")]
     quick += ["--set", "learner.snapshot_interval=2000", "--set", "evaluator.milestone_matches=8"]
-    printed = run(sys.executable, "-m", "league.cluster.supervisor", *words, *quick)
+    printed = run(sys.executable, "-m", "league.cluster.main", *words, *quick)
     assert "Leaderboard" in printed
     assert "random" in printed

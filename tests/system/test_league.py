@@ -31,7 +31,7 @@ class League:
     def __init__(self, folder: Path, *flags: str) -> None:
         self.folder = folder
         self.started_at = time.time()
-        command = [sys.executable, "-m", "league.cluster.supervisor", "--headless", "--cpu"]
+        command = [sys.executable, "-m", "league.cluster.main", "--headless", "--cpu"]
         command += ["--run-dir", str(folder), *flags]
         self.output = folder.with_suffix(".out")
         with self.output.open("a") as output:

@@ -19,7 +19,7 @@ STEPS = 100_000
 def against_random(folder: Path, name: str) -> tuple[int, int, int]:
     """Trains in `folder` as a user would; wins, draws and matches of the newest snapshot's clean matches."""
     game = f"pettingzoo:pettingzoo.classic.{name}"
-    command = [sys.executable, "-m", "league.cluster.supervisor", "--headless", "--cpu", "--preset", "board"]
+    command = [sys.executable, "-m", "league.cluster.main", "--headless", "--cpu", "--preset", "board"]
     command += ["--set", f"game.name={game}", "--steps", str(STEPS), "--run-dir", str(folder / name)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)

@@ -216,7 +216,7 @@ def test_one_run_folder_has_one_supervisor(start: Callable[[str], Run]) -> None:
 
 def start_league(folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:
     """The real command, in the folder's parent."""
-    command = [sys.executable, "-m", "league.cluster.supervisor", "--preset", "smoke", "--cpu", "--headless"]
+    command = [sys.executable, "-m", "league.cluster.main", "--preset", "smoke", "--cpu", "--headless"]
     return subprocess.run(
         [*command, "--run-dir", str(folder), *flags],
         capture_output=True,
