@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -19,6 +19,7 @@ from league.agent.snapshot import SnapshotCard
 from league.blobs import BlobFolder
 from league.client import MatchmakerClient
 from league.errors import LeagueError, NothingPlayable
+from learner.accounts import Accounts
 from learner.assembly import SessionSettings, make_env, make_game, make_model, make_publisher
 from learner.checkpoint import (
     CheckpointFolder,
@@ -31,16 +32,11 @@ from learner.checkpoint import (
 from learner.curriculum import Curriculum
 from learner.membership import Membership, fits_matches, join_league, live_player
 from learner.memory import is_out_of_memory, release, too_little
-from learner.monitor import MatchMonitor
 from learner.ppo.ranks import Ranks
-from learner.progress import Progress, busy_seconds
 from learner.reference_members import ReferenceMembers
 from learner.restoring import go_on
-from learner.rollout.finished import FinishedMatch
 from learner.rollout.source import MatchBroker
 from learner.staging import Staging
-from learner.stock import of_all_ranks
-from learner.watch import RunWatch
 
 log = logging.getLogger(__name__)
 
@@ -105,18 +101,11 @@ class Session:
                 load_weights(self.model, initial)
             self.ranks.share_weights(self.model.policy.network)
             self.staging.weigh(self.model)
-            step = self.model.num_timesteps
-            self.monitor = MatchMonitor(folder, game.spec, step) if self.ranks.leads else None
+            self.accounts = Accounts(folder, learner, self.model, self.env, self.broker, self.ranks)
         except BaseException:
             self.broker.close("the learner could not start")
             raise
-        self.progress = Progress(learner.steps, game.spec.frames_per_second)
-        self.watch = RunWatch(learner, game.spec)
-        self._alarms: dict[str, float] = {}
-        self._updates_told = self.model._n_updates
-        self.metrics: dict[str, float] = {}
         self.activity = ""
-        self._frames_elsewhere = 0
         self._checkpoint_at = time.monotonic()
 
     def _make_references_members(self, blobs: BlobFolder, incarnation: int) -> None:
@@ -184,7 +173,7 @@ class Session:
         All ranks at the same time.
         """
         model = self.model
-        card = self.publisher.card(model.num_timesteps, model.return_scale.scale, self.metrics)
+        card = self.publisher.card(model.num_timesteps, model.return_scale.scale, self.accounts.metrics)
         self.save_checkpoint(card, milestone)
         if self.ranks.leads:
             self.publisher.publish(model.policy.network, card, milestone)
@@ -193,61 +182,20 @@ class Session:
 
     def after_update(self) -> None:
         """Accounts, curriculum, snapshots and checkpoints: everything that is due. All ranks together."""
-        self._take_stock()
+        self.accounts.take_stock(self.curriculum.index)
         self.staging.follow(self.model, self.broker)
         due = self.ranks.leading(self._due())
         if due["snapshot"]:
             self.publish()
         elif due["checkpoint"]:
             self.save_checkpoint()
-        self.beat("rollout")
+        self.accounts.beat("rollout")
 
     def _due(self) -> dict[str, bool]:
         step, learner = self.model.num_timesteps, self.settings.learner
         snapshots = step // learner.snapshot_interval - self.publisher.last_step // learner.snapshot_interval
         seconds = time.monotonic() - self._checkpoint_at
         return {"snapshot": snapshots > 0, "checkpoint": seconds > learner.checkpoint_seconds}
-
-    def _take_stock(self) -> None:
-        """Writes down the matches that ended on all ranks, and renews the metrics."""
-        matches, frames = of_all_ranks(self.ranks, self.env.finished, self.env.frames_played)
-        self.env.finished = []
-        if self.monitor is None:
-            return
-        self._frames_elsewhere = frames - self.env.frames_played
-        self.progress.add(matches)
-        self.monitor.write(matches, self.model.num_timesteps)
-        self.progress.mark(self.model.num_timesteps, frames, self._busy())
-        self._collect_metrics(matches, self.monitor)
-
-    def _busy(self) -> dict[str, float]:
-        model = self.model
-        return busy_seconds(
-            self.env,
-            model.inference_seconds,
-            model.learning_seconds,
-            self.broker.waiting_seconds,
-            0.0 if model.references is None else model.references.seconds,
-        )
-
-    def _collect_metrics(self, matches: Sequence[FinishedMatch], monitor: MatchMonitor) -> None:
-        names = self.model.logger.name_to_value
-        learning = {name: float(value) for name, value in names.items() if isinstance(value, int | float)}
-        own = {**self.progress.metrics(), "curriculum/stage": float(self.curriculum.index)}
-        for name, value in own.items():
-            self.model.logger.record(name, value)
-        step, weights_K = self.model.num_timesteps, self.env.reward_weights_K
-        self.metrics = {**learning, **own}
-        if self.model._n_updates > self._updates_told:  # a stop takes stock without an update
-            self._updates_told = self.model._n_updates
-            monitor.write_strategy(learning, step)
-            self._alarms = self.watch.look(step, self.metrics, matches, weights_K)
-        self.metrics |= self._alarms
-
-    def beat(self, activity: str) -> None:
-        """Tells the matchmaker how far it is."""
-        frames = self._frames_elsewhere + self.env.frames_played
-        self.broker.beat(frames, self.model.num_timesteps, activity, self.metrics)
 
     # -- the run --------------------------------------------------------------------------------
 
@@ -273,8 +221,7 @@ class Session:
             raise too_little(self.settings, self.model.device, kept, activity) from error
         finally:
             try:
-                if self.monitor is not None:
-                    self.monitor.close()
+                self.accounts.close()
                 self.model.logger.close()
             finally:
                 self.broker.close()
@@ -297,14 +244,14 @@ class Session:
         return f"it goes on from {self.publisher.parent}" if self.publisher.parent else "nothing was lost"
 
     def _finish(self) -> None:
-        self._take_stock()
+        self.accounts.take_stock(self.curriculum.index)
         done = self.model.num_timesteps >= self.settings.learner.steps
         unsaved = self.model.num_timesteps > self.publisher.last_step
         if self.ranks.leading({"unsaved": unsaved})["unsaved"]:
             self.publish(milestone=done)
         elif done and self.ranks.leads:
             self.publisher.promote()
-        self.beat("done" if done else "stopped")
+        self.accounts.beat("done" if done else "stopped")
         self.leave()
 
     def leave(self) -> None:
@@ -334,4 +281,4 @@ class LeagueCallback(BaseCallback):
 
     def _on_rollout_end(self) -> None:
         self._session.activity = "update"
-        self._session.beat("update")
+        self._session.accounts.beat("update")
