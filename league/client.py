@@ -1,21 +1,16 @@
 """The typed client of the matchmaker: domain types in and out, errors as `league.errors` classes.
 
-Calls that find no matchmaker are repeated with back-off under the same request id, so each takes
-effect once however often it was sent. A reply means: on disk.
+A call has one request id however often it is sent (`league.connection`), so it takes effect once. A reply
+means: on disk.
 """
 
 from __future__ import annotations
 
-import random
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from types import TracebackType
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-import grpc
-
-from league import wire, wire_stages
-from league.errors import InvalidInput, Unavailable
+from league import wire, wire_stages, wire_status
+from league.connection import Connection
 from league.ids import new_id
 from league.players import (
     Assignment,
@@ -34,29 +29,7 @@ from league.players import (
     Verdict,
 )
 from league.stages import CurriculumStatus, Place, Stage, StageRequest
-from league.status import error_of, raised_by_service
 from league.v1 import matchmaker_pb2 as m
-from league.v1.matchmaker_pb2_grpc import MatchmakerServiceStub
-
-CALL_SECONDS = 20.0
-CONNECTED_SECONDS = 5.0  # a stream that lasted longer had reached the service
-"""How long one attempt may take before it is sent again."""
-
-CHANNEL_OPTIONS = [
-    ("grpc.max_receive_message_length", 256 << 20),
-    ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 100),
-    ("grpc.max_reconnect_backoff_ms", 1000),
-    # Two clients of one process must not share a connection that one of them closes.
-    ("grpc.use_local_subchannel_pool", 1),
-    # A loopback address never goes through a proxy that the environment names.
-    ("grpc.enable_http_proxy", 0),
-]
-_TRY_AGAIN = (
-    grpc.StatusCode.UNAVAILABLE,
-    grpc.StatusCode.DEADLINE_EXCEEDED,
-    grpc.StatusCode.CANCELLED,  # by a service that stopped in the middle of the call
-)
 
 
 class Beat(NamedTuple):
@@ -68,38 +41,8 @@ class Beat(NamedTuple):
     asked: StageRequest | None
 
 
-class MatchmakerClient:
-    """A connection to a matchmaker. Opening one never fails: the first call waits for the service.
-
-    Args:
-        address: ``HOST:PORT``.
-        wait_seconds: how long a call goes on trying while nobody answers; then `Unavailable`.
-        on_wait: told once in a while, in a sentence, what is being waited for.
-    """
-
-    def __init__(
-        self, address: str, *, wait_seconds: float = 60, on_wait: Callable[[str], None] | None = None
-    ) -> None:
-        host, colon, port = address.rpartition(":")
-        if not colon or not host or not port.isdigit():
-            raise InvalidInput(f"{address!r} is no address: write HOST:PORT, for example 127.0.0.1:50051")
-        self.address = address
-        self._wait_seconds = wait_seconds
-        self._on_wait = on_wait
-        self._channel = grpc.insecure_channel(address, options=CHANNEL_OPTIONS)
-        self._stub = MatchmakerServiceStub(self._channel)
-
-    def __enter__(self) -> MatchmakerClient:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Closes the connection; twice is fine."""
-        self._channel.close()
+class MatchmakerClient(Connection):
+    """The matchmaker's calls. Opening one never fails: the first call waits for the service."""
 
     def register_players(
         self, players: Iterable[Player], incarnation: int = 0
@@ -279,7 +222,7 @@ class MatchmakerClient:
 
     def status(self) -> LeagueStatus:
         """Workers, open leases, and the shares of the mix in use."""
-        return wire.from_status(self._call("GetStatus", m.GetStatusRequest()))
+        return wire_status.from_status(self._call("GetStatus", m.GetStatusRequest()))
 
     def watch(self, after: int = 0) -> Iterator[Event]:
         """Events behind position `after` (-1: only new ones) as they come.
@@ -287,48 +230,14 @@ class MatchmakerClient:
         It reconnects by itself and goes on behind the last event it gave. A matchmaker that
         serves read-only ends the stream behind its last event.
         """
-        position, failing_since = after, None
-        while True:
-            opened = time.monotonic()
-            try:
-                for message in self._stub.Watch(m.WatchRequest(after=position), wait_for_ready=False):
-                    failing_since = None
-                    position = message.position
-                    yield wire.from_event(message)
-                return
-            except grpc.RpcError as failure:
-                if time.monotonic() - opened > CONNECTED_SECONDS:  # this is another outage
-                    failing_since = None
-                failing_since = self._wait(failure, failing_since, 0.5)
-            except ValueError as error:
-                raise Unavailable(f"the connection to {self.address} was closed: {error}") from None
+        position = after
 
-    def _call(self, method: str, request: Any) -> Any:
-        failing_since, pause = None, 0.05
-        while True:
-            try:
-                return getattr(self._stub, method)(request, timeout=CALL_SECONDS)
-            except grpc.RpcError as failure:
-                failing_since = self._wait(failure, failing_since, pause)
-                pause = min(1.0, pause * 2)
-            except ValueError as error:  # gRPC's word for a channel that was closed
-                raise Unavailable(f"the connection to {self.address} was closed: {error}") from None
+        def opened() -> Iterator[m.Event]:
+            return self._stub.Watch(m.WatchRequest(after=position), wait_for_ready=False)
 
-    def _wait(self, failure: grpc.RpcError, failing_since: float | None, pause: float) -> float:
-        """Sleeps before another try, or raises when there is to be none. Returns since when it fails."""
-        now = time.monotonic()
-        since = now if failing_since is None else failing_since
-        if failure.code() not in _TRY_AGAIN or raised_by_service(failure):
-            raise error_of(failure) from None
-        if now - since >= self._wait_seconds:
-            raise Unavailable(
-                f"no matchmaker answers at {self.address} (waited {now - since:.0f} s): "
-                f"start one there, or check the address"
-            ) from None
-        if self._on_wait is not None:
-            self._on_wait(f"waiting for the matchmaker at {self.address} ({now - since:.0f} s)")
-        time.sleep(pause * random.uniform(0.5, 1.0))
-        return since
+        for message in self._follow(opened):
+            position = message.position
+            yield wire_status.from_event(message)
 
 
 def _number(incarnation: int | Incarnation) -> int:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import grpc
 from google.protobuf.message import Message
 
-from league import wire, wire_stages
+from league import wire, wire_stages, wire_status
 from league.errors import InvalidInput, Unavailable
 from league.players import Book, MatchResult, Verdict
 from league.v1 import matchmaker_pb2 as m
@@ -204,7 +204,7 @@ class MatchmakerService(MatchmakerServiceServicer):
 
     def GetStatus(self, request: m.GetStatusRequest, context: Any) -> m.GetStatusResponse:
         with self.league.store.read() as reader, self.league.view.checked().lock:
-            return wire.to_status(reading.status(self.league, reader))
+            return wire_status.to_status(reading.status(self.league, reader))
 
     def Watch(self, request: m.WatchRequest, context: grpc.ServicerContext) -> Iterator[m.Event]:
         """Ends by itself only when the league is served read-only: nothing more can come then."""
@@ -226,7 +226,7 @@ class MatchmakerService(MatchmakerServiceServicer):
                 page = reader.events(position, WATCH_PAGE)
             for event in page:
                 position = event.position
-                yield wire.to_event(event)
+                yield wire_status.to_event(event)
             if page:
                 continue
             if self.read_only:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import grpc
 
-from league.client import CHANNEL_OPTIONS
 from league.cluster.facts import EvaluatorFacts
+from league.connection import CHANNEL_OPTIONS
 from league.v1 import evaluator_pb2, evaluator_pb2_grpc
 
 _DEADLINE_SECONDS = 1.0

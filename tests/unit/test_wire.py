@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from league import errors, wire
+from league import errors, wire, wire_status
 from league.players import (
     Assignment,
     Book,
@@ -70,13 +70,13 @@ CASES = [
     ),
     (values(Rating, player=bare_players, rank=int32), wire.to_rating, wire.from_rating),
     (values(PayoffCell), wire.to_cell, wire.from_cell),
-    (statuses, wire.to_status, wire.from_status),
+    (statuses, wire_status.to_status, wire_status.from_status),
     (
         values(MatchRecord, assignment=assignments, result=st.none() | results),
         wire.to_match,
         wire.from_match,
     ),
-    (values(Event), wire.to_event, wire.from_event),
+    (values(Event), wire_status.to_event, wire_status.from_event),
 ]
 
 
