@@ -11,7 +11,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from pathlib import Path
 from types import FrameType
 
 from league.cluster import tether
+from learner.meeting import meeting_place
 from learner.team import LastWord
 
 _TICK_SECONDS = 0.05
@@ -32,11 +32,11 @@ def launch(words: Sequence[str], count: int) -> int:
 
     SIGTERM and Ctrl-C are handed on: the ranks agree on a step to stop at.
     """
-    with tempfile.TemporaryDirectory(prefix="kumite-ranks-") as meeting:
-        ranks = [_start(Path(meeting), rank, count, words) for rank in range(count)]
+    with meeting_place() as meeting:
+        ranks = [_start(meeting, rank, count, words) for rank in range(count)]
         try:
             with _handed_on(ranks) as asked:
-                return _tend(Path(meeting), ranks, asked)
+                return _tend(meeting, ranks, asked)
         finally:
             for rank in ranks:
                 rank.kill()

@@ -131,11 +131,16 @@ def test_one_rank_killed_ends_all_and_the_run_goes_on_from_its_checkpoint(server
     assert f"goes on from step {stopped_at}" in log
 
 
-def test_ranks_end_with_the_process_that_started_them(server, start, tmp_path):
+def test_ranks_end_with_the_process_that_started_them(server, start, tmp_path, monkeypatch):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
     learner = start(server.address, "--ranks", "2")
     processes = wait_for(lambda: len(found := ranks(learner)) == 2 and found)
+    assert list(temporary.glob("kumite-ranks-*"))
     learner.kill()
     wait_for(lambda: not any(map(is_running, processes)), 5)
+    wait_for(lambda: not list(temporary.glob("kumite-ranks-*")), 5)
 
 
 def test_what_does_not_divide_is_refused_in_one_sentence(start, tmp_path):

@@ -4,8 +4,10 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -47,6 +49,31 @@ def ranks(monkeypatch):
 def test_all_done_is_done(ranks):
     ranks(DONE, DONE)
     assert launch([], 2) == 0
+
+
+def test_nothing_is_left_of_where_the_ranks_met(ranks, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    ranks("import sys; from pathlib import Path; Path(sys.argv[1], 'meet').touch()")
+    assert launch([], 1) == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_meeting_place_goes_with_a_process_that_is_killed():
+    program = (
+        "import time; from learner.meeting import meeting_place\n"
+        "with meeting_place() as place:\n"
+        "    (place / 'meet').touch()\n"
+        "    print(place, flush=True)\n"
+        "    time.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
+        place = Path(process.stdout.readline().strip())
+        assert (place / "meet").exists()
+        process.kill()
+    limit = time.monotonic() + 30
+    while place.exists():
+        assert time.monotonic() < limit
+        time.sleep(0.02)
 
 
 def test_the_first_cause_is_told_and_not_what_followed_from_it(ranks, capfd):
