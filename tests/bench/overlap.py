@@ -1,12 +1,16 @@
 """Whether fast means different: learning curves of ours and of plain sb3-contrib, seed by seed.
 
     OMP_NUM_THREADS=1 python tests/bench/overlap.py FOLDER [--steps 300000] [--seeds 1 2 3] [--jobs 2]
-        [--plot overlap.png]
+        [--kinds ours slow plain] [--plot overlap.png]
 
-Both learn brawl from matches against `constant`, as the preset `laptop` begins: size tiny, 128 matches, the
+All learn brawl from matches against `constant`, as the preset `laptop` begins: size tiny, 128 matches, the
 same settings of PPO with a fixed step size, the same initial key bias, rewards divided by the running
-deviation of the return on both sides. Plain is `sb3_contrib.RecurrentPPO` with the windowed encoder of the
-same size. Curves are shares of wins and mean rewards of the training matches that ended in each tenth.
+deviation of the return on all sides.
+    ours    `LeaguePPO`, streaming encoder
+    slow    `sb3_contrib.RecurrentPPO` (its rollouts, buffer, minibatches, updates) that trains the same
+            network, windowed: what is left between the two is how it is computed
+    plain   `RecurrentPPO` with its own LSTM and heads behind the windowed encoder, as users would build it
+Curves are shares of wins and mean rewards of the training matches that ended in each tenth.
 """
 
 from __future__ import annotations
@@ -27,13 +31,18 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecNormalize
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # learner.py beside this file is not the package
-from plain import Windows, plain_windowed
+from plain import Windows, plain_agent, plain_windowed
 from practice import BotSource, practice_env
 
 from league.agent.config import SIZES, AgentConfig
 from learner.ppo.league_ppo import LeaguePPO
 
 MATCHES, TENTHS = 128, 10
+KINDS = {
+    "ours": ("LeaguePPO", "#1f4e8c"),
+    "slow": ("sb3-contrib, the same network", "#3a9d6e"),
+    "plain": ("sb3-contrib, its own network", "#d1862c"),
+}
 PPO: dict[str, Any] = {
     "n_steps": 32,
     "batch_size": 1024,
@@ -85,7 +94,10 @@ def learn(kind: str, seed: int, steps: int) -> dict[str, Any]:
     else:
         agent = AgentConfig(encoder="window", **CONFIG)
         scaled = VecNormalize(Windows(league, agent), norm_obs=False, gamma=PPO["gamma"], clip_reward=1e9)
-        model = plain_windowed(scaled, agent, key_bias=agent.key_bias, seed=seed, **PPO)
+        if kind == "slow":
+            model = plain_agent(scaled, agent, seed=seed, **PPO)
+        else:
+            model = plain_windowed(scaled, agent, key_bias=agent.key_bias, seed=seed, **PPO)
     started = time.perf_counter()
     model.learn(steps, callback=finished)
     seconds = time.perf_counter() - started
@@ -103,19 +115,18 @@ def work(folder: Path, kind: str, seed: int, steps: int) -> None:
     if not out.exists():
         result = learn(kind, seed, steps)
         out.write_text(json.dumps(result))
-        print(
-            f"{kind} seed {seed}: {result['seconds']:,.0f} s, wins at the end {result['wins'][-1]:.0%}",
-            flush=True,
-        )
+        wins = [share for share in result["wins"] if share is not None]
+        print(f"{kind} seed {seed}: {result['seconds']:,.0f} s, wins at the end {wins[-1:]}", flush=True)
 
 
 def report(folder: Path, steps: int) -> None:
     """Prints mean and range over the seeds, tenth by tenth, and how far apart the two are."""
     runs = {
         kind: [json.loads(path.read_text()) for path in sorted(folder.glob(f"{kind}-*-{steps}.json"))]
-        for kind in ("ours", "plain")
+        for kind in KINDS
     }
-    print("| steps | wins: ours | wins: plain | reward: ours | reward: plain |\n|---|---|---|---|---|")
+    heads = [f"{name}: {kind}" for name in ("wins", "reward") for kind in runs]
+    print(f"| steps | {' | '.join(heads)} |\n|---|{'---|' * len(heads)}")
     for tenth in range(TENTHS):
         cells = [f"{int(steps * (tenth + 1) / TENTHS):,}"]
         for name, form in (("wins", "{:.0%}"), ("reward", "{:.1f}")):
@@ -129,7 +140,8 @@ def report(folder: Path, steps: int) -> None:
         print(f"| {' | '.join(cells)} |")
     for kind, some in runs.items():
         rates = [steps / run["seconds"] for run in some]
-        print(f"{kind}: {statistics.mean(rates):,.0f} steps/s")
+        if rates:
+            print(f"{kind}: {len(rates)} trainings, {statistics.mean(rates):,.0f} steps/s")
 
 
 def plot(folder: Path, steps: int, out: Path) -> None:
@@ -141,12 +153,11 @@ def plot(folder: Path, steps: int, out: Path) -> None:
 
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
     middles = [steps * (tenth + 0.5) / TENTHS / 1000 for tenth in range(TENTHS)]
-    for kind, colour in (("ours", "#1f4e8c"), ("plain", "#d1862c")):
+    for kind, (name, colour) in KINDS.items():
         for number, path in enumerate(sorted(folder.glob(f"{kind}-*-{steps}.json"))):
             run = json.loads(path.read_text())
-            label = {"ours": "LeaguePPO", "plain": "plain sb3-contrib"}[kind] if number == 0 else None
-            shares, rewards = (np.array(run[name], float) for name in ("wins", "reward"))  # None: NaN
-            axes[0].plot(middles, 100 * shares, color=colour, label=label)
+            shares, rewards = (np.array(run[column], float) for column in ("wins", "reward"))  # None: NaN
+            axes[0].plot(middles, 100 * shares, color=colour, label=name if number == 0 else None)
             axes[1].plot(middles, rewards, color=colour)
     axes[0].set_ylabel("wins against constant (%)")
     axes[1].set_ylabel("reward of a match")
@@ -163,6 +174,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=300_000)
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--plot", type=Path)
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
@@ -170,7 +182,7 @@ def main() -> None:
         jobs = [
             pool.submit(work, options.folder, kind, seed, options.steps)
             for seed in options.seeds
-            for kind in ("plain", "ours")
+            for kind in options.kinds
         ]
         for job in jobs:
             job.result()

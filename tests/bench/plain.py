@@ -5,30 +5,31 @@ Shared by the benchmarks. Windows travel in the observation, since a plain polic
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
 import torch
 from sb3_contrib import RecurrentPPO
 from sb3_contrib.common.recurrent.policies import RecurrentActorCriticPolicy
+from sb3_contrib.common.recurrent.type_aliases import RNNStates
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 
 from league.agent.config import AgentConfig
-from league.agent.network import ObservationEncoder
+from league.agent.network import AgentNetwork, ObservationEncoder
 from league.agent.window import WindowEncoder
 
 
 class Windows(VecEnvWrapper):
     """Observation and the opponent's last entries side by side, as a windowed agent without state needs them.
 
-    A row is `[age | observation | window entries, the oldest first]`.
+    A row is `[age | time left | observation | window entries, the oldest first]`.
     """
 
     def __init__(self, env: VecEnv, config: AgentConfig) -> None:
         self.config = config
-        width = 1 + config.observation_size + config.sequence_length * config.entry_size
+        width = 2 + config.observation_size + config.sequence_length * config.entry_size
         super().__init__(env, gymnasium.spaces.Box(-1.0, float(config.sequence_length), (width,), np.float32))
         self._window = np.zeros((env.num_envs, config.sequence_length, config.entry_size), np.float32)
         self._age = np.zeros(env.num_envs, np.float32)
@@ -48,9 +49,26 @@ class Windows(VecEnvWrapper):
         self._window[:, :-1] = self._window[:, 1:]
         self._window[:, -1] = observations[:, self.config.own_size :]
         self._age[:] = np.minimum(self._age + 1, self.config.sequence_length)
-        return np.concatenate(
-            [self._age[:, None], observations, self._window.reshape(len(observations), -1)], axis=1
-        )
+        clocks = np.stack([self._age, self.venv.time_left()], 1)
+        return np.concatenate([clocks, observations, self._window.reshape(len(observations), -1)], axis=1)
+
+
+class Parts(NamedTuple):
+    """A row of `Windows`, taken apart."""
+
+    age: torch.Tensor
+    time_left: torch.Tensor
+    observation: torch.Tensor
+    window: torch.Tensor
+
+
+def parts_of(rows: torch.Tensor, config: AgentConfig) -> Parts:
+    """The columns of `Windows`' rows, the window as `[rows, entries, entry]`."""
+    clocks, observation, window = rows.split(
+        [2, config.observation_size, rows.shape[1] - 2 - config.observation_size], 1
+    )
+    window = window.unflatten(1, (config.sequence_length, config.entry_size))
+    return Parts(clocks[:, 0].long().clamp_min(1), clocks[:, 1], observation, window)
 
 
 class WindowFeatures(BaseFeaturesExtractor):
@@ -62,15 +80,9 @@ class WindowFeatures(BaseFeaturesExtractor):
         self.encoder, self.observation = WindowEncoder(config), ObservationEncoder(config)
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
-        config = self.config
-        age, observation, window = rows.split(
-            [1, config.observation_size, rows.shape[1] - 1 - config.observation_size], 1
-        )
-        window = window.unflatten(1, (config.sequence_length, config.entry_size))
-        pooled = self.encoder._encode(
-            window, observation[:, : config.own_size], age.squeeze(1).long().clamp_min(1)
-        )
-        return torch.cat([self.observation(observation), pooled.latent, pooled.context], 1)
+        row = parts_of(rows, self.config)
+        pooled = self.encoder._encode(row.window, row.observation[:, : self.config.own_size], row.age)
+        return torch.cat([self.observation(row.observation), pooled.latent, pooled.context], 1)
 
 
 class KeyPolicy(RecurrentActorCriticPolicy):
@@ -86,6 +98,53 @@ class KeyPolicy(RecurrentActorCriticPolicy):
 
     def evaluate_actions(self, obs, actions, lstm_states, episode_starts):  # type: ignore[no-untyped-def]
         return super().evaluate_actions(obs, actions.float(), lstm_states, episode_starts)
+
+
+class AgentPolicy(KeyPolicy):
+    """The league's own network, windowed, behind sb3-contrib's rollouts, minibatches and updates.
+
+    Differs from `WindowFeatures` before sb3-contrib's LSTM and heads in what the network is: how its weights
+    begin (SB3 makes every layer orthogonal with gain sqrt 2), ReLU heads, a forget gate that begins open, a
+    critic that knows the time left and whose gradient reaches the layers below.
+    """
+
+    def __init__(self, *args: Any, agent: AgentConfig, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)  # its own layers stay unused
+        self.network = AgentNetwork(agent)
+        rate = self.optimizer.param_groups[0]["lr"]
+        self.optimizer = self.optimizer_class(self.network.parameters(), lr=rate, **self.optimizer_kwargs)
+
+    def _unroll(self, rows, state, starts):  # type: ignore[no-untyped-def]
+        """Distribution, values and the state after, for sequences laid one behind the other."""
+        network, sequences = self.network, state[0].shape[1]
+        row = parts_of(rows, network.config)
+        own = row.observation[:, : network.config.own_size]
+        pooled = network.encoder._encode(row.window, own, row.age)
+        inputs = network._inputs(row.observation, pooled).unflatten(0, (sequences, -1)).swapaxes(0, 1)
+        begins = starts.reshape(sequences, -1).t().bool()
+        h_TBH, h, c = network.memory.unroll(inputs, begins, state[0][0], state[1][0])
+        logits, values = network._heads(h_TBH.swapaxes(0, 1).flatten(0, 1), row.time_left)
+        return self.action_dist.proba_distribution(action_logits=logits), values[:, None], (h[None], c[None])
+
+    def forward(self, obs, lstm_states, episode_starts, deterministic=False):  # type: ignore[no-untyped-def]
+        distribution, values, state = self._unroll(obs, lstm_states.pi, episode_starts)
+        actions = distribution.get_actions(deterministic=deterministic)
+        return actions, values, distribution.log_prob(actions), RNNStates(state, state)
+
+    def predict_values(self, obs, lstm_states, episode_starts):  # type: ignore[no-untyped-def]
+        return self._unroll(obs, lstm_states, episode_starts)[1]
+
+    def evaluate_actions(self, obs, actions, lstm_states, episode_starts):  # type: ignore[no-untyped-def]
+        distribution, values, _ = self._unroll(obs, lstm_states.pi, episode_starts)
+        return values, distribution.log_prob(actions.float()), distribution.entropy()
+
+
+def plain_agent(env: VecEnv, config: AgentConfig, **ppo: Any) -> RecurrentPPO:
+    """RecurrentPPO that trains the league's network of a windowed `config`, on a `Windows` environment."""
+    kwargs = {"agent": config, "lstm_hidden_size": config.memory, "shared_lstm": True}
+    return RecurrentPPO(
+        AgentPolicy, env, device="cpu", policy_kwargs={**kwargs, "enable_critic_lstm": False}, **ppo
+    )
 
 
 def plain_windowed(
