@@ -1,15 +1,16 @@
 """Whether fast means different: learning curves of ours and of plain sb3-contrib, seed by seed.
 
     OMP_NUM_THREADS=1 python tests/bench/overlap.py FOLDER [--steps 300000] [--seeds 1 2 3] [--jobs 2]
-        [--kinds ours slow plain] [--plot overlap.png]
+        [--kinds ours slow detached plain] [--plot overlap.png]
 
 All learn brawl from matches against `constant`, as the preset `laptop` begins: size tiny, 128 matches, the
 same settings of PPO with a fixed step size, the same initial key bias, rewards divided by the running
 deviation of the return on all sides.
-    ours    `LeaguePPO`, streaming encoder
-    slow    `sb3_contrib.RecurrentPPO` (its rollouts, buffer, minibatches, updates) that trains the same
-            network, windowed: what is left between the two is how it is computed
-    plain   `RecurrentPPO` with its own LSTM and heads behind the windowed encoder, as users would build it
+    ours      `LeaguePPO`, streaming encoder
+    slow      `sb3_contrib.RecurrentPPO` (its rollouts, buffer, minibatches, updates) that trains the same
+              network, windowed: what is left between the two is how it is computed
+    detached  as slow, but the critic's gradient ends at its head, as with sb3-contrib's shared LSTM
+    plain     `RecurrentPPO` with its own LSTM and heads behind the windowed encoder, as users would build it
 Curves are shares of wins and mean rewards of the training matches that ended in each tenth.
 """
 
@@ -41,6 +42,7 @@ MATCHES, TENTHS = 128, 10
 KINDS = {
     "ours": ("LeaguePPO", "#1f4e8c"),
     "slow": ("sb3-contrib, the same network", "#3a9d6e"),
+    "detached": ("the same, critic detached", "#8a6fb0"),
     "plain": ("sb3-contrib, its own network", "#d1862c"),
 }
 PPO: dict[str, Any] = {
@@ -94,8 +96,8 @@ def learn(kind: str, seed: int, steps: int) -> dict[str, Any]:
     else:
         agent = AgentConfig(encoder="window", **CONFIG)
         scaled = VecNormalize(Windows(league, agent), norm_obs=False, gamma=PPO["gamma"], clip_reward=1e9)
-        if kind == "slow":
-            model = plain_agent(scaled, agent, seed=seed, **PPO)
+        if kind in ("slow", "detached"):
+            model = plain_agent(scaled, agent, detached=kind == "detached", seed=seed, **PPO)
         else:
             model = plain_windowed(scaled, agent, key_bias=agent.key_bias, seed=seed, **PPO)
     started = time.perf_counter()

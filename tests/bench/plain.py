@@ -108,8 +108,9 @@ class AgentPolicy(KeyPolicy):
     critic that knows the time left and whose gradient reaches the layers below.
     """
 
-    def __init__(self, *args: Any, agent: AgentConfig, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, agent: AgentConfig, detached: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)  # its own layers stay unused
+        self.detached = detached  # as sb3-contrib's shared LSTM: the critic's gradient ends at its head
         self.network = AgentNetwork(agent)
         rate = self.optimizer.param_groups[0]["lr"]
         self.optimizer = self.optimizer_class(self.network.parameters(), lr=rate, **self.optimizer_kwargs)
@@ -123,7 +124,10 @@ class AgentPolicy(KeyPolicy):
         inputs = network._inputs(row.observation, pooled).unflatten(0, (sequences, -1)).swapaxes(0, 1)
         begins = starts.reshape(sequences, -1).t().bool()
         h_TBH, h, c = network.memory.unroll(inputs, begins, state[0][0], state[1][0])
-        logits, values = network._heads(h_TBH.swapaxes(0, 1).flatten(0, 1), row.time_left)
+        remembered = h_TBH.swapaxes(0, 1).flatten(0, 1)
+        logits, values = network._heads(remembered, row.time_left)
+        if self.detached:
+            values = network._heads(remembered.detach(), row.time_left)[1]
         return self.action_dist.proba_distribution(action_logits=logits), values[:, None], (h[None], c[None])
 
     def forward(self, obs, lstm_states, episode_starts, deterministic=False):  # type: ignore[no-untyped-def]
@@ -139,9 +143,9 @@ class AgentPolicy(KeyPolicy):
         return values, distribution.log_prob(actions.float()), distribution.entropy()
 
 
-def plain_agent(env: VecEnv, config: AgentConfig, **ppo: Any) -> RecurrentPPO:
+def plain_agent(env: VecEnv, config: AgentConfig, *, detached: bool = False, **ppo: Any) -> RecurrentPPO:
     """RecurrentPPO that trains the league's network of a windowed `config`, on a `Windows` environment."""
-    kwargs = {"agent": config, "lstm_hidden_size": config.memory, "shared_lstm": True}
+    kwargs = {"agent": config, "detached": detached, "lstm_hidden_size": config.memory, "shared_lstm": True}
     return RecurrentPPO(
         AgentPolicy, env, device="cpu", policy_kwargs={**kwargs, "enable_critic_lstm": False}, **ppo
     )
