@@ -37,7 +37,7 @@ class Interval:
     high: float
 
 
-def wilson_interval(successes: int, trials: int, confidence: float = 0.95) -> Interval:
+def wilson_interval(successes: float, trials: int, confidence: float = 0.95) -> Interval:
     """Wilson's score interval of a binomial share, without continuity correction.
 
     With p = successes / trials and z the normal quantile of (1 + confidence) / 2::
@@ -46,10 +46,11 @@ def wilson_interval(successes: int, trials: int, confidence: float = 0.95) -> In
 
     Source: E. B. Wilson, "Probable inference, the law of succession, and statistical inference",
     JASA 22 (1927); known answers from R. G. Newcombe, Statistics in Medicine 17 (1998), table I.
+    A draw may count as half a success: that varies less, and the interval is only wider than it need be.
     No trials at all leave the share unknown: (0, 1). Raises `InvalidInput` on impossible counts.
     """
     if trials < 0 or not 0 <= successes <= max(trials, 0):
-        raise InvalidInput(f"{successes} wins of {trials} matches can't be: give 0 <= wins <= matches")
+        raise InvalidInput(f"{successes:g} wins of {trials} matches can't be: give 0 <= wins <= matches")
     if not 0.0 < confidence < 1.0:
         raise InvalidInput(f"a confidence of {confidence} can't be used: give a share between 0 and 1")
     if trials == 0:

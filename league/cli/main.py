@@ -37,6 +37,7 @@ COMMANDS = {
     "attention": ("league.cli.attention", "what an agent looked at in a recorded match, as a picture"),
     "export": ("league.cli.export", "a snapshot for other programs (Stable-Baselines3, ONNX, a folder)"),
     "exploitability": ("league.cli.exploitability", "what a best answer wins, exactly, in small games"),
+    "sprt": ("league.cli.sprt", "whether results decide between two hypotheses, how many it takes"),
     "profile": ("learner.profile.command", "how fast this machine trains, what holds it up, faster settings"),
     "config": ("league.cli.settings", "write a commented settings file, list the presets"),
 }

@@ -1,0 +1,146 @@
+"""Gates against players of known strength: how often they err, how long they take, what they cover."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from gate_runs import Runs, bernoulli_runs, independent_pairs, pair_runs, peeking
+
+from league.gates import (
+    BernoulliTest,
+    Gate,
+    MultinomialTest,
+    Result,
+    Risks,
+    Verdict,
+    estimated,
+    foreseen,
+    score_of,
+)
+from league.gates.hypotheses import mean_score
+
+WIDE = BernoulliTest(p0=0.65, p1=0.75)
+EXPLOITER = BernoulliTest(p0=0.55, p1=0.65)
+FAR = MultinomialTest(elo0=0, elo1=100)
+NONE = (0, 0, 0)
+
+
+def covered(test, runs: Runs, score: float, most: int) -> tuple[float, float]:
+    """Shares of runs whose interval holds the true score, and whose estimate lies below it."""
+    rows = [tuple(int(count) for count in row) for row in runs.counts_RC[:most]]
+    found = [estimated(test, row, Risks()) for row in rows]
+    return (
+        float(np.mean([one.low <= score <= one.high for one in found])),
+        float(np.mean([one.score < score for one in found])),
+    )
+
+
+def test_the_simulation_is_that_of_a_gate():
+    """The quick walk over many tests at once decides as gates do that take the same matches."""
+    runs = bernoulli_runs(EXPLOITER, 0.62, drawn=0.2, runs=20, seed=4)
+    for accepted, counts in zip(runs.accepted_R, runs.counts_RC, strict=True):
+        gate = Gate(test=EXPLOITER, counts=tuple(int(count) for count in counts))
+        assert gate.verdict is (Verdict.ACCEPT if accepted else Verdict.REJECT)
+    chance = np.random.default_rng(5)
+    scores = chance.choice(5, 300, p=independent_pairs(0.6)) / 4
+    gate = Gate(test=FAR).take(Result(place, float(score)) for place, score in enumerate(scores))
+    assert gate.verdict is Verdict.ACCEPT
+
+
+@pytest.mark.parametrize("drawn", [0.0, 0.3])
+def test_error_rates_and_lengths_in_short(drawn):
+    weak = bernoulli_runs(WIDE, 0.65, drawn=drawn, runs=1200)
+    strong = bernoulli_runs(WIDE, 0.75, drawn=drawn, runs=1200)
+    assert weak.rate <= 0.05 + 3 * weak.error
+    assert strong.rate >= 0.95 - 3 * strong.error
+    for runs, score in ((weak, 0.65), (strong, 0.75)):
+        drawn_counts = (0, round(100 * drawn), 100 - round(100 * drawn))
+        forecast = foreseen(WIDE.steps(score, drawn_counts), Risks())
+        assert forecast.accepted == pytest.approx(runs.rate, abs=3.5 * runs.error)
+        assert forecast.results == pytest.approx(runs.length, rel=0.07)
+
+
+def test_an_interval_covers_in_short():
+    for score in (0.55, 0.65):
+        held, below = covered(EXPLOITER, bernoulli_runs(EXPLOITER, score, runs=250), score, 250)
+        assert held >= 0.91
+        assert 0.38 < below < 0.62
+
+
+def test_pairs_in_short():
+    weak = pair_runs(FAR, independent_pairs(0.5), runs=40)
+    strong = pair_runs(FAR, independent_pairs(score_of(100)), runs=40)
+    assert weak.rate <= 0.05 + 3 * weak.error
+    assert strong.rate >= 0.95 - 3 * strong.error
+
+
+def test_peeking_passes_the_weak_in_short():
+    assert peeking(0.6, runs=600).rate == pytest.approx(0.66, abs=0.07)
+    assert bernoulli_runs(WIDE, 0.6, runs=600).rate < 0.02
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("test", [WIDE, EXPLOITER], ids=str)
+@pytest.mark.parametrize("drawn", [0.0, 0.3])
+def test_error_rates(test, drawn):
+    for risks in (Risks(), Risks(alpha=0.01, beta=0.1)):
+        weak = bernoulli_runs(test, test.p0, drawn=drawn, runs=20_000, risks=risks)
+        strong = bernoulli_runs(test, test.p1, drawn=drawn, runs=20_000, risks=risks)
+        assert weak.rate <= risks.alpha + 2 * weak.error
+        assert strong.rate >= 1 - risks.beta - 2 * strong.error
+
+
+@pytest.mark.slow
+def test_known_lengths_and_rates():
+    """Accepts a true .60 in .1 to .3 % after 63 matches, a true .75 in 96 % after 118."""
+    weaker, weak, strong = (bernoulli_runs(WIDE, p, runs=20_000) for p in (0.6, 0.65, 0.75))
+    assert weaker.rate < 0.006
+    assert weaker.length == pytest.approx(63, abs=1)
+    assert weak.length == pytest.approx(114, abs=2)
+    assert strong.rate == pytest.approx(0.958, abs=0.006)
+    assert strong.length == pytest.approx(118, abs=2)
+
+
+@pytest.mark.slow
+def test_forecasts_over_all_strengths():
+    for test in (WIDE, EXPLOITER, BernoulliTest(p0=0.4, p1=0.8)):
+        for score in (0.3, 0.5, 0.6, 0.64, 0.7, 0.8, 0.95):
+            runs = bernoulli_runs(test, score, runs=8000)
+            forecast = foreseen(test.steps(score, NONE), Risks())
+            assert forecast.accepted == pytest.approx(runs.rate, abs=0.015), (str(test), score)
+            assert forecast.results == pytest.approx(runs.length, rel=0.06), (str(test), score)
+
+
+@pytest.mark.slow
+def test_intervals_cover_and_estimates_lie_in_the_middle():
+    """And the plain mean does not: at the null hypothesis it is too low, where the test mostly rejects."""
+    for score in (0.45, 0.55, 0.6, 0.65, 0.75):
+        runs = bernoulli_runs(EXPLOITER, score, runs=1500, seed=3)
+        held, below = covered(EXPLOITER, runs, score, 1500)
+        assert held >= 0.94
+        assert below == pytest.approx(0.5, abs=0.05)
+    weak = bernoulli_runs(EXPLOITER, 0.55, runs=1500, seed=3)
+    assert np.mean([mean_score(tuple(row)) for row in weak.counts_RC]) < 0.53
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(
+    "shape", [independent_pairs, lambda score: [0.02, 1.16 - 2 * score, 0.0, 2 * score - 0.2, 0.02]]
+)
+def test_error_rates_of_pairs(shape):
+    """Of independent matches, and of pairs that vary little."""
+    weak, strong = (pair_runs(FAR, shape(score), runs=600) for score in (0.5, score_of(100)))
+    assert weak.rate <= 0.05 + 2.5 * weak.error
+    assert strong.rate >= 0.95 - 2.5 * strong.error
+    held, _ = covered(FAR, weak, 0.5, 300)
+    assert held >= 0.9
+
+
+@pytest.mark.slow
+def test_peeking_passes_the_weak():
+    """The figures that made gates: a decayed win rate above .70 is met sooner or later."""
+    assert peeking(0.6, runs=10_000).rate == pytest.approx(0.66, abs=0.02)
+    assert peeking(0.5, runs=10_000).rate == pytest.approx(0.23, abs=0.02)
+    assert peeking(0.6, runs=10_000, least=1).rate == pytest.approx(0.84, abs=0.02)
+    assert peeking(0.5, runs=10_000, least=1).rate == pytest.approx(0.61, abs=0.02)

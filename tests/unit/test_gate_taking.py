@@ -1,0 +1,270 @@
+"""Gates take results in order, one by one or many at once; certificates say what was decided, and on what."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from league.errors import DataCorrupt, InvalidInput
+from league.gates import (
+    Assigned,
+    BernoulliTest,
+    Certificate,
+    EloModel,
+    Gate,
+    MultinomialTest,
+    Result,
+    Risks,
+    Subject,
+    Verdict,
+    certified,
+    settled,
+    settled_pairs,
+)
+from league.gates.hypotheses import amount
+
+BERNOULLI = BernoulliTest(p0=0.55, p1=0.65)
+PAIRS = MultinomialTest(elo0=0, elo1=100)
+PATIENT = Risks(alpha=1e-12, beta=1e-12)
+"""Bounds that a test does not reach, for what must not depend on when it stops."""
+SUBJECT = Subject(
+    game="brawl",
+    book="eval",
+    candidate="main-exploiter@4000",
+    candidate_digest="a" * 64,
+    opponent="main@9000",
+    opponent_digest="b" * 64,
+)
+
+
+def results(scores, first=0):
+    return [Result(place, score) for place, score in enumerate(scores, start=first)]
+
+
+def taken(gate, scores):
+    return gate.take(results(scores, gate.last + 1))
+
+
+matches = st.lists(st.sampled_from([0.0, 0.5, 1.0]), max_size=60)
+pairs = st.lists(st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0]), max_size=25)
+
+
+@settings(max_examples=60, deadline=None)
+@given(matches, st.lists(st.integers(0, 60), max_size=6), st.sampled_from([0.05, 0.3, 1e-12]))
+def test_batches_equal_one_by_one(scores, cuts, risk):
+    gate = Gate(test=BERNOULLI, risks=Risks(alpha=risk, beta=risk))
+    one_by_one = gate
+    for result in results(scores):
+        one_by_one = one_by_one.take([result])
+    bounds = sorted({0, len(scores), *(min(cut, len(scores)) for cut in cuts)})
+    batched = gate
+    for low, high in itertools.pairwise(bounds):
+        batched = batched.take(results(scores)[low:high])
+    assert gate.take(results(scores)) == one_by_one == batched
+
+
+@settings(max_examples=15, deadline=None)
+@given(pairs)
+def test_batches_of_pairs_equal_one_by_one(scores):
+    gate = Gate(test=PAIRS)
+    one_by_one = gate
+    for result in results(scores):
+        one_by_one = one_by_one.take([result])
+    assert gate.take(results(scores)) == one_by_one
+
+
+@settings(max_examples=15, deadline=None)
+@given(pairs, st.randoms(use_true_random=False))
+def test_a_ratio_does_not_depend_on_the_order(scores, chance):
+    shuffled = list(scores)
+    chance.shuffle(shuffled)
+    for test in (PAIRS, MultinomialTest(elo0=-3, elo1=9, model=EloModel.NORMALISED)):
+        gate = Gate(test=test, risks=PATIENT)
+        assert taken(gate, shuffled).llr == taken(gate, scores).llr
+
+
+def test_a_gate_stops_where_it_decides():
+    wins = next(n for n in range(1, 100) if BERNOULLI.llr((0, 0, n)) >= Risks().upper)
+    gate = taken(Gate(test=BERNOULLI), [1.0] * (wins - 1))
+    assert gate.verdict is Verdict.GO_ON
+    accepted = gate.take(results([1.0, 0.0, 0.0], gate.last + 1))
+    assert (accepted.verdict, accepted.counts, accepted.last) == (Verdict.ACCEPT, (0, 0, wins), wins - 1)
+    assert taken(accepted, [0.0] * 50) == accepted, "what comes after the decision is not counted"
+    rejected = taken(Gate(test=BERNOULLI), [0.0] * 50)
+    assert rejected.verdict is Verdict.REJECT
+    assert rejected.results < 50
+
+
+def test_a_bound_that_is_reached_exactly_decides():
+    test = BernoulliTest(p0=0.25, p1=0.75)  # a win is ln 3 up, a loss ln 3 down
+    risks = Risks(alpha=0.25, beta=0.25)  # bounds ± ln 3
+    assert taken(Gate(test=test, risks=risks), [1.0]).verdict is Verdict.ACCEPT
+    assert taken(Gate(test=test, risks=risks), [0.0]).verdict is Verdict.REJECT
+    assert taken(Gate(test=test, risks=risks), [0.5]).verdict is Verdict.GO_ON
+
+
+def test_a_gate_out_of_patience_rejects():
+    gate = taken(Gate(test=BERNOULLI, limit=6), [1.0, 0.0, 1.0, 1.0, 0.0])
+    assert gate.verdict is Verdict.GO_ON
+    gate = taken(gate, [1.0, 1.0])
+    assert (gate.verdict, gate.results) == (Verdict.REJECT, 6)
+    with pytest.raises(InvalidInput, match="limit of -1"):
+        Gate(test=BERNOULLI, limit=-1)
+
+
+def test_results_are_taken_once_and_in_order():
+    gate = Gate(test=BERNOULLI).take([Result(4, 1.0), Result(9, 0.0)])
+    assert (gate.last, gate.counts) == (9, (1, 0, 1))
+    for late in (9, 5):
+        with pytest.raises(InvalidInput, match=f"result {late} comes after 9"):
+            gate.take([Result(late, 1.0)])
+    with pytest.raises(InvalidInput, match="result 12 comes after 12"):
+        gate.take([Result(12, 1.0), Result(12, 1.0)])
+
+
+@pytest.mark.parametrize("score", [0.25, -0.5, 1.5, float("nan")])
+def test_what_is_no_score_of_a_match_is_refused(score):
+    with pytest.raises(InvalidInput, match="is no score of a match: give one of 0"):
+        Gate(test=BERNOULLI).take([Result(0, 1.0), Result(1, score)])
+
+
+def test_pairs_are_counted_by_their_mean():
+    gate = taken(Gate(test=PAIRS), [0.75, 1.0, 0.5, 0.0, 0.25, 1.0])
+    assert (gate.counts, gate.results, gate.matches) == ((1, 1, 1, 1, 2), 6, 12)
+
+
+def test_counts_of_another_test_are_refused():
+    with pytest.raises(InvalidInput, match="3 counts were given where 5 are wanted"):
+        Gate(test=PAIRS, counts=(1, 2, 3))
+
+
+def assigned(ordinal, score=None, *, is_open=False, pair=0):
+    return Assigned(ordinal=ordinal, is_open=is_open, score=score, pair=pair)
+
+
+def test_nothing_behind_an_open_lease_is_counted():
+    handed_out = [
+        assigned(5, 1.0),
+        assigned(1, 0.0),
+        assigned(2),
+        assigned(3, is_open=True),
+        assigned(4, 1.0),
+    ]
+    assert settled(handed_out) == [Result(1, 0.0)]
+    closed = [*handed_out[:3], assigned(3, 0.5), handed_out[4]]
+    assert settled(closed) == [Result(1, 0.0), Result(3, 0.5), Result(4, 1.0), Result(5, 1.0)]
+
+
+def test_pairs_count_whole_or_not_at_all():
+    first = [assigned(1, 1.0, pair=7), assigned(2, 0.5, pair=7)]
+    failed = [assigned(3, 1.0, pair=8), assigned(4, pair=8)]
+    third = [assigned(5, 0.0, pair=9), assigned(6, 0.0, pair=9)]
+    assert settled_pairs([*third, *failed, *first]) == [Result(1, 0.75), Result(5, 0.0)]
+    waiting = [assigned(3, 1.0, pair=8), assigned(4, pair=8, is_open=True)]
+    assert settled_pairs([*third, *waiting, *first]) == [Result(1, 0.75)]
+    with pytest.raises(InvalidInput, match="pair 7 has 3 results"):
+        settled_pairs([*first, assigned(3, 1.0, pair=7)])
+
+
+def test_counting_what_ends_first_would_be_wrong():
+    """Wins are quick here: by the clock a gate accepts a weak player that assignment order rejects."""
+    chance = random.Random(3)
+    won = [chance.random() < 0.5 for _ in range(400)]
+    done_at = [place + (1 if win else 300) for place, win in enumerate(won)]
+    by_clock = sorted(range(400), key=lambda place: done_at[place])
+    assert taken(Gate(test=BERNOULLI), [float(won[place]) for place in by_clock]).verdict is Verdict.ACCEPT
+    gate = Gate(test=BERNOULLI)
+    for now in range(0, 701, 50):
+        state = [
+            assigned(
+                place, float(won[place]) if done_at[place] <= now else None, is_open=done_at[place] > now
+            )
+            for place in range(400)
+        ]
+        gate = gate.take([result for result in settled(state) if result.ordinal > gate.last])
+    assert gate.verdict is Verdict.REJECT
+
+
+def decided():
+    gate = taken(Gate(test=BERNOULLI, limit=500), [1.0, 0.5, 1.0] * 30)
+    assert gate.verdict is Verdict.ACCEPT
+    return certified(gate, SUBJECT, tuple(range(100, 100 + gate.results)))
+
+
+def test_a_certificate_comes_back_from_json_as_it_was():
+    certificate = decided()
+    assert Certificate.from_json(certificate.to_json()) == certificate
+    assert certificate.seeds[0] == 100
+    assert certificate.wilson.low < certificate.mean < certificate.wilson.high
+    gate = taken(Gate(test=PAIRS), [0.0, 0.25] * 40)
+    pairwise = certified(gate, SUBJECT, (2**64 - 1,) * gate.results)
+    read = Certificate.from_json(pairwise.to_json().encode())
+    assert (read, read.gate.test, read.verdict) == (pairwise, PAIRS, Verdict.REJECT)
+
+
+def test_a_certificate_is_for_people_too():
+    said = json.loads(decided().to_json())
+    assert said["verdict"] == "accept"
+    assert said["gate"]["test"] == {"p0": 0.55, "p1": 0.65, "kind": "bernoulli"}
+    assert said["gate"]["risks"] == {"alpha": 0.05, "beta": 0.05}
+    assert "no rating" in said["warning"]
+
+
+def test_a_certificate_does_not_change():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        decided().llr = 9.9
+
+
+def altered(**changes):
+    said = json.loads(decided().to_json())
+    for path, value in changes.items():
+        *folders, name = path.split("__")
+        place = said
+        for folder in folders:
+            place = place[folder]
+        place[name] = value
+    return json.dumps(said)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (altered(llr=9.0), "says llr 9, its counts say"),
+        (altered(gate__counts=[10, 5, 12]), "has not decided"),
+        (altered(verdict="reject"), "says 'reject', its counts say 'accept'"),
+        (altered(gate__risks__alpha=0.2), "says lower -2.94444, its counts say -2.77"),
+        (altered(wilson__low=0.1), "says wilson.low 0.1"),
+        (altered(estimate__high=0.9), "says estimate.high 0.9"),
+        (altered(seeds=[1, 2]), "2 seeds were given"),
+        (altered(version=2), "has version 2"),
+        (altered(winner="me"), "no certificate of a gate: winner"),
+        (altered(gate__test__p0=0.9), "p0 0.9 is not below p1"),
+        (altered(gate__test__kind="coin"), "no certificate of a gate"),
+        ("[]", "no certificate of a gate"),
+        ("{", "Invalid JSON"),
+    ],
+)
+def test_a_certificate_that_does_not_hold_is_refused(text, message):
+    with pytest.raises(DataCorrupt, match=message):
+        Certificate.from_json(text)
+
+
+def test_only_a_decision_is_certified():
+    gate = taken(Gate(test=BERNOULLI), [1.0])
+    with pytest.raises(InvalidInput, match="has not decided after 1 results"):
+        certified(gate, SUBJECT, (1,))
+
+
+def test_amounts_read_well():
+    assert [amount(1, 3), amount(2, 3), amount(1.2, 5), amount(1234.4, 5)] == [
+        "1 match",
+        "2 matches",
+        "1 pair",
+        "1,234 pairs",
+    ]
