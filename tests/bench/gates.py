@@ -29,6 +29,7 @@ from league.metrics import wilson_interval
 TESTS = (BernoulliTest(p0=0.55, p1=0.65), BernoulliTest(p0=0.65, p1=0.75))
 SCORES = (0.4, 0.45, 0.5, 0.55, 0.575, 0.6, 0.625, 0.65, 0.675, 0.7, 0.725, 0.75, 0.8, 0.85, 0.9)
 COLOURS = ("#0072B2", "#009E73", "#D55E00")
+LEGEND: Any = {"frameon": False, "fontsize": 8.5, "loc": "upper center", "bbox_to_anchor": (0.5, -0.14)}
 SEATS = [0.02, 0.13, 0.70, 0.13, 0.02]
 """Pairs of a game in which the seat decides most matches: both win once."""
 
@@ -126,7 +127,7 @@ def plot(runs: int, out: Path) -> None:
     plt.rcParams |= {"axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
                      "grid.color": "#E6EAEE", "axes.axisbelow": True, "axes.titlelocation": "left",
                      "axes.titlesize": 10, "axes.titleweight": "bold", "font.size": 9}  # fmt: skip
-    figure, (left, middle, right) = plt.subplots(1, 3, figsize=(13.5, 4), layout="constrained")
+    figure, (left, middle, right) = plt.subplots(1, 3, figsize=(13.5, 4.4), layout="constrained")
     kinds = [
         (f"gate, {test.p0:g} against {test.p1:g}", [bernoulli_runs(test, p, runs=runs) for p in SCORES])
         for test in TESTS
@@ -141,32 +142,32 @@ def plot(runs: int, out: Path) -> None:
     left.axhline(5, color="#8A94A0", lw=0.8)
     left.axhline(95, color="#8A94A0", lw=0.8)
     left.set(title="accepted, %", xlabel="true score", ylim=(-2, 102))
-    left.legend(frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1.02, 0.08))
+    left.legend(**LEGEND)
     middle.set(title="matches until it decides", xlabel="true score", ylim=(0, None))
-    middle.text(0.03, 0.96, "solid: mean\ndotted: 95 % are shorter", transform=middle.transAxes,
-                va="top", fontsize=8, color="#4A5560")  # fmt: skip
+    middle.plot([], [], color="#4A5560", label="mean")
+    middle.plot([], [], ":", color="#4A5560", label="95 % are shorter")
+    middle.legend(**LEGEND)
     walks(right)
     figure.savefig(out, dpi=110)
 
 
 def walks(axes: Any) -> None:
     """The log-likelihood ratio of one gate, for three strengths."""
-    test, risks, most = TESTS[0], Risks(), 0
+    test, risks = TESTS[0], Risks()
     for score, colour in ((0.55, "#D55E00"), (0.6, "#8A94A0"), (0.65, "#009E73")):
-        for seed in range(4):
+        for seed in range(3):
             rng = np.random.default_rng((seed, round(100 * score)))
             steps = np.where(rng.random(2000) < score, test.win, test.loss)
             path = np.concatenate([[0.0], np.cumsum(steps)])
             end = int(np.argmax((path >= risks.upper) | (path <= risks.lower)))
-            most = max(most, end)
             label = f"true score {score:g}" if seed == 0 else None
             axes.plot(path[: end + 1], color=colour, lw=1.1, label=label)
             axes.plot(end, path[end], "o", ms=4, color=colour)
-    for bound, said, where in ((risks.upper, "accept", "bottom"), (risks.lower, "reject", "top")):
+    for bound, said in ((risks.upper, "accept"), (risks.lower, "reject")):
         axes.axhline(bound, color="#1F2933", lw=1)
-        axes.text(most, bound, said, ha="right", va=where, fontsize=9)
+        axes.text(1.01, bound, said, transform=axes.get_yaxis_transform(), va="center")
     axes.set(title="log-likelihood ratio, .55 against .65", xlabel="matches", ylim=(-3.9, 3.9))
-    axes.legend(frameon=False, fontsize=8, loc="center right")
+    axes.legend(**LEGEND)
 
 
 def main() -> None:

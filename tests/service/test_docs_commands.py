@@ -35,7 +35,10 @@ STAGES = "needs a run that goes on; test_cli_stage.py asks one"
 CLONING = "records and learns for minutes; test_cloning_commands.py runs it, at small size"
 PROFILE = "measures for minutes; tests/unit/test_profile_command.py runs the command on small settings"
 DOCTOR = "half a minute and more; test_doctor.py and test_doctor_run.py run it on smaller set-ups"
+SPRT_FILE = "needs a file; tests/unit/test_sprt_command.py writes one"
 NOT_RUN = {
+    "bin/league sprt --p0 0.55 --p1 0.65 --results played.txt": SPRT_FILE,
+    "bin/league sprt --certificate certificate.json": SPRT_FILE,
     "bin/league record based based --matches 300 --seed 1000 --pace 4 --disturb 0.05 --out lessons": CLONING,
     "bin/league record based random aggressive clockwork constant --matches 40 --seed 1000 "
     "--pace 4 --disturb 0.05 --out lessons": CLONING,
@@ -117,6 +120,8 @@ CHECKS = {
     ".venv/bin/python -m matchmaker.fsck --db runs/one/league.db --address 127.0.0.1:50051",
 }
 ALONE = {  # need no run
+    "bin/league sprt --p0 0.55 --p1 0.65",
+    "bin/league sprt --elo0 0 --elo1 35 --pentanomial 10,60,200,80,20",
     "bin/league demo caller nash --game kuhn --seed 1",
     "bin/league exploitability --game kuhn random caller nash",
 }

@@ -25,6 +25,11 @@ FAR = MultinomialTest(elo0=0, elo1=100)
 NONE = (0, 0, 0)
 
 
+def chance(rate: float, runs: Runs) -> float:
+    """Standard error of a share that is truly `rate`."""
+    return float(np.sqrt(rate * (1 - rate) / len(runs.accepted_R)))
+
+
 def covered(test, runs: Runs, score: float, most: int) -> tuple[float, float]:
     """Shares of runs whose interval holds the true score, and whose estimate lies below it."""
     rows = [tuple(int(count) for count in row) for row in runs.counts_RC[:most]]
@@ -41,8 +46,7 @@ def test_the_simulation_is_that_of_a_gate():
     for accepted, counts in zip(runs.accepted_R, runs.counts_RC, strict=True):
         gate = Gate(test=EXPLOITER, counts=tuple(int(count) for count in counts))
         assert gate.verdict is (Verdict.ACCEPT if accepted else Verdict.REJECT)
-    chance = np.random.default_rng(5)
-    scores = chance.choice(5, 300, p=independent_pairs(0.6)) / 4
+    scores = np.random.default_rng(5).choice(5, 300, p=independent_pairs(0.6)) / 4
     gate = Gate(test=FAR).take(Result(place, float(score)) for place, score in enumerate(scores))
     assert gate.verdict is Verdict.ACCEPT
 
@@ -51,8 +55,8 @@ def test_the_simulation_is_that_of_a_gate():
 def test_error_rates_and_lengths_in_short(drawn):
     weak = bernoulli_runs(WIDE, 0.65, drawn=drawn, runs=1200)
     strong = bernoulli_runs(WIDE, 0.75, drawn=drawn, runs=1200)
-    assert weak.rate <= 0.05 + 3 * weak.error
-    assert strong.rate >= 0.95 - 3 * strong.error
+    assert weak.rate <= 0.05 + 3 * chance(0.05, weak)
+    assert strong.rate >= 0.95 - 3 * chance(0.95, strong)
     for runs, score in ((weak, 0.65), (strong, 0.75)):
         drawn_counts = (0, round(100 * drawn), 100 - round(100 * drawn))
         forecast = foreseen(WIDE.steps(score, drawn_counts), Risks())
@@ -68,10 +72,10 @@ def test_an_interval_covers_in_short():
 
 
 def test_pairs_in_short():
-    weak = pair_runs(FAR, independent_pairs(0.5), runs=40)
-    strong = pair_runs(FAR, independent_pairs(score_of(100)), runs=40)
-    assert weak.rate <= 0.05 + 3 * weak.error
-    assert strong.rate >= 0.95 - 3 * strong.error
+    weak = pair_runs(FAR, independent_pairs(0.5), runs=60)
+    strong = pair_runs(FAR, independent_pairs(score_of(100)), runs=60)
+    assert weak.rate <= 0.05 + 3 * chance(0.05, weak)
+    assert strong.rate >= 0.95 - 3 * chance(0.95, strong)
 
 
 def test_peeking_passes_the_weak_in_short():
@@ -86,8 +90,8 @@ def test_error_rates(test, drawn):
     for risks in (Risks(), Risks(alpha=0.01, beta=0.1)):
         weak = bernoulli_runs(test, test.p0, drawn=drawn, runs=20_000, risks=risks)
         strong = bernoulli_runs(test, test.p1, drawn=drawn, runs=20_000, risks=risks)
-        assert weak.rate <= risks.alpha + 2 * weak.error
-        assert strong.rate >= 1 - risks.beta - 2 * strong.error
+        assert weak.rate <= risks.alpha + 2 * chance(risks.alpha, weak)
+        assert strong.rate >= 1 - risks.beta - 2 * chance(risks.beta, strong)
 
 
 @pytest.mark.slow
@@ -131,8 +135,8 @@ def test_intervals_cover_and_estimates_lie_in_the_middle():
 def test_error_rates_of_pairs(shape):
     """Of independent matches, and of pairs that vary little."""
     weak, strong = (pair_runs(FAR, shape(score), runs=600) for score in (0.5, score_of(100)))
-    assert weak.rate <= 0.05 + 2.5 * weak.error
-    assert strong.rate >= 0.95 - 2.5 * strong.error
+    assert weak.rate <= 0.05 + 3 * chance(0.05, weak)
+    assert strong.rate >= 0.95 - 3 * chance(0.95, strong)
     held, _ = covered(FAR, weak, 0.5, 300)
     assert held >= 0.9
 

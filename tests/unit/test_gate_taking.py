@@ -6,6 +6,8 @@ import dataclasses
 import itertools
 import json
 import random
+import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -72,7 +74,7 @@ def test_batches_equal_one_by_one(scores, cuts, risk):
 @settings(max_examples=15, deadline=None)
 @given(pairs)
 def test_batches_of_pairs_equal_one_by_one(scores):
-    gate = Gate(test=PAIRS)
+    gate = Gate(test=PAIRS, risks=Risks(alpha=0.3, beta=0.3))  # decides within a few pairs
     one_by_one = gate
     for result in results(scores):
         one_by_one = one_by_one.take([result])
@@ -259,6 +261,14 @@ def test_only_a_decision_is_certified():
     gate = taken(Gate(test=BERNOULLI), [1.0])
     with pytest.raises(InvalidInput, match="has not decided after 1 results"):
         certified(gate, SUBJECT, (1,))
+
+
+def test_the_example_of_the_page_runs():
+    page = (Path(__file__).parents[2] / "docs" / "gates.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    said = {}
+    exec(compile(example, "docs/gates.md", "exec"), said)
+    assert '"verdict": "accept"' in said["text"]
 
 
 def test_amounts_read_well():

@@ -208,18 +208,30 @@ def test_the_likeliest_shares_keep_their_constraint_for_any_counts(counts, elo, 
 
 
 def test_of_several_solutions_the_likeliest_counts():
-    """All pairs drawn: normalised Elo can be had by wins of one match of a pair or of both, or in between."""
-    _, seen = regularised((0, 0, 964, 0, 0))
-    ratio = 3 / NORMALISED_UNIT * 2**0.5
-    best = likelihood(seen, likeliest_of_ratio(seen, ratio))
-    for cell in (3, 4):
-        offset = scores_of(5)[cell] - 0.5
-        share = ratio**2 / (1 + ratio**2)  # of all in this cell and the middle: mean = ratio · deviation
-        others = [1e-9, 1e-9, 1 - share, 1e-9, 1e-9]
-        others[cell] = share
-        mean, variance = moments(others)
-        assert mean - 0.5 == pytest.approx(ratio * math.sqrt(variance), rel=1e-2), offset
-        assert likelihood(seen, others) < best
+    """One drawn pair: 200 Elo come likeliest by pairs won twice, nearly as well by pairs won once."""
+    _, seen = regularised((0, 0, 1, 0, 0))
+    ratio = 200 / NORMALISED_UNIT * 2**0.5
+    scores = np.array(scores_of(5))
+
+    def at_most(root):
+        """The largest likelihood under the linear constraint of one root mean square."""
+        lean = ratio / math.sqrt(1 + ratio**2)
+        values = scores - 0.5 - lean * (root / 2 + (scores - 0.5) ** 2 / (2 * root))
+        low, high = -1 / values.max(), -1 / values.min()
+        tilts = low + (high - low) * np.linspace(1e-6, 1 - 1e-6, 20_001)[:, None]
+        moments_ = (np.array(seen) * values / (1 + tilts * values)).sum(1)
+        tilt = tilts[np.abs(moments_).argmin()]
+        return float((np.array(seen) * np.log(np.array(seen) / (1 + tilt * values))).sum())
+
+    heights = [at_most(root) for root in np.linspace(0.1, 0.49, 79)]
+    peaks = [
+        height
+        for before, height, after in zip(heights, heights[1:], heights[2:], strict=False)
+        if height > max(before, after)
+    ]
+    assert len(peaks) == 2
+    assert likelihood(seen, likeliest_of_ratio(seen, ratio)) == pytest.approx(max(peaks), abs=1e-4)
+    assert min(peaks) < max(peaks) - 1e-3
 
 
 def test_no_results_say_nothing():
