@@ -9,7 +9,7 @@ their Elo, hence «generalised».
     LLR = N Σ p ln(q1/q0),  p the shares seen, q0 and q1 the likeliest under elo0 and elo1
 
 Source: M. Van den Bergh, "A practical introduction to the GSPRT" and "Normalized Elo"; known answers from
-fishtest. The error rates hold for many pairs: at hypotheses that a few dozen decide, use `BernoulliTest`.
+fishtest. The error rates hold for many pairs, and by measurement (docs/gates.md) for a few dozen.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ correction; pentanomial gates, `--pairs` of each; how often intervals hold the t
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -73,9 +74,11 @@ def leaning(score: float) -> list[float]:
 def pairs(number: int) -> None:
     say("pentanomial gate", "pairs", "true Elo", "accepted", "pairs", "foreseen", "interval holds")
     say(*["---"] * 7)
-    test = MultinomialTest(elo0=0, elo1=50)
-    for name, shape in (("independent matches", independent_pairs), ("the seat decides most", leaning)):
-        for elo in (-25, 0, 25, 50):
+    games = (("independent matches", independent_pairs), ("the seat decides most", leaning))
+    for test, (name, shape) in itertools.product(
+        (MultinomialTest(elo0=0, elo1=most) for most in (50, 100)), games
+    ):
+        for elo in test.values:
             score = score_of(elo)
             shares = shape(score)
             runs = pair_runs(test, shares, runs=number)
@@ -83,7 +86,7 @@ def pairs(number: int) -> None:
             ahead = foreseen(test.steps(score, many), Risks())
             say(test, name, elo, f"{runs.rate:.1%} ± {runs.error:.1%}", f"{runs.length:.0f}",
                 f"{ahead.accepted:.1%} after {ahead.results:.0f}",
-                f"{coverage(test, runs, score, number)[0]:.1%}")  # fmt: skip
+                f"{coverage(test, runs, score, 400)[0]:.1%}")  # fmt: skip
 
 
 def rows(runs: Runs, most: int) -> Iterator[tuple[int, ...]]:

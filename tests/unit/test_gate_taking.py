@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from league.errors import DataCorrupt, InvalidInput
@@ -73,6 +73,7 @@ def test_batches_equal_one_by_one(scores, cuts, risk):
 
 @settings(max_examples=15, deadline=None)
 @given(pairs)
+@example([1.0, 0.75] * 6)
 def test_batches_of_pairs_equal_one_by_one(scores):
     gate = Gate(test=PAIRS, risks=Risks(alpha=0.3, beta=0.3))  # decides within a few pairs
     one_by_one = gate
@@ -265,9 +266,9 @@ def test_only_a_decision_is_certified():
 
 def test_the_example_of_the_page_runs():
     page = (Path(__file__).parents[2] / "docs" / "gates.md").read_text(encoding="utf-8")
-    (example,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    (shown,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
     said = {}
-    exec(compile(example, "docs/gates.md", "exec"), said)
+    exec(compile(shown, "docs/gates.md", "exec"), said)
     assert '"verdict": "accept"' in said["text"]
 
 
