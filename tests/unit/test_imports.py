@@ -13,6 +13,7 @@ LIGHT = (
     "league.config_file",
     "league.cli.main",
     "league.cli.ratings",
+    "league.gates",
     "league.games",
     "league.games.registry",
     "league.games.settings",
