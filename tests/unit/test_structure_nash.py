@@ -1,0 +1,149 @@
+"""Nash averaging: known answers, what it promises of any game, and sizes of a league."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+from structure_games import BIASED_RPS, CHAIN, DISC, RPS, blotto, elo, games
+
+from league.errors import InvalidInput
+from league.structure.nash import nash_averaging, relative_performance
+
+THIRD, SIXTH = 1 / 3, 1 / 6
+
+
+@pytest.mark.parametrize(
+    ("payoff", "mass", "score"),
+    [
+        (RPS, (THIRD, THIRD, THIRD), (0, 0, 0)),
+        (CHAIN, (0, 0, 1), (-1, -1, 0)),
+        (BIASED_RPS, (1 / 16, 10 / 16, 5 / 16), (0, 0, 0)),
+        (DISC, (SIXTH,) * 6, (0,) * 6),
+        (np.zeros((4, 4)), (0.25,) * 4, (0,) * 4),
+        (np.zeros((1, 1)), (1,), (0,)),
+        (elo([3.0, 1.0]), (1, 0), (0, -2)),
+    ],
+    ids=["rps", "chain", "biased rps", "disc", "all even", "alone", "two"],
+)
+def test_known_answers(payoff, mass, score):
+    found = nash_averaging(payoff)
+    assert found.mass_N == pytest.approx(np.array(mass), abs=1e-9)
+    assert found.score_N == pytest.approx(np.array(score), abs=1e-9)
+
+
+def test_blotto_is_worth_nothing_to_either_side():
+    payoff = blotto(5, 3)
+    assert payoff.shape == (21, 21)
+    found = nash_averaging(payoff)
+    assert found.mass_N @ payoff @ found.mass_N == pytest.approx(0, abs=1e-12)
+    assert found.score_N.max() == pytest.approx(0, abs=1e-9)
+
+
+@settings(max_examples=80, deadline=None)
+@given(games())
+def test_it_is_an_equilibrium(payoff):
+    found = nash_averaging(payoff)
+    assert found.mass_N.sum() == pytest.approx(1, abs=1e-12)
+    assert found.mass_N.min() >= 0
+    assert found.score_N.max() <= 1e-7
+    assert np.allclose(found.score_N, payoff @ found.mass_N)
+
+
+@settings(max_examples=80, deadline=None)
+@given(games())
+def test_no_other_equilibrium_has_more_entropy_and_none_a_player_that_it_lacks(payoff):
+    """By two linear programs over all equilibria: entropy is concave, so its slope at the largest leads
+    nowhere up. Copies are one player here."""
+    _, single = np.unique(payoff, axis=0, return_index=True)
+    payoff = payoff[np.ix_(single, single)]
+    mass = nash_averaging(payoff).mass_N
+    slope = np.log(np.maximum(mass, 1e-9))
+
+    def least(costs):
+        count = len(payoff)
+        return linprog(
+            costs, A_ub=payoff, b_ub=np.zeros(count), A_eq=np.ones((1, count)), b_eq=[1.0], method="highs"
+        ).fun
+
+    lacking = mass < 1e-9
+    assert least(-lacking.astype(float)) == pytest.approx(0, abs=1e-6)
+    assert least(slope) >= mass @ slope - 1e-5
+
+
+@settings(max_examples=60, deadline=None)
+@given(games(), st.integers(0, 8), st.integers(1, 3))
+def test_copies_share_the_mass_and_change_nothing_else(payoff, which, copies):
+    which %= len(payoff)
+    rows = [*range(len(payoff)), *[which] * copies]
+    alone, together = nash_averaging(payoff), nash_averaging(payoff[np.ix_(rows, rows)])
+    assert np.allclose(together.score_N, alone.score_N[rows], atol=1e-8)
+    alike = np.flatnonzero((payoff == payoff[which]).all(axis=1))
+    others = np.setdiff1d(np.arange(len(payoff)), alike)
+    assert np.allclose(together.mass_N[others], alone.mass_N[others], atol=1e-8)
+    everybody = [*alike, *range(len(payoff), len(rows))]
+    assert np.allclose(together.mass_N[everybody], alone.mass_N[alike].sum() / len(everybody), atol=1e-8)
+
+
+@settings(max_examples=60, deadline=None)
+@given(games(), st.randoms(use_true_random=False))
+def test_the_order_of_players_does_not_matter(payoff, random):
+    order = list(range(len(payoff)))
+    random.shuffle(order)
+    found, shuffled = nash_averaging(payoff), nash_averaging(payoff[np.ix_(order, order)])
+    assert np.allclose(shuffled.mass_N, found.mass_N[order], atol=1e-6)
+
+
+def test_a_dominated_player_changes_nothing():
+    payoff = np.zeros((4, 4))
+    payoff[:3, :3] = BIASED_RPS
+    payoff[3, :3], payoff[:3, 3] = -1, 1
+    assert nash_averaging(payoff).mass_N == pytest.approx(np.array([1 / 16, 10 / 16, 5 / 16, 0]), abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["noisy line", "disc", "no order at all"])
+def test_two_hundred_players(kind):
+    rng = np.random.default_rng(4)
+    noise, place = rng.normal(size=(200, 200)), rng.normal(size=(200, 2))
+    payoff = {
+        "noisy line": elo(rng.normal(size=200)) + 0.3 * (noise - noise.T),
+        "disc": np.outer(place[:, 0], place[:, 1]) - np.outer(place[:, 1], place[:, 0]),
+        "no order at all": noise - noise.T,
+    }[kind]
+    found = nash_averaging(payoff)
+    assert found.score_N.max() <= 1e-7 * np.abs(payoff).max()
+    assert found.mass_N @ found.score_N == pytest.approx(0, abs=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("payoff", "words"),
+    [
+        (np.zeros((0, 0)), "give players x players"),
+        (np.zeros((2, 3)), "give players x players"),
+        (np.array([[0, np.inf], [-np.inf, 0]]), "not finite"),
+        (np.ones((2, 2)), "not antisymmetric"),
+    ],
+)
+def test_what_is_no_such_game_is_refused(payoff, words):
+    with pytest.raises(InvalidInput, match=words):
+        nash_averaging(payoff)
+
+
+def test_relative_performance_of_groups():
+    assert relative_performance(RPS[:1, 1:2]) == -1
+    assert relative_performance(RPS) == pytest.approx(0, abs=1e-9)
+    assert relative_performance(RPS[[2]]) == -1
+    assert relative_performance(RPS[:2]) == pytest.approx(-relative_performance(RPS[:, :2]))
+    # Rock and paper against all three: p on paper gets min(p, 1 − p, …): best is 2/3 on paper, −1/3.
+    assert relative_performance(RPS[:2]) == pytest.approx(-1 / 3)
+    with pytest.raises(InvalidInput, match="give rows x columns"):
+        relative_performance(np.zeros((0, 3)))
+
+
+@settings(max_examples=40, deadline=None)
+@given(games(most=8))
+def test_a_group_gets_what_the_other_loses(payoff):
+    half = max(1, len(payoff) // 2)
+    assert relative_performance(payoff[:half]) == pytest.approx(
+        -relative_performance(-payoff[:half].T), abs=1e-7
+    )
