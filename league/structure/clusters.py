@@ -48,8 +48,8 @@ def distances(share_NM: Matrix, variance_NM: Matrix, known_NM: NDArray[np.bool_]
     """Distance of every two rows, with what is not known of it on top; symmetric, 0 on the diagonal.
 
     With Δ_j the difference against opponent j, v_j the sum of both variances and m common opponents, the
-    square is mean(Δ² − v) + √(Σ 2v² + 4v·max(Δ² − v, 0)) / m, at least 0: an unbiased estimate and its
-    standard error.
+    square is max(mean(Δ² − v), 0) + √(Σ 2v² + 4v·max(Δ² − v, 0)) / m: an unbiased estimate and its standard
+    error.
     """
     known = known_NM.astype(np.float64)
     share, variance = share_NM * known, variance_NM * known
@@ -61,7 +61,7 @@ def distances(share_NM: Matrix, variance_NM: Matrix, known_NM: NDArray[np.bool_]
     # Σ v·max(Δ² − v, 0) by the means of its factors: exact would take N² · M numbers at once.
     mixed_NN = noise_NN * excess_NN / np.maximum(common_NN, 1.0)
     doubt_NN = np.sqrt(2.0 * noise2_NN + 4.0 * mixed_NN)
-    distance_NN = np.sqrt(np.clip(square_NN - noise_NN + doubt_NN, 0.0, None) / np.maximum(common_NN, 1.0))
+    distance_NN = np.sqrt((excess_NN + doubt_NN) / np.maximum(common_NN, 1.0))
     distance_NN = np.where(common_NN > 0, distance_NN, FAR)
     distance_NN = 0.5 * (distance_NN + distance_NN.T)
     np.fill_diagonal(distance_NN, 0.0)

@@ -132,9 +132,9 @@ def measured_prior(wins_NN: Matrix, draws_NN: Matrix, predicted_NN: Matrix) -> f
 
     The k in `PRIOR_GAMES` under which the counts are likeliest, each pair's share being drawn from
     Beta(k p₀, k (1 − p₀)): large where one number a player explains the league, small where players
-    beat each other in cycles and no rating foretells anything. The ratings were made from the same pairs, so they
-    foretell them better than they would others: with N ratings from M pairs, what is left unexplained is
-    about 1 − (N − 1) / M of what it would be, and 1 / (k + 1) is made larger by that.
+    beat each other in cycles and no rating foretells anything. The ratings were made from the same pairs, so
+    they foretell them better than they would others: with N ratings from M pairs, what is left unexplained
+    is about 1 − (N − 1) / M of what it would be, and 1 / (k + 1) is made larger by that.
     """
     rows, columns = np.nonzero(np.triu(wins_NN + wins_NN.T + draws_NN, 1))
     if not len(rows):

@@ -50,10 +50,10 @@ def chances(logit_NN: Matrix) -> Matrix:
 
 
 def expected(chance_NN: Matrix, games: int, known_NN: Matrix | None = None) -> Table:
-    """Matches that end exactly as often as their chances say, and ratings that know nothing."""
+    """Matches that end as often as their chances say, and ratings that know nothing."""
     counts_NN = np.full(chance_NN.shape, float(games)) if known_NN is None else games * known_NN.astype(float)
     np.fill_diagonal(counts_NN, 0.0)
-    return _table(chance_NN * counts_NN, np.zeros_like(counts_NN))
+    return _table(np.round(chance_NN * counts_NN), np.zeros_like(counts_NN))
 
 
 def played(chance_NN: Matrix, games: int, rng: np.random.Generator, drawn: float = 0.0) -> Table:

@@ -1,0 +1,166 @@
+"""``bin/league structure`` against a real matchmaker whose league has a known structure."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import structure_league
+from PIL import Image
+
+from league.cli.main import main
+from league.client import MatchmakerClient
+from matchmaker.main import MatchmakerServer
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    path = tmp_path_factory.mktemp("structure")
+    with (
+        MatchmakerServer(db=path / "league.db", port=0) as server,
+        MatchmakerClient(server.address) as client,
+    ):
+        structure_league.fill(client, unmet=[("weak", "paper")])
+        yield server.address
+
+
+@pytest.fixture
+def structure(address: str, capsys: Capture) -> Callable[..., str]:
+    def call(*words: str) -> str:
+        assert main(["structure", "--address", address, "--draws", "30", *words]) == 0, (
+            capsys.readouterr().err
+        )
+        return capsys.readouterr().out
+
+    return call
+
+
+def blocks(text: str) -> list[list[dict[str, str]]]:
+    """The tables behind the summary."""
+    _, *tables = text.split("\n\n")
+    return [list(csv.DictReader(io.StringIO(table), delimiter="\t")) for table in tables]
+
+
+def summary(text: str) -> dict[str, str]:
+    return dict(line.split("\t", 1) for line in text.split("\n\n")[0].splitlines())
+
+
+def percent(text: str) -> float:
+    return float(text.removesuffix("%")) / 100
+
+
+def test_the_known_structure_is_found(structure: Callable[..., str]) -> None:
+    text = structure()
+    players, cycles, clusters = blocks(text)
+    row = {player["player"]: player for player in players}
+    together = dict.fromkeys(structure_league.STYLES, 0.0)
+    for name, player in row.items():
+        if not name.startswith("weak"):
+            together[name.removesuffix("-too")] += percent(player["nash"])
+    assert list(together.values()) == pytest.approx([1 / 3] * 3, abs=0.12), "rock's copy shares its third"
+    assert row["weak"]["nash"] == row["weaker"]["nash"] == "0.0%"
+    assert {row["weak"]["in_support"], row["weaker"]["alpha_rank"]} == {"0.0%"}
+    assert [player["player"] for player in players][-2:] == ["weak", "weaker"]
+    assert float(row["weaker"]["score"]) < float(row["weak"]["score"]) < -0.4
+    assert row["rock"]["cluster"] == row["rock-too"]["cluster"] != row["paper"]["cluster"]
+    copies = next(one for one in clusters if one["cluster"] == row["rock"]["cluster"])
+    assert sorted(copies["members"].split(", ")) == ["rock", "rock-too"]
+    strongest = {cycles[0]["first"], *(cycles[0][column].split()[0] for column in ("beats", "who_beats"))}
+    assert {name.removesuffix("-too") for name in strongest} == set(structure_league.STYLES)
+    assert float(cycles[0]["p_value"]) < 0.05
+
+
+def test_the_summary_says_it_in_words(structure: Callable[..., str]) -> None:
+    said = summary(structure())
+    assert said["players"] == "6; 14 of 15 pairs met, 1,680 matches"
+    assert said["three-cycles"].startswith("2 sure ones")
+    assert said["cyclic part"].endswith("a rating can't tell this part")
+    assert "p 0.0" in said["cyclic part"]
+    assert said["clusters"] == "5 of 6 players"
+
+
+def test_groups_at_their_best(structure: Callable[..., str]) -> None:
+    said = summary(structure("--versus", "weak*", "rock*", "--versus", "paper", "rock"))
+    loses, wins = said["weak* against rock*"], said["paper against rock"]
+    truth = structure_league.chances()
+    names = structure_league.NAMES
+    weak, rock, paper = names.index("weak"), names.index("rock"), names.index("paper")
+    assert percent(loses.split()[0]) == pytest.approx(truth[weak, rock], abs=0.1)
+    assert percent(wins.split()[0]) == pytest.approx(truth[paper, rock], abs=0.1)
+
+
+def test_json_holds_every_figure(structure: Callable[..., str], tmp_path: Path) -> None:
+    file = tmp_path / "structure.json"
+    text = structure("--top", "2", "--json", str(file), "--versus", "weak", "rock")
+    players, cycles, _ = blocks(text)
+    assert len(players) == len(cycles) == 2
+    told = json.loads(file.read_text())
+    assert len(told["players"]) == 6
+    assert told["book"] == "eval"
+    assert told["matches"] == 1680
+    assert sum(player["nash"]["value"] for player in told["players"]) == pytest.approx(1)
+    best = {player["player"]: player for player in told["players"]}[players[0]["player"]]
+    assert f"{best['nash']['value']:.1%}" == players[0]["nash"]
+    assert f"{best['rating']:.2f}" == players[0]["rating"]
+    assert best["nash"]["low"] <= best["nash"]["value"] + 0.2
+    assert told["versus"][0]["first"] == "weak"
+    assert sum(player["cluster_weight"] for player in told["players"]) == pytest.approx(5)
+
+
+def test_the_picture_is_one(structure: Callable[..., str], tmp_path: Path) -> None:
+    file = tmp_path / "structure.png"
+    structure("--plot", str(file))
+    with Image.open(file) as picture:
+        assert picture.size == (1600, 1000)
+        assert np.asarray(picture.convert("L")).std() > 20, "not blank"
+
+
+def test_choices_reach_the_figures(structure: Callable[..., str]) -> None:
+    soft = blocks(structure("--alpha", "1e-6"))[0]
+    assert {player["alpha_rank"] for player in soft} == {"16.7%"}
+    in_logits = blocks(structure("--payoff", "logits"))[0]
+    assert float(in_logits[-1]["score"]) < -1.5, "a logit, where a margin is -1 at least"
+    assert summary(structure("--within", "100"))["clusters"] == "1 of 6 players"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["--book", "train"], 2, "0 of the book's 0 players have 1 matches or more"),
+        (["--games-at-least", "10000"], 2, "0 of the book's 6 players have 10000 matches or more"),
+        (["--games-at-least", "none"], 2, "'none' is no whole number from 1"),
+        (["--top", "0"], 2, "'0' is no whole number from 1"),
+        (["--alpha", "-1"], 2, "'-1' is no number above 0"),
+        (["--within", "much"], 2, "'much' is no number above 0"),
+        (["--plot", "a.jpg"], 2, "a.jpg can't be drawn: name a file that ends in .png"),
+        (["--versus", "rock", "well"], 2, "nobody with enough matches is called 'well'"),
+        (["--payoff", "elo"], 2, "invalid choice: 'elo'"),
+        (["--json", "absent/a.json"], 2, "absent/a.json can't be written"),
+    ],
+)
+def test_errors_are_one_sentence(
+    words: list[str], code: int, message: str, address: str, capsys: Capture, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    assert main(["structure", "--address", address, "--draws", "2", *words]) == code
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.startswith("league: ")
+    assert said.count("\n") == 1
+
+
+def test_on_a_terminal_it_fits_a_line(structure: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "120")
+    text = structure("--top", "3")
+    assert "3 more: --top 6 shows all" in text
+    assert "nash_low" not in text
+    assert max(map(len, text.splitlines())) <= 120

@@ -1,0 +1,84 @@
+"""Three-cycles: found, ordered, counted, and sure only where a test says so."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+from structure_games import RPS, chances, elo, expected, games, played
+
+from league.structure.cycles import count_cycles, holm, side_p_values, strongest_cycles, sure_cycles
+
+
+def brute_force(beats):
+    return {
+        three
+        for three in itertools.permutations(range(len(beats)), 3)
+        if three[0] == min(three)
+        and beats[three[0], three[1]] and beats[three[1], three[2]] and beats[three[2], three[0]]
+    }  # fmt: skip
+
+
+def test_rock_paper_scissors_is_the_cycle():
+    table = expected(chances(2 * RPS), 40)
+    (cycle,) = strongest_cycles(table, 5)
+    assert cycle.players == (0, 2, 1), "rock beats scissors, who beat paper, who beats rock"
+    assert cycle.games == (40, 40, 40)
+    assert cycle.strength == pytest.approx(float(table.chance_NN[0, 2]))
+    assert cycle.p_value < 1e-5
+    assert sure_cycles(table) == 1
+
+
+def test_a_line_has_none():
+    table = expected(chances(elo([0.0, 1.0, 2.0, 3.0])), 40)
+    assert strongest_cycles(table, 5) == []
+    assert sure_cycles(table) == 0
+
+
+@settings(max_examples=50, deadline=None)
+@given(games(most=8), st.integers(1, 12))
+def test_the_strongest_of_all_are_found(payoff, most):
+    table = expected(chances(payoff), 100)
+    found = strongest_cycles(table, most)
+    everyone = brute_force((table.chance_NN > 0.5) & table.known_NN)
+    assert count_cycles((table.chance_NN > 0.5) & table.known_NN) == len(everyone)
+    assert len(found) == min(most, len(everyone))
+    assert {cycle.players for cycle in found} <= everyone
+
+    def strength(three):
+        return min(table.chance_NN[three[i], three[(i + 1) % 3]] for i in range(3))
+
+    best = sorted((strength(three) for three in everyone), reverse=True)[:most]
+    assert [cycle.strength for cycle in found] == pytest.approx(best)
+
+
+def test_sides_that_never_met_make_no_cycle():
+    known = np.ones((3, 3), dtype=bool)
+    known[0, 1] = known[1, 0] = False
+    assert strongest_cycles(expected(chances(RPS), 30, known), 5) == []
+
+
+def test_a_sides_p_value_is_the_exact_sign_test():
+    rng = np.random.default_rng(0)
+    table = played(np.full((2, 2), 0.7), 25, rng, drawn=0.4)
+    won, lost = int(table.wins_NN[0, 1]), int(table.wins_NN[1, 0])
+    one, other = (binomtest(k, won + lost, alternative="greater").pvalue for k in (won, lost))
+    adjusted = side_p_values(table)
+    assert adjusted[0, 1] == pytest.approx(min(1, 2 * one))
+    assert adjusted[1, 0] == pytest.approx(min(1, max(2 * one, other)))
+    assert adjusted[0, 0] == 1
+
+
+def test_holm_by_hand():
+    """.01·4, .02·3, .03·2 (but not under the one before), .5·1."""
+    assert holm(np.array([0.5, 0.01, 0.03, 0.02])) == pytest.approx([0.5, 0.04, 0.06, 0.06])
+
+
+def test_looking_at_many_even_players_finds_no_sure_cycle():
+    """Of 40 leagues without any, at most 5 % may have a sure cycle: 6 or more has a chance under 2 %."""
+    rng = np.random.default_rng(6)
+    leagues = [played(np.full((12, 12), 0.5), 30, rng) for _ in range(40)]
+    assert any(strongest_cycles(league, 1) for league in leagues)
+    assert sum(sure_cycles(league) > 0 for league in leagues) < 6

@@ -1,0 +1,120 @@
+"""Everything at once: intervals that hold the truth, the same figures again, and a picture."""
+
+import json
+
+import numpy as np
+import pytest
+from structure_games import RPS, chances, elo, expected, played
+
+from league.structure.figure import draw, figure_of
+from league.structure.nash import nash_averaging
+from league.structure.study import Choices, as_json, study
+from league.structure.table import margins
+
+
+@pytest.fixture(scope="module")
+def rps():
+    return study(expected(chances(2 * RPS), 100), Choices(draws=40), [([0], [1]), ([0, 1], [0, 1, 2])])
+
+
+def test_rock_paper_scissors(rps):
+    assert rps.mass.value == pytest.approx(np.full(3, 1 / 3), abs=1e-6)
+    assert (rps.mass.low < 1 / 3).all()
+    assert (rps.mass.high > 1 / 3).all()
+    assert (rps.supported_N == 1).all()
+    assert rps.alpha_mass.value == pytest.approx(np.full(3, 1 / 3))
+    assert rps.cyclicity.share == pytest.approx(1, abs=1e-6)
+    assert rps.sure_cycles == 1
+    assert rps.clusters.count == 3
+    assert rps.pairs_met == 3
+
+
+def test_groups_are_compared_in_shares_of_a_match(rps):
+    rock_paper, without_scissors = rps.performances
+    loses = float(rps.table.chance_NN[0, 1])
+    assert float(rock_paper.value) == pytest.approx(loses)
+    assert rock_paper.low < loses < rock_paper.high
+    margin = 2 * (1 - loses) - 1
+    assert float(without_scissors.value) == pytest.approx(0.5 - 0.5 * margin / 3, abs=1e-6)
+
+
+def test_the_same_choices_give_the_same_figures():
+    table = played(chances(elo([0, 1, 2, 3])), 20, np.random.default_rng(0))
+    one, other = (as_json(study(table, Choices(draws=10))) for _ in range(2))
+    assert one == other
+    assert one != as_json(study(table, Choices(draws=10, seed=1)))
+
+
+def test_the_order_is_that_of_scores_then_masses():
+    table = expected(chances(elo([0.0, 2.0, 1.0])), 100)
+    assert study(table, Choices(draws=5)).order.tolist() == [1, 2, 0]
+
+
+def test_copies_share_a_cluster_whose_mass_is_sure():
+    """Which of two copies has the mass is chance; how much they have together is not."""
+    rows = [0, 0, 1, 2]
+    chance = chances(2 * RPS)[np.ix_(rows, rows)].copy()
+    np.fill_diagonal(chance, 0.5)
+    found = study(played(chance, 300, np.random.default_rng(4)), Choices(draws=60))
+    assert found.clusters.members() == [[0, 1], [2], [3]]
+    width = found.cluster_mass.high - found.cluster_mass.low
+    assert found.cluster_mass.value.sum() == pytest.approx(1)
+    assert width[0] < 0.2
+    assert (found.mass.high - found.mass.low)[:2].max() > 2 * width[0]
+
+
+def test_all_of_it_is_json(rps):
+    told = json.loads(json.dumps(as_json(rps), allow_nan=False))
+    assert [player["nash"]["value"] for player in told["players"]] == pytest.approx([1 / 3] * 3, abs=1e-6)
+    assert told["cycles"][0]["players"] == ["p0", "p2", "p1"]
+    assert told["matches"] == 300
+    assert told["clusters"][0]["players"] == ["p0"]
+    even = as_json(study(expected(np.full((2, 2), 0.5), 4), Choices(draws=3)))
+    assert even["cyclic"] == {"share": None, "by_chance": None, "p_value": None}
+    json.dumps(even, allow_nan=False)
+
+
+def test_finite_alpha_and_logits_are_choices():
+    table = expected(chances(elo([0.0, 1.0])), 100)
+    soft = study(table, Choices(draws=3, alpha=1e-6))
+    assert soft.alpha_mass.value == pytest.approx([0.5, 0.5], abs=1e-3)
+    in_logits = study(table, Choices(draws=3, payoff="logits"))
+    assert in_logits.score.value[0] == pytest.approx(-1, abs=0.03)
+    assert soft.score.value[0] == pytest.approx(margins(table.chance_NN)[0, 1])
+
+
+def test_draws_are_fewer_where_each_takes_longer():
+    assert [Choices().draws_for(count) for count in (2, 200, 400, 2000, 100_000)] == [200, 200, 100, 20, 20]
+    assert Choices(draws=7).draws_for(2000) == 7
+
+
+@pytest.mark.slow
+def test_intervals_hold_the_truth():
+    """Bootstrap intervals of leagues whose true scores are known: nominal 95 %, at least 90 % of 40 × 6."""
+    rng = np.random.default_rng(11)
+    held = []
+    for _ in range(40):
+        noise = rng.normal(size=(6, 6))
+        chance = chances(elo(0.3 * rng.normal(size=6)) + np.triu(noise, 1) - np.triu(noise, 1).T)
+        found, truth = study(played(chance, 40, rng), Choices(draws=100)), nash_averaging(margins(chance))
+        held.append((found.score.low <= truth.score_N + 1e-9) & (truth.score_N <= found.score.high + 1e-9))
+    assert np.mean(held) > 0.9
+
+
+def test_the_picture_marks_what_is_unknown_and_who_is_a_copy():
+    rows = [0, 0, 1, 2]
+    chance = chances(2 * RPS)[np.ix_(rows, rows)].copy()
+    np.fill_diagonal(chance, 0.5)
+    known = ~np.eye(4, dtype=bool)
+    known[2, 3] = known[3, 2] = False
+    found = study(expected(chance, 400, known), Choices(draws=5))
+    figure = figure_of(found, [1.0, 2.0, 3.0, 4.0], "A title")
+    table, mixture, *_ = figure.axes
+    shown = table.images[0].get_array()
+    assert shown.mask.sum() == 4 + 2, "the diagonal, and a pair from both sides"
+    assert [label.get_text() for label in table.get_yticklabels()] == [
+        found.table.names[index] for index in found.order
+    ]
+    assert len(table.patches) >= 2, "strips beside the copies' rows"
+    assert [bar.get_width() for bar in mixture.patches] == pytest.approx(found.mass.value[found.order])
+    assert draw(found, [1.0, 2.0, 3.0, 4.0], "A title").startswith(b"\x89PNG")
