@@ -163,8 +163,8 @@ def table_of(cells: Sequence[PayoffCell], ratings: Sequence[Rating], games_at_le
     kept = [rating for rating in ratings if rating.games >= max(games_at_least, 1)]
     if len(kept) < 2:
         raise InvalidInput(
-            f"{len(kept)} of the book's {len(ratings)} players have {games_at_least} matches or more: a "
-            "structure needs two players; wait for clean matches, name another --book, or ask for fewer"
+            f"only {len(kept)} of the book's {len(ratings)} players have the matches asked for (at least "
+            f"{games_at_least}): a structure needs two; wait for matches, or name another --book"
         )
     place = {rating.player.name: index for index, rating in enumerate(kept)}
     wins_NN, draws_NN = np.zeros((2, len(kept), len(kept)))
