@@ -46,7 +46,7 @@ class Choices:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A figure of each player (or one alone) with its 95 % interval over the draws."""
+    """A figure of each player (or one alone) with its 95 % interval over the draws, which holds it."""
 
     value: Matrix
     low: Matrix
@@ -137,7 +137,7 @@ def _figures(chance_NN: Matrix, choices: Choices, groups: Sequence[Group]) -> _F
 
 def _estimate(value: Matrix, drawn: Any) -> Estimate:
     low, high = np.percentile(np.array(drawn), PERCENTILES, axis=0)
-    return Estimate(value, low, high)
+    return Estimate(value, np.minimum(low, value), np.maximum(high, value))
 
 
 def as_json(structure: Structure) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """Near-copies: found in noisy counts, never chained, and not made of players who are merely unknown."""
 
+import itertools
+
 import numpy as np
 import pytest
 from structure_games import RPS, chances, elo, expected, played
@@ -58,8 +60,22 @@ def test_what_is_not_known_puts_players_apart():
     few, many = (expected(np.full((5, 5), 0.5), games) for games in (4, 400))
     assert clusters_of(few).count == 5
     assert clusters_of(many).count == 1
-    never = distances(np.full((2, 3), 0.5), np.zeros((2, 3)), np.array([[1, 0, 0], [0, 1, 1]], dtype=bool))
+    never = distances(np.full((2, 3), 0.5), np.zeros((2, 3)), np.zeros((2, 3), dtype=bool))
     assert never[0, 1] == FAR
+
+
+def test_the_distance_counts_all_that_either_met_with_its_doubt():
+    """By hand, pair by pair."""
+    rng = np.random.default_rng(0)
+    share, variance = rng.random((4, 7)), rng.random((4, 7)) * 0.02
+    known = rng.random((4, 7)) < 0.6
+    found = distances(share, variance, known)
+    for one, other in itertools.combinations(range(4), 2):
+        either = known[one] | known[other]
+        noise = (variance[one] + variance[other])[either]
+        excess = max(float((((share[one] - share[other])[either]) ** 2 - noise).sum()), 0.0)
+        doubt = np.sqrt(2 * (noise**2).sum() + 4 * noise.sum() * excess / either.sum())
+        assert found[one, other] == pytest.approx(np.sqrt((excess + doubt) / either.sum()), abs=1e-4)
 
 
 def test_a_row_of_small_steps_is_no_cluster():
