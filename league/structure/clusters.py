@@ -21,6 +21,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.spatial.distance import squareform
 
 from league.structure.table import Matrix, Table
 
@@ -87,10 +89,6 @@ def clustered(distance_NN: Matrix, within: float = WITHIN) -> Clusters:
     count = len(distance_NN)
     if count < 2:
         return Clusters(np.zeros(count, np.intp), np.ones(count))
-    # Half a second to load, and who never asks for clusters (the matchmaker at its start) need not wait.
-    from scipy.cluster.hierarchy import fcluster, linkage
-    from scipy.spatial.distance import squareform
-
     tree = linkage(squareform(distance_NN, checks=False), method="complete")
     _, first, number_N = np.unique(
         fcluster(tree, within, criterion="distance"), return_index=True, return_inverse=True

@@ -45,7 +45,7 @@ STYLE: Final[Any] = {
     "xtick.color": FAINT,
     "ytick.color": INK,
 }
-NUMBERS_UP_TO = 16
+NUMBERS_UP_TO = 20
 """Players up to which each cell shows its number."""
 NAMES_UP_TO = 60
 """Players up to which each row is named; beyond, only a few are."""
@@ -111,10 +111,13 @@ def _table(axes: Axes, structure: Structure, order: NDArray[np.intp], names: Seq
         interpolation="none",
     )  # fmt: skip
     if count <= NUMBERS_UP_TO:
+        size = 9 if count <= 14 else 7.5
         for row, column in zip(*np.nonzero(known_NN), strict=True):
             chance = chance_NN[row, column]
             color = "white" if abs(chance - 0.5) > 0.36 else INK
-            axes.text(column, row, f"{100 * chance:.0f}", ha="center", va="center", color=color, fontsize=9)
+            axes.text(
+                column, row, f"{100 * chance:.0f}", ha="center", va="center", color=color, fontsize=size
+            )
     axes.text(1.0, 1.008, "% posterior mean; grey: never met", transform=axes.transAxes, ha="right",
               color=FAINT, fontsize=9)  # fmt: skip
     _named(axes, names)

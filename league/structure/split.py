@@ -19,6 +19,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
+from scipy.sparse.csgraph import connected_components
 from scipy.special import expit, log_expit
 
 from league.structure.nash import Matrix, checked
@@ -58,7 +59,10 @@ def split(payoff_NN: Matrix, known_NN: NDArray[np.bool_] | None = None) -> Split
     np.fill_diagonal(met_NN, 0.0)
     payoff_NN = payoff_NN * met_NN
     laplacian_NN = np.diag(met_NN.sum(axis=1)) - met_NN
-    strength_N = np.linalg.lstsq(laplacian_NN, payoff_NN.sum(axis=1), rcond=None)[0]
+    # Differences alone are determined: what is added sets the mean of each connected part to 0.
+    _, part_N = connected_components(met_NN, directed=False)
+    together_NN = part_N[:, None] == part_N[None, :]
+    strength_N = np.linalg.solve(laplacian_NN + together_NN, payoff_NN.sum(axis=1))
     transitive_NN = (strength_N[:, None] - strength_N[None, :]) * met_NN
     return Split(strength_N, transitive_NN, payoff_NN - transitive_NN)
 

@@ -34,6 +34,7 @@ REPLAYS = "needs a run with replays; test_cli_replay.py runs it"
 STAGES = "needs a run that goes on; test_cli_stage.py asks one"
 CLONING = "records and learns for minutes; test_cloning_commands.py runs it, at small size"
 PROFILE = "measures for minutes; tests/unit/test_profile_command.py runs the command on small settings"
+STRUCTURE = "an example of cli.md runs it"
 DOCTOR = "half a minute and more; test_doctor.py and test_doctor_run.py run it on smaller set-ups"
 SPRT_FILE = "needs a file; tests/unit/test_sprt_command.py writes one"
 NOT_RUN = {
@@ -66,6 +67,10 @@ NOT_RUN = {
     "bin/league exploitability --game python:quick_sticks:make perfect": OWN_GAME,
     "bin/start-league --preset board --set game.name=kuhn": LONG,
     "bin/start-league --preset board --set game.name=pettingzoo:pettingzoo.classic.connect_four_v3": LONG,
+    "bin/league structure --plot structure.png --json structure.json": STRUCTURE,
+    "bin/league structure --run-dir runs/rps --plot structure.png": STRUCTURE,
+    "bin/start-league --preset board --set game.name=matrix:rps --set learner.snapshot_interval=4000 "
+    "--set learner.ent_coef=0 --set learner.ent_coef_final=0 --steps 60000 --run-dir runs/rps": LONG,
     "bin/league exploitability": "needs a run of a small game; test_cli_exploitability.py runs it",
     "bin/league doctor": DOCTOR,
     "bin/league doctor --preset board --set game.name=leduc": DOCTOR,

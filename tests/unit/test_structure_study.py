@@ -83,6 +83,18 @@ def test_finite_alpha_and_logits_are_choices():
     assert soft.score.value[0] == pytest.approx(margins(table.chance_NN)[0, 1])
 
 
+def test_margins_are_surer_than_logits_where_all_is_won():
+    """100 : 0 on each side: whether that is 99 or 99.9 % nobody knows, and only logits ask."""
+    table = expected(np.where(RPS > 0, 1.0, np.where(RPS < 0, 0.0, 0.5)), 100)
+    in_margins, in_logits = (study(table, Choices(payoff=payoff)).mass for payoff in ("margins", "logits"))
+    for mass in (in_margins, in_logits):
+        assert mass.value == pytest.approx(np.full(3, 1 / 3))
+    assert (in_margins.low > 0.32).all()
+    assert (in_margins.high < 0.35).all()
+    assert in_logits.low == pytest.approx(np.full(3, 0.24), abs=0.025)
+    assert in_logits.high == pytest.approx(np.full(3, 0.43), abs=0.025)
+
+
 def test_draws_are_fewer_where_each_takes_longer():
     assert [Choices().draws_for(count) for count in (2, 200, 400, 2000, 100_000)] == [200, 200, 100, 20, 20]
     assert Choices(draws=7).draws_for(2000) == 7
