@@ -67,6 +67,7 @@ NOT_RUN = {
     "bin/league exploitability --game python:quick_sticks:make perfect": OWN_GAME,
     "bin/start-league --preset board --set game.name=kuhn": LONG,
     "bin/start-league --preset board --set game.name=pettingzoo:pettingzoo.classic.connect_four_v3": LONG,
+    "bin/league structure": STRUCTURE,
     "bin/league structure --plot structure.png --json structure.json": STRUCTURE,
     "bin/league structure --run-dir runs/rps --plot structure.png": STRUCTURE,
     "bin/start-league --preset board --set game.name=matrix:rps --set learner.snapshot_interval=4000 "
