@@ -18,9 +18,9 @@ class BernoulliTest:
     each**: it counts as half a win and half a loss. That is sound whatever the share of draws: a result x
     of 0, ½ or 1 multiplies the likelihood ratio by (p1/p0)^x ((1 − p1)/(1 − p0))^(1 − x), which is convex
     in x and so at most its chord, 1 at x = p0 and falling below it. Hence under every distribution with a
-    mean of at most p0 the ratio is a non-negative supermartingale, as it is without draws, and exceeds
-    1/α with a probability of at most α (Ville 1939); so for its inverse under a mean of p1 or more and β.
-    Draws make the test longer and its error rates smaller, never larger.
+    mean of at most p0 the ratio is a non-negative supermartingale, as it is without draws, and reaches
+    the bound (1 − β)/α with a probability of at most α/(1 − β) (Ville 1939); so for its inverse under a
+    mean of p1 or more. Draws make tests longer and errors rarer.
 
     The same holds for a mean over an alternation, a match from each seat, as the product of two chords
     is largest when both are equal; but it needs matches that don't depend on one another. Two matches on

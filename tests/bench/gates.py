@@ -21,7 +21,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # learner.py beside this file is not the package
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
-from gate_runs import Runs, bernoulli_runs, independent_pairs, pair_runs, peeking
+from gate_runs import Runs, bernoulli_runs, independent_pairs, pair_runs, peeking, seat_pairs
 
 from league.gates import BernoulliTest, MultinomialTest, Risks, estimated, foreseen, score_of
 from league.gates.hypotheses import mean_score, points
@@ -31,8 +31,6 @@ TESTS = (BernoulliTest(p0=0.55, p1=0.65), BernoulliTest(p0=0.65, p1=0.75))
 SCORES = (0.4, 0.45, 0.5, 0.55, 0.575, 0.6, 0.625, 0.65, 0.675, 0.7, 0.725, 0.75, 0.8, 0.85, 0.9)
 COLOURS = ("#0072B2", "#009E73", "#D55E00")
 LEGEND: Any = {"frameon": False, "fontsize": 8.5, "loc": "upper center", "bbox_to_anchor": (0.5, -0.14)}
-SEATS = [0.02, 0.13, 0.70, 0.13, 0.02]
-"""Pairs of a game in which the seat decides most matches: both win once."""
 
 
 def say(*cells: object) -> None:
@@ -63,18 +61,10 @@ def peeks(runs: int) -> None:
         say(f"from match {least} on", *(f"{one.rate:.1%}" for one in found))
 
 
-def leaning(score: float) -> list[float]:
-    """`SEATS`, moved to another score by the likeliest change."""
-    from league.gates.likelihood import likeliest_of_mean
-
-    likeliest = likeliest_of_mean(SEATS, score)
-    return [share / sum(likeliest) for share in likeliest]
-
-
 def pairs(number: int) -> None:
     say("pentanomial gate", "pairs", "true Elo", "accepted", "pairs", "foreseen", "interval holds")
     say(*["---"] * 7)
-    games = (("independent matches", independent_pairs), ("the seat decides most", leaning))
+    games = (("independent matches", independent_pairs), ("the seat decides most", seat_pairs))
     for test, (name, shape) in itertools.product(
         (MultinomialTest(elo0=0, elo1=most) for most in (50, 100)), games
     ):

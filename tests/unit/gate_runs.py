@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from league.gates import BernoulliTest, MultinomialTest, Risks
+from league.gates.likelihood import likeliest_of_mean
 
 # Shape suffixes: R runs, C cells.
 
@@ -109,6 +110,12 @@ def independent_pairs(score: float, drawn: float = 0.0) -> list[float]:
     """Shares of pairs of two independent matches of this score and share of draws."""
     win, loss = score - drawn / 2, 1 - score - drawn / 2
     return np.convolve([loss, drawn, win], [loss, drawn, win]).tolist()
+
+
+def seat_pairs(score: float) -> list[float]:
+    """Shares of pairs in a game whose seat decides most, moved to a score by the likeliest change."""
+    likeliest = likeliest_of_mean([0.02, 0.13, 0.70, 0.13, 0.02], score)
+    return [share / sum(likeliest) for share in likeliest]
 
 
 def peeking(
