@@ -1,7 +1,8 @@
 """Whether fast means different: learning curves of ours and of plain sb3-contrib, seed by seed.
 
     OMP_NUM_THREADS=1 python tests/bench/overlap.py FOLDER [--steps 300000] [--seeds 1 2 3] [--jobs 2]
-        [--kinds ours slow detached plain] [--plot overlap.png]
+        [--kinds ours slow detached plain]      # trains what FOLDER has no result of yet
+    python tests/bench/overlap.py FOLDER --report [--plot overlap.png]
 
 All learn brawl from matches against `constant`, as the preset `laptop` begins: size tiny, 128 matches, the
 same settings of PPO with a fixed step size, the same initial key bias, rewards divided by the running
@@ -122,11 +123,12 @@ def work(folder: Path, kind: str, seed: int, steps: int) -> None:
 
 
 def report(folder: Path, steps: int) -> None:
-    """Prints mean and range over the seeds, tenth by tenth, and how far apart the two are."""
+    """Prints mean and range over the seeds, tenth by tenth, and the mean over each curve."""
     runs = {
         kind: [json.loads(path.read_text()) for path in sorted(folder.glob(f"{kind}-*-{steps}.json"))]
         for kind in KINDS
     }
+    runs = {kind: some for kind, some in runs.items() if some}
     heads = [f"{name}: {kind}" for name in ("wins", "reward") for kind in runs]
     print(f"| steps | {' | '.join(heads)} |\n|---|{'---|' * len(heads)}")
     for tenth in range(TENTHS):
@@ -141,9 +143,13 @@ def report(folder: Path, steps: int) -> None:
                 cells.append(f"{form.format(statistics.mean(values))} [{low}, {high}]")
         print(f"| {' | '.join(cells)} |")
     for kind, some in runs.items():
-        rates = [steps / run["seconds"] for run in some]
-        if rates:
-            print(f"{kind}: {len(rates)} trainings, {statistics.mean(rates):,.0f} steps/s")
+        over = [statistics.mean(share for share in run["wins"] if share is not None) for run in some]
+        deviation = statistics.stdev(over) if len(over) > 1 else float("nan")
+        speed = statistics.median(steps / run["seconds"] for run in some)
+        print(
+            f"{kind}: {len(some)} trainings, wins over the curve {statistics.mean(over):.1%} "
+            f"(deviation between seeds {deviation:.1%}), {speed:,.0f} steps/s"
+        )
 
 
 def plot(folder: Path, steps: int, out: Path) -> None:
@@ -163,7 +169,9 @@ def plot(folder: Path, steps: int, out: Path) -> None:
             axes[1].plot(middles, rewards, color=colour)
     axes[0].set_ylabel("wins against constant (%)")
     axes[1].set_ylabel("reward of a match")
-    axes[0].legend(frameon=False)
+    figure.legend(
+        *axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=9
+    )
     for axis in axes:
         axis.set_xlabel("steps (thousands)")
         axis.spines[["top", "right"]].set_visible(False)
@@ -177,9 +185,18 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
+    parser.add_argument("--report", action="store_true")
     parser.add_argument("--plot", type=Path)
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
+    if not options.report:
+        train_all(options)
+    report(options.folder, options.steps)
+    if options.plot:
+        plot(options.folder, options.steps, options.plot)
+
+
+def train_all(options: argparse.Namespace) -> None:
     with ProcessPoolExecutor(options.jobs, get_context("spawn")) as pool:
         jobs = [
             pool.submit(work, options.folder, kind, seed, options.steps)
@@ -188,9 +205,6 @@ def main() -> None:
         ]
         for job in jobs:
             job.result()
-    report(options.folder, options.steps)
-    if options.plot:
-        plot(options.folder, options.steps, options.plot)
 
 
 if __name__ == "__main__":
