@@ -1,6 +1,6 @@
 """α-rank: how much of the time a population under selection plays as each player does.
 
-Shape suffixes: N players, S of them that selection does not leave, A values of α.
+Shape suffixes: N players, A values of α.
 
 A population of m copies of player σ is now and then entered by one copy of τ, who takes it over with the
 chance of fixation (Omidshafiei et al. 2019, arXiv 1903.01373, one population and a symmetric game)
@@ -17,8 +17,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
 
 from league.errors import InvalidInput
 from league.structure.nash import Matrix, checked
@@ -94,30 +92,17 @@ def sweep(payoff_NN: Matrix, values: int = 30, population: int = POPULATION) -> 
 def alpha_rank_limit(payoff_NN: Matrix, population: int = POPULATION) -> Matrix:
     """Masses for α → ∞, exactly: who is better gets in at rate 1, who ties at 1/m, who is worse never.
 
-    Any two players are joined by one way or both, so there is one set that selection does not leave, and the
-    masses are those of the chain inside it. All of it is one player where he beats everybody.
+    Any two players are joined by one way or both, so there is one set that selection does not leave: only its
+    members have mass. It is one player where he beats everybody.
     """
     checked(payoff_NN)
     scale = np.abs(payoff_NN).max() or 1.0
     entrant_NN = payoff_NN.T / scale  # [σ, τ]: what τ gets of σ
     rate_NN = np.where(np.abs(entrant_NN) <= EVEN, 1.0 / population, (entrant_NN > 0).astype(np.float64))
     np.fill_diagonal(rate_NN, 0.0)
-    stays = _never_left(rate_NN)
-    mass_N = np.zeros(len(payoff_NN))
-    mass_N[stays] = _balanced(rate_NN[np.ix_(stays, stays)])
-    return mass_N
-
-
-def _never_left(rate_NN: Matrix) -> NDArray[np.intp]:
-    """The one strongly connected set without a way out."""
-    _, part_N = connected_components(rate_NN > 0, directed=True, connection="strong")
-    rows, columns = np.nonzero(rate_NN)
-    leaving = np.unique(part_N[rows[part_N[rows] != part_N[columns]]])
-    return np.flatnonzero(~np.isin(part_N, leaving))
-
-
-def _balanced(rate_SS: Matrix) -> Matrix:
-    flow_SS = rate_SS.T - np.diag(rate_SS.sum(axis=1))
-    flow_SS[-1] = 1.0  # one balance follows from the others: the sum takes its place
-    mass_S: Matrix = np.linalg.solve(flow_SS, np.append(np.zeros(len(rate_SS) - 1), 1.0))
-    return np.clip(mass_S, 0.0, None)
+    flow_NN = rate_NN.T - np.diag(rate_NN.sum(axis=1))
+    flow_NN[-1] = 1.0  # one balance follows from the others: the sum takes its place
+    mass_N = np.linalg.solve(flow_NN, np.append(np.zeros(len(rate_NN) - 1), 1.0))
+    mass_N[mass_N < EVEN] = 0.0
+    limit_N: Matrix = mass_N / mass_N.sum()
+    return limit_N

@@ -1,6 +1,7 @@
 """Three-cycles: found, ordered, counted, and sure only where a test says so."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -57,7 +58,9 @@ def test_the_strongest_of_all_are_found(payoff, most):
 def test_sides_that_never_met_make_no_cycle():
     known = np.ones((3, 3), dtype=bool)
     known[0, 1] = known[1, 0] = False
-    assert strongest_cycles(expected(chances(RPS), 30, known), 5) == []
+    table = replace(expected(chances(RPS), 30, known), predicted_NN=chances(RPS))
+    assert table.chance_NN[1, 0] > 0.5, "the ratings think so"
+    assert strongest_cycles(table, 5) == []
 
 
 def test_a_sides_p_value_is_the_exact_sign_test():

@@ -63,7 +63,7 @@ def test_a_line_shows_no_more_cycle_than_chance():
     """Under the null the p-values are spread evenly, or large; their mean of 24 leagues has σ .06."""
     rng = np.random.default_rng(8)
     found = [
-        cyclicity(played(chances(elo(rng.normal(size=7))), 16, rng, drawn=0.2), 19, rng).p_value
+        cyclicity(played(chances(elo(2 * rng.normal(size=7))), 16, rng, drawn=0.2), 19, rng).p_value
         for _ in range(24)
     ]
     assert np.mean(found) > 0.35
