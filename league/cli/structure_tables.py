@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
 from league.cli.output import Column, is_terminal, print_pairs, print_table
@@ -31,9 +32,9 @@ CYCLES = (
     Column("first"),
     Column("beats"),
     Column("who_beats"),
-    Column("who_beats_the_first", number=True),
-    Column("games", number=True),
+    Column("and_back", number=True),
     Column("p_value", number=True),
+    Column("games", number=True),
 )
 CLUSTERS = (
     Column("cluster", number=True),
@@ -43,6 +44,8 @@ CLUSTERS = (
     Column("players", number=True),
     Column("members"),
 )
+SPARED = ("games", "in_support", "cluster", "alpha_rank", "rating")
+"""Columns that a narrow terminal does without, in this order."""
 SHOWN_MASS = 0.01
 """A cluster of one player is listed where its mass may be as large."""
 
@@ -58,7 +61,7 @@ def print_structure(
     if structure.cycles:
         print()
         rows = [_cycle_row(structure, place) for place in range(len(structure.cycles))]
-        print_table("Strongest three-cycles", CYCLES, rows, caption="p_value: corrected for looking at all")
+        _print_intervals("Strongest three-cycles", CYCLES, rows, "p_value: corrected for looking at all")
     _print_clusters(structure, top)
 
 
@@ -121,30 +124,41 @@ def _print_clusters(structure: Structure, top: int) -> None:
     print()
     within = 100 * structure.choices.within
     rows = [_cluster_row(structure, number, members) for _, _, number, members in sorted(listed)[:top]]
-    caption = f"a cluster's players are within {within:g} percentage points of each other, against everybody"
+    caption = f"members are within {within:g} percentage points of each other"
     _print_intervals("Clusters", CLUSTERS, rows, caption)
 
 
 def _print_intervals(
-    title: str, columns: Sequence[Column], rows: Sequence[tuple[str, ...]], caption: str
+    title: str, columns: Sequence[Column], rows: Sequence[tuple[str, ...]], caption: str = ""
 ) -> None:
-    """On a terminal an interval stands in one column with its value, so that a line fits."""
+    """On a terminal an interval stands in one column with its value, and what can be spared leaves first
+    where a line would not fit."""
     if not is_terminal():
         print_table(title, columns, rows)
         return
-    narrow = []
-    for row in rows:
-        cells: list[str] = []
-        for column, cell in zip(columns, row, strict=True):
-            if column.name.endswith("_low"):
-                cells[-1] += f" ({cell.rstrip('%')}–"
-            elif column.name.endswith("_high"):
-                cells[-1] += f"{cell.rstrip('%')})"
-            else:
-                cells.append(cell)
-        narrow.append(cells)
     kept = [column for column in columns if not column.name.endswith(("_low", "_high"))]
-    print_table(title, kept, narrow, caption=caption)
+    lines = [_joined(columns, row) for row in rows]
+    for name in SPARED:
+        widths = [
+            max(map(len, cells)) for cells in zip([column.name for column in kept], *lines, strict=True)
+        ]
+        if sum(widths) + 3 * len(widths) + 1 <= get_terminal_size().columns:
+            break
+        places = [place for place, column in enumerate(kept) if column.name != name]
+        kept, lines = [kept[place] for place in places], [[line[place] for place in places] for line in lines]
+    print_table(title, kept, lines, caption=caption)
+
+
+def _joined(columns: Sequence[Column], row: Sequence[str]) -> list[str]:
+    cells: list[str] = []
+    for column, cell in zip(columns, row, strict=True):
+        if column.name.endswith("_low"):
+            cells[-1] += f" ({cell.rstrip('%')}–"
+        elif column.name.endswith("_high"):
+            cells[-1] += f"{cell.rstrip('%')})"
+        else:
+            cells.append(cell)
+    return cells
 
 
 def _player_row(structure: Structure, rating: Rating, index: int) -> tuple[str, ...]:
@@ -167,7 +181,7 @@ def _cycle_row(structure: Structure, place: int) -> tuple[str, ...]:
     first, second, third = (names[index] for index in cycle.players)
     one, two, three = (f"{100 * chance:.0f}%" for chance in cycle.chances)
     games = "/".join(map(str, cycle.games))
-    return first, f"{second} {one}", f"{third} {two}", three, games, f"{cycle.p_value:.2g}"
+    return first, f"{second} {one}", f"{third} {two}", three, f"{cycle.p_value:.2g}", games
 
 
 def _cluster_row(structure: Structure, number: int, members: Sequence[int]) -> tuple[str, ...]:

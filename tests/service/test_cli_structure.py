@@ -158,10 +158,18 @@ def test_errors_are_one_sentence(
     assert all(line.startswith("(waiting for the matchmaker") for line in waited)
 
 
-def test_on_a_terminal_it_fits_a_line(structure: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("width", ["120", "80"])
+def test_on_a_terminal_it_fits_a_line(
+    width: str, structure: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("COLUMNS", width)
     text = re.sub(r"\x1b\[[\d;]*m", "", structure("--top", "3"))
     assert "3 more: --top 6 shows all" in text
     assert "nash_low" not in text
-    assert max(map(len, text.splitlines())) <= 120
+    tables = [line for line in text.splitlines() if line[:1] in "┃│"]
+    assert tables
+    assert max(map(len, tables)) <= int(width)
+    assert "…" not in text
+    assert ("in_support" in text) == (width == "120"), "a narrow one does without"
+    assert "nash" in text
