@@ -7,6 +7,7 @@ from agents import TINY, network, sequence
 from learning import MATCHES, make_env, make_model
 from test_league_ppo import collect
 
+from league.agent.heads import BernoulliKeys
 from league.errors import ConfigError
 from learner.ppo import compiling
 from learner.ppo.compiling import compiled_step
@@ -31,10 +32,21 @@ def test_a_compiled_step_gives_the_networks_outputs_and_follows_its_weights() ->
 
 @pytest.mark.slow
 def test_a_rollout_by_a_compiled_step_is_learnt_from_as_it_was_played() -> None:
-    model = make_model(make_env(), compiled=True)
-    collect(model, rollouts=2)
+    model = make_model(make_env(max_frames=40), compiled=True)  # matches end in the middle of rollouts
+    net = model.policy.network
+    with torch.no_grad():  # fresh heads say nearly the same whatever they are shown
+        net.actor.last.weight.mul_(100.0)
+        net.critic.last.weight.mul_(100.0)
+    collect(model, rollouts=4)
+    assert model.buffer.ended_TN.any()
     batch = next(model.buffer.minibatches(MATCHES, np.random.default_rng(0)))
-    assert float(model.loss_terms(batch).policy.approx_kl) < 1e-7
+    out = net.unroll(
+        batch.obs_XBO, batch.starts_XB, batch.h_BH, batch.c_BH, batch.time_left_TB, model.buffer.context
+    )
+    log_prob_TB = BernoulliKeys(out.logits_TBA).log_prob(batch.actions_TBA)
+    assert log_prob_TB.std() > 0.1
+    torch.testing.assert_close(log_prob_TB, batch.log_prob_TB, atol=1e-4, rtol=0)
+    torch.testing.assert_close(out.value_TB, batch.value_TB, atol=1e-4, rtol=1e-4)
 
 
 def test_what_can_not_be_compiled_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
