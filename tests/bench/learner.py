@@ -5,7 +5,9 @@
 Both play the same matches through one `LeagueVecEnv`, with as many steps a rollout, epochs and optimizer
 steps. Plain is `sb3_contrib.RecurrentPPO` with the windowed encoder of the same size as its features
 extractor, its LSTM shared by actor and critic. The two take turns; the ratio is the median over rounds.
-`--batches` measures plain's update at several batch sizes, to see that the one compared with is its best.
+Times are the process's own on its processor: on a machine that other work shares, the wall clock says
+more of the others. `--batches` measures plain's update at several batch sizes, to see that the one compared
+with is its best.
 
 The ceiling is the ratio of multiplications of the two agents in a pass forward and backward.
 """
@@ -65,9 +67,9 @@ def make_ours(env: LeagueVecEnv, config: AgentConfig, options: argparse.Namespac
 
 
 def seconds_of(work: Callable[[], object]) -> float:
-    started = time.perf_counter()
+    started = time.process_time()
     work()
-    return time.perf_counter() - started
+    return time.process_time() - started
 
 
 def compare_encoders(config: AgentConfig, window: AgentConfig, options: argparse.Namespace) -> float:
