@@ -31,6 +31,15 @@ class PayoffTable:
     def __init__(self) -> None:
         self._rows: dict[str, dict[str, Counts]] = defaultdict(dict)
 
+    @classmethod
+    def of_cells(cls, cells: Iterable[PayoffCell]) -> PayoffTable:
+        """The table that gave these `cells`; each is told from one side or both, alike."""
+        table = cls()
+        for cell in cells:
+            table._rows[cell.row][cell.column] = Counts(cell.wins, cell.draws, cell.losses)
+            table._rows[cell.column][cell.row] = Counts(cell.losses, cell.draws, cell.wins)
+        return table
+
     def add(self, seat0: str, seat1: str, outcome: float) -> None:
         """Counts one match; `outcome` is seat 0's (1, 0.5, 0). A player against itself is not counted."""
         if seat0 == seat1:

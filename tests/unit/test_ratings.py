@@ -1,20 +1,26 @@
 """Ratings: known answers, the closed form against the package, the log folded twice."""
 
+import json
 import math
 
+import mpmath
 import pytest
 import trueskill
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from league.errors import InvalidInput
 from league.payoff import PayoffTable
 from league.players import Player, PlayerKind
 from league.ratings import (
     NEWCOMER,
     TAU_LIVE,
     Belief,
+    Drift,
+    Link,
     RatedGame,
     RatingTable,
+    outlook,
     quality,
     rate,
     recompute,
@@ -22,8 +28,8 @@ from league.ratings import (
 )
 
 
-def game(outcome=1.0, seat0="a", seat1="b", tau0=0.0, tau1=0.0, draw_probability=0.1):
-    return RatedGame(seat0, seat1, outcome, tau0, tau1, draw_probability)
+def game(outcome=1.0, seat0="a", seat1="b", tau0=0.0, tau1=0.0, draw_probability=0.1, step0=None, step1=None):
+    return RatedGame(seat0, seat1, outcome, tau0, tau1, draw_probability, step0, step1)
 
 
 def rounded(belief):
@@ -58,41 +64,79 @@ def test_predictions_of_two_newcomers():
     assert win_probability(stronger, NEWCOMER) == pytest.approx(expected, abs=1e-12)
 
 
+def test_outlook_of_a_match():
+    known, other = Belief(25.0, 1e-9), Belief(25.0, 1e-9)
+    even = outlook(known, other, 0.3)
+    assert even.draw == pytest.approx(0.3, abs=1e-12)
+    assert even.win == pytest.approx(even.loss, abs=1e-15)
+    ahead, behind = outlook(Belief(31.0, 2.0), known, 0.3), outlook(known, Belief(31.0, 2.0), 0.3)
+    assert ahead.win + ahead.draw + ahead.loss == pytest.approx(1.0, abs=1e-12)
+    assert (ahead.win, ahead.draw) == pytest.approx((behind.loss, behind.draw), abs=1e-15)
+    assert ahead.score == pytest.approx(1.0 - behind.score, abs=1e-12)
+    assert outlook(Belief(31.0, 2.0), known, 1e-6).win == pytest.approx(
+        win_probability(Belief(31.0, 2.0), known), abs=1e-6
+    )
+
+
+def test_a_measured_link_bends_predictions():
+    first, second = Belief(31.0, 1.0), Belief(25.0, 1.0)
+    timid = win_probability(first, second, Link(sharpness=0.5))
+    assert 0.5 < timid < win_probability(first, second)
+    t = 6.0 / math.sqrt(2 * (25 / 6) ** 2 + 2.0)
+    logistic = win_probability(first, second, Link(logistic_share=1.0))
+    assert logistic == pytest.approx(1.0 / (1.0 + math.exp(-1.702 * t)), abs=1e-12)
+    assert outlook(first, second, 0.1, Link(0.5)).score < outlook(first, second, 0.1).score
+    for wrong in ({"sharpness": 0.0}, {"logistic_share": 1.1}, {"sharpness": math.nan}):
+        with pytest.raises(InvalidInput, match="is no link"):
+            Link(**wrong)
+
+
 def test_score_is_the_conservative_estimate():
     assert Belief(30.0, 2.0).score == 24.0
     assert Belief(0.0, 1.0).score == -3.0
 
 
-beliefs = st.builds(Belief, st.floats(-50, 100), st.floats(0.3, 8.4))
+def package_rates(first, second, outcome, draw_probability):
+    """What the `trueskill` package makes of it with fifty digits."""
+    with mpmath.workdps(50):
+        env = trueskill.TrueSkill(
+            mu=25.0,
+            sigma=25.0 / 3.0,
+            beta=25.0 / 6.0,
+            tau=0.0,
+            draw_probability=draw_probability,
+            backend="mpmath",
+        )
+        ranks = {1.0: [0, 1], 0.5: [0, 0], 0.0: [1, 0]}[outcome]
+        groups = [(env.create_rating(mu=b.mu, sigma=b.sigma),) for b in (first, second)]
+        return [Belief(float(r.mu), float(r.sigma)) for (r,) in env.rate(groups, ranks=ranks)]
 
 
-@settings(max_examples=150, deadline=None)
-@given(beliefs, beliefs, st.sampled_from([0.0, 0.5, 1.0]), st.sampled_from([0.001, 0.1, 0.4]))
-def test_closed_form_equals_the_package(first, second, outcome, draw_probability):
-    env = trueskill.TrueSkill(25, 25 / 3, 25 / 6, 0.0, draw_probability)
-    ranks = {1.0: [0, 1], 0.5: [0, 0], 0.0: [1, 0]}[outcome]
-    ratings = [(env.create_rating(b.mu, b.sigma),) for b in (first, second)]
-    try:
-        (wanted0,), (wanted1,) = env.rate(ratings, ranks)
-    except FloatingPointError:
-        return
-    got0, got1 = rate(game(outcome, draw_probability=draw_probability), first, second)
-    for got, wanted in ((got0, wanted0), (got1, wanted1)):
-        assert got.mu == pytest.approx(wanted.mu, abs=1e-5)
-        assert got.sigma == pytest.approx(wanted.sigma, abs=1e-5)
+def agrees(first, second, outcome, draw_probability):
+    got = rate(game(outcome, draw_probability=draw_probability), first, second)
+    wanted = package_rates(first, second, outcome, draw_probability)
+    for mine, theirs in zip(got, wanted, strict=True):
+        assert mine.mu == pytest.approx(theirs.mu, rel=1e-12, abs=1e-9)
+        assert mine.sigma == pytest.approx(theirs.sigma, rel=1e-9, abs=1e-12)
 
 
-def test_a_gap_too_wide_for_doubles_is_rated_all_the_same():
-    giant, dwarf = Belief(900.0, 1.0), Belief(0.0, 1.0)
-    env = trueskill.TrueSkill(25, 25 / 3, 25 / 6, 0.0, 0.1)
-    with pytest.raises(FloatingPointError):
-        trueskill.rate_1vs1(env.create_rating(0, 1), env.create_rating(900, 1), drawn=True, env=env)
-    for outcome in (0.0, 0.5):
-        new_giant, new_dwarf = rate(game(outcome), giant, dwarf)
-        assert math.isfinite(new_giant.mu)
-        assert math.isfinite(new_dwarf.sigma)
-        assert new_giant.mu < giant.mu
-        assert new_dwarf.mu > dwarf.mu
+sigmas = st.floats(-4.0, 1.0).map(lambda power: 10.0**power)
+gaps = st.one_of(st.floats(-60.0, 60.0), st.floats(-1000.0, 1000.0))
+draw_probabilities = st.floats(math.log10(1e-6), math.log10(0.9)).map(lambda power: min(0.9, 10.0**power))
+
+
+@settings(max_examples=300, deadline=None)
+@given(gaps, sigmas, sigmas, st.sampled_from([0.0, 0.5, 1.0]), draw_probabilities)
+def test_closed_form_equals_the_package(gap, sigma0, sigma1, outcome, draw_probability):
+    agrees(Belief(25.0 + gap, sigma0), Belief(25.0, sigma1), outcome, draw_probability)
+
+
+@pytest.mark.parametrize("draw_probability", [1e-6, 0.01, 0.1, 0.5, 0.9])
+@pytest.mark.parametrize("gap", [0.0, 1e-9, 0.6, 36.0, 59.0, 240.0, 900.0])
+def test_closed_form_at_the_seams(gap, draw_probability):
+    """Where another way of computing the same takes over: far upsets, far draws, narrow margins."""
+    for outcome in (0.0, 0.5, 1.0):
+        agrees(Belief(25.0 + gap, 0.5), Belief(25.0, 3.0), outcome, draw_probability)
 
 
 def test_only_a_live_player_drifts():
@@ -111,24 +155,128 @@ def test_a_player_against_itself_is_never_rated():
     assert table.payoff.cells() == []
 
 
+def test_a_pinned_player_never_moves_and_counts_as_known():
+    table = RatingTable()
+    table.pin("anchor", 31.0)
+    for outcome in (1.0, 0.5, 0.0, 0.0):
+        table.fold(game(outcome, "anchor", "new", tau0=TAU_LIVE))
+    assert table.belief("anchor") == Belief(31.0, 0.0)
+    expected = NEWCOMER
+    for outcome in (1.0, 0.5, 0.0, 0.0):
+        expected = package_rates(Belief(31.0, 1e-9), expected, outcome, 0.1)[1]
+    assert table.belief("new").mu == pytest.approx(expected.mu, abs=1e-9)
+    assert table.belief("new").sigma == pytest.approx(expected.sigma, abs=1e-9)
+
+
+def test_a_player_can_be_pinned_later():
+    table = RatingTable()
+    table.fold(game(1.0, "bot", "new"))
+    table.pin("bot", 20.0)
+    table.fold(game(1.0, "bot", "new"))
+    assert table.belief("bot") == Belief(20.0, 0.0)
+    with pytest.raises(InvalidInput, match="bot can't be pinned at nan"):
+        table.pin("bot", math.nan)
+
+
+def test_drift_is_of_steps_and_not_of_matches():
+    drift = Drift(points2_per_fold=10.0, settling_steps=50_000)
+    assert drift.variance(0, 50_000 * (math.e - 1)) == pytest.approx(10.0, abs=1e-9)
+    halves = drift.variance(0, 300_000) + drift.variance(300_000, 900_000)
+    assert halves == pytest.approx(drift.variance(0, 900_000), abs=1e-12)
+    assert drift.variance(0, 1_000) > drift.variance(1_000_000, 1_001_000) > 0.0
+    assert drift.variance(5_000, 4_000) == 0.0
+    for wrong in (Drift, lambda _: Drift(1.0, 0)):
+        with pytest.raises(InvalidInput):
+            wrong(-1.0)
+
+
+def test_a_live_player_is_less_known_the_more_it_learnt():
+    def sigma_after(*steps):
+        table = RatingTable(Drift(10.0))
+        for step in steps:
+            table.fold(game(0.5, "main", "bot", step0=step))
+        return table.belief("main").sigma
+
+    assert sigma_after(1_000, 1_000) < sigma_after(1_000, 50_000) < sigma_after(1_000, 500_000)
+    late = RatingTable(Drift(10.0))
+    late.fold(game(0.5, "main", "bot", step0=400_000))
+    before = late.belief("main").sigma
+    late.fold(game(0.5, "main", "bot", step0=100_000))
+    assert late.belief("main").sigma < before, "a result that comes late adds no drift"
+    assert late.state()["players"][0][3] == 400_000
+
+
+def test_a_drifted_game_is_rated_as_one_with_that_tau():
+    drift = Drift(10.0)
+    table, other = RatingTable(drift), RatingTable()
+    table.fold_all([game(1.0, step0=20_000), game(0.0, step0=120_000)])
+    tau = math.sqrt(drift.variance(20_000, 120_000))
+    other.fold_all([game(1.0), game(0.0, tau0=tau)])
+    assert table.belief("a").sigma == pytest.approx(other.belief("a").sigma, abs=1e-12)
+    assert table.belief("b").mu == pytest.approx(other.belief("b").mu, abs=1e-12)
+
+
+def test_a_snapshot_inherits_what_is_believed_of_its_parent():
+    table = RatingTable(Drift(10.0))
+    table.fold_all([game(1.0, "main", "bot", step0=step) for step in (0, 1_000, 2_000)])
+    parent = table.belief("main")
+    table.inherit("main@52000", "main", 52_000)
+    child = table.belief("main@52000")
+    assert child.mu == parent.mu
+    assert child.sigma**2 == pytest.approx(parent.sigma**2 + Drift(10.0).variance(2_000, 52_000), abs=1e-9)
+    assert not table.has("main@52000")
+    assert "main@52000" not in table.beliefs()
+    table.inherit("main@90000", "main@52000", 90_000)
+    assert table.belief("main@90000").sigma > child.sigma
+    table.inherit("main@9000000", "main@52000", 900_000_000)
+    assert table.belief("main@9000000").sigma == NEWCOMER.sigma, "never less known than a newcomer"
+
+
+def test_inheritance_changes_nobody_who_is_known():
+    table = RatingTable()
+    table.fold_all([game(1.0, "main", "old"), game(1.0, "main", "old")])
+    table.pin("anchor", 30.0)
+    before = table.belief("old")
+    for name in ("old", "anchor", "main"):
+        table.inherit(name, "main", 5)
+    table.inherit("new", "nobody", 5)
+    assert table.belief("old") == before
+    assert table.belief("anchor").mu == 30.0
+    assert table.belief("new") == NEWCOMER
+
+
 outcomes = st.sampled_from([0.0, 0.5, 1.0])
 games = st.lists(
     st.builds(
-        game, outcomes, st.sampled_from("abcd"), st.sampled_from("abcd"), st.sampled_from([0.0, TAU_LIVE])
+        game,
+        outcomes,
+        st.sampled_from("abcd"),
+        st.sampled_from("abcd"),
+        st.sampled_from([0.0, TAU_LIVE]),
+        st.just(0.0),
+        st.sampled_from([0.1, 0.3]),
+        st.one_of(st.none(), st.integers(0, 10**7)),
     ),
     max_size=40,
 )
 
 
 @settings(max_examples=40, deadline=None)
-@given(games)
-def test_folding_again_gives_the_same_numbers(log):
-    step_by_step = RatingTable()
+@given(games, st.integers(0, 40))
+def test_folding_again_gives_the_same_bits(log, split):
+    """One by one, at once, and in two parts with a checkpoint as JSON between them."""
+    step_by_step, at_once, first_part = (RatingTable(Drift(5.0)) for _ in range(3))
+    for table in (step_by_step, at_once, first_part):
+        table.pin("d", 28.0)
     for one in log:
         step_by_step.fold(one)
-    again = recompute(log)
-    assert step_by_step.beliefs() == again.beliefs()
-    assert step_by_step.payoff.cells() == again.payoff.cells()
+    at_once.fold_all(log)
+    first_part.fold_all(log[:split])
+    second_part = RatingTable.restored(json.loads(json.dumps(first_part.state())))
+    second_part.fold_all(log[split:])
+    assert step_by_step.state() == at_once.state() == second_part.state()
+    assert step_by_step.beliefs() == second_part.beliefs()
+    assert step_by_step.payoff.cells() == second_part.payoff.cells()
 
 
 @settings(max_examples=40, deadline=None)

@@ -1,0 +1,43 @@
+"""Ratings: TrueSkill folded in commit order, and a fit of all games at once beside it.
+
+`league.ratings` itself is what a matchmaker folds results with; the fit, which loads scipy, is in
+`league.ratings.bradley_terry`.
+"""
+
+from league.ratings.belief import (
+    BETA,
+    MU,
+    NEWCOMER,
+    SIGMA,
+    Belief,
+    Outlook,
+    outlook,
+    quality,
+    win_probability,
+)
+from league.ratings.drift import NO_DRIFT, Drift
+from league.ratings.link import NORMAL_LINK, Link
+from league.ratings.record import PredictionRecord
+from league.ratings.table import TAU_LIVE, RatedGame, RatingTable, rate, recompute
+
+__all__ = [
+    "BETA",
+    "MU",
+    "NEWCOMER",
+    "NORMAL_LINK",
+    "NO_DRIFT",
+    "SIGMA",
+    "TAU_LIVE",
+    "Belief",
+    "Drift",
+    "Link",
+    "Outlook",
+    "PredictionRecord",
+    "RatedGame",
+    "RatingTable",
+    "outlook",
+    "quality",
+    "rate",
+    "recompute",
+    "win_probability",
+]
