@@ -1,0 +1,275 @@
+"""The fit of all games at once: known answers, another optimiser, what intervals are of, anchors, misfit."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from league.errors import InvalidInput
+from league.payoff import PayoffTable
+from league.ratings import NEWCOMER, SIGMA, Belief, outlook
+from league.ratings.agreement import LEAST_GAP, disagreements
+from league.ratings.bradley_terry import MAX_NODES, LeagueFit, fit, fit_cells
+from league.ratings.davidson import drawn_between_equals, expected_score, log_odds_free, points_per_logit
+from league.ratings.newton import LOG_NU_MEAN, LOG_NU_SIGMA, Point, Problem, climb
+from league.ratings.pairs import PairCounts
+
+
+def counts(*rows):
+    """Of (first, second, wins, draws, losses)."""
+    first, second, *results = np.array(rows, np.float64).T
+    return PairCounts(first.astype(np.int64), second.astype(np.int64), *results)
+
+
+def games(rng, theta, size, nu=0.35):
+    players = len(theta)
+    first = rng.integers(players, size=size)
+    second = (first + rng.integers(1, players, size=size)) % players
+    log_nu = math.log(nu) if nu else -math.inf
+    win, draw, _ = (np.exp(x) for x in log_odds_free(theta[first] - theta[second], log_nu))
+    dice = rng.random(size)
+    return first, second, np.where(dice < win, 1.0, np.where(dice < win + draw, 0.5, 0.0))
+
+
+def test_three_wins_of_four_are_odds_of_three():
+    many = counts((0, 1, 3e6, 0, 1e6))
+    for halves in (False, True):
+        found = fit(many, 2, draws_as_halves=halves)
+        gap = found.difference(0, 1)
+        assert gap.estimate / found.points_per_logit == pytest.approx(math.log(3.0), abs=1e-5)
+        assert found.win_probability(0, 1).estimate == pytest.approx(0.75, abs=1e-6)
+        variance = found.points_per_logit**2 * (1 / 3e6 + 1 / 1e6)  # of a logit of two counts
+        assert gap.high - gap.estimate == pytest.approx(1.959964 * math.sqrt(variance), rel=1e-4)
+
+
+def test_draws_of_equals_are_their_share():
+    found = fit(counts((0, 1, 1e6, 2e6, 1e6)), 2)
+    assert found.nu == pytest.approx(2.0, rel=1e-5)
+    assert found.draw_probability == pytest.approx(0.5, rel=1e-5)
+    assert found.win_probability(0, 1).estimate == pytest.approx(0.25, abs=1e-6)
+    assert found.score(0, 1).estimate == pytest.approx(0.5, abs=1e-9)
+
+
+def test_a_model_of_draws_is_surer_than_halves():
+    """A drawn game says more than half a win and half a loss: the score of a drawish game varies less."""
+    drawish = counts((0, 1, 100, 800, 100))
+    modelled, halves = fit(drawish, 2), fit(drawish, 2, draws_as_halves=True)
+    assert halves.nu == 0.0
+    width, too_wide = ((x.high - x.low) for x in (modelled.score(0, 1), halves.score(0, 1)))
+    of_the_mean = 2 * 1.959964 * math.sqrt(0.2 / 4 / 1000)
+    assert width == pytest.approx(of_the_mean, rel=0.02)
+    assert too_wide > 2.0 * of_the_mean
+
+
+small_counts = st.lists(
+    st.tuples(st.integers(0, 3), st.integers(4, 6), *[st.integers(0, 9)] * 3), min_size=2, max_size=8
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(small_counts)
+def test_another_optimiser_finds_the_same_top(rows):
+    pairs = {(a, b): (a, b, *rest) for a, b, *rest in rows}
+    met = counts(*pairs.values())
+    free = np.arange(7) != 2
+    problem = Problem(met, np.full(7, 0.5), (), ~free, True)
+    start = Point(np.where(free, 0.0, 0.7), -1.0)
+    top = climb(problem, start)
+
+    def negative(x):
+        theta = start.theta_N.copy()
+        theta[free] = x[:6]
+        win, draw, loss = log_odds_free(theta[met.first_P] - theta[met.second_P], x[6])
+        likelihood = met.wins_P @ win + met.draws_P @ draw + met.losses_P @ loss
+        return theta @ theta / 4.0 + ((x[6] - LOG_NU_MEAN) / LOG_NU_SIGMA) ** 2 / 2.0 - likelihood
+
+    other = minimize(negative, np.zeros(7), method="BFGS", options={"gtol": 1e-8})
+    assert np.append(top.theta_N[free], top.log_nu) == pytest.approx(other.x, abs=2e-4)
+    assert top.theta_N[2] == 0.7
+    found = np.append(top.theta_N[free], top.log_nu)
+    assert negative(found) <= other.fun + 1e-9
+
+
+def test_ratings_are_means_and_sigmas_of_the_posterior():
+    """Against the posterior itself, by weights on a grid, where games are few: three wins in three games."""
+    found = fit(counts((0, 1, 3, 0, 0)), 2, anchors={1: 25.0}, draws_as_halves=True)
+    theta = np.linspace(-12, 12, 20_001)
+    prior = -((theta * found.points_per_logit / SIGMA) ** 2) / 2
+    weight = np.exp(prior - 3 * np.logaddexp(0.0, -theta))
+    mean = 25.0 + found.points_per_logit * np.average(theta, weights=weight)
+    mode = 25.0 + found.points_per_logit * theta[np.argmax(weight)]
+    assert abs(found.rating_N[0] - mean) < 0.35 * abs(mode - mean)
+    interval = found.interval(0)
+    held = (theta > (interval.low - 25) / found.points_per_logit) & (
+        theta < (interval.high - 25) / found.points_per_logit
+    )
+    assert weight[held].sum() / weight.sum() == pytest.approx(0.95, abs=0.015)
+
+
+def test_without_anchors_the_mean_is_25_and_ratings_are_of_differences_to_it():
+    rng = np.random.default_rng(3)
+    theta = rng.normal(0, 1.5, 12)
+    found = fit(PairCounts.of_games(*games(rng, theta, 4_000), 12), 12)
+    assert not found.is_anchored
+    assert found.rating_N.mean() == pytest.approx(25.0, abs=1e-9)
+    assert found.covariance_NN.sum(axis=0) == pytest.approx(np.zeros(12), abs=1e-9)
+    gap = found.difference(3, 7)
+    c = found.covariance_NN
+    assert gap.estimate == pytest.approx(found.rating_N[3] - found.rating_N[7])
+    reach = 1.959964 * found.widening * math.sqrt(c[3, 3] + c[7, 7] - 2 * c[3, 7])
+    assert (gap.low, gap.high) == pytest.approx((gap.estimate - reach, gap.estimate + reach), abs=1e-6)
+    low, high = found.intervals()
+    assert (low[3], high[3]) == pytest.approx((found.interval(3).low, found.interval(3).high))
+    assert found.interval(3, level=0.5).high < found.interval(3).high
+
+
+def test_probabilities_are_of_one_match_seen_from_both_sides():
+    rng = np.random.default_rng(4)
+    found = fit(PairCounts.of_games(*games(rng, rng.normal(0, 1.5, 6), 500), 6), 6)
+    mine, theirs = found.score(1, 4), found.score(4, 1)
+    assert (mine.low, mine.estimate, mine.high) == pytest.approx(
+        (1 - theirs.high, 1 - theirs.estimate, 1 - theirs.low), abs=1e-12
+    )
+    win, loss = found.win_probability(1, 4), found.win_probability(4, 1)
+    drawn = 1.0 - win.estimate - loss.estimate
+    assert mine.estimate == pytest.approx(win.estimate + drawn / 2.0, abs=1e-12)
+    assert 0.0 < win.low < win.estimate < win.high < mine.high < 1.0
+    assert win.holds(win.low)
+    assert not win.holds(win.high + 1e-9)
+
+
+def test_anchors_stay_and_move_all_others_with_them():
+    rng = np.random.default_rng(5)
+    met = PairCounts.of_games(*games(rng, rng.normal(0, 1.0, 8), 20_000), 8)
+    found, shifted = fit(met, 8, anchors={0: 20.0, 1: 28.0}), fit(met, 8, anchors={0: 120.0, 1: 128.0})
+    assert found.is_anchored
+    assert found.rating_N[:2].tolist() == [20.0, 28.0]
+    assert not found.covariance_NN[:2].any()
+    assert found.interval(0).low == found.interval(0).high == 20.0
+    assert shifted.rating_N - found.rating_N == pytest.approx(np.full(8, 100.0), abs=0.6)  # but for the prior
+    one = fit(met, 8, anchors={0: 20.0})
+    assert one.difference(3, 5).estimate == pytest.approx(fit(met, 8).difference(3, 5).estimate, abs=0.02)
+
+
+def test_who_won_all_games_and_who_met_nobody_stay_finite():
+    """Two islands, an all-winner on one, and a player without a game."""
+    found = fit(counts((0, 1, 50, 0, 0), (2, 3, 10, 0, 10)), 5, anchors={3: 25.0})
+    assert np.isfinite(found.rating_N).all()
+    assert found.rating_N[0] > 30.0
+    assert found.rating_N[4] == pytest.approx(25.0, abs=1e-9)
+    assert found.interval(4).high - 25.0 == pytest.approx(1.959964 * SIGMA, rel=1e-6)
+    across, on_one = found.difference(1, 2), found.difference(2, 3)
+    assert across.high - across.low > 3 * (on_one.high - on_one.low)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10_000))
+def test_neither_the_order_of_games_nor_of_players_nor_the_seats_matter(seed):
+    rng = np.random.default_rng(seed)
+    first, second, outcome = games(rng, rng.normal(0, 1.5, 9), 300)
+    found = fit(PairCounts.of_games(first, second, outcome, 9), 9)
+    order, renamed = rng.permutation(300), rng.permutation(9)
+    swapped = rng.random(300) < 0.5
+    a, b = np.where(swapped, (second, first), (first, second))
+    o = np.where(swapped, 1.0 - outcome, outcome)
+    again = fit(PairCounts.of_games(renamed[a][order], renamed[b][order], o[order], 9), 9)
+    assert again.rating_N[renamed] == pytest.approx(found.rating_N, abs=1e-5)
+    assert again.covariance_NN[np.ix_(renamed, renamed)] == pytest.approx(found.covariance_NN, abs=1e-5)
+
+
+def test_counts_of_games_and_of_a_payoff_table_agree():
+    rng = np.random.default_rng(6)
+    first, second, outcome = games(rng, np.zeros(5), 400)
+    first[:7] = second[:7]  # against itself: counted by neither
+    table = PayoffTable()
+    names = [f"p{n}" for n in range(5)]
+    for a, b, o in zip(first, second, outcome, strict=True):
+        table.add(names[a], names[b], float(o))
+    by_games = PairCounts.of_games(first, second, outcome, 5)
+    by_cells, found_names = PairCounts.of_cells(table.cells())
+    assert found_names == names
+    assert by_games.games_P.sum() == 393
+    for column in ("first_P", "second_P", "wins_P", "draws_P", "losses_P"):
+        assert getattr(by_games, column).tolist() == getattr(by_cells, column).tolist()
+
+
+def test_a_fit_with_names():
+    table = PayoffTable()
+    for n in range(40):
+        table.add("strong", "weak", 1.0 if n % 4 else 0.0)
+        table.add("weak", "bot", 0.5)
+    named = fit_cells(table.cells(), anchors={"bot": 22.0, "absent": 5.0})
+    assert named.names == ("bot", "strong", "weak")
+    assert named.fit.interval(named.number("bot")).estimate == 22.0
+    assert named.fit.difference(named.number("strong"), named.number("weak")).low > 0.0
+    with pytest.raises(InvalidInput, match="nobody has no game in this book"):
+        named.number("nobody")
+    empty = fit_cells([])
+    assert empty.names == ()
+
+
+def test_rock_paper_scissors_is_a_misfit_with_wide_intervals():
+    cycle = fit(counts((0, 1, 90, 0, 10), (1, 2, 90, 0, 10), (2, 0, 90, 0, 10)), 3)
+    assert cycle.misfit > 50.0
+    assert cycle.widening == pytest.approx(math.sqrt(cycle.misfit))
+    even = fit(counts((0, 1, 50, 0, 50), (1, 2, 50, 0, 50), (2, 0, 50, 0, 50)), 3)
+    assert even.widening == 1.0
+    assert cycle.interval(0).high - cycle.interval(0).low > 5 * (even.interval(0).high - even.interval(0).low)
+    rng = np.random.default_rng(7)
+    line = fit(PairCounts.of_games(*games(rng, rng.normal(0, 1.5, 60), 60_000), 60), 60)
+    assert line.misfit == pytest.approx(1.0, abs=0.12)
+
+
+def test_points_agree_with_trueskill_where_they_are_matched():
+    for nu in (0.0, 0.05, 0.35, 2.0, 18.0):
+        scale, draws = points_per_logit(nu), max(drawn_between_equals(nu), 1e-9)
+        x = np.linspace(0.0, 12.0, 1_001)
+        d = float(x[np.argmin(np.abs(expected_score(x, nu) - 0.9))])
+        strong, weak = Belief(25.0 + scale * d, 1e-9), Belief(25.0, 1e-9)
+        assert outlook(strong, weak, draws).score == pytest.approx(0.9, abs=0.002)
+    assert points_per_logit(0.0) == pytest.approx(3.44, abs=0.005)
+    assert points_per_logit(0.0) > points_per_logit(0.35) > points_per_logit(2.0)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"players": MAX_NODES + 1}, "too many for one fit"),
+        ({"anchors": {5: 25.0}}, "anchor 5 at 25.0 is none of the 3 players"),
+        ({"anchors": {0: math.inf}}, "anchor 0 at inf"),
+        ({"prior_sigma": 0.0}, "prior_sigma = 0.0 is none"),
+    ],
+)
+def test_what_can_not_be_fitted_is_one_sentence(wrong, says):
+    with pytest.raises(InvalidInput, match=says):
+        fit(counts((0, 1, 3, 0, 1)), **{"players": 3, **wrong})
+    with pytest.raises(InvalidInput, match="an interval of level 95 is none"):
+        fit(counts((0, 1, 3, 0, 1)), 2).interval(0, level=95)
+
+
+def named(rating, sd, names, *, anchored=False):
+    base = fit(counts((0, 1, 1, 0, 1)), len(names), anchors={0: 25.0} if anchored else None)
+    fields = {
+        **vars(base),
+        "rating_N": np.array(rating),
+        "covariance_NN": np.diag(np.square(sd)),
+        "misfit": 1.0,
+    }
+    return LeagueFit(type(base)(**fields), names)
+
+
+def test_disagreement_needs_both_a_missed_interval_and_a_gap_that_matters():
+    fitted = named([20.0, 22.0, 25.0, 28.0, 30.0], [0.2, 0.2, 0.2, 2.0, 0.2], tuple("abcde"))
+    gaps = {"a": 0.0, "b": LEAST_GAP - 0.01, "c": -1.0, "d": 3.0, "e": 0.0}
+    beliefs = {n: Belief(105.0 + fitted.fit.rating_N[i] + gaps[n], 0.3) for i, n in enumerate("abcde")}
+    beliefs["stranger"] = NEWCOMER
+    (found,) = disagreements(beliefs, fitted)
+    assert (found.name, found.gap) == ("c", pytest.approx(-1.0))
+    assert not found.fitted.holds(found.mu)
+    anchored = named([20.0, 22.0, 25.0, 28.0, 30.0], [0.2] * 5, tuple("abcde"), anchored=True)
+    assert len(disagreements(beliefs, anchored)) == 5, "anchors are the zero point, whatever the median is"
+    assert disagreements({}, fitted) == []
+    assert round(LEAST_GAP, 2) == 0.74
