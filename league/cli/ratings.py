@@ -1,12 +1,14 @@
-"""``league ratings``: the leaderboard of a book."""
+"""``league ratings``: the leaderboard of a book, and the fit of all its games beside it."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 
 from league.cli import books, connect
 from league.cli.output import Column, print_table, say, share
-from league.players import Rating
+from league.errors import InvalidInput
+from league.players import Book, PayoffCell, Rating
 
 COLUMNS = (
     Column("rank", number=True),
@@ -21,25 +23,70 @@ COLUMNS = (
     Column("losses", number=True),
     Column("win_rate", number=True),
 )
+FIT_COLUMNS = (
+    Column("fit", number=True),
+    Column("low", number=True),
+    Column("high", number=True),
+    Column("disagrees"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     connect.add_arguments(parser)
     books.add_arguments(parser)
+    parser.add_argument(
+        "--fit",
+        action="store_true",
+        help="beside them ratings from all games at once, with 95%% intervals, and where the two disagree",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
+    book = books.chosen(args)
+    if args.fit and book is Book.TRAIN:
+        raise InvalidInput(
+            "--fit takes players that stay as they are, and learners change between their matches: "
+            "use --book eval or --book greedy"
+        )
     with connect.connect(args) as client:
-        ratings = client.ratings(books.chosen(args))
+        ratings = client.ratings(book)
+        cells = client.payoff(book) if args.fit else []
     if not ratings:
         say(f"(nobody is rated in the book {args.book} yet)")
-    print_table(
-        f"Ratings, book {args.book}",
-        COLUMNS,
+    rows, caption = (
         [_row(rating) for rating in ratings],
-        caption="score = mu - 3 sigma; win_rate counts wins only, a draw is none",
+        "score = mu - 3 sigma; win_rate counts wins only, a draw is none",
     )
+    if args.fit and ratings:
+        fitted, said = _fitted(ratings, cells)
+        rows = [(*row, *more) for row, more in zip(rows, fitted, strict=True)]
+        caption += f"; {said}"
+    columns = COLUMNS + FIT_COLUMNS if args.fit else COLUMNS
+    print_table(f"Ratings, book {args.book}", columns, rows, caption=caption)
     return 0
+
+
+def _fitted(ratings: Sequence[Rating], cells: Sequence[PayoffCell]) -> tuple[list[tuple[str, ...]], str]:
+    """The columns of the fit for each rating, on the ratings' zero point, and a word on it."""
+    from league.ratings import Belief
+    from league.ratings.agreement import disagreements, zero_point
+    from league.ratings.bradley_terry import fit_cells
+
+    league = fit_cells(cells)
+    beliefs = {rating.player.name: Belief(rating.mu, rating.sigma) for rating in ratings}
+    zero = zero_point(beliefs, league)
+    apart = {one.name: one.gap for one in disagreements(beliefs, league)}
+    rows = []
+    for rating in ratings:
+        name = rating.player.name
+        found = league.fit.interval(league.number(name))
+        gap = f"mu {apart[name]:+.1f}" if name in apart else ""
+        rows.append((*(f"{zero + x:.2f}" for x in (found.estimate, found.low, found.high)), gap))
+    said = (
+        f"fit: all games at once with its 95 % interval, {league.fit.widening:.2f} times as wide as by chance"
+    )
+    say(f"({said})")
+    return rows, said
 
 
 def _row(rating: Rating) -> tuple[str, ...]:

@@ -38,11 +38,19 @@ class Disagreement:
         return self.mu - self.fitted.estimate
 
 
+def zero_point(beliefs: Mapping[str, Belief], fitted: LeagueFit) -> float:
+    """Points that TrueSkill's scale lies above the fit's: the median gap, none where anchors hold both."""
+    if fitted.fit.is_anchored:
+        return 0.0
+    ratings = zip(fitted.names, fitted.fit.rating_N, strict=True)
+    gaps = [beliefs[name].mu - float(rating) for name, rating in ratings if name in beliefs]
+    return statistics.median(gaps) if gaps else 0.0
+
+
 def disagreements(beliefs: Mapping[str, Belief], fitted: LeagueFit) -> list[Disagreement]:
     """Players that both know and rate differently, the widest gap first."""
     known = [(n, name) for n, name in enumerate(fitted.names) if name in beliefs]
-    gaps = [beliefs[name].mu - float(fitted.fit.rating_N[n]) for n, name in known]
-    zero = 0.0 if fitted.fit.is_anchored or not gaps else statistics.median(gaps)
+    zero = zero_point(beliefs, fitted)
     found = [Disagreement(name, beliefs[name].mu - zero, fitted.fit.interval(n)) for n, name in known]
     found = [one for one in found if abs(one.gap) >= LEAST_GAP and not one.fitted.holds(one.mu)]
     return sorted(found, key=lambda one: (-abs(one.gap), one.name))

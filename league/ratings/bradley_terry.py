@@ -28,6 +28,9 @@ from league.ratings.pairs import PairCounts
 Array = NDArray[np.float64]
 MAX_NODES = 6_000
 """The covariance of so many takes 0.3 GB, and its making three times that."""
+_LEAST_VARIANCE = 1.0
+"""Of a pair's score, to say something of the misfit: four games between equals have it."""
+_LEAST_FREEDOM = 0.5
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,7 @@ class Fit:
         is_anchored: whether ratings are relative to anchors, else to the mean.
         misfit: mean squared residual of a pair's score in units of what chance makes: about 1 where one
             number a player explains the results, and large where rock beats scissors beats paper.
+        freedom: of how many pairs, less what was fitted to them; 0 where the misfit can't be told.
     """
 
     rating_N: Array
@@ -62,11 +66,14 @@ class Fit:
     points_per_logit: float
     is_anchored: bool
     misfit: float
+    freedom: float
 
     @property
     def widening(self) -> float:
-        """By what intervals are wider than chance makes them: √misfit, where pairs miss one line by more."""
-        return math.sqrt(max(1.0, self.misfit))
+        """By what intervals are wider than chance makes them: √(misfit less two of its standard errors)."""
+        if not self.freedom:
+            return 1.0
+        return math.sqrt(max(1.0, self.misfit - 2.0 * math.sqrt(2.0 / self.freedom)))
 
     @property
     def draw_probability(self) -> float:
@@ -154,8 +161,8 @@ def fit(
     covariance_NN *= scale**2
     if not anchors and players:
         theta_N, covariance_NN = theta_N - theta_N.mean(), _around_the_mean(covariance_NN)
-    misfit = _misfit(counts, theta_N, nu, players - max(1, len(anchors)))
-    return Fit(MU + scale * theta_N, covariance_NN, nu, scale, bool(anchors), misfit)
+    misfit, freedom = _misfit(counts, theta_N, covariance_NN / scale**2, nu)
+    return Fit(MU + scale * theta_N, covariance_NN, nu, scale, bool(anchors), misfit, freedom)
 
 
 @dataclass(frozen=True)
@@ -207,15 +214,25 @@ def _around_the_mean(covariance_NN: Array) -> Array:
     return covariance_NN - row_N[:, None] - row_N[None, :] + row_N.mean()
 
 
-def _misfit(counts: PairCounts, theta_N: Array, nu: float, freedom: int) -> float:
-    """Pearson's χ² of the pairs' scores over its degrees of freedom; 1 where there are none."""
-    d_P = theta_N[counts.first_P] - theta_N[counts.second_P]
+def _misfit(counts: PairCounts, theta_N: Array, covariance_NN: Array, nu: float) -> tuple[float, float]:
+    """Pearson's χ² of the pairs' scores over its degrees of freedom, and these; (1, 0) where there are none.
+
+    A pair takes its leverage from these: the share that its own games have in what is expected of it. Pairs
+    of little variance are left out, for there one upset makes a χ² of hundreds.
+    """
+    first_P, second_P = counts.first_P, counts.second_P
+    d_P = theta_N[first_P] - theta_N[second_P]
     win_P, draw_P, _ = (np.exp(x) for x in log_odds_free(d_P, math.log(nu) if nu else -math.inf))
     mean_P = win_P + draw_P / 2.0
     variance_P = counts.games_P * (win_P + draw_P / 4.0 - mean_P**2)
     residual_P = counts.wins_P + counts.draws_P / 2.0 - counts.games_P * mean_P
-    left = len(d_P) - freedom
-    return float(np.sum(residual_P**2 / variance_P)) / left if left > 0 else 1.0
+    own_N = np.diagonal(covariance_NN)
+    unsure_P = own_N[first_P] + own_N[second_P] - 2.0 * covariance_NN[first_P, second_P]
+    told = variance_P >= _LEAST_VARIANCE
+    freedom = float(np.sum(1.0 - variance_P[told] * unsure_P[told]))
+    if freedom < _LEAST_FREEDOM:
+        return 1.0, 0.0
+    return float(np.sum(residual_P[told] ** 2 / variance_P[told])) / freedom, freedom
 
 
 def _reach(level: float) -> float:

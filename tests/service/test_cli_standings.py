@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from cli_league import Live, asking, live_league, rows
+from cli_league import STRENGTH, Live, asking, live_league, rows
 
 from league.cli.main import main
 from league.cli.standings import gather
 from league.client import MatchmakerClient
+from league.ratings.bradley_terry import fit_cells
 
 Capture = pytest.CaptureFixture[str]
 
@@ -50,6 +51,31 @@ def test_each_book_has_its_own_ratings(league: Callable[..., str]) -> None:
     train = {row["player"]: row for row in rows(league("ratings", "--book", "train"))}
     assert "main" in train
     assert "main" not in {row["player"] for row in rows(league("ratings", "--book", "greedy"))}
+
+
+def test_the_fit_of_all_games_stands_beside_the_ratings(league: Callable[..., str], live: Live) -> None:
+    plain, listed = rows(league("ratings")), rows(league("ratings", "--fit"))
+    assert [{key: row[key] for key in plain[0]} for row in listed] == plain
+    assert all(float(row["low"]) < float(row["fit"]) < float(row["high"]) for row in listed)
+    by_name = {row["player"]: row for row in listed}
+    strength = [float(by_name[name]["fit"]) for name in STRENGTH]
+    assert strength == sorted(strength)
+    with MatchmakerClient(live.address) as client:
+        found = fit_cells(client.payoff())
+    gap = found.fit.difference(found.number("based"), found.number("random")).estimate
+    shown = float(by_name["based"]["fit"]) - float(by_name["random"]["fit"])
+    assert shown == pytest.approx(gap, abs=0.011)
+    median = sorted(float(row["mu"]) - float(row["fit"]) for row in listed)[2:4]
+    assert sum(median) == pytest.approx(0.0, abs=0.03), "both are on the ratings' zero point"
+    apart = [row for row in listed if row["disagrees"]]
+    for row in apart:
+        assert not float(row["low"]) <= float(row["mu"]) <= float(row["high"])
+        assert row["disagrees"] == f"mu {float(row['mu']) - float(row['fit']):+.1f}"
+
+
+def test_learners_of_the_train_book_are_not_fitted(live: Live, capsys: Capture) -> None:
+    assert main(["ratings", "--fit", "--book", "train", "--address", live.address]) == 2
+    assert "use --book eval or --book greedy" in capsys.readouterr().err
 
 
 def test_players_are_listed_by_kind(league: Callable[..., str]) -> None:

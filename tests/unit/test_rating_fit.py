@@ -214,13 +214,17 @@ def test_a_fit_with_names():
 def test_rock_paper_scissors_is_a_misfit_with_wide_intervals():
     cycle = fit(counts((0, 1, 90, 0, 10), (1, 2, 90, 0, 10), (2, 0, 90, 0, 10)), 3)
     assert cycle.misfit > 50.0
-    assert cycle.widening == pytest.approx(math.sqrt(cycle.misfit))
+    assert cycle.freedom == pytest.approx(1.0, abs=0.02), "three pairs, two differences"
+    assert cycle.widening == pytest.approx(math.sqrt(cycle.misfit - 2 * math.sqrt(2 / cycle.freedom)))
     even = fit(counts((0, 1, 50, 0, 50), (1, 2, 50, 0, 50), (2, 0, 50, 0, 50)), 3)
     assert even.widening == 1.0
     assert cycle.interval(0).high - cycle.interval(0).low > 5 * (even.interval(0).high - even.interval(0).low)
     rng = np.random.default_rng(7)
     line = fit(PairCounts.of_games(*games(rng, rng.normal(0, 1.5, 60), 60_000), 60), 60)
     assert line.misfit == pytest.approx(1.0, abs=0.12)
+    assert line.freedom == pytest.approx(60 * 59 / 2 - 59, rel=0.05)
+    assert line.widening < 1.02
+    assert fit(counts((0, 1, 9, 0, 1)), 2).freedom == 0.0, "one pair is always explained"
 
 
 def test_points_agree_with_trueskill_where_they_are_matched():

@@ -111,7 +111,7 @@ def test_the_drift_of_simulated_learners_is_found(kappa):
 
 def test_neighbours_lend_each_other_games():
     nodes, truth = learners(np.random.default_rng(3), 2.0, games=800)
-    tied, alone = fit_lineages(nodes, Drift(2.0)), fit(nodes.counts, len(nodes.step_N), prior_sigma=25.0)
+    tied, alone = fit_lineages(nodes, Drift(2.0)), fit(nodes.counts, len(nodes.step_N))
     live = nodes.is_live_N
     truth = 3.44 * truth
     wrong = [np.std((found.rating_N - truth)[live]) for found in (tied, alone)]

@@ -132,7 +132,7 @@ def test_closed_form_equals_the_package(gap, sigma0, sigma1, outcome, draw_proba
 
 
 @pytest.mark.parametrize("draw_probability", [1e-6, 0.01, 0.1, 0.5, 0.9])
-@pytest.mark.parametrize("gap", [0.0, 1e-9, 0.6, 36.0, 59.0, 240.0, 900.0])
+@pytest.mark.parametrize("gap", [0.0, 1e-9, 0.6, 36.0, 59.0, 240.0, 300.0, 900.0])
 def test_closed_form_at_the_seams(gap, draw_probability):
     """Where another way of computing the same takes over: far upsets, far draws, narrow margins."""
     for outcome in (0.0, 0.5, 1.0):
@@ -146,7 +146,9 @@ def test_only_a_live_player_drifts():
     sure = Belief(25.0, 0.05)
     assert rate(game(0.5, tau0=TAU_LIVE), sure, sure)[0].sigma > sure.sigma
     assert rate(game(0.5), sure, sure)[0].sigma < sure.sigma
-    assert rate(game(0.5, tau0=TAU_LIVE), sure, sure)[1].sigma < sure.sigma, "the other one is no live player"
+    for outcome in (0.0, 0.5, 1.0):
+        first, second = rate(game(outcome, tau0=TAU_LIVE), sure, sure)
+        assert second.sigma < sure.sigma < first.sigma, "the other one is no live player"
 
 
 def test_a_player_against_itself_is_never_rated():
