@@ -32,6 +32,10 @@ class EvaluatorSettings(Settings):
     parallel_matches: int = Field(default=128, ge=2, le=2048)
     """Matches played at once; more make a step's forward pass cheaper a match, and need more memory."""
 
+    cpu_share: float = Field(default=1.0, ge=0.05, le=1.0)
+    """Share of one core that evaluation may take; 1: as much as it gets. Less leaves more to a learner on the
+    same cores, and snapshots are known later."""
+
     replays_kept: int = Field(default=2000, ge=0, le=100_000)
     """Replays (a few kB each) that stay in the run's folder, the newest; 0 records none. Of each gauntlet the
     first match and the first loss against each opponent are recorded."""

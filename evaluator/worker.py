@@ -14,6 +14,7 @@ import numpy as np
 
 from evaluator.gauntlet import GauntletRun, Office
 from evaluator.journal import Gauntlet, Journal
+from evaluator.pace import Pace
 from evaluator.play import Arena
 from evaluator.queue import Counts, Queue, count_matches
 from evaluator.recording import Recorder
@@ -215,9 +216,10 @@ class Evaluator:
             say=_log.warning,
         )
         run = GauntletRun(office, arena, player.name, slots)
-        began, frames_before = time.monotonic(), self._frames
+        began, frames_before, pace = time.monotonic(), self._frames, Pace(self._settings.cpu_share)
         while not run.finished and not self.stop.is_set():
             run.step()
+            pace.rest(self.stop.wait)
             self._frames = frames_before + arena.frames_played
             self.standing = replace(
                 self.standing,

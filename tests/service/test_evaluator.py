@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -142,3 +143,13 @@ def test_health_and_reflection_are_on(client: MatchmakerClient, tmp_path: Path) 
         answers = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo(iter([ask]))
         names = {s.name for s in next(iter(answers)).list_services_response.service}
         assert "league.v1.EvaluatorService" in names
+
+
+def test_a_share_of_a_core_is_not_exceeded(client: MatchmakerClient, tmp_path: Path) -> None:
+    register_snapshot(client, tmp_path, 10)
+    with running(client, tmp_path, cpu_share=0.2, matches_per_opponent=16) as run:
+        wait_for(lambda: run.status().current != "")
+        worked, began = time.process_time(), time.monotonic()
+        wait_for(lambda: run.status().drained, seconds=60)
+        share = (time.process_time() - worked) / (time.monotonic() - began)
+    assert share < 0.3, "the matchmaker and the test are in this process, too"
