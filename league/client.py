@@ -192,6 +192,36 @@ class MatchmakerClient(Connection):
         request = m.AskStageRequest(request_id=new_id(), player=player, stage=stage, by=by)
         return wire_stages.from_request(self._call("AskStage", request).asked)
 
+    def pin_rating(self, player: str, mu: float, by: str) -> int:
+        """Makes a player an anchor at `mu` points, in every book, for the results to come.
+
+        Returns:
+            The log position behind which it holds.
+
+        Raises:
+            NotFound: there is no such player.
+            InvalidInput: it learns, or `mu` is no rating.
+        """
+        request = m.PinRatingRequest(request_id=new_id(), player=player, mu=mu, by=by)
+        return self._call("PinRating", request).log_position
+
+    def unpin_rating(self, player: str, by: str) -> int:
+        """Lets an anchor go: it goes on from what was believed of it before.
+
+        Returns:
+            The log position behind which it holds.
+
+        Raises:
+            NotFound: there is no such player.
+            InvalidInput: it is not pinned.
+        """
+        request = m.PinRatingRequest(request_id=new_id(), player=player, unpin=True, by=by)
+        return self._call("PinRating", request).log_position
+
+    def anchors(self) -> dict[str, float]:
+        """The pinned players with their points."""
+        return dict(self._call("GetRatings", m.GetRatingsRequest()).anchors)
+
     def curricula(self) -> list[CurriculumStatus]:
         """The stages of every learner that has told them, and which one is on."""
         reply = self._call("GetCurricula", m.GetCurriculaRequest())

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from league.players import PayoffCell
 
 
-@dataclass
+@dataclass(slots=True)
 class Counts:
     """Matches of one player against another, from the first one's point of view."""
 
@@ -44,8 +44,20 @@ class PayoffTable:
         """Counts one match; `outcome` is seat 0's (1, 0.5, 0). A player against itself is not counted."""
         if seat0 == seat1:
             return
-        _count(self._rows[seat0].setdefault(seat1, Counts()), outcome)
-        _count(self._rows[seat1].setdefault(seat0, Counts()), 1.0 - outcome)
+        try:
+            first, second = self._rows[seat0][seat1], self._rows[seat1][seat0]
+        except KeyError:
+            first = self._rows[seat0][seat1] = Counts()
+            second = self._rows[seat1][seat0] = Counts()
+        if outcome == 1.0:
+            first.wins += 1
+            second.losses += 1
+        elif outcome == 0.0:
+            first.losses += 1
+            second.wins += 1
+        else:
+            first.draws += 1
+            second.draws += 1
 
     def counts(self, row: str, column: str) -> Counts:
         """Counts of `row` against `column`, zeros when they never met."""
@@ -66,12 +78,3 @@ class PayoffTable:
             for column, c in sorted(self._rows[row].items())
             if not wanted_columns or column in wanted_columns
         ]
-
-
-def _count(counts: Counts, outcome: float) -> None:
-    if outcome == 1.0:
-        counts.wins += 1
-    elif outcome == 0.0:
-        counts.losses += 1
-    else:
-        counts.draws += 1

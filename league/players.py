@@ -137,6 +137,8 @@ class Rating:
     draws: int
     losses: int
     rank: int
+    pinned: bool = False
+    """An anchor: an operator put it where it is, and it stays there."""
 
     @property
     def games(self) -> int:
@@ -220,6 +222,8 @@ EVENT_KINDS = (
     "player_retired",
     "player_returned",
     "rating_epoch",
+    "rating_pinned",
+    "rating_unpinned",
     "result",
     "results_lost",
     "stage",

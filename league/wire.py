@@ -245,6 +245,7 @@ def to_rating(rating: d.Rating) -> t.Rating:
         draws=rating.draws,
         losses=rating.losses,
         rank=rating.rank,
+        pinned=rating.pinned,
     )
 
 
@@ -258,6 +259,7 @@ def from_rating(message: t.Rating) -> d.Rating:
         draws=message.draws,
         losses=message.losses,
         rank=message.rank,
+        pinned=message.pinned,
     )
 
 

@@ -181,7 +181,7 @@ def candidate_of(player: Player, learner: Player, tables: Mapping[Book, RatingTa
     return Candidate(
         name=player.name,
         counts=tables[Book.TRAIN].payoff.counts(learner.name, player.name),
-        predicted=win_probability(mine, theirs),
+        predicted=win_probability(mine, theirs, tables[Book.TRAIN].link),
         quality=quality(mine, theirs),
     )
 
@@ -192,10 +192,10 @@ def learner_belief(learner: Player, tables: Mapping[Book, RatingTable]) -> Belie
 
 
 def opponent_belief(player: Player, learner: Belief, tables: Mapping[Book, RatingTable]) -> Belief:
-    """The eval rating; before it has one the train rating; before that a snapshot is taken to be as
-    strong as the learner it was just copied from."""
+    """The eval rating; before it has one the train rating, inherited or its own; before that a snapshot is
+    taken to be as strong as the learner it was just copied from."""
     for book in (Book.EVAL, Book.TRAIN):
-        if tables[book].has(player.name):
+        if tables[book].knows(player.name):
             return tables[book].belief(player.name)
     return learner if player.kind is PlayerKind.SNAPSHOT else tables[Book.TRAIN].belief(player.name)
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from league.players import Book
 from league.ratings import RatingTable
+from matchmaker.books import Books
 from matchmaker.candidates import DrawTable, draw_table_of
 from matchmaker.sampling import draw
 from matchmaker.store.base import Reader
-from matchmaker.view import books_of
 
 SHOWN = 5
 """How many offenders a finding names."""
@@ -158,15 +158,13 @@ def _not_redrawn(reader: Reader) -> Iterator[str]:
 
 def recomputed(reader: Reader) -> dict[Book, RatingTable]:
     """All books' ratings and payoffs, anew from the log."""
-    players = {player.name: player for player in reader.players()}
-    return books_of(reader.results(), players, reader.epochs())
+    return Books.of(reader).tables
 
 
 def differing_ratings(reader: Reader, shown: Mapping[Book, RatingTable]) -> list[str]:
     """A sentence for each book whose ratings or counts are not what the log gives, to the last bit."""
     findings = []
     for book, table in recomputed(reader).items():
-        same = table.beliefs() == shown[book].beliefs() and table.payoff.cells() == shown[book].payoff.cells()
-        if not same:
+        if table.state() != shown[book].state():
             findings.append(f"the {book.value} book's ratings recomputed from the log are not those shown")
     return findings

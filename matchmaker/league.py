@@ -10,6 +10,7 @@ from typing import Any
 from league.clock import Clock, SystemClock
 from league.errors import Fenced, NotFound, VersionMismatch
 from league.players import EVENT_KINDS, Event
+from matchmaker.books import MARK_KINDS, Mark, marks_of
 from matchmaker.settings import MatchmakerSettings
 from matchmaker.store.base import IncarnationRow, Reader, Store, Transaction
 from matchmaker.view import LeagueView
@@ -75,17 +76,22 @@ class League:
         policy_hash = self.settings.policy_hash()
         if tx.add_policy(policy_hash, json.dumps(self.settings.policy(), sort_keys=True), now):
             self.log(tx, "configuration", f"opponents are drawn by policy {policy_hash}", policy=policy_hash)
-        epochs, probability = tx.epochs(), self.settings.draw_probability
-        if not epochs or epochs[-1][1] != probability:
-            after = tx.positions()[0] if epochs else 0
-            tx.add_epoch(after, probability, now)
-            self.log(
-                tx,
-                "rating_epoch",
-                f"from log position {after + 1} ratings expect {probability:.3g} draws a match",
-                after_position=after,
-                draw_probability=probability,
-            )
+        self._record_rating_settings(tx)
+
+    def _record_rating_settings(self, tx: Transaction) -> None:
+        """Those that a setting changes by hand; what is measured from the log has epochs of its own."""
+        wanted = {"draw_probability": self.settings.draw_probability, "drift": self.settings.rating_drift}
+        by_hand = [mark.data for mark in marks_of(tx.events_of("rating_epoch")) if "book" not in mark.data]
+        if by_hand and {name: by_hand[-1].get(name) for name in wanted} == wanted:
+            return
+        after = tx.positions()[0]
+        self.log(
+            tx,
+            "rating_epoch",
+            f"from log position {after + 1} ratings expect {wanted['draw_probability']:.3g} draws a match "
+            f"and learners to drift by {wanted['drift']:.3g} points² while their steps grow e-fold",
+            **wanted,
+        )
 
     def _forgive_downtime(self, tx: Transaction) -> None:
         """The matchmaker's own absence is not its workers' fault: their leases start anew."""
@@ -94,8 +100,17 @@ class League:
             tx.extend_leases(incarnation, deadline)
 
     def log(self, tx: Transaction, kind: str, text: str, /, **data: Any) -> int:
-        """Adds an event; returns its position."""
-        return self.log_all(tx, [self.event(kind, text, data)])
+        """Adds an event, with the position of the newest result before it; returns its own.
+
+        What ratings depend on is taken in by the view after the commit.
+        """
+        data["log_position"] = tx.positions()[0]
+        position = self.log_all(tx, [self.event(kind, text, data)])
+        if kind in MARK_KINDS:
+            at = data["log_position"]
+            mark = Mark(log_position=at, event_position=position, kind=kind, data=data)
+            tx.after_commit(lambda: self.view.add_mark(mark))
+        return position
 
     def event(self, kind: str, text: str, data: Mapping[str, Any]) -> Event:
         assert kind in EVENT_KINDS, kind

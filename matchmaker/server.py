@@ -19,7 +19,7 @@ from league.errors import LeagueError, Refused
 from league.status import ErrorInterceptor
 from league.v1 import matchmaker_pb2
 from league.v1.matchmaker_pb2_grpc import add_MatchmakerServiceServicer_to_server
-from matchmaker import invariants, leases
+from matchmaker import invariants, leases, rating_epochs
 from matchmaker.league import League
 from matchmaker.service import MatchmakerService
 from matchmaker.settings import MatchmakerSettings
@@ -126,6 +126,7 @@ class MatchmakerServer:
         """Expires overdue leases now, and checks what was written since the last time; returns how many."""
         with self.store.write() as tx:
             expired = leases.sweep(self.league, tx)
+        rating_epochs.open_due_epochs(self.league)
         with self.store.read() as reader:
             for finding in invariants.broken(reader, self._settled):
                 _log.error("the league's log is broken (run matchmaker.fsck): %s", finding)

@@ -22,6 +22,7 @@ from matchmaker import (
     curricula,
     incarnations,
     leases,
+    pins,
     reading,
     registration,
     reporting,
@@ -163,6 +164,14 @@ class MatchmakerService(MatchmakerServiceServicer):
 
         return self._once(request, m.AskStageResponse, effect)
 
+    def PinRating(self, request: m.PinRatingRequest, context: Any) -> m.PinRatingResponse:
+        mu = None if request.unpin else request.mu
+
+        def effect(tx: Transaction) -> m.PinRatingResponse:
+            return m.PinRatingResponse(log_position=pins.pin(self.league, tx, request.player, mu, request.by))
+
+        return self._once(request, m.PinRatingResponse, effect)
+
     def GetCurricula(self, request: m.GetCurriculaRequest, context: Any) -> m.GetCurriculaResponse:
         with self.league.store.read() as reader, self.league.view.checked().lock:
             found = curricula.curricula(self.league, reader)
@@ -187,7 +196,10 @@ class MatchmakerService(MatchmakerServiceServicer):
         view = self.league.view.checked()
         with view.lock:
             ratings, position = view.tables[book].leaderboard(view.players), view.log_position
-        return m.GetRatingsResponse(ratings=map(wire.to_rating, ratings), log_position=position)
+            anchors = view.tables[book].anchors()
+        return m.GetRatingsResponse(
+            ratings=map(wire.to_rating, ratings), log_position=position, anchors=anchors
+        )
 
     def GetPayoff(self, request: m.GetPayoffRequest, context: Any) -> m.GetPayoffResponse:
         book = wire.from_book(request.book, Book.EVAL)

@@ -80,7 +80,12 @@ class MatchmakerSettings(Settings):
     """Leases one worker may hold open: a bound for a worker that asks and never reports."""
 
     draw_probability: float = Field(default=0.1, gt=0.0, lt=1.0)
-    """Share of draws that TrueSkill expects; a change opens a logged epoch from the next result on."""
+    """Share of draws that TrueSkill expects until enough results tell it; a change holds from the next result
+    on, until it is measured the next time."""
+
+    rating_drift: float = Field(default=10.0, ge=0.0, le=10_000.0)
+    """By how many points² a learner's rating gets less sure while its steps grow by a factor of e; 0: a
+    learner is rated as if it stayed as it is."""
 
     max_watchers: int = Field(default=16, ge=1, le=1000)
     """Watch streams at a time; each holds a thread."""

@@ -12,9 +12,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from league.errors import Unavailable
-from league.players import Book, Event, Player, PlayerKind
-from league.ratings import TAU_LIVE, RatedGame, RatingTable
+from league.players import Book, Event, Player
+from league.ratings import RatingTable
 from league.stages import CurriculumStatus, Place, Stage, StageRequest
+from matchmaker.books import Books, Mark
 from matchmaker.store.base import AssignmentRow, Reader, ResultRow
 
 
@@ -25,15 +26,19 @@ class LeagueView:
         self.lock = threading.RLock()
         self.changed = threading.Condition()
         self.players: dict[str, Player] = {}
-        self.tables: dict[Book, RatingTable] = {}
+        self.books = Books()
         self.drawn: Counter[tuple[str, str, str]] = Counter()  # (player, mix, category) -> matches
-        self.epochs: list[tuple[int, float]] = []
         self.curricula: dict[str, CurriculumStatus] = {}  # by player, as its learner told it
         self.asked: dict[str, StageRequest] = {}  # by player, the newest, obeyed or not
         self.log_position = 0
         self.event_position = 0
         self.ordinal = 0
         self.is_behind = False
+
+    @property
+    def tables(self) -> dict[Book, RatingTable]:
+        """Ratings and payoffs of each book."""
+        return self.books.tables
 
     def checked(self) -> LeagueView:
         """Itself for a reader; raises `Unavailable` while it is behind the log."""
@@ -45,7 +50,6 @@ class LeagueView:
         """Everything anew from the log."""
         with self.lock:
             self.players = {player.name: player for player in reader.players()}
-            self.epochs = reader.epochs()
             self.drawn = Counter(
                 {(player, mix, category): n for player, mix, category, n in reader.category_counts()}
             )
@@ -56,9 +60,9 @@ class LeagueView:
 
     def load_books(self, reader: Reader) -> None:
         """Ratings and payoffs anew from the log."""
-        tables = books_of(reader.results(), self.players, self.epochs)
+        books = Books.of(reader)
         with self.lock:
-            self.tables = tables
+            self.books = books
 
     def set_players(self, players: Iterable[Player]) -> None:
         with self.lock:
@@ -81,10 +85,13 @@ class LeagueView:
 
     def add_results(self, rows: Sequence[ResultRow]) -> None:
         with self.lock:
-            for row in rows:
-                self.log_position = max(self.log_position, row.position)
-                if row.rated:
-                    self.tables[row.book].fold(rated_game(row, self.players, self.epochs))
+            self.books.add_results(rows)
+            self.log_position = max(self.log_position, self.books.log_position)
+
+    def add_mark(self, mark: Mark) -> None:
+        """Something that ratings depend on, in the order of the log beside the results."""
+        with self.lock:
+            self.books.apply(mark)
 
     def set_event_position(self, position: int) -> None:
         """Also wakes the watchers."""
@@ -96,41 +103,6 @@ class LeagueView:
     def wake(self) -> None:
         with self.changed:
             self.changed.notify_all()
-
-
-def draw_probability_at(epochs: Sequence[tuple[int, float]], position: int) -> float:
-    """Draw probability in force for the result at a log position."""
-    for after, probability in reversed(epochs):
-        if position > after:
-            return probability
-    raise ValueError(f"no rating epoch covers log position {position}")
-
-
-def rated_game(row: ResultRow, players: dict[str, Player], epochs: Sequence[tuple[int, float]]) -> RatedGame:
-    """What the ratings see of a result."""
-    return RatedGame(
-        seat0=row.seat0,
-        seat1=row.seat1,
-        outcome=row.outcome,
-        tau0=_tau(players[row.seat0]),
-        tau1=_tau(players[row.seat1]),
-        draw_probability=draw_probability_at(epochs, row.position),
-    )
-
-
-def _tau(player: Player) -> float:
-    return TAU_LIVE if player.kind is PlayerKind.LIVE else 0.0
-
-
-def books_of(
-    results: Iterable[ResultRow], players: dict[str, Player], epochs: Sequence[tuple[int, float]]
-) -> dict[Book, RatingTable]:
-    """All books' tables from the log: what `recompute` means."""
-    tables = {book: RatingTable() for book in Book}
-    for row in results:
-        if row.rated:
-            tables[row.book].fold(rated_game(row, players, epochs))
-    return tables
 
 
 def stages_of(events: Iterable[Event]) -> tuple[dict[str, CurriculumStatus], dict[str, StageRequest]]:

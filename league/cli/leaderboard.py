@@ -68,6 +68,7 @@ def row_of(standing: Standing) -> dict[str, Any]:
         "score": round(rating.score, 4),
         "mu": round(rating.mu, 4),
         "sigma": round(rating.sigma, 4),
+        "pinned": rating.pinned,
         "games": rating.games,
         "wins": rating.wins,
         "draws": rating.draws,
@@ -129,7 +130,7 @@ def _markdown_row(standing: Standing) -> str:
     rating, player = standing.rating, standing.rating.player
     cells = (
         str(rating.rank),
-        player.name,
+        f"{player.name} (anchor)" if rating.pinned else player.name,
         player.kind.value,
         f"{player.step:,}" if player.step else "",
         f"**{rating.score:.2f}**",
@@ -149,7 +150,7 @@ def percent(value: float | None) -> str:
 
 
 _EMPTY_ROW = (
-    *("rank", "player", "kind", "role", "state", "step", "parent", "score", "mu", "sigma"),
+    *("rank", "player", "kind", "role", "state", "step", "parent", "score", "mu", "sigma", "pinned"),
     *("games", "wins", "draws", "losses", "win_rate", "wilson_low", "wilson_high"),
     *("greedy_games", "greedy_win_rate"),
 )

@@ -77,10 +77,11 @@ def _table_row(standing: Standing) -> str:
         if won is not None
         else ""
     )
+    anchor = ' <span class="tag">anchor</span>' if rating.pinned else ""
     return (
         f'<tr class="{"top" if rating.rank <= 3 else ""}"><td class="rank">{rating.rank}</td>'
         f'<td class="name">{escape(player.name)}</td>'
-        f'<td><span class="tag {player.kind.value}">{player.kind.value}</span></td>'
+        f'<td><span class="tag {player.kind.value}">{player.kind.value}</span>{anchor}</td>'
         f'<td class="n">{f"{player.step:,}" if player.step else ""}</td>'
         f'<td class="n"><b>{rating.score:.2f}</b></td><td class="n">{rating.mu:.2f}</td>'
         f'<td class="n">{rating.sigma:.2f}</td><td class="n">{rating.games:,}</td>'

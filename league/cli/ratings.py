@@ -22,6 +22,7 @@ COLUMNS = (
     Column("draws", number=True),
     Column("losses", number=True),
     Column("win_rate", number=True),
+    Column("anchor"),
 )
 FIT_COLUMNS = (
     Column("fit", number=True),
@@ -72,7 +73,7 @@ def _fitted(ratings: Sequence[Rating], cells: Sequence[PayoffCell]) -> tuple[lis
     from league.ratings.agreement import disagreements, zero_point
     from league.ratings.bradley_terry import fit_cells
 
-    league = fit_cells(cells)
+    league = fit_cells(cells, {rating.player.name: rating.mu for rating in ratings if rating.pinned})
     beliefs = {rating.player.name: Belief(rating.mu, rating.sigma) for rating in ratings}
     zero = zero_point(beliefs, league)
     apart = {one.name: one.gap for one in disagreements(beliefs, league)}
@@ -102,4 +103,5 @@ def _row(rating: Rating) -> tuple[str, ...]:
         str(rating.draws),
         str(rating.losses),
         share(rating.wins, rating.games),
+        "pinned" if rating.pinned else "",
     )

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import getpass
-import socket
 
 from league.cli import connect
+from league.cli.operator import operator
 from league.cli.output import Column, print_pairs, print_table, say, share, when
 from league.client import MatchmakerClient
 from league.errors import Refused
@@ -58,18 +57,9 @@ def run(args: argparse.Namespace) -> int:
                     f"{args.run_dir} is not going on: start it again (bin/start-league --run-dir "
                     f"{args.run_dir}), then ask"
                 )
-            asked = client.ask_stage(args.stage, _operator(), status.player)
+            asked = client.ask_stage(args.stage, operator(), status.player)
             say(f"{status.player} is asked to enter stage {asked.stage!r}: it does before its next rollout")
     return 0
-
-
-def _operator() -> str:
-    """Who asks, as the log names them."""
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):  # a container's user without a name
-        user = "somebody"
-    return f"{user}@{socket.gethostname()}"[:80]
 
 
 def _show(client: MatchmakerClient, status: CurriculumStatus) -> None:

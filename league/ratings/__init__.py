@@ -18,16 +18,16 @@ from league.ratings.belief import (
 from league.ratings.drift import NO_DRIFT, Drift
 from league.ratings.link import NORMAL_LINK, Link
 from league.ratings.record import PredictionRecord
-from league.ratings.table import TAU_LIVE, RatedGame, RatingTable, rate, recompute
+from league.ratings.table import FIRST_DRAW_PROBABILITY, RatedGame, RatingTable, rate, recompute
 
 __all__ = [
     "BETA",
+    "FIRST_DRAW_PROBABILITY",
     "MU",
     "NEWCOMER",
     "NORMAL_LINK",
     "NO_DRIFT",
     "SIGMA",
-    "TAU_LIVE",
     "Belief",
     "Drift",
     "Link",

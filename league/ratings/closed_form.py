@@ -17,6 +17,7 @@ import math
 from collections.abc import Iterable
 
 from league.ratings.belief import BETA
+from league.ratings.record import BIN, BINS, PredictionRecord
 
 _TWO_BETA2 = 2.0 * BETA**2
 _FAR_TAIL = 6.0
@@ -44,6 +45,7 @@ def fold(
     variances: list[float],
     games: Iterable[tuple[int, int, float, float, float]],
     margin: float,
+    record: PredictionRecord | None = None,
 ) -> None:
     """Takes games in, in order, changing the two lists in place.
 
@@ -53,7 +55,11 @@ def fold(
         games: (first, second, outcome of the first in {1, ½, 0}, and by what the variance of the first and
             of the second grows before the match). The two must differ.
         margin: `draw_margin` of all of them.
+        record: gets what was believed of each game before it was folded (spelt out here: a call a game would
+            cost as much as the fold).
     """
+    played, draws, gaps, narrowness, scores = (record or PredictionRecord()).sums()
+    last = BINS - 1
     sqrt, exp, erfc = math.sqrt, math.exp, math.erfc
     two_beta2, density, half = _TWO_BETA2, math.sqrt(2.0 / math.pi), math.sqrt(0.5)
     nearest = _FAR_TAIL * half
@@ -64,9 +70,23 @@ def fold(
         variance0, variance1 = variances[first] + growth0, variances[second] + growth1
         c2 = two_beta2 + variance0 + variance1
         c = sqrt(c2)
+        t = (mu0 - mu1) / c
+        ahead = t if t >= 0.0 else -t
+        at = int(ahead / BIN)
+        if at > last:
+            at = last
+        played[at] += 1.0
+        gaps[at] += ahead
+        narrowness[at] += 1.0 / c
         if outcome == 0.5:
-            v, w = drawn((mu0 - mu1) / c, margin / c)
+            draws[at] += 1.0
+            scores[at] += 0.5
+            v, w = drawn(t, margin / c)
         else:
+            if t > 0.0:  # the winner comes first by now
+                scores[at] += 1.0
+            elif t == 0.0:
+                scores[at] += outcome
             x = (mu0 - mu1 - margin) / c
             y = -half * x
             if y < nearest:

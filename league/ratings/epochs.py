@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from league.ratings.belief import draw_margin
 from league.ratings.link import LOGISTIC_SCALE, NORMAL_LINK, Link
@@ -35,7 +34,10 @@ _SHARPNESS_SIGMA = 0.2
 
 @dataclass(frozen=True)
 class Epoch:
-    """What holds for the results of a book behind `after_position`; `games` of it had been rated by then."""
+    """What holds for the results of a book behind `after_position`; `games` of it had been rated by then.
+
+    `record` is a copy of the book's from then: what comes in behind it is measured next.
+    """
 
     after_position: int
     games: int
@@ -81,16 +83,18 @@ def measured_link(record: PredictionRecord, draw_probability: float) -> Link:
     played_B = games_B > 0.0
     earned_B = np.array(record.scores)[played_B]
     lost_B, t_B, e_B = games_B[played_B] - earned_B, t_B[played_B], e_B[played_B]
-    best, found = -math.inf, NORMAL_LINK
-    for sharpness in _SHARPNESS:
-        prior = -((math.log(sharpness) / _SHARPNESS_SIGMA) ** 2) / 2.0
-        for share in _SHARES:
-            link = Link(float(sharpness), float(share))
-            score_B = np.clip((curve(t_B - e_B, link) + curve(t_B + e_B, link)) / 2.0, 1e-12, 1.0 - 1e-12)
-            likelihood = float(earned_B @ np.log(score_B) + lost_B @ np.log1p(-score_B)) + prior
-            if likelihood > best:
-                best, found = likelihood, link
-    return found
+    prior_A = -((np.log(_SHARPNESS) / _SHARPNESS_SIGMA) ** 2) / 2.0
+    score_ASB = (_curves(t_B - e_B) + _curves(t_B + e_B)) / 2.0
+    score_ASB = np.clip(score_ASB, 1e-12, 1.0 - 1e-12)
+    likelihood_AS = np.log(score_ASB) @ earned_B + np.log1p(-score_ASB) @ lost_B + prior_A[:, None]
+    sharpness, share = np.unravel_index(int(np.argmax(likelihood_AS)), likelihood_AS.shape)
+    return Link(float(_SHARPNESS[sharpness]), float(_SHARES[share]))
+
+
+def _curves(t_B: Array) -> Array:
+    """`curve` for every link of the grid: by sharpness, logistic share and gap."""
+    normal_AB, logistic_AB = _both(_SHARPNESS[:, None] * t_B)
+    return np.asarray(normal_AB[:, None] + _SHARES[None, :, None] * (logistic_AB - normal_AB)[:, None])
 
 
 def _means(record: PredictionRecord, margin: float) -> tuple[Array, Array, Array]:
@@ -102,6 +106,12 @@ def _means(record: PredictionRecord, margin: float) -> tuple[Array, Array, Array
 
 def curve(t_B: Array, link: Link) -> Array:
     """`Link` of many gaps."""
-    normal_B = ndtr(link.sharpness * t_B)
-    logistic_B = 0.5 + np.tanh(LOGISTIC_SCALE * link.sharpness * t_B / 2.0) / 2.0
+    normal_B, logistic_B = _both(link.sharpness * t_B)
     return np.asarray(normal_B + link.logistic_share * (logistic_B - normal_B))
+
+
+def _both(t: Array) -> tuple[Array, Array]:
+    """Φ and the logistic curve that is near it."""
+    from scipy.special import ndtr  # half a second to load, and only an epoch wants it
+
+    return ndtr(t), 0.5 + np.tanh(LOGISTIC_SCALE * t / 2.0) / 2.0

@@ -38,39 +38,29 @@ class PredictionRecord:
     narrowness: list[float] = field(default_factory=_zeros)
     scores: list[float] = field(default_factory=_zeros)
 
-    def add(self, t: float, c: float, outcome: float) -> None:
-        """One game; `outcome` is that of the player ahead by `t`."""
-        if t < 0.0:
-            t, outcome = -t, 1.0 - outcome
-        at = min(int(t / BIN), BINS - 1)
-        self.games[at] += 1.0
-        self.draws[at] += outcome == 0.5
-        self.gaps[at] += t
-        self.narrowness[at] += 1.0 / c
-        self.scores[at] += outcome
-
     def add_all(
         self, t_G: NDArray[np.float64], c_G: NDArray[np.float64], outcome_G: NDArray[np.float64]
     ) -> None:
-        """The same for G games at once."""
+        """G games; `outcome_G` is that of the player who is ahead by `t_G`, which may be below 0."""
         at_G = np.minimum((np.abs(t_G) / BIN).astype(np.int64), BINS - 1)
         score_G = np.where(t_G < 0.0, 1.0 - outcome_G, outcome_G)
         columns = (np.ones_like(t_G), outcome_G == 0.5, np.abs(t_G), 1.0 / c_G, score_G)
-        for sums, column_G in zip(self._sums(), columns, strict=True):
+        for sums, column_G in zip(self.sums(), columns, strict=True):
             sums[:] = (np.array(sums) + np.bincount(at_G, weights=column_G, minlength=BINS)).tolist()
 
     def since(self, earlier: PredictionRecord) -> PredictionRecord:
         """What came in after `earlier`, a copy of this one from then."""
-        pairs = zip(self._sums(), earlier._sums(), strict=True)
+        pairs = zip(self.sums(), earlier.sums(), strict=True)
         return PredictionRecord(*([x - y for x, y in zip(now, then, strict=True)] for now, then in pairs))
 
     def copy(self) -> PredictionRecord:
-        return PredictionRecord(*(list(sums) for sums in self._sums()))
+        return PredictionRecord(*(list(sums) for sums in self.sums()))
 
     @property
     def total(self) -> int:
         """Games in all."""
         return int(sum(self.games))
 
-    def _sums(self) -> tuple[list[float], ...]:
+    def sums(self) -> tuple[list[float], ...]:
+        """The lists themselves: games, draws, gaps, narrowness, scores."""
         return self.games, self.draws, self.gaps, self.narrowness, self.scores

@@ -1,7 +1,7 @@
 """Ratings as a pure function of the results, in commit order, one table per book.
 
-σ² of a player grows before each of its matches by τ² and by its drift since its last one; both are 0 for a
-player that can't change. A pinned player is known: it stays where it was put and moves only the others.
+σ² of a player that learns grows before each of its matches by its drift since its last one; that of all
+others never grows. A pinned player is known: it stays where it was put and moves only the others.
 """
 
 from __future__ import annotations
@@ -9,105 +9,120 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 from league.errors import InvalidInput
 from league.payoff import PayoffTable
 from league.players import PayoffCell, Player, Rating
-from league.ratings.belief import BETA, NEWCOMER, Belief, draw_margin
+from league.ratings.belief import NEWCOMER, Belief, draw_margin
 from league.ratings.closed_form import fold
 from league.ratings.drift import NO_DRIFT, Drift
+from league.ratings.epochs import Epoch, is_due, next_epoch
+from league.ratings.link import Link
 from league.ratings.record import PredictionRecord
 
-TAU_LIVE = 25.0 / 300.0
-"""What a live player's σ grows by before each match where its steps are not told (TrueSkill's own τ)."""
+FIRST_DRAW_PROBABILITY = 0.1
+"""Share of draws between equals that is expected before any was measured."""
 
 
-@dataclass(frozen=True)
-class RatedGame:
+class RatedGame(NamedTuple):
     """One result as a rating sees it.
 
     Attributes:
         outcome: of seat 0, in {1, ½, 0}.
-        tau0: by what σ grows before the match, in points, whatever the steps.
-        draw_probability: share of draws between equals that the ratings expect.
-        step0: learner steps behind seat 0's weights when it played; None for one that can't change.
+        step0: learner steps behind seat 0's weights when it played; of no matter for one that never learns.
     """
 
     seat0: str
     seat1: str
     outcome: float
-    tau0: float
-    tau1: float
-    draw_probability: float
-    step0: int | None = None
-    step1: int | None = None
+    step0: int = 0
+    step1: int = 0
 
 
-def rate(game: RatedGame, first: Belief, second: Belief) -> tuple[Belief, Belief]:
-    """Beliefs of seat 0 and seat 1 after a match between them."""
+def rate(
+    first: Belief,
+    second: Belief,
+    outcome: float,
+    draw_probability: float = FIRST_DRAW_PROBABILITY,
+    tau0: float = 0.0,
+    tau1: float = 0.0,
+) -> tuple[Belief, Belief]:
+    """Beliefs after one match; `outcome` is the first one's, τ in points by what each σ grows before it."""
     mus, variances = [first.mu, second.mu], [first.sigma**2, second.sigma**2]
-    games = ((0, 1, game.outcome, game.tau0**2, game.tau1**2),)
-    fold(mus, variances, games, draw_margin(game.draw_probability))
+    fold(mus, variances, ((0, 1, outcome, tau0**2, tau1**2),), draw_margin(draw_probability))
     return Belief(mus[0], math.sqrt(variances[0])), Belief(mus[1], math.sqrt(variances[1]))
 
 
 class RatingTable:
-    """Beliefs and counts of one book, folded game by game. Folding the same games gives the same table."""
+    """Beliefs and counts of one book, folded game by game. Folding the same games gives the same table.
 
-    def __init__(self, drift: Drift = NO_DRIFT) -> None:
+    Attributes:
+        drift: of the players that learn.
+        epoch: what was measured last, and holds for the games to come.
+        payoff: who beat whom how often.
+        record: how the predictions came out.
+    """
+
+    def __init__(self, drift: Drift = NO_DRIFT, draw_probability: float = FIRST_DRAW_PROBABILITY) -> None:
         self.drift = drift
+        self.epoch = Epoch(0, 0, draw_probability)
         self.payoff = PayoffTable()
         self.record = PredictionRecord()
         self._number: dict[str, int] = {}
         self._mus: list[float] = []
         self._variances: list[float] = []
+        self._learns: list[bool] = []
         self._steps: list[int | None] = []  # learner steps that a belief speaks of
         self._games: list[int] = []
-        self._pinned: set[str] = set()
+        self._pinned: dict[int, tuple[float, float]] = {}  # number -> μ and σ² that it had before
+
+    @property
+    def link(self) -> Link:
+        """What makes a win probability of two beliefs, as it was measured last."""
+        return self.epoch.link
 
     def fold(self, game: RatedGame) -> None:
         """Takes one more result in. A player against itself is never rated."""
         self.fold_all((game,))
 
-    def fold_all(self, games: Iterable[RatedGame]) -> None:
-        """Takes results in, in order: the same as one by one, and quicker."""
-        for probability, part in groupby(games, key=lambda game: game.draw_probability):
-            fold(self._mus, self._variances, self._numbered(part), draw_margin(probability))
+    def fold_all(self, games: Iterable[tuple[str, str, float, int, int]]) -> None:
+        """Takes results in (`RatedGame`s, or plain tuples of the same), in order.
 
-    def _numbered(self, games: Iterable[RatedGame]) -> Iterator[tuple[int, int, float, float, float]]:
-        """What `fold` takes; all but the beliefs moves on here."""
-        for game in games:
-            if game.seat0 == game.seat1:
+        Bit for bit the same as one by one, and quicker.
+        """
+        margin = draw_margin(self.epoch.draw_probability)
+        fold(self._mus, self._variances, self._numbered(games), margin, self.record)
+
+    def _numbered(
+        self, games: Iterable[tuple[str, str, float, int, int]]
+    ) -> Iterator[tuple[int, int, float, float, float]]:
+        """What `fold` takes; all but the beliefs and the record moves on here."""
+        number, played, learns, count = self._number, self._games, self._learns, self.payoff.add
+        for seat0, seat1, outcome, step0, step1 in games:
+            if seat0 == seat1:
                 continue
-            first, second = self._number_of(game.seat0), self._number_of(game.seat1)
-            self._games[first] += 1
-            self._games[second] += 1
-            growth0 = self._growth(first, game.seat0, game.tau0, game.step0)
-            growth1 = self._growth(second, game.seat1, game.tau1, game.step1)
-            self._predict(first, second, growth0 + growth1, game.outcome)
-            self.payoff.add(game.seat0, game.seat1, game.outcome)
-            yield first, second, game.outcome, growth0, growth1
+            if seat0 not in number or seat1 not in number:
+                self._number_of(seat0)
+                self._number_of(seat1)
+            first, second = number[seat0], number[seat1]
+            played[first] += 1
+            played[second] += 1
+            count(seat0, seat1, outcome)
+            growth0 = self._growth(first, step0) if learns[first] else 0.0
+            growth1 = self._growth(second, step1) if learns[second] else 0.0
+            yield first, second, outcome, growth0, growth1
 
-    def _predict(self, first: int, second: int, growth: float, outcome: float) -> None:
-        c = math.sqrt(2.0 * BETA**2 + self._variances[first] + self._variances[second] + growth)
-        self.record.add((self._mus[first] - self._mus[second]) / c, c, outcome)
-
-    def _growth(self, number: int, name: str, tau: float, step: int | None) -> float:
+    def _growth(self, number: int, step: int) -> float:
         """What the variance grows by before this match; the steps are those of the match from now on."""
-        if name in self._pinned:
-            return 0.0
-        growth = tau * tau
-        if step is not None:
-            known = self._steps[number]
-            if known is None:
-                self._steps[number] = step
-            elif step > known:  # results come in as matches end, not as they began
-                growth += self.drift.variance(known, step)
-                self._steps[number] = step
-        return growth
+        known = self._steps[number]
+        if known is None:
+            self._steps[number] = step
+        elif step > known:  # results come in as matches end, not as they began
+            self._steps[number] = step
+            if number not in self._pinned:
+                return self.drift.variance(known, step)
+        return 0.0
 
     def _number_of(self, name: str) -> int:
         number = self._number.get(name)
@@ -115,44 +130,82 @@ class RatingTable:
             number = self._number[name] = len(self._mus)
             self._mus.append(NEWCOMER.mu)
             self._variances.append(NEWCOMER.sigma**2)
+            self._learns.append(False)
             self._steps.append(None)
             self._games.append(0)
         return number
+
+    def learns(self, name: str) -> None:
+        """Names a player whose weights change: from now on it drifts with its steps."""
+        self._learns[self._number_of(name)] = True
+
+    def begin_epoch(self, position: int, draw_probability: float, link: Link | None = None) -> None:
+        """From now on draws are expected so often; with a measured `link`, the next epoch measures from here.
+
+        Without one, the draw probability was set by hand, and measuring goes on as it was.
+        """
+        if link is None:
+            self.epoch = dataclasses.replace(self.epoch, draw_probability=draw_probability)
+        else:
+            games = self.record.total
+            self.epoch = Epoch(position, games, draw_probability, link, self.record.copy())
+
+    def is_epoch_due(self) -> bool:
+        """Whether enough results came in since the last epoch to measure again."""
+        return is_due(self.epoch.games, self.record.total)
+
+    def next_epoch(self, position: int) -> Epoch | None:
+        """The epoch that begins behind `position`, the newest result folded; None while it isn't due."""
+        return next_epoch(self.epoch, position, self.record)
 
     def pin(self, name: str, mu: float) -> None:
         """Puts an anchor at `mu` points from now on: it never moves, and counts as known."""
         if not math.isfinite(mu):
             raise InvalidInput(f"{name} can't be pinned at {mu}: a finite number of points is wanted")
         number = self._number_of(name)
+        self._pinned.setdefault(number, (self._mus[number], self._variances[number]))
         self._mus[number], self._variances[number] = mu, 0.0
-        self._pinned.add(name)
+
+    def unpin(self, name: str) -> None:
+        """Goes on from what was believed before the pin; one that is not pinned stays as it is."""
+        number = self._number_of(name)
+        if number in self._pinned:
+            self._mus[number], self._variances[number] = self._pinned.pop(number)
+
+    def anchors(self) -> dict[str, float]:
+        """μ of the pinned players."""
+        return {name: self._mus[n] for name, n in self._number.items() if n in self._pinned}
 
     def inherit(self, name: str, parent: str, step: int) -> None:
         """A new snapshot begins with what is believed of its parent, drifted up to `step`.
 
         A parent of which nothing is believed, a pinned snapshot and one that has played change nothing.
         """
-        known = self._number.get(parent)
-        if known is None or parent == name or self._is_settled(name):
+        number, known = self._number_of(name), self._number.get(parent)
+        if self._games[number] or number in self._pinned or known == number:
             return
-        number, since = self._number_of(name), self._steps[known]
+        self._steps[number] = step
+        if known is None or not self._is_known(known):
+            return
+        since, variance = self._steps[known], self._variances[known]
         grown = 0.0 if since is None else self.drift.variance(since, step)
         self._mus[number] = self._mus[known]
-        self._variances[number] = min(self._variances[known] + grown, NEWCOMER.sigma**2)
-        self._steps[number] = step
+        if known not in self._pinned:  # what is known of an anchor is known of nobody else
+            self._variances[number] = min(variance + grown, NEWCOMER.sigma**2)
 
-    def _is_settled(self, name: str) -> bool:
-        return name in self._pinned or self.has(name)
+    def _is_known(self, number: int) -> bool:
+        believed = self._mus[number], self._variances[number]
+        return self._games[number] > 0 or believed != (NEWCOMER.mu, NEWCOMER.sigma**2)
 
     def state(self) -> dict[str, Any]:
         """All of it as lists and numbers, which JSON keeps to the last bit; `restored` takes it back."""
         cells = [cell for cell in self.payoff.cells() if cell.row < cell.column]
+        beliefs = zip(self._mus, self._variances, self._learns, self._steps, self._games, strict=True)
         return {
             "drift": dataclasses.asdict(self.drift),
-            "players": [
-                [name, self._mus[n], self._variances[n], self._steps[n], self._games[n], name in self._pinned]
-                for name, n in self._number.items()
-            ],
+            "epoch": dataclasses.asdict(self.epoch),
+            "players": [[name, *belief] for name, belief in zip(self._number, beliefs, strict=True)],
+            "pinned": [[number, *before] for number, before in self._pinned.items()],
             "payoff": [[c.row, c.column, c.wins, c.draws, c.losses] for c in cells],
             "record": dataclasses.asdict(self.record),
         }
@@ -161,12 +214,13 @@ class RatingTable:
     def restored(cls, state: Mapping[str, Any]) -> RatingTable:
         """The table that `state` was taken of; folding on gives the same bits as if it had never stopped."""
         table = cls(Drift(**state["drift"]))
-        for name, mu, variance, step, games, is_pinned in state["players"]:
-            number = table._number_of(name)
-            table._mus[number], table._variances[number] = mu, variance
-            table._steps[number], table._games[number] = step, games
-            if is_pinned:
-                table._pinned.add(name)
+        epoch = dict(state["epoch"])
+        epoch |= {"link": Link(**epoch["link"]), "record": PredictionRecord(**epoch["record"])}
+        table.epoch = Epoch(**epoch)
+        names, *columns = zip(*state["players"], strict=True) if state["players"] else [()] * 6
+        table._number = {name: number for number, name in enumerate(names)}
+        table._mus, table._variances, table._learns, table._steps, table._games = map(list, columns)
+        table._pinned = {number: (mu, variance) for number, mu, variance in state["pinned"]}
         fields = ("row", "column", "wins", "draws", "losses")
         cells = (PayoffCell(**dict(zip(fields, cell, strict=True))) for cell in state["payoff"])
         table.payoff = PayoffTable.of_cells(cells)
@@ -185,6 +239,11 @@ class RatingTable:
         """Whether it has a match in this book."""
         number = self._number.get(name)
         return number is not None and self._games[number] > 0
+
+    def knows(self, name: str) -> bool:
+        """Whether anything is believed of it: it has played, inherited or is pinned."""
+        number = self._number.get(name)
+        return number is not None and (number in self._pinned or self._is_known(number))
 
     def beliefs(self) -> dict[str, Belief]:
         """Every player with a match, by name."""
@@ -207,6 +266,7 @@ class RatingTable:
             draws=counts.draws,
             losses=counts.losses,
             rank=rank,
+            pinned=self._number[player.name] in self._pinned,
         )
 
 

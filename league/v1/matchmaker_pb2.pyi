@@ -232,6 +232,26 @@ class AskStageResponse(_message.Message):
     asked: _types_pb2.StageRequest
     def __init__(self, asked: _Optional[_Union[_types_pb2.StageRequest, _Mapping]] = ...) -> None: ...
 
+class PinRatingRequest(_message.Message):
+    __slots__ = ("request_id", "player", "mu", "unpin", "by")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    PLAYER_FIELD_NUMBER: _ClassVar[int]
+    MU_FIELD_NUMBER: _ClassVar[int]
+    UNPIN_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    request_id: str
+    player: str
+    mu: float
+    unpin: bool
+    by: str
+    def __init__(self, request_id: _Optional[str] = ..., player: _Optional[str] = ..., mu: _Optional[float] = ..., unpin: _Optional[bool] = ..., by: _Optional[str] = ...) -> None: ...
+
+class PinRatingResponse(_message.Message):
+    __slots__ = ("log_position",)
+    LOG_POSITION_FIELD_NUMBER: _ClassVar[int]
+    log_position: int
+    def __init__(self, log_position: _Optional[int] = ...) -> None: ...
+
 class GetCurriculaRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
@@ -263,12 +283,21 @@ class GetRatingsRequest(_message.Message):
     def __init__(self, book: _Optional[_Union[_types_pb2.Book, str]] = ...) -> None: ...
 
 class GetRatingsResponse(_message.Message):
-    __slots__ = ("ratings", "log_position")
+    __slots__ = ("ratings", "log_position", "anchors")
+    class AnchorsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: float
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
     RATINGS_FIELD_NUMBER: _ClassVar[int]
     LOG_POSITION_FIELD_NUMBER: _ClassVar[int]
+    ANCHORS_FIELD_NUMBER: _ClassVar[int]
     ratings: _containers.RepeatedCompositeFieldContainer[_types_pb2.Rating]
     log_position: int
-    def __init__(self, ratings: _Optional[_Iterable[_Union[_types_pb2.Rating, _Mapping]]] = ..., log_position: _Optional[int] = ...) -> None: ...
+    anchors: _containers.ScalarMap[str, float]
+    def __init__(self, ratings: _Optional[_Iterable[_Union[_types_pb2.Rating, _Mapping]]] = ..., log_position: _Optional[int] = ..., anchors: _Optional[_Mapping[str, float]] = ...) -> None: ...
 
 class GetPayoffRequest(_message.Message):
     __slots__ = ("book", "rows", "columns")

@@ -167,7 +167,7 @@ class ResultVerdict(_message.Message):
     def __init__(self, match_id: _Optional[str] = ..., accepted: _Optional[bool] = ..., duplicate: _Optional[bool] = ..., reason: _Optional[str] = ..., log_position: _Optional[int] = ...) -> None: ...
 
 class Rating(_message.Message):
-    __slots__ = ("player", "mu", "sigma", "score", "wins", "draws", "losses", "rank")
+    __slots__ = ("player", "mu", "sigma", "score", "wins", "draws", "losses", "rank", "pinned")
     PLAYER_FIELD_NUMBER: _ClassVar[int]
     MU_FIELD_NUMBER: _ClassVar[int]
     SIGMA_FIELD_NUMBER: _ClassVar[int]
@@ -176,6 +176,7 @@ class Rating(_message.Message):
     DRAWS_FIELD_NUMBER: _ClassVar[int]
     LOSSES_FIELD_NUMBER: _ClassVar[int]
     RANK_FIELD_NUMBER: _ClassVar[int]
+    PINNED_FIELD_NUMBER: _ClassVar[int]
     player: Player
     mu: float
     sigma: float
@@ -184,7 +185,8 @@ class Rating(_message.Message):
     draws: int
     losses: int
     rank: int
-    def __init__(self, player: _Optional[_Union[Player, _Mapping]] = ..., mu: _Optional[float] = ..., sigma: _Optional[float] = ..., score: _Optional[float] = ..., wins: _Optional[int] = ..., draws: _Optional[int] = ..., losses: _Optional[int] = ..., rank: _Optional[int] = ...) -> None: ...
+    pinned: bool
+    def __init__(self, player: _Optional[_Union[Player, _Mapping]] = ..., mu: _Optional[float] = ..., sigma: _Optional[float] = ..., score: _Optional[float] = ..., wins: _Optional[int] = ..., draws: _Optional[int] = ..., losses: _Optional[int] = ..., rank: _Optional[int] = ..., pinned: _Optional[bool] = ...) -> None: ...
 
 class PayoffCell(_message.Message):
     __slots__ = ("row", "column", "wins", "draws", "losses")

@@ -95,6 +95,9 @@ class ResultRow:
     late: bool
     lost_by: int | None
     seats_json: str
+    step0: int
+    """Learner steps behind the weights of seat 0 when the match began."""
+    step1: int
 
     @property
     def rated(self) -> bool:
@@ -163,10 +166,6 @@ class Reader(ABC):
         """All of these kinds, in order."""
 
     @abstractmethod
-    def epochs(self) -> list[tuple[int, float]]:
-        """(after_position, draw_probability), oldest first."""
-
-    @abstractmethod
     def category_counts(self) -> list[tuple[str, str, str, int]]:
         """(player, mix, category, matches) of all drawn assignments but carried ones."""
 
@@ -202,9 +201,6 @@ class Transaction(Reader):
     @abstractmethod
     def add_policy(self, policy_hash: str, body_json: str, at: float) -> bool:
         """Whether it is new."""
-
-    @abstractmethod
-    def add_epoch(self, after_position: int, draw_probability: float, at: float) -> None: ...
 
     @abstractmethod
     def add_draw(self, row: DrawRow) -> int: ...

@@ -96,11 +96,6 @@ class SqliteReader(Reader):
         query = f"SELECT * FROM events WHERE kind IN ({', '.join('?' * len(kinds))}) ORDER BY position"
         return [Event(**row) for row in self._all(query, *kinds)]
 
-    def epochs(self) -> list[tuple[int, float]]:
-        return [tuple(row) for row in self._all(
-            "SELECT after_position, draw_probability FROM epochs ORDER BY number"
-        )]  # fmt: skip
-
     def category_counts(self) -> list[tuple[str, str, str, int]]:
         return [tuple(row) for row in self._all(
             "SELECT i.player, a.mix, a.category, count(*) FROM assignments a "

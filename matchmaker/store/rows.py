@@ -15,7 +15,9 @@ PLAYER_COLUMNS = tuple(field.name for field in fields(Player))
 ASSIGNMENT_COLUMNS = tuple(field.name for field in fields(AssignmentRow))
 RESULT_QUERY = """
 SELECT r.position, r.ordinal, a.match_id, r.incarnation, a.seat0, a.seat1, a.book, r.outcome, r.frames,
-       r.failed, r.failure, r.finished_at, r.received_at, r.late, l.incarnation AS lost_by, r.seats_json
+       r.failed, r.failure, r.finished_at, r.received_at, r.late, l.incarnation AS lost_by, r.seats_json,
+       json_extract(r.seats_json, '$[0].step_start') AS step0,
+       json_extract(r.seats_json, '$[1].step_start') AS step1
 FROM results r JOIN assignments a USING (ordinal) LEFT JOIN lost_results l ON l.position = r.position
 """
 

@@ -82,12 +82,6 @@ class SqliteTransaction(SqliteReader, Transaction):
         )
         return cursor.rowcount == 1
 
-    def add_epoch(self, after_position: int, draw_probability: float, at: float) -> None:
-        self._connection.execute(
-            "INSERT INTO epochs (after_position, draw_probability, at) VALUES (?, ?, ?)",
-            (after_position, draw_probability, at),
-        )
-
     def add_draw(self, row: DrawRow) -> int:
         cursor = self._connection.execute(
             "INSERT INTO draws (policy_hash, log_position, event_position, body_json) VALUES (?, ?, ?, ?)",
@@ -147,6 +141,8 @@ class SqliteTransaction(SqliteReader, Transaction):
             late=late,
             lost_by=None,
             seats_json=seats,
+            step0=result.seats[0].step_start,
+            step1=result.seats[1].step_start,
         )
 
     def lose_results(self, player: str, after: int, by: int) -> int:

@@ -248,15 +248,12 @@ class StoreContract:
             tx.set_beat(replace(beat, progress=9))
             assert tx.add_policy("h", "{}", 1.0)
             assert not tx.add_policy("h", "{}", 2.0)
-            tx.add_epoch(0, 0.1, 1.0)
-            tx.add_epoch(0, 0.2, 1.0)
             drawn = DrawRow(number=0, policy_hash="h", log_position=1, event_position=2, body_json="{}")
             number = tx.add_draw(drawn)
             tx.update_player(replace(player("based"), state=PlayerState.RETIRED, milestone=True))
             tx.add_assignments([assignment(4, replaces="m1")])
         with filled.read() as reader:
             assert reader.beat(1) == replace(beat, progress=9)
-            assert reader.epochs() == [(0, 0.1), (0, 0.2)]
             assert reader.draw(number) == replace(drawn, number=number)
             assert reader.players()[1].state is PlayerState.RETIRED
             assert reader.replacement("m1") == "m4"

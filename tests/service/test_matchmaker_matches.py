@@ -12,9 +12,9 @@ from small_league import bot, live, small_league, snapshot
 from league.errors import AlreadyExists, InvalidInput, InvalidName, LeagueError, NotFound, Refused
 from league.players import Book, Pairing, PlayerKind, PlayerState
 from league.v1 import matchmaker_pb2 as m
+from matchmaker.books import MARK_KINDS, Books, marks_of
 from matchmaker.candidates import draw_table, draw_table_of
 from matchmaker.sampling import draw
-from matchmaker.view import books_of
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def test_the_candidates_weights_follow_from_the_log(league):
     with league.server.store.read() as reader:
         players = {player.name: player for player in reader.players()}
         until_then = [row for row in reader.results() if row.position <= why["log_position"]]
-        tables = books_of(until_then, players, reader.epochs())
+        tables = Books.of_log(until_then, marks_of(reader.events_of(*MARK_KINDS))).tables
     again = draw_table(league.server.league.settings, players["main"], "league", players, tables)
     assert json.loads(again.body_json)["candidates"] == why["candidates"]
 

@@ -211,10 +211,11 @@ def test_fsck_speaks_and_exits_by_its_findings(tmp_path, capsys):
     with small_league(tmp_path) as league:
         league.play(league.open(), 5)
         assert fsck_main(["--db", str(db), "--address", league.server.address]) == 0
-        league.server.league.view.tables[Book.TRAIN].fold(RatedGame("main", "based", 1.0, 0.0, 0.0, 0.1))
+        league.server.league.view.tables[Book.TRAIN].fold(RatedGame("main", "based", 1.0))
         assert fsck_main(["--db", str(db), "--address", league.server.address]) == 1
         assert "train ratings shown at" in capsys.readouterr().out
-        league.server.league.view.tables = league.recomputed()
+        with league.server.store.read() as reader:
+            league.server.league.view.load_books(reader)
     assert fsck_main(["--db", str(db)]) == 0
     said = capsys.readouterr().out
     assert "whole; 6 players, 5 matches assigned, 0 leases open, 5 results, " in said
