@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from evaluator.journal import DONE, OPEN, SKIPPED, Gauntlet, Journal
 from evaluator.settings import EvaluatorSettings
-from evaluator.strategy import Entry, Slot, compose, missing_slots
+from evaluator.strategy import Entry, Slot, compose, is_imported, missing_slots
 from league.errors import NotFound
 from league.players import Book, PayoffCell, Player, PlayerKind, PlayerState, Rating
 
@@ -34,7 +34,10 @@ class Queue:
         self._bots = tuple(bots)
 
     def waiting(self, players: Sequence[Player]) -> list[Player]:
-        """Snapshots without their complete gauntlet, next first. `players` in order of registration."""
+        """Snapshots without their complete gauntlet, next first. `players` in order of registration.
+
+        Imported ones meet this league's in their gauntlets, and have one of their own on request only.
+        """
         gauntlets = self._journal.gauntlets()
         requests = self._journal.requests()
         snapshots = {
@@ -42,11 +45,14 @@ class Queue:
             for p in players
             if p.kind is PlayerKind.SNAPSHOT and p.state is not PlayerState.QUARANTINED
         }
+        imported = {name for name, p in snapshots.items() if is_imported(p)}  # rated where they came from
         asked = [snapshots[name] for name in requests if name in snapshots]
         rest = [
             p
             for p in reversed(snapshots.values())
-            if p.name not in requests and not _is_complete(p, gauntlets.get(p.name))
+            if p.name not in requests
+            and p.name not in imported
+            and not _is_complete(p, gauntlets.get(p.name))
         ]
         return asked + rest
 

@@ -26,6 +26,9 @@ class EvaluatorSettings(Settings):
     best_snapshots: int = Field(default=2, ge=0, le=100)
     """How many of the highest rated other snapshots join the gauntlet beside bots and parent."""
 
+    imported_snapshots: int = Field(default=4, ge=0, le=100)
+    """How many of the snapshots imported from other runs join it too, in the order in which they came."""
+
     seed: int = Field(default=0, ge=0, lt=2**31)
     """Seed of the match seeds, which are common over opponents and snapshots, and of sampled actions."""
 

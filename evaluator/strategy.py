@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from evaluator.settings import EvaluatorSettings
+from league.ids import SnapshotName
 from league.players import Book, Player, PlayerKind, PlayerState, Rating
 
 
@@ -32,7 +33,7 @@ class Slot:
 def _opponents(
     player: Player, players: Mapping[str, Player], ratings: Sequence[Rating], settings: EvaluatorSettings
 ) -> list[str]:
-    """Snapshots it meets: parent, the best others, and for milestones the oldest; each once."""
+    """Snapshots it meets, each once: parent, the best others, imported ones; for milestones the oldest."""
 
     def usable(name: str) -> bool:
         other = players.get(name)
@@ -47,11 +48,19 @@ def _opponents(
     active_best = [name for name in best if players[name].state is PlayerState.ACTIVE]
     chosen = [player.parent] if usable(player.parent) else []
     chosen += [name for name in active_best if name not in chosen][: settings.best_snapshots]
+    imported = [p.name for p in players.values() if usable(p.name) and is_imported(p)]
+    chosen += [name for name in imported if name not in chosen][: settings.imported_snapshots]
     if player.milestone:
-        oldest = min((p for p in players.values() if usable(p.name)), key=lambda p: p.step, default=None)
+        own = [p for p in players.values() if usable(p.name) and p.name not in imported]
+        oldest = min(own, key=lambda p: p.step, default=None)
         if oldest is not None and oldest.name not in chosen:
             chosen.append(oldest.name)
     return chosen
+
+
+def is_imported(player: Player) -> bool:
+    """Whether it is another run's snapshot: an anchor, which others are measured by."""
+    return player.kind is PlayerKind.SNAPSHOT and bool(SnapshotName.parse(player.name).run)
 
 
 def compose(

@@ -41,6 +41,15 @@ class Beat(NamedTuple):
     asked: StageRequest | None
 
 
+class Leaderboard(NamedTuple):
+    """Ratings of a book, best first; the anchors of all books; the newest result and event in them."""
+
+    ratings: list[Rating]
+    anchors: dict[str, float]
+    log_position: int
+    event_position: int
+
+
 class MatchmakerClient(Connection):
     """The matchmaker's calls. Opening one never fails: the first call waits for the service."""
 
@@ -219,8 +228,8 @@ class MatchmakerClient(Connection):
         return self._call("PinRating", request).log_position
 
     def anchors(self) -> dict[str, float]:
-        """The pinned players with their points."""
-        return dict(self._call("GetRatings", m.GetRatingsRequest()).anchors)
+        """The pinned players with their points, with or without a match."""
+        return self.leaderboard().anchors
 
     def curricula(self) -> list[CurriculumStatus]:
         """The stages of every learner that has told them, and which one is on."""
@@ -236,8 +245,13 @@ class MatchmakerClient(Connection):
 
     def ratings(self, book: Book = Book.EVAL) -> list[Rating]:
         """The leaderboard of a book, best first."""
+        return self.leaderboard(book).ratings
+
+    def leaderboard(self, book: Book = Book.EVAL) -> Leaderboard:
+        """The leaderboard of a book, best first, with where in the log it stands."""
         reply = self._call("GetRatings", m.GetRatingsRequest(book=wire.to_book(book)))
-        return [wire.from_rating(rating) for rating in reply.ratings]
+        ratings = [wire.from_rating(rating) for rating in reply.ratings]
+        return Leaderboard(ratings, dict(reply.anchors), reply.log_position, reply.event_position)
 
     def payoff(
         self, book: Book = Book.EVAL, rows: Sequence[str] = (), columns: Sequence[str] = ()

@@ -9,20 +9,43 @@ from dataclasses import dataclass
 from league.errors import InvalidName
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
-_SNAPSHOT = re.compile(r"(?P<lineage>[a-z0-9][a-z0-9_.-]{0,63})@(?P<step>[0-9]{1,15})")
+_SNAPSHOT = re.compile(
+    r"(?P<lineage>(?:[a-z0-9][a-z0-9_.-]{0,63}:)?[a-z0-9][a-z0-9_.-]{0,63})@(?P<step>[0-9]{1,15})"
+)
+_RUN = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 _REFERENCE = re.compile(r"(?P<lineage>[a-z0-9][a-z0-9_.-]{0,63})\.reference-(?P<step>[0-9]{1,15})")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
 class SnapshotName:
-    """Name of a frozen player: ``main@50000`` is ``main`` after 50,000 learner steps."""
+    """Name of a frozen player: ``main@50000`` is ``main`` after 50,000 learner steps.
+
+    One that came from another run says so: ``first:main@50000`` is of the lineage ``first:main``.
+    """
 
     lineage: str
     step: int
 
     def __str__(self) -> str:
         return f"{self.lineage}@{self.step}"
+
+    @property
+    def run(self) -> str:
+        """The run that it came from, "" for one of this league."""
+        run, colon, _ = self.lineage.partition(":")
+        return run if colon else ""
+
+    def imported(self, run: str) -> SnapshotName:
+        """Its name in another league, where one that was imported before keeps its own.
+
+        Raises `InvalidName` when `run` can't be part of it.
+        """
+        if self.run:
+            return self
+        if not _RUN.fullmatch(run):
+            raise InvalidName(f"{run!r} can't name a run here: use up to 64 of a-z 0-9 _ . -")
+        return SnapshotName(f"{run}:{self.lineage}", self.step)
 
     @classmethod
     def parse(cls, name: str) -> SnapshotName:

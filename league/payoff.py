@@ -44,11 +44,11 @@ class PayoffTable:
         """Counts one match; `outcome` is seat 0's (1, 0.5, 0). A player against itself is not counted."""
         if seat0 == seat1:
             return
-        try:
-            first, second = self._rows[seat0][seat1], self._rows[seat1][seat0]
-        except KeyError:
-            first = self._rows[seat0][seat1] = Counts()
-            second = self._rows[seat1][seat0] = Counts()
+        row0, row1 = self._rows[seat0], self._rows[seat1]
+        first, second = row0.get(seat1), row1.get(seat0)
+        if first is None or second is None:
+            first = row0[seat1] = Counts()
+            second = row1[seat0] = Counts()
         if outcome == 1.0:
             first.wins += 1
             second.losses += 1

@@ -1,4 +1,4 @@
-"""`python -m matchmaker.fsck --db PATH`: is this league's log whole?"""
+"""``bin/league fsck`` and `python -m matchmaker.fsck --db PATH`: is this league's log whole?"""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from league.client import MatchmakerClient
+from league.cluster import finding
 from league.errors import LeagueError
-from league.players import Book
-from league.ratings import RatingTable
 from matchmaker import invariants
+from matchmaker.recompute import differing_from_shown
 from matchmaker.store.base import Reader
 from matchmaker.store.sqlite import SqliteStore
+
+SUMMARY = "is the log of a run whole? every invariant, every draw, every rating"
 
 
 def fsck(db: Path, address: str = "") -> tuple[list[str], str]:
@@ -25,29 +26,12 @@ def fsck(db: Path, address: str = "") -> tuple[list[str], str]:
     store = SqliteStore(db, read_only=True)
     try:
         with store.read() as reader:
-            findings = invariants.full_scan(reader)
-            if address:
-                findings += _shown_ratings(reader, invariants.recomputed(reader), address)
-            return findings, _summary(reader)
+            findings, summary = invariants.full_scan(reader), _summary(reader)
+        if address:
+            findings += differing_from_shown(store, address)
+        return findings, summary
     finally:
         store.close()
-
-
-def _shown_ratings(reader: Reader, tables: dict[Book, RatingTable], address: str) -> list[str]:
-    """Compares to the last bit. A service that took results meanwhile is told apart by its position."""
-    findings = []
-    players = {player.name: player for player in reader.players()}
-    with MatchmakerClient(address, wait_seconds=5) as client:
-        for book, table in tables.items():
-            shown = [(r.player.name, r.mu, r.sigma, r.wins, r.draws, r.losses) for r in client.ratings(book)]
-            wanted = [
-                (r.player.name, r.mu, r.sigma, r.wins, r.draws, r.losses) for r in table.leaderboard(players)
-            ]
-            if shown != wanted:
-                findings.append(f"the {book.value} ratings shown at {address} are not those of the log")
-        if client.status().log_position != reader.positions()[0]:
-            findings.append(f"the service at {address} went on meanwhile: check again when it rests")
-    return findings
 
 
 def _summary(reader: Reader) -> str:
@@ -69,6 +53,16 @@ def _lost(count: int) -> str:
     return f"; {count} of the results don't count: a restart went back to a checkpoint before them"
 
 
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    finding.add_run(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Checks a run's log, and where it goes on, the ratings that its matchmaker shows."""
+    run_dir = finding.named_run(args)
+    return _told(finding.database_of(run_dir), finding.live_address(run_dir) or "")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Prints the findings; 0 when there are none, else 1."""
     parser = argparse.ArgumentParser(prog="matchmaker.fsck", description="Checks a league's log.")
@@ -76,13 +70,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--address", default="", help="HOST:PORT of a matchmaker whose ratings to compare")
     options = parser.parse_args(arguments)
     try:
-        findings, summary = fsck(options.db, options.address)
+        return _told(options.db, options.address)
     except LeagueError as error:
         print(f"matchmaker.fsck: {error}", file=sys.stderr)
         return error.exit_code
-    for finding in findings:
-        print(finding)
-    print(f"{options.db}: {'BROKEN' if findings else 'whole'}; {summary}")
+
+
+def _told(db: Path, address: str) -> int:
+    findings, summary = fsck(db, address)
+    for line in findings:
+        print(line)
+    print(f"{db}: {'BROKEN' if findings else 'whole'}; {summary}")
     return 1 if findings else 0
 
 

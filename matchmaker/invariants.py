@@ -14,6 +14,7 @@ from league.players import Book
 from league.ratings import RatingTable
 from matchmaker.books import Books
 from matchmaker.candidates import DrawTable, draw_table_of
+from matchmaker.history import wrong_epochs
 from matchmaker.sampling import draw
 from matchmaker.store.base import Reader
 
@@ -121,6 +122,7 @@ def full_scan(reader: Reader) -> list[str]:
     findings += [_finding("every reference finds its row", orphans)] if orphans else []
     findings += broken(reader)
     findings += _events(reader)
+    findings += wrong_epochs(reader)
     redrawn = list(_not_redrawn(reader))
     findings += [_finding("a match is what its seed draws from the candidates", redrawn)] if redrawn else []
     return findings

@@ -11,6 +11,7 @@ from league.clock import Clock, SystemClock
 from league.errors import Fenced, NotFound, VersionMismatch
 from league.players import EVENT_KINDS, Event
 from matchmaker.books import MARK_KINDS, Mark, marks_of
+from matchmaker.history import moment_of
 from matchmaker.settings import MatchmakerSettings
 from matchmaker.store.base import IncarnationRow, Reader, Store, Transaction
 from matchmaker.view import LeagueView
@@ -42,10 +43,14 @@ class League:
             self.view.load(tx)
         self.seed = int(self._meta("seed"))
 
-    def open_read_only(self) -> None:
+    def open_read_only(self, at: str | None = None) -> None:
+        """Loads the view, as the league is or, with `at`, as it was."""
         with self.store.read() as reader:
             self.settings = self.settings.model_copy(update={"game": reader.meta("game")})
-            self.view.load(reader)
+            if at is None:
+                self.view.load(reader)
+            else:
+                self.view.load_moment(reader, moment_of(reader, at))
 
     def _rebuild_view(self) -> None:
         """After an effect that failed; until this succeeds, nobody is told what memory holds."""

@@ -33,6 +33,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--config", type=Path, help="TOML file with a [matchmaker] section")
     parser.add_argument("--preset", metavar="NAME", help="settings of this preset, below those of --config")
     parser.add_argument("--read-only", action="store_true", help="answer questions, change nothing")
+    parser.add_argument(
+        "--at", metavar="WHEN", help="with --read-only: players, ratings and payoffs as they were then"
+    )
     return parser
 
 
@@ -47,6 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             load_section(MatchmakerSettings, "matchmaker", options.config, options.preset),
             host=options.host,
             read_only=options.read_only,
+            at=options.at,
         )
         signals = _stop_signals()
         with server:

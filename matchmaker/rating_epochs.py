@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 
 from league.players import Book
+from matchmaker.books import epoch_data
 from matchmaker.league import League
 from matchmaker.store.base import Transaction
 
@@ -41,9 +42,6 @@ def _open(league: League, tx: Transaction, book: Book) -> bool:
         f"a match and predicts with sharpness {epoch.link.sharpness:.2f} and a logistic share of "
         f"{epoch.link.logistic_share:.1f}, measured in {epoch.games} results",
         book=book.value,
-        games=epoch.games,
-        draw_probability=epoch.draw_probability,
-        sharpness=epoch.link.sharpness,
-        logistic_share=epoch.link.logistic_share,
+        **epoch_data(epoch),
     )
     return True

@@ -67,7 +67,7 @@ def status(league: League, reader: Reader) -> LeagueStatus:
     ]
     return LeagueStatus(
         game=league.settings.game,
-        log_position=reader.positions()[0],
+        log_position=league.view.log_position,
         open_leases=sum(open_by_incarnation.values()),
         workers=tuple(workers),
         shares=tuple(_shares(league, workers)),

@@ -15,7 +15,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from league.clock import Clock, SystemClock
-from league.errors import LeagueError, Refused
+from league.errors import InvalidInput, LeagueError, Refused
 from league.status import ErrorInterceptor
 from league.v1 import matchmaker_pb2
 from league.v1.matchmaker_pb2_grpc import add_MatchmakerServiceServicer_to_server
@@ -39,6 +39,7 @@ class MatchmakerServer:
         port: 0 takes any free one.
         clock: moved by hand in tests; then `sweep` is called by hand too.
         seed: of a new league's draws; None takes a random one.
+        at: shows players, ratings and payoffs as they were (`history.moment_of` reads it); needs `read_only`.
     """
 
     def __init__(
@@ -51,14 +52,19 @@ class MatchmakerServer:
         clock: Clock | None = None,
         seed: int | None = None,
         read_only: bool = False,
+        at: str | None = None,
     ) -> None:
+        if at is not None and not read_only:
+            raise InvalidInput(
+                "--at shows the league as it was, and the past can't be changed: add --read-only"
+            )
         self._wanted = (host, port)
         self._sweeps = clock is None and not read_only
         self.store = SqliteStore(Path(db), read_only=read_only)
         self.league = League(self.store, settings or MatchmakerSettings(), clock or SystemClock())
         try:
             if read_only:
-                self.league.open_read_only()
+                self.league.open_read_only(at)
             else:
                 self.league.open(secrets.randbits(62) if seed is None else seed)
         except BaseException:

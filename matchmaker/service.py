@@ -195,10 +195,10 @@ class MatchmakerService(MatchmakerServiceServicer):
         book = wire.from_book(request.book, Book.EVAL)
         view = self.league.view.checked()
         with view.lock:
-            ratings, position = view.tables[book].leaderboard(view.players), view.log_position
-            anchors = view.tables[book].anchors()
+            ratings, anchors = view.tables[book].leaderboard(view.players), view.tables[book].anchors()
+            position, event = view.books.log_position, view.books.event_position
         return m.GetRatingsResponse(
-            ratings=map(wire.to_rating, ratings), log_position=position, anchors=anchors
+            ratings=map(wire.to_rating, ratings), log_position=position, anchors=anchors, event_position=event
         )
 
     def GetPayoff(self, request: m.GetPayoffRequest, context: Any) -> m.GetPayoffResponse:

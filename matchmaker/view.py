@@ -15,7 +15,9 @@ from league.errors import Unavailable
 from league.players import Book, Event, Player
 from league.ratings import RatingTable
 from league.stages import CurriculumStatus, Place, Stage, StageRequest
+from matchmaker import history
 from matchmaker.books import Books, Mark
+from matchmaker.history import Moment
 from matchmaker.store.base import AssignmentRow, Reader, ResultRow
 
 
@@ -63,6 +65,16 @@ class LeagueView:
         books = Books.of(reader)
         with self.lock:
             self.books = books
+
+    def load_moment(self, reader: Reader, moment: Moment) -> None:
+        """Players, books, shares and stages as they were."""
+        with self.lock:
+            self.players = {player.name: player for player in history.players_at(reader, moment)}
+            self.drawn = Counter(history.drawn_at(reader, moment))
+            self.log_position, self.event_position = moment.log_position, moment.event_position
+            self.books = history.books_at(reader, moment)
+            told = reader.events_of("stage", "stage_asked")
+            self.curricula, self.asked = stages_of(e for e in told if e.position <= moment.event_position)
 
     def set_players(self, players: Iterable[Player]) -> None:
         with self.lock:

@@ -24,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(metavar="ACTION", required=True)
     export = actions.add_parser("export", help="write the leaderboard")
     connect.add_arguments(export)
+    connect.add_moment(export)
     export.add_argument("--format", choices=sorted(FORMATS), help="default: what FILE ends in, else md")
     export.add_argument("--out", type=Path, metavar="FILE", help="default: print it")
     export.add_argument("--title", help="heading (default: the run folder's name, or the address)")

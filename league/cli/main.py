@@ -30,6 +30,7 @@ COMMANDS = {
     "curves": ("league.cli.curves", "draw how a run has learnt (training_curves.png)"),
     "watch": ("league.cli.watch", "what happens in the league, as it happens"),
     "pin": ("league.cli.pin", "put a player's rating where it stays, as an anchor; let it go"),
+    "import": ("league.cli.importing", "another run's snapshots into this league, as anchors"),
     "stage": ("league.cli.stage", "a learner's stages, and going to another one by hand"),
     "match": ("league.cli.match", "one match: who, how it ended, and why it was made"),
     "demo": ("league.cli.demo", "watch two members fight in the terminal"),

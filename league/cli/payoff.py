@@ -31,6 +31,7 @@ WIDEST = 12
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     connect.add_arguments(parser)
+    connect.add_moment(parser)
     books.add_arguments(parser)
     parser.add_argument(
         "--row", action="append", default=[], metavar="PLAYER", help="only this row; repeatable"

@@ -23,6 +23,7 @@ COLUMNS = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     connect.add_arguments(parser)
+    connect.add_moment(parser)
     parser.add_argument("--kind", choices=[kind.value for kind in PlayerKind], action="append", default=[])
     parser.add_argument(
         "--state", choices=[state.value for state in PlayerState], action="append", default=[]

@@ -34,6 +34,7 @@ FIT_COLUMNS = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     connect.add_arguments(parser)
+    connect.add_moment(parser)
     books.add_arguments(parser)
     parser.add_argument(
         "--fit",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # scipy and numpy take half a second to load
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     connect.add_arguments(parser)
+    connect.add_moment(parser)
     books.add_arguments(parser)
     parser.add_argument(
         "--games-at-least", type=_count, default=1, metavar="N", help="leave out who has fewer (default: 1)"

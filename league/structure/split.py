@@ -18,15 +18,13 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 from scipy.sparse.csgraph import connected_components
-from scipy.special import expit, log_expit
+from scipy.special import expit
 
+from league.ratings.bradley_terry import fit
+from league.ratings.pairs import PairCounts
 from league.structure.nash import Matrix, checked
 from league.structure.table import SURE, Table, logits
-
-RIDGE = 0.01
-"""Holds the strengths of those who won or lost all: as a Gaussian of deviation 10 around 0 would."""
 
 
 @dataclass(frozen=True)
@@ -103,17 +101,15 @@ def _cyclic_square(table: Table) -> float:
 
 
 def fitted_strengths(table: Table) -> Matrix:
-    """Bradley–Terry strengths (natural logits) of the counts, a draw half a win: P ≈ σ(r_i − r_j)."""
-    scored_NN = table.wins_NN + 0.5 * table.draws_NN
+    """Strengths in natural logits, mean 0, such that P ≈ σ(r_i − r_j): the fit of the ratings.
 
-    def unlikeliness(strength_N: Matrix) -> tuple[float, Matrix]:
-        gap_NN = strength_N[:, None] - strength_N[None, :]
-        pull_NN = scored_NN - table.games_NN * expit(gap_NN)
-        value = -np.sum(scored_NN * log_expit(gap_NN)) + 0.5 * RIDGE * np.sum(strength_N**2)
-        return float(value), RIDGE * strength_N - pull_NN.sum(axis=1)
-
-    found = minimize(unlikeliness, np.zeros(len(table.names)), jac=True, method="L-BFGS-B")
-    strength_N: Matrix = found.x - found.x.mean()
+    A draw is half a win here, for it is the share of points that is split.
+    """
+    rows_P, columns_P = np.nonzero(np.triu(table.known_NN, 1))
+    pairs = (rows_P, columns_P)
+    counts = PairCounts(*pairs, table.wins_NN[pairs], table.draws_NN[pairs], table.wins_NN.T[pairs])
+    found = fit(counts, len(table.names), draws_as_halves=True)
+    strength_N: Matrix = (found.rating_N - found.rating_N.mean()) / found.points_per_logit
     return strength_N
 
 

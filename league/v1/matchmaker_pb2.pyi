@@ -283,7 +283,7 @@ class GetRatingsRequest(_message.Message):
     def __init__(self, book: _Optional[_Union[_types_pb2.Book, str]] = ...) -> None: ...
 
 class GetRatingsResponse(_message.Message):
-    __slots__ = ("ratings", "log_position", "anchors")
+    __slots__ = ("ratings", "log_position", "anchors", "event_position")
     class AnchorsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -294,10 +294,12 @@ class GetRatingsResponse(_message.Message):
     RATINGS_FIELD_NUMBER: _ClassVar[int]
     LOG_POSITION_FIELD_NUMBER: _ClassVar[int]
     ANCHORS_FIELD_NUMBER: _ClassVar[int]
+    EVENT_POSITION_FIELD_NUMBER: _ClassVar[int]
     ratings: _containers.RepeatedCompositeFieldContainer[_types_pb2.Rating]
     log_position: int
     anchors: _containers.ScalarMap[str, float]
-    def __init__(self, ratings: _Optional[_Iterable[_Union[_types_pb2.Rating, _Mapping]]] = ..., log_position: _Optional[int] = ..., anchors: _Optional[_Mapping[str, float]] = ...) -> None: ...
+    event_position: int
+    def __init__(self, ratings: _Optional[_Iterable[_Union[_types_pb2.Rating, _Mapping]]] = ..., log_position: _Optional[int] = ..., anchors: _Optional[_Mapping[str, float]] = ..., event_position: _Optional[int] = ...) -> None: ...
 
 class GetPayoffRequest(_message.Message):
     __slots__ = ("book", "rows", "columns")

@@ -55,7 +55,7 @@ class SqliteStore(Store):
         self._closed = False
         self._rebuild: Callable[[], None] = _nothing_to_rebuild
         self._is_behind = False  # memory, which an effect failed to move on
-        with _as_league_errors(self.path):
+        with as_league_errors(self.path):
             if read_only:
                 self._open_read_only()
             else:
@@ -103,7 +103,7 @@ class SqliteStore(Store):
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
-        with self._lock, _as_league_errors(self.path):
+        with self._lock, as_league_errors(self.path):
             writer = self._usable_writer()
             self._catch_up()
             writer.execute("BEGIN IMMEDIATE")
@@ -172,7 +172,7 @@ class SqliteStore(Store):
                 raise Refused("the matchmaker is closing: start it again")
             connection = self._idle_readers.pop() if self._idle_readers else self._new_reader()
         try:
-            with _as_league_errors(self.path):
+            with as_league_errors(self.path):
                 connection.execute("BEGIN")
                 try:
                     yield SqliteReader(connection)
@@ -186,7 +186,7 @@ class SqliteStore(Store):
                     self._idle_readers.append(connection)
 
     def _new_reader(self) -> sqlite3.Connection:
-        with _as_league_errors(self.path):
+        with as_league_errors(self.path):
             connection = self._connect(f"file:{_quoted(self.path)}?mode=ro")
         self._readers.append(connection)
         return connection
@@ -257,7 +257,7 @@ def _check_migrations(connection: sqlite3.Connection, path: Path) -> list[str]:
 
 
 @contextmanager
-def _as_league_errors(path: Path) -> Iterator[None]:
+def as_league_errors(path: Path) -> Iterator[None]:
     """SQLite's and the system's words for a full disk or a broken file in our own."""
     try:
         yield

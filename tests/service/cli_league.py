@@ -15,9 +15,9 @@ import pytest
 from evaluator_league import register_bots_and_live, register_snapshot
 from torch.utils.tensorboard import SummaryWriter
 
-from league.cli.connect import FORMAT
 from league.cli.main import main
 from league.client import MatchmakerClient
+from league.cluster.run_folder import FORMAT
 from league.config import resolve
 from league.config_file import write_config
 from league.players import Assignment, Book, MatchResult, Pairing, SeatResult
@@ -69,10 +69,10 @@ def rows(text: str) -> list[dict[str, str]]:
 
 
 @contextmanager
-def served(run_dir: Path) -> Iterator[Path]:
+def served(run_dir: Path, *, read_only: bool = True) -> Iterator[Path]:
     """The run folder while a matchmaker serves it, so that commands need not start one."""
     announced = run_dir / "matchmaker.json"
-    with MatchmakerServer(db=run_dir / "league.db", port=0, read_only=True) as server:
+    with MatchmakerServer(db=run_dir / "league.db", port=0, read_only=read_only) as server:
         announced.write_text(json.dumps({"address": server.address, "pid": os.getpid()}))
         yield run_dir
         announced.unlink()

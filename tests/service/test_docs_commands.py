@@ -31,6 +31,7 @@ BY_HAND = "trains until it is stopped; tests/service/test_learner.py and test_ev
 CARDS = "test_sb3_league.py trains in such a league"
 EXPORTS = "takes its time; test_cli_export.py runs it with a small agent"
 REPLAYS = "needs a run with replays; test_cli_replay.py runs it"
+ANCHORS = "needs a run that goes on; test_cli_anchors.py pins and imports in one"
 STAGES = "needs a run that goes on; test_cli_stage.py asks one"
 CLONING = "records and learns for minutes; test_cloning_commands.py runs it, at small size"
 PROFILE = "measures for minutes; tests/unit/test_profile_command.py runs the command on small settings"
@@ -82,6 +83,9 @@ NOT_RUN = {
     "bin/league doctor --json findings.json": DOCTOR,
     "bin/league doctor --game kuhn": DOCTOR,
     "bin/league doctor --run-dir runs/laptop-1 --json findings.json": DOCTOR,
+    "bin/league pin based --mu 27": ANCHORS,
+    "bin/league pin based --unpin": ANCHORS,
+    "bin/league import runs/laptop-1 --run-dir runs/laptop-2 --players 'main@1*'": ANCHORS,
     "bin/league stage next": STAGES,
     "bin/league stage based --address 127.0.0.1:50051": STAGES,
     "bin/league replay": REPLAYS,

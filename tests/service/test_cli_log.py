@@ -1,0 +1,161 @@
+"""Commands on a run's log: recomputed, checked, copied, shown as it was."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+from cli_league import make_run, rows, served
+
+from league.cli.main import main
+from league.client import MatchmakerClient
+from league.cluster import finding
+from league.errors import StorageFull
+from league.players import Book
+from matchmaker.backup import backup
+from matchmaker.fsck import fsck
+from matchmaker.recompute import differing_from_shown
+from matchmaker.server import MatchmakerServer
+from matchmaker.store.sqlite import SqliteStore
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("runs") / "laptop-1"
+    make_run(path)
+    return path
+
+
+@pytest.fixture
+def run(made: Path, tmp_path: Path) -> Path:
+    path = tmp_path / "laptop-1"
+    shutil.copytree(made, path)
+    return path
+
+
+def test_recompute_says_whether_the_running_numbers_are_the_same(run: Path, capsys: Capture) -> None:
+    assert main(["recompute", str(run)]) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"^eval: 6 players, 90 rated results, 0 anchors; expects 0.1 draws", said, re.MULTILINE)
+    assert "no matchmaker serves this run now" in said
+    with served(run, read_only=False):
+        address = finding.live_address(run)
+        assert address
+        with MatchmakerClient(address) as client:
+            client.pin_rating("based", 27.0, "anna")
+        assert main(["recompute", str(run)]) == 0
+        assert f"the numbers that {address} shows are the same, to the last bit" in capsys.readouterr().out
+
+
+def test_a_number_that_is_not_the_logs_is_told(run: Path, capsys: Capture) -> None:
+    with MatchmakerServer(db=run / "league.db") as server:
+        server.league.view.tables[Book.EVAL].pin("based", 27.0)  # and nothing in the log
+        store = SqliteStore(run / "league.db", read_only=True)
+        found = differing_from_shown(store, server.address)
+        store.close()
+    assert found == [f"the eval ratings shown at {server.address} are not those of the log"]
+
+
+def test_shown_numbers_are_held_against_the_log_of_their_moment(run: Path) -> None:
+    """The matchmaker goes on between the question and the look into the log, and loses results at that."""
+    with served(run, read_only=False):
+        address = finding.live_address(run)
+        assert address
+        store = SqliteStore(run / "league.db", read_only=True)
+        plain, read = store.read, []
+
+        def meanwhile():  # type: ignore[no-untyped-def]
+            if not read:
+                read.append(True)
+                with MatchmakerClient(address) as client:
+                    assert client.open_incarnation("learner-main", "main", 0, 5).lost_results > 0
+                    client.pin_rating("based", 27.0, "anna")
+            return plain()
+
+        store.read = meanwhile  # type: ignore[method-assign]
+        assert differing_from_shown(store, address) == []
+        store.close()
+
+
+def test_fsck_as_a_command(run: Path, capsys: Capture) -> None:
+    assert main(["fsck", str(run)]) == 0
+    assert "league.db: whole; " in capsys.readouterr().out
+    with sqlite3.connect(run / "league.db") as connection:
+        connection.execute("UPDATE assignments SET closed_at = NULL WHERE ordinal = 2")
+    assert main(["fsck", str(run)]) == 1
+    assert "a closed lease has the time it was closed at" in capsys.readouterr().out
+
+
+def test_a_copy_is_made_while_the_matchmaker_writes_and_opens_by_itself(run: Path, capsys: Capture) -> None:
+    copy = run.parent / "copy.db"
+    with served(run, read_only=False):
+        address = finding.live_address(run)
+        assert address
+        with MatchmakerClient(address) as client:
+            client.pin_rating("based", 27.0, "anna")
+            assert main(["backup", str(run), str(copy)]) == 0
+            assert f"{copy} holds the log of {run} up to result" in capsys.readouterr().out
+            board = client.leaderboard()
+            client.unpin_rating("based", "anna")
+    assert [path.name for path in run.parent.iterdir() if path.name.startswith((".", "copy"))] == ["copy.db"]
+    assert fsck(copy)[0] == []
+    moved = run.parent / "elsewhere"
+    moved.mkdir()
+    copy.rename(moved / "league.db")
+    with served(moved), MatchmakerClient(finding.live_address(moved) or "") as client:
+        assert client.leaderboard() == board
+
+
+@pytest.mark.parametrize("wrong", ["there", "no_folder", "no_league"])
+def test_a_copy_that_can_not_be_made_is_one_sentence(run: Path, capsys: Capture, wrong: str) -> None:
+    source, copy = run, run.parent / "copy.db"
+    if wrong == "there":
+        copy.write_text("mine")
+    elif wrong == "no_folder":
+        copy = run.parent / "nowhere" / "copy.db"
+    else:
+        source = run.parent / "other"
+        source.mkdir()
+        (source / "league.db").write_text("not a league " * 100)
+    assert main(["backup", str(source), str(copy)]) != 0
+    said = capsys.readouterr().err
+    says = {
+        "there": "is there already",
+        "no_folder": "there is no folder",
+        "no_league": "no whole SQLite file",
+    }
+    assert says[wrong] in said
+    assert said.count("\n") == 1
+    assert not copy.exists() or copy.read_text() == "mine"
+
+
+def test_a_copy_without_room_leaves_nothing(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> int:
+        error = sqlite3.OperationalError("database or disk is full")
+        error.sqlite_errorcode = sqlite3.SQLITE_FULL
+        raise error
+
+    monkeypatch.setattr("matchmaker.backup._copied", full)
+    with pytest.raises(StorageFull):
+        backup(run / "league.db", run.parent / "copy.db")
+    assert not list(run.parent.glob("*copy*"))
+
+
+def test_the_past_by_command(run: Path, capsys: Capture) -> None:
+    """The clean matches came last, so before them nobody had a rating in their book."""
+    assert main(["ratings", "--at", "39", "--run-dir", str(run)]) == 0
+    assert rows(capsys.readouterr().out) == []
+    assert main(["ratings", "--at", "39", "--book", "train", "--run-dir", str(run)]) == 0
+    assert rows(capsys.readouterr().out)
+    with served(run):
+        assert main(["payoff", "--at", "45", "--run-dir", str(run)]) == 0
+        assert sum(int(row["games"]) for row in rows(capsys.readouterr().out)) == 2 * 6
+        assert main(["ratings", "--at", "2001-01-01", "--run-dir", str(run)]) == 2
+        assert "league: 2001-01-01 is before the league began" in capsys.readouterr().err
+        assert main(["ratings", "--at", "39", "--address", "127.0.0.1:1"]) == 2
+        assert "--at reads a run's own log" in capsys.readouterr().err

@@ -1,0 +1,370 @@
+"""Ratings follow the log: epochs, anchors, inheritance, lost branches, whatever happens to the process."""
+
+import json
+from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from small_league import learner_wins, played, report, small_league, snapshot
+
+from league.errors import InvalidInput, NotFound
+from league.players import Book, Pairing
+from league.ratings import Drift, Link
+from league.ratings.epochs import FIRST_GAMES
+from matchmaker import history, invariants
+from matchmaker.books import MARK_KINDS, Books, marks_of
+from matchmaker.candidates import candidate_of
+from matchmaker.server import MatchmakerServer
+
+BOTS = {"one": {"based": 1.0, "random": 1.0, "constant": 1.0}}
+
+
+@pytest.fixture
+def league(tmp_path):
+    with small_league(tmp_path, mixes=BOTS) as made:
+        yield made
+
+
+def at_step(result, step):
+    """As a learner reports it whose weights had so many steps; its opponent's seat says so too."""
+    return replace(result, seats=tuple(replace(s, step_start=step, step_end=step) for s in result.seats))
+
+
+def train(league, incarnation, count, outcome=learner_wins, step=1, mix="one"):
+    for match in league.client.acquire_matches(incarnation, count, mix):
+        report(league, incarnation, at_step(played(match, outcome(match)), step))
+
+
+def pair(league, player, opponent, pairs, outcome=1.0, worker="evaluator-0"):
+    """Clean matches that `player` wins, or draws; both seats."""
+    evaluator = league.client.open_incarnation(worker).number
+    pairing = Pairing(player=player, opponent=opponent, pairs=pairs, book=Book.EVAL, seed=1)
+    matches = league.client.acquire_pairings(evaluator, [pairing])
+    outcomes = [outcome if match.seats[0].name == player else 1.0 - outcome for match in matches]
+    results = [played(match, one) for match, one in zip(matches, outcomes, strict=True)]
+    for start in range(0, len(results), 500):
+        assert all(v.accepted for v in report(league, evaluator, *results[start : start + 500]))
+
+
+def random_outcome(seed):
+    rng = np.random.default_rng(seed)
+    return lambda match: float(rng.choice([0.0, 0.5, 1.0], p=[0.3, 0.4, 0.3]))
+
+
+def belief(league, name, book=Book.TRAIN):
+    return league.server.league.view.tables[book].belief(name)
+
+
+def books(league):
+    return league.server.league.view.books
+
+
+def many(league, incarnation, count, seed=3):
+    """As `train`, in one report each 500."""
+    outcome = random_outcome(seed)
+    for start in range(0, count, 500):
+        league.play(incarnation, min(500, count - start), outcome, mix="one")
+
+
+def test_an_epoch_measures_draws_and_link_and_recomputes_to_the_same_bits(league):
+    incarnation = league.open()
+    many(league, incarnation, FIRST_GAMES - 1)
+    league.server.sweep()
+    assert belief_epoch(league).draw_probability == 0.1, "it is not due yet"
+    many(league, incarnation, 1)
+    league.server.sweep()
+    epoch = belief_epoch(league)
+    assert epoch.games == epoch.after_position == FIRST_GAMES
+    assert epoch.draw_probability == pytest.approx(0.4, abs=0.05)
+    assert epoch.link != Link(), "these results have nothing to do with strength"
+    league.server.sweep()
+    with league.server.store.read() as reader:
+        (told,) = [m for m in marks_of(reader.events_of("rating_epoch")) if "sharpness" in m.data]
+    assert (told.data["book"], told.data["games"]) == ("train", FIRST_GAMES)
+    many(league, incarnation, 30, seed=4)
+    with league.server.store.read() as reader:
+        assert Books.of(reader).state()["tables"] == books(league).state()["tables"]
+        assert history.wrong_epochs(reader) == []
+
+
+def books_marks(league):
+    with league.server.store.read() as reader:
+        return marks_of(reader.events_of(*MARK_KINDS))
+
+
+def belief_epoch(league, book=Book.TRAIN):
+    return league.server.league.view.tables[book].epoch
+
+
+def test_what_an_epoch_measured_is_held_against_the_log(tmp_path):
+    with small_league(tmp_path, mixes=BOTS, whole=False) as league:
+        many(league, league.open(), FIRST_GAMES)
+        with league.server.store.write() as tx:
+            wrong = {"book": "train", "games": FIRST_GAMES, "draw_probability": 0.3, "sharpness": 1.0}
+            league.server.league.log(tx, "rating_epoch", "made up", **wrong, logistic_share=0.0)
+        with league.server.store.read() as reader:
+            (found,) = history.wrong_epochs(reader)
+            assert (
+                f"epoch of the train book behind log position {FIRST_GAMES} is not what the log gives"
+                in found
+            )
+            assert found in invariants.full_scan(reader)
+
+
+def test_results_lost_after_an_epoch_leave_its_numbers_and_the_next_one_measures_anew(league):
+    incarnation = league.open()
+    many(league, incarnation, FIRST_GAMES + 200)
+    league.server.sweep()
+    before = belief_epoch(league)
+    incarnation = league.open(checkpoint=FIRST_GAMES - 100)
+    after = belief_epoch(league)
+    assert (after.draw_probability, after.link) == (before.draw_probability, before.link)
+    assert after.games == FIRST_GAMES - 100, "it held so many of those that count"
+    many(league, incarnation, 600, seed=5)
+    league.server.sweep()
+    assert belief_epoch(league).games == FIRST_GAMES + 500
+    with league.server.store.read() as reader:
+        assert history.wrong_epochs(reader) == []
+
+
+def test_predictions_for_the_sampler_go_by_the_measured_link(league):
+    incarnation = league.open()
+    many(league, incarnation, FIRST_GAMES)
+    league.server.sweep()
+    tables = league.server.league.view.tables
+    assert tables[Book.TRAIN].link != Link()
+    players = league.server.league.view.players
+    found = candidate_of(players["based"], players["main"], tables)
+    main, based = belief(league, "main"), belief(league, "based")
+    c = (2 * (25 / 6) ** 2 + main.sigma**2 + based.sigma**2) ** 0.5
+    assert found.predicted == tables[Book.TRAIN].link((main.mu - based.mu) / c)
+
+
+def test_a_snapshot_begins_as_its_learner_stands_and_stays_then(league):
+    incarnation = league.open()
+    train(league, incarnation, 10, step=20_000)
+    main = belief(league, "main")
+    league.client.register_players([snapshot(60_000, parent="main@2000")])
+    child = belief(league, "main@60000")
+    assert child.mu == main.mu
+    assert child.sigma**2 == pytest.approx(main.sigma**2 + Drift().variance(20_000, 60_000), abs=1e-9)
+    train(league, incarnation, 10, step=100_000)
+    assert belief(league, "main@60000") == child, "the learner went on, it did not"
+    pair(league, "main@60000", "based", 5)
+    clean = belief(league, "main@60000", Book.EVAL)
+    league.client.register_players([snapshot(90_000, parent="main@60000")])
+    heir = belief(league, "main@90000", Book.EVAL)
+    assert (heir.mu, heir.sigma > clean.sigma) == (clean.mu, True), "no learner plays in the clean book"
+    assert "main@90000" not in [r.player.name for r in league.client.ratings()]
+
+
+def test_a_result_is_credited_to_who_played_and_a_late_one_does_not_turn_back_the_learner(league):
+    """Not to the version that is current when the result comes in."""
+    incarnation = league.open()
+    old = league.client.acquire_matches(incarnation, 1, "one")[0]
+    evaluator = league.client.open_incarnation("evaluator-0").number
+    pairing = Pairing(player="main@1000", opponent="main@2000", pairs=1, book=Book.EVAL, seed=1)
+    clean = league.client.acquire_pairings(evaluator, [pairing])
+    train(league, incarnation, 5, step=90_000)
+    league.client.register_players([snapshot(90_000, parent="main@2000")])
+    report(league, evaluator, *(played(match, 1.0) for match in clean))
+    assert {r.player.name for r in league.client.ratings()} == {"main@1000", "main@2000"}
+    before = belief(league, "main")
+    report(league, incarnation, at_step(played(old, learner_wins(old)), 5_000))
+    assert belief(league, "main").sigma < before.sigma, "weights of before add no drift"
+    assert belief(league, "main@90000").mu == before.mu
+
+
+def test_a_learner_that_the_log_knows_drifts_also_after_a_restart(tmp_path):
+    with small_league(tmp_path, mixes=BOTS) as league:
+        train(league, league.open(), 30, step=50_000)
+        sigma = belief(league, "main").sigma
+    with small_league(tmp_path, mixes=BOTS) as league:
+        assert belief(league, "main").sigma == sigma
+        train(league, league.open(checkpoint=30), 1, step=5_000_000)
+        assert belief(league, "main").sigma > sigma
+
+
+def test_a_changed_drift_is_logged_and_holds_from_then_on(tmp_path):
+    for drift, step in ((0.0, 50_000), (40.0, 100_000), (40.0, 200_000)):
+        with small_league(tmp_path, mixes=BOTS, rating_drift=drift) as league:
+            assert league.server.league.view.tables[Book.TRAIN].drift == Drift(drift)
+            position = league.client.status().log_position
+            train(league, league.open(checkpoint=position), 5, step=step)
+    with (
+        small_league(tmp_path, mixes=BOTS, rating_drift=40.0) as league,
+        league.server.store.read() as reader,
+    ):
+        marks = marks_of(reader.events_of("rating_epoch"))
+        assert [(m.log_position, m.data["drift"]) for m in marks] == [(0, 0.0), (5, 40.0)]
+
+
+def test_an_anchor_stays_where_it_was_put_and_moves_the_others(league):
+    pair(league, "main@2000", "based", 3)
+    assert league.client.pin_rating("based", 31.5, "anna@desk") == 6
+    pair(league, "main@2000", "based", 3)
+    board = {rating.player.name: rating for rating in league.client.ratings()}
+    assert (board["based"].mu, board["based"].sigma, board["based"].pinned) == (31.5, 0.0, True)
+    assert not board["main@2000"].pinned
+    assert board["main@2000"].mu > 31.5
+    assert league.client.anchors() == {"based": 31.5}
+    event = next(e for e in events(league) if e.kind == "rating_pinned")
+    assert event.text == "anna@desk pins based at 31.50 points from log position 7 on"
+    league.client.unpin_rating("based", "bert@desk")
+    assert league.client.anchors() == {}
+    assert belief(league, "based", Book.EVAL).mu < 25.0, "what was believed before the pin"
+    assert next(e for e in events(league) if e.kind == "rating_unpinned").text.startswith(
+        "bert@desk lets based go"
+    )
+
+
+def events(league):
+    with league.server.store.read() as reader:
+        return reader.events(0, 10_000)
+
+
+def test_an_anchor_counts_in_every_book_and_for_the_sampler(tmp_path):
+    """A newcomer that is known to be weak is not taken for an equal of the learner."""
+    with small_league(tmp_path, snapshots=(), mixes={"all": {"snapshots": 1.0, "based": 1.0}}) as league:
+        incarnation = league.open()
+        train(league, incarnation, 1, mix="all")
+        for name, mu in (("first:main@10", 5.0), ("second:main@10", 45.0)):
+            one = replace(snapshot(10), name=name, digest=name.encode().hex().ljust(64, "0"), parent="")
+            league.client.register_players([one])
+            league.client.pin_rating(name, mu, "anna")
+            match = league.client.acquire_matches(incarnation, 1, "all")[0]
+        why = json.loads(league.client.match(match.match_id).why_json)
+        weights = dict(why["candidates"]["snapshots"])
+        assert weights["first:main@10"] < 0.05 < 0.5 < weights["second:main@10"]
+
+
+def test_pins_that_can_not_be_are_one_sentence(league):
+    for name, mu, error, words in (
+        ("nobody", 20.0, NotFound, "there is no player 'nobody' to pin"),
+        ("main", 20.0, InvalidInput, "main learns, so its rating can't stay anywhere"),
+        ("based", float("nan"), InvalidInput, "mu = nan is no rating"),
+        ("based", 1e9, InvalidInput, "give points from -1000 to 1000"),
+    ):
+        with pytest.raises(error, match=words):
+            league.client.pin_rating(name, mu, "anna")
+    with pytest.raises(InvalidInput, match="based is not pinned"):
+        league.client.unpin_rating("based", "anna")
+    assert league.client.anchors() == {}
+
+
+def lived(league, seed=9):
+    """A life with everything in it that ratings depend on."""
+    incarnation = league.open()
+    train(league, incarnation, 20, step=10_000)
+    league.client.pin_rating("random", 12.0, "anna")
+    train(league, incarnation, 15, random_outcome(seed), step=40_000)
+    league.client.register_players([snapshot(40_000, parent="main@2000")])
+    pair(league, "main@40000", "random", 5)
+    incarnation = league.open(checkpoint=25)
+    train(league, incarnation, 5, random_outcome(seed + 1), step=30_000)
+    league.client.unpin_rating("random", "anna")
+    train(league, incarnation, 5, step=50_000)
+    league.client.pin_rating("based", 30.0, "anna")
+
+
+def test_reopened_it_shows_the_same_bits_and_goes_on_as_if_it_had_never_stopped(tmp_path):
+    with small_league(tmp_path / "one", mixes=BOTS) as one, small_league(tmp_path / "two", mixes=BOTS) as two:
+        lived(one)
+        lived(two)
+        before = books(one).state()
+        train(two, two.open(checkpoint=two.client.status().log_position), 10, step=80_000)
+        after = {book: two.client.ratings(book) for book in Book}
+    with small_league(tmp_path / "one", snapshots=(), mixes=BOTS) as one:
+        assert books(one).state()["tables"] == before["tables"]
+        train(one, one.open(checkpoint=one.client.status().log_position), 10, step=80_000)
+        numbers = {book: [(r.player.name, r.mu, r.sigma) for r in one.client.ratings(book)] for book in Book}
+        assert numbers == {b: [(r.player.name, r.mu, r.sigma) for r in rs] for b, rs in after.items()}
+
+
+def test_from_a_checkpoint_at_any_place_the_books_come_out_the_same(league):
+    lived(league)
+    with league.server.store.read() as reader:
+        rows, marks = list(reader.results()), marks_of(reader.events_of(*MARK_KINDS))
+        whole = Books.of_log(rows, marks).state()
+        for place in range(0, len(rows) + 1, 4):
+            position = rows[place - 1].position if place else 0
+            part = Books.of_log(rows[:place], [m for m in marks if m.log_position < position])
+            again = Books.restored(json.loads(json.dumps(part.state())))
+            again.follow(rows, marks)  # what it holds already is passed over
+            assert again.state()["tables"] == whole["tables"], f"behind result {position}"
+
+
+def test_the_league_as_it_was(tmp_path):
+    moments = {}
+    with small_league(tmp_path, mixes=BOTS) as league:
+
+        def remember():
+            league.clock.advance(60.0)
+            shown = {book: league.client.ratings(book) for book in Book}
+            moments[league.clock.now()] = (shown, league.client.payoff(Book.TRAIN), league.client.anchors())
+            moments[league.clock.now()] += (league.client.players(), league.client.status().log_position)
+            league.clock.advance(60.0)
+
+        incarnation = league.open()
+        train(league, incarnation, 10, step=10_000)
+        remember()
+        league.client.pin_rating("random", 12.0, "anna")
+        train(league, incarnation, 5, random_outcome(1), step=40_000)
+        league.client.register_players([snapshot(40_000, parent="main@2000")])
+        remember()
+        incarnation = league.open(checkpoint=10)
+        remember()
+        train(league, incarnation, 5, step=50_000)
+        pair(league, "main@40000", "random", 2)
+        league.client.register_players([replace(snapshot(40_000, parent="main@2000"), milestone=True)])
+        remember()
+    for at, (shown, payoff, anchors, players, position) in moments.items():
+        with past(tmp_path, repr(at)) as view:
+            assert {b: view.tables[b].leaderboard(view.players) for b in Book} == shown
+            assert view.tables[Book.TRAIN].payoff.cells() == payoff
+            assert view.tables[Book.TRAIN].anchors() == anchors
+            assert list(view.players.values()) == players
+            assert view.log_position == position
+    first = next(iter(moments.values()))
+    with past(tmp_path, "10") as view:
+        assert {b: view.tables[b].leaderboard(view.players) for b in Book} == first[0]
+        assert list(view.players.values()) == first[3]
+
+
+@contextmanager
+def past(folder, at):
+    with MatchmakerServer(folder / "league.db", read_only=True, at=at) as server:
+        yield server.league.view
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("yesterday", "'yesterday' is no moment: give a time as 2026-11-21T14:00"),
+        ("-5", "'-5' is no moment"),
+        ("21", "there is no log position 21: the log holds 1 to 20"),
+        ("2001-10-01", "2001-10-01 is before the league began"),
+    ],
+)
+def test_moments_that_are_none(tmp_path, words, says):
+    with small_league(tmp_path, mixes=BOTS) as league:
+        train(league, league.open(), 20)
+        with league.server.store.read() as reader, pytest.raises(InvalidInput, match=says):
+            history.moment_of(reader, words)
+
+
+def test_times_are_utc_unless_they_say_otherwise(tmp_path):
+    with small_league(tmp_path, mixes=BOTS) as league:
+        league.clock.advance(2_000_000_000.0)
+        train(league, league.open(), 1)
+        with league.server.store.read() as reader:
+            for words in ("2040-01-01T12:00", "2040-01-01T12:00Z", "2040-01-01T14:00+02:00", "2209032000"):
+                assert history.moment_of(reader, words).at == 2209032000.0
+
+
+def test_the_past_is_for_reading(tmp_path):
+    with small_league(tmp_path):
+        pass
+    with pytest.raises(InvalidInput, match="the past can't be changed: add --read-only"):
+        MatchmakerServer(tmp_path / "league.db", at="0")
