@@ -102,6 +102,7 @@ games = st.lists(
         st.sampled_from("abc"),
         st.sampled_from([0.0, 0.5, 1.0]),
         st.integers(0, 10**6),
+        st.integers(0, 10**6),
     ),
     max_size=25,
 )
