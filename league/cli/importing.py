@@ -14,7 +14,7 @@ from league.cli import connect
 from league.cli.operator import operator
 from league.cli.output import Column, print_table, say
 from league.client import MatchmakerClient
-from league.errors import InvalidInput, NotFound, Refused, VersionMismatch
+from league.errors import AlreadyExists, InvalidInput, NotFound, Refused, VersionMismatch
 from league.ids import SnapshotName
 from league.players import Player, PlayerKind, PlayerState, Rating
 
@@ -96,12 +96,15 @@ def _bring(
     for rating in chosen:
         if not ours.has(rating.player.digest):
             ours.put(theirs.get(rating.player.digest))
+    anchors = [_as_anchor(rating.player, prefix, sample=sample) for rating in chosen]
+    try:
+        client.register_players(anchors)
+    except AlreadyExists as error:
+        raise AlreadyExists(f"{error}; give these another --prefix") from None
     rows: list[tuple[str, ...]] = []
-    for rating in chosen:
-        player = _as_anchor(rating.player, prefix, sample=sample)
-        client.register_players([player])
-        client.pin_rating(player.name, rating.mu, operator())
-        rows.append((player.name, rating.player.name, f"{rating.mu:.2f}", player.digest[:12]))
+    for rating, anchor in zip(chosen, anchors, strict=True):
+        client.pin_rating(anchor.name, rating.mu, operator())
+        rows.append((anchor.name, rating.player.name, f"{rating.mu:.2f}", anchor.digest[:12]))
     return rows
 
 

@@ -18,7 +18,7 @@ from league.ratings.belief import (
 from league.ratings.drift import NO_DRIFT, Drift
 from league.ratings.link import NORMAL_LINK, Link
 from league.ratings.record import PredictionRecord
-from league.ratings.table import FIRST_DRAW_PROBABILITY, RatedGame, RatingTable, rate, recompute
+from league.ratings.table import FIRST_DRAW_PROBABILITY, RatedGame, RatingTable, rate
 
 __all__ = [
     "BETA",
@@ -38,6 +38,5 @@ __all__ = [
     "outlook",
     "quality",
     "rate",
-    "recompute",
     "win_probability",
 ]

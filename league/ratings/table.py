@@ -44,6 +44,7 @@ def rate(
     first: Belief,
     second: Belief,
     outcome: float,
+    *,
     draw_probability: float = FIRST_DRAW_PROBABILITY,
     tau0: float = 0.0,
     tau1: float = 0.0,
@@ -268,10 +269,3 @@ class RatingTable:
             rank=rank,
             pinned=self._number[player.name] in self._pinned,
         )
-
-
-def recompute(games: Iterable[RatedGame]) -> RatingTable:
-    """The table that results from all games in commit order."""
-    table = RatingTable()
-    table.fold_all(games)
-    return table

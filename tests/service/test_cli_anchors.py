@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 from cli_league import make_run, rows, served
-from evaluator_league import register_bots_and_live, register_snapshot
+from evaluator_league import matchmaker_of, register_bots_and_live, register_snapshot
+from small_league import played
 
 from evaluator.journal import Journal
 from evaluator.queue import Queue
@@ -22,7 +23,7 @@ from league.client import MatchmakerClient
 from league.cluster import finding
 from league.errors import InvalidName
 from league.ids import SnapshotName, checked_player_name
-from league.players import Book, Player, PlayerKind
+from league.players import Book, Pairing, Player, PlayerKind
 from matchmaker.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 
@@ -196,9 +197,34 @@ def test_another_games_snapshots_are_refused(first: Path, tmp_path: Path, capsys
     assert not (other / "blobs").exists()
 
 
-def test_a_run_is_not_imported_into_itself_nor_into_one_that_rests(first: Path, capsys: Capture) -> None:
+def test_a_run_is_not_imported_into_itself_nor_into_one_that_rests(
+    first: Path, tmp_path: Path, capsys: Capture
+) -> None:
     _, told = said(capsys, "import", str(first), "--run-dir", str(first), status=2)
     assert "is the run itself" in told
+    resting = tmp_path / "resting"
+    shutil.copytree(first, resting)
+    _, told = said(capsys, "import", str(first), "--run-dir", str(resting), status=1)
+    assert "is not going on: start it" in told
+
+
+def test_two_runs_of_one_name_do_not_mix(first: Path, second: Path, tmp_path: Path, capsys: Capture) -> None:
+    other = tmp_path / "elsewhere" / first.name
+    other.mkdir(parents=True)
+    with matchmaker_of(other) as client:
+        register_bots_and_live(client)
+        twin = register_snapshot(client, other, 2000, frame_skip=2)
+        evaluator = client.open_incarnation("evaluator-0").number
+        pairing = Pairing(player=twin.name, opponent="based", pairs=1, book=Book.EVAL, seed=1)
+        matches = client.acquire_pairings(evaluator, [pairing])
+        client.report_results(evaluator, [played(match) for match in matches])
+    said(capsys, "import", str(first), "--run-dir", str(second))
+    _, told = said(capsys, "import", str(other), "--run-dir", str(second), status=1)
+    assert "first-run:main@2000 is registered with another digest" in told
+    assert "give these another --prefix" in told
+    said(capsys, "import", str(other), "--run-dir", str(second), "--prefix", "other")
+    with league_of(second) as client:
+        assert set(client.anchors()) == {"first-run:main@1000", "first-run:main@2000", "other:main@2000"}
 
 
 def test_names_of_imported_snapshots_keep_to_their_run() -> None:

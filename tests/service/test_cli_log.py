@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import sqlite3
@@ -155,6 +156,12 @@ def test_the_past_by_command(run: Path, capsys: Capture) -> None:
     with served(run):
         assert main(["payoff", "--at", "45", "--run-dir", str(run)]) == 0
         assert sum(int(row["games"]) for row in rows(capsys.readouterr().out)) == 2 * 6
+        out = run.parent / "then.json"
+        words = ("--at", "45", "--out", str(out), "--run-dir", str(run))
+        assert main(["leaderboard", "export", *words]) == 0
+        board = json.loads(out.read_text())
+        assert (board["log_position"], len(board["standings"])) == (45, 2)
+        capsys.readouterr()
         assert main(["ratings", "--at", "2001-01-01", "--run-dir", str(run)]) == 2
         assert "league: 2001-01-01 is before the league began" in capsys.readouterr().err
         assert main(["ratings", "--at", "39", "--address", "127.0.0.1:1"]) == 2

@@ -67,6 +67,22 @@ def many(league, incarnation, count, seed=3):
         league.play(incarnation, min(500, count - start), outcome, mix="one")
 
 
+@pytest.mark.parametrize(
+    ("outcome", "first", "second"),
+    [(1.0, (29.396, 7.171), (20.604, 7.171)), (0.5, (25.0, 6.457), (25.0, 6.457))],
+)
+def test_the_known_numbers_come_out_of_the_service(league, outcome, first, second):
+    """A draw probability, τ or β in another's place gives others."""
+    evaluator = league.client.open_incarnation("evaluator-0").number
+    pairing = Pairing(player="main@1000", opponent="based", pairs=1, book=Book.EVAL, seed=1)
+    match = league.client.acquire_pairings(evaluator, [pairing])[0]
+    report(league, evaluator, played(match, outcome))
+    board = {rating.player.name: rating for rating in league.client.ratings()}
+    for seat, expected in zip(match.seats, (first, second), strict=True):
+        rating = board[seat.name]
+        assert (round(rating.mu, 3), round(rating.sigma, 3)) == expected
+
+
 def test_an_epoch_measures_draws_and_link_and_recomputes_to_the_same_bits(league):
     incarnation = league.open()
     many(league, incarnation, FIRST_GAMES - 1)

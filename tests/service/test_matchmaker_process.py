@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import signal
 import socket
 import sqlite3
@@ -19,6 +20,7 @@ from league.config import resolve
 from league.errors import Refused
 from league.players import Book
 from league.ratings import RatedGame
+from league.ratings.epochs import FIRST_GAMES
 from matchmaker.fsck import fsck
 from matchmaker.fsck import main as fsck_main
 from matchmaker.main import main
@@ -195,6 +197,40 @@ def test_kill_9_in_mid_traffic_loses_no_acknowledged_result(tmp_path):
     assert len(acknowledged) >= 200
     assert sorted(acknowledged.values()) == list(range(1, len(acknowledged) + 1))
     assert any("waiting for the matchmaker" in text for text in waits)
+
+
+def test_kill_9_keeps_all_that_ratings_depend_on(tmp_path):
+    """An epoch, an anchor, a branch that was lost, what a snapshot inherited: the same bits afterwards."""
+    db, config = tmp_path / "league.db", tmp_path / "config.toml"
+    config.write_text("[matchmaker]\nsweep_seconds = 0.1\n")
+    with matchmaker(db, "--config", str(config)) as process:
+        with MatchmakerClient(f"127.0.0.1:{ready_port(process)}") as client:
+            register(client)
+            incarnation = client.open_incarnation("learner-main", "main").number
+            position = 0
+            while position < FIRST_GAMES + 100:
+                position = play_batch(client, incarnation, position)
+            told = (event for event in client.watch() if '"book":"train"' in event.data_json)
+            assert next(event for event in told if event.kind == "rating_epoch")
+            client.pin_rating("based", 27.0, "anna")
+            client.open_incarnation("learner-main", "main", 0, position - 50)
+            client.register_players([snapshot(90_000, parent="main@1000")])
+            before = [client.leaderboard(book) for book in Book]
+        process.kill()
+        process.wait()
+    with matchmaker(db, "--config", str(config)) as process:
+        address = f"127.0.0.1:{ready_port(process)}"
+        with MatchmakerClient(address) as client:
+            after = [client.leaderboard(book) for book in Book]
+            assert [board[:3] for board in after] == [board[:3] for board in before]
+        assert fsck(db, address)[0] == []
+
+
+def play_batch(client, incarnation, seed):
+    rng = random.Random(seed)
+    matches = client.acquire_matches(incarnation, 250, "league")
+    results = [played(match, rng.choice((0.0, 0.5, 1.0))) for match in matches]
+    return client.report_results(incarnation, results)[1]
 
 
 def _catching(call, failures):

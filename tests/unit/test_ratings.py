@@ -22,7 +22,6 @@ from league.ratings import (
     outlook,
     quality,
     rate,
-    recompute,
     win_probability,
 )
 
@@ -38,6 +37,12 @@ def learning(*names, drift=10.0):
     table = RatingTable(Drift(drift))
     for name in names:
         table.learns(name)
+    return table
+
+
+def table_of(games):
+    table = RatingTable()
+    table.fold_all(games)
     return table
 
 
@@ -122,7 +127,7 @@ def package_rates(first, second, outcome, draw_probability):
 
 
 def agrees(first, second, outcome, draw_probability):
-    got = rate(first, second, outcome, draw_probability)
+    got = rate(first, second, outcome, draw_probability=draw_probability)
     wanted = package_rates(first, second, outcome, draw_probability)
     for mine, theirs in zip(got, wanted, strict=True):
         assert mine.mu == pytest.approx(theirs.mu, rel=1e-12, abs=1e-9)
@@ -161,7 +166,7 @@ def test_only_a_live_player_drifts():
 
 
 def test_a_player_against_itself_is_never_rated():
-    table = recompute([game(1.0, "a", "a")])
+    table = table_of([game(1.0, "a", "a")])
     assert table.beliefs() == {}
     assert table.payoff.cells() == []
 
@@ -310,7 +315,7 @@ def test_folding_again_gives_the_same_bits(log, split):
 @settings(max_examples=40, deadline=None)
 @given(games)
 def test_counts_agree_from_both_sides(log):
-    table = recompute(log)
+    table = table_of(log)
     cells = {(cell.row, cell.column): cell for cell in table.payoff.cells()}
     for (row, column), cell in cells.items():
         mirror = cells[column, row]
@@ -319,7 +324,7 @@ def test_counts_agree_from_both_sides(log):
 
 
 def test_leaderboard_goes_by_score_then_name():
-    table = recompute([game(1.0, "b", "c"), game(1.0, "a", "d")])
+    table = table_of([game(1.0, "b", "c"), game(1.0, "a", "d")])
     players = {n: Player(name=n, game="g", kind=PlayerKind.BOT) for n in "abcd"}
     board = table.leaderboard(players)
     assert [rating.player.name for rating in board] == ["a", "b", "c", "d"]
@@ -330,7 +335,7 @@ def test_leaderboard_goes_by_score_then_name():
 
 def test_an_uncertain_player_stands_below_a_sure_one():
     """One win makes the newcomer's μ the highest, but not its score."""
-    table = recompute([game(0.5, "sure", "peer")] * 20 + [game(1.0, "new", "weak")])
+    table = table_of([game(0.5, "sure", "peer")] * 20 + [game(1.0, "new", "weak")])
     players = {n: Player(name=n, game="g", kind=PlayerKind.BOT) for n in ("sure", "weak", "peer", "new")}
     board = table.leaderboard(players)
     assert max(board, key=lambda rating: rating.mu).player.name == "new"
