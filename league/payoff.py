@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from league.players import PayoffCell
@@ -31,42 +31,28 @@ class PayoffTable:
     def __init__(self) -> None:
         self._rows: dict[str, dict[str, Counts]] = defaultdict(dict)
 
-    @classmethod
-    def of_cells(cls, cells: Iterable[PayoffCell]) -> PayoffTable:
-        """The table that gave these `cells`; each is told from one side or both, alike."""
-        table = cls()
-        for cell in cells:
-            table._rows[cell.row][cell.column] = Counts(cell.wins, cell.draws, cell.losses)
-            table._rows[cell.column][cell.row] = Counts(cell.losses, cell.draws, cell.wins)
-        return table
-
     def add(self, seat0: str, seat1: str, outcome: float) -> None:
         """Counts one match; `outcome` is seat 0's (1, 0.5, 0). A player against itself is not counted."""
         if seat0 == seat1:
             return
         row0, row1 = self._rows[seat0], self._rows[seat1]
-        first, second = row0.get(seat1), row1.get(seat0)
-        if first is None or second is None:
-            first = row0[seat1] = Counts()
-            second = row1[seat0] = Counts()
+        cell0, cell1 = row0.get(seat1), row1.get(seat0)
+        if cell0 is None or cell1 is None:
+            cell0 = row0[seat1] = Counts()
+            cell1 = row1[seat0] = Counts()
         if outcome == 1.0:
-            first.wins += 1
-            second.losses += 1
+            cell0.wins += 1
+            cell1.losses += 1
         elif outcome == 0.0:
-            first.losses += 1
-            second.wins += 1
+            cell0.losses += 1
+            cell1.wins += 1
         else:
-            first.draws += 1
-            second.draws += 1
+            cell0.draws += 1
+            cell1.draws += 1
 
     def counts(self, row: str, column: str) -> Counts:
         """Counts of `row` against `column`, zeros when they never met."""
         return self._rows.get(row, {}).get(column, NO_GAMES)
-
-    def total(self, row: str) -> Counts:
-        """Counts of `row` against everybody."""
-        cells = self._rows.get(row, {}).values()
-        return Counts(sum(c.wins for c in cells), sum(c.draws for c in cells), sum(c.losses for c in cells))
 
     def cells(self, rows: Iterable[str] = (), columns: Iterable[str] = ()) -> list[PayoffCell]:
         """Cells of the pairs that met, sorted by row and column; none named means all."""
@@ -75,6 +61,23 @@ class PayoffTable:
             PayoffCell(row=row, column=column, wins=c.wins, draws=c.draws, losses=c.losses)
             for row in sorted(self._rows)
             if not wanted_rows or row in wanted_rows
-            for column, c in sorted(self._rows[row].items())
+            for column, c in sorted(self._rows[row].items(), key=lambda cell: cell[0])
             if not wanted_columns or column in wanted_columns
         ]
+
+    def state(self) -> dict[str, dict[str, list[int]]]:
+        """[wins, draws, losses] of each pair that met, once, by the smaller name and the other."""
+        return {
+            name: {other: [c.wins, c.draws, c.losses] for other, c in row.items() if name < other}
+            for name, row in self._rows.items()
+        }
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Mapping[str, list[int]]]) -> PayoffTable:
+        """The table that `state` was taken of."""
+        table = cls()
+        for name, others in state.items():
+            for other, (wins, draws, losses) in others.items():
+                table._rows[name][other] = Counts(wins, draws, losses)
+                table._rows[other][name] = Counts(losses, draws, wins)
+        return table

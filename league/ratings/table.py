@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from league.errors import InvalidInput
 from league.payoff import PayoffTable
-from league.players import PayoffCell, Player, Rating
+from league.players import Player, Rating
 from league.ratings.belief import NEWCOMER, Belief, draw_margin
 from league.ratings.closed_form import fold
 from league.ratings.drift import NO_DRIFT, Drift
@@ -23,6 +23,10 @@ from league.ratings.record import PredictionRecord
 
 FIRST_DRAW_PROBABILITY = 0.1
 """Share of draws between equals that is expected before any was measured."""
+
+
+_COLUMNS = ("_mus", "_variances", "_learns", "_steps", "_games", "_wins", "_draws")
+"""Of a table, in the order in which its state tells them of each player."""
 
 
 class RatedGame(NamedTuple):
@@ -76,6 +80,8 @@ class RatingTable:
         self._learns: list[bool] = []
         self._steps: list[int | None] = []  # learner steps that a belief speaks of
         self._games: list[int] = []
+        self._wins: list[int] = []
+        self._draws: list[int] = []
         self._pinned: dict[int, tuple[float, float]] = {}  # number -> μ and σ² that it had before
 
     @property
@@ -100,6 +106,7 @@ class RatingTable:
     ) -> Iterator[tuple[int, int, float, float, float]]:
         """What `fold` takes; all but the beliefs and the record moves on here."""
         number, played, learns, count = self._number, self._games, self._learns, self.payoff.add
+        wins, draws = self._wins, self._draws
         for seat0, seat1, outcome, step0, step1 in games:
             if seat0 == seat1:
                 continue
@@ -109,6 +116,11 @@ class RatingTable:
             first, second = number[seat0], number[seat1]
             played[first] += 1
             played[second] += 1
+            if outcome == 0.5:
+                draws[first] += 1
+                draws[second] += 1
+            else:
+                wins[first if outcome else second] += 1
             count(seat0, seat1, outcome)
             growth0 = self._growth(first, step0) if learns[first] else 0.0
             growth1 = self._growth(second, step1) if learns[second] else 0.0
@@ -133,7 +145,8 @@ class RatingTable:
             self._variances.append(NEWCOMER.sigma**2)
             self._learns.append(False)
             self._steps.append(None)
-            self._games.append(0)
+            for counts in (self._games, self._wins, self._draws):
+                counts.append(0)
         return number
 
     def learns(self, name: str) -> None:
@@ -200,14 +213,13 @@ class RatingTable:
 
     def state(self) -> dict[str, Any]:
         """All of it as lists and numbers, which JSON keeps to the last bit; `restored` takes it back."""
-        cells = [cell for cell in self.payoff.cells() if cell.row < cell.column]
-        beliefs = zip(self._mus, self._variances, self._learns, self._steps, self._games, strict=True)
+        columns = (getattr(self, name) for name in _COLUMNS)
         return {
             "drift": dataclasses.asdict(self.drift),
             "epoch": dataclasses.asdict(self.epoch),
-            "players": [[name, *belief] for name, belief in zip(self._number, beliefs, strict=True)],
+            "players": [list(player) for player in zip(self._number, *columns, strict=True)],
             "pinned": [[number, *before] for number, before in self._pinned.items()],
-            "payoff": [[c.row, c.column, c.wins, c.draws, c.losses] for c in cells],
+            "payoff": self.payoff.state(),
             "record": dataclasses.asdict(self.record),
         }
 
@@ -218,13 +230,12 @@ class RatingTable:
         epoch = dict(state["epoch"])
         epoch |= {"link": Link(**epoch["link"]), "record": PredictionRecord(**epoch["record"])}
         table.epoch = Epoch(**epoch)
-        names, *columns = zip(*state["players"], strict=True) if state["players"] else [()] * 6
+        names, *columns = zip(*state["players"], strict=True) if state["players"] else [()] * 8
         table._number = {name: number for number, name in enumerate(names)}
-        table._mus, table._variances, table._learns, table._steps, table._games = map(list, columns)
+        for name, column in zip(_COLUMNS, columns, strict=True):
+            setattr(table, name, list(column))
         table._pinned = {number: (mu, variance) for number, mu, variance in state["pinned"]}
-        fields = ("row", "column", "wins", "draws", "losses")
-        cells = (PayoffCell(**dict(zip(fields, cell, strict=True))) for cell in state["payoff"])
-        table.payoff = PayoffTable.of_cells(cells)
+        table.payoff = PayoffTable.restored(state["payoff"])
         table.record = PredictionRecord(**state["record"])
         return table
 
@@ -257,15 +268,16 @@ class RatingTable:
         return [self._rating(players[name], beliefs[name], rank) for rank, name in enumerate(order, start=1)]
 
     def _rating(self, player: Player, belief: Belief, rank: int) -> Rating:
-        counts = self.payoff.total(player.name)
+        number = self._number[player.name]
+        wins, draws, games = self._wins[number], self._draws[number], self._games[number]
         return Rating(
             player=player,
             mu=belief.mu,
             sigma=belief.sigma,
             score=belief.score,
-            wins=counts.wins,
-            draws=counts.draws,
-            losses=counts.losses,
+            wins=wins,
+            draws=draws,
+            losses=games - wins - draws,
             rank=rank,
-            pinned=self._number[player.name] in self._pinned,
+            pinned=number in self._pinned,
         )

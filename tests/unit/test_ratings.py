@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from league.errors import InvalidInput
-from league.payoff import PayoffTable
+from league.payoff import Counts, PayoffTable
 from league.players import Player, PlayerKind
 from league.ratings import (
     NEWCOMER,
@@ -349,3 +349,7 @@ def test_payoff_of_chosen_rows_and_columns():
     assert [(c.row, c.column, c.wins, c.draws) for c in table.cells(["a"], ["c"])] == [("a", "c", 0, 1)]
     assert table.counts("b", "a").losses == 1
     assert table.counts("b", "c").games == 0
+    again = PayoffTable.restored(json.loads(json.dumps(table.state())))
+    again.add("c", "a", 1.0)
+    assert table.counts("c", "a").games == 1
+    assert again.counts("c", "a") == Counts(wins=1, draws=1)
