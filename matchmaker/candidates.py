@@ -192,11 +192,12 @@ def learner_belief(learner: Player, tables: Mapping[Book, RatingTable]) -> Belie
 
 
 def opponent_belief(player: Player, learner: Belief, tables: Mapping[Book, RatingTable]) -> Belief:
-    """The eval rating; before it has one the train rating, inherited or its own; before that a snapshot is
-    taken to be as strong as the learner it was just copied from."""
-    for book in (Book.EVAL, Book.TRAIN):
-        if tables[book].knows(player.name):
-            return tables[book].belief(player.name)
+    """The eval rating; before it has played there the train rating, which a snapshot inherits from the
+    learner; one that inherited none is taken to be as strong as the learner it was just copied from."""
+    if tables[Book.EVAL].has(player.name):
+        return tables[Book.EVAL].belief(player.name)
+    if tables[Book.TRAIN].knows(player.name):
+        return tables[Book.TRAIN].belief(player.name)
     return learner if player.kind is PlayerKind.SNAPSHOT else tables[Book.TRAIN].belief(player.name)
 
 

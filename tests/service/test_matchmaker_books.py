@@ -14,7 +14,7 @@ from league.ratings import Drift, Link
 from league.ratings.epochs import FIRST_GAMES
 from matchmaker import history, invariants
 from matchmaker.books import MARK_KINDS, Books, marks_of
-from matchmaker.candidates import candidate_of
+from matchmaker.candidates import candidate_of, opponent_belief
 from matchmaker.server import MatchmakerServer
 
 BOTS = {"one": {"based": 1.0, "random": 1.0, "constant": 1.0}}
@@ -173,6 +173,10 @@ def test_a_snapshot_begins_as_its_learner_stands_and_stays_then(league):
     heir = belief(league, "main@90000", Book.EVAL)
     assert (heir.mu, heir.sigma > clean.sigma) == (clean.mu, True), "no learner plays in the clean book"
     assert "main@90000" not in [r.player.name for r in league.client.ratings()]
+    view = league.server.league.view
+    heir, main = view.players["main@90000"], belief(league, "main")
+    assert opponent_belief(heir, main, view.tables) == belief(league, "main@90000"), "its learner's, for now"
+    assert opponent_belief(view.players["main@60000"], main, view.tables) == clean
 
 
 def test_a_result_is_credited_to_who_played_and_a_late_one_does_not_turn_back_the_learner(league):
