@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from shutil import get_terminal_size
 
 
 @dataclass(frozen=True)
@@ -27,9 +28,17 @@ def say(text: str) -> None:
 
 
 def print_table(
-    title: str, columns: Sequence[Column], rows: Iterable[Sequence[str]], *, caption: str = ""
+    title: str,
+    columns: Sequence[Column],
+    rows: Iterable[Sequence[str]],
+    *,
+    caption: str = "",
+    spared: Sequence[str] = (),
 ) -> None:
-    """One line per row. Elsewhere than on a terminal: a line of headings, then tab-separated values."""
+    """One line per row. Elsewhere than on a terminal: a line of headings, then tab-separated values.
+
+    `spared` names columns that a narrow terminal does without, in the order in which they leave.
+    """
     if not is_terminal():
         print("\t".join(column.name for column in columns))
         for row in rows:
@@ -39,12 +48,29 @@ def print_table(
     from rich.table import Table
     from rich.text import Text
 
+    columns, rows = _fitting(columns, [list(row) for row in rows], spared)
     table = Table(title=title, caption=caption or None, title_justify="left", caption_justify="left")
     for column in columns:
         table.add_column(column.name, justify="right" if column.number else "left", no_wrap=True)
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     Console().print(table)
+
+
+def _fitting(
+    columns: Sequence[Column], rows: list[list[str]], spared: Sequence[str]
+) -> tuple[Sequence[Column], list[list[str]]]:
+    for name in spared:
+        cells = ([column.name, *cells] for column, *cells in zip(columns, *rows, strict=True))
+        widths = [max(map(len, column)) for column in cells]
+        if sum(widths) + 3 * len(widths) + 1 <= get_terminal_size().columns:
+            break
+        places = [place for place, column in enumerate(columns) if column.name != name]
+        columns, rows = (
+            [columns[place] for place in places],
+            [[row[place] for place in places] for row in rows],
+        )
+    return columns, rows
 
 
 def print_pairs(pairs: Iterable[tuple[str, str]]) -> None:

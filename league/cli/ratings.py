@@ -6,10 +6,12 @@ import argparse
 from collections.abc import Sequence
 
 from league.cli import books, connect
-from league.cli.output import Column, print_table, say, share
+from league.cli.output import Column, is_terminal, print_table, say, share
 from league.errors import InvalidInput
 from league.players import Book, PayoffCell, Rating
 
+ANCHOR = Column("anchor")
+"""Shown on a terminal where somebody is one."""
 COLUMNS = (
     Column("rank", number=True),
     Column("player"),
@@ -22,7 +24,7 @@ COLUMNS = (
     Column("draws", number=True),
     Column("losses", number=True),
     Column("win_rate", number=True),
-    Column("anchor"),
+    ANCHOR,
 )
 FIT_COLUMNS = (
     Column("fit", number=True),
@@ -30,6 +32,8 @@ FIT_COLUMNS = (
     Column("high", number=True),
     Column("disagrees"),
 )
+SPARED = ("losses", "draws", "wins", "win_rate", "kind", "score", "sigma", "games", "rank")
+"""Columns that a narrow terminal does without, in this order."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -63,8 +67,11 @@ def run(args: argparse.Namespace) -> int:
         fitted, said = _fitted(ratings, cells)
         rows = [(*row, *more) for row, more in zip(rows, fitted, strict=True)]
         caption += f"; {said}"
-    columns = COLUMNS + FIT_COLUMNS if args.fit else COLUMNS
-    print_table(f"Ratings, book {args.book}", columns, rows, caption=caption)
+    columns: tuple[Column, ...] = COLUMNS + FIT_COLUMNS if args.fit else COLUMNS
+    if is_terminal() and not any(rating.pinned for rating in ratings):
+        at = columns.index(ANCHOR)
+        columns, rows = columns[:at] + columns[at + 1 :], [(*row[:at], *row[at + 1 :]) for row in rows]
+    print_table(f"Ratings, book {args.book}", columns, rows, caption=caption, spared=SPARED)
     return 0
 
 

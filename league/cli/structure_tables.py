@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
 from league.cli.output import Column, is_terminal, print_pairs, print_table
@@ -137,16 +136,7 @@ def _print_intervals(
         print_table(title, columns, rows)
         return
     kept = [column for column in columns if not column.name.endswith(("_low", "_high"))]
-    lines = [_joined(columns, row) for row in rows]
-    for name in SPARED:
-        widths = [
-            max(map(len, cells)) for cells in zip([column.name for column in kept], *lines, strict=True)
-        ]
-        if sum(widths) + 3 * len(widths) + 1 <= get_terminal_size().columns:
-            break
-        places = [place for place, column in enumerate(kept) if column.name != name]
-        kept, lines = [kept[place] for place in places], [[line[place] for place in places] for line in lines]
-    print_table(title, kept, lines, caption=caption)
+    print_table(title, kept, [_joined(columns, row) for row in rows], caption=caption, spared=SPARED)
 
 
 def _joined(columns: Sequence[Column], row: Sequence[str]) -> list[str]:

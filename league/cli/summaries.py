@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from importlib.machinery import PathFinder
+from importlib.util import find_spec
 from pathlib import Path
 
 
@@ -35,7 +36,9 @@ def _source(module: str) -> Path | None:
     spec = None
     parts = module.split(".")
     for depth in range(1, len(parts) + 1):
-        spec = PathFinder.find_spec(".".join(parts[:depth]), path)
+        name = ".".join(parts[:depth])
+        # A package installed to be edited is known to a finder of its own, which no path leads to.
+        spec = find_spec(name) if depth == 1 else PathFinder.find_spec(name, path)
         if spec is None:
             return None
         path = list(spec.submodule_search_locations or [])

@@ -121,7 +121,7 @@ def test_a_commands_summary_is_read_from_its_source(
     assert summary_of(module) == summary
 
 
-def test_help_tells_every_commands_purpose_and_loads_none(capsys: Capture) -> None:
+def test_help_tells_every_commands_purpose_and_loads_none(tmp_path: Path, capsys: Capture) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])
     listed = capsys.readouterr().out
@@ -133,5 +133,6 @@ def test_help_tells_every_commands_purpose_and_loads_none(capsys: Capture) -> No
         "except SystemExit: print([name for name in sys.modules if name.split('.')[0] in "
         "('learner', 'matchmaker', 'torch', 'numba', 'numpy', 'grpc', 'pydantic')], file=sys.stderr)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
     assert done.stderr == "[]\n"
+    assert "of the package" not in done.stdout, "wherever one stands"

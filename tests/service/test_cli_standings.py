@@ -73,6 +73,28 @@ def test_the_fit_of_all_games_stands_beside_the_ratings(league: Callable[..., st
         assert row["disagrees"] == f"mu {float(row['mu']) - float(row['fit']):+.1f}"
 
 
+@pytest.mark.parametrize(
+    ("width", "left"),
+    [
+        (160, "rank player kind score mu sigma games wins draws losses win_rate fit low high disagrees"),
+        (100, "rank player kind score mu sigma games fit low high disagrees"),
+        (80, "rank player mu sigma games fit low high disagrees"),
+        (30, "player mu fit low high disagrees"),
+    ],
+)
+def test_a_narrow_terminal_shows_what_matters_most(
+    league: Callable[..., str], monkeypatch: pytest.MonkeyPatch, width: int, left: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    for module in ("output", "ratings"):
+        monkeypatch.setattr(f"league.cli.{module}.is_terminal", lambda: True)
+    shown = league("ratings", "--fit").splitlines()
+    assert max(map(len, shown)) <= width
+    if width > 30:  # else rich cuts the headings
+        (headings,) = [line for line in shown if "player" in line]
+        assert headings.replace("┃", " ").split() == left.split()
+
+
 def test_learners_of_the_train_book_are_not_fitted(live: Live, capsys: Capture) -> None:
     assert main(["ratings", "--fit", "--book", "train", "--address", live.address]) == 2
     assert "use --book eval or --book greedy" in capsys.readouterr().err
