@@ -93,13 +93,8 @@ def _lose(league: League, tx: Transaction, new: IncarnationRow) -> int:
             after=new.checkpoint_log_position,
             results=lost,
         )
-        tx.after_commit(lambda: _reload(league))
+        tx.after_commit(lambda: league.view.load_books(tx))
     return lost
-
-
-def _reload(league: League) -> None:
-    with league.store.read() as reader:
-        league.view.load_books(reader)
 
 
 def heartbeat(

@@ -35,7 +35,7 @@ class League:
         Raises:
             VersionMismatch: the log is another game's.
         """
-        self.store.follow(self._rebuild_view)
+        self.store.follow(self._rebuild_view, self.view.lock, self.view.wake)
         with self.store.write() as tx:
             self._check_game(tx)
             self._record_settings(tx, seed)

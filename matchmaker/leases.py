@@ -48,6 +48,7 @@ def sweep(league: League, tx: Transaction) -> int:
 def close(league: League, tx: Transaction, rows: Sequence[AssignmentRow], state: str, reason: str) -> None:
     """Closes leases and records it, one event for each incarnation."""
     tx.close_leases([row.ordinal for row in rows], state, league.clock.now(), reason)
+    tx.after_commit(lambda: league.view.close_leases(row.match_id for row in rows))
     for number in sorted({row.incarnation for row in rows}):
         ids = [row.match_id for row in rows if row.incarnation == number]
         worker = league.incarnation(tx, number).worker

@@ -12,7 +12,7 @@ from matchmaker import checks
 from matchmaker.assigning import assignments_of
 from matchmaker.league import League
 from matchmaker.store.base import AssignmentRow, IncarnationRow, Reader
-from matchmaker.store.rows import match_result_of
+from matchmaker.store.rows import reported
 
 
 def match_record(league: League, reader: Reader, match_id: str) -> MatchRecord:
@@ -33,11 +33,15 @@ def match_record(league: League, reader: Reader, match_id: str) -> MatchRecord:
         assignment=assignment,
         worker=league.incarnation(reader, row.incarnation).worker,
         lease_state=row.lease_state,
-        result=None if result is None else match_result_of(result, row.lease_token),
+        result=None if result is None else reported(result, row, _digests(league, row), reader.stats(result)),
         log_position=0 if result is None else result.position,
         lost_branch=result is not None and result.lost_by is not None,
         why_json=json.dumps(why(reader, row)),
     )
+
+
+def _digests(league: League, row: AssignmentRow) -> tuple[str, str]:
+    return league.view.players[row.seat0].digest, league.view.players[row.seat1].digest
 
 
 def why(reader: Reader, row: AssignmentRow) -> dict[str, Any]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 
 from league.errors import InvalidInput
-from league.players import Event, MatchResult, Verdict
+from league.players import MatchResult, Verdict
 from matchmaker import checks
 from matchmaker.league import League
 from matchmaker.store.base import AssignmentRow, IncarnationRow, ResultRow, Transaction
 
+Taken = tuple[MatchResult, AssignmentRow, bool]
+"""A result, its lease, and whether it came late."""
 _CLOSED = {
     "released": "its lease was handed back",
     "abandoned": "its worker started anew since",
@@ -28,50 +29,74 @@ def report_results(
     """
     checks.number(len(results), "results in one call", 0, checks.MAX_BATCH)
     incarnation = league.incarnation(tx, number)
-    verdicts: list[Verdict] = []
-    rows: list[ResultRow] = []
-    taken: dict[str, Verdict] = {}
+    verdicts: list[Verdict | str] = []  # a match's id where the verdict is that of its result
+    taken: dict[str, Taken] = {}
     for result in results:
-        if isinstance(result, Verdict):
+        if isinstance(result, MatchResult):
+            verdicts.append(_judged(league, tx, incarnation, result, taken))
+        else:
             verdicts.append(result)
-            continue
-        try:
-            verdict, row = _take(league, tx, incarnation, result, taken)
-        except InvalidInput as error:
-            verdict, row = _refused(result, str(error)), None
-        verdicts.append(verdict)
-        if row is not None:
-            rows.append(row)
-            taken[row.match_id] = verdict
-    if rows:
-        tx.close_leases([row.ordinal for row in rows], "reported", league.clock.now(), "")
-        league.log_all(tx, [_event(league, row) for row in rows])
-        tx.after_commit(lambda: league.view.add_results(rows))
-    return verdicts, max([league.view.log_position, *(row.position for row in rows)])
+    rows = _added(league, tx, list(taken.values()))
+    positions = {row.match_id: row.position for row in rows}
+    newest = rows[-1].position if rows else league.view.log_position
+    return list(_told(verdicts, positions)), newest
 
 
-def _take(
-    league: League,
-    tx: Transaction,
-    incarnation: IncarnationRow,
-    result: MatchResult,
-    taken: Mapping[str, Verdict],
-) -> tuple[Verdict, ResultRow | None]:
-    checks.result(result)
-    lease = tx.assignment(result.match_id)
+def _judged(
+    league: League, tx: Transaction, incarnation: IncarnationRow, result: MatchResult, taken: dict[str, Taken]
+) -> Verdict | str:
+    """The verdict on a result that changes nothing, or the id of the match that is taken in."""
+    try:
+        checks.result(result)
+        lease = _lease(league, tx, result)
+        if result.match_id in taken:
+            return result.match_id
+        if lease.lease_state == "reported":
+            return _duplicate(tx, lease)
+        _check(lease, incarnation, result, league)
+    except InvalidInput as error:
+        return Verdict(match_id=result.match_id, accepted=False, reason=str(error))
+    taken[result.match_id] = result, lease, lease.lease_state == "expired"
+    return result.match_id
+
+
+def _lease(league: League, tx: Transaction, result: MatchResult) -> AssignmentRow:
+    """That the result is of, if its reporter holds it."""
+    lease = league.view.leases.get(result.match_id) or tx.assignment(result.match_id)
     if lease is None:
-        return _refused(result, f"match {result.match_id} is unknown: it was never assigned"), None
+        raise InvalidInput(f"match {result.match_id} is unknown: it was never assigned")
     if not hmac.compare_digest(lease.lease_token.encode(), result.lease_token.encode()):
-        return _refused(result, "the lease token is not the one that was handed out"), None
-    if result.match_id in taken:
-        return replace(taken[result.match_id], duplicate=True), None
-    if lease.lease_state == "reported":
-        return _duplicate(tx, lease), None
-    reason = _objection(lease, incarnation, result, league)
-    if reason:
-        return _refused(result, reason), None
-    row = tx.add_result(result, lease, league.clock.now(), lease.lease_state == "expired")
-    return Verdict(match_id=result.match_id, accepted=True, log_position=row.position), row
+        raise InvalidInput("the lease token is not the one that was handed out")
+    return lease
+
+
+def _added(league: League, tx: Transaction, taken: Sequence[Taken]) -> list[ResultRow]:
+    if not taken:
+        return []
+    now = league.clock.now()
+    rows = tx.add_results(taken, now)
+    tx.close_leases([row.ordinal for row in rows], "reported", now, "")
+    position = tx.announce(rows)
+
+    def follow() -> None:
+        league.view.add_results(rows)
+        league.view.set_event_position(position)
+
+    tx.after_commit(follow)
+    return rows
+
+
+def _told(verdicts: Sequence[Verdict | str], positions: Mapping[str, int]) -> Iterator[Verdict]:
+    """Verdicts in order; a match that was told twice in one call was taken in once."""
+    seen = set()
+    for verdict in verdicts:
+        if isinstance(verdict, Verdict):
+            yield verdict
+        else:
+            yield Verdict(
+                match_id=verdict, accepted=True, duplicate=verdict in seen, log_position=positions[verdict]
+            )
+            seen.add(verdict)
 
 
 def _duplicate(tx: Transaction, lease: AssignmentRow) -> Verdict:
@@ -80,37 +105,20 @@ def _duplicate(tx: Transaction, lease: AssignmentRow) -> Verdict:
     return Verdict(match_id=lease.match_id, accepted=True, duplicate=True, log_position=known.position)
 
 
-def _objection(lease: AssignmentRow, incarnation: IncarnationRow, result: MatchResult, league: League) -> str:
-    """Why a well-formed first result can't be taken, "" when it can."""
+def _check(lease: AssignmentRow, incarnation: IncarnationRow, result: MatchResult, league: League) -> None:
+    """Raises `InvalidInput` when a well-formed first result can't be taken."""
     if lease.incarnation != incarnation.number:
-        return f"the lease belongs to incarnation {lease.incarnation}, not {incarnation.number}"
+        raise InvalidInput(f"the lease belongs to incarnation {lease.incarnation}, not {incarnation.number}")
     if incarnation.fenced_by is not None:
-        return f"incarnation {incarnation.number} is fenced: {incarnation.fenced_by} took its place"
+        raise InvalidInput(
+            f"incarnation {incarnation.number} is fenced: {incarnation.fenced_by} took its place"
+        )
     if lease.lease_state in _CLOSED:
-        return f"{_CLOSED[lease.lease_state]}"
+        raise InvalidInput(f"{_CLOSED[lease.lease_state]}")
     for seat, name in enumerate((lease.seat0, lease.seat1)):
         reported = result.seats[seat]
         if reported.player != name:
-            return f"seat {seat} was assigned to {name}, not {reported.player[:80]!r}"
+            raise InvalidInput(f"seat {seat} was assigned to {name}, not {reported.player[:80]!r}")
         digest = league.view.players[name].digest
         if reported.digest != digest:
-            return f"{name} was assigned with digest {digest!r}, not {reported.digest[:80]!r}"
-    return ""
-
-
-def _refused(result: MatchResult, reason: str) -> Verdict:
-    return Verdict(match_id=result.match_id, accepted=False, reason=reason)
-
-
-def _event(league: League, row: ResultRow) -> Event:
-    how = {1.0: "beats", 0.5: "draws with", 0.0: "loses to"}[row.outcome]
-    text = f"{row.seat0} {how} {row.seat1}"
-    if row.failed:
-        text = f"{row.seat0} against {row.seat1} failed: {row.failure or 'no reason given'}"
-    data = {
-        "match_id": row.match_id,
-        "position": row.position,
-        "book": row.book.value,
-        "outcome": row.outcome,
-    }
-    return league.event("result", text, data)
+            raise InvalidInput(f"{name} was assigned with digest {digest!r}, not {reported.digest[:80]!r}")

@@ -124,8 +124,8 @@ class MatchmakerService(MatchmakerServiceServicer):
         return self._once(request, m.ReportResultsResponse, effect)
 
     def Heartbeat(self, request: m.HeartbeatRequest, context: Any) -> m.HeartbeatResponse:
-        with self.league.store.write() as tx:
-            fenced, deadline, asked = incarnations.heartbeat(
+        fenced, deadline, asked = self.league.store.submit(
+            lambda tx: incarnations.heartbeat(
                 self.league,
                 tx,
                 request.incarnation,
@@ -135,6 +135,7 @@ class MatchmakerService(MatchmakerServiceServicer):
                 request.activity,
                 request.metrics,
             )
+        )
         return m.HeartbeatResponse(
             fenced=fenced, lease_deadline=deadline, asked=wire_stages.to_request(asked)
         )
@@ -232,7 +233,7 @@ class MatchmakerService(MatchmakerServiceServicer):
 
     def _events(self, after: int, context: grpc.ServicerContext) -> Iterator[m.Event]:
         view = self.league.view
-        position = view.event_position if after < 0 else after
+        position = view.told_position if after < 0 else after
         while context.is_active() and not self.stopping.is_set():
             with self.league.store.read() as reader:
                 page = reader.events(position, WATCH_PAGE)
@@ -244,7 +245,7 @@ class MatchmakerService(MatchmakerServiceServicer):
             if self.read_only:
                 return
             with view.changed:
-                if view.event_position <= position:
+                if view.told_position <= position:
                     view.changed.wait(WATCH_POLL_SECONDS)
 
 

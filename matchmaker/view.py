@@ -32,8 +32,10 @@ class LeagueView:
         self.drawn: Counter[tuple[str, str, str]] = Counter()  # (player, mix, category) -> matches
         self.curricula: dict[str, CurriculumStatus] = {}  # by player, as its learner told it
         self.asked: dict[str, StageRequest] = {}  # by player, the newest, obeyed or not
+        self.leases: dict[str, AssignmentRow] = {}  # open ones by match, as they were handed out
         self.log_position = 0
         self.event_position = 0
+        self.told_position = 0  # of the newest event that watchers can read
         self.ordinal = 0
         self.is_behind = False
 
@@ -56,6 +58,8 @@ class LeagueView:
                 {(player, mix, category): n for player, mix, category, n in reader.category_counts()}
             )
             self.log_position, self.event_position, self.ordinal = reader.positions()
+            self.told_position = self.event_position
+            self.leases = {row.match_id: row for row in reader.open_assignments()}
             self.load_books(reader)
             self.curricula, self.asked = stages_of(reader.events_of("stage", "stage_asked"))
             self.is_behind = False
@@ -92,11 +96,19 @@ class LeagueView:
         with self.lock:
             self.ordinal = max([self.ordinal, *(row.ordinal for row in rows)])
             for row in rows:
+                self.leases[row.match_id] = row
                 if row.mix and not row.replaces:
                     self.drawn[player, row.mix, row.category] += 1
 
+    def close_leases(self, match_ids: Iterable[str]) -> None:
+        with self.lock:
+            for match_id in match_ids:
+                self.leases.pop(match_id, None)
+
     def add_results(self, rows: Sequence[ResultRow]) -> None:
         with self.lock:
+            for row in rows:
+                self.leases.pop(row.match_id, None)
             self.books.add_results(rows)
             self.log_position = max(self.log_position, self.books.log_position)
 
@@ -106,14 +118,13 @@ class LeagueView:
             self.books.apply(mark)
 
     def set_event_position(self, position: int) -> None:
-        """Also wakes the watchers."""
         with self.lock:
             self.event_position = max(self.event_position, position)
-        with self.changed:
-            self.changed.notify_all()
 
     def wake(self) -> None:
+        """Tells the watchers that what memory holds is on disk."""
         with self.changed:
+            self.told_position = self.event_position
             self.changed.notify_all()
 
 

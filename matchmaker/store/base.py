@@ -10,9 +10,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from league.players import Book, Event, MatchResult, Player
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +49,8 @@ class DrawRow:
     log_position: int
     event_position: int
     body_json: str
+    stream: int | None = None
+    """Seed of the stream that its matches are drawn from; None in older logs, where each has its own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,10 +98,14 @@ class ResultRow:
     received_at: float
     late: bool
     lost_by: int | None
-    seats_json: str
     step0: int
     """Learner steps behind the weights of seat 0 when the match began."""
     step1: int
+    end_step0: int
+    """And when it ended: a learner's weights change meanwhile."""
+    end_step1: int
+    stats: bytes
+    """Both seats' behaviour numbers, for `Reader.stats`."""
 
     @property
     def rated(self) -> bool:
@@ -155,15 +163,20 @@ class Reader(ABC):
     def result(self, ordinal: int) -> ResultRow | None: ...
 
     @abstractmethod
-    def results(self, after: int = 0) -> Iterator[ResultRow]:
-        """In commit order."""
+    def results(self, after: int = 0, until: int | None = None) -> Iterator[ResultRow]:
+        """In commit order, behind position `after`, up to position `until`."""
 
     @abstractmethod
-    def events(self, after: int, limit: int) -> list[Event]: ...
+    def stats(self, row: ResultRow) -> tuple[dict[str, float], dict[str, float]]:
+        """Behaviour numbers of both seats."""
+
+    @abstractmethod
+    def events(self, after: int, limit: int) -> list[Event]:
+        """In order; that of a result too."""
 
     @abstractmethod
     def events_of(self, *kinds: str) -> list[Event]:
-        """All of these kinds, in order."""
+        """All of these kinds, in order; those of results are not kept by themselves."""
 
     @abstractmethod
     def category_counts(self) -> list[tuple[str, str, str, int]]:
@@ -216,9 +229,14 @@ class Transaction(Reader):
         """Moves the deadline of the incarnation's open leases, never back."""
 
     @abstractmethod
-    def add_result(
-        self, result: MatchResult, lease: AssignmentRow, received_at: float, late: bool
-    ) -> ResultRow: ...
+    def add_results(
+        self, taken: Sequence[tuple[MatchResult, AssignmentRow, bool]], received_at: float
+    ) -> list[ResultRow]:
+        """Adds results with their leases, and whether they came late; they follow one another in the log."""
+
+    @abstractmethod
+    def announce(self, results: Sequence[ResultRow]) -> int:
+        """Adds the events of results that were added in one call; returns the last one's position."""
 
     @abstractmethod
     def lose_results(self, player: str, after: int, by: int) -> int:
@@ -233,17 +251,27 @@ class Transaction(Reader):
 
     @abstractmethod
     def after_commit(self, effect: Callable[[], None]) -> None:
-        """Runs `effect` once the transaction is on disk, before another one begins (see `Store.follow`)."""
+        """Moves memory on, by `effect`, before anybody else's request or question meets it (`Store.follow`).
+
+        That is once the transaction is on disk. Where another request shares its commit, it is once this
+        one's part is through, and readers of memory are held off until all of it is on disk.
+        """
 
 
 class Store(ABC):
     """A league's log. One process may hold it for writing."""
 
     @abstractmethod
-    def follow(self, rebuild: Callable[[], None]) -> None:
-        """Names what brings memory level with the log anew when an effect of a commit fails.
+    def follow(
+        self, rebuild: Callable[[], None], held: AbstractContextManager[Any], told: Callable[[], None]
+    ) -> None:
+        """Names what memory of the log is.
 
-        It runs in place of the failed effects, and again before each further transaction until it succeeds.
+        Args:
+            rebuild: brings it level with the log anew, in place of effects that failed or whose commit did;
+                again before each further transaction until it succeeds.
+            held: keeps readers of memory out while it is ahead of the disk.
+            told: called behind every commit.
         """
 
     @abstractmethod
@@ -254,6 +282,14 @@ class Store(ABC):
             StorageFull: no space; nothing of it is there.
             Refused: the store is open for reading only.
             Unavailable: memory can't follow the log; what was committed is on disk.
+        """
+
+    @abstractmethod
+    def submit(self, effect: Callable[[Transaction], T]) -> T:
+        """What `effect` returns, once it is on disk; concurrent ones share a commit.
+
+        They run one behind the other, in the order they came. One that raises leaves nothing, and the others
+        of its commit go on. Raises what `write` does, and what `effect` raised.
         """
 
     @abstractmethod

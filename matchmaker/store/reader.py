@@ -7,15 +7,20 @@ from collections.abc import Iterator
 from typing import Any
 
 from league.players import Event, Player
-from matchmaker.store import rows
+from matchmaker.store import announced, rows
 from matchmaker.store.base import AssignmentRow, BeatRow, DrawRow, IncarnationRow, Reader, ResultRow
+from matchmaker.store.seat_stats import StatNames
+
+NEVER = (1 << 63) - 1
+"""A position that no log reaches."""
 
 
 class SqliteReader(Reader):
     """Queries over one connection; whoever hands it out sees to its transaction."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, stat_names: StatNames | None = None) -> None:
         self._connection = connection
+        self._stat_names = stat_names or StatNames(connection)
 
     def _one(self, sql: str, *values: Any) -> sqlite3.Row | None:
         return self._connection.execute(sql, values).fetchone()
@@ -83,14 +88,29 @@ class SqliteReader(Reader):
         row = self._one(rows.RESULT_QUERY + "WHERE r.ordinal = ?", ordinal)
         return None if row is None else rows.result_of(row)
 
-    def results(self, after: int = 0) -> Iterator[ResultRow]:
-        query = rows.RESULT_QUERY + "WHERE r.position > ? ORDER BY r.position"
-        for row in self._connection.execute(query, (after,)):
+    def results(self, after: int = 0, until: int | None = None) -> Iterator[ResultRow]:
+        query = rows.RESULT_QUERY + "WHERE r.position > ? AND r.position <= ? ORDER BY r.position"
+        for row in self._connection.execute(query, (after, NEVER if until is None else until)):
             yield rows.result_of(row)
 
+    def stats(self, row: ResultRow) -> tuple[dict[str, float], dict[str, float]]:
+        return self._stat_names.unpacked(row.stats)
+
     def events(self, after: int, limit: int) -> list[Event]:
-        found = self._all("SELECT * FROM events WHERE position > ? ORDER BY position LIMIT ?", after, limit)
-        return [Event(**row) for row in found]
+        query = "SELECT * FROM events WHERE position > ? ORDER BY position LIMIT ?"
+        found: list[Event] = []
+        for row in self._all(query, after, limit):
+            event = Event(**row)
+            found += self._announced(event, after) if event.kind == announced.KIND else [event]
+            if len(found) >= limit:
+                break
+        return found[:limit]
+
+    def _announced(self, event: Event, after: int) -> list[Event]:
+        """Those of a row of results that are behind `after`."""
+        first, last = announced.span_of(event.data_json)
+        first = max(first, last + 1 - (event.position - after))
+        return list(announced.events_of(list(self.results(first - 1, last)), event.position))
 
     def events_of(self, *kinds: str) -> list[Event]:
         query = f"SELECT * FROM events WHERE kind IN ({', '.join('?' * len(kinds))}) ORDER BY position"

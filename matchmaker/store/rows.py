@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import zlib
 from dataclasses import fields
+from operator import attrgetter
 from typing import Any
 
 from league.players import Book, MatchResult, Player, PlayerKind, PlayerState, Role, SeatResult
@@ -15,9 +15,8 @@ PLAYER_COLUMNS = tuple(field.name for field in fields(Player))
 ASSIGNMENT_COLUMNS = tuple(field.name for field in fields(AssignmentRow))
 RESULT_QUERY = """
 SELECT r.position, r.ordinal, a.match_id, r.incarnation, a.seat0, a.seat1, a.book, r.outcome, r.frames,
-       r.failed, r.failure, r.finished_at, r.received_at, r.late, l.incarnation AS lost_by, r.seats_json,
-       json_extract(r.seats_json, '$[0].step_start') AS step0,
-       json_extract(r.seats_json, '$[1].step_start') AS step1
+       r.failed, r.failure, r.finished_at, r.received_at, r.late, l.incarnation AS lost_by, r.step0, r.step1,
+       r.end_step0, r.end_step1, r.stats
 FROM results r JOIN assignments a USING (ordinal) LEFT JOIN lost_results l ON l.position = r.position
 """
 
@@ -37,11 +36,15 @@ def player_of(row: sqlite3.Row) -> Player:
     return Player(**values)
 
 
+_BOOK = ASSIGNMENT_COLUMNS.index("book")
+_assignment_fields = attrgetter(*ASSIGNMENT_COLUMNS)
+_BOOKS = {book.value: book for book in Book}
+
+
 def assignment_values(row: AssignmentRow) -> tuple[Any, ...]:
     """In the order of ASSIGNMENT_COLUMNS."""
-    return tuple(
-        value.value if isinstance(value := getattr(row, name), Book) else value for name in ASSIGNMENT_COLUMNS
-    )
+    values = _assignment_fields(row)
+    return *values[:_BOOK], row.book.value, *values[_BOOK + 1 :]
 
 
 def assignment_of(row: sqlite3.Row) -> AssignmentRow:
@@ -51,10 +54,30 @@ def assignment_of(row: sqlite3.Row) -> AssignmentRow:
 
 
 def result_of(row: sqlite3.Row) -> ResultRow:
-    values = dict(row)
-    values["book"] = Book(row["book"])
-    values["failed"], values["late"] = bool(row["failed"]), bool(row["late"])
-    return ResultRow(**values)
+    (position, ordinal, match_id, incarnation, seat0, seat1, book, outcome, frames, failed, *others) = row
+    failure, finished_at, received_at, late, lost_by, step0, step1, end_step0, end_step1, stats = others
+    return ResultRow(
+        position=position,
+        ordinal=ordinal,
+        match_id=match_id,
+        incarnation=incarnation,
+        seat0=seat0,
+        seat1=seat1,
+        book=_BOOKS[book],
+        outcome=outcome,
+        frames=frames,
+        failed=bool(failed),
+        failure=failure,
+        finished_at=finished_at,
+        received_at=received_at,
+        late=bool(late),
+        lost_by=lost_by,
+        step0=step0,
+        step1=step1,
+        end_step0=end_step0,
+        end_step1=end_step1,
+        stats=stats,
+    )
 
 
 def packed(text: str) -> str | bytes:
@@ -72,27 +95,27 @@ def unpacked(kept: str | bytes) -> str:
     return kept if isinstance(kept, str) else zlib.decompress(kept).decode()
 
 
-def seats_json(result: MatchResult) -> str:
-    """Both seats' behaviour as the log keeps it."""
-    seats = [
-        {
-            "player": seat.player,
-            "digest": seat.digest,
-            "step_start": seat.step_start,
-            "step_end": seat.step_end,
-            "stats": dict(seat.stats),
-        }
-        for seat in result.seats
-    ]
-    return json.dumps(seats, separators=(",", ":"), allow_nan=False)
-
-
-def match_result_of(row: ResultRow, lease_token: str) -> MatchResult:
-    """The result as it was reported."""
-    first, second = (SeatResult(**seat) for seat in json.loads(row.seats_json))
+def reported(
+    row: ResultRow, lease: AssignmentRow, digests: tuple[str, str], stats: tuple[dict[str, float], ...]
+) -> MatchResult:
+    """The result as it was reported; a report's names, digests and token are those of its lease."""
+    first = SeatResult(
+        player=lease.seat0,
+        digest=digests[0],
+        step_start=row.step0,
+        step_end=row.end_step0,
+        stats=stats[0],
+    )
+    second = SeatResult(
+        player=lease.seat1,
+        digest=digests[1],
+        step_start=row.step1,
+        step_end=row.end_step1,
+        stats=stats[1],
+    )
     return MatchResult(
         match_id=row.match_id,
-        lease_token=lease_token,
+        lease_token=lease.lease_token,
         outcome=row.outcome,
         frames=row.frames,
         seats=(first, second),

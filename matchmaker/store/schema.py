@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 from sqlite_utils import Database, Migrations
+
+from matchmaker.store.seat_stats import StatNames
 
 APPLICATION_ID = 0x4B756D69
 """Marks a SQLite file as a Kumite league's ("Kumi")."""
@@ -140,15 +144,75 @@ APPEND_ONLY = ("results", "lost_results", "events", "policies", "epochs", "draws
 @migrations()
 def m001_league(db: Database) -> None:
     """Everything of the first version."""
-    for statement in TABLES.split(";\n"):
-        if statement.strip():
-            db.execute(statement)
+    _run(db, TABLES)
     for table in APPEND_ONLY:
         for change in ("UPDATE", "DELETE"):
-            db.execute(
-                f"CREATE TRIGGER {table}_never_{change.lower()} BEFORE {change} ON {table} "
-                f"BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END"
-            )
+            _forbid(db, table, change)
+
+
+def _run(db: Database, statements: str) -> None:
+    """One by one: `executescript` would commit the migration's transaction."""
+    for statement in statements.split(";\n"):
+        if statement.strip():
+            db.execute(statement)
+
+
+def _forbid(db: Database, table: str, change: str) -> None:
+    db.execute(
+        f"CREATE TRIGGER {table}_never_{change.lower()} BEFORE {change} ON {table} "
+        f"BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END"
+    )
+
+
+LIGHTER_RESULTS = """
+CREATE TABLE stat_names (             -- names of the statistics in results.stats, see store/seat_stats.py
+  number INTEGER PRIMARY KEY,
+  names_json TEXT NOT NULL UNIQUE     -- in alphabetical order
+);
+
+ALTER TABLE results ADD COLUMN step0 INTEGER NOT NULL DEFAULT 0 /* learner steps of seat 0 at the start */;
+ALTER TABLE results ADD COLUMN step1 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE results ADD COLUMN end_step0 INTEGER NOT NULL DEFAULT 0 /* and at the match's end */;
+ALTER TABLE results ADD COLUMN end_step1 INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE results ADD COLUMN stats BLOB NOT NULL DEFAULT x'';
+
+ALTER TABLE draws ADD COLUMN stream INTEGER /* seed of the stream that its matches are drawn from, each from
+  the words of its ordinal; NULL: each from a generator of its own */;
+
+CREATE INDEX events_by_kind ON events (kind);
+
+CREATE TABLE aggregates (             -- what memory held up to a result, see matchmaker/aggregates.py
+  log_position INTEGER PRIMARY KEY,   -- of that result
+  event_position INTEGER NOT NULL,    -- of the newest event then
+  at REAL NOT NULL,
+  digest TEXT NOT NULL,               -- sha256 of what it is of and what it holds
+  body BLOB NOT NULL
+);
+"""
+
+
+@migrations()
+def m002_lighter_results(db: Database) -> None:
+    """Results in few bytes: steps as columns, statistics as numbers; names and digests stand elsewhere."""
+    _run(db, LIGHTER_RESULTS)
+    names = StatNames(db.conn)
+    db.conn.create_function("packed_seats", 1, lambda text: _packed(names, text))
+    db.execute("DROP TRIGGER results_never_update")
+    db.execute(
+        "UPDATE results SET step0 = json_extract(seats_json, '$[0].step_start'), "
+        "step1 = json_extract(seats_json, '$[1].step_start'), "
+        "end_step0 = json_extract(seats_json, '$[0].step_end'), "
+        "end_step1 = json_extract(seats_json, '$[1].step_end'), stats = packed_seats(seats_json)"
+    )
+    db.execute("ALTER TABLE results DROP COLUMN seats_json")
+    _forbid(db, "results", "UPDATE")
+    for change in ("UPDATE", "DELETE"):
+        _forbid(db, "stat_names", change)
+
+
+def _packed(names: StatNames, seats_json: str) -> bytes:
+    first, second = json.loads(seats_json)
+    return names.packed(first["stats"], second["stats"])
 
 
 def known_migrations() -> list[str]:

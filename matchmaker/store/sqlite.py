@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import errno
-import fcntl
+import copy
 import logging
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
-from urllib.parse import quote
+from typing import Any
 
 from sqlite_utils import Database
 
-from league.errors import (
-    DataCorrupt,
-    InvalidInput,
-    LeagueError,
-    NotFound,
-    Refused,
-    StorageFull,
-    Unavailable,
-    VersionMismatch,
-)
-from matchmaker.store.base import Reader, Store, Transaction
+from league.errors import InvalidInput, NotFound, Refused, Unavailable, VersionMismatch
+from matchmaker.store.base import Reader, Store, T, Transaction
+from matchmaker.store.faults import as_league_errors
+from matchmaker.store.group import Group, Request
+from matchmaker.store.opening import back_up, check_migrations, check_owner, lock, lock_path, quoted
 from matchmaker.store.reader import SqliteReader
 from matchmaker.store.schema import APPLICATION_ID, known_migrations, migrations
+from matchmaker.store.seat_stats import StatNames
 from matchmaker.store.transaction import SqliteTransaction
 
 BUSY_SECONDS = 20.0
@@ -47,13 +41,17 @@ class SqliteStore(Store):
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.path = Path(path)
-        self._lock = threading.RLock()
+        self._lock = threading.RLock()  # the writer's
+        self._readers_lock = threading.Lock()
+        self._group = Group(self._commit_together)
         self._readers: list[sqlite3.Connection] = []
         self._idle_readers: list[sqlite3.Connection] = []
         self._lock_file: int | None = None
         self._writer: sqlite3.Connection | None = None
         self._closed = False
         self._rebuild: Callable[[], None] = _nothing_to_rebuild
+        self._held: AbstractContextManager[Any] = nullcontext()
+        self._told: Callable[[], None] = lambda: None
         self._is_behind = False  # memory, which an effect failed to move on
         with as_league_errors(self.path):
             if read_only:
@@ -66,8 +64,8 @@ class SqliteStore(Store):
             raise NotFound(f"there is no league at {self.path}: check the path, or start a run there")
         with self.read():
             connection = self._readers[0]
-            _check_owner(connection, self.path)
-            pending = set(known_migrations()) - set(_check_migrations(connection, self.path))
+            check_owner(connection, self.path)
+            pending = set(known_migrations()) - set(check_migrations(connection, self.path))
         if pending:
             self.close()
             raise VersionMismatch(
@@ -77,19 +75,20 @@ class SqliteStore(Store):
 
     def _open_for_writing(self) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        was_there = self.path.exists(), _lock_path(self.path).exists()
-        self._lock_file = _lock(self.path)
+        was_there = self.path.exists(), lock_path(self.path).exists()
+        self._lock_file = lock(self.path)
         try:
-            self._writer = self._connect(f"file:{_quoted(self.path)}?mode=rwc")
-            _check_owner(self._writer, self.path)
+            self._writer = self._connect(f"file:{quoted(self.path)}?mode=rwc")
+            check_owner(self._writer, self.path)
             self._writer.execute("PRAGMA journal_mode = WAL")
             self._writer.execute("PRAGMA synchronous = FULL")
-            _check_migrations(self._writer, self.path)
+            back_up(self._writer, self.path, check_migrations(self._writer, self.path))
             migrations.apply(Database(self._writer))
+            self._stat_names = StatNames(self._writer)
             self._writer.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         except BaseException:
             if was_there == (True, False):  # somebody's file, and no league's
-                _lock_path(self.path).unlink(missing_ok=True)
+                lock_path(self.path).unlink(missing_ok=True)
             self.close()
             raise
 
@@ -104,27 +103,94 @@ class SqliteStore(Store):
     @contextmanager
     def write(self) -> Iterator[Transaction]:
         with self._lock, as_league_errors(self.path):
-            writer = self._usable_writer()
-            self._catch_up()
-            writer.execute("BEGIN IMMEDIATE")
-            transaction = SqliteTransaction(writer)
+            transaction = self._begun()
             try:
                 yield transaction
-                writer.execute("COMMIT")
+                transaction.commit()
             except BaseException:
-                if writer.in_transaction:
-                    writer.execute("ROLLBACK")
+                transaction.roll_back()
                 raise
-            try:
-                for effect in transaction.effects:
-                    effect()
-            except Exception:
-                _log.exception("memory could not follow a commit: it is built anew from the log")
-                self._is_behind = True
-                self._catch_up()
+            self._move_memory(transaction.effects)
+            self._catch_up()
+            self._told()
 
-    def follow(self, rebuild: Callable[[], None]) -> None:
-        self._rebuild = rebuild
+    def submit(self, effect: Callable[[Transaction], T]) -> T:
+        return self._group.submit(effect)
+
+    def _commit_together(self, group: Sequence[Request]) -> None:
+        left = list(group)
+        while left:
+            try:
+                with self._lock, as_league_errors(self.path), ExitStack() as memory:
+                    done = self._run(left, memory)
+            except BaseException as error:
+                for request in left:
+                    request.error = request.error or copy.copy(error)
+                return
+            del left[:done]
+
+    def _run(self, group: Sequence[Request], memory: ExitStack) -> int:
+        """Commits requests together, each in a savepoint of its own; returns how many.
+
+        Each finds memory as the one before left it. Until all are on disk nobody else sees it: `memory` is
+        held. One whose memory can't follow is the last of its commit.
+        """
+        transaction, is_ahead, done = self._begun(), False, 0
+        try:
+            for request in group:
+                if transaction.effects and not is_ahead:
+                    memory.enter_context(self._held)
+                    is_ahead = True
+                self._move_memory(transaction.effects)
+                if self._is_behind:
+                    break
+                self._attempt(transaction, request)
+                done += 1
+            transaction.commit()
+        except BaseException:
+            transaction.roll_back()
+            self._is_behind = self._is_behind or is_ahead
+            with suppress(Unavailable):
+                self._catch_up()
+            raise
+        self._move_memory(transaction.effects)
+        self._catch_up()
+        self._told()
+        return done
+
+    def _attempt(self, transaction: SqliteTransaction, request: Request) -> None:
+        """Leaves nothing of a request that fails; raises when SQLite gave up the whole transaction."""
+        transaction.begin_part()
+        try:
+            with as_league_errors(self.path):
+                request.result = request.effect(transaction)
+        except BaseException as error:
+            if not transaction.is_open:
+                raise
+            transaction.undo_part()
+            request.error = error
+        else:
+            transaction.keep_part()
+
+    def _begun(self) -> SqliteTransaction:
+        writer = self._usable_writer()
+        self._catch_up()
+        return SqliteTransaction(writer, self._stat_names)
+
+    def _move_memory(self, effects: list[Callable[[], None]]) -> None:
+        """Runs and forgets the effects; one that fails leaves memory behind."""
+        try:
+            while effects:
+                effects.pop(0)()
+        except Exception:
+            _log.exception("memory could not follow a commit: it is built anew from the log")
+            effects.clear()
+            self._is_behind = True
+
+    def follow(
+        self, rebuild: Callable[[], None], held: AbstractContextManager[Any], told: Callable[[], None]
+    ) -> None:
+        self._rebuild, self._held, self._told = rebuild, held, told
 
     def _catch_up(self) -> None:
         if not self._is_behind:
@@ -154,20 +220,22 @@ class SqliteStore(Store):
         at: float,
         effect: Callable[[Transaction], bytes],
     ) -> bytes:
-        with self.write() as transaction:
+        def once(transaction: Transaction) -> tuple[str, str, bytes]:
             assert isinstance(transaction, SqliteTransaction)
             kept = transaction.kept_reply(request_id)
             if kept is None:
-                reply = effect(transaction)
-                transaction.keep_reply(request_id, method, fingerprint, reply, at)
-                return reply
-        if kept[:2] != (method, fingerprint):
+                kept = method, fingerprint, effect(transaction)
+                transaction.keep_reply(request_id, *kept, at)
+            return kept
+
+        *bound, reply = self.submit(once)
+        if bound != [method, fingerprint]:
             raise InvalidInput(f"request_id {request_id!r} was used for another request: use a fresh one")
-        return kept[2]
+        return reply
 
     @contextmanager
     def read(self) -> Iterator[Reader]:
-        with self._lock:
+        with self._readers_lock:
             if self._closed:
                 raise Refused("the matchmaker is closing: start it again")
             connection = self._idle_readers.pop() if self._idle_readers else self._new_reader()
@@ -179,7 +247,7 @@ class SqliteStore(Store):
                 finally:
                     connection.execute("ROLLBACK")
         finally:
-            with self._lock:
+            with self._readers_lock:
                 if self._closed:
                     connection.close()
                 else:
@@ -187,12 +255,12 @@ class SqliteStore(Store):
 
     def _new_reader(self) -> sqlite3.Connection:
         with as_league_errors(self.path):
-            connection = self._connect(f"file:{_quoted(self.path)}?mode=ro")
+            connection = self._connect(f"file:{quoted(self.path)}?mode=ro")
         self._readers.append(connection)
         return connection
 
     def close(self) -> None:
-        with self._lock:
+        with self._lock, self._readers_lock:
             if self._closed:
                 return
             self._closed = True
@@ -206,84 +274,3 @@ class SqliteStore(Store):
 
 def _nothing_to_rebuild() -> None:
     raise NotImplementedError("an effect failed and nobody follows this store")
-
-
-def _quoted(path: Path) -> str:
-    return quote(str(path.resolve()))
-
-
-def _lock_path(path: Path) -> Path:
-    return path.with_name(path.name + ".lock")
-
-
-def _lock(path: Path) -> int:
-    """Holds `path`.lock for this process; the kernel lets go of it when the process dies."""
-    descriptor = os.open(_lock_path(path), os.O_CREAT | os.O_RDWR, 0o644)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        raise Refused(f"another matchmaker has {path} open: stop it first, or use its address") from None
-    return descriptor
-
-
-def _check_owner(connection: sqlite3.Connection, path: Path) -> None:
-    owner = connection.execute("PRAGMA application_id").fetchone()[0]
-    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-    if owner != APPLICATION_ID and tables and not _half_made(connection):
-        raise DataCorrupt(f"{path} is a SQLite file but no league's: name another path")
-
-
-def _half_made(connection: sqlite3.Connection) -> bool:
-    """Whether a matchmaker was killed while it created the file."""
-    names = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    return "_sqlite_migrations" in names and (len(names - {"sqlite_sequence"}) == 1 or "assignments" in names)
-
-
-def _check_migrations(connection: sqlite3.Connection, path: Path) -> list[str]:
-    """Names of the applied ones; raises `VersionMismatch` when one is unknown."""
-    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = '_sqlite_migrations'").fetchone():
-        return []
-    rows = connection.execute(
-        "SELECT name FROM _sqlite_migrations WHERE migration_set = ?", (migrations.name,)
-    )
-    applied = [row[0] for row in rows]
-    unknown = [name for name in applied if name not in known_migrations()]
-    if unknown:
-        raise VersionMismatch(
-            f"{path} was written by a newer version (it holds {', '.join(unknown)}): update this one"
-        )
-    return applied
-
-
-@contextmanager
-def as_league_errors(path: Path) -> Iterator[None]:
-    """SQLite's and the system's words for a full disk or a broken file in our own."""
-    try:
-        yield
-    except LeagueError:
-        raise
-    except sqlite3.OperationalError as error:
-        if _is_full(error):
-            raise StorageFull(
-                f"no space left to write {path}: free some; nothing acknowledged is lost"
-            ) from error
-        raise Refused(f"{path} can't be used: {error}") from error
-    except sqlite3.DatabaseError as error:
-        if getattr(error, "sqlite_errorcode", 0) in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-            raise DataCorrupt(f"{path} is no whole SQLite file ({error}): restore a copy of it") from error
-        raise
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise StorageFull(f"no space left to write {path}: free some") from error
-        raise Refused(f"{path} can't be opened: {error.strerror}") from error
-
-
-def _is_full(error: sqlite3.OperationalError) -> bool:
-    code = getattr(error, "sqlite_errorcode", 0)
-    return code in (
-        sqlite3.SQLITE_FULL,
-        sqlite3.SQLITE_IOERR_WRITE,
-        sqlite3.SQLITE_IOERR_FSYNC,
-        sqlite3.SQLITE_IOERR_SHMSIZE,
-    )

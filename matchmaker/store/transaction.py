@@ -2,22 +2,47 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, islice
+from operator import attrgetter
+from typing import Any
 
 from league.players import Event, MatchResult, Player
-from matchmaker.store import rows
+from matchmaker.store import announced, rows
 from matchmaker.store.base import AssignmentRow, BeatRow, DrawRow, IncarnationRow, ResultRow, Transaction
 from matchmaker.store.reader import SqliteReader
+from matchmaker.store.seat_stats import StatNames
 
 
 def _insert(table: str, columns: Sequence[str]) -> str:
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
 
 
+class ManyRows:
+    """Inserts rows of a table, many with one statement: each statement lets go of Python's lock, and may wait
+    long to have it again."""
+
+    AT_ONCE = 32
+
+    def __init__(self, table: str, columns: Sequence[str]) -> None:
+        one = f"({', '.join('?' * len(columns))})"
+        self._one = f"INSERT INTO {table} ({', '.join(columns)}) VALUES {one}"
+        self._many = self._one + f", {one}" * (self.AT_ONCE - 1)
+
+    def insert(self, connection: sqlite3.Connection, values: Iterable[tuple[Any, ...]]) -> None:
+        """`values` in the order of the columns."""
+        left = iter(values)
+        while len(part := list(islice(left, self.AT_ONCE))) == self.AT_ONCE:
+            connection.execute(self._many, list(chain.from_iterable(part)))
+        connection.executemany(self._one, part)
+
+
 _INSERT_PLAYER = _insert("players", rows.PLAYER_COLUMNS)
-_INSERT_ASSIGNMENT = _insert("assignments", rows.ASSIGNMENT_COLUMNS)
+_ASSIGNMENTS = ManyRows("assignments", rows.ASSIGNMENT_COLUMNS)
 _RESULT_COLUMNS = (
+    "position",
     "ordinal",
     "incarnation",
     "outcome",
@@ -27,17 +52,48 @@ _RESULT_COLUMNS = (
     "finished_at",
     "received_at",
     "late",
-    "seats_json",
+    "step0",
+    "step1",
+    "end_step0",
+    "end_step1",
+    "stats",
 )
-_INSERT_RESULT = _insert("results", _RESULT_COLUMNS)
+_RESULTS = ManyRows("results", _RESULT_COLUMNS)
+_result_fields = attrgetter(*_RESULT_COLUMNS)
 
 
 class SqliteTransaction(SqliteReader, Transaction):
-    """The one writer's; the store begins and ends it."""
+    """The one writer's, begun at once; the store ends it. A part of it can be undone by itself."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        super().__init__(connection)
+    def __init__(self, connection: sqlite3.Connection, stat_names: StatNames) -> None:
+        super().__init__(connection, stat_names)
         self.effects: list[Callable[[], None]] = []
+        connection.execute("BEGIN IMMEDIATE")
+
+    @property
+    def is_open(self) -> bool:
+        """False also when SQLite itself gave it up, as on a full disk."""
+        return self._connection.in_transaction
+
+    def commit(self) -> None:
+        self._connection.execute("COMMIT")
+
+    def roll_back(self) -> None:
+        self._stat_names.forget()
+        if self.is_open:
+            self._connection.execute("ROLLBACK")
+
+    def begin_part(self) -> None:
+        self._connection.execute("SAVEPOINT part")
+
+    def keep_part(self) -> None:
+        self._connection.execute("RELEASE part")
+
+    def undo_part(self) -> None:
+        self._stat_names.forget()
+        self._connection.execute("ROLLBACK TO part")
+        self._connection.execute("RELEASE part")
+        self.effects.clear()  # those of the parts before have run
 
     def set_meta(self, key: str, value: str) -> None:
         self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
@@ -84,18 +140,20 @@ class SqliteTransaction(SqliteReader, Transaction):
 
     def add_draw(self, row: DrawRow) -> int:
         cursor = self._connection.execute(
-            "INSERT INTO draws (policy_hash, log_position, event_position, body_json) VALUES (?, ?, ?, ?)",
-            (row.policy_hash, row.log_position, row.event_position, rows.packed(row.body_json)),
+            "INSERT INTO draws (policy_hash, log_position, event_position, body_json, stream) "
+            "VALUES (?, ?, ?, ?, ?)",
+            (row.policy_hash, row.log_position, row.event_position, rows.packed(row.body_json), row.stream),
         )
         return int(cursor.lastrowid or 0)
 
     def add_assignments(self, new: Sequence[AssignmentRow]) -> None:
-        self._connection.executemany(_INSERT_ASSIGNMENT, map(rows.assignment_values, new))
+        _ASSIGNMENTS.insert(self._connection, map(rows.assignment_values, new))
 
     def close_leases(self, ordinals: Iterable[int], state: str, at: float, reason: str) -> None:
-        self._connection.executemany(
-            "UPDATE assignments SET lease_state = ?, closed_at = ?, close_reason = ? WHERE ordinal = ?",
-            [(state, at, reason, ordinal) for ordinal in ordinals],
+        self._connection.execute(
+            "UPDATE assignments SET lease_state = ?, closed_at = ?, close_reason = ? "
+            "WHERE ordinal IN (SELECT value FROM json_each(?))",
+            (state, at, reason, json.dumps(list(ordinals))),
         )
 
     def extend_leases(self, incarnation: int, deadline: float) -> None:
@@ -105,45 +163,45 @@ class SqliteTransaction(SqliteReader, Transaction):
             (deadline, incarnation, deadline),
         )
 
-    def add_result(
-        self, result: MatchResult, lease: AssignmentRow, received_at: float, late: bool
-    ) -> ResultRow:
-        seats = rows.seats_json(result)
+    def add_results(
+        self, taken: Sequence[tuple[MatchResult, AssignmentRow, bool]], received_at: float
+    ) -> list[ResultRow]:
+        newest = self._connection.execute("SELECT ifnull(max(position), 0) FROM results").fetchone()[0]
+        added = [
+            ResultRow(
+                position=position,
+                ordinal=lease.ordinal,
+                match_id=lease.match_id,
+                incarnation=lease.incarnation,
+                seat0=lease.seat0,
+                seat1=lease.seat1,
+                book=lease.book,
+                outcome=result.outcome,
+                frames=result.frames,
+                failed=result.failed,
+                failure=result.failure,
+                finished_at=result.finished_at,
+                received_at=received_at,
+                late=late,
+                lost_by=None,
+                step0=result.seats[0].step_start,
+                step1=result.seats[1].step_start,
+                end_step0=result.seats[0].step_end,
+                end_step1=result.seats[1].step_end,
+                stats=self._stat_names.packed(result.seats[0].stats, result.seats[1].stats),
+            )
+            for position, (result, lease, late) in enumerate(taken, start=newest + 1)
+        ]
+        _RESULTS.insert(self._connection, map(_result_fields, added))
+        return added
+
+    def announce(self, results: Sequence[ResultRow]) -> int:
+        row = announced.row_of(results, results[-1].received_at)
         cursor = self._connection.execute(
-            _INSERT_RESULT,
-            (
-                lease.ordinal,
-                lease.incarnation,
-                result.outcome,
-                result.frames,
-                result.failed,
-                result.failure,
-                result.finished_at,
-                received_at,
-                late,
-                seats,
-            ),
+            "INSERT INTO events SELECT ifnull(max(position), 0) + ?, ?, ?, ?, ? FROM events",
+            (len(results), row.at, row.kind, row.text, row.data_json),
         )
-        return ResultRow(
-            position=int(cursor.lastrowid or 0),
-            ordinal=lease.ordinal,
-            match_id=lease.match_id,
-            incarnation=lease.incarnation,
-            seat0=lease.seat0,
-            seat1=lease.seat1,
-            book=lease.book,
-            outcome=result.outcome,
-            frames=result.frames,
-            failed=result.failed,
-            failure=result.failure,
-            finished_at=result.finished_at,
-            received_at=received_at,
-            late=late,
-            lost_by=None,
-            seats_json=seats,
-            step0=result.seats[0].step_start,
-            step1=result.seats[1].step_start,
-        )
+        return int(cursor.lastrowid or 0)
 
     def lose_results(self, player: str, after: int, by: int) -> int:
         cursor = self._connection.execute(

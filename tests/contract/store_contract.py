@@ -196,7 +196,7 @@ class StoreContract:
     def test_results_stand_in_commit_order_and_know_their_match(self, filled):
         with filled.write() as tx:
             for ordinal in (2, 1):
-                tx.add_result(result(f"m{ordinal}"), assignment(ordinal), 5.0, False)
+                tx.add_results([(result(f"m{ordinal}"), assignment(ordinal), False)], 5.0)
         with filled.read() as reader:
             rows = list(reader.results())
             assert [(row.position, row.ordinal) for row in rows] == [(1, 2), (2, 1)]
@@ -207,7 +207,7 @@ class StoreContract:
     def test_lost_results_stay_and_are_marked_once(self, filled):
         with filled.write() as tx:
             for ordinal in (1, 2, 3):
-                tx.add_result(result(f"m{ordinal}"), assignment(ordinal), 5.0, False)
+                tx.add_results([(result(f"m{ordinal}"), assignment(ordinal), False)], 5.0)
             second = tx.add_incarnation(incarnation())
             assert tx.lose_results("main", 1, second) == 2
             assert tx.lose_results("main", 0, second) == 1

@@ -6,10 +6,12 @@ import sqlite3
 from dataclasses import replace
 
 import pytest
+from group_contract import GroupContract
 from store_contract import StoreContract, assignment, draw_of, event, many_candidates, result
 
 from league.errors import DataCorrupt, NotFound, Refused, StorageFull, VersionMismatch
 from matchmaker.store.sqlite import SqliteStore
+from matchmaker.store.transaction import SqliteTransaction
 
 
 class TestSqliteStore(StoreContract):
@@ -31,7 +33,7 @@ class TestSqliteStore(StoreContract):
     @pytest.mark.parametrize("statement", ["UPDATE results SET outcome = 0.0", "DELETE FROM results"])
     def test_the_log_is_append_only(self, filled, path, statement):
         with filled.write() as tx:
-            tx.add_result(result("m1"), assignment(1), 5.0, False)
+            tx.add_results([(result("m1"), assignment(1), False)], 5.0)
         filled.close()
         with pytest.raises(sqlite3.IntegrityError, match="append-only"):
             sqlite3.connect(path).execute(statement)
@@ -102,8 +104,28 @@ class TestSqliteStore(StoreContract):
         with store.write() as tx:
             tx.add_policy("h", "{}", 1.0)
             number = tx.add_draw(draw_of(body))
-            tx._connection.execute("INSERT INTO draws SELECT 99, 'h', 1, 2, ?", (body,))
+            tx._connection.execute("INSERT INTO draws SELECT 99, 'h', 1, 2, ?, NULL", (body,))
         with store.read() as reader:
             (kept,) = reader.select("SELECT length(body_json) FROM draws WHERE number = :n", n=number)[0]
             assert kept < len(body) / 2
             assert reader.draw(99) == replace(draw_of(body), number=99)
+
+
+class TestSqliteGroup(GroupContract):
+    @pytest.fixture
+    def store(self, tmp_path, monkeypatch):
+        self.monkeypatch = monkeypatch
+        store = SqliteStore(tmp_path / "league.db")
+        yield store
+        store.close()
+
+    def let_commits_fail(self, store, fails):
+        def raised(transaction):
+            error = sqlite3.OperationalError("database or disk is full")
+            error.sqlite_errorcode = sqlite3.SQLITE_FULL
+            raise error
+
+        if fails:
+            self.monkeypatch.setattr(SqliteTransaction, "commit", raised)
+        else:
+            self.monkeypatch.undo()

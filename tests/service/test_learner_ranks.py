@@ -1,7 +1,6 @@
 """A learner in two processes against a real matchmaker: one player, one log, one life."""
 
 import csv
-import json
 import os
 import signal
 import sqlite3
@@ -75,10 +74,11 @@ def test_two_ranks_are_one_learner(server, start, tmp_path):
     # Matches last 45 decisions, a rollout 16: all 16, of both ranks, end in the third rollout at first.
     firsts = [row["step"] for row in rows(tmp_path, "monitor.csv")][:16]
     assert firsts == ["768"] * 16
-    seats = [
-        seat for (text,) in query(tmp_path, "SELECT seats_json FROM results") for seat in json.loads(text)
-    ]
-    ended_at = {seat["step_end"] for seat in seats if seat["player"] == "main"}
+    ends = "SELECT {0} FROM results JOIN assignments USING (ordinal) WHERE {1} = 'main'"
+    seats = query(tmp_path, ends.format("end_step0", "seat0")) + query(
+        tmp_path, ends.format("end_step1", "seat1")
+    )
+    ended_at = {step for (step,) in seats}
     assert ended_at == {45 * 16, 90 * 16}, "steps of both ranks"
     assert query(tmp_path, "SELECT count(*) FROM incarnations") == [(1,)]
     (references,) = query(tmp_path, "SELECT count(*) FROM players WHERE kind = 'reference'")

@@ -1,0 +1,44 @@
+"""SQLite's and the system's words for a full disk or a broken file in our own."""
+
+from __future__ import annotations
+
+import errno
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from league.errors import DataCorrupt, LeagueError, Refused, StorageFull
+
+
+@contextmanager
+def as_league_errors(path: Path) -> Iterator[None]:
+    """What goes wrong inside is raised as `StorageFull`, `DataCorrupt` or `Refused`."""
+    try:
+        yield
+    except LeagueError:
+        raise
+    except sqlite3.OperationalError as error:
+        if _is_full(error):
+            raise StorageFull(
+                f"no space left to write {path}: free some; nothing acknowledged is lost"
+            ) from error
+        raise Refused(f"{path} can't be used: {error}") from error
+    except sqlite3.DatabaseError as error:
+        if getattr(error, "sqlite_errorcode", 0) in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
+            raise DataCorrupt(f"{path} is no whole SQLite file ({error}): restore a copy of it") from error
+        raise
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise StorageFull(f"no space left to write {path}: free some") from error
+        raise Refused(f"{path} can't be opened: {error.strerror}") from error
+
+
+def _is_full(error: sqlite3.OperationalError) -> bool:
+    code = getattr(error, "sqlite_errorcode", 0)
+    return code in (
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_IOERR_WRITE,
+        sqlite3.SQLITE_IOERR_FSYNC,
+        sqlite3.SQLITE_IOERR_SHMSIZE,
+    )

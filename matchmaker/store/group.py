@@ -1,0 +1,67 @@
+"""Group commit: requests of several threads share one commit, in the order they came.
+
+A sync of the disk takes milliseconds, whatever is in it. The thread whose request finds nobody at work
+leads: it commits all that has come until then, its own first, and hands over to the next one that waits.
+Nobody waits for more to come.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from matchmaker.store.base import Transaction
+
+
+class Request:
+    """What one thread wants done in a transaction, and how it ended."""
+
+    def __init__(self, effect: Callable[[Transaction], Any]) -> None:
+        self.effect = effect
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.leads = False
+        self.woken = threading.Event()
+
+    def outcome(self) -> Any:
+        """Raises what its effect, or the commit, raised."""
+        if self.error is not None:
+            raise self.error
+        return self.result
+
+
+class Group:
+    """`commit` runs requests in one transaction, and leaves each with its outcome; it raises nothing."""
+
+    def __init__(self, commit: Callable[[Sequence[Request]], None]) -> None:
+        self._commit = commit
+        self._lock = threading.Lock()
+        self._waiting: list[Request] = []
+        self._is_led = False
+
+    def submit(self, effect: Callable[[Transaction], Any]) -> Any:
+        """What `effect` returns, once it is on disk."""
+        request = Request(effect)
+        with self._lock:
+            self._waiting.append(request)
+            request.leads, self._is_led = not self._is_led, True
+        if not request.leads:
+            request.woken.wait()
+        if request.leads:
+            self._lead()
+        return request.outcome()
+
+    def _lead(self) -> None:
+        with self._lock:
+            group, self._waiting = self._waiting, []
+        try:
+            self._commit(group)
+        finally:
+            with self._lock:
+                following = self._waiting[:1]
+                self._is_led = bool(following)
+            for request in following:
+                request.leads = True
+            for request in (*following, *group):
+                request.woken.set()

@@ -1,0 +1,135 @@
+"""A file of an older version is brought to this one: nothing of it is lost, and a copy is kept as it was."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from league.client import MatchmakerClient
+from league.clock import ManualClock
+from league.errors import StorageFull, VersionMismatch
+from league.players import Book, MatchResult, SeatResult
+from matchmaker import invariants
+from matchmaker.server import MatchmakerServer
+from matchmaker.settings import MatchmakerSettings
+from matchmaker.store.schema import known_migrations
+from matchmaker.store.sqlite import SqliteStore
+
+OLD = Path(__file__).with_name("m001.sql")
+STATS = {"main": {"falls": 2.0, "damage": 0.1}, "main@1000": {"damage": 1e-300}}
+
+
+@pytest.fixture
+def old(tmp_path):
+    path = tmp_path / "league.db"
+    connection = sqlite3.connect(path)
+    connection.executescript(OLD.read_text())
+    connection.close()
+    return path
+
+
+def contents(path):
+    """Every row of every table, as text."""
+    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    try:
+        return list(connection.iterdump())
+    finally:
+        connection.close()
+
+
+def test_the_copy_beside_it_is_the_file_as_it_was(old):
+    before = contents(old)
+    SqliteStore(old).close()
+    copy = old.with_name("league.db.before-m002_lighter_results")
+    assert {copy.name} == {path.name for path in old.parent.glob("*before*")}
+    assert contents(copy) == before
+    assert contents(old) != before
+
+
+def test_results_keep_every_number(old):
+    store = SqliteStore(old)
+    with store.read() as reader:
+        first, second = reader.results()
+        assert (first.step0, first.end_step0, first.step1, first.end_step1) == (10, 20, 1000, 1000)
+        assert (second.step0, second.end_step0, second.step1, second.end_step1) == (0, 0, 11, 21)
+        assert reader.stats(first) == (STATS["main"], STATS["main@1000"])
+        assert reader.stats(second) == ({}, {})
+    store.close()
+    with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+        sqlite3.connect(old).execute("UPDATE results SET step0 = 1")
+
+
+def test_a_served_league_goes_on_where_it_was(old):
+    settings = MatchmakerSettings()
+    with (
+        MatchmakerServer(old, settings=settings, clock=ManualClock(5.0)) as server,
+        MatchmakerClient(server.address, wait_seconds=5) as client,
+    ):
+        seats = (SeatResult(player="main", stats={"falls": 1.0}), SeatResult(player="based"))
+        result = MatchResult(match_id="m3", lease_token="t3", outcome=0.0, frames=9, seats=seats)
+        (verdict,), position = client.report_results(1, [result])
+        assert (verdict.accepted, position) == (True, 3)
+        assert client.match("m1").result.seats[0].stats == STATS["main"]
+        assert client.match("m3").result == result
+        told = _results(client)
+        assert [text for _, text in told] == [
+            "main beats main@1000",
+            "based draws with main",
+            "main loses to based",
+        ]
+        assert [position for position, _ in told] == sorted({position for position, _ in told})
+        assert {r.player.name: r.games for r in client.ratings(Book.TRAIN)}["main"] == 3
+        with server.store.read() as reader:
+            assert invariants.full_scan(reader) == []
+
+
+def _results(client):
+    found = []
+    for event in client.watch():
+        if event.kind == "result":
+            found.append((event.position, event.text))
+        if len(found) == 3:
+            return found
+    raise AssertionError("the stream ended")
+
+
+def test_it_is_not_read_before_it_was_migrated(old):
+    before = contents(old)
+    with pytest.raises(VersionMismatch, match="older version"):
+        SqliteStore(old, read_only=True)
+    assert contents(old) == before
+    assert list(old.parent.iterdir()) == [old]
+
+
+def test_what_can_not_be_copied_is_not_touched(old, monkeypatch):
+    before = contents(old)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("matchmaker.store.opening.os.fsync", full)
+        with pytest.raises(StorageFull, match="no space left"):
+            SqliteStore(old)
+    assert contents(old) == before
+    assert not list(old.parent.glob("*before*"))
+    SqliteStore(old).close()
+
+
+def test_a_migration_that_breaks_leaves_the_file_as_it_was(old, monkeypatch):
+    before = contents(old)
+    with monkeypatch.context() as patch:
+        patch.setattr("matchmaker.store.schema._packed", lambda *_: 1 / 0)
+        with pytest.raises(Exception, match="user-defined function raised"):
+            SqliteStore(old)
+    assert contents(old) == before
+    SqliteStore(old).close()
+    assert len(known_migrations()) > 1
+
+
+def test_a_new_league_has_nothing_to_copy(tmp_path):
+    SqliteStore(tmp_path / "league.db").close()
+    SqliteStore(tmp_path / "league.db").close()
+    assert not list(tmp_path.glob("*before*"))
