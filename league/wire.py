@@ -6,7 +6,7 @@ value can hold. Bounds and cross-checks are the receiving service's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import TypeVar
 
@@ -114,14 +114,21 @@ def from_player(message: t.Player) -> d.Player:
     )
 
 
-def to_assignment(assignment: d.Assignment) -> t.Assignment:
-    """Seats go without their cards: a card stands in the weights file, and `ListPlayers` has it."""
+def to_seat_player(player: d.Player) -> t.Player:
+    """Without its card: that stands in the weights file, and `ListPlayers` has it."""
+    return to_player(player, card=False)
+
+
+def to_assignment(
+    assignment: d.Assignment, seat: Callable[[d.Player], t.Player] = to_seat_player
+) -> t.Assignment:
+    """`seat` makes the message of a player in it, or has it ready."""
     return t.Assignment(
         match_id=assignment.match_id,
         ordinal=assignment.ordinal,
         lease_token=assignment.lease_token,
         lease_deadline=assignment.lease_deadline,
-        seats=[to_player(seat, card=False) for seat in assignment.seats],
+        seats=map(seat, assignment.seats),
         learner_seat=assignment.learner_seat,
         book=_BOOKS[assignment.book],
         seed=assignment.seed,

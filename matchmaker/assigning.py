@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from league.errors import InvalidInput, NotFound, Refused
-from league.ids import new_id
 from league.players import Assignment, Book, Pairing, Player, PlayerKind, PlayerState
-from matchmaker import checks
-from matchmaker.candidates import draw_table
+from matchmaker import checks, kept_draws
 from matchmaker.league import League
-from matchmaker.sampling import derived_seed, draw
+from matchmaker.sampling import derived_seed, draws
 from matchmaker.store.base import AssignmentRow, DrawRow, IncarnationRow, Transaction
 
 MAX_COUNT = 1024
 GAUNTLET = "gauntlet"
+ORDINAL_DIGITS, ID_DIGITS, TOKEN_DIGITS = 10, 22, 32
+"""Hexadecimal ones: of the ordinal in a match's id, of chance in it, and of a lease's token."""
 _UNPLAYABLE = (PlayerKind.LIVE, PlayerKind.HUMAN)
 
 
@@ -26,29 +27,32 @@ def acquire_matches(league: League, tx: Transaction, number: int, count: int, mi
     checks.number(count, "count", 1, MAX_COUNT)
     incarnation = league.current_incarnation(tx, number)
     learner = _learner(league, incarnation)
-    _check_room(league, tx, number, count)
-    view = league.view
-    table = draw_table(league.settings, learner, mix, view.players, view.tables)
-    draw_number = tx.add_draw(_draw_row(league, table.body_json))
+    _check_room(league, number, count)
+    kept = kept_draws.current(league, tx, learner, mix)
+    ordinals = range(league.view.ordinal + 1, league.view.ordinal + 1 + count)
     rows = []
-    for ordinal in range(view.ordinal + 1, view.ordinal + 1 + count):
-        draw_seed = derived_seed(league.seed, ordinal)
-        drawn = draw(table.shares, table.within, draw_seed)
-        seats = (learner.name, drawn.opponent)
+    for ordinal, drawn, fresh in zip(
+        ordinals,
+        draws(kept.table.shares, kept.table.within, kept.stream, ordinals),
+        _fresh(league, incarnation, ordinals),
+        strict=True,
+    ):
+        seat = drawn.learner_seat
         rows.append(
-            _fresh(
-                league,
-                incarnation,
-                ordinal,
-                seat0=seats[drawn.learner_seat],
-                seat1=seats[1 - drawn.learner_seat],
-                learner_seat=drawn.learner_seat,
+            AssignmentRow(
+                ordinal=ordinal,
+                seat0=drawn.opponent if seat else learner.name,
+                seat1=learner.name if seat else drawn.opponent,
+                learner_seat=seat,
+                book=Book.TRAIN,
                 seed=drawn.match_seed,
                 category=drawn.category,
                 mix=mix,
-                draw=draw_number,
-                draw_seed=draw_seed,
+                replaces="",
+                draw=kept.number,
+                draw_seed=kept.stream,
                 probability=drawn.probability,
+                **fresh,
             )
         )
     return _store(league, tx, incarnation, rows)
@@ -63,31 +67,29 @@ def acquire_pairings(
         _check_pairing(league, pairing)
     total = sum(2 * pairing.pairs for pairing in pairings)
     checks.number(total, "matches in one call", 1, checks.MAX_BATCH)
-    _check_room(league, tx, number, total)
+    _check_room(league, number, total)
+    fresh = _fresh(league, incarnation, range(league.view.ordinal + 1, league.view.ordinal + 1 + total))
     rows: list[AssignmentRow] = []
     for pairing in pairings:
-        body = {
-            "rule": "pairing",
-            "player": pairing.player,
-            "opponent": pairing.opponent,
-            "seed": pairing.seed,
-        }
-        draw_number = tx.add_draw(_draw_row(league, json.dumps(body, separators=(",", ":"))))
+        draw_number = tx.add_draw(_pairing_row(league, pairing))
         for pair in range(pairing.pairs):
             seed = derived_seed(pairing.seed, pair)
             for seats in ((pairing.player, pairing.opponent), (pairing.opponent, pairing.player)):
                 rows.append(
-                    _fresh(
-                        league,
-                        incarnation,
-                        league.view.ordinal + 1 + len(rows),
+                    AssignmentRow(
+                        ordinal=league.view.ordinal + 1 + len(rows),
                         seat0=seats[0],
                         seat1=seats[1],
+                        learner_seat=-1,
                         book=pairing.book,
                         seed=seed,
                         category=GAUNTLET,
+                        mix="",
+                        replaces="",
                         draw=draw_number,
                         draw_seed=seed,
+                        probability=1.0,
+                        **next(fresh),
                     )
                 )
     return _store(league, tx, incarnation, rows)
@@ -105,7 +107,10 @@ def carry_matches(
     if len(set(match_ids)) != len(match_ids):
         raise InvalidInput("carried_matches names a match twice: name each once")
     rows = []
-    for ordinal, match_id in enumerate(match_ids, start=league.view.ordinal + 1):
+    ordinals = range(league.view.ordinal + 1, league.view.ordinal + 1 + len(match_ids))
+    for ordinal, match_id, fresh in zip(
+        ordinals, match_ids, _fresh(league, incarnation, ordinals), strict=True
+    ):
         old = tx.assignment(checks.identifier(match_id, "carried match"))
         if old is None:
             raise NotFound(f"there is no match {match_id} to carry on: name ids that were assigned")
@@ -114,15 +119,10 @@ def carry_matches(
             replace(
                 old,
                 ordinal=ordinal,
-                match_id=new_id(),
-                lease_token=new_id(),
-                incarnation=incarnation.number,
-                lease_state="open",
-                lease_deadline=league.clock.now() + league.settings.lease_seconds,
-                assigned_at=league.clock.now(),
                 closed_at=None,
                 close_reason="",
                 replaces=match_id,
+                **fresh,
             )
         )
     return _store(league, tx, incarnation, rows) if rows else []
@@ -146,8 +146,8 @@ def _learner(league: League, incarnation: IncarnationRow) -> Player:
     return league.view.players[incarnation.player]
 
 
-def _check_room(league: League, tx: Transaction, number: int, count: int) -> None:
-    held, limit = tx.open_count(number), league.settings.max_open_leases
+def _check_room(league: League, number: int, count: int) -> None:
+    held, limit = league.view.open_count[number], league.settings.max_open_leases
     if held + count > limit:
         raise Refused(f"{held} leases are open and {count} more exceed {limit}: report or release some")
 
@@ -164,36 +164,35 @@ def _check_pairing(league: League, pairing: Pairing) -> None:
             raise Refused(f"{name} is {player.kind.value}, without fixed weights: pair snapshots and bots")
 
 
-def _draw_row(league: League, body_json: str) -> DrawRow:
-    return DrawRow(
-        number=0,
-        policy_hash=league.settings.policy_hash(),
-        log_position=league.view.log_position,
-        event_position=league.view.event_position,
-        body_json=body_json,
-    )
-
-
-def _fresh(league: League, incarnation: IncarnationRow, ordinal: int, **drawn: Any) -> AssignmentRow:
-    """An open lease from now on; `drawn` says who plays what and why."""
-    now = league.clock.now()
-    defaults: dict[str, Any] = {
-        "learner_seat": -1,
-        "book": Book.TRAIN,
-        "mix": "",
-        "replaces": "",
-        "probability": 1.0,
+def _pairing_row(league: League, pairing: Pairing) -> DrawRow:
+    body = {
+        "rule": "pairing",
+        "player": pairing.player,
+        "opponent": pairing.opponent,
+        "seed": pairing.seed,
     }
-    return AssignmentRow(
-        ordinal=ordinal,
-        match_id=new_id(),
-        lease_token=new_id(),
-        incarnation=incarnation.number,
-        lease_state="open",
-        lease_deadline=now + league.settings.lease_seconds,
-        assigned_at=now,
-        **(defaults | drawn),
-    )
+    return league.draw_row(json.dumps(body, separators=(",", ":")))
+
+
+def _fresh(league: League, incarnation: IncarnationRow, ordinals: Sequence[int]) -> Iterator[dict[str, Any]]:
+    """What every new lease has, open from now on.
+
+    A match's id begins with its ordinal, so that ids are found together that were made together: in a long
+    log, ids without order would touch a page of the file each.
+    """
+    now = league.clock.now()
+    random = secrets.token_hex((ID_DIGITS + TOKEN_DIGITS) // 2 * len(ordinals))
+    for place, ordinal in enumerate(ordinals):
+        begin = place * (ID_DIGITS + TOKEN_DIGITS)
+        middle = begin + ID_DIGITS
+        yield {
+            "match_id": f"{ordinal:0{ORDINAL_DIGITS}x}{random[begin:middle]}",
+            "lease_token": random[middle : middle + TOKEN_DIGITS],
+            "incarnation": incarnation.number,
+            "lease_state": "open",
+            "lease_deadline": now + league.settings.lease_seconds,
+            "assigned_at": now,
+        }
 
 
 def _store(

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from league.cluster import finding
 from league.errors import AlreadyExists, InvalidInput
-from matchmaker.store.sqlite import SqliteStore, as_league_errors
+from matchmaker.store.faults import as_league_errors
+from matchmaker.store.sqlite import SqliteStore
 
 SUMMARY = "a consistent copy of a run's log, also while it goes on"
 

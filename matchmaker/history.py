@@ -77,7 +77,7 @@ def _behind(reader: Reader, position: int) -> Moment:
         position=position,
     )
     ((after,),) = reader.select(  # events of older versions tell no log position
-        "SELECT min(position) FROM events WHERE kind != 'result' "
+        "SELECT min(position) FROM events WHERE kind NOT IN ('result', 'results') "
         "AND ifnull(json_extract(data_json, '$.log_position') >= :position, at > :at)",
         position=position,
         at=at,

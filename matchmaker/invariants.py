@@ -16,7 +16,7 @@ from league.ratings import RatingTable
 from matchmaker.books import Books
 from matchmaker.candidates import DrawTable, draw_table_of
 from matchmaker.history import wrong_epochs
-from matchmaker.sampling import draw
+from matchmaker.sampling import draw, draws
 from matchmaker.store import announced
 from matchmaker.store.base import Reader
 
@@ -142,17 +142,23 @@ def _events(reader: Reader) -> list[str]:
 
 def _not_redrawn(reader: Reader) -> Iterator[str]:
     """Ids of drawn matches that drawing again from the log does not give."""
-    tables: dict[int, DrawTable] = {}
+    found: dict[int, tuple[DrawTable, int | None]] = {}
     query = (
-        "SELECT a.match_id, a.draw, a.draw_seed, a.category, a.learner_seat, a.seat0, a.seat1, a.seed, "
-        "a.probability FROM assignments a WHERE a.mix != '' ORDER BY a.ordinal"
+        "SELECT a.match_id, a.draw, a.draw_seed, a.ordinal, a.category, a.learner_seat, a.seat0, a.seat1, "
+        "a.seed, a.probability FROM assignments a WHERE a.mix != '' ORDER BY a.ordinal"
     )
-    for match_id, number, seed, category, seat, seat0, seat1, match_seed, odds in reader.select(query):
-        if number not in tables:
+    for match_id, number, seed, ordinal, category, seat, seat0, seat1, match_seed, odds in reader.select(
+        query
+    ):
+        if number not in found:
             row = reader.draw(number)
             assert row is not None
-            tables[number] = draw_table_of(row.body_json)
-        again = draw(tables[number].shares, tables[number].within, seed)
+            found[number] = draw_table_of(row.body_json), row.stream
+        table, stream = found[number]
+        if stream is None:
+            again = draw(table.shares, table.within, seed)
+        else:
+            (again,) = draws(table.shares, table.within, stream, [ordinal])
         opponent = (seat1, seat0)[seat]
         drawn = (again.category, again.opponent, again.learner_seat, again.match_seed, again.probability)
         if drawn != (category, opponent, seat, match_seed, odds):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from league.clock import Clock, SystemClock
@@ -13,7 +14,7 @@ from league.players import EVENT_KINDS, Event
 from matchmaker.books import MARK_KINDS, Mark, marks_of
 from matchmaker.history import moment_of
 from matchmaker.settings import MatchmakerSettings
-from matchmaker.store.base import IncarnationRow, Reader, Store, Transaction
+from matchmaker.store.base import DrawRow, IncarnationRow, Reader, Store, Transaction
 from matchmaker.view import LeagueView
 
 
@@ -126,6 +127,21 @@ class League:
         position = tx.add_events(events)
         tx.after_commit(lambda: self.view.set_event_position(position))
         return position
+
+    def draw_row(self, body_json: str, stream: int | None = None) -> DrawRow:
+        """What matches are drawn from now, to be stored."""
+        return DrawRow(
+            number=0,
+            policy_hash=self.policy_hash,
+            log_position=self.view.log_position,
+            event_position=self.view.event_position,
+            body_json=body_json,
+            stream=stream,
+        )
+
+    @cached_property
+    def policy_hash(self) -> str:
+        return self.settings.policy_hash()
 
     def incarnation(self, reader: Reader, number: int) -> IncarnationRow:
         """Raises `NotFound` when it was never opened."""

@@ -55,6 +55,7 @@ def why(reader: Reader, row: AssignmentRow) -> dict[str, Any]:
         "log_position": found.log_position,
         "event_position": found.event_position,
         "draw_seed": row.draw_seed,
+        "ordinal": row.ordinal,
         "category": row.category,
         "probability": row.probability,
     }

@@ -1,9 +1,9 @@
 """Drawing opponents: pure functions of counts, ratings and a seed.
 
-Two stages: a category of the mix, then a player within it. A draw is recomputed from its seed:
-`numpy.random.default_rng(seed)` gives, in this order, the category's number, the player's, the
-learner's seat and the match's seed. PFSP after Vinyals et al. 2019, on a Beta posterior whose prior
-mean is the win probability that the ratings predict:
+Two stages: a category of the mix, then a player within it. A draw is recomputed from a seed and its
+ordinal: words 4·ordinal to 4·ordinal + 3 of `numpy.random.PCG64(seed)` give, in this order, the category, the
+player, the learner's seat (the top bit) and the match's seed (the upper 63 bits). PFSP after Vinyals et al.
+2019, on a Beta posterior whose prior mean is the win probability that the ratings predict:
 
     a = k·p₀ + wins + ½ draws,  b = k(1 − p₀) + losses + ½ draws
     E[(1−p)²] = b(b+1)/((a+b)(a+b+1)),  E[p(1−p)] = ab/((a+b)(a+b+1)),  E[1−p] = b/(a+b)
@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import math
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -23,6 +23,8 @@ import numpy as np
 
 from league.payoff import Counts
 
+WORDS = 4
+"""Of 64 bits that a draw takes."""
 VANISHING = 1e-10
 """A sum of weights below this says nothing: the draw is uniform then."""
 
@@ -186,7 +188,7 @@ class Draw:
 
 
 def draw(shares: Distribution, within: Mapping[str, Distribution], seed: int) -> Draw:
-    """One opponent, seat and match seed. A pure function: the test of `why` calls it again."""
+    """What older logs say: each match was drawn from a generator of its own."""
     rng = np.random.default_rng(seed)
     category_index = shares.pick(rng.random())
     category = shares.names[category_index]
@@ -199,6 +201,27 @@ def draw(shares: Distribution, within: Mapping[str, Distribution], seed: int) ->
         learner_seat=int(rng.integers(2)),
         match_seed=int(rng.integers(1 << 63)),
     )
+
+
+def draws(
+    shares: Distribution, within: Mapping[str, Distribution], seed: int, ordinals: Sequence[int]
+) -> Iterator[Draw]:
+    """An opponent, seat and match seed for each of consecutive ordinals; each depends on its own alone."""
+    words = np.random.PCG64(seed).advance(WORDS * ordinals[0]).random_raw(WORDS * len(ordinals))
+    uniforms = ((words >> 11) * 2.0**-53).tolist()
+    seats, seeds = (words >> 63).tolist(), (words >> 1).tolist()
+    for place in range(0, len(words), WORDS):
+        category_index = shares.pick(uniforms[place])
+        category = shares.names[category_index]
+        candidates = within[category]
+        index = candidates.pick(uniforms[place + 1])
+        yield Draw(
+            category=category,
+            opponent=candidates.names[index],
+            probability=shares.probabilities[category_index] * candidates.probabilities[index],
+            learner_seat=seats[place + 2],
+            match_seed=seeds[place + 3],
+        )
 
 
 def derived_seed(*parts: int) -> int:

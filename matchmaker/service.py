@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import struct
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
@@ -12,7 +13,7 @@ from google.protobuf.message import Message
 
 from league import wire, wire_stages, wire_status
 from league.errors import InvalidInput, Unavailable
-from league.players import Book, MatchResult, Verdict
+from league.players import Assignment, Book, MatchResult, Player, Verdict
 from league.v1 import matchmaker_pb2 as m
 from league.v1 import types_pb2 as t
 from league.v1.matchmaker_pb2_grpc import MatchmakerServiceServicer
@@ -34,6 +35,8 @@ from matchmaker.store.base import Transaction
 Reply = TypeVar("Reply", bound=Message)
 WATCH_PAGE = 500
 WATCH_POLL_SECONDS = 1.0
+_SPAN = struct.Struct("<BQQ")
+"""A zero, and the first ordinal and number of the assignments that are a reply."""
 
 
 class MatchmakerService(MatchmakerServiceServicer):
@@ -43,21 +46,47 @@ class MatchmakerService(MatchmakerServiceServicer):
         self.league = league
         self.read_only = read_only
         self.stopping = threading.Event()
+        self._players: dict[str, tuple[Player, t.Player]] = {}
         self._watchers = threading.Semaphore(league.settings.max_watchers)
 
     def _once(self, request: Any, reply: type[Reply], effect: Callable[[Transaction], Reply]) -> Reply:
         """The reply of `effect`, which takes place once however often the request comes."""
+        return reply.FromString(self._kept(request, lambda tx: effect(tx).SerializeToString()))
+
+    def _assigned(
+        self, request: Any, reply: type[Reply], effect: Callable[[Transaction], list[Assignment]]
+    ) -> Reply:
+        """As `_once`, of a call whose reply the log holds anyway: what is kept is where."""
+        made: list[Assignment] = []
+
+        def kept(tx: Transaction) -> bytes:
+            made.extend(effect(tx))
+            return _SPAN.pack(0, made[0].ordinal, len(made))
+
+        span = self._kept(request, kept)
+        if span[:1] != b"\0":  # no message begins so: it is the whole reply, which older versions kept
+            return reply.FromString(span)
+        if not made:
+            with self.league.store.read() as reader:
+                rows = reader.assignments(*_SPAN.unpack(span)[1:])
+            made.extend(assigning.assignments_of(self.league, rows))
+        return reply(assignments=[wire.to_assignment(match, self._player) for match in made])
+
+    def _player(self, player: Player) -> t.Player:
+        """Its message, made once for as long as it stays as it is."""
+        made = self._players.get(player.name)
+        if made is None or made[0] is not player:
+            made = self._players[player.name] = player, wire.to_seat_player(player)
+        return made[1]
+
+    def _kept(self, request: Any, effect: Callable[[Transaction], bytes]) -> bytes:
+        """What `effect` returned when it took place."""
         checks.identifier(request.request_id, "request_id")
         method = type(request).__name__
         fingerprint = hashlib.sha256(request.SerializeToString(deterministic=True)).hexdigest()
-        kept = self.league.store.once(
-            request.request_id,
-            method,
-            fingerprint,
-            self.league.clock.now(),
-            lambda tx: effect(tx).SerializeToString(),
+        return self.league.store.once(
+            request.request_id, method, fingerprint, self.league.clock.now(), effect
         )
-        return reply.FromString(kept)
 
     def RegisterPlayers(self, request: m.RegisterPlayersRequest, context: Any) -> m.RegisterPlayersResponse:
         players = [wire.from_player(player) for player in request.players]
@@ -88,22 +117,18 @@ class MatchmakerService(MatchmakerServiceServicer):
         return self._once(request, m.OpenIncarnationResponse, effect)
 
     def AcquireMatches(self, request: m.AcquireMatchesRequest, context: Any) -> m.AcquireMatchesResponse:
-        def effect(tx: Transaction) -> m.AcquireMatchesResponse:
-            acquired = assigning.acquire_matches(
-                self.league, tx, request.incarnation, request.count, request.mix
-            )
-            return m.AcquireMatchesResponse(assignments=map(wire.to_assignment, acquired))
+        def effect(tx: Transaction) -> list[Assignment]:
+            return assigning.acquire_matches(self.league, tx, request.incarnation, request.count, request.mix)
 
-        return self._once(request, m.AcquireMatchesResponse, effect)
+        return self._assigned(request, m.AcquireMatchesResponse, effect)
 
     def AcquirePairings(self, request: m.AcquirePairingsRequest, context: Any) -> m.AcquirePairingsResponse:
         pairings = [wire.from_pairing(pairing) for pairing in request.pairings]
 
-        def effect(tx: Transaction) -> m.AcquirePairingsResponse:
-            acquired = assigning.acquire_pairings(self.league, tx, request.incarnation, pairings)
-            return m.AcquirePairingsResponse(assignments=map(wire.to_assignment, acquired))
+        def effect(tx: Transaction) -> list[Assignment]:
+            return assigning.acquire_pairings(self.league, tx, request.incarnation, pairings)
 
-        return self._once(request, m.AcquirePairingsResponse, effect)
+        return self._assigned(request, m.AcquirePairingsResponse, effect)
 
     def ReleaseMatches(self, request: m.ReleaseMatchesRequest, context: Any) -> m.ReleaseMatchesResponse:
         def effect(tx: Transaction) -> m.ReleaseMatchesResponse:

@@ -10,6 +10,7 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from league.errors import Unavailable
 from league.players import Book, Event, Player
@@ -19,6 +20,9 @@ from matchmaker import history
 from matchmaker.books import Books, Mark
 from matchmaker.history import Moment
 from matchmaker.store.base import AssignmentRow, Reader, ResultRow
+
+if TYPE_CHECKING:  # it works on a league, which has a view
+    from matchmaker.kept_draws import KeptDraw
 
 
 class LeagueView:
@@ -33,6 +37,10 @@ class LeagueView:
         self.curricula: dict[str, CurriculumStatus] = {}  # by player, as its learner told it
         self.asked: dict[str, StageRequest] = {}  # by player, the newest, obeyed or not
         self.leases: dict[str, AssignmentRow] = {}  # open ones by match, as they were handed out
+        self.open_count: Counter[int] = Counter()  # of them, by incarnation
+        self.kept_draws: dict[tuple[str, str], KeptDraw] = {}  # by learner and mix
+        self.generation = 0  # rises when something else than a result changes what is drawn
+        self.results_of: Counter[str] = Counter()  # by player, since the start, in training
         self.log_position = 0
         self.event_position = 0
         self.told_position = 0  # of the newest event that watchers can read
@@ -60,6 +68,7 @@ class LeagueView:
             self.log_position, self.event_position, self.ordinal = reader.positions()
             self.told_position = self.event_position
             self.leases = {row.match_id: row for row in reader.open_assignments()}
+            self.open_count = Counter(row.incarnation for row in self.leases.values())
             self.load_books(reader)
             self.curricula, self.asked = stages_of(reader.events_of("stage", "stage_asked"))
             self.is_behind = False
@@ -69,6 +78,7 @@ class LeagueView:
         books = Books.of(reader)
         with self.lock:
             self.books = books
+            self.forget_draws()
 
     def load_moment(self, reader: Reader, moment: Moment) -> None:
         """Players, books, shares and stages as they were."""
@@ -83,6 +93,12 @@ class LeagueView:
     def set_players(self, players: Iterable[Player]) -> None:
         with self.lock:
             self.players.update({player.name: player for player in players})
+            self.forget_draws()
+
+    def forget_draws(self) -> None:
+        """Whatever is drawn from now on is found anew."""
+        self.generation += 1
+        self.kept_draws.clear()
 
     def set_curriculum(self, status: CurriculumStatus) -> None:
         with self.lock:
@@ -97,18 +113,27 @@ class LeagueView:
             self.ordinal = max([self.ordinal, *(row.ordinal for row in rows)])
             for row in rows:
                 self.leases[row.match_id] = row
+                self.open_count[row.incarnation] += 1
                 if row.mix and not row.replaces:
                     self.drawn[player, row.mix, row.category] += 1
 
     def close_leases(self, match_ids: Iterable[str]) -> None:
         with self.lock:
             for match_id in match_ids:
-                self.leases.pop(match_id, None)
+                self._close_lease(match_id)
+
+    def _close_lease(self, match_id: str) -> None:
+        row = self.leases.pop(match_id, None)
+        if row is not None:
+            self.open_count[row.incarnation] -= 1
 
     def add_results(self, rows: Sequence[ResultRow]) -> None:
         with self.lock:
             for row in rows:
-                self.leases.pop(row.match_id, None)
+                self._close_lease(row.match_id)
+                if row.book is Book.TRAIN:
+                    self.results_of[row.seat0] += 1
+                    self.results_of[row.seat1] += 1
             self.books.add_results(rows)
             self.log_position = max(self.log_position, self.books.log_position)
 
@@ -116,6 +141,7 @@ class LeagueView:
         """Something that ratings depend on, in the order of the log beside the results."""
         with self.lock:
             self.books.apply(mark)
+            self.forget_draws()
 
     def set_event_position(self, position: int) -> None:
         with self.lock:

@@ -141,6 +141,10 @@ class Reader(ABC):
     def assignment(self, match_id: str) -> AssignmentRow | None: ...
 
     @abstractmethod
+    def assignments(self, first: int, count: int) -> list[AssignmentRow]:
+        """Those of `count` ordinals from `first` on, in order."""
+
+    @abstractmethod
     def matches_beginning(self, start: str, limit: int) -> list[str]:
         """Ids of matches that begin so, in order, `limit` of them at most."""
 

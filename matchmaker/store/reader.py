@@ -55,6 +55,10 @@ class SqliteReader(Reader):
         row = self._one("SELECT * FROM assignments WHERE match_id = ?", match_id)
         return None if row is None else rows.assignment_of(row)
 
+    def assignments(self, first: int, count: int) -> list[AssignmentRow]:
+        query = "SELECT * FROM assignments WHERE ordinal >= ? AND ordinal < ? ORDER BY ordinal"
+        return [rows.assignment_of(row) for row in self._all(query, first, first + count)]
+
     def matches_beginning(self, start: str, limit: int) -> list[str]:
         query = (
             "SELECT match_id FROM assignments WHERE match_id >= ? AND match_id < ? ORDER BY match_id LIMIT ?"

@@ -23,6 +23,7 @@ from matchmaker.store.reader import SqliteReader
 from matchmaker.store.schema import APPLICATION_ID, known_migrations, migrations
 from matchmaker.store.seat_stats import StatNames
 from matchmaker.store.transaction import SqliteTransaction
+from matchmaker.store.wal import WalMover
 
 BUSY_SECONDS = 20.0
 _log = logging.getLogger(__name__)
@@ -44,6 +45,7 @@ class SqliteStore(Store):
         self._lock = threading.RLock()  # the writer's
         self._readers_lock = threading.Lock()
         self._group = Group(self._commit_together)
+        self._mover = WalMover(lambda: self._connect(f"file:{quoted(self.path)}?mode=rw"), self._lock)
         self._readers: list[sqlite3.Connection] = []
         self._idle_readers: list[sqlite3.Connection] = []
         self._lock_file: int | None = None
@@ -85,6 +87,7 @@ class SqliteStore(Store):
             back_up(self._writer, self.path, check_migrations(self._writer, self.path))
             migrations.apply(Database(self._writer))
             self._stat_names = StatNames(self._writer)
+            self._writer.execute("PRAGMA wal_autocheckpoint = 0")  # the mover's
             self._writer.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         except BaseException:
             if was_there == (True, False):  # somebody's file, and no league's
@@ -110,9 +113,7 @@ class SqliteStore(Store):
             except BaseException:
                 transaction.roll_back()
                 raise
-            self._move_memory(transaction.effects)
-            self._catch_up()
-            self._told()
+            self._finish(transaction)
 
     def submit(self, effect: Callable[[Transaction], T]) -> T:
         return self._group.submit(effect)
@@ -153,10 +154,15 @@ class SqliteStore(Store):
             with suppress(Unavailable):
                 self._catch_up()
             raise
+        self._finish(transaction)
+        return done
+
+    def _finish(self, transaction: SqliteTransaction) -> None:
+        """Behind a commit: brings memory up to it, and says so."""
         self._move_memory(transaction.effects)
         self._catch_up()
         self._told()
-        return done
+        self._mover.look(transaction.changes)
 
     def _attempt(self, transaction: SqliteTransaction, request: Request) -> None:
         """Leaves nothing of a request that fails; raises when SQLite gave up the whole transaction."""
@@ -260,6 +266,7 @@ class SqliteStore(Store):
         return connection
 
     def close(self) -> None:
+        self._mover.close()
         with self._lock, self._readers_lock:
             if self._closed:
                 return

@@ -75,6 +75,11 @@ class SqliteTransaction(SqliteReader, Transaction):
         """False also when SQLite itself gave it up, as on a full disk."""
         return self._connection.in_transaction
 
+    @property
+    def changes(self) -> int:
+        """Rows that its connection has ever changed."""
+        return self._connection.total_changes
+
     def commit(self) -> None:
         self._connection.execute("COMMIT")
 

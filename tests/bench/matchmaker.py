@@ -1,0 +1,143 @@
+"""What a matchmaker takes: results and assignments a second, latency under many clients, size, restarts.
+
+    OMP_NUM_THREADS=1 python tests/bench/matchmaker.py [--parts results assignments latency players restart]
+
+A real matchmaker process and its clients on one machine, over gRPC, with its file on a disk and every commit
+synced. They share the cores that it names. Results are those of the built-in game, with 28 statistics each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[2]))  # this file is not the package of its name
+sys.path.append(str(Path(__file__).parent))
+
+from matchmaker_crowd import latencies
+from matchmaker_load import assignments, results
+from matchmaker_log import restarts
+from matchmaker_served import Served, fill, played
+
+from league.client import MatchmakerClient
+from league.players import Book
+
+SIZES = (10, 100, 1_000, 2_000, 10_000)
+
+
+@contextmanager
+def fresh(folder: Path | None) -> Iterator[Served]:
+    with tempfile.TemporaryDirectory(dir=folder) as made, Served(Path(made)) as served:
+        yield served
+
+
+def show_results(args: argparse.Namespace) -> None:
+    for batch in (64, 256, 1024):
+        with fresh(args.folder) as served:
+            before = served.cpu_seconds()
+            rate = results(served, args.players, args.clients, batch, args.count)
+            cpu = 1e6 * (served.cpu_seconds() - before) / args.count
+        print(
+            f"results, {batch:5} a call, {args.clients} clients: {rate:9,.0f} a second"
+            f"   (the server computed {cpu:.0f} µs for each, its assignment included)"
+        )
+
+
+def show_assignments(args: argparse.Namespace) -> None:
+    for batch in (64, 256, 1024):
+        with fresh(args.folder) as served:
+            rate = assignments(served, args.players, args.clients, batch, args.count)
+            print(f"assignments, {batch:5} a call, {args.clients} clients: {rate:9,.0f} a second")
+
+
+def show_latency(args: argparse.Namespace) -> None:
+    for reports in (False, True):
+        with fresh(args.folder) as served:
+            found = latencies(served, args.players, args.crowd, args.seconds, reports)
+        quantiles = np.quantile(found, (0.5, 0.9, 0.99, 0.999, 1.0))
+        words = ", ".join(
+            f"{name} {value:.1f}"
+            for name, value in zip(("p50", "p90", "p99", "p99.9", "max"), quantiles, strict=True)
+        )
+        doing = "acquire 4 and report 4" if reports else "acquire 4"
+        print(f"{args.crowd:,} clients that {doing} a second, {len(found):,} calls: {words} ms")
+
+
+def show_players(args: argparse.Namespace) -> None:
+    print("players    MiB   acquire 4: weights kept   weights new   leaderboard (medians, ms)")
+    for size in SIZES:
+        with fresh(args.folder) as served, MatchmakerClient(served.address) as client:
+            (learner,) = fill(client, size)
+            incarnation = client.open_incarnation("learner-main", learner).number
+            new = []
+            for _ in range(5):
+                _play(client, incarnation, max(64, size))
+                new.append(_milliseconds(partial(client.acquire_matches, incarnation, 4, "league"), 1))
+            kept = _milliseconds(partial(client.acquire_matches, incarnation, 4, "league"), 300)
+            board = _milliseconds(partial(client.ratings, Book.TRAIN), 5)
+            print(
+                f"{size:7,} {served.mebibytes():6.0f} {kept:25.2f} {np.median(new):13.2f} {board:13.1f}",
+                flush=True,
+            )
+
+
+def _play(client: MatchmakerClient, incarnation: int, count: int) -> None:
+    for begin in range(0, count, 1024):
+        matches = client.acquire_matches(incarnation, min(1024, count - begin), "league")
+        client.report_results(incarnation, [played(match, 1.0) for match in matches])
+
+
+def _milliseconds(call: Callable[[], object], rounds: int) -> float:
+    """Median of the rounds."""
+    taken = []
+    for _ in range(rounds):
+        began = time.perf_counter()
+        call()
+        taken.append(time.perf_counter() - began)
+    return 1000.0 * float(np.median(taken))
+
+
+def show_restart(args: argparse.Namespace) -> None:
+    with tempfile.TemporaryDirectory(dir=args.folder) as made:
+        for line in restarts(Path(made), args.players, args.log):
+            print(line, flush=True)
+
+
+PARTS = {
+    "results": show_results,
+    "assignments": show_assignments,
+    "latency": show_latency,
+    "players": show_players,
+    "restart": show_restart,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--parts", nargs="*", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--players", type=int, default=2_000, help="in the league")
+    parser.add_argument("--clients", type=int, default=2, help="processes that report or acquire")
+    parser.add_argument("--count", type=int, default=200_000, help="results or assignments of a measurement")
+    parser.add_argument("--crowd", type=int, default=1_000, help="clients of the latency's measurement")
+    parser.add_argument("--seconds", type=int, default=20, help="that it lasts")
+    parser.add_argument("--log", type=int, default=10_000_000, help="results in the log of the restart")
+    parser.add_argument(
+        "--folder", type=Path, help="where the leagues' files are made (default: the system's)"
+    )
+    args = parser.parse_args()
+    print(f"{len(os.sched_getaffinity(0))} cores for server and clients")
+    for part in args.parts:
+        PARTS[part](args)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""A thousand clients with a connection each that call by the clock, whether they were answered or not."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import grpc
+import numpy as np
+from matchmaker_served import Served, fill, played
+from numpy.typing import NDArray
+
+from league import wire
+from league.client import MatchmakerClient
+from league.connection import CHANNEL_OPTIONS
+from league.ids import new_id
+from league.v1 import matchmaker_pb2 as m
+from league.v1.matchmaker_pb2_grpc import MatchmakerServiceStub
+
+LEARNERS = 12
+"""Players that the clients' workers train: as many as AlphaStar had."""
+
+
+def latencies(served: Served, players: int, clients: int, seconds: int, reports: bool) -> NDArray[np.float64]:
+    """Milliseconds from when a call of AcquireMatches was due to its answer.
+
+    Args:
+        reports: whether each client also reports the four matches, just before it asks for the next ones.
+    """
+    with MatchmakerClient(served.address) as client:
+        learners = fill(client, players, LEARNERS)
+        workers = [
+            client.open_incarnation(f"worker-{n}", learners[n % LEARNERS]).number for n in range(clients)
+        ]
+    return np.array(asyncio.run(_crowd(served.address, workers, seconds, reports)))
+
+
+async def _crowd(address: str, workers: list[int], seconds: int, reports: bool) -> list[float]:
+    channels = [grpc.aio.insecure_channel(address, CHANNEL_OPTIONS) for _ in workers]
+    await asyncio.gather(*(channel.channel_ready() for channel in channels))
+    start = time.monotonic() + 1.0
+    calls = [
+        _client(MatchmakerServiceStub(channel), worker, start + n / len(workers), seconds, reports)
+        for n, (channel, worker) in enumerate(zip(channels, workers, strict=True))
+    ]
+    found = await asyncio.gather(*calls)
+    await asyncio.gather(*(channel.close() for channel in channels))
+    return [latency for one in found for latency in one]
+
+
+async def _client(
+    stub: MatchmakerServiceStub, worker: int, first: float, seconds: int, reports: bool
+) -> list[float]:
+    """Once a second from `first` on; a call that is late does not put off the next."""
+    found: list[float] = []
+    tasks = []
+    for second in range(seconds):
+        due = first + second
+        await asyncio.sleep(max(0.0, due - time.monotonic()))
+        tasks.append(asyncio.create_task(_call(stub, worker, due, reports, found)))
+    await asyncio.gather(*tasks)
+    return found
+
+
+async def _call(
+    stub: MatchmakerServiceStub, worker: int, due: float, reports: bool, found: list[float]
+) -> None:
+    request = m.AcquireMatchesRequest(request_id=new_id(), incarnation=worker, count=4, mix="league")
+    reply = await stub.AcquireMatches(request)
+    assert len(reply.assignments) == 4
+    found.append(1000.0 * (time.monotonic() - due))
+    if reports:
+        results = [wire.to_result(played(wire.from_assignment(a), 1.0)) for a in reply.assignments]
+        await stub.ReportResults(
+            m.ReportResultsRequest(request_id=new_id(), incarnation=worker, results=results)
+        )

@@ -1,0 +1,102 @@
+"""A restart on a long log: written here as the service writes it, but for the disk's syncs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from matchmaker_served import Served, fill
+
+from league.client import MatchmakerClient
+from league.games.brawl.cast import STATS
+from league.ids import new_id
+from league.players import Book, MatchResult, SeatResult
+from matchmaker.store.base import AssignmentRow
+from matchmaker.store.sqlite import SqliteStore
+
+BATCH = 5_000
+
+
+def restarts(folder: Path, players: int, count: int) -> Iterator[str]:
+    """Sentences on how long a matchmaker takes to be ready on a log of `count` results."""
+    served = Served(folder)
+    served.start()
+    with MatchmakerClient(served.address) as client:
+        (learner,) = fill(client, players)
+        incarnation = client.open_incarnation("learner-main", learner).number
+        names = [player.name for player in client.players() if player.name != learner]
+    served.stop()
+    began = time.perf_counter()
+    _write(served.db, learner, names, incarnation, count)
+    size = served.db.stat().st_size / 2**30
+    seconds = time.perf_counter() - began
+    yield f"{count:,} results of {players:,} players written in {seconds:.0f} s: {size:.1f} GiB"
+    yield f"ready after {served.start():.2f} s, with everything folded from the log"
+    served.stop()
+    yield f"ready after {served.start():.2f} s, from what it kept when it was stopped"
+    served.kill()
+    yield f"ready after {served.start():.2f} s, after a kill -9"
+    with MatchmakerClient(served.address) as client:
+        games = sum(rating.games for rating in client.ratings(Book.TRAIN)) // 2
+        yield f"{games:,} results rated, {served.mebibytes():.0f} MiB"
+    served.kill()
+
+
+def _write(db: Path, learner: str, names: list[str], incarnation: int, count: int) -> None:
+    rng = np.random.default_rng(1)
+    stats = {name: 1.5 * number for number, name in enumerate(STATS)}
+    store = SqliteStore(db)
+    with store.read() as reader:
+        players = {player.name: player for player in reader.players()}
+    for first in range(1, count + 1, BATCH):
+        size = min(BATCH, count + 1 - first)
+        opponents = rng.integers(len(names), size=size).tolist()
+        outcomes = rng.choice([0.0, 0.5, 1.0], p=[0.3, 0.1, 0.6], size=size).tolist()
+        taken = []
+        for number in range(size):
+            opponent = names[opponents[number]]
+            lease = _lease(first + number, incarnation, learner, opponent)
+            seats = (
+                SeatResult(player=learner, step_start=first, step_end=first + 100, stats=stats),
+                SeatResult(player=opponent, digest=players[opponent].digest, stats=stats),
+            )
+            result = MatchResult(
+                match_id=lease.match_id,
+                lease_token=lease.lease_token,
+                outcome=outcomes[number],
+                frames=3000,
+                seats=seats,
+                finished_at=1.0,
+            )
+            taken.append((result, lease, False))
+        with store.write() as tx:
+            tx.add_assignments([lease for _, lease, _ in taken])
+            rows = tx.add_results(taken, 1.0)
+            tx.close_leases([row.ordinal for row in rows], "reported", 1.0, "")
+            tx.announce(rows)
+    store.close()
+
+
+def _lease(ordinal: int, incarnation: int, learner: str, opponent: str) -> AssignmentRow:
+    return AssignmentRow(
+        ordinal=ordinal,
+        match_id=new_id(),
+        lease_token=new_id(),
+        incarnation=incarnation,
+        lease_state="open",
+        lease_deadline=1.0,
+        assigned_at=1.0,
+        seat0=learner,
+        seat1=opponent,
+        learner_seat=0,
+        book=Book.TRAIN,
+        seed=ordinal,
+        category="snapshots",
+        mix="league",
+        replaces="",
+        draw=None,
+        draw_seed=0,
+        probability=1.0,
+    )
