@@ -145,7 +145,7 @@ def _not_redrawn(reader: Reader) -> Iterator[str]:
     found: dict[int, tuple[DrawTable, int | None]] = {}
     query = (
         "SELECT a.match_id, a.draw, a.draw_seed, a.ordinal, a.category, a.learner_seat, a.seat0, a.seat1, "
-        "a.seed, a.probability FROM assignments a WHERE a.mix != '' ORDER BY a.ordinal"
+        "a.seed, a.probability FROM assignments a WHERE a.mix != '' AND a.replaces = '' ORDER BY a.ordinal"
     )
     for match_id, number, seed, ordinal, category, seat, seat0, seat1, match_seed, odds in reader.select(
         query

@@ -55,10 +55,19 @@ def why(reader: Reader, row: AssignmentRow) -> dict[str, Any]:
         "log_position": found.log_position,
         "event_position": found.event_position,
         "draw_seed": row.draw_seed,
-        "ordinal": row.ordinal,
+        "draw_ordinal": _first(reader, row).ordinal,
         "category": row.category,
         "probability": row.probability,
     }
+
+
+def _first(reader: Reader, row: AssignmentRow) -> AssignmentRow:
+    """Of a match that was carried over restarts, the one that was drawn."""
+    while row.replaces:
+        before = reader.assignment(row.replaces)
+        assert before is not None  # a match is carried only where it is known
+        row = before
+    return row
 
 
 def status(league: League, reader: Reader) -> LeagueStatus:

@@ -136,7 +136,7 @@ def test_why_lets_the_draw_be_made_again(tmp_path, rule):
             assert why["log_position"] == 80
             assert why["policy_hash"] == league.server.league.settings.policy_hash()
             table = draw_table_of(json.dumps({"shares": why["shares"], "candidates": why["candidates"]}))
-            (again,) = draws(table.shares, table.within, why["draw_seed"], [why["ordinal"]])
+            (again,) = draws(table.shares, table.within, why["draw_seed"], [why["draw_ordinal"]])
             assert (again.category, again.opponent) == (match.category, match.opponent.name)
             assert (again.learner_seat, again.match_seed) == (match.learner_seat, match.seed)
             assert again.probability == why["probability"]
