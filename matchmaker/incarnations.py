@@ -76,9 +76,8 @@ def _row(
 
 
 def _abandon(league: League, tx: Transaction, new: IncarnationRow) -> None:
-    tx.fence(new.worker, new.number)
-    held = [row for row in tx.open_assignments() if row.incarnation != new.number]
-    mine = [row for row in held if league.incarnation(tx, row.incarnation).worker == new.worker]
+    fenced = tx.fence(new.worker, new.number)
+    mine = [row for number in fenced for row in tx.open_assignments(number)]
     close(league, tx, mine, "abandoned", f"incarnation {new.number} took over")
 
 
@@ -93,6 +92,7 @@ def _lose(league: League, tx: Transaction, new: IncarnationRow) -> int:
             after=new.checkpoint_log_position,
             results=lost,
         )
+        tx.forget_aggregates(behind=new.checkpoint_log_position)
         tx.after_commit(lambda: league.view.load_books(tx))
     return lost
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from league.players import Book
 from league.ratings import RatingTable
+from matchmaker import aggregates
 from matchmaker.books import Books
 from matchmaker.candidates import DrawTable, draw_table_of
 from matchmaker.history import wrong_epochs
@@ -116,6 +117,7 @@ def full_scan(reader: Reader) -> list[str]:
     findings += broken(reader)
     findings += _events(reader)
     findings += wrong_epochs(reader)
+    findings += aggregates.differing(reader)
     redrawn = list(_not_redrawn(reader))
     findings += [_finding("a match is what its seed draws from the candidates", redrawn)] if redrawn else []
     return findings

@@ -39,10 +39,14 @@ def release_matches(
 def sweep(league: League, tx: Transaction) -> int:
     """Expires the leases whose deadline has passed; returns how many."""
     now = league.clock.now()
-    due = [row for row in tx.open_assignments() if row.lease_deadline <= now]
+    due = tx.overdue(now)
     close(league, tx, due, "expired", "no progress until the deadline")
-    tx.forget_requests(now - REQUEST_MEMORY_SECONDS)
     return len(due)
+
+
+def forget_requests(league: League, tx: Transaction) -> None:
+    """Drops the replies of long ago."""
+    tx.forget_requests(league.clock.now() - REQUEST_MEMORY_SECONDS)
 
 
 def close(league: League, tx: Transaction, rows: Sequence[AssignmentRow], state: str, reason: str) -> None:

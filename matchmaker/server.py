@@ -6,6 +6,7 @@ import logging
 import secrets
 import socket
 import threading
+import time
 from concurrent import futures
 from pathlib import Path
 from types import TracebackType
@@ -19,7 +20,7 @@ from league.errors import InvalidInput, LeagueError, Refused
 from league.status import ErrorInterceptor
 from league.v1 import matchmaker_pb2
 from league.v1.matchmaker_pb2_grpc import add_MatchmakerServiceServicer_to_server
-from matchmaker import invariants, leases, rating_epochs
+from matchmaker import aggregates, invariants, leases, rating_epochs
 from matchmaker.league import League
 from matchmaker.service import MatchmakerService
 from matchmaker.settings import MatchmakerSettings
@@ -27,6 +28,8 @@ from matchmaker.store.sqlite import SqliteStore
 
 MAX_REQUEST_BYTES = 32 << 20
 STOP_SECONDS = 2.0
+LOOK_EVERY = 10
+"""A look at what was written takes at most this part of the time."""
 SERVICE_NAME = matchmaker_pb2.DESCRIPTOR.services_by_name["MatchmakerService"].full_name
 _log = logging.getLogger(__name__)
 
@@ -74,7 +77,6 @@ class MatchmakerServer:
         self._server: grpc.Server | None = None
         self._sweeper = threading.Thread(target=self._sweep_forever, name="lease-sweeper", daemon=True)
         self._stopped = False
-        self._settled = 0
         self.port = 0
 
     @property
@@ -128,25 +130,39 @@ class MatchmakerServer:
             (SERVICE_NAME, health.SERVICE_NAME, reflection.SERVICE_NAME), server
         )
 
-    def sweep(self) -> int:
-        """Expires overdue leases now, and checks what was written since the last time; returns how many."""
-        with self.store.write() as tx:
-            expired = leases.sweep(self.league, tx)
-        rating_epochs.open_due_epochs(self.league)
+    def sweep(self, look: bool = True) -> int:
+        """Expires overdue leases now, does what else is due, and checks what was written since the last time
+        unless `look` is False. Returns how many leases expired."""
         with self.store.read() as reader:
-            for finding in invariants.broken(reader, self._settled):
-                _log.error("the league's log is broken (run matchmaker.fsck): %s", finding)
-            self._settled = invariants.settled_below(reader)
+            deadline = reader.next_deadline()
+        with self.store.write() as tx:
+            due = deadline is not None and deadline <= self.league.clock.now()
+            expired = leases.sweep(self.league, tx) if due else 0
+            leases.forget_requests(self.league, tx)
+        rating_epochs.open_due_epochs(self.league)
+        if look:
+            self._look()
+        aggregates.keep(self.league, aggregates.EVERY)
         return expired
 
+    def _look(self) -> None:
+        with self.store.read() as reader:
+            for finding in invariants.broken(reader, self.league.view.settled):
+                _log.error("the league's log is broken (run matchmaker.fsck): %s", finding)
+            self.league.view.settled = invariants.settled_below(reader)
+
     def _sweep_forever(self) -> None:
+        next_look = 0.0
         while not self.service.stopping.wait(self.league.settings.sweep_seconds):
+            began = time.monotonic()
             try:
-                self.sweep()
+                self.sweep(look=began >= next_look)
             except LeagueError as error:
                 _log.error("expired leases could not be recorded: %s", error)
             except Exception:
                 _log.exception("the lease sweep broke; the next one is tried all the same")
+            if began >= next_look:  # a busy league has much to look at, on cores that have other work
+                next_look = began + LOOK_EVERY * (time.monotonic() - began)
 
     def stop(self) -> None:
         """Lets running calls finish, ends the streams, closes the file. Twice is fine."""
@@ -159,7 +175,17 @@ class MatchmakerServer:
             self._server.stop(STOP_SECONDS).wait()
         if self._sweeper.is_alive():
             self._sweeper.join()
+        if not self.service.read_only:
+            self._keep_aggregates()
         self.store.close()
+
+    def _keep_aggregates(self) -> None:
+        try:
+            aggregates.keep(self.league, aggregates.FEWEST)
+        except LeagueError as error:
+            _log.warning(
+                "the next start folds more of the log, since what memory holds could not be kept: %s", error
+            )
 
 
 def _try_port(host: str, port: int) -> None:

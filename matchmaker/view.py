@@ -16,7 +16,7 @@ from league.errors import Unavailable
 from league.players import Book, Event, Player
 from league.ratings import RatingTable
 from league.stages import CurriculumStatus, Place, Stage, StageRequest
-from matchmaker import history
+from matchmaker import aggregates, history
 from matchmaker.books import Books, Mark
 from matchmaker.history import Moment
 from matchmaker.store.base import AssignmentRow, Reader, ResultRow
@@ -45,6 +45,7 @@ class LeagueView:
         self.event_position = 0
         self.told_position = 0  # of the newest event that watchers can read
         self.ordinal = 0
+        self.settled = 0  # ordinals up to it need no further look at their invariants
         self.is_behind = False
 
     @property
@@ -62,23 +63,25 @@ class LeagueView:
         """Everything anew from the log."""
         with self.lock:
             self.players = {player.name: player for player in reader.players()}
-            self.drawn = Counter(
-                {(player, mix, category): n for player, mix, category, n in reader.category_counts()}
-            )
+            kept = aggregates.current(reader)
+            self.drawn, self.settled = kept.drawn, kept.settled
+            self._set_books(kept.books)
             self.log_position, self.event_position, self.ordinal = reader.positions()
             self.told_position = self.event_position
             self.leases = {row.match_id: row for row in reader.open_assignments()}
             self.open_count = Counter(row.incarnation for row in self.leases.values())
-            self.load_books(reader)
             self.curricula, self.asked = stages_of(reader.events_of("stage", "stage_asked"))
             self.is_behind = False
 
     def load_books(self, reader: Reader) -> None:
         """Ratings and payoffs anew from the log."""
-        books = Books.of(reader)
+        books = aggregates.current(reader).books
         with self.lock:
-            self.books = books
-            self.forget_draws()
+            self._set_books(books)
+
+    def _set_books(self, books: Books) -> None:
+        self.books = books
+        self.forget_draws()
 
     def load_moment(self, reader: Reader, moment: Moment) -> None:
         """Players, books, shares and stages as they were."""

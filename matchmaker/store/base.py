@@ -113,6 +113,17 @@ class ResultRow:
         return not self.failed and self.lost_by is None
 
 
+@dataclass(frozen=True, kw_only=True)
+class AggregateRow:
+    """What memory held up to a result, packed (see `matchmaker.aggregates`)."""
+
+    log_position: int
+    event_position: int
+    at: float
+    digest: str
+    body: bytes
+
+
 class Reader(ABC):
     """A consistent look at what is committed."""
 
@@ -183,8 +194,25 @@ class Reader(ABC):
         """All of these kinds, in order; those of results are not kept by themselves."""
 
     @abstractmethod
-    def category_counts(self) -> list[tuple[str, str, str, int]]:
-        """(player, mix, category, matches) of all drawn assignments but carried ones."""
+    def category_counts(self, after: int = 0, until: int | None = None) -> list[tuple[str, str, str, int]]:
+        """(player, mix, category, matches) of all drawn assignments but carried ones, of ordinals behind
+        `after` up to `until`."""
+
+    @abstractmethod
+    def match_at(self, position: int) -> str:
+        """Match of the result at a position of the log, "" where there is none."""
+
+    @abstractmethod
+    def aggregates(self, until: int | None = None) -> Iterator[AggregateRow]:
+        """What is kept of results up to position `until`, newest first."""
+
+    @abstractmethod
+    def next_deadline(self) -> float | None:
+        """Of all open leases."""
+
+    @abstractmethod
+    def overdue(self, now: float) -> list[AssignmentRow]:
+        """Open leases whose deadline has passed, in order of assignment."""
 
     @abstractmethod
     def positions(self) -> tuple[int, int, int]:
@@ -209,8 +237,8 @@ class Transaction(Reader):
         """`row.number` is ignored; returns the new one."""
 
     @abstractmethod
-    def fence(self, worker: str, by: int) -> None:
-        """Marks the worker's unfenced incarnations before `by`."""
+    def fence(self, worker: str, by: int) -> list[int]:
+        """Marks the worker's unfenced incarnations before `by`, and returns them."""
 
     @abstractmethod
     def set_beat(self, row: BeatRow) -> None: ...
@@ -249,6 +277,14 @@ class Transaction(Reader):
     @abstractmethod
     def add_events(self, events: Sequence[Event]) -> int:
         """Positions are given here; returns the newest."""
+
+    @abstractmethod
+    def add_aggregates(self, row: AggregateRow) -> None:
+        """In place of those at its position."""
+
+    @abstractmethod
+    def forget_aggregates(self, *, behind: int | None = None, newest: int = 0) -> None:
+        """Those behind a position of the log, or all but the `newest`."""
 
     @abstractmethod
     def forget_requests(self, before: float) -> int: ...

@@ -8,7 +8,15 @@ from typing import Any
 
 from league.players import Event, Player
 from matchmaker.store import announced, rows
-from matchmaker.store.base import AssignmentRow, BeatRow, DrawRow, IncarnationRow, Reader, ResultRow
+from matchmaker.store.base import (
+    AggregateRow,
+    AssignmentRow,
+    BeatRow,
+    DrawRow,
+    IncarnationRow,
+    Reader,
+    ResultRow,
+)
 from matchmaker.store.seat_stats import StatNames
 
 NEVER = (1 << 63) - 1
@@ -120,12 +128,37 @@ class SqliteReader(Reader):
         query = f"SELECT * FROM events WHERE kind IN ({', '.join('?' * len(kinds))}) ORDER BY position"
         return [Event(**row) for row in self._all(query, *kinds)]
 
-    def category_counts(self) -> list[tuple[str, str, str, int]]:
-        return [tuple(row) for row in self._all(
+    def category_counts(self, after: int = 0, until: int | None = None) -> list[tuple[str, str, str, int]]:
+        query = (
             "SELECT i.player, a.mix, a.category, count(*) FROM assignments a "
             "JOIN incarnations i ON i.number = a.incarnation "
-            "WHERE a.mix != '' AND a.replaces = '' GROUP BY 1, 2, 3"
-        )]  # fmt: skip
+            "WHERE a.mix != '' AND a.replaces = '' AND a.ordinal > ? AND a.ordinal <= ? GROUP BY 1, 2, 3"
+        )
+        return [tuple(row) for row in self._all(query, after, NEVER if until is None else until)]
+
+    def match_at(self, position: int) -> str:
+        query = "SELECT match_id FROM results JOIN assignments USING (ordinal) WHERE position = ?"
+        row = self._one(query, position)
+        return "" if row is None else row["match_id"]
+
+    def aggregates(self, until: int | None = None) -> Iterator[AggregateRow]:
+        query = "SELECT * FROM aggregates WHERE log_position <= ? ORDER BY log_position DESC"
+        for row in self._connection.execute(query, (NEVER if until is None else until,)):
+            yield AggregateRow(**row)
+
+    def next_deadline(self) -> float | None:
+        query = (
+            "SELECT min(lease_deadline) FROM assignments INDEXED BY open_leases WHERE lease_state = 'open'"
+        )
+        row = self._one(query)
+        return None if row is None else row[0]
+
+    def overdue(self, now: float) -> list[AssignmentRow]:
+        query = (
+            "SELECT * FROM assignments INDEXED BY open_leases WHERE lease_state = 'open' "
+            "AND lease_deadline <= ? ORDER BY ordinal"
+        )
+        return [rows.assignment_of(row) for row in self._all(query, now)]
 
     def positions(self) -> tuple[int, int, int]:
         row = self._one(

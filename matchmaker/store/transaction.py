@@ -11,7 +11,15 @@ from typing import Any
 
 from league.players import Event, MatchResult, Player
 from matchmaker.store import announced, rows
-from matchmaker.store.base import AssignmentRow, BeatRow, DrawRow, IncarnationRow, ResultRow, Transaction
+from matchmaker.store.base import (
+    AggregateRow,
+    AssignmentRow,
+    BeatRow,
+    DrawRow,
+    IncarnationRow,
+    ResultRow,
+    Transaction,
+)
 from matchmaker.store.reader import SqliteReader
 from matchmaker.store.seat_stats import StatNames
 
@@ -125,11 +133,13 @@ class SqliteTransaction(SqliteReader, Transaction):
         )
         return int(cursor.lastrowid or 0)
 
-    def fence(self, worker: str, by: int) -> None:
-        self._connection.execute(
-            "UPDATE incarnations SET fenced_by = ? WHERE worker = ? AND number < ? AND fenced_by IS NULL",
-            (by, worker, by),
+    def fence(self, worker: str, by: int) -> list[int]:
+        unfenced = "FROM incarnations WHERE worker = ? AND number < ? AND fenced_by IS NULL ORDER BY number"
+        numbers = [row["number"] for row in self._all(f"SELECT number {unfenced}", worker, by)]
+        self._connection.executemany(
+            "UPDATE incarnations SET fenced_by = ? WHERE number = ?", [(by, number) for number in numbers]
         )
+        return numbers
 
     def set_beat(self, row: BeatRow) -> None:
         self._connection.execute(
@@ -224,6 +234,19 @@ class SqliteTransaction(SqliteReader, Transaction):
             [(event.at, event.kind, event.text, event.data_json) for event in events],
         )
         return int(self._connection.execute("SELECT max(position) FROM events").fetchone()[0] or 0)
+
+    def add_aggregates(self, row: AggregateRow) -> None:
+        self._connection.execute(
+            "INSERT OR REPLACE INTO aggregates VALUES (?, ?, ?, ?, ?)",
+            (row.log_position, row.event_position, row.at, row.digest, row.body),
+        )
+
+    def forget_aggregates(self, *, behind: int | None = None, newest: int = 0) -> None:
+        if behind is not None:
+            self._connection.execute("DELETE FROM aggregates WHERE log_position > ?", (behind,))
+            return
+        kept = "SELECT log_position FROM aggregates ORDER BY log_position DESC LIMIT ?"
+        self._connection.execute(f"DELETE FROM aggregates WHERE log_position NOT IN ({kept})", (newest,))
 
     def forget_requests(self, before: float) -> int:
         return self._connection.execute("DELETE FROM requests WHERE at < ?", (before,)).rowcount
