@@ -122,7 +122,7 @@ def keep(league: League, fewest: int) -> bool:
     """Stores what memory holds if `fewest` results came since the last time; returns whether it did."""
     view = league.view
     with league.store.read() as reader:
-        last = next((row.log_position for row in reader.aggregates()), 0)
+        last = reader.select("SELECT ifnull(max(log_position), 0) FROM aggregates")[0][0]
     with view.lock:
         books, event_position = view.books, view.event_position
         if books.log_position - last < fewest:

@@ -118,6 +118,9 @@ def _seat(seat: SeatResult) -> None:
     number(seat.step_end, f"{seat.player[:MAX_NAME]}: step_end", seat.step_start, MAX_STEP)
     if len(seat.stats) > MAX_STATS:
         raise InvalidInput(f"{seat.player[:MAX_NAME]}: {len(seat.stats)} stats, {MAX_STATS} are the most")
+    named = not seat.stats or (max(map(len, seat.stats)) <= MAX_NAME and "" not in seat.stats)
+    if named and math.isfinite(sum(seat.stats.values())):  # quick, and no sum of something else is finite
+        return
     for name, value in seat.stats.items():
         if not (0 < len(name) <= MAX_NAME and math.isfinite(value)):
             raise InvalidInput(
