@@ -114,18 +114,28 @@ def result(result: MatchResult) -> None:
 
 
 def _seat(seat: SeatResult) -> None:
-    number(seat.step_start, f"{seat.player[:MAX_NAME]}: step_start", 0, MAX_STEP)
-    number(seat.step_end, f"{seat.player[:MAX_NAME]}: step_end", seat.step_start, MAX_STEP)
-    if len(seat.stats) > MAX_STATS:
-        raise InvalidInput(f"{seat.player[:MAX_NAME]}: {len(seat.stats)} stats, {MAX_STATS} are the most")
-    named = not seat.stats or (max(map(len, seat.stats)) <= MAX_NAME and "" not in seat.stats)
-    if named and math.isfinite(sum(seat.stats.values())):  # quick, and no sum of something else is finite
+    stats = seat.stats
+    if (
+        0 <= seat.step_start <= seat.step_end <= MAX_STEP
+        and len(stats) <= MAX_STATS
+        and "" not in stats
+        and max(map(len, stats), default=0) <= MAX_NAME
+        and math.isfinite(sum(stats.values()))  # of what is not finite, no sum is
+    ):
         return
-    for name, value in seat.stats.items():
-        if not (0 < len(name) <= MAX_NAME and math.isfinite(value)):
-            raise InvalidInput(
-                f"{seat.player[:MAX_NAME]}: stat {name[:MAX_NAME]!r} = {value} is no finite number"
-            )
+    _refuse(seat)
+
+
+def _refuse(seat: SeatResult) -> None:
+    """Says what is wrong, if anything is: thousands of seats a second are right."""
+    name = seat.player[:MAX_NAME]
+    number(seat.step_start, f"{name}: step_start", 0, MAX_STEP)
+    number(seat.step_end, f"{name}: step_end", seat.step_start, MAX_STEP)
+    if len(seat.stats) > MAX_STATS:
+        raise InvalidInput(f"{name}: {len(seat.stats)} stats, {MAX_STATS} are the most")
+    for stat, value in seat.stats.items():
+        if not (0 < len(stat) <= MAX_NAME and math.isfinite(value)):
+            raise InvalidInput(f"{name}: stat {stat[:MAX_NAME]!r} = {value} is no finite number")
 
 
 def metrics(values: Mapping[str, float]) -> dict[str, float]:

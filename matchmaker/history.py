@@ -92,7 +92,7 @@ def results_at(reader: Reader, moment: Moment) -> Iterator[ResultRow]:
         if row.position > moment.log_position:
             return
         if row.lost_by is not None and opened[row.lost_by] > moment.event_position:
-            row = replace(row, lost_by=None)
+            row = row._replace(lost_by=None)
         yield row
 
 

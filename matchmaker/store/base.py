@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from league.players import Book, Event, MatchResult, Player
 
@@ -79,8 +79,7 @@ class AssignmentRow:
     close_reason: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ResultRow:
+class ResultRow(NamedTuple):
     """A committed result with what ratings need of its assignment."""
 
     position: int

@@ -54,29 +54,25 @@ def assignment_of(row: sqlite3.Row) -> AssignmentRow:
 
 
 def result_of(row: sqlite3.Row) -> ResultRow:
-    (position, ordinal, match_id, incarnation, seat0, seat1, book, outcome, frames, failed, *others) = row
-    failure, finished_at, received_at, late, lost_by, step0, step1, end_step0, end_step1, stats = others
+    """`row` has the columns of RESULT_QUERY, which are the fields in their order."""
+    position, ordinal, match_id, incarnation, seat0, seat1, book, outcome, frames, failed, *left = row
+    failure, finished_at, received_at, late, *others = left
     return ResultRow(
-        position=position,
-        ordinal=ordinal,
-        match_id=match_id,
-        incarnation=incarnation,
-        seat0=seat0,
-        seat1=seat1,
-        book=_BOOKS[book],
-        outcome=outcome,
-        frames=frames,
-        failed=bool(failed),
-        failure=failure,
-        finished_at=finished_at,
-        received_at=received_at,
-        late=bool(late),
-        lost_by=lost_by,
-        step0=step0,
-        step1=step1,
-        end_step0=end_step0,
-        end_step1=end_step1,
-        stats=stats,
+        position,
+        ordinal,
+        match_id,
+        incarnation,
+        seat0,
+        seat1,
+        _BOOKS[book],
+        outcome,
+        frames,
+        bool(failed),
+        failure,
+        finished_at,
+        received_at,
+        bool(late),
+        *others,
     )
 
 

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Mapping
 
 REMEMBERED = 1000
-"""Lists of names that are known without asking the file; a game has one or a few."""
+"""Names, in the orders they came in, that are known without asking the file; a game has one or a few."""
 
 
 class StatNames:
@@ -20,22 +20,24 @@ class StatNames:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self._numbers: dict[tuple[str, ...], int] = {}
+        self._known: dict[tuple[str, ...], tuple[int, tuple[str, ...]]] = {}
 
     def forget(self) -> None:
         """What was added may have been rolled back."""
-        self._numbers.clear()
+        self._known.clear()
 
-    def number(self, names: tuple[str, ...]) -> int:
-        """Of these names in alphabetical order; a new one is added."""
-        number = self._numbers.get(names)
-        if number is None:
-            if len(self._numbers) >= REMEMBERED:
+    def _kept(self, stats: Mapping[str, float]) -> tuple[int, tuple[str, ...]]:
+        """Number of the list of its names, which is added where it is new, and the names in its order."""
+        names = tuple(stats)
+        known = self._known.get(names)
+        if known is None:
+            if len(self._known) >= REMEMBERED:
                 self.forget()
-            number = self._numbers[names] = self._kept(names)
-        return number
+            ordered = tuple(sorted(names))
+            known = self._known[names] = self._number(ordered), ordered
+        return known
 
-    def _kept(self, names: tuple[str, ...]) -> int:
+    def _number(self, names: tuple[str, ...]) -> int:
         if not names:
             return 0
         text = json.dumps(names, separators=(",", ":"))
@@ -53,9 +55,9 @@ class StatNames:
         """Both seats' numbers; b"" where there are none."""
         if not first and not second:
             return b""
-        names0, names1 = tuple(sorted(first)), tuple(sorted(second))
+        (number0, names0), (number1, names1) = self._kept(first), self._kept(second)
         values = [*map(first.__getitem__, names0), *map(second.__getitem__, names1)]
-        return struct.pack(f"<II{len(values)}d", self.number(names0), self.number(names1), *values)
+        return struct.pack(f"<II{len(values)}d", number0, number1, *values)
 
     def unpacked(self, blob: bytes) -> tuple[dict[str, float], dict[str, float]]:
         """What `packed` was given."""

@@ -182,31 +182,33 @@ class SqliteTransaction(SqliteReader, Transaction):
         self, taken: Sequence[tuple[MatchResult, AssignmentRow, bool]], received_at: float
     ) -> list[ResultRow]:
         newest = self._connection.execute("SELECT ifnull(max(position), 0) FROM results").fetchone()[0]
-        added = [
-            ResultRow(
-                position=position,
-                ordinal=lease.ordinal,
-                match_id=lease.match_id,
-                incarnation=lease.incarnation,
-                seat0=lease.seat0,
-                seat1=lease.seat1,
-                book=lease.book,
-                outcome=result.outcome,
-                frames=result.frames,
-                failed=result.failed,
-                failure=result.failure,
-                finished_at=result.finished_at,
-                received_at=received_at,
-                late=late,
-                lost_by=None,
-                step0=result.seats[0].step_start,
-                step1=result.seats[1].step_start,
-                end_step0=result.seats[0].step_end,
-                end_step1=result.seats[1].step_end,
-                stats=self._stat_names.packed(result.seats[0].stats, result.seats[1].stats),
+        packed, added = self._stat_names.packed, []
+        for position, (result, lease, late) in enumerate(taken, start=newest + 1):
+            first, second = result.seats
+            added.append(
+                ResultRow(
+                    position,
+                    lease.ordinal,
+                    lease.match_id,
+                    lease.incarnation,
+                    lease.seat0,
+                    lease.seat1,
+                    lease.book,
+                    result.outcome,
+                    result.frames,
+                    result.failed,
+                    result.failure,
+                    result.finished_at,
+                    received_at,
+                    late,
+                    None,
+                    first.step_start,
+                    second.step_start,
+                    first.step_end,
+                    second.step_end,
+                    packed(first.stats, second.stats),
+                )
             )
-            for position, (result, lease, late) in enumerate(taken, start=newest + 1)
-        ]
         _RESULTS.insert(self._connection, map(_result_fields, added))
         return added
 
