@@ -6,7 +6,6 @@ import json
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from league.errors import InvalidInput, NotFound, Refused
 from league.players import Assignment, Book, Pairing, Player, PlayerKind, PlayerState
@@ -17,8 +16,8 @@ from matchmaker.store.base import AssignmentRow, DrawRow, IncarnationRow, Transa
 
 MAX_COUNT = 1024
 GAUNTLET = "gauntlet"
-ORDINAL_DIGITS, ID_DIGITS, TOKEN_DIGITS = 10, 22, 32
-"""Hexadecimal ones: of the ordinal in a match's id, of chance in it, and of a lease's token."""
+ID_DIGITS, TOKEN_DIGITS = 22, 32
+"""Hexadecimal ones of chance, in a match's id behind its ordinal and in a lease's token."""
 _UNPLAYABLE = (PlayerKind.LIVE, PlayerKind.HUMAN)
 
 
@@ -30,17 +29,20 @@ def acquire_matches(league: League, tx: Transaction, number: int, count: int, mi
     _check_room(league, number, count)
     kept = kept_draws.current(league, tx, learner, mix)
     ordinals = range(league.view.ordinal + 1, league.view.ordinal + 1 + count)
-    rows = []
-    for ordinal, drawn, fresh in zip(
-        ordinals,
-        draws(kept.table.shares, kept.table.within, kept.stream, ordinals),
-        _fresh(league, incarnation, ordinals),
-        strict=True,
-    ):
+    now = league.clock.now()
+    deadline, rows = now + league.settings.lease_seconds, []
+    drawings = draws(kept.table.shares, kept.table.within, kept.stream, ordinals)
+    for ordinal, drawn, (match_id, token) in zip(ordinals, drawings, _ids(ordinals), strict=True):
         seat = drawn.learner_seat
         rows.append(
             AssignmentRow(
                 ordinal=ordinal,
+                match_id=match_id,
+                lease_token=token,
+                incarnation=number,
+                lease_state="open",
+                lease_deadline=deadline,
+                assigned_at=now,
                 seat0=drawn.opponent if seat else learner.name,
                 seat1=learner.name if seat else drawn.opponent,
                 learner_seat=seat,
@@ -52,7 +54,6 @@ def acquire_matches(league: League, tx: Transaction, number: int, count: int, mi
                 draw=kept.number,
                 draw_seed=kept.stream,
                 probability=drawn.probability,
-                **fresh,
             )
         )
     return _store(league, tx, incarnation, rows)
@@ -68,16 +69,24 @@ def acquire_pairings(
     total = sum(2 * pairing.pairs for pairing in pairings)
     checks.number(total, "matches in one call", 1, checks.MAX_BATCH)
     _check_room(league, number, total)
-    fresh = _fresh(league, incarnation, range(league.view.ordinal + 1, league.view.ordinal + 1 + total))
+    now = league.clock.now()
+    ids = _ids(range(league.view.ordinal + 1, league.view.ordinal + 1 + total))
     rows: list[AssignmentRow] = []
     for pairing in pairings:
         draw_number = tx.add_draw(_pairing_row(league, pairing))
         for pair in range(pairing.pairs):
             seed = derived_seed(pairing.seed, pair)
             for seats in ((pairing.player, pairing.opponent), (pairing.opponent, pairing.player)):
+                match_id, token = next(ids)
                 rows.append(
                     AssignmentRow(
                         ordinal=league.view.ordinal + 1 + len(rows),
+                        match_id=match_id,
+                        lease_token=token,
+                        incarnation=number,
+                        lease_state="open",
+                        lease_deadline=now + league.settings.lease_seconds,
+                        assigned_at=now,
                         seat0=seats[0],
                         seat1=seats[1],
                         learner_seat=-1,
@@ -89,7 +98,6 @@ def acquire_pairings(
                         draw=draw_number,
                         draw_seed=seed,
                         probability=1.0,
-                        **next(fresh),
                     )
                 )
     return _store(league, tx, incarnation, rows)
@@ -108,9 +116,8 @@ def carry_matches(
         raise InvalidInput("carried_matches names a match twice: name each once")
     rows = []
     ordinals = range(league.view.ordinal + 1, league.view.ordinal + 1 + len(match_ids))
-    for ordinal, match_id, fresh in zip(
-        ordinals, match_ids, _fresh(league, incarnation, ordinals), strict=True
-    ):
+    now = league.clock.now()
+    for ordinal, match_id, (new_id, token) in zip(ordinals, match_ids, _ids(ordinals), strict=True):
         old = tx.assignment(checks.identifier(match_id, "carried match"))
         if old is None:
             raise NotFound(f"there is no match {match_id} to carry on: name ids that were assigned")
@@ -119,10 +126,15 @@ def carry_matches(
             replace(
                 old,
                 ordinal=ordinal,
+                match_id=new_id,
+                lease_token=token,
+                incarnation=incarnation.number,
+                lease_state="open",
+                lease_deadline=now + league.settings.lease_seconds,
+                assigned_at=now,
                 closed_at=None,
                 close_reason="",
                 replaces=match_id,
-                **fresh,
             )
         )
     return _store(league, tx, incarnation, rows) if rows else []
@@ -174,25 +186,17 @@ def _pairing_row(league: League, pairing: Pairing) -> DrawRow:
     return league.draw_row(json.dumps(body, separators=(",", ":")))
 
 
-def _fresh(league: League, incarnation: IncarnationRow, ordinals: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """What every new lease has, open from now on.
+def _ids(ordinals: Sequence[int]) -> Iterator[tuple[str, str]]:
+    """Ids of new matches, and their leases' tokens.
 
     A match's id begins with its ordinal, so that ids are found together that were made together: in a long
     log, ids without order would touch a page of the file each.
     """
-    now = league.clock.now()
-    random = secrets.token_hex((ID_DIGITS + TOKEN_DIGITS) // 2 * len(ordinals))
-    for place, ordinal in enumerate(ordinals):
-        begin = place * (ID_DIGITS + TOKEN_DIGITS)
+    size = ID_DIGITS + TOKEN_DIGITS
+    random = secrets.token_hex(size // 2 * len(ordinals))
+    for begin, ordinal in zip(range(0, len(random), size), ordinals, strict=True):
         middle = begin + ID_DIGITS
-        yield {
-            "match_id": f"{ordinal:0{ORDINAL_DIGITS}x}{random[begin:middle]}",
-            "lease_token": random[middle : middle + TOKEN_DIGITS],
-            "incarnation": incarnation.number,
-            "lease_state": "open",
-            "lease_deadline": now + league.settings.lease_seconds,
-            "assigned_at": now,
-        }
+        yield f"{ordinal:010x}{random[begin:middle]}", random[middle : begin + size]
 
 
 def _store(
