@@ -49,7 +49,11 @@ class WalMover:
         self._due.set()
 
     def _run(self) -> None:
-        while self._due.wait() and not self._closing:
+        while True:
+            self._due.wait()
+            self._due.clear()  # before what follows, so that nothing set meanwhile is lost
+            if self._closing:
+                return
             try:
                 with closing(self._connect()) as connection:
                     if _move(connection) >= LONG_PAGES:
@@ -57,7 +61,6 @@ class WalMover:
                             _move(connection)
             except sqlite3.Error as error:  # a full disk: commits say so too, and lose nothing
                 _log.warning("the write-ahead log could not be moved: %s", error)
-            self._due.clear()
 
     def close(self) -> None:
         """Waits for a move that is on; twice is fine."""
