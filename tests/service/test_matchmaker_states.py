@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -137,6 +138,9 @@ class Leases(RuleBasedStateMachine):
             for match_id, state in self.state.items():
                 assert reader.assignment(match_id).lease_state == state
             results = list(reader.results())
+            held = reader.open_assignments()
+        assert set(self.league.view.leases) == {row.match_id for row in held}
+        assert +self.league.view.open_count == Counter(row.incarnation for row in held)
         assert len(results) == list(self.state.values()).count("reported")
         assert not any(row.lost_by for row in results)
 
