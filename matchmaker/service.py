@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import struct
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import grpc
@@ -36,7 +36,9 @@ Reply = TypeVar("Reply", bound=Message)
 WATCH_PAGE = 500
 WATCH_POLL_SECONDS = 1.0
 _SPAN = struct.Struct("<BQQ")
-"""A zero, and the first ordinal and number of the assignments that are a reply."""
+"""A zero, with which no message begins, and the first and number of the assignments (by ordinal) or results
+(by log position) that a reply consists of: the log has them, so it keeps no second copy."""
+_MARK = b"\0"
 
 
 class MatchmakerService(MatchmakerServiceServicer):
@@ -64,7 +66,7 @@ class MatchmakerService(MatchmakerServiceServicer):
             return _SPAN.pack(0, made[0].ordinal, len(made))
 
         span = self._kept(request, kept)
-        if span[:1] != b"\0":  # no message begins so: it is the whole reply, which older versions kept
+        if span[:1] != _MARK:  # the whole reply, which older versions kept
             return reply.FromString(span)
         if not made:
             with self.league.store.read() as reader:
@@ -141,12 +143,25 @@ class MatchmakerService(MatchmakerServiceServicer):
 
     def ReportResults(self, request: m.ReportResultsRequest, context: Any) -> m.ReportResultsResponse:
         results = [_decoded(result) for result in request.results]
+        made: list[m.ReportResultsResponse] = []
 
-        def effect(tx: Transaction) -> m.ReportResultsResponse:
+        def effect(tx: Transaction) -> bytes:
             verdicts, position = reporting.report_results(self.league, tx, request.incarnation, results)
-            return m.ReportResultsResponse(verdicts=map(wire.to_verdict, verdicts), log_position=position)
+            made.append(_reported(verdicts, position))
+            if all(verdict.accepted and not verdict.duplicate for verdict in verdicts) and verdicts:
+                return _SPAN.pack(0, verdicts[0].log_position, len(verdicts))
+            return made[0].SerializeToString()
 
-        return self._once(request, m.ReportResultsResponse, effect)
+        kept = self._kept(request, effect)
+        if made:
+            return made[0]
+        if kept[:1] != _MARK:
+            return m.ReportResultsResponse.FromString(kept)
+        first, count = _SPAN.unpack(kept)[1:]
+        with self.league.store.read() as reader:
+            rows = reader.results(first - 1, first - 1 + count)
+            again = [Verdict(match_id=r.match_id, accepted=True, log_position=r.position) for r in rows]
+        return _reported(again, again[-1].log_position)
 
     def Heartbeat(self, request: m.HeartbeatRequest, context: Any) -> m.HeartbeatResponse:
         fenced, deadline, asked = self.league.store.submit(
@@ -272,6 +287,10 @@ class MatchmakerService(MatchmakerServiceServicer):
             with view.changed:
                 if view.told_position <= position:
                     view.changed.wait(WATCH_POLL_SECONDS)
+
+
+def _reported(verdicts: Sequence[Verdict], position: int) -> m.ReportResultsResponse:
+    return m.ReportResultsResponse(verdicts=map(wire.to_verdict, verdicts), log_position=position)
 
 
 def _decoded(message: t.Result) -> MatchResult | Verdict:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import grpc
 import pytest
-from small_league import learner_wins, live, small_league, snapshot
+from small_league import learner_wins, live, played, small_league, snapshot
 
 from league.errors import Refused
 from league.v1 import matchmaker_pb2 as m
@@ -103,6 +103,23 @@ def test_a_reply_is_given_again_after_a_restart(tmp_path):
         assert league.client.status().open_leases == 3
         with pytest.raises(grpc.RpcError, match="r1"):
             league.client._stub.AcquireMatches(request(incarnation + 1, "r1"))
+
+
+def test_verdicts_are_given_again_after_a_restart(tmp_path):
+    with small_league(tmp_path) as league:
+        incarnation = league.open()
+        league.play(incarnation, 3)
+        matches = league.client.acquire_matches(incarnation, 4, "league")
+        results = [played(match) for match in matches]
+        good = league.client.report_results(incarnation, results[:3], request_id="good")
+        mixed = league.client.report_results(incarnation, results[2:], request_id="mixed")
+        none = league.client.report_results(incarnation, [], request_id="none")
+        assert [verdict.log_position for verdict in good[0]] == [4, 5, 6]
+        assert [verdict.duplicate for verdict in mixed[0]] == [True, False]
+    with small_league(tmp_path) as league:
+        assert league.client.report_results(incarnation, results[:3], request_id="good") == good
+        assert league.client.report_results(incarnation, results[2:], request_id="mixed") == mixed
+        assert league.client.report_results(incarnation, [], request_id="none") == none
 
 
 def test_a_whole_reply_that_an_older_version_kept_is_given_again(league):
