@@ -77,7 +77,7 @@ class Aggregates:
         """Takes in what the log holds behind it."""
         self.books.follow(reader.results(self.books.log_position), marks_of(reader.events_of(*MARK_KINDS)))
         self.drawn.update(_counter(reader.category_counts(self.ordinal)))
-        self.ordinal = reader.positions()[2]
+        self.books.log_position, self.books.event_position, self.ordinal = reader.positions()
 
 
 def nothing() -> Aggregates:

@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,7 @@ def test_recompute_says_whether_the_running_numbers_are_the_same(run: Path, caps
         assert address
         with MatchmakerClient(address) as client:
             client.pin_rating("based", 27.0, "anna")
+            assert client.open_incarnation("learner-main", "main", 0, 5).lost_results > 0
         assert main(["recompute", str(run)]) == 0
         assert f"the numbers that {address} shows are the same, to the last bit" in capsys.readouterr().out
 
@@ -103,6 +105,8 @@ def test_a_copy_is_made_while_the_matchmaker_writes_and_opens_by_itself(run: Pat
             assert f"{copy} holds the log of {run} up to result" in capsys.readouterr().out
             board = client.leaderboard()
             client.unpin_rating("based", "anna")
+    with closing(sqlite3.connect(copy)) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",), "one file, no more"
     assert [path.name for path in run.parent.iterdir() if path.name.startswith((".", "copy"))] == ["copy.db"]
     assert fsck(copy)[0] == []
     moved = run.parent / "elsewhere"

@@ -11,7 +11,7 @@ from small_league import learner_wins, played, report, small_league, snapshot
 from league.errors import InvalidInput, NotFound
 from league.players import Book, Pairing
 from league.ratings import Drift, Link
-from league.ratings.epochs import FIRST_GAMES
+from league.ratings.epochs import FIRST_GAMES, PRIOR_GAMES
 from matchmaker import history, invariants
 from matchmaker.books import MARK_KINDS, Books, marks_of
 from matchmaker.candidates import candidate_of, opponent_belief
@@ -137,9 +137,12 @@ def test_results_lost_after_an_epoch_leave_its_numbers_and_the_next_one_measures
     after = belief_epoch(league)
     assert (after.draw_probability, after.link) == (before.draw_probability, before.link)
     assert after.games == FIRST_GAMES - 100, "it held so many of those that count"
-    many(league, incarnation, 600, seed=5)
+    for _ in range(2):
+        league.play(incarnation, 300, mix="one")
     league.server.sweep()
     assert belief_epoch(league).games == FIRST_GAMES + 500
+    expected = PRIOR_GAMES * before.draw_probability / (600 + PRIOR_GAMES)
+    assert belief_epoch(league).draw_probability == pytest.approx(expected), "nothing was drawn since"
     with league.server.store.read() as reader:
         assert history.wrong_epochs(reader) == []
 
@@ -277,6 +280,7 @@ def lived(league, seed=9):
     """A life with everything in it that ratings depend on."""
     incarnation = league.open()
     train(league, incarnation, 20, step=10_000)
+    league.client.register_players([snapshot(10_000, parent="main@2000")])
     league.client.pin_rating("random", 12.0, "anna")
     train(league, incarnation, 15, random_outcome(seed), step=40_000)
     league.client.register_players([snapshot(40_000, parent="main@2000")])

@@ -63,11 +63,14 @@ def test_ratings_and_payoffs_follow_the_books(league):
 def test_the_live_player_drifts_and_the_bot_does_not(tmp_path):
     with small_league(tmp_path, snapshots=(), mixes={"one": {"based": 1.0}}) as league:
         incarnation = league.open()
-        for step in (20_000, 120_000):
+        main, based, since, seats = NEWCOMER, NEWCOMER, 20_000, set()
+        for step in (20_000, 120_000, 400_000, 900_000, 2_000_000):
             (match,) = league.client.acquire_matches(incarnation, 1, "one")
+            seats.add(match.learner_seat)
             report(league, incarnation, at_step(played(match, learner_wins(match)), step))
-        tau = Drift().variance(20_000, 120_000) ** 0.5
-        main, based = rate(*rate(NEWCOMER, NEWCOMER, 1.0), 1.0, tau0=tau)
+            main, based = rate(main, based, 1.0, tau0=Drift().variance(since, step) ** 0.5)
+            since = step
+        assert seats == {0, 1}
         for rating in league.client.ratings(Book.TRAIN):
             expected = {"main": main, "based": based}[rating.player.name]
             assert rating.mu == pytest.approx(expected.mu, abs=1e-12)

@@ -297,7 +297,7 @@ games = st.lists(
 @given(games, st.integers(0, 40))
 def test_folding_again_gives_the_same_bits(log, split):
     """One by one, at once, and in two parts with a checkpoint as JSON between them."""
-    step_by_step, at_once, first_part = (learning("a", drift=5.0) for _ in range(3))
+    step_by_step, at_once, first_part = (learning("a", "d", drift=5.0) for _ in range(3))
     for table in (step_by_step, at_once, first_part):
         table.pin("d", 28.0)
         table.begin_epoch(0, 0.3, Link(0.9, 0.4))
