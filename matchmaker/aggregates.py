@@ -92,6 +92,15 @@ def current(reader: Reader) -> Aggregates:
     return found
 
 
+def before(reader: Reader, log_position: int, event_position: int) -> Books:
+    """The newest books kept that hold nothing behind these positions; empty ones where there are none.
+
+    A row that a restart's lost results made worthless is gone, so what is left still counts as it did.
+    """
+    rows = (row for row in reader.aggregates(log_position) if row.event_position <= event_position)
+    return next((one.books for row in rows if (one := opened(reader, row))), Books())
+
+
 def opened(reader: Reader, row: AggregateRow) -> Aggregates | None:
     """What a row holds; None when it is torn or of another version."""
     if not is_whole(reader, row):

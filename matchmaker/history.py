@@ -85,21 +85,20 @@ def _behind(reader: Reader, position: int) -> Moment:
     return Moment(position, last_event if after is None else after - 1, at)
 
 
-def results_at(reader: Reader, moment: Moment) -> Iterator[ResultRow]:
-    """The results up to then, in commit order, as they counted then."""
+def results_at(reader: Reader, moment: Moment, after: int = 0) -> Iterator[ResultRow]:
+    """The results behind position `after` up to then, in commit order, as they counted then."""
     opened = dict(reader.select("SELECT number, event_position FROM incarnations"))
-    for row in reader.results():
-        if row.position > moment.log_position:
-            return
+    for row in reader.results(after, moment.log_position):
         if row.lost_by is not None and opened[row.lost_by] > moment.event_position:
             row = row._replace(lost_by=None)
         yield row
 
 
-def books_at(reader: Reader, moment: Moment) -> Books:
-    """Ratings and payoffs as they were."""
+def books_at(reader: Reader, moment: Moment, begin: Books | None = None) -> Books:
+    """Ratings and payoffs as they were, folded on from `begin`, which knows nothing of later."""
+    books = begin or Books()
     events = (e for e in reader.events_of(*MARK_KINDS) if e.position <= moment.event_position)
-    books = Books.of_log(results_at(reader, moment), marks_of(events))
+    books.follow(results_at(reader, moment, books.log_position), marks_of(events))
     books.log_position, books.event_position = moment.log_position, moment.event_position
     return books
 

@@ -89,7 +89,8 @@ class LeagueView:
             self.players = {player.name: player for player in history.players_at(reader, moment)}
             self.drawn = Counter(history.drawn_at(reader, moment))
             self.log_position, self.event_position = moment.log_position, moment.event_position
-            self.books = history.books_at(reader, moment)
+            begin = aggregates.before(reader, moment.log_position, moment.event_position)
+            self.books = history.books_at(reader, moment, begin)
             told = reader.events_of("stage", "stage_asked")
             self.curricula, self.asked = stages_of(e for e in told if e.position <= moment.event_position)
 

@@ -12,10 +12,11 @@ from league.errors import InvalidInput, NotFound
 from league.players import Book, Pairing
 from league.ratings import Drift, Link
 from league.ratings.epochs import FIRST_GAMES, PRIOR_GAMES
-from matchmaker import history, invariants
+from matchmaker import aggregates, history, invariants
 from matchmaker.books import MARK_KINDS, Books, marks_of
 from matchmaker.candidates import candidate_of, opponent_belief
 from matchmaker.server import MatchmakerServer
+from matchmaker.store.sqlite import SqliteStore
 
 BOTS = {"one": {"based": 1.0, "random": 1.0, "constant": 1.0}}
 
@@ -320,7 +321,7 @@ def test_from_a_checkpoint_at_any_place_the_books_come_out_the_same(league):
 
 
 def test_the_league_as_it_was(tmp_path):
-    moments = {}
+    moments, kept = {}, []
     with small_league(tmp_path, mixes=BOTS) as league:
 
         def remember():
@@ -328,6 +329,7 @@ def test_the_league_as_it_was(tmp_path):
             shown = {book: league.client.ratings(book) for book in Book}
             moments[league.clock.now()] = (shown, league.client.payoff(Book.TRAIN), league.client.anchors())
             moments[league.clock.now()] += (league.client.players(), league.client.status().log_position)
+            kept.append(aggregates.keep(league.server.league, 1))
             league.clock.advance(60.0)
 
         incarnation = league.open()
@@ -350,6 +352,13 @@ def test_the_league_as_it_was(tmp_path):
             assert view.tables[Book.TRAIN].anchors() == anchors
             assert list(view.players.values()) == players
             assert view.log_position == position
+    assert sum(kept) >= 3
+    store = SqliteStore(tmp_path / "league.db", read_only=True)
+    with store.read() as reader:
+        assert aggregates.before(reader, 10**9, 10**9).log_position > 10
+        last = max(row.event_position for row in reader.aggregates())
+        assert aggregates.before(reader, 10**9, last - 1).log_position < position, "nothing of later"
+    store.close()
     first = next(iter(moments.values()))
     with past(tmp_path, "10") as view:
         assert {b: view.tables[b].leaderboard(view.players) for b in Book} == first[0]
