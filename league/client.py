@@ -132,10 +132,12 @@ class MatchmakerClient(Connection):
         Returns:
             A verdict for each result, in order, and the log position of the newest result.
         """
+        names = wire.stat_names_of(results)
         request = m.ReportResultsRequest(
             request_id=request_id or new_id(),
             incarnation=_number(incarnation),
-            results=[wire.to_result(r) for r in results],
+            results=[wire.to_result(r, names) for r in results],
+            stat_names=names,
         )
         reply = self._call("ReportResults", request)
         return [wire.from_verdict(v) for v in reply.verdicts], reply.log_position

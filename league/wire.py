@@ -6,7 +6,7 @@ value can hold. Bounds and cross-checks are the receiving service's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import TypeVar
 
@@ -154,49 +154,66 @@ def from_assignment(message: t.Assignment) -> d.Assignment:
     )
 
 
-def to_seat(seat: d.SeatResult) -> t.SeatResult:
+def stat_names_of(results: Sequence[d.MatchResult]) -> tuple[str, ...]:
+    """Names of the statistics that all seats have, in their order; none where they differ."""
+    names = tuple(results[0].seats[0].stats) if results else ()
+    alike = all(tuple(seat.stats) == names for result in results for seat in result.seats)
+    return names if alike else ()
+
+
+def to_seat(seat: d.SeatResult, stat_names: tuple[str, ...] = ()) -> t.SeatResult:
+    """With `stat_names`, those of the call, statistics go as values in their order."""
     return t.SeatResult(
         player=seat.player,
         digest=seat.digest,
         step_start=seat.step_start,
         step_end=seat.step_end,
-        stats=dict(seat.stats),
+        stats=None if stat_names else dict(seat.stats),
+        stat_values=seat.stats.values() if stat_names else None,
     )
 
 
-def from_seat(message: t.SeatResult) -> d.SeatResult:
-    stats = message.stats
+def from_seat(message: t.SeatResult, stat_names: Sequence[str] = ()) -> d.SeatResult:
+    values, stats = message.stat_values[:], message.stats
+    if values and len(values) != len(stat_names):
+        raise InvalidInput(
+            f"{message.player[:80]} has {len(values)} stat_values for {len(stat_names)} stat_names"
+        )
+    found = dict(zip(stat_names, values, strict=False))  # none where there are no values
+    if stats:
+        found |= {name: stats[name] for name in stats}  # `dict` asks a message's map by slower ways
     return d.SeatResult(
         player=message.player,
         digest=message.digest,
         step_start=message.step_start,
         step_end=message.step_end,
-        stats={name: stats[name] for name in stats},  # `dict` asks a message's map by slower ways
+        stats=found,
     )
 
 
-def to_result(result: d.MatchResult) -> t.Result:
+def to_result(result: d.MatchResult, stat_names: tuple[str, ...] = ()) -> t.Result:
     return t.Result(
         match_id=result.match_id,
         lease_token=result.lease_token,
         outcome=result.outcome,
         frames=result.frames,
-        seats=[to_seat(seat) for seat in result.seats],
+        seats=[to_seat(seat, stat_names) for seat in result.seats],
         failed=result.failed,
         failure=result.failure,
         finished_at=result.finished_at,
     )
 
 
-def from_result(message: t.Result) -> d.MatchResult:
-    if len(message.seats) != 2:
-        raise InvalidInput(f"the result has {len(message.seats)} seats: two are wanted")
+def from_result(message: t.Result, stat_names: Sequence[str] = ()) -> d.MatchResult:
+    seats = message.seats
+    if len(seats) != 2:
+        raise InvalidInput(f"the result has {len(seats)} seats: two are wanted")
     return d.MatchResult(
         match_id=message.match_id,
         lease_token=message.lease_token,
         outcome=message.outcome,
         frames=message.frames,
-        seats=(from_seat(message.seats[0]), from_seat(message.seats[1])),
+        seats=(from_seat(seats[0], stat_names), from_seat(seats[1], stat_names)),
         failed=message.failed,
         failure=message.failure,
         finished_at=message.finished_at,
@@ -204,7 +221,7 @@ def from_result(message: t.Result) -> d.MatchResult:
 
 
 def to_verdict(verdict: d.Verdict) -> t.ResultVerdict:
-    if verdict.accepted and not verdict.duplicate:  # thousands a second are so
+    if verdict.accepted and not (verdict.duplicate or verdict.reason):  # thousands a second are so
         return t.ResultVerdict(match_id=verdict.match_id, accepted=True, log_position=verdict.log_position)
     return t.ResultVerdict(
         match_id=verdict.match_id,

@@ -142,7 +142,10 @@ class MatchmakerService(MatchmakerServiceServicer):
         return self._once(request, m.ReleaseMatchesResponse, effect)
 
     def ReportResults(self, request: m.ReportResultsRequest, context: Any) -> m.ReportResultsResponse:
-        results = [_decoded(result) for result in request.results]
+        names = tuple(request.stat_names)
+        if len(set(names)) != len(names):
+            raise InvalidInput("stat_names holds a name twice: name each once")
+        results = [_decoded(result, names) for result in request.results]
         made: list[m.ReportResultsResponse] = []
 
         def effect(tx: Transaction) -> bytes:
@@ -293,9 +296,9 @@ def _reported(verdicts: Sequence[Verdict], position: int) -> m.ReportResultsResp
     return m.ReportResultsResponse(verdicts=map(wire.to_verdict, verdicts), log_position=position)
 
 
-def _decoded(message: t.Result) -> MatchResult | Verdict:
+def _decoded(message: t.Result, stat_names: Sequence[str]) -> MatchResult | Verdict:
     """A malformed result is refused by itself; the others of its batch are taken."""
     try:
-        return wire.from_result(message)
+        return wire.from_result(message, stat_names)
     except InvalidInput as error:
         return Verdict(match_id=message.match_id, accepted=False, reason=str(error))

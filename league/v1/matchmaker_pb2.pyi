@@ -118,14 +118,16 @@ class ReleaseMatchesResponse(_message.Message):
     def __init__(self, released: _Optional[int] = ...) -> None: ...
 
 class ReportResultsRequest(_message.Message):
-    __slots__ = ("request_id", "incarnation", "results")
+    __slots__ = ("request_id", "incarnation", "results", "stat_names")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     RESULTS_FIELD_NUMBER: _ClassVar[int]
+    STAT_NAMES_FIELD_NUMBER: _ClassVar[int]
     request_id: str
     incarnation: int
     results: _containers.RepeatedCompositeFieldContainer[_types_pb2.Result]
-    def __init__(self, request_id: _Optional[str] = ..., incarnation: _Optional[int] = ..., results: _Optional[_Iterable[_Union[_types_pb2.Result, _Mapping]]] = ...) -> None: ...
+    stat_names: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, request_id: _Optional[str] = ..., incarnation: _Optional[int] = ..., results: _Optional[_Iterable[_Union[_types_pb2.Result, _Mapping]]] = ..., stat_names: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ReportResultsResponse(_message.Message):
     __slots__ = ("verdicts", "log_position")

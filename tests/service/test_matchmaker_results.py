@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 
+import grpc
 import pytest
 from small_league import played, report, small_league
 
+from league import wire
 from league.players import SeatResult
 from league.v1 import matchmaker_pb2 as m
 from league.wire import to_result
@@ -93,3 +95,23 @@ def test_another_workers_lease_is_not_ones_own(league):
     (verdict,) = report(league, evaluator, played(match))
     assert f"belongs to incarnation {learner}" in verdict.reason
     assert report(league, learner, played(match))[0].accepted
+
+
+def test_statistics_come_with_their_names_or_in_the_order_of_the_calls(league):
+    """As maps from clients of older versions; a result with too many values is refused by itself."""
+    incarnation = league.open()
+    matches = league.client.acquire_matches(incarnation, 3, "league")
+    names, results = ("falls",), [played(match) for match in matches]
+    messages = [wire.to_result(results[0]), *(wire.to_result(result, names) for result in results[1:])]
+    messages[2].seats[1].stat_values.append(5.0)
+    request = m.ReportResultsRequest(
+        request_id="r1", incarnation=incarnation, results=messages, stat_names=names
+    )
+    told = league.client._stub.ReportResults(request).verdicts
+    assert [verdict.accepted for verdict in told] == [True, True, False]
+    assert "2 stat_values for 1 stat_names" in told[2].reason
+    for match, result in zip(matches[:2], results, strict=False):
+        assert league.client.match(match.match_id).result == result
+    request.request_id, request.stat_names[:] = "r2", ["falls", "falls"]
+    with pytest.raises(grpc.RpcError, match="stat_names holds a name twice"):
+        league.client._stub.ReportResults(request)

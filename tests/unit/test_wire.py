@@ -93,6 +93,38 @@ def test_nothing_is_lost_on_the_way(case):
     check()
 
 
+@settings(max_examples=25, deadline=None)
+@given(st.data(), st.lists(text, unique=True, max_size=4))
+def test_statistics_that_all_seats_have_go_without_their_names(data, names):
+    stats = st.tuples(*[number] * len(names)).map(lambda found: dict(zip(names, found, strict=True)))
+    alike = values(SeatResult, stats=stats)
+    call = data.draw(st.lists(values(MatchResult, frames=int32, seats=st.tuples(alike, alike)), max_size=3))
+    assert wire.stat_names_of(call) == (tuple(names) if call else ())
+    messages = [wire.to_result(result, tuple(names)) for result in call]
+    assert not names or not any(seat.stats for message in messages for seat in message.seats)
+    copies = [t.Result.FromString(message.SerializeToString()) for message in messages]
+    assert [wire.from_result(copy, tuple(names)) for copy in copies] == call
+
+
+def test_statistics_of_other_names_or_in_another_order_keep_them():
+    def played(first, second):
+        seats = (SeatResult(player="a", stats=first), SeatResult(player="b", stats=second))
+        return MatchResult(match_id="m", lease_token="t", outcome=1.0, frames=1, seats=seats)
+
+    both = {"falls": 1.0, "hits": 2.0}
+    assert wire.stat_names_of([played(both, both)]) == ("falls", "hits")
+    for other in ({"falls": 1.0}, {"hits": 2.0, "falls": 1.0}, {}):
+        assert wire.stat_names_of([played(both, both), played(both, other)]) == ()
+    assert wire.stat_names_of([]) == ()
+
+
+def test_values_without_their_names_are_refused():
+    message = t.SeatResult(player="main", stat_values=[1.0, 2.0], stats={"hits": 3.0})
+    assert wire.from_seat(message, ["falls", "jumps"]).stats == {"falls": 1.0, "jumps": 2.0, "hits": 3.0}
+    with pytest.raises(errors.InvalidInput, match="main has 2 stat_values for 1 stat_names"):
+        wire.from_seat(message, ["falls"])
+
+
 def test_what_no_value_can_hold_is_refused():
     with pytest.raises(errors.InvalidInput, match="player kind"):
         wire.from_player(t.Player(name="a"))
