@@ -52,7 +52,7 @@ def acquire_matches(league: League, tx: Transaction, number: int, count: int, mi
                 mix=mix,
                 replaces="",
                 draw=kept.number,
-                draw_seed=kept.stream,
+                draw_seed=kept.stream.seed,
                 probability=drawn.probability,
             )
         )

@@ -17,7 +17,7 @@ from matchmaker import aggregates
 from matchmaker.books import Books
 from matchmaker.candidates import DrawTable, draw_table_of
 from matchmaker.history import wrong_epochs
-from matchmaker.sampling import draw, draws
+from matchmaker.sampling import Stream, draw, draws
 from matchmaker.store import announced
 from matchmaker.store.base import Reader
 
@@ -144,7 +144,8 @@ def _events(reader: Reader) -> list[str]:
 
 def _not_redrawn(reader: Reader) -> Iterator[str]:
     """Ids of drawn matches that drawing again from the log does not give."""
-    found: dict[int, tuple[DrawTable, int | None]] = {}
+    found: dict[int, tuple[DrawTable, Stream | None]] = {}
+    streams: dict[int, Stream] = {}
     query = (
         "SELECT a.match_id, a.draw, a.draw_seed, a.ordinal, a.category, a.learner_seat, a.seat0, a.seat1, "
         "a.seed, a.probability FROM assignments a WHERE a.mix != '' AND a.replaces = '' ORDER BY a.ordinal"
@@ -155,7 +156,8 @@ def _not_redrawn(reader: Reader) -> Iterator[str]:
         if number not in found:
             row = reader.draw(number)
             assert row is not None
-            found[number] = draw_table_of(row.body_json), row.stream
+            stream = None if row.stream is None else streams.setdefault(row.stream, Stream(row.stream))
+            found[number] = draw_table_of(row.body_json), stream
         table, stream = found[number]
         if stream is None:
             again = draw(table.shares, table.within, seed)

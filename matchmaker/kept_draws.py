@@ -8,11 +8,12 @@ when what is believed is changed otherwise, and for a call that names another mi
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from league.players import Player
 from matchmaker.candidates import DrawTable, draw_table
 from matchmaker.league import League
-from matchmaker.sampling import derived_seed
+from matchmaker.sampling import Stream
 from matchmaker.store.base import Transaction
 
 LAG = 1 / 8
@@ -25,12 +26,12 @@ class KeptDraw:
 
     number: int
     table: DrawTable
-    stream: int
+    stream: Stream
     generation: int
     results: int
     learner_results: int
 
-    @property
+    @cached_property
     def candidates(self) -> int:
         return sum(len(distribution.names) for distribution in self.table.within.values())
 
@@ -42,11 +43,10 @@ def current(league: League, tx: Transaction, learner: Player, mix: str) -> KeptD
     if kept is not None and _holds(league, kept, learner):
         return kept
     table = draw_table(league.settings, learner, mix, view.players, view.tables)
-    stream = derived_seed(league.seed)
     found = KeptDraw(
-        number=tx.add_draw(league.draw_row(table.body_json, stream)),
+        number=tx.add_draw(league.draw_row(table.body_json, league.stream.seed)),
         table=table,
-        stream=stream,
+        stream=league.stream,
         generation=view.generation,
         results=view.log_position,
         learner_results=view.results_of[learner.name],

@@ -13,6 +13,7 @@ from league.errors import Fenced, NotFound, VersionMismatch
 from league.players import EVENT_KINDS, Event
 from matchmaker.books import MARK_KINDS, Mark, marks_of
 from matchmaker.history import moment_of
+from matchmaker.sampling import Stream, derived_seed
 from matchmaker.settings import MatchmakerSettings
 from matchmaker.store.base import DrawRow, IncarnationRow, Reader, Store, Transaction
 from matchmaker.view import LeagueView
@@ -138,6 +139,11 @@ class League:
             body_json=body_json,
             stream=stream,
         )
+
+    @cached_property
+    def stream(self) -> Stream:
+        """That all opponents are drawn from, each from the words of its match's ordinal."""
+        return Stream(derived_seed(self.seed))
 
     @cached_property
     def policy_hash(self) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import threading
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -203,24 +204,40 @@ def draw(shares: Distribution, within: Mapping[str, Distribution], seed: int) ->
     )
 
 
+class Stream:
+    """Random words of a seed, from any place on. Any thread may ask."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self._generator = np.random.PCG64(seed)
+        self._next = 0
+        self._lock = threading.Lock()
+
+    def words(self, first: int, count: int) -> list[int]:
+        """`count` words of 64 bits from word `first` on."""
+        with self._lock:
+            if first != self._next:
+                self._generator.advance((first - self._next) % 2**128)
+            self._next = first + count
+            return self._generator.random_raw(count).tolist()
+
+
 def draws(
-    shares: Distribution, within: Mapping[str, Distribution], seed: int, ordinals: Sequence[int]
+    shares: Distribution, within: Mapping[str, Distribution], stream: Stream, ordinals: Sequence[int]
 ) -> Iterator[Draw]:
     """An opponent, seat and match seed for each of consecutive ordinals; each depends on its own alone."""
-    words = np.random.PCG64(seed).advance(WORDS * ordinals[0]).random_raw(WORDS * len(ordinals))
-    uniforms = ((words >> 11) * 2.0**-53).tolist()
-    seats, seeds = (words >> 63).tolist(), (words >> 1).tolist()
-    for place in range(0, len(words), WORDS):
-        category_index = shares.pick(uniforms[place])
+    words = iter(stream.words(WORDS * ordinals[0], WORDS * len(ordinals)))
+    for of_category, of_player, of_seat, of_seed in zip(words, words, words, words, strict=True):
+        category_index = shares.pick((of_category >> 11) * 2.0**-53)
         category = shares.names[category_index]
         candidates = within[category]
-        index = candidates.pick(uniforms[place + 1])
+        index = candidates.pick((of_player >> 11) * 2.0**-53)
         yield Draw(
             category=category,
             opponent=candidates.names[index],
             probability=shares.probabilities[category_index] * candidates.probabilities[index],
-            learner_seat=seats[place + 2],
-            match_seed=seeds[place + 3],
+            learner_seat=of_seat >> 63,
+            match_seed=of_seed >> 1,
         )
 
 

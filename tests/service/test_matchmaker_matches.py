@@ -14,7 +14,7 @@ from league.players import Book, Pairing, PlayerKind, PlayerState
 from league.v1 import matchmaker_pb2 as m
 from matchmaker.books import MARK_KINDS, Books, marks_of
 from matchmaker.candidates import draw_table, draw_table_of
-from matchmaker.sampling import draws
+from matchmaker.sampling import Stream, draws
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ def test_why_lets_the_draw_be_made_again(tmp_path, rule):
             assert why["log_position"] == 80
             assert why["policy_hash"] == league.server.league.settings.policy_hash()
             table = draw_table_of(json.dumps({"shares": why["shares"], "candidates": why["candidates"]}))
-            (again,) = draws(table.shares, table.within, why["draw_seed"], [why["draw_ordinal"]])
+            (again,) = draws(table.shares, table.within, Stream(why["draw_seed"]), [why["draw_ordinal"]])
             assert (again.category, again.opponent) == (match.category, match.opponent.name)
             assert (again.learner_seat, again.match_seed) == (match.learner_seat, match.seed)
             assert again.probability == why["probability"]

@@ -11,10 +11,12 @@ from matchmaker.sampling import (
     Candidate,
     Distribution,
     Policy,
+    Stream,
     candidate_weights,
     category_shares,
     derived_seed,
     draw,
+    draws,
     normalised,
     posterior,
 )
@@ -145,3 +147,25 @@ def test_derived_seeds_fit_and_differ():
     assert len(seeds) == 1998
     assert all(0 <= seed < 1 << 63 for seed in seeds)
     assert derived_seed(1, 23) != derived_seed(12, 3)
+
+
+@given(st.integers(0, 2**63), st.lists(st.tuples(st.integers(0, 500), st.integers(1, 9)), max_size=8))
+def test_a_streams_words_are_its_seeds_from_any_place_on(seed, asked):
+    stream, whole = Stream(seed), np.random.PCG64(seed).random_raw(600).tolist()
+    for first, count in asked:
+        assert stream.words(first, count) == whole[first : first + count]
+
+
+def test_a_draw_depends_on_its_ordinal_alone():
+    shares = Distribution(("a", "b"), (0.25, 0.75))
+    within = {"a": Distribution(("x",), (1.0,)), "b": Distribution(("y", "z"), (0.5, 0.5))}
+    together = list(draws(shares, within, Stream(5), range(3, 4003)))
+    alone = [next(draws(shares, within, Stream(5), [ordinal])) for ordinal in (3, 4, 4002)]
+    assert [together[0], together[1], together[-1]] == alone
+    assert {drawn.learner_seat for drawn in together} == {0, 1}
+    assert all(0 <= drawn.match_seed < 2**63 for drawn in together)
+    assert len({drawn.match_seed for drawn in together}) == len(together)
+    for name, share in (("x", 0.25), ("y", 0.375), ("z", 0.375)):
+        found = sum(drawn.opponent == name for drawn in together)
+        assert found == pytest.approx(4000 * share, abs=5 * (4000 * share * (1 - share)) ** 0.5)
+        assert all(drawn.probability == share for drawn in together if drawn.opponent == name)
