@@ -17,6 +17,11 @@ from league.config import load_section
 from league.errors import ConfigError, LeagueError, Unavailable
 from league.games.settings import GameSettings
 from league.reminders import Reminders
+from league.security.credentials import of_run
+from league.security.flags import add_service_flags, service_settings
+from league.security.settings import SecuritySettings
+from league.service.logs import configure
+from league.service.settings import OperationsSettings
 
 STOP_SECONDS = 2.5
 """After a signal the program ends within this time, if need be without handing its leases back."""
@@ -49,7 +54,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--port", type=int, default=0, metavar="P", help="port to serve on, 0 for any (default)"
     )
-    parser.add_argument("--host", default="127.0.0.1", help="address to serve on (default: 127.0.0.1)")
+    add_service_flags(parser)
+    parser.add_argument(
+        "--token-file", type=Path, metavar="FILE", help="file with the token for the matchmaker"
+    )
     parser.add_argument(
         "--name", default="evaluator-0", help="name of this worker; a newer one of the same name replaces it"
     )
@@ -110,6 +118,9 @@ def serve(arguments: argparse.Namespace, stop: threading.Event) -> None:
     file = _settings_file(arguments)
     settings = load_section(EvaluatorSettings, "evaluator", file, arguments.preset)
     game_settings = load_section(GameSettings, "game", file, arguments.preset)
+    operations = load_section(OperationsSettings, "operations", file, arguments.preset)
+    configure(operations.log_format)
+    security = service_settings(arguments, load_section(SecuritySettings, "security", file, arguments.preset))
     _make_run_folder(arguments.run_dir)
 
     # Heavy imports wait until flags and settings are known to be good.
@@ -123,9 +134,12 @@ def serve(arguments: argparse.Namespace, stop: threading.Event) -> None:
     torch.set_num_threads(1)  # it shares the machine with the learner
     game = game_settings.make(settings.parallel_matches)
     on_wait = _waiting_words(stop)
+    shown = of_run(arguments.run_dir, "worker", token_file=arguments.token_file, tls=security.tls_folder)
     with (
-        MatchmakerClient(arguments.matchmaker, wait_seconds=settings.wait_seconds, on_wait=on_wait) as client,
-        MatchmakerClient(arguments.matchmaker, wait_seconds=0.5) as reader,
+        MatchmakerClient(
+            arguments.matchmaker, wait_seconds=settings.wait_seconds, on_wait=on_wait, credentials=shown
+        ) as client,
+        MatchmakerClient(arguments.matchmaker, wait_seconds=0.5, credentials=shown) as reader,
     ):
         evaluator = Evaluator(
             client,
@@ -137,7 +151,14 @@ def serve(arguments: argparse.Namespace, stop: threading.Event) -> None:
             recipe=Recipe.of(game_settings),
         )
         try:
-            with EvaluatorServer(evaluator, reader, host=arguments.host, port=arguments.port) as server:
+            with EvaluatorServer(
+                evaluator,
+                reader,
+                port=arguments.port,
+                run_dir=arguments.run_dir,
+                security=security,
+                operations=operations,
+            ) as server:
                 evaluator.open()
                 print(f"ready {server.port}", flush=True)
                 evaluator.run()
@@ -149,7 +170,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Exit code of the program; errors are one sentence on stderr."""
     arguments = _parser().parse_args(argv)
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # our own sentence tells of a taken port
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    configure("human")  # until the settings are known
     stop = threading.Event()
     _stop_on_signals(stop)
     try:

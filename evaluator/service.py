@@ -1,21 +1,33 @@
-"""The evaluator's gRPC face: protobuf in, domain calls, protobuf out; health and reflection beside it."""
+"""The evaluator's gRPC face: protobuf in, domain calls, protobuf out."""
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+import logging
+from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 import grpc
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection
 
 from evaluator.worker import Evaluator
 from league.client import MatchmakerClient
-from league.errors import Unavailable
-from league.status import ErrorInterceptor
+from league.ids import checked_player_name
+from league.security.settings import SecuritySettings, joined
+from league.service.calls import Call, Observer
+from league.service.frame import ServiceFrame
+from league.service.logs import CallLog
+from league.service.settings import OperationsSettings
 from league.v1 import evaluator_pb2, evaluator_pb2_grpc
 
+if TYPE_CHECKING:
+    from league.service.metrics import MetricsPort
+
 SERVICE = evaluator_pb2.DESCRIPTOR.services_by_name["EvaluatorService"].full_name
+THREADS = 4
+MAX_REQUEST_BYTES = 64 * 1024
+STOP_SECONDS = 0.25
+"""The program itself must end soon after a signal (`evaluator.main.STOP_SECONDS`)."""
+_log = logging.getLogger("evaluator")
 
 
 class EvaluatorServicer(evaluator_pb2_grpc.EvaluatorServiceServicer):
@@ -28,7 +40,8 @@ class EvaluatorServicer(evaluator_pb2_grpc.EvaluatorServiceServicer):
     def RequestEvaluation(
         self, request: evaluator_pb2.RequestEvaluationRequest, context: grpc.ServicerContext
     ) -> evaluator_pb2.RequestEvaluationResponse:
-        place = self._evaluator.queue.request(request.player, self._client.players())
+        name = checked_player_name(request.player)
+        place = self._evaluator.queue.request(name, self._client.players())
         return evaluator_pb2.RequestEvaluationResponse(place=place)
 
     def GetEvaluatorStatus(
@@ -49,38 +62,55 @@ class EvaluatorServicer(evaluator_pb2_grpc.EvaluatorServiceServicer):
 class EvaluatorServer:
     """Serves `evaluator` while the context is open; `port` 0 takes any free one. Stopping twice is fine.
 
-    Raises `Unavailable` when the port is taken.
+    `run_dir` has the run's tokens where `security` wants them. Raises `Refused` when the port is taken.
     """
 
     def __init__(
-        self, evaluator: Evaluator, client: MatchmakerClient, *, host: str = "127.0.0.1", port: int = 0
+        self,
+        evaluator: Evaluator,
+        client: MatchmakerClient,
+        *,
+        port: int = 0,
+        run_dir: Path = Path(),
+        security: SecuritySettings | None = None,
+        operations: OperationsSettings | None = None,
     ) -> None:
-        self._server = grpc.server(
-            ThreadPoolExecutor(max_workers=4, thread_name_prefix="evaluator-rpc"),
-            interceptors=[ErrorInterceptor()],
-            options=[("grpc.so_reuseport", 0)],
-        )
-        evaluator_pb2_grpc.add_EvaluatorServiceServicer_to_server(
-            EvaluatorServicer(evaluator, client), self._server
-        )
-        self._health = health.HealthServicer()
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
-        names = (SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME)
-        reflection.enable_server_reflection(names, self._server)
+        security, operations = security or SecuritySettings(), operations or OperationsSettings()
+        self._port: MetricsPort | None = None
+        self._frame: ServiceFrame | None = None
+        observers: list[Observer] = [CallLog(operations.log_calls, operations.slow_call_seconds)]
         try:
-            self.port = self._server.add_insecure_port(f"{host}:{port}")
-        except RuntimeError:
-            self.port = 0
-        if self.port == 0:
-            raise Unavailable(
-                f"port {port} of {host} is taken: give another with --port, or 0 for any free one"
+            if operations.evaluator_metrics_port:
+                observers.append(self._serve_metrics(evaluator, operations))
+            self._frame = ServiceFrame(
+                "the evaluator",
+                SERVICE,
+                threads=THREADS,
+                most_bytes=MAX_REQUEST_BYTES,
+                security=security,
+                run_dir=run_dir,
+                observers=observers,
+                audit=_audit,
             )
-        self.address = f"{host}:{self.port}"
+            servicer = EvaluatorServicer(evaluator, client)
+            evaluator_pb2_grpc.add_EvaluatorServiceServicer_to_server(servicer, self._frame.server)
+            self.port = self._frame.listen(security.host, port)
+        except BaseException:
+            self.close()
+            raise
+        self.address = joined(security.host, self.port)
+
+    def _serve_metrics(self, evaluator: Evaluator, operations: OperationsSettings) -> Observer:
+        from evaluator.metrics import EvaluatorMetrics
+        from league.service.metrics import MetricsPort
+
+        metrics = EvaluatorMetrics(evaluator)
+        self._port = MetricsPort(operations.metrics_host, operations.evaluator_metrics_port, metrics)
+        return metrics.called
 
     def __enter__(self) -> EvaluatorServer:
-        self._server.start()
-        for name in ("", SERVICE):
-            self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
+        assert self._frame is not None
+        self._frame.start()
         return self
 
     def __exit__(
@@ -89,6 +119,17 @@ class EvaluatorServer:
         self.close()
 
     def close(self) -> None:
-        """Ends open calls within a quarter of a second."""
-        self._health.enter_graceful_shutdown()
-        self._server.stop(grace=0.25).wait()
+        """Turns new calls away and ends open ones within a quarter of a second."""
+        if self._frame is not None:
+            self._frame.stop(STOP_SECONDS)
+        if self._port is not None:
+            self._port.close()
+
+
+def _audit(call: Call) -> None:
+    """What operators ask of the evaluator stands in its log."""
+    caller = call.caller
+    assert caller is not None
+    asked = str(call.request).strip()[:200]
+    words = f"{caller.who} ({caller.role.word}) calls {call.method} from {call.peer}: {asked}"
+    _log.info("%s", words, extra={"audit": True})

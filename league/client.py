@@ -279,7 +279,8 @@ class MatchmakerClient(Connection):
         position = after
 
         def opened() -> Iterator[m.Event]:
-            return self._stub.Watch(m.WatchRequest(after=position), wait_for_ready=False)
+            request = m.WatchRequest(after=position)
+            return self._stub.Watch(request, wait_for_ready=False, metadata=self._metadata)
 
         for message in self._follow(opened):
             position = message.position

@@ -10,8 +10,9 @@ from typing import Any, Self, TypeVar
 
 import grpc
 
-from league.errors import InvalidInput, Unavailable
-from league.status import error_of, raised_by_service
+from league.errors import ConfigError, InvalidInput, Unavailable
+from league.security.credentials import Credentials, from_environment
+from league.status import error_of, raised_by_service, retry_advice
 from league.v1.matchmaker_pb2_grpc import MatchmakerServiceStub
 
 CALL_SECONDS = 20.0
@@ -33,6 +34,7 @@ _TRY_AGAIN = (
     grpc.StatusCode.DEADLINE_EXCEEDED,
     grpc.StatusCode.CANCELLED,  # by a service that stopped in the middle of the call
 )
+_CLOSED = " (something there closed the connection: it may want TLS, or a client's certificate)"
 M = TypeVar("M")
 
 
@@ -43,10 +45,16 @@ class Connection:
         address: ``HOST:PORT``.
         wait_seconds: how long a call goes on trying while nobody answers; then `Unavailable`.
         on_wait: told once in a while, in a sentence, what is being waited for.
+        credentials: token and certificates; None takes those that the environment names, if any.
     """
 
     def __init__(
-        self, address: str, *, wait_seconds: float = 60, on_wait: Callable[[str], None] | None = None
+        self,
+        address: str,
+        *,
+        wait_seconds: float = 60,
+        on_wait: Callable[[str], None] | None = None,
+        credentials: Credentials | None = None,
     ) -> None:
         host, colon, port = address.rpartition(":")
         if not colon or not host or not port.isdigit():
@@ -54,7 +62,9 @@ class Connection:
         self.address = address
         self._wait_seconds = wait_seconds
         self._on_wait = on_wait
-        self._channel = grpc.insecure_channel(address, options=CHANNEL_OPTIONS)
+        own = from_environment() if credentials is None else credentials
+        self._metadata = own.metadata
+        self._channel = own.channel(address, CHANNEL_OPTIONS)
         self._stub = MatchmakerServiceStub(self._channel)
 
     def __enter__(self) -> Self:
@@ -73,7 +83,7 @@ class Connection:
         failing_since, pause = None, 0.05
         while True:
             try:
-                return getattr(self._stub, method)(request, timeout=CALL_SECONDS)
+                return getattr(self._stub, method)(request, timeout=CALL_SECONDS, metadata=self._metadata)
             except grpc.RpcError as failure:
                 failing_since = self._wait(failure, failing_since, pause)
                 pause = min(1.0, pause * 2)
@@ -98,17 +108,46 @@ class Connection:
                 raise Unavailable(f"the connection to {self.address} was closed: {error}") from None
 
     def _wait(self, failure: grpc.RpcError, failing_since: float | None, pause: float) -> float:
-        """Sleeps before another try, or raises when there is to be none. Returns since when it fails."""
+        """Sleeps before another try, or raises when there is to be none. Returns since when it fails.
+
+        A service that says when to come back is obeyed, give or take a little, lest all come at once.
+        """
         now = time.monotonic()
         since = now if failing_since is None else failing_since
+        advice = retry_advice(failure)
+        if advice is not None:
+            if now - since + advice >= self._wait_seconds:
+                raise error_of(failure) from None
+            busy = failure.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+            self._say((failure.details() or "") if busy else self._waiting(now - since))
+            time.sleep(advice * random.uniform(1.0, 1.25))
+            return since
         if failure.code() not in _TRY_AGAIN or raised_by_service(failure):
             raise error_of(failure) from None
+        self._check_tls(failure.details() or "")
         if now - since >= self._wait_seconds:
+            closed = "Socket closed" in (failure.details() or "")
             raise Unavailable(
                 f"no matchmaker answers at {self.address} (waited {now - since:.0f} s): "
-                f"start one there, or check the address"
+                f"start one there, or check the address{_CLOSED if closed else ''}"
             ) from None
-        if self._on_wait is not None:
-            self._on_wait(f"waiting for the matchmaker at {self.address} ({now - since:.0f} s)")
+        self._say(self._waiting(now - since))
         time.sleep(pause * random.uniform(0.5, 1.0))
         return since
+
+    def _waiting(self, seconds: float) -> str:
+        return f"waiting for the matchmaker at {self.address} ({seconds:.0f} s)"
+
+    def _check_tls(self, details: str) -> None:
+        """Raises `ConfigError` for what another try can't cure."""
+        if "CERTIFICATE_VERIFY_FAILED" in details:
+            raise ConfigError(
+                f"the certificate that {self.address} shows is not good for it (another CA's or host's, or "
+                f"out of date): take its ca.pem, and an address that the certificate names"
+            ) from None
+        if "WRONG_VERSION_NUMBER" in details:
+            raise ConfigError(f"{self.address} speaks no TLS: leave --tls (KUMITE_TLS) out") from None
+
+    def _say(self, sentence: str) -> None:
+        if self._on_wait is not None:
+            self._on_wait(sentence)

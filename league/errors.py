@@ -57,8 +57,32 @@ class Fenced(Refused):
     """A newer incarnation of this worker exists: this one must stop."""
 
 
+class Unauthenticated(LeagueError):
+    """The service wants a token, and none came with the call, or one that it never gave out."""
+
+    exit_code = 2
+
+
+class Forbidden(LeagueError):
+    """The token is known, and its role does not allow this call."""
+
+    exit_code = 2
+
+
 class Unavailable(LeagueError):
     """A service or resource can't be reached now; the same call may work later."""
+
+
+class Busy(Unavailable):
+    """Too much is asked for at once: the same call will do in `retry_seconds`, which the client waits."""
+
+    def __init__(self, message: str, retry_seconds: float = 1.0) -> None:
+        super().__init__(message)
+        self.retry_seconds = retry_seconds
+
+
+class Closing(Busy):
+    """The service stops: another one, or the same one started again, answers later."""
 
 
 class RankGone(Unavailable):
@@ -87,5 +111,11 @@ class DeviceError(LeagueError):
 
 class StorageFull(LeagueError):
     """No space left to write; what was on disk is whole."""
+
+    exit_code = 3
+
+
+class StorageReadOnly(LeagueError):
+    """The disk takes no more writes (read-only, or broken); what was on disk is whole."""
 
     exit_code = 3

@@ -14,6 +14,8 @@ _SNAPSHOT = re.compile(
 )
 _RUN = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 _REFERENCE = re.compile(r"(?P<lineage>[a-z0-9][a-z0-9_.-]{0,63})\.reference-(?P<step>[0-9]{1,15})")
+SHOWN = 80
+"""Characters of a wrong name that a sentence repeats."""
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -44,7 +46,7 @@ class SnapshotName:
         if self.run:
             return self
         if not _RUN.fullmatch(run):
-            raise InvalidName(f"{run!r} can't name a run here: use up to 64 of a-z 0-9 _ . -")
+            raise InvalidName(f"{run[:SHOWN]!r} can't name a run here: use up to 64 of a-z 0-9 _ . -")
         return SnapshotName(f"{run}:{self.lineage}", self.step)
 
     @classmethod
@@ -52,7 +54,7 @@ class SnapshotName:
         """Raises `InvalidName` when `name` is no snapshot's."""
         match = _SNAPSHOT.fullmatch(name)
         if match is None:
-            raise InvalidName(f"{name!r} is no snapshot's name: one looks like main@50000")
+            raise InvalidName(f"{name[:SHOWN]!r} is no snapshot's name: one looks like main@50000")
         return cls(match["lineage"], int(match["step"]))
 
 
@@ -71,7 +73,7 @@ class ReferenceName:
         """Raises `InvalidName` when `name` is no reference's."""
         match = _REFERENCE.fullmatch(name)
         if match is None:
-            raise InvalidName(f"{name!r} is no reference's name: one looks like main.reference-50000")
+            raise InvalidName(f"{name[:SHOWN]!r} is no reference's name: one looks like main.reference-50000")
         return cls(match["lineage"], int(match["step"]))
 
 
@@ -80,7 +82,8 @@ def checked_player_name(name: str) -> str:
     if _NAME.fullmatch(name) or _SNAPSHOT.fullmatch(name):
         return name
     raise InvalidName(
-        f"{name!r} can't name a player: use up to 64 of a-z 0-9 _ . -, and @STEP behind it for a snapshot"
+        f"{name[:SHOWN]!r} can't name a player: use up to 64 of a-z 0-9 _ . -, and @STEP behind it for a "
+        f"snapshot"
     )
 
 
@@ -88,7 +91,7 @@ def checked_digest(digest: str) -> str:
     """`digest` itself when it is a lower-case sha256, else `InvalidName` (so it never crafts a path)."""
     if _DIGEST.fullmatch(digest):
         return digest
-    raise InvalidName(f"{digest!r} is no sha256 digest: 64 hexadecimal digits are wanted")
+    raise InvalidName(f"{digest[:SHOWN]!r} is no sha256 digest: 64 hexadecimal digits are wanted")
 
 
 def new_id() -> str:

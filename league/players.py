@@ -189,6 +189,29 @@ class WorkerStatus:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Vitals:
+    """How a service itself is; `trouble` is why its health is NOT_SERVING. Times are Unix seconds."""
+
+    trouble: str = ""
+    now: float = 0.0
+    started_at: float = 0.0
+    store_bytes: int = 0
+    disk_free_bytes: int = -1
+    event_position: int = 0
+    assignments: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class RatingEpoch:
+    """What a book's ratings expect of results behind `after_position`, as `games` rated ones told."""
+
+    book: Book
+    after_position: int
+    games: int
+    draw_probability: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class LeagueStatus:
     game: str
     log_position: int
@@ -196,6 +219,8 @@ class LeagueStatus:
     workers: tuple[WorkerStatus, ...]
     shares: tuple[Share, ...]
     version: str
+    vitals: Vitals = field(default_factory=Vitals)
+    epochs: tuple[RatingEpoch, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,6 +243,7 @@ EVENT_KINDS = (
     "leases_expired",
     "leases_released",
     "milestone",
+    "operator_action",
     "player_registered",
     "player_retired",
     "player_returned",

@@ -1,22 +1,23 @@
-"""How errors travel over gRPC: one table from class to code, one interceptor, and the way back.
+"""How errors travel over gRPC: one table from class to code, and the way back.
 
 The message goes as the status' details, the class' name as trailing metadata, so a client raises
-the same class that the service raised.
+the same class that the service raised. `league.service.door` ends every call that fails by this table.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
+from urllib.parse import quote
 
 import grpc
 
 from league import errors
 
 ERROR_CLASS_KEY = "kumite-error"
-MAX_MESSAGE = 1000  # gRPC refuses trailers of over 8 KiB, and the error class travels with them
-_log = logging.getLogger(__name__)
+RETRY_KEY = "grpc-retry-pushback-ms"  # the name that gRPC's own retries (proposal A6) have for it
+LONGEST_ADVICE = 60.0  # seconds
+MAX_MESSAGE = 1000
+MAX_ENCODED = 4000  # gRPC refuses trailers of over 8 KiB, and sends all but ASCII as %XX
 
 CODES: dict[type[errors.LeagueError], grpc.StatusCode] = {
     errors.LeagueError: grpc.StatusCode.UNKNOWN,
@@ -29,12 +30,17 @@ CODES: dict[type[errors.LeagueError], grpc.StatusCode] = {
     errors.Fenced: grpc.StatusCode.ABORTED,
     errors.NothingPlayable: grpc.StatusCode.INVALID_ARGUMENT,
     errors.RankGone: grpc.StatusCode.UNAVAILABLE,
+    errors.Unauthenticated: grpc.StatusCode.UNAUTHENTICATED,
+    errors.Forbidden: grpc.StatusCode.PERMISSION_DENIED,
+    errors.Busy: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    errors.Closing: grpc.StatusCode.UNAVAILABLE,
     errors.Unavailable: grpc.StatusCode.UNAVAILABLE,
     errors.DataCorrupt: grpc.StatusCode.DATA_LOSS,
     errors.VersionMismatch: grpc.StatusCode.FAILED_PRECONDITION,
     errors.NumericalFault: grpc.StatusCode.INTERNAL,
     errors.DeviceError: grpc.StatusCode.INTERNAL,
     errors.StorageFull: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    errors.StorageReadOnly: grpc.StatusCode.RESOURCE_EXHAUSTED,
 }
 _BY_NAME = {cls.__name__: cls for cls in CODES}
 _FALLBACK = {
@@ -46,7 +52,11 @@ _FALLBACK = {
     grpc.StatusCode.UNAVAILABLE: errors.Unavailable,
     grpc.StatusCode.DEADLINE_EXCEEDED: errors.Unavailable,
     grpc.StatusCode.DATA_LOSS: errors.DataCorrupt,
+    grpc.StatusCode.UNAUTHENTICATED: errors.Unauthenticated,
+    grpc.StatusCode.PERMISSION_DENIED: errors.Forbidden,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: errors.InvalidInput,  # gRPC's own word for a message too large
 }
+_CROWDED = "Concurrent RPC limit exceeded"  # gRPC's own words for a server with too many calls at once
 
 
 def code_of(error: errors.LeagueError) -> grpc.StatusCode:
@@ -71,70 +81,34 @@ def raised_by_service(failure: grpc.RpcError) -> bool:
     return _class_name(failure) != ""
 
 
+def retry_advice(failure: grpc.RpcError) -> float | None:
+    """Seconds after which the service wants the same call again, None when it said nothing of that kind."""
+    for key, value in _trailing(failure):
+        if key == RETRY_KEY and value.isdigit():
+            return min(int(value) / 1000, LONGEST_ADVICE)
+    return 0.1 if _CROWDED in (failure.details() or "") else None
+
+
 def _class_name(failure: grpc.RpcError) -> str:
-    metadata: Any = failure.trailing_metadata() or ()
-    return next((value for key, value in metadata if key == ERROR_CLASS_KEY), "")
+    return next((value for key, value in _trailing(failure) if key == ERROR_CLASS_KEY), "")
 
 
-def _abort(context: grpc.ServicerContext, error: errors.LeagueError) -> NoReturn:
-    context.set_trailing_metadata(((ERROR_CLASS_KEY, type(error).__name__),))
-    context.abort(code_of(error), str(error)[:MAX_MESSAGE])
+def _trailing(failure: grpc.RpcError) -> Any:
+    return failure.trailing_metadata() or ()
+
+
+def abort(context: grpc.ServicerContext, error: errors.LeagueError) -> NoReturn:
+    """Ends a call with `error`: its code, its sentence, its class, and when to try again."""
+    metadata = [(ERROR_CLASS_KEY, type(error).__name__)]
+    if isinstance(error, errors.Busy):
+        metadata.append((RETRY_KEY, str(max(1, round(error.retry_seconds * 1000)))))
+    context.set_trailing_metadata(tuple(metadata))
+    context.abort(code_of(error), _fitting(str(error)))
     raise AssertionError("context.abort always raises")
 
 
-def _unexpected(error: Exception) -> errors.LeagueError:
-    _log.exception("a request failed in a way nobody planned")
-    return errors.LeagueError(f"the service failed inside ({type(error).__name__}): its log has the details")
-
-
-class ErrorInterceptor(grpc.ServerInterceptor):
-    """Turns a `LeagueError` raised in a servicer into its gRPC status; anything else becomes UNKNOWN."""
-
-    def intercept_service(self, continuation: Callable[..., Any], handler_call_details: Any) -> Any:
-        handler = continuation(handler_call_details)
-        if handler is None or handler.request_streaming:
-            return handler
-        wrap, make = (
-            (_streaming, grpc.unary_stream_rpc_method_handler)
-            if handler.response_streaming
-            else (_unary, grpc.unary_unary_rpc_method_handler)
-        )
-        behaviour = handler.unary_stream if handler.response_streaming else handler.unary_unary
-        return make(
-            wrap(behaviour),
-            request_deserializer=handler.request_deserializer,
-            response_serializer=handler.response_serializer,
-        )
-
-
-def _unary(behaviour: Callable[..., Any]) -> Callable[..., Any]:
-    def call(request: Any, context: grpc.ServicerContext) -> Any:
-        try:
-            return behaviour(request, context)
-        except errors.LeagueError as error:
-            _abort(context, error)
-        except Exception as error:
-            if _aborted(context):
-                raise
-            _abort(context, _unexpected(error))
-
-    return call
-
-
-def _streaming(behaviour: Callable[..., Any]) -> Callable[..., Any]:
-    def call(request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
-        try:
-            yield from behaviour(request, context)
-        except errors.LeagueError as error:
-            _abort(context, error)
-        except Exception as error:
-            if _aborted(context):
-                raise
-            _abort(context, _unexpected(error))
-
-    return call
-
-
-def _aborted(context: grpc.ServicerContext) -> bool:
-    """Whether the behaviour itself called `context.abort` (which raises a bare Exception)."""
-    return getattr(context, "_state", None) is not None and bool(context._state.aborted)  # type: ignore[attr-defined]
+def _fitting(message: str) -> str:
+    message = message[:MAX_MESSAGE]
+    while len(quote(message, errors="replace")) > MAX_ENCODED:
+        message = message[: len(message) * 3 // 4]
+    return message

@@ -5,6 +5,7 @@ from __future__ import annotations
 from league import players as d
 from league.v1 import matchmaker_pb2 as m
 from league.v1 import types_pb2 as t
+from league.wire import from_book, to_book
 
 
 def to_status(status: d.LeagueStatus) -> m.GetStatusResponse:
@@ -15,6 +16,29 @@ def to_status(status: d.LeagueStatus) -> m.GetStatusResponse:
         workers=[_to_worker(worker) for worker in status.workers],
         shares=[_to_share(share) for share in status.shares],
         version=status.version,
+        vitals=_to_vitals(status.vitals),
+        epochs=[_to_epoch(epoch) for epoch in status.epochs],
+    )
+
+
+def _to_vitals(vitals: d.Vitals) -> m.Vitals:
+    return m.Vitals(
+        trouble=vitals.trouble,
+        now=vitals.now,
+        started_at=vitals.started_at,
+        store_bytes=vitals.store_bytes,
+        disk_free_bytes=vitals.disk_free_bytes,
+        event_position=vitals.event_position,
+        assignments=vitals.assignments,
+    )
+
+
+def _to_epoch(epoch: d.RatingEpoch) -> m.RatingEpoch:
+    return m.RatingEpoch(
+        book=to_book(epoch.book),
+        after_position=epoch.after_position,
+        games=epoch.games,
+        draw_probability=epoch.draw_probability,
     )
 
 
@@ -49,6 +73,29 @@ def from_status(message: m.GetStatusResponse) -> d.LeagueStatus:
         workers=tuple(_from_worker(worker) for worker in message.workers),
         shares=tuple(_from_share(share) for share in message.shares),
         version=message.version,
+        vitals=_from_vitals(message.vitals),
+        epochs=tuple(_from_epoch(epoch) for epoch in message.epochs),
+    )
+
+
+def _from_vitals(message: m.Vitals) -> d.Vitals:
+    return d.Vitals(
+        trouble=message.trouble,
+        now=message.now,
+        started_at=message.started_at,
+        store_bytes=message.store_bytes,
+        disk_free_bytes=message.disk_free_bytes,
+        event_position=message.event_position,
+        assignments=message.assignments,
+    )
+
+
+def _from_epoch(message: m.RatingEpoch) -> d.RatingEpoch:
+    return d.RatingEpoch(
+        book=from_book(message.book),
+        after_position=message.after_position,
+        games=message.games,
+        draw_probability=message.draw_probability,
     )
 
 

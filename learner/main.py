@@ -16,6 +16,8 @@ from league.config import Sections, build, resolve
 from league.device_flags import DeviceFlags, add_device_flags
 from league.errors import ConfigError, LeagueError, StorageFull, Unavailable
 from league.reminders import Reminders
+from league.security.flags import add_client_flags, client_credentials
+from league.security.settings import SecuritySettings
 from learner.cloning import main as cloning
 from learner.launch import launch
 from learner.settings import LearnerSettings
@@ -57,6 +59,7 @@ def parser() -> argparse.ArgumentParser:
         "--if-new", action="store_true", help="with --from: a run that has steps of its own goes on from them"
     )
     arguments.add_argument("--steps", type=int, help="train until this many steps in all")
+    add_client_flags(arguments)
     return arguments
 
 
@@ -117,7 +120,10 @@ def run(options: argparse.Namespace, team: Team = ALONE) -> None:
 
     _refuse_second_start(options)
     team.join(device)
-    with MatchmakerClient(options.matchmaker, wait_seconds=600, on_wait=on_wait) as client:
+    security = build(SecuritySettings, "security", sections["security"])
+    options.tls = options.tls or security.tls_folder
+    shown = client_credentials(options, "worker", options.run_dir)
+    with MatchmakerClient(options.matchmaker, wait_seconds=600, on_wait=on_wait, credentials=shown) as client:
         initial, parent = None, ""
         if options.source:
             blobs = BlobFolder(options.run_dir / "blobs")

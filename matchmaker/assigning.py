@@ -24,6 +24,7 @@ _UNPLAYABLE = (PlayerKind.LIVE, PlayerKind.HUMAN)
 def acquire_matches(league: League, tx: Transaction, number: int, count: int, mix: str) -> list[Assignment]:
     """Leases `count` matches of the incarnation's learner against opponents drawn by a mix."""
     checks.number(count, "count", 1, MAX_COUNT)
+    checks.text(mix, "mix", checks.MAX_NAME)
     incarnation = league.current_incarnation(tx, number)
     learner = _learner(league, incarnation)
     _check_room(league, number, count)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from league.errors import InvalidInput
 from league.ids import SnapshotName, checked_digest, checked_player_name
@@ -19,6 +19,8 @@ MAX_STATS = 64
 MAX_METRICS = 256
 MAX_TEXT = 500
 MAX_NAME = 80
+MAX_PLAYER_NAME = 160  # a snapshot's that came from another run is the longest
+MAX_KINDS = 16
 _ID = re.compile(r"[A-Za-z0-9_.:-]{1,80}")
 _WORKER = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 _FROZEN = (PlayerKind.SNAPSHOT, PlayerKind.REFERENCE)
@@ -45,6 +47,23 @@ def text(value: str, what: str, limit: int = MAX_TEXT) -> str:
     return value
 
 
+def names(values: Collection[str], what: str) -> None:
+    """Names of players that may or may not exist."""
+    number(len(values), what, 0, MAX_BATCH)
+    for value in values:
+        text(value, "a name", MAX_PLAYER_NAME)
+
+
+def stat_names(values: Sequence[str]) -> tuple[str, ...]:
+    """Names of statistics that the results of a call share."""
+    number(len(values), "stat_names", 0, MAX_STATS)
+    if len(set(values)) != len(values):
+        raise InvalidInput("stat_names holds a name twice: name each once")
+    for value in values:
+        text(value, "a name in stat_names", MAX_NAME)
+    return tuple(values)
+
+
 def number(value: int, what: str, low: int, high: int) -> int:
     if not low <= value <= high:
         raise InvalidInput(f"{what} = {value} is out of range: from {low} to {high}")
@@ -55,7 +74,7 @@ def player(player: Player, game: str) -> None:
     """Everything of a player that needs no look at others."""
     checked_player_name(player.name)
     if player.game != game:
-        raise InvalidInput(f"{player.name} plays {player.game!r}, but this league plays {game!r}")
+        raise InvalidInput(f"{player.name} plays {player.game[:MAX_NAME]!r}, but this league plays {game!r}")
     if player.parent:
         checked_player_name(player.parent)
     if player.kind in _FROZEN:

@@ -94,6 +94,8 @@ def ask_stage(league: League, tx: Transaction, player: str, stage: str, by: str)
     Asking again for what has been asked for and not obeyed yet changes nothing.
     """
     checks.text(by, "by", checks.MAX_NAME)
+    checks.text(player, "player", checks.MAX_PLAYER_NAME)
+    checks.text(stage, "stage", checks.MAX_NAME)
     if not by.strip():
         raise InvalidInput("a request for a stage says who asks: by is empty")
     status = one_curriculum(curricula(league, tx), player)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from league.cluster import finding
 from league.errors import LeagueError
+from league.security.credentials import Credentials, of_run
+from league.security.flags import add_client_flags, client_credentials
 from matchmaker import invariants
 from matchmaker.recompute import differing_from_shown
 from matchmaker.store.base import Reader
@@ -17,7 +19,7 @@ from matchmaker.store.sqlite import SqliteStore
 SUMMARY = "is the log of a run whole? every invariant, every draw, every rating"
 
 
-def fsck(db: Path, address: str = "") -> tuple[list[str], str]:
+def fsck(db: Path, address: str = "", credentials: Credentials | None = None) -> tuple[list[str], str]:
     """Checks a league's file, and the ratings that the service at `address` shows when one is given.
 
     Returns:
@@ -28,7 +30,7 @@ def fsck(db: Path, address: str = "") -> tuple[list[str], str]:
         with store.read() as reader:
             findings, summary = invariants.full_scan(reader), _summary(reader)
         if address:
-            findings += differing_from_shown(store, address)
+            findings += differing_from_shown(store, address, credentials)
         return findings, summary
     finally:
         store.close()
@@ -60,7 +62,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Checks a run's log, and where it goes on, the ratings that its matchmaker shows."""
     run_dir = finding.named_run(args)
-    return _told(finding.database_of(run_dir), finding.live_address(run_dir) or "")
+    shown = of_run(run_dir, "read")
+    return _told(finding.database_of(run_dir), finding.live_address(run_dir) or "", shown)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -68,16 +71,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="matchmaker.fsck", description="Checks a league's log.")
     parser.add_argument("--db", type=Path, required=True, help="the league's SQLite file")
     parser.add_argument("--address", default="", help="HOST:PORT of a matchmaker whose ratings to compare")
+    add_client_flags(parser)
     options = parser.parse_args(arguments)
     try:
-        return _told(options.db, options.address)
+        return _told(options.db, options.address, client_credentials(options, "read", options.db.parent))
     except LeagueError as error:
         print(f"matchmaker.fsck: {error}", file=sys.stderr)
         return error.exit_code
 
 
-def _told(db: Path, address: str) -> int:
-    findings, summary = fsck(db, address)
+def _told(db: Path, address: str, credentials: Credentials) -> int:
+    findings, summary = fsck(db, address, credentials)
     for line in findings:
         print(line)
     print(f"{db}: {'BROKEN' if findings else 'whole'}; {summary}")

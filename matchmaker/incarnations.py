@@ -30,6 +30,7 @@ def open_incarnation(
     """Begins a worker's life: fences its earlier ones, abandons their open leases, marks what a learner
     had reported behind its checkpoint as lost, and leases the matches it carries anew."""
     checks.worker_name(worker)
+    checks.text(player, "player", checks.MAX_PLAYER_NAME)
     checks.number(checkpoint_step, "checkpoint_step", 0, checks.MAX_STEP)
     checks.number(checkpoint_log_position, "checkpoint_log_position", 0, league.view.log_position)
     checks.number(len(carried), "carried matches", 0, MAX_CARRIED)

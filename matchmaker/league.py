@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from league.clock import Clock, SystemClock
 from league.errors import Fenced, NotFound, VersionMismatch
-from league.players import EVENT_KINDS, Event
+from league.players import EVENT_KINDS, Event, Vitals
 from matchmaker.books import MARK_KINDS, Mark, marks_of
 from matchmaker.history import moment_of
 from matchmaker.sampling import Stream, derived_seed
@@ -27,6 +27,8 @@ class League:
     settings: MatchmakerSettings
     clock: Clock = field(default_factory=SystemClock)
     view: LeagueView = field(default_factory=LeagueView)
+    vitals: Callable[[], Vitals] = Vitals
+    """How the service that serves it is."""
 
     def open(self, seed: int) -> None:
         """Checks the log against the settings, records what changed in them, loads the view.
@@ -101,10 +103,11 @@ class League:
         )
 
     def _forgive_downtime(self, tx: Transaction) -> None:
-        """The matchmaker's own absence is not its workers' fault: their leases start anew."""
-        deadline = self.clock.now() + self.settings.lease_seconds
-        for incarnation in {row.incarnation for row in tx.open_assignments()}:
-            tx.extend_leases(incarnation, deadline)
+        """The matchmaker's own absence is not its workers' fault: their leases start anew.
+
+        Also where the machine's clock was set back meanwhile: else they would live until it has caught up.
+        """
+        tx.renew_leases(self.clock.now() + self.settings.lease_seconds)
 
     def log(self, tx: Transaction, kind: str, text: str, /, **data: Any) -> int:
         """Adds an event, with the position of the newest result before it; returns its own.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import signal
 import socket
 import sys
@@ -12,6 +11,10 @@ from pathlib import Path
 
 from league.config import load_section
 from league.errors import LeagueError
+from league.security.flags import add_service_flags, service_settings
+from league.security.settings import SecuritySettings
+from league.service.logs import configure
+from league.service.settings import OperationsSettings
 from matchmaker.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 
@@ -29,7 +32,13 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="matchmaker", description="Serves one league over gRPC.")
     parser.add_argument("--db", type=Path, required=True, help="the SQLite file, created when missing")
     parser.add_argument("--port", type=_port, default=50051, help="0 takes a free one (default: 50051)")
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
+    add_service_flags(parser)
+    parser.add_argument(
+        "--metrics-port",
+        type=_port,
+        metavar="PORT",
+        help="serve Prometheus metrics on this port of 127.0.0.1",
+    )
     parser.add_argument("--config", type=Path, help="TOML file with a [matchmaker] section")
     parser.add_argument("--preset", metavar="NAME", help="settings of this preset, below those of --config")
     parser.add_argument("--read-only", action="store_true", help="answer questions, change nothing")
@@ -42,16 +51,9 @@ def _parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Returns the exit code."""
     options = _parser().parse_args(arguments)
-    logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+    configure("human")  # until the settings are known
     try:
-        server = MatchmakerServer(
-            options.db,
-            options.port,
-            load_section(MatchmakerSettings, "matchmaker", options.config, options.preset),
-            host=options.host,
-            read_only=options.read_only,
-            at=options.at,
-        )
+        server = _server(options)
         signals = _stop_signals()
         with server:
             print(f"ready {server.port}", flush=True)
@@ -60,6 +62,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"matchmaker: {error}", file=sys.stderr)
         return error.exit_code
     return 0
+
+
+def _server(options: argparse.Namespace) -> MatchmakerServer:
+    file, preset = options.config, options.preset
+    operations = load_section(OperationsSettings, "operations", file, preset)
+    if options.metrics_port:
+        operations = operations.model_copy(update={"matchmaker_metrics_port": options.metrics_port})
+    configure(operations.log_format)
+    security = service_settings(options, load_section(SecuritySettings, "security", file, preset))
+    settings = load_section(MatchmakerSettings, "matchmaker", file, preset)
+    return MatchmakerServer(
+        options.db,
+        options.port,
+        settings,
+        security=security,
+        operations=operations,
+        read_only=options.read_only,
+        at=options.at,
+    )
 
 
 def _stop_signals() -> socket.socket:

@@ -7,7 +7,8 @@ from typing import Any
 
 from league import __version__
 from league.errors import InvalidInput, NotFound
-from league.players import LeagueStatus, MatchRecord, Share, WorkerStatus
+from league.players import Book, LeagueStatus, MatchRecord, RatingEpoch, Share, WorkerStatus
+from league.ratings import RatingTable
 from matchmaker import checks
 from matchmaker.assigning import assignments_of
 from matchmaker.league import League
@@ -86,6 +87,18 @@ def status(league: League, reader: Reader) -> LeagueStatus:
         workers=tuple(workers),
         shares=tuple(_shares(league, workers)),
         version=__version__,
+        vitals=league.vitals(),
+        epochs=tuple(_epoch(book, table) for book, table in league.view.tables.items()),
+    )
+
+
+def _epoch(book: Book, table: RatingTable) -> RatingEpoch:
+    epoch = table.epoch
+    return RatingEpoch(
+        book=book,
+        after_position=epoch.after_position,
+        games=epoch.games,
+        draw_probability=epoch.draw_probability,
     )
 
 

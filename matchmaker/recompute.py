@@ -8,6 +8,7 @@ import time
 from league.client import Leaderboard, MatchmakerClient
 from league.cluster import finding
 from league.players import Book, Player, Rating
+from league.security.credentials import Credentials, of_run
 from matchmaker.books import Books
 from matchmaker.history import Moment, books_at
 from matchmaker.store.base import Store
@@ -31,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
             began = time.perf_counter()
             books = Books.of(reader)
             seconds = time.perf_counter() - began
-        findings = differing_from_shown(store, address) if address else []
+        findings = differing_from_shown(store, address, of_run(run_dir, "read")) if address else []
     finally:
         store.close()
     for book, table in books.tables.items():
@@ -51,13 +52,13 @@ def run(args: argparse.Namespace) -> int:
     return 1 if findings else 0
 
 
-def differing_from_shown(store: Store, address: str) -> list[str]:
+def differing_from_shown(store: Store, address: str, credentials: Credentials | None = None) -> list[str]:
     """A sentence for each book whose ratings, as the matchmaker at `address` shows them, are not the log's.
 
     Compares to the last bit, each book as of the result and the event that the shown ratings had taken in,
     so it does not matter that the matchmaker goes on meanwhile.
     """
-    with MatchmakerClient(address, wait_seconds=WAIT_SECONDS) as client:
+    with MatchmakerClient(address, wait_seconds=WAIT_SECONDS, credentials=credentials) as client:
         shown = {book: client.leaderboard(book) for book in Book}
     findings: list[str] = []
     recomputed: dict[Moment, Books] = {}

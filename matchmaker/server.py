@@ -4,30 +4,26 @@ from __future__ import annotations
 
 import logging
 import secrets
-import socket
 import threading
 import time
-from concurrent import futures
 from pathlib import Path
 from types import TracebackType
 
-import grpc
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection
-
 from league.clock import Clock, SystemClock
-from league.errors import InvalidInput, LeagueError, Refused
-from league.status import ErrorInterceptor
+from league.errors import InvalidInput, LeagueError
+from league.security.settings import SecuritySettings, joined
+from league.service.frame import ServiceFrame
+from league.service.settings import OperationsSettings
 from league.v1 import matchmaker_pb2
 from league.v1.matchmaker_pb2_grpc import add_MatchmakerServiceServicer_to_server
 from matchmaker import aggregates, invariants, leases, rating_epochs
 from matchmaker.league import League
+from matchmaker.operations.lookout import Lookout
 from matchmaker.service import MatchmakerService
 from matchmaker.settings import MatchmakerSettings
 from matchmaker.store.sqlite import SqliteStore
 
 MAX_REQUEST_BYTES = 32 << 20
-STOP_SECONDS = 2.0
 LOOK_EVERY = 10
 """A look at what was written takes at most this part of the time."""
 SERVICE_NAME = matchmaker_pb2.DESCRIPTOR.services_by_name["MatchmakerService"].full_name
@@ -43,6 +39,7 @@ class MatchmakerServer:
         clock: moved by hand in tests; then `sweep` is called by hand too.
         seed: of a new league's draws; None takes a random one.
         at: shows players, ratings and payoffs as they were (`history.moment_of` reads it); needs `read_only`.
+        security, operations: who may ask and how, and how it is watched; None takes the defaults.
     """
 
     def __init__(
@@ -51,7 +48,9 @@ class MatchmakerServer:
         port: int = 0,
         settings: MatchmakerSettings | None = None,
         *,
-        host: str = "127.0.0.1",
+        host: str = "",
+        security: SecuritySettings | None = None,
+        operations: OperationsSettings | None = None,
         clock: Clock | None = None,
         seed: int | None = None,
         read_only: bool = False,
@@ -61,7 +60,9 @@ class MatchmakerServer:
             raise InvalidInput(
                 "--at shows the league as it was, and the past can't be changed: add --read-only"
             )
-        self._wanted = (host, port)
+        self._security = security or SecuritySettings()
+        self._operations = operations or OperationsSettings()
+        self._wanted = (self._security.checked(host), port)
         self._sweeps = clock is None and not read_only
         self.store = SqliteStore(Path(db), read_only=read_only)
         self.league = League(self.store, settings or MatchmakerSettings(), clock or SystemClock())
@@ -74,14 +75,15 @@ class MatchmakerServer:
             self.store.close()
             raise
         self.service = MatchmakerService(self.league, read_only=read_only)
-        self._server: grpc.Server | None = None
+        self.lookout = Lookout(self.league, Path(db), self._operations, read_only=read_only)
+        self._frame: ServiceFrame | None = None
         self._sweeper = threading.Thread(target=self._sweep_forever, name="lease-sweeper", daemon=True)
         self._stopped = False
         self.port = 0
 
     @property
     def address(self) -> str:
-        return f"{self._wanted[0]}:{self.port}"
+        return joined(self._wanted[0], self.port)
 
     def __enter__(self) -> MatchmakerServer:
         self.start()
@@ -93,42 +95,29 @@ class MatchmakerServer:
         self.stop()
 
     def start(self) -> None:
-        """Binds the port and serves; raises `Refused` when it is taken."""
+        """Binds the port and serves; raises `LeagueError` when it can't."""
         settings = self.league.settings
-        server = grpc.server(
-            futures.ThreadPoolExecutor(settings.workers + settings.max_watchers, "matchmaker"),
-            interceptors=[ErrorInterceptor()],
-            options=[
-                ("grpc.so_reuseport", 0),
-                ("grpc.max_receive_message_length", MAX_REQUEST_BYTES),
-                ("grpc.max_send_message_length", -1),
-            ],
-        )
-        add_MatchmakerServiceServicer_to_server(self.service, server)
-        self._add_health_and_reflection(server)
-        host, port = self._wanted
         try:
-            _try_port(host, port)
-            self.port = server.add_insecure_port(f"{host}:{port}")
-        except (OSError, RuntimeError):
+            frame = ServiceFrame(
+                "the matchmaker",
+                SERVICE_NAME,
+                threads=settings.workers + settings.max_watchers,
+                most_bytes=MAX_REQUEST_BYTES,
+                security=self._security,
+                run_dir=self.lookout.db.parent,
+                observers=self.lookout.observers,
+                audit=self.lookout.audit,
+            )
+            add_MatchmakerServiceServicer_to_server(self.service, frame.server)
+            self.port = frame.listen(*self._wanted)
+            self.lookout.open(frame.health)
+        except BaseException:
             self.stop()
-            raise Refused(
-                f"{host}:{port} can't be listened on (the port is taken or the host is not this "
-                f"machine's): choose another --port, 0 takes a free one"
-            ) from None
-        self._server = server
-        server.start()
+            raise
+        self._frame = frame
+        frame.start()
         if self._sweeps:
             self._sweeper.start()
-
-    def _add_health_and_reflection(self, server: grpc.Server) -> None:
-        checker = health.HealthServicer()
-        health_pb2_grpc.add_HealthServicer_to_server(checker, server)
-        for name in ("", SERVICE_NAME):
-            checker.set(name, health_pb2.HealthCheckResponse.SERVING)
-        reflection.enable_server_reflection(
-            (SERVICE_NAME, health.SERVICE_NAME, reflection.SERVICE_NAME), server
-        )
 
     def sweep(self, look: bool = True) -> int:
         """Expires overdue leases now, does what else is due, and checks what was written since the last time
@@ -139,6 +128,7 @@ class MatchmakerServer:
             due = deadline is not None and deadline <= self.league.clock.now()
             expired = leases.sweep(self.league, tx) if due else 0
             leases.forget_requests(self.league, tx)
+        self.lookout.expired(expired)
         rating_epochs.open_due_epochs(self.league)
         if look:
             self._look()
@@ -159,20 +149,28 @@ class MatchmakerServer:
                 self.sweep(look=began >= next_look)
             except LeagueError as error:
                 _log.error("expired leases could not be recorded: %s", error)
+                self.lookout.failed(error)
             except Exception:
                 _log.exception("the lease sweep broke; the next one is tried all the same")
             if began >= next_look:  # a busy league has much to look at, on cores that have other work
                 next_look = began + LOOK_EVERY * (time.monotonic() - began)
+            self.lookout.look()
 
     def stop(self) -> None:
-        """Lets running calls finish, ends the streams, closes the file. Twice is fine."""
+        """Turns new calls away, lets running ones finish, ends the streams, closes the file. Twice is fine.
+
+        Leases that are open stay so: their time begins anew when the league is served again.
+        """
         if self._stopped:
             return
         self._stopped = True
+        if self._frame is not None:
+            self._frame.drain()
         self.service.stopping.set()
         self.league.view.wake()
-        if self._server is not None:
-            self._server.stop(STOP_SECONDS).wait()
+        if self._frame is not None:
+            self._frame.stop(self._operations.drain_seconds)
+        self.lookout.close()
         if self._sweeper.is_alive():
             self._sweeper.join()
         if not self.service.read_only:
@@ -186,9 +184,3 @@ class MatchmakerServer:
             _log.warning(
                 "the next start folds more of the log, since what memory holds could not be kept: %s", error
             )
-
-
-def _try_port(host: str, port: int) -> None:
-    """Raises OSError when it can't be bound; gRPC would write a line of its own to the log."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    socket.create_server((host.strip("[]"), port), family=family).close()

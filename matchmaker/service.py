@@ -142,9 +142,7 @@ class MatchmakerService(MatchmakerServiceServicer):
         return self._once(request, m.ReleaseMatchesResponse, effect)
 
     def ReportResults(self, request: m.ReportResultsRequest, context: Any) -> m.ReportResultsResponse:
-        names = tuple(request.stat_names)
-        if len(set(names)) != len(names):
-            raise InvalidInput("stat_names holds a name twice: name each once")
+        names = checks.stat_names(request.stat_names)
         results = [_decoded(result, names) for result in request.results]
         made: list[m.ReportResultsResponse] = []
 
@@ -222,6 +220,8 @@ class MatchmakerService(MatchmakerServiceServicer):
         return m.GetCurriculaResponse(curricula=map(wire_stages.to_curriculum, found))
 
     def ListPlayers(self, request: m.ListPlayersRequest, context: Any) -> m.ListPlayersResponse:
+        checks.number(len(request.kinds), "kinds", 0, checks.MAX_KINDS)
+        checks.number(len(request.states), "states", 0, checks.MAX_KINDS)
         kinds = {wire.from_kind(kind) for kind in request.kinds}
         states = {wire.from_state(state) for state in request.states}
         view = self.league.view.checked()
@@ -247,6 +247,8 @@ class MatchmakerService(MatchmakerServiceServicer):
 
     def GetPayoff(self, request: m.GetPayoffRequest, context: Any) -> m.GetPayoffResponse:
         book = wire.from_book(request.book, Book.EVAL)
+        checks.names(request.rows, "rows")
+        checks.names(request.columns, "columns")
         view = self.league.view.checked()
         with view.lock:
             cells = view.tables[book].payoff.cells(request.rows, request.columns)
@@ -264,6 +266,7 @@ class MatchmakerService(MatchmakerServiceServicer):
 
     def Watch(self, request: m.WatchRequest, context: grpc.ServicerContext) -> Iterator[m.Event]:
         """Ends by itself only when the league is served read-only: nothing more can come then."""
+        checks.number(request.after, "after", -1, self.league.view.event_position)
         if not self._watchers.acquire(blocking=False):
             raise Unavailable(
                 f"{self.league.settings.max_watchers} clients watch already, which is the most: "

@@ -19,8 +19,12 @@ from league.cli.output import say
 from league.client import MatchmakerClient
 from league.cluster import finding, tether
 from league.errors import InvalidInput, LeagueError, Unavailable
+from league.security.credentials import Credentials
+from league.security.flags import add_client_flags, client_credentials
 
 RUNS = Path("runs")
+ROLE = "operator"
+"""Of the run's own tokens, the one that commands show: whoever can read it may do everything anyway."""
 WAIT_SECONDS = 10.0
 START_SECONDS = 30.0
 PAST_SECONDS = 600.0
@@ -38,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="a run, going on or finished (default: the newest in runs/)",
     )
+    add_client_flags(parser)
 
 
 def add_moment(parser: argparse.ArgumentParser) -> None:
@@ -57,21 +62,29 @@ def connect(args: argparse.Namespace) -> Iterator[MatchmakerClient]:
     if at is not None:
         if args.address:
             raise InvalidInput("--at reads a run's own log: name its folder with --run-dir, not --address")
-        with _read_only_matchmaker(run_folder(args), at) as address, MatchmakerClient(address) as client:
+        with (
+            _read_only_matchmaker(run_folder(args), at) as address,
+            _client(address, Credentials()) as client,
+        ):
             yield client
         return
     if args.address:
-        with MatchmakerClient(args.address, wait_seconds=WAIT_SECONDS, on_wait=_say_once()) as client:
+        shown = client_credentials(args, ROLE)
+        with _client(args.address, shown) as client:
             yield client
         return
     run_dir = run_folder(args)
     live = finding.live_address(run_dir)
     if live is not None:
-        with MatchmakerClient(live, wait_seconds=WAIT_SECONDS, on_wait=_say_once()) as client:
+        with _client(live, client_credentials(args, ROLE, run_dir)) as client:
             yield client
         return
-    with _read_only_matchmaker(run_dir) as address, MatchmakerClient(address) as client:
+    with _read_only_matchmaker(run_dir) as address, _client(address, Credentials()) as client:
         yield client
+
+
+def _client(address: str, credentials: Credentials) -> MatchmakerClient:
+    return MatchmakerClient(address, wait_seconds=WAIT_SECONDS, on_wait=_say_once(), credentials=credentials)
 
 
 def goes_on(args: argparse.Namespace) -> bool:

@@ -22,6 +22,7 @@ from league.errors import InvalidInput, LeagueError
 
 GROUP = "kumite.commands"
 COMMANDS = {
+    "status": ("league.cli.status", "how the league is: health, workers, leases, shares, disk"),
     "ratings": ("league.cli.ratings", "the rating of every player, best first"),
     "players": ("league.cli.players", "everybody who is or was in the league"),
     "payoff": ("league.cli.payoff", "who beat whom how often"),
@@ -42,6 +43,8 @@ COMMANDS = {
     "exploitability": ("league.cli.exploitability", "what a best answer wins, exactly, in small games"),
     "sprt": ("league.cli.sprt", "whether results decide between two hypotheses, how many it takes"),
     "profile": ("learner.profile.command", "how fast this machine trains, what holds it up, faster settings"),
+    "tokens": ("league.cli.tokens", "who may ask a run's services: make, add, list, revoke tokens"),
+    "certs": ("league.cli.certs", "make certificates for TLS and mutual TLS, with a CA of one's own"),
     "config": ("league.cli.settings", "write a commented settings file, list the presets"),
 }
 

@@ -23,6 +23,9 @@ from league.cluster.summary import print_summary
 from league.cluster.supervisor import Supervisor
 from league.cluster.topology import plan
 from league.errors import DataCorrupt, InvalidInput, LeagueError, StorageFull
+from league.security.credentials import of_run
+from league.security.settings import SecuritySettings
+from league.security.tokens import TokenFile
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -46,12 +49,17 @@ def start(command: Command) -> int:
     device = device_sentence(command.learner.device)
     with open_run(command.request) as folder:
         settings = config.load_section(SupervisorSettings, "supervisor", folder.config)
-        topology = plan(folder, command.learner, evaluators=settings.evaluators)
+        security = config.load_section(SecuritySettings, "security", folder.config)
+        host = security.checked()
+        if security.tokens:
+            TokenFile(folder.path).ensure()  # before anybody looks for theirs
+        topology = plan(folder, command.learner, evaluators=settings.evaluators, host=host)
         backend = LocalBackend(log_bytes=int(settings.log_megabytes * 1e6), log_files=settings.log_files)
         console = Console(width=None if sys.stdout.isatty() else 110, highlight=False)
         _greet(console, folder, device)
         display = _display(console, settings, command.headless)
-        supervisor = Supervisor(folder, topology, backend, settings, display, device)
+        shown = of_run(folder.path, "operator")
+        supervisor = Supervisor(folder, topology, backend, settings, display, device, shown)
         try:
             code = supervisor.run()
         except (InvalidInput, DataCorrupt):

@@ -16,6 +16,7 @@ from league.cluster.facts import Exam, LeagueFacts
 from league.cluster.settings import SupervisorSettings
 from league.errors import LeagueError, Unavailable
 from league.players import Book, LeagueStatus, PayoffCell, Player, PlayerKind, PlayerState, Rating
+from league.security.credentials import Credentials
 
 _PATIENCE_SECONDS = 1.0  # a service that restarts is asked again at the next look
 
@@ -55,9 +56,10 @@ class LeagueReader:
         settings: SupervisorSettings,
         say: Callable[[str], None],
         complain: Callable[[str], None] | None = None,
+        credentials: Credentials | None = None,
     ) -> None:
-        self._matchmaker = matchmaker
-        self._evaluator = EvaluatorReader(evaluator) if evaluator else None
+        self._matchmaker, self._credentials = matchmaker, credentials
+        self._evaluator = EvaluatorReader(evaluator, credentials) if evaluator else None
         self._settings = settings
         self._say, self._complain = say, complain or say
         self._alarms_told: dict[str, Alarm] = {}
@@ -101,7 +103,9 @@ class LeagueReader:
         return self._looks >= wanted
 
     def _run(self) -> None:
-        with MatchmakerClient(self._matchmaker, wait_seconds=_PATIENCE_SECONDS) as client:
+        with MatchmakerClient(
+            self._matchmaker, wait_seconds=_PATIENCE_SECONDS, credentials=self._credentials
+        ) as client:
             while not self._stop.is_set():
                 self._facts = self._look(client)
                 self._looks += 1

@@ -25,7 +25,7 @@ FORMAT = 1
 DEFAULT_PRESET = "laptop"
 RUNS = Path("runs")
 DATABASE = "league.db"
-_OURS = {"lock", "logs", "config.toml", "ports.json"}  # what a start that broke off may have left
+_OURS = {"lock", "logs", "config.toml", "ports.json", "tokens"}  # what a start that broke off may have left
 _ALL_OURS = (
     "run.json",
     *sorted(_OURS),

@@ -24,6 +24,7 @@ from league.cluster.run_folder import RunFolder
 from league.cluster.settings import SupervisorSettings
 from league.cluster.topology import EVALUATOR, LEARNER, MATCHMAKER, Topology
 from league.errors import LeagueError
+from league.security.credentials import Credentials
 
 _TICK_SECONDS = 0.05
 _LAST_LOOK_SECONDS = 0.5  # with the workers' and the matchmaker's time it must stay below 10 s in all
@@ -44,8 +45,9 @@ class Supervisor:
         settings: SupervisorSettings,
         display: Display,
         device: str,
+        credentials: Credentials | None = None,
     ) -> None:
-        self._folder = folder
+        self._folder, self._credentials = folder, credentials
         self._addresses = topology.addresses
         self._settings = settings
         self._display = display
@@ -73,6 +75,7 @@ class Supervisor:
             settings,
             self.say,
             complain=lambda text: self.say(text, is_trouble=True),
+            credentials=credentials,
         )
 
     def say(self, text: str, *, is_trouble: bool = False) -> None:
@@ -194,7 +197,9 @@ class Supervisor:
     def _write_leaderboard(self) -> None:
         path, address = self._folder.path, self._addresses[MATCHMAKER]
         try:
-            with MatchmakerClient(address, wait_seconds=_LAST_LOOK_SECONDS) as client:
+            with MatchmakerClient(
+                address, wait_seconds=_LAST_LOOK_SECONDS, credentials=self._credentials
+            ) as client:
                 self.files += export_all(client, path, title=path.name, now=time.time())
         except LeagueError as error:
             self.say(f"The leaderboard was not written: {error}.", is_trouble=True)

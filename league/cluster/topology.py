@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from league.cluster.backend import ProcessSpec
 from league.cluster.run_folder import RunFolder
 from league.device_flags import DeviceFlags
+from league.security.settings import joined, reached_at
 
 MATCHMAKER = "matchmaker"
 LEARNER = "learner-main"
@@ -43,12 +44,17 @@ class Topology:
     addresses: dict[str, str]
 
 
-def plan(folder: RunFolder, options: LearnerOptions, *, evaluators: int = 1) -> Topology:
-    """One matchmaker and learner, and `evaluators` evaluators (0 or 1), on ports that outlive them."""
+def plan(
+    folder: RunFolder, options: LearnerOptions, *, evaluators: int = 1, host: str = "127.0.0.1"
+) -> Topology:
+    """One matchmaker and learner, and `evaluators` evaluators (0 or 1), on ports that outlive them.
+
+    `host` is where the services listen, as their own settings say.
+    """
     ports = {MATCHMAKER: folder.port("matchmaker")}
     if evaluators:
         ports[EVALUATOR] = folder.port("evaluator")
-    addresses = {name: f"127.0.0.1:{port}" for name, port in ports.items()}
+    addresses = {name: joined(reached_at(host), port) for name, port in ports.items()}
     shared = ("--matchmaker", addresses[MATCHMAKER], "--run-dir", str(folder.path))
     settings = ("--config", str(folder.config))
     arguments = {

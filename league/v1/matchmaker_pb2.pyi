@@ -381,20 +381,54 @@ class WorkerStatus(_message.Message):
     def __init__(self, worker: _Optional[str] = ..., incarnation: _Optional[int] = ..., player: _Optional[str] = ..., step: _Optional[int] = ..., mix: _Optional[str] = ..., activity: _Optional[str] = ..., last_beat_at: _Optional[float] = ..., metrics: _Optional[_Mapping[str, float]] = ..., open_leases: _Optional[int] = ...) -> None: ...
 
 class GetStatusResponse(_message.Message):
-    __slots__ = ("game", "log_position", "open_leases", "workers", "shares", "version")
+    __slots__ = ("game", "log_position", "open_leases", "workers", "shares", "version", "vitals", "epochs")
     GAME_FIELD_NUMBER: _ClassVar[int]
     LOG_POSITION_FIELD_NUMBER: _ClassVar[int]
     OPEN_LEASES_FIELD_NUMBER: _ClassVar[int]
     WORKERS_FIELD_NUMBER: _ClassVar[int]
     SHARES_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
+    VITALS_FIELD_NUMBER: _ClassVar[int]
+    EPOCHS_FIELD_NUMBER: _ClassVar[int]
     game: str
     log_position: int
     open_leases: int
     workers: _containers.RepeatedCompositeFieldContainer[WorkerStatus]
     shares: _containers.RepeatedCompositeFieldContainer[_types_pb2.Share]
     version: str
-    def __init__(self, game: _Optional[str] = ..., log_position: _Optional[int] = ..., open_leases: _Optional[int] = ..., workers: _Optional[_Iterable[_Union[WorkerStatus, _Mapping]]] = ..., shares: _Optional[_Iterable[_Union[_types_pb2.Share, _Mapping]]] = ..., version: _Optional[str] = ...) -> None: ...
+    vitals: Vitals
+    epochs: _containers.RepeatedCompositeFieldContainer[RatingEpoch]
+    def __init__(self, game: _Optional[str] = ..., log_position: _Optional[int] = ..., open_leases: _Optional[int] = ..., workers: _Optional[_Iterable[_Union[WorkerStatus, _Mapping]]] = ..., shares: _Optional[_Iterable[_Union[_types_pb2.Share, _Mapping]]] = ..., version: _Optional[str] = ..., vitals: _Optional[_Union[Vitals, _Mapping]] = ..., epochs: _Optional[_Iterable[_Union[RatingEpoch, _Mapping]]] = ...) -> None: ...
+
+class Vitals(_message.Message):
+    __slots__ = ("trouble", "now", "started_at", "store_bytes", "disk_free_bytes", "event_position", "assignments")
+    TROUBLE_FIELD_NUMBER: _ClassVar[int]
+    NOW_FIELD_NUMBER: _ClassVar[int]
+    STARTED_AT_FIELD_NUMBER: _ClassVar[int]
+    STORE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    DISK_FREE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    EVENT_POSITION_FIELD_NUMBER: _ClassVar[int]
+    ASSIGNMENTS_FIELD_NUMBER: _ClassVar[int]
+    trouble: str
+    now: float
+    started_at: float
+    store_bytes: int
+    disk_free_bytes: int
+    event_position: int
+    assignments: int
+    def __init__(self, trouble: _Optional[str] = ..., now: _Optional[float] = ..., started_at: _Optional[float] = ..., store_bytes: _Optional[int] = ..., disk_free_bytes: _Optional[int] = ..., event_position: _Optional[int] = ..., assignments: _Optional[int] = ...) -> None: ...
+
+class RatingEpoch(_message.Message):
+    __slots__ = ("book", "after_position", "games", "draw_probability")
+    BOOK_FIELD_NUMBER: _ClassVar[int]
+    AFTER_POSITION_FIELD_NUMBER: _ClassVar[int]
+    GAMES_FIELD_NUMBER: _ClassVar[int]
+    DRAW_PROBABILITY_FIELD_NUMBER: _ClassVar[int]
+    book: _types_pb2.Book
+    after_position: int
+    games: int
+    draw_probability: float
+    def __init__(self, book: _Optional[_Union[_types_pb2.Book, str]] = ..., after_position: _Optional[int] = ..., games: _Optional[int] = ..., draw_probability: _Optional[float] = ...) -> None: ...
 
 class WatchRequest(_message.Message):
     __slots__ = ("after",)

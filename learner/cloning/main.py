@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 from league.config import Sections, build, resolve, sections_hash
 from league.errors import AlreadyExists, ConfigError, InvalidInput
+from league.security.credentials import Credentials
+from league.security.flags import add_client_flags, client_credentials
 
 if TYPE_CHECKING:
     from learner.cloning.making import Clone
@@ -33,6 +35,7 @@ def parser() -> argparse.ArgumentParser:
     place.add_argument("--out", type=Path, metavar="DIR", help="folder for the snapshot")
     place.add_argument("--run-dir", type=Path, metavar="DIR", help="the run whose blobs it joins")
     add("--matchmaker", metavar="HOST:PORT", help="with --run-dir: make it a member of the league")
+    add_client_flags(arguments)
     add("--name", help="its name there (default: clone-NAME)")
     add("--matches", type=int, default=200, help="matches against a cloned bot at the end (default 200)")
     add("--preset", help="settings when no file gives them (default: laptop)")
@@ -70,7 +73,8 @@ def run(options: argparse.Namespace) -> None:
     clone = make_clone(_request(options, sections), blobs, device, progress=lambda line: log.info("%s", line))
     print(blobs.path(clone.digest))
     if options.matchmaker:
-        _register(options.matchmaker, name, clone)
+        shown = client_credentials(options, "worker", options.run_dir)
+        _register(options.matchmaker, shown, name, clone)
     else:
         log.info("bin/learner --from %s trains on from it", blobs.path(clone.digest))
 
@@ -110,7 +114,7 @@ def _lineage(options: argparse.Namespace) -> str:
     return name
 
 
-def _register(address: str, lineage: str, clone: Clone) -> None:
+def _register(address: str, credentials: Credentials, lineage: str, clone: Clone) -> None:
     from league.client import MatchmakerClient
     from league.ids import SnapshotName
     from league.players import Player, PlayerKind, Role
@@ -125,7 +129,9 @@ def _register(address: str, lineage: str, clone: Clone) -> None:
         creator="learner-clone",
         card_json=clone.card.to_json(),
     )
-    with MatchmakerClient(address, wait_seconds=30, on_wait=lambda text: log.info("%s", text)) as client:
+    with MatchmakerClient(
+        address, wait_seconds=30, on_wait=lambda text: log.info("%s", text), credentials=credentials
+    ) as client:
         try:
             client.register_players([player])
         except AlreadyExists:

@@ -23,6 +23,7 @@ from league.games.registry import reward_weights
 from league.games.settings import GameSettings
 from league.ids import SnapshotName
 from league.players import Assignment, Player, PlayerKind
+from league.security.credentials import of_run
 from learner.membership import live_player, register_players
 from learner.progress import Progress
 from learner.publisher import Publisher
@@ -121,7 +122,8 @@ def league_env(
     """Joins the league at `address` as the live player `name`, and gives its matches as a `VecEnv`.
 
     Args:
-        address: HOST:PORT of a matchmaker that runs.
+        address: HOST:PORT of a matchmaker that runs. A token that it wants is the run's own (`run_dir`), or
+            that of the environment (docs/security.md).
         run_dir: the run's folder: weights of opponents are read from its `blobs`, ours are written there;
             its `config.toml` has the game, unless `preset` names one (without either: laptop).
         name: of the player; another process that joins by the same name takes its place.
@@ -138,7 +140,7 @@ def league_env(
     ahead = build(LearnerSettings, "learner", sections["learner"]).matches_ahead
     weights_K = reward_weights(rules.spec(), rules.reward, rules.reward_weights)
     blobs = BlobFolder(Path(run_dir) / "blobs")
-    client = MatchmakerClient(address)
+    client = MatchmakerClient(address, credentials=of_run(Path(run_dir), "worker"))
     game = rules.make(matches)
     try:
         live = live_player(name, game)

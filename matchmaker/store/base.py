@@ -260,6 +260,10 @@ class Transaction(Reader):
         """Moves the deadline of the incarnation's open leases, never back."""
 
     @abstractmethod
+    def renew_leases(self, deadline: float) -> None:
+        """Gives every open lease this deadline, also where it had a later one."""
+
+    @abstractmethod
     def add_results(
         self, taken: Sequence[tuple[MatchResult, AssignmentRow, bool]], received_at: float
     ) -> list[ResultRow]:
@@ -297,8 +301,16 @@ class Transaction(Reader):
         """
 
 
+def _uncounted(seconds: float) -> None: ...
+
+
 class Store(ABC):
-    """A league's log. One process may hold it for writing."""
+    """A league's log. One process may hold it for writing.
+
+    `on_commit` hears how many seconds each commit took until it was on disk.
+    """
+
+    on_commit: Callable[[float], None] = staticmethod(_uncounted)
 
     @abstractmethod
     def follow(

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import errno
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from league.errors import DataCorrupt, LeagueError, Refused, StorageFull
+from league.errors import DataCorrupt, LeagueError, Refused, StorageFull, StorageReadOnly
 
 
 @contextmanager
 def as_league_errors(path: Path) -> Iterator[None]:
-    """What goes wrong inside is raised as `StorageFull`, `DataCorrupt` or `Refused`."""
+    """What goes wrong inside is raised as `StorageFull`, `StorageReadOnly`, `DataCorrupt` or `Refused`."""
     try:
         yield
     except LeagueError:
         raise
     except sqlite3.OperationalError as error:
+        if _is_read_only(error, path):
+            raise StorageReadOnly(
+                f"the disk of {path} takes no more writes ({error}): mount it for writing, or move the run; "
+                f"nothing acknowledged is lost"
+            ) from error
         if _is_full(error):
             raise StorageFull(
                 f"no space left to write {path}: free some; nothing acknowledged is lost"
@@ -32,6 +38,16 @@ def as_league_errors(path: Path) -> Iterator[None]:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise StorageFull(f"no space left to write {path}: free some") from error
         raise Refused(f"{path} can't be opened: {error.strerror}") from error
+
+
+def _is_read_only(error: sqlite3.OperationalError, path: Path) -> bool:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without what makes it an extended one
+    if code == sqlite3.SQLITE_IOERR:
+        try:
+            return bool(os.statvfs(path.parent).f_flag & os.ST_RDONLY)
+        except OSError:
+            return False
+    return code == sqlite3.SQLITE_READONLY
 
 
 def _is_full(error: sqlite3.OperationalError) -> bool:

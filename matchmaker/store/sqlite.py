@@ -7,6 +7,7 @@ import logging
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -109,7 +110,7 @@ class SqliteStore(Store):
             transaction = self._begun()
             try:
                 yield transaction
-                transaction.commit()
+                self._commit(transaction)
             except BaseException:
                 transaction.roll_back()
                 raise
@@ -147,7 +148,7 @@ class SqliteStore(Store):
                     break
                 self._attempt(transaction, request)
                 done += 1
-            transaction.commit()
+            self._commit(transaction)
         except BaseException:
             transaction.roll_back()
             self._is_behind = self._is_behind or is_ahead
@@ -156,6 +157,11 @@ class SqliteStore(Store):
             raise
         self._finish(transaction)
         return done
+
+    def _commit(self, transaction: SqliteTransaction) -> None:
+        began = time.perf_counter()
+        transaction.commit()
+        self.on_commit(time.perf_counter() - began)
 
     def _finish(self, transaction: SqliteTransaction) -> None:
         """Behind a commit: brings memory up to it, and says so."""

@@ -178,6 +178,11 @@ class SqliteTransaction(SqliteReader, Transaction):
             (deadline, incarnation, deadline),
         )
 
+    def renew_leases(self, deadline: float) -> None:
+        self._connection.execute(
+            "UPDATE assignments SET lease_deadline = ? WHERE lease_state = 'open'", (deadline,)
+        )
+
     def add_results(
         self, taken: Sequence[tuple[MatchResult, AssignmentRow, bool]], received_at: float
     ) -> list[ResultRow]:

@@ -230,6 +230,19 @@ class StoreContract:
             assert (closed.lease_state, closed.closed_at, closed.close_reason) == ("released", 7.0, "why")
             assert closed.lease_deadline == 100.0
 
+    def test_leases_are_renewed_both_ways(self, filled):
+        with filled.write() as tx:
+            tx.close_leases([2], "released", 7.0, "why")
+            tx.extend_leases(1, 500.0)
+            tx.renew_leases(50.0)
+        with filled.read() as reader:
+            assert {row.lease_deadline for row in reader.open_assignments()} == {50.0}
+            assert reader.assignment("m2").lease_deadline == 100.0
+        with filled.write() as tx:
+            tx.renew_leases(700.0)
+        with filled.read() as reader:
+            assert {row.lease_deadline for row in reader.open_assignments()} == {700.0}
+
     def test_fencing_marks_only_the_workers_own(self, filled):
         with filled.write() as tx:
             other = tx.add_incarnation(incarnation("evaluator-0"))

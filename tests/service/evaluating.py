@@ -17,6 +17,7 @@ from evaluator.worker import Evaluator
 from league.client import MatchmakerClient
 from league.games.registry import game_spec, make_batched
 from league.replay import Recipe
+from league.service.settings import OperationsSettings
 from league.v1 import evaluator_pb2 as e
 from league.v1.evaluator_pb2_grpc import EvaluatorServiceStub
 
@@ -60,14 +61,21 @@ class Running:
 
 @contextmanager
 def running(
-    client: MatchmakerClient, run_dir: Path, match_seconds: float = MATCH_SECONDS, **changes: object
+    client: MatchmakerClient,
+    run_dir: Path,
+    match_seconds: float = MATCH_SECONDS,
+    operations: OperationsSettings | None = None,
+    **changes: object,
 ) -> Iterator[Running]:
     settings = EvaluatorSettings(**(SETTINGS.model_dump() | changes))
     game = make_batched("brawl", settings.parallel_matches, max_frames=round(match_seconds * 30))
     with MatchmakerClient(client.address, wait_seconds=5) as own:
         recipe = Recipe(name="brawl", version=game.spec.version, max_frames=game.spec.max_frames)
         evaluator = Evaluator(own, game, run_dir, settings, recipe=recipe)
-        with EvaluatorServer(evaluator, client) as server, grpc.insecure_channel(server.address) as channel:
+        with (
+            EvaluatorServer(evaluator, client, operations=operations) as server,
+            grpc.insecure_channel(server.address) as channel,
+        ):
             run = Running(evaluator, EvaluatorServiceStub(channel), server.address)
             try:
                 yield run

@@ -12,6 +12,9 @@ from league.client import MatchmakerClient
 from league.clock import ManualClock
 from league.players import Assignment, Book, MatchResult, Player, PlayerKind, Role, SeatResult, Verdict
 from league.ratings import RatingTable
+from league.security.credentials import Credentials, of_run
+from league.security.settings import SecuritySettings
+from league.service.settings import OperationsSettings
 from matchmaker import invariants
 from matchmaker.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
@@ -100,6 +103,13 @@ class SmallLeague:
             assert invariants.differing_ratings(reader, self.server.league.view.tables) == []
 
 
+def shown(folder: Path, security: SecuritySettings | None) -> Credentials:
+    """An operator's, where the league wants any."""
+    if security is None:
+        return Credentials()
+    return of_run(folder, "operator", tls=security.tls_folder, environment={})
+
+
 @contextmanager
 def small_league(
     folder: Path,
@@ -107,13 +117,23 @@ def small_league(
     *,
     clock: ManualClock | None = None,
     whole: bool = True,
+    security: SecuritySettings | None = None,
+    operations: OperationsSettings | None = None,
     **settings: object,
 ) -> Iterator[SmallLeague]:
     clock = clock or ManualClock()
     server = MatchmakerServer(
-        folder / "league.db", settings=MatchmakerSettings(**settings), clock=clock, seed=7
-    )  # type: ignore[arg-type]
-    with server, MatchmakerClient(server.address, wait_seconds=5) as client:
+        folder / "league.db",
+        settings=MatchmakerSettings(**settings),  # type: ignore[arg-type]
+        clock=clock,
+        seed=7,
+        security=security,
+        operations=operations,
+    )
+    with (
+        server,
+        MatchmakerClient(server.address, wait_seconds=5, credentials=shown(folder, security)) as client,
+    ):
         client.register_players([*(bot(name) for name in BOTS), live()])
         for step in snapshots:
             client.register_players([snapshot(step)])

@@ -168,7 +168,7 @@ def test_mistakes_end_in_one_sentence(
                 started(*to, "--run-dir", str(tmp_path), "--config", str(config)),
                 2,
             ),
-            f"port {port} of 127.0.0.1 is taken": (
+            f"127.0.0.1:{port} can't be listened on": (
                 started(*to, "--run-dir", str(tmp_path), "--port", str(port)),
                 1,
             ),

@@ -1,0 +1,98 @@
+"""What a client shows a service: a token, and certificates where it speaks TLS."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from league.config import load_section
+from league.errors import ConfigError
+from league.security.certificates import read_client
+from league.security.roles import WORDS
+from league.security.settings import SecuritySettings
+from league.security.tokens import FOLDER
+
+TOKEN, TOKEN_FILE, TLS = "KUMITE_TOKEN", "KUMITE_TOKEN_FILE", "KUMITE_TLS"
+"""Variables: the token itself, a file that holds it, a folder with ca.pem (and client.pem, client.key)."""
+HEADER = "authorization"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Credentials:
+    """`token` "" shows none; `tls` None speaks without TLS."""
+
+    token: str = ""
+    tls: Path | None = None
+
+    @property
+    def metadata(self) -> tuple[tuple[str, str], ...]:
+        """What goes with every call."""
+        return ((HEADER, f"Bearer {self.token}"),) if self.token else ()
+
+    def channel(self, address: str, options: Sequence[tuple[str, Any]] = ()) -> grpc.Channel:
+        """A connection to `address`; raises `ConfigError` when the certificates can't be read."""
+        if self.tls is None:
+            return grpc.insecure_channel(address, options=options)
+        return grpc.secure_channel(address, read_client(self.tls), options=options)
+
+
+def from_environment(
+    environment: Mapping[str, str] | None = None, *, token_file: Path | None = None, tls: Path | None = None
+) -> Credentials:
+    """What flags (`token_file`, `tls`) and, where they say nothing, the environment give."""
+    given = os.environ if environment is None else environment
+    token = given.get(TOKEN, "").strip()
+    if token_file is None and not token and given.get(TOKEN_FILE):
+        token_file = Path(given[TOKEN_FILE])
+    if token_file is not None:
+        token = read_token(token_file)
+    if tls is None and given.get(TLS):
+        tls = Path(given[TLS])
+    return Credentials(token=token, tls=tls)
+
+
+def of_run(
+    run_dir: Path,
+    role: str,
+    *,
+    token_file: Path | None = None,
+    tls: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Credentials:
+    """As `from_environment`; what that leaves open, the run's own files give: its token of `role` (or the
+    strongest other that is there), and the certificates that its settings name."""
+    own = from_environment(environment, token_file=token_file, tls=tls)
+    token = own.token or _token_of(run_dir, role)
+    return Credentials(token=token, tls=own.tls or _tls_of(run_dir))
+
+
+def _token_of(run_dir: Path, role: str) -> str:
+    for word in (role, *reversed(WORDS)):
+        file = run_dir / FOLDER / f"{word}.token"
+        if file.is_file() and os.access(file, os.R_OK):
+            return read_token(file)
+    return ""
+
+
+def _tls_of(run_dir: Path) -> Path | None:
+    file = run_dir / "config.toml"
+    if not file.is_file():
+        return None
+    return load_section(SecuritySettings, "security", file).tls_folder
+
+
+def read_token(file: Path) -> str:
+    """The token in a file; raises `ConfigError`."""
+    try:
+        text = file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise ConfigError(f"the token file {file} can't be read ({reason}): check its path") from None
+    if not text or not text.isascii() or any(character.isspace() for character in text):
+        raise ConfigError(f"{file} holds no token: a token is one word, as bin/league tokens add prints it")
+    return text

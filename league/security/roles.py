@@ -1,0 +1,86 @@
+"""What a caller may do: three roles, each with the rights of those below, and the least for every call."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from league.errors import Forbidden, InvalidInput, nearest
+
+
+class AccessRole(IntEnum):
+    """`NOBODY` is who has shown nothing; the others are roles of tokens."""
+
+    NOBODY = 0
+    READ = 1
+    WORKER = 2
+    OPERATOR = 3
+
+    @property
+    def word(self) -> str:
+        return self.name.lower()
+
+    @classmethod
+    def parse(cls, word: str) -> AccessRole:
+        """Raises `InvalidInput` for what is no token's role."""
+        if word in WORDS:
+            return cls[word.upper()]
+        raise InvalidInput(f"there is no role {word!r}: {nearest(word, WORDS) or ', '.join(WORDS)}")
+
+
+WORDS = ("read", "worker", "operator")
+
+_BY_SERVICE: dict[str, dict[AccessRole, tuple[str, ...]]] = {
+    "league.v1.MatchmakerService": {
+        AccessRole.READ: (
+            "GetCurricula",
+            "GetMatch",
+            "GetPayoff",
+            "GetRatings",
+            "GetStatus",
+            "ListPlayers",
+            "Watch",
+        ),
+        AccessRole.WORKER: (
+            "AcquireMatches",
+            "AcquirePairings",
+            "EnterStage",
+            "Heartbeat",
+            "KeepReferences",
+            "OpenIncarnation",
+            "RegisterPlayers",
+            "ReleaseMatches",
+            "ReportResults",
+        ),
+        AccessRole.OPERATOR: ("AskStage", "PinRating"),
+    },
+    "league.v1.EvaluatorService": {
+        AccessRole.READ: ("GetEvaluatorStatus",),
+        AccessRole.OPERATOR: ("RequestEvaluation",),
+    },
+    # Orchestrators and load balancers ask for health, and have no token.
+    "grpc.health.v1.Health": {AccessRole.NOBODY: ("Check", "List", "Watch")},
+    "grpc.reflection.v1alpha.ServerReflection": {AccessRole.READ: ("ServerReflectionInfo",)},
+}
+
+LEAST: dict[str, AccessRole] = {
+    f"/{service}/{method}": role
+    for service, by_role in _BY_SERVICE.items()
+    for role, methods in by_role.items()
+    for method in methods
+}
+"""The least role for each call, by its full name. A test compares it with what the services serve."""
+
+
+def least_role(path: str) -> AccessRole:
+    """Of a call that nobody listed: the highest."""
+    return LEAST.get(path, AccessRole.OPERATOR)
+
+
+def check_role(path: str, role: AccessRole, who: str) -> None:
+    """Raises `Forbidden` when `role` is too low for the call."""
+    least = least_role(path)
+    if role < least:
+        raise Forbidden(
+            f"{who} has the role {role.word}, and {path.rpartition('/')[2]} needs {least.word}: "
+            f"ask an operator for a token of that role"
+        )

@@ -1,0 +1,136 @@
+"""A gRPC server with all that the league's services have in common: door, health, reflection, TLS, drain."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import grpc
+from grpc_health.v1 import health
+from grpc_reflection.v1alpha import reflection
+
+from league.errors import ConfigError, Refused
+from league.security.certificates import read_server
+from league.security.settings import SecuritySettings, is_loopback, joined
+from league.security.tokens import TokenBook, TokenFile
+from league.service.calls import Call, Observer
+from league.service.door import Door
+from league.service.health import Health
+from league.service.rates import Rates
+
+_log = logging.getLogger(__name__)
+
+
+class ServiceFrame:
+    """Make it, add the servicer to `server`, `listen`, `start`, and `stop` (twice is fine).
+
+    Args:
+        name: for sentences: "the matchmaker".
+        service: full name of the service, as health and reflection know it.
+        threads: that answer calls.
+        most_bytes: of one request.
+        run_dir: where the run's tokens are; made there when the settings want tokens and there are none.
+        observers, audit: see `Door`.
+
+    Raises `LeagueError` when the tokens can't be used.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        service: str,
+        *,
+        threads: int,
+        most_bytes: int,
+        security: SecuritySettings,
+        run_dir: Path,
+        observers: Sequence[Observer] = (),
+        audit: Callable[[Call], None] | None = None,
+    ) -> None:
+        self._security = security
+        self.health = Health([service])
+        self.door = Door(
+            name,
+            _book(security, run_dir),
+            Rates(security.calls_per_second, security.calls_at_once),
+            observers,
+            audit,
+            mutual_tls=security.mutual_tls,
+        )
+        self.server = grpc.server(
+            ThreadPoolExecutor(threads, thread_name_prefix=name.rpartition(" ")[2]),
+            interceptors=[self.door],
+            maximum_concurrent_rpcs=security.waiting_calls,
+            options=[
+                ("grpc.so_reuseport", 0),
+                ("grpc.max_receive_message_length", most_bytes),
+                ("grpc.max_send_message_length", -1),
+            ],
+        )
+        self.health.add_to(self.server)
+        names = (service, health.SERVICE_NAME, reflection.SERVICE_NAME)
+        reflection.enable_server_reflection(names, self.server)
+        self._stopped = False
+
+    def listen(self, host: str, port: int) -> int:
+        """Binds the port (0 takes any free one) and returns it.
+
+        Raises `ConfigError` for an address open to strangers or certificates that can't be used, `Refused`
+        when the port is taken.
+        """
+        host = self._security.checked(host)
+        folder = self._security.tls_folder
+        credentials = None if folder is None else read_server(folder, mutual=self._security.mutual_tls)
+        try:
+            _try_port(host, port)
+            if credentials is None:
+                bound = self.server.add_insecure_port(joined(host, port))
+            else:
+                bound = self.server.add_secure_port(joined(host, port), credentials)
+        except OSError:
+            raise Refused(
+                f"{host}:{port} can't be listened on (the port is taken or the host is not this machine's): "
+                f"choose another --port, 0 takes a free one"
+            ) from None
+        except RuntimeError:  # it was free a moment ago, so this is what TLS has to say
+            raise ConfigError(
+                f"{host}:{port} can't be listened on with the certificates in {folder}: each key must belong "
+                f"to its certificate (bin/league certs makes a set)"
+            ) from None
+        if not is_loopback(host) and self._security.tokens and credentials is None:
+            _log.warning("tokens travel unencrypted to other machines: set security.tls")
+        return bound
+
+    def start(self) -> None:
+        self.server.start()
+
+    def drain(self) -> None:
+        """Health NOT_SERVING, and new calls are told to come back later; those that run go on."""
+        self.health.close()
+        self.door.is_closing = True
+
+    def stop(self, seconds: float) -> None:
+        """Drains, waits up to `seconds` for the calls that run, and closes. Twice is fine."""
+        if self._stopped:
+            return
+        self._stopped = True
+        self.drain()
+        self.server.stop(seconds).wait()
+
+
+def _book(security: SecuritySettings, run_dir: Path) -> TokenBook | None:
+    if not security.tokens:
+        return None
+    file = TokenFile(run_dir)
+    if file.ensure():
+        _log.info("tokens for read, worker and operator were made: %s/*.token", file.folder)
+    return TokenBook(file)
+
+
+def _try_port(host: str, port: int) -> None:
+    """Raises OSError when it can't be bound; gRPC would write a line of its own to the log."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    socket.create_server((host.strip("[]"), port), family=family).close()

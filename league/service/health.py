@@ -1,0 +1,56 @@
+"""Health as orchestrators ask for it (grpc.health.v1), with the reason in words for people."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Sequence
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+
+_Status = health_pb2.HealthCheckResponse
+_log = logging.getLogger(__name__)
+
+
+class Health:
+    """SERVING from the start; `set` changes it and logs each change once."""
+
+    def __init__(self, services: Sequence[str]) -> None:
+        self._names = ("", *services)
+        self._servicer = health.HealthServicer()
+        self._lock = threading.Lock()
+        self._reason = ""
+        for name in self._names:
+            self._servicer.set(name, _Status.SERVING)
+
+    @property
+    def reason(self) -> str:
+        """Why it is not serving, "" when it is."""
+        return self._reason
+
+    @property
+    def word(self) -> str:
+        return "NOT_SERVING" if self._reason else "SERVING"
+
+    def add_to(self, server: grpc.Server) -> None:
+        health_pb2_grpc.add_HealthServicer_to_server(self._servicer, server)
+
+    def set(self, reason: str) -> None:
+        """Not serving because of `reason`, or serving again when it is ""."""
+        with self._lock:
+            before, self._reason = self._reason, reason
+            if bool(before) == bool(reason):
+                return
+            for name in self._names:
+                self._servicer.set(name, _Status.NOT_SERVING if reason else _Status.SERVING)
+        if reason:
+            _log.error("health is NOT_SERVING: %s", reason)
+        else:
+            _log.info("health is SERVING again")
+
+    def close(self) -> None:
+        """NOT_SERVING for good: the service stops."""
+        with self._lock:
+            self._reason = self._reason or "it is stopping"
+        self._servicer.enter_graceful_shutdown()

@@ -1,0 +1,83 @@
+"""Prometheus metrics of a service: its calls, and whatever collectors it adds, on a port of their own.
+
+Names begin with ``kumite_``; units are in the names. Loaded only where a port is asked for.
+"""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Histogram,
+    disable_created_metrics,
+    start_http_server,
+)
+from prometheus_client.registry import Collector
+
+from league.errors import Refused
+from league.service.calls import Call
+
+SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+"""Upper bounds of the histograms' buckets."""
+
+
+class CallMetrics:
+    """An observer that counts calls by method and gRPC code, and how long those that were answered took."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        labels = ["method", "code"]
+        self._calls = Counter("kumite_calls", "Calls, by method and gRPC code.", labels, registry=registry)
+        self._seconds = Histogram(
+            "kumite_call_seconds",
+            "Time from a call's arrival in a thread to its reply (streams: to their end).",
+            ["method"],
+            buckets=SECONDS,
+            registry=registry,
+        )
+
+    def __call__(self, call: Call) -> None:
+        self._calls.labels(call.method, call.code).inc()
+        self._seconds.labels(call.method).observe(call.seconds)
+
+
+class MetricsPort:
+    """Serves a registry over HTTP until it is closed (twice is fine); raises `Refused` for a taken port."""
+
+    def __init__(self, host: str, port: int, *collectors: Collector) -> None:
+        disable_created_metrics()
+        self.registry = CollectorRegistry()
+        for collector in collectors:
+            self.registry.register(collector)
+        self._lock = threading.Lock()
+        try:
+            self._server, self._thread = start_http_server(port, host, self.registry)
+        except OSError as error:
+            raise Refused(
+                f"metrics can't be served at {host}:{port} ({error.strerror}): choose another metrics port"
+            ) from None
+        self._is_open = True
+
+    @property
+    def address(self) -> str:
+        host, port = self._server.server_address[:2]
+        return f"{host!s}:{port}"
+
+    def close(self) -> None:
+        with self._lock:
+            if not self._is_open:
+                return
+            self._is_open = False
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def __enter__(self) -> MetricsPort:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

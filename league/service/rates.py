@@ -1,0 +1,71 @@
+"""How many calls a peer may make: a bucket of tokens for each, which fills at a steady rate."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from league.errors import Busy
+from league.security.settings import is_loopback
+
+MOST_PEERS = 10_000
+
+
+def peer_host(peer: str) -> str:
+    """The address in gRPC's name of a peer: "ipv4:10.0.0.5:4711" -> "10.0.0.5"."""
+    kind, _, rest = peer.partition(":")
+    if kind not in ("ipv4", "ipv6"):
+        return peer
+    return rest.rpartition(":")[0].replace("%5B", "").replace("%5D", "").strip("[]")
+
+
+class Rates:
+    """Buckets by peer: one for another machine, and one for each connection of this one.
+
+    Args:
+        per_second: calls a second that a peer may make on the average.
+        burst: calls it may make at once before that holds.
+    """
+
+    def __init__(self, per_second: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate, self._burst, self._clock = per_second, float(max(1, burst)), clock
+        self._lock = threading.Lock()
+        self._buckets: dict[str, tuple[float, float]] = {}  # key -> (calls left, at)
+        self._keys: dict[str, str] = {}
+
+    def take(self, peer: str) -> None:
+        """Counts a call; raises `Busy`, with when to come back, for one too many."""
+        now = self._clock()
+        with self._lock:
+            key = self._keys.get(peer) or self._key(peer, now)
+            left, at = self._buckets.get(key, (self._burst, now))
+            left = min(self._burst, left + max(0.0, now - at) * self._rate)
+            if left >= 1.0:
+                self._buckets[key] = (left - 1.0, now)
+                return
+            self._buckets[key] = (left, now)
+        wait = (1.0 - left) / self._rate
+        raise Busy(
+            f"{key} makes more than {self._rate:g} calls a second: come back in {wait:.3g} s, ask for more "
+            f"in one call, or raise security.calls_per_second",
+            retry_seconds=wait,
+        )
+
+    def _key(self, peer: str, now: float) -> str:
+        if len(self._keys) >= MOST_PEERS:
+            self._forget(now)
+        host = peer_host(peer)
+        self._keys[peer] = key = peer if is_loopback(host) else host
+        return key
+
+    def _forget(self, now: float) -> None:
+        """Drops the buckets that are full again, which is as if they had never been there; at worst all."""
+        self._keys.clear()
+        self._buckets = {
+            key: (left, at)
+            for key, (left, at) in self._buckets.items()
+            if left + (now - at) * self._rate < self._burst
+        }
+        if len(self._buckets) >= MOST_PEERS:
+            self._buckets.clear()

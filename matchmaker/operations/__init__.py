@@ -1,0 +1,1 @@
+"""How a running matchmaker is watched: audit trail, metrics, health of its disk, log lines."""

@@ -1,0 +1,220 @@
+"""Malformed messages for a service, as many as one likes, and what each may be answered.
+
+Three kinds: values of every type in every field (hypothesis strategies made from the message descriptors),
+valid messages with bytes changed, and random bytes. All go over the wire through a generic channel.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+from google.protobuf.descriptor import FieldDescriptor as F
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+CALL_SECONDS = 20.0
+STREAM_SECONDS = 0.02
+"""A stream that is not refused at once is left again."""
+REFUSALS = {
+    "INVALID_ARGUMENT",
+    "NOT_FOUND",
+    "FAILED_PRECONDITION",
+    "ALREADY_EXISTS",
+    "ABORTED",
+    "UNAUTHENTICATED",
+    "PERMISSION_DENIED",
+}
+TRACES = ("Traceback", 'File "', ".py", "Error:")
+"""What no caller is ever to read."""
+SCALARS = {
+    F.CPPTYPE_INT32: st.integers(-(2**31), 2**31 - 1),
+    F.CPPTYPE_INT64: st.integers(-(2**63), 2**63 - 1),
+    F.CPPTYPE_UINT32: st.integers(0, 2**32 - 1),
+    F.CPPTYPE_UINT64: st.integers(0, 2**64 - 1),
+    F.CPPTYPE_DOUBLE: st.floats(),
+    F.CPPTYPE_FLOAT: st.floats(width=32),
+    F.CPPTYPE_BOOL: st.booleans(),
+    F.CPPTYPE_ENUM: st.integers(-(2**31), 2**31 - 1),
+    F.CPPTYPE_STRING: st.text(st.characters(exclude_categories=["Cs"]), max_size=200),
+}
+Method = Any
+"""A method's descriptor."""
+
+
+class Finding(AssertionError):
+    """A message that was answered as none may be."""
+
+
+@dataclass
+class Tally:
+    """What came of the messages, by the code of the answer; `obeyed` by method, reading ones left out."""
+
+    codes: Counter[str] = field(default_factory=Counter)
+    obeyed: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def messages(self) -> int:
+        return sum(self.codes.values())
+
+
+class Fuzzer:
+    """Sends messages to the methods of a service.
+
+    Args:
+        good: for every method a request that would be obeyed, as bytes.
+        state: a hash of what the service holds; it must not change but by a message that was obeyed.
+    """
+
+    def __init__(
+        self,
+        channel: grpc.Channel,
+        service: Any,
+        good: Mapping[str, bytes],
+        state: Callable[[], str],
+        seed: int = 0,
+        metadata: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        self.methods: list[Method] = list(service.methods)
+        self.tally = Tally()
+        self._metadata = tuple(metadata)
+        self._good, self._state, self._random = good, state, random.Random(seed)
+        self._calls = {method.name: self._call(channel, service.full_name, method) for method in self.methods}
+
+    def _call(self, channel: grpc.Channel, service: str, method: Method) -> Callable[..., Any]:
+        kind = channel.unary_stream if method.server_streaming else channel.unary_unary
+        return kind(f"/{service}/{method.name}", None, None)
+
+    def typed(self, count: int) -> None:
+        """Messages that parse: every field has any value of its type."""
+        cases = st.sampled_from(self.methods).flatmap(
+            lambda method: st.tuples(st.just(method), messages_of(GetMessageClass(method.input_type)))
+        )
+
+        @settings(
+            max_examples=count,
+            phases=[Phase.generate],
+            database=None,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(cases)
+        def send(case: tuple[Method, Message]) -> None:
+            self.send(case[0], case[1].SerializeToString())
+
+        self._unchanged(send)
+
+    def changed(self, count: int) -> None:
+        """Valid messages with some bytes changed, left out, doubled, cut off."""
+
+        def send() -> None:
+            for _ in range(count):
+                method = self._random.choice(self.methods)
+                self.send(method, mutated(self._good[method.name], self._random))
+
+        self._unchanged(send)
+
+    def bytes(self, count: int) -> None:
+        """Random bytes, most of which are no message at all."""
+
+        def send() -> None:
+            for _ in range(count):
+                method = self._random.choice(self.methods)
+                self.send(method, self._random.randbytes(self._random.choice((0, 1, 3, 10, 100, 3000))))
+
+        self._unchanged(send)
+
+    def _unchanged(self, work: Callable[[], object]) -> None:
+        """Runs `work`; what it sent may have changed something only if some of it was obeyed."""
+        before, obeyed = self._state(), self.tally.obeyed.total()
+        work()
+        if self.tally.obeyed.total() == obeyed and self._state() != before:
+            raise Finding("the state changed although every message was refused")
+
+    def send(self, method: Method, raw: bytes) -> str:
+        """Sends one message and judges the answer; returns its code, or raises `Finding`."""
+        code, details = self._answer(method, raw)
+        self.tally.codes[code] += 1
+        if code != "OK" and (code not in REFUSALS or any(trace in details for trace in TRACES)):
+            raise Finding(
+                f"{method.name}({raw[:200]!r}…, {len(raw)} bytes) was answered {code}: {details[:500]}"
+            )
+        if code != "OK" and not 0 < len(details) <= 1000:
+            raise Finding(f"{method.name}: {code} comes with {len(details)} characters")
+        return code
+
+    def _answer(self, method: Method, raw: bytes) -> tuple[str, str]:
+        call = self._calls[method.name]
+        try:
+            if method.server_streaming:
+                return self._first(call(raw, timeout=STREAM_SECONDS, metadata=self._metadata))
+            reply = call(raw, timeout=CALL_SECONDS, metadata=self._metadata)
+        except grpc.RpcError as error:
+            return error.code().name, error.details() or ""
+        if self._has_effect(method, reply):
+            self.tally.obeyed[method.name] += 1
+        return "OK", ""
+
+    def _first(self, stream: Any) -> tuple[str, str]:
+        try:
+            next(stream)
+        except grpc.RpcError as error:
+            waits = error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+            return ("OK", "") if waits else (error.code().name, error.details() or "")
+        except StopIteration:
+            pass
+        finally:
+            stream.cancel()
+        return "OK", ""
+
+    def _has_effect(self, method: Method, reply: bytes) -> bool:
+        """Whether a call that was answered OK may have changed something: not one that only asks, nor a
+        report all of whose results were refused."""
+        if method.name.startswith(("Get", "List")):
+            return False
+        if method.name == "ReportResults":
+            message: Any = GetMessageClass(method.output_type).FromString(reply)
+            return any(verdict.accepted for verdict in message.verdicts)
+        return True
+
+
+def messages_of(cls: type[Message]) -> st.SearchStrategy[Message]:
+    """Messages of a type with any values in any of their fields."""
+    fields = {one.name: _values(one) for one in cls.DESCRIPTOR.fields}
+    return st.fixed_dictionaries({}, optional=fields).map(lambda values: cls(**values))
+
+
+def _values(one: Any) -> st.SearchStrategy[Any]:
+    if one.message_type is not None and one.message_type.GetOptions().map_entry:
+        key, value = (SCALARS[part.cpp_type] for part in one.message_type.fields)
+        return st.dictionaries(key, value, max_size=4)
+    single = messages_of(GetMessageClass(one.message_type)) if one.message_type else SCALARS[one.cpp_type]
+    return st.lists(single, max_size=4) if one.is_repeated else single
+
+
+def mutated(raw: bytes, chance: random.Random) -> bytes:
+    """`raw` after one to four changes of its bytes."""
+    data = bytearray(raw)
+    for _ in range(chance.randint(1, 4)):
+        place = chance.randrange(len(data) + 1)
+        end = min(len(data), place + chance.choice((1, 1, 2, 4, 16)))
+        change = chance.randrange(6)
+        if change == 0:
+            data[place:end] = chance.randbytes(end - place)
+        elif change == 1 and place < len(data):
+            data[place] ^= 1 << chance.randrange(8)
+        elif change == 2:
+            del data[place:end]
+        elif change == 3:
+            data[place:place] = data[place:end] * chance.choice((1, 2, 200))
+        elif change == 4:
+            del data[place:]
+        else:
+            data[place:place] = chance.randbytes(chance.choice((1, 2, 8)))
+    return bytes(data)

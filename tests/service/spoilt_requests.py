@@ -1,0 +1,144 @@
+"""Requests as a faithful client sends them, one of every kind, and every way to spoil one field of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from google.protobuf.descriptor import FieldDescriptor as F
+from google.protobuf.message import Message
+from small_league import SmallLeague, played, snapshot
+
+from league.ids import new_id
+from league.players import Book, Pairing
+from league.v1 import evaluator_pb2 as e
+from league.v1 import matchmaker_pb2 as m
+from league.v1 import types_pb2 as t
+from league.wire import to_pairing, to_player, to_result
+
+METHODS = {method.name: method for method in m.DESCRIPTOR.services_by_name["MatchmakerService"].methods}
+LONG = "x" * 100_000
+MANY = 5000
+Spoil = tuple[str, Callable[[Any], None]]
+
+
+def good_requests(league: SmallLeague) -> dict[str, Message]:
+    """One request for each call, all of which would be obeyed."""
+    number = league.open()
+    matches = league.client.acquire_matches(number, 2, "league")
+    stage = t.Stage(
+        name="one", mix="league", until_opponent="based", until_win_rate=0.5, min_matches=5, max_steps=9
+    )
+    league.client._stub.EnterStage(
+        m.EnterStageRequest(
+            request_id=new_id(), incarnation=number, stages=[stage, t.Stage(name="two", mix="league")]
+        )
+    )
+    pairing = Pairing(player="main@1000", opponent="based", pairs=1, book=Book.EVAL, seed=3)
+    return {
+        "RegisterPlayers": m.RegisterPlayersRequest(
+            players=[to_player(snapshot(7000, card_json="{}", creator="x", created_at=1.0))],
+            incarnation=number,
+        ),
+        "OpenIncarnation": m.OpenIncarnationRequest(
+            worker="learner-main", player="main", carried_matches=[matches[0].match_id]
+        ),
+        "AcquireMatches": m.AcquireMatchesRequest(incarnation=number, count=1, mix="league"),
+        "AcquirePairings": m.AcquirePairingsRequest(incarnation=number, pairings=[to_pairing(pairing)]),
+        "ReleaseMatches": m.ReleaseMatchesRequest(
+            incarnation=number, match_ids=[matches[0].match_id], reason="done"
+        ),
+        "ReportResults": m.ReportResultsRequest(incarnation=number, results=[to_result(played(matches[1]))]),
+        "Heartbeat": m.HeartbeatRequest(
+            incarnation=number, progress=5, step=6, mix="league", activity="rollout", metrics={"a/b": 1.0}
+        ),
+        "KeepReferences": m.KeepReferencesRequest(incarnation=number, names=[]),
+        "EnterStage": m.EnterStageRequest(incarnation=number, step=1, stages=[stage], reason="because"),
+        "AskStage": m.AskStageRequest(player="main", stage="two", by="bob"),
+        "PinRating": m.PinRatingRequest(player="based", mu=25.0, by="bob"),
+        "GetCurricula": m.GetCurriculaRequest(),
+        "ListPlayers": m.ListPlayersRequest(kinds=[t.PLAYER_KIND_BOT], states=[t.PLAYER_STATE_ACTIVE]),
+        "GetRatings": m.GetRatingsRequest(book=t.BOOK_EVAL),
+        "GetPayoff": m.GetPayoffRequest(book=t.BOOK_TRAIN, rows=["main"], columns=["based"]),
+        "GetMatch": m.GetMatchRequest(match_id=matches[0].match_id),
+        "GetStatus": m.GetStatusRequest(),
+        "Watch": m.WatchRequest(after=0),
+    }
+
+
+EVALUATOR = {
+    "RequestEvaluation": e.RequestEvaluationRequest(player="main@1000"),
+    "GetEvaluatorStatus": e.GetEvaluatorStatusRequest(),
+}
+
+
+def is_map(field: Any) -> bool:
+    return field.message_type is not None and field.message_type.GetOptions().map_entry
+
+
+def spoils(message: Message, place: str = "") -> Iterator[Spoil]:
+    """Every way to spoil one field of `message`: its place, what is wrong, and a function that does it."""
+    for field in message.DESCRIPTOR.fields:
+        name = field.name
+        if is_map(field):
+            yield from _of_map(place + name, name)
+        elif field.is_repeated:
+            yield f"{place}{name}: {MANY} of them", lambda target, n=name: _repeat(target, n)
+            yield from _of_items(message, field, place)
+        elif field.message_type is not None:
+            inner = getattr(message, name)
+            for what, spoil in spoils(inner, f"{place}{name}."):
+                yield what, lambda target, n=name, s=spoil: s(getattr(target, n))
+        else:
+            for what, value in bad_values(field):
+                yield f"{place}{name}: {what}", lambda target, n=name, v=value: setattr(target, n, v)
+
+
+def _of_items(message: Message, field: Any, place: str) -> Iterator[Spoil]:
+    items = getattr(message, field.name)
+    if field.message_type is None:
+        for what, value in bad_values(field):
+            yield (
+                f"{place}{field.name}[0]: {what}",
+                lambda target, n=field.name, v=value: getattr(target, n).append(v),
+            )
+    elif items:
+        for what, spoil in spoils(items[0], f"{place}{field.name}[0]."):
+            yield what, lambda target, n=field.name, s=spoil: s(getattr(target, n)[0])
+
+
+def _of_map(place: str, name: str) -> Iterator[Spoil]:
+    """Of text to numbers, as all our maps are."""
+    yield (
+        f"{place}: {MANY} entries",
+        lambda target: getattr(target, name).update({f"k{i}": 1.0 for i in range(MANY)}),
+    )
+    yield f"{place}: a long key", lambda target: getattr(target, name).update({LONG: 1.0})
+    for value in (math.nan, math.inf, -math.inf):
+        yield f"{place}: {value}", lambda target, v=value: getattr(target, name).update({"k": v})
+
+
+def _repeat(message: Any, name: str) -> None:
+    items = getattr(message, name)
+    if not items:
+        field = message.DESCRIPTOR.fields_by_name[name]
+        items.append({F.CPPTYPE_STRING: "x"}.get(field.cpp_type, 1))
+    items.extend([items[0]] * (MANY - 1))
+
+
+def bad_values(field: Any) -> list[tuple[str, Any]]:
+    """Values of the field's type that no field of ours can mean."""
+    whole = {F.CPPTYPE_INT32: 31, F.CPPTYPE_INT64: 63}
+    if field.cpp_type in whole:
+        most = 2 ** whole[field.cpp_type] - 1
+        return [("the most", most), ("the least", -most - 1), ("minus two", -2)]
+    if field.cpp_type in (F.CPPTYPE_UINT32, F.CPPTYPE_UINT64):
+        return []  # seeds: every value is one
+    if field.cpp_type in (F.CPPTYPE_DOUBLE, F.CPPTYPE_FLOAT):
+        return [("NaN", math.nan), ("infinity", math.inf), ("minus infinity", -math.inf), ("-1e300", -1e300)]
+    if field.cpp_type == F.CPPTYPE_STRING:
+        return [("100,000 characters", LONG), ("4,000 of three bytes", "\u2603" * 4000)]
+    if field.cpp_type == F.CPPTYPE_ENUM:
+        return [("99", 99), ("-1", -1)]
+    return []

@@ -1,0 +1,115 @@
+"""Every field of every request has bounds: what is beyond them is refused in one sentence."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import grpc
+import pytest
+from evaluating import running
+from small_league import SmallLeague, small_league
+from spoilt_requests import EVALUATOR, METHODS, good_requests, spoils
+
+from league.ids import new_id
+from league.v1 import matchmaker_pb2 as m
+from matchmaker.store.base import Store
+
+REFUSALS = (
+    grpc.StatusCode.INVALID_ARGUMENT,
+    grpc.StatusCode.NOT_FOUND,
+    grpc.StatusCode.FAILED_PRECONDITION,
+    grpc.StatusCode.ALREADY_EXISTS,
+)
+AUDIT = "operator_action"
+LEFT_OUT = {"Heartbeat": ("metrics: nan", "metrics: inf", "metrics: -inf")}
+"""A mean of nothing is NaN: the beat counts, and that number is left out of it."""
+LONGEST = 300
+"""Characters that a refusal is told in, at the most."""
+TOO_LARGE = grpc.StatusCode.RESOURCE_EXHAUSTED
+"""gRPC's own word for a message beyond the service's size."""
+
+
+def hash_of_log(store: Store) -> str:
+    """A hash of all that the log holds, but for the audit trail and kept replies."""
+    besides = ("requests", "sqlite_sequence")
+    with store.read() as reader:
+        names = reader.select("SELECT name FROM sqlite_master WHERE type = 'table'")
+        found = [name for (name,) in names if name not in besides]
+        content = {
+            table: [tuple(row) for row in reader.select(f"SELECT * FROM {table}") if AUDIT not in tuple(row)]
+            for table in sorted(found)
+        }
+    return hashlib.sha256(repr(content).encode()).hexdigest()
+
+
+def refusal_of(league: SmallLeague, method: str, request: object) -> str:
+    """The sentence that a request is refused with, "" when it is obeyed."""
+    try:
+        if METHODS[method].server_streaming:
+            stream = league.client._stub.Watch(request)
+            next(stream)
+            stream.cancel()
+            return ""
+        reply = getattr(league.client._stub, method)(request, timeout=20)
+    except grpc.RpcError as error:
+        return error.details() if error.code() in REFUSALS else f"{error.code()}\nis no refusal"
+    if isinstance(reply, m.ReportResultsResponse):
+        return " ".join(verdict.reason for verdict in reply.verdicts)
+    return ""
+
+
+def fresh(request: object) -> object:
+    again = type(request).FromString(request.SerializeToString())
+    if "request_id" in again.DESCRIPTOR.fields_by_name:
+        again.request_id = new_id()
+    return again
+
+
+@pytest.fixture(scope="module")
+def league(tmp_path_factory: pytest.TempPathFactory):
+    with small_league(tmp_path_factory.mktemp("league")) as made:
+        yield made, good_requests(made)
+
+
+def test_there_is_a_good_request_for_every_call(league) -> None:
+    assert league[1].keys() == METHODS.keys()
+
+
+@pytest.mark.parametrize("method", sorted(METHODS))
+def test_every_field_of_the_matchmakers_requests_has_bounds(league, method: str) -> None:
+    made, requests = league
+    good, before = requests[method], hash_of_log(made.server.store)
+    obeyed = []
+    for what, spoil in spoils(fresh(good)):
+        request = fresh(good)
+        spoil(request)
+        sentence = refusal_of(made, method, request)
+        if not sentence:
+            obeyed.append(what)
+            continue
+        assert len(sentence) <= LONGEST, (what, sentence)
+        assert "\n" not in sentence
+        assert "Traceback" not in sentence
+    assert sorted(obeyed) == sorted(LEFT_OUT.get(method, ()))
+    if method not in LEFT_OUT:
+        assert hash_of_log(made.server.store) == before, "what is refused changes nothing"
+
+
+def test_the_good_requests_are_good(tmp_path: Path) -> None:
+    """Else their spoilt copies would be refused for another reason."""
+    for method in METHODS:
+        with small_league(tmp_path / method, whole=False) as made:
+            assert refusal_of(made, method, fresh(good_requests(made)[method])) == "", method
+
+
+def test_every_field_of_the_evaluators_requests_has_bounds(tmp_path: Path) -> None:
+    with small_league(tmp_path) as made, running(made.client, tmp_path) as run:
+        for method, good in EVALUATOR.items():
+            for what, spoil in spoils(good):
+                request = type(good).FromString(good.SerializeToString())
+                spoil(request)
+                with pytest.raises(grpc.RpcError) as caught:
+                    getattr(run.stub, method)(request, timeout=5)
+                assert caught.value.code() in (*REFUSALS, TOO_LARGE), what
+                assert len(caught.value.details()) <= LONGEST

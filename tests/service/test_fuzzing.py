@@ -1,0 +1,92 @@
+"""A short fuzz of both services, the harness' own sight, and clients that send no message at all.
+
+The long one is `tests/bench/fuzz_matchmaker.py`.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import grpc
+import pytest
+from evaluating import running
+from fuzzing import Finding, Fuzzer
+from small_league import small_league
+from spoilt_requests import EVALUATOR, good_requests
+from test_bounds import hash_of_log
+
+from league.errors import InvalidInput
+from league.v1 import evaluator_pb2 as e
+from league.v1 import matchmaker_pb2 as m
+
+SERVICE = m.DESCRIPTOR.services_by_name["MatchmakerService"]
+
+
+def fuzzer_of(league, channel: grpc.Channel, seed: int = 1) -> Fuzzer:
+    good = {name: request.SerializeToString() for name, request in good_requests(league).items()}
+    return Fuzzer(channel, SERVICE, good, lambda: hash_of_log(league.server.store), seed)
+
+
+def test_malformed_messages_change_nothing_and_break_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with small_league(tmp_path) as league, grpc.insecure_channel(league.server.address) as channel:
+        fuzzer = fuzzer_of(league, channel)
+        with caplog.at_level(logging.WARNING):
+            for _ in range(4):
+                fuzzer.typed(60)
+                fuzzer.changed(240)
+                fuzzer.bytes(100)
+        assert fuzzer.tally.messages == 1600
+        assert fuzzer.tally.codes["INVALID_ARGUMENT"] > 800
+        assert fuzzer.tally.obeyed.total() < 16
+        assert league.client.status().game == "brawl"
+    assert caplog.text == "", "nothing failed in a way nobody planned"
+
+
+def test_malformed_messages_do_not_break_the_evaluator(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    service = e.DESCRIPTOR.services_by_name["EvaluatorService"]
+    good = {name: request.SerializeToString() for name, request in EVALUATOR.items()}
+    with (
+        small_league(tmp_path, snapshots=()) as league,
+        running(league.client, tmp_path) as run,
+        grpc.insecure_channel(run.address) as channel,
+        caplog.at_level(logging.ERROR),
+    ):
+        fuzzer = Fuzzer(channel, service, good, lambda: "", seed=2)
+        fuzzer.typed(20)
+        fuzzer.changed(60)
+        fuzzer.bytes(40)
+    assert caplog.text == ""
+
+
+def test_the_fuzzer_sees_a_change_that_nobody_was_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (
+        small_league(tmp_path, whole=False) as league,
+        grpc.insecure_channel(league.server.address) as channel,
+    ):
+        fuzzer = fuzzer_of(league, channel)
+        writes = league.server.store.write
+
+        def leaves_a_trace(*_: object) -> None:
+            with writes() as tx:
+                tx.set_meta("trace", str(fuzzer.tally.messages))
+            raise InvalidInput("no")
+
+        monkeypatch.setattr("matchmaker.checks.identifier", leaves_a_trace)
+        with pytest.raises(Finding, match="the state changed although"):
+            fuzzer.bytes(100)
+
+
+def test_the_fuzzer_sees_what_breaks_inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with small_league(tmp_path) as league, grpc.insecure_channel(league.server.address) as channel:
+        fuzzer = fuzzer_of(league, channel)
+        monkeypatch.setattr("matchmaker.checks.identifier", lambda *_: 1 / 0)
+        with pytest.raises(Finding, match="UNKNOWN: the service failed inside"):
+            fuzzer.bytes(100)
+        monkeypatch.undo()

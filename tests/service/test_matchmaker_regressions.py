@@ -1,0 +1,199 @@
+"""Clocks that jump, workers of one name, and results that come forged, twice, late or in another order."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from small_league import bot, live, played, report, small_league, snapshot
+
+from league.client import MatchmakerClient
+from league.clock import ManualClock
+from league.errors import Fenced
+from league.players import Book
+from matchmaker.server import MatchmakerServer
+from matchmaker.settings import MatchmakerSettings
+
+YEAR = 365 * 86_400.0
+
+
+@pytest.fixture
+def league(tmp_path):
+    with small_league(tmp_path) as made:
+        yield made
+
+
+@pytest.mark.parametrize("jump", [YEAR, -YEAR])
+def test_a_clock_that_is_set_while_it_runs_ends_no_lease_and_keeps_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump: float
+) -> None:
+    """With the real clock: leases neither run out at the jump nor outlive the time that they have."""
+    settings = MatchmakerSettings(lease_seconds=1.0, sweep_seconds=0.05)
+    jumped = SimpleNamespace(time=lambda: time.time() + jump, monotonic=time.monotonic)
+    with (
+        MatchmakerServer(tmp_path / "league.db", settings=settings) as server,
+        MatchmakerClient(server.address) as client,
+    ):
+        client.register_players([bot("constant"), bot("random"), bot("based"), live(), snapshot(1000)])
+        incarnation = client.open_incarnation("learner-main", "main").number
+        matches = client.acquire_matches(incarnation, 3, "league")
+        monkeypatch.setattr("league.clock.time", jumped)  # the client's own deadlines need the true one
+        time.sleep(0.3)
+        client.heartbeat(incarnation, 1)
+        assert client.status().open_leases == 3
+        deadline = time.monotonic() + 10
+        while client.status().open_leases and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert {client.match(match.match_id).lease_state for match in matches} == {"expired"}
+        assert deadline - time.monotonic() > 8.0
+        assert report_all(client, incarnation, matches) == [True] * 3
+
+
+def report_all(client: MatchmakerClient, incarnation: int, matches) -> list[bool]:
+    verdicts, _ = client.report_results(incarnation, [played(match) for match in matches])
+    return [verdict.accepted for verdict in verdicts]
+
+
+@pytest.mark.parametrize("jump", [YEAR, -YEAR])
+def test_a_clock_that_is_set_between_two_starts_ends_no_lease_and_keeps_none(
+    tmp_path: Path, jump: float
+) -> None:
+    clock = ManualClock()
+    with small_league(tmp_path, clock=clock) as league:
+        incarnation = league.open()
+        (kept, silent) = league.client.acquire_matches(incarnation, 2, "league")
+    clock.advance(jump)
+    with small_league(tmp_path, clock=clock) as league:
+        seconds = league.server.league.settings.lease_seconds
+        clock.advance(0.9 * seconds)
+        assert league.server.sweep() == 0
+        assert report_all(league.client, incarnation, [kept]) == [True]
+        clock.advance(0.2 * seconds)
+        assert league.server.sweep() == 1
+        assert league.client.match(silent.match_id).lease_state == "expired"
+        assert league.client.heartbeat(incarnation, 10)[1] == clock.now() + seconds
+
+
+def test_a_hung_worker_that_still_beats_loses_its_leases_and_comes_back(league) -> None:
+    """Its main thread stands still while its heartbeats go on; when it wakes up it works on."""
+    incarnation, seconds = league.open(), league.server.league.settings.lease_seconds
+    league.client.acquire_matches(incarnation, 4, "league")
+    league.client.heartbeat(incarnation, 100)
+    for _ in range(30):
+        league.clock.advance(seconds / 20)
+        fenced, *_ = league.client.heartbeat(incarnation, 100)
+        assert not fenced
+        league.server.sweep()
+    assert league.client.status().open_leases == 0
+    _, verdicts, _ = league.play(incarnation, 4)
+    assert all(verdict.accepted for verdict in verdicts)
+
+
+def test_of_two_learners_with_one_name_only_the_later_one_counts(league) -> None:
+    """Both are alive, both play, neither knows of the other."""
+    first = league.open()
+    mine = league.client.acquire_matches(first, 10, "league")
+    early = report(league, first, *map(played, mine[:5]))
+    second = league.open(checkpoint=early[-1].log_position)
+    theirs = league.client.acquire_matches(second, 10, "league")
+    for old, new in zip(mine[5:], theirs[5:], strict=True):
+        (refused,) = report(league, first, played(old))
+        (stolen,) = report(league, first, played(new))
+        (accepted,) = report(league, second, played(new))
+        assert "took its place" in refused.reason
+        assert f"belongs to incarnation {second}" in stolen.reason
+        assert accepted.accepted
+        assert not accepted.duplicate
+    assert league.client.heartbeat(first, 10**9)[0] is True
+    for call in (
+        lambda: league.client.acquire_matches(first, 1, "league"),
+        lambda: league.client.register_players([snapshot(9000)], first),
+        lambda: league.client.release_matches(first),
+    ):
+        with pytest.raises(Fenced, match=f"{second} took its place"):
+            call()
+    assert league.client.status().log_position == 10
+    (worker,) = league.client.status().workers
+    assert (worker.incarnation, worker.open_leases) == (second, 5)
+
+
+def test_a_token_is_good_for_its_own_match_alone(league) -> None:
+    learner, other = league.open(), league.open(worker="learner-second")
+    first, second = league.client.acquire_matches(learner, 2, "league")
+    (third,) = league.client.acquire_matches(other, 1, "league")
+    forged = [
+        replace(played(first), lease_token=second.lease_token),
+        replace(played(first), lease_token=third.lease_token),
+        replace(played(first), lease_token=first.lease_token.upper()),
+        replace(played(first), lease_token=""),
+        replace(played(first), lease_token=first.lease_token + "\x00"),
+    ]
+    for verdict in report(league, learner, *forged):
+        assert not verdict.accepted
+        assert "lease token is not the one" in verdict.reason
+    (stolen,) = report(league, learner, played(third))
+    assert "belongs to incarnation" in stolen.reason
+    assert all(verdict.accepted for verdict in report(league, learner, played(first), played(second)))
+    assert report(league, other, played(third))[0].accepted
+
+
+def test_results_count_once_in_whatever_order_they_come(league) -> None:
+    """Batches that overlap, repeat and overtake each other, from four threads, each sent several times."""
+    incarnation = league.open()
+    matches = league.client.acquire_matches(incarnation, 120, "league")
+    results = [played(match, (0.0, 0.5, 1.0)[number % 3]) for number, match in enumerate(matches)]
+    rng = random.Random(5)
+    batches = [
+        (f"batch-{number}", [results[place] for place in rng.sample(range(len(results)), 12)])
+        for number in range(30)
+    ]
+    batches += [("all", results)]
+    sent = [batch for batch in batches for _ in range(3)]
+    rng.shuffle(sent)
+    replies: dict[str, list] = {name: [] for name, _ in batches}
+    failures: list[BaseException] = []
+
+    def send(part) -> None:
+        try:
+            with MatchmakerClient(league.server.address) as client:
+                for name, batch in part:
+                    replies[name].append(client.report_results(incarnation, batch, request_id=name))
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=send, args=(sent[start::4],)) for start in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert failures == []
+    for name, answers in replies.items():
+        assert len(answers) == 3
+        assert answers[0] == answers[1] == answers[2], f"{name}: a repeated call gets its first reply"
+    positions = {}
+    for (verdicts, _), *_ in replies.values():
+        for verdict in verdicts:
+            assert verdict.accepted
+            positions.setdefault(verdict.match_id, set()).add(verdict.log_position)
+    assert sorted(place for (place,) in positions.values()) == list(range(1, 121))
+    assert league.client.status().log_position == 120
+    assert sum(rating.games for rating in league.client.ratings(Book.TRAIN)) == 240
+
+
+def test_a_late_result_after_a_restart_of_the_matchmaker_counts_once(tmp_path: Path) -> None:
+    clock = ManualClock()
+    with small_league(tmp_path, clock=clock) as league:
+        incarnation = league.open()
+        (match,) = league.client.acquire_matches(incarnation, 1, "league")
+        clock.advance(YEAR)
+        assert league.server.sweep() == 1
+    with small_league(tmp_path, clock=clock) as league:
+        late, again = report(league, incarnation, played(match), played(match, 0.0))
+        assert (late.accepted, late.duplicate) == (True, False)
+        assert (again.accepted, again.duplicate) == (True, True)
+        assert league.client.match(match.match_id).result.outcome == 1.0

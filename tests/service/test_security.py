@@ -1,0 +1,317 @@
+"""Who may ask, over real sockets: tokens and roles for every call, TLS, rates, the audit trail."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from pathlib import Path
+
+import grpc
+import pytest
+from cli_league import STAGES
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from small_league import small_league, snapshot
+
+from evaluator.service import SERVICE as EVALUATOR
+from evaluator.service import EvaluatorServer
+from league.client import MatchmakerClient
+from league.errors import (
+    Busy,
+    ConfigError,
+    Forbidden,
+    InvalidInput,
+    LeagueError,
+    Unauthenticated,
+    Unavailable,
+)
+from league.security.credentials import Credentials, of_run
+from league.security.issuing import make_folder
+from league.security.roles import LEAST, AccessRole
+from league.security.settings import SecuritySettings
+from league.security.tokens import TokenFile
+from league.stages import Place
+from league.v1 import matchmaker_pb2 as m
+from league.v1.matchmaker_pb2_grpc import MatchmakerServiceStub
+from matchmaker.main import main
+from matchmaker.server import SERVICE_NAME, MatchmakerServer
+
+TURNED_AWAY = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
+TOKENS = SecuritySettings(tokens=True)
+
+
+def code_of(channel: grpc.Channel, path: str, token: str, method: str = "unary_unary") -> grpc.StatusCode:
+    """What an empty request is answered, by any of the ways to send one."""
+    metadata = (("authorization", f"Bearer {token}"),) if token else ()
+    try:
+        if path.endswith("/ServerReflectionInfo"):
+            for _ in channel.stream_stream(path, bytes, bytes)(
+                iter([b"\x3a\x00"]), metadata=metadata, timeout=5
+            ):
+                pass
+        elif path.endswith("/Watch"):
+            stream = channel.unary_stream(path, bytes, bytes)(b"", metadata=metadata, timeout=5)
+            next(stream)
+            stream.cancel()
+        else:
+            channel.unary_unary(path, bytes, bytes)(b"", metadata=metadata, timeout=5)
+    except grpc.RpcError as error:
+        code, sentence = error.code(), error.details()
+    else:
+        return grpc.StatusCode.OK
+    assert code not in TURNED_AWAY or (len(sentence) < 250 and ". " not in sentence)
+    return code
+
+
+def check_every_call(address: str, folder: Path, paths: list[str]) -> None:
+    plain = {
+        role: (folder / "tokens" / f"{role.word}.token").read_text().strip() for role in list(AccessRole)[1:]
+    }
+    with grpc.insecure_channel(address) as channel:
+        for path in paths:
+            for role in AccessRole:
+                code = code_of(channel, path, plain.get(role, ""))
+                if role >= LEAST[path]:
+                    assert code not in TURNED_AWAY, (path, role)
+                else:
+                    assert code is TURNED_AWAY[role is not AccessRole.NOBODY], (path, role, code)
+            if LEAST[path] is not AccessRole.NOBODY:
+                forged = plain[AccessRole.OPERATOR][:-1] + "_"
+                assert code_of(channel, path, forged) is grpc.StatusCode.UNAUTHENTICATED, path
+
+
+def test_every_call_of_the_matchmaker_wants_its_role(tmp_path: Path) -> None:
+    with small_league(tmp_path, security=TOKENS) as league:
+        check_every_call(league.server.address, tmp_path, [path for path in LEAST if EVALUATOR not in path])
+
+
+def test_every_call_of_the_evaluator_wants_its_role(tmp_path: Path) -> None:
+    with (
+        small_league(tmp_path) as league,
+        EvaluatorServer(None, league.client, run_dir=tmp_path, security=TOKENS) as server,  # type: ignore[arg-type]
+    ):
+        check_every_call(server.address, tmp_path, [path for path in LEAST if SERVICE_NAME not in path])
+
+
+def test_a_token_is_told_in_a_sentence_and_taken_back_while_it_runs(tmp_path: Path) -> None:
+    file = TokenFile(tmp_path)
+    with small_league(tmp_path, security=TOKENS) as league:
+        reader = Credentials(token=file.add(AccessRole.READ, "dashboard"))
+        league.server._frame.door._book._looked_at = -1e9  # as a second later
+        with MatchmakerClient(league.server.address, credentials=reader) as client:
+            assert client.status().game == "brawl"
+            assert next(client.watch()).position == 1
+            with pytest.raises(
+                Forbidden, match="token 'dashboard' has the role read, and OpenIncarnation needs worker"
+            ):
+                client.open_incarnation("learner-main", "main")
+            file.revoke("dashboard")
+            league.server._frame.door._book._looked_at = -1e9
+            with pytest.raises(Unauthenticated, match="does not know this token"):
+                client.status()
+            with pytest.raises(Unauthenticated):
+                next(client.watch())
+        with (
+            MatchmakerClient(league.server.address, credentials=Credentials()) as nobody,
+            pytest.raises(Unauthenticated, match="set KUMITE_TOKEN, or KUMITE_TOKEN_FILE"),
+        ):
+            nobody.status()
+
+
+def test_what_a_stranger_sends_is_not_even_read(tmp_path: Path) -> None:
+    with (
+        small_league(tmp_path, security=TOKENS) as league,
+        grpc.insecure_channel(league.server.address) as channel,
+    ):
+        call = channel.unary_unary(f"/{SERVICE_NAME}/RegisterPlayers", bytes, bytes)
+        with pytest.raises(grpc.RpcError) as caught:
+            call(b"\xff" * 1000)
+        assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
+
+
+@pytest.fixture(scope="module")
+def certs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tls")
+    make_folder(folder / "certs", clients=["bob"])
+    make_folder(folder / "strangers")
+    (folder / "ca").mkdir()
+    shutil.copy(folder / "certs" / "ca.pem", folder / "ca")
+    return folder
+
+
+def asked(address: str, credentials: Credentials) -> str:
+    with MatchmakerClient(address, wait_seconds=0.3, credentials=credentials) as client:
+        return client.status().game
+
+
+def test_tls_is_spoken_with_those_who_trust_the_ca(tmp_path: Path, certs: Path) -> None:
+    security = SecuritySettings(tls=str(certs / "certs"), tokens=True)
+    with small_league(tmp_path, security=security) as league:
+        address, token = league.server.address, of_run(tmp_path, "read", environment={}).token
+        assert asked(address, Credentials(token=token, tls=certs / "ca")) == "brawl"
+        with pytest.raises(Unauthenticated):
+            asked(address, Credentials(tls=certs / "ca"))
+        with pytest.raises(ConfigError, match=r"the certificate that .* shows is not good for it"):
+            asked(address, Credentials(token=token, tls=certs / "strangers"))
+        with pytest.raises(Unavailable, match="it may want TLS"):
+            asked(address, Credentials(token=token))
+
+
+def test_mutual_tls_takes_only_who_has_a_certificate(tmp_path: Path, certs: Path) -> None:
+    security = SecuritySettings(tls=str(certs / "certs"), mutual_tls=True)
+    with small_league(tmp_path, security=security) as league:
+        assert asked(league.server.address, Credentials(tls=certs / "certs" / "bob")) == "brawl"
+        with pytest.raises(Unavailable, match="a client's certificate"):
+            asked(league.server.address, Credentials(tls=certs / "ca"))
+        mixed = tmp_path / "mixed"
+        shutil.copytree(certs / "strangers", mixed)
+        shutil.copy(certs / "certs" / "ca.pem", mixed)
+        with pytest.raises(Unavailable):
+            asked(league.server.address, Credentials(tls=mixed))
+        learner = league.client.open_incarnation("learner-main", "main").number
+        league.client.enter_stage(learner, 1400, STAGES, Place(index=1, since_step=1400))
+        with MatchmakerClient(
+            league.server.address, credentials=Credentials(tls=certs / "certs" / "bob")
+        ) as bob:
+            bob.ask_stage("league", "bob@home", "main")
+        assert audit_of(league)[0]["who"] == "bob"
+
+
+def test_a_client_that_speaks_tls_to_who_does_not_is_told_at_once(tmp_path: Path, certs: Path) -> None:
+    with (
+        small_league(tmp_path) as league,
+        MatchmakerClient(
+            league.server.address, wait_seconds=60, credentials=Credentials(tls=certs / "certs")
+        ) as client,
+        pytest.raises(ConfigError, match="speaks no TLS"),
+    ):
+        client.status()
+
+
+@pytest.mark.parametrize("spoilt", ["server.key", "server.pem"])
+def test_certificates_that_do_not_belong_together_are_told(tmp_path: Path, certs: Path, spoilt: str) -> None:
+    folder = tmp_path / "spoilt"
+    shutil.copytree(certs / "certs", folder)
+    shutil.copy(certs / "strangers" / spoilt, folder)
+    server = MatchmakerServer(tmp_path / "league.db", security=SecuritySettings(tls=str(folder)))
+    with pytest.raises(ConfigError, match="each key must belong to its certificate"):
+        server.start()
+
+
+def test_the_program_is_not_open_to_strangers_by_mistake(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--db", str(tmp_path / "a.db"), "--host", "0.0.0.0", "--port", "0"]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith(
+        "matchmaker: 0.0.0.0 can be reached from other machines, and nothing says who may"
+    )
+    assert said.err.count("\n") == 1
+    assert not (tmp_path / "a.db").exists()
+    assert main(["--db", str(tmp_path / "a.db"), "--mutual-tls", "--port", "0"]) == 2
+    assert "needs certificates" in capsys.readouterr().err
+
+
+def test_all_of_the_network_is_served_when_it_is_said_who_may_ask(tmp_path: Path) -> None:
+    with small_league(tmp_path, security=SecuritySettings(host="0.0.0.0", tokens=True)) as league:
+        shown = of_run(tmp_path, "read", environment={})
+        assert asked(f"127.0.0.1:{league.server.port}", shown) == "brawl"
+
+
+def ask(client: MatchmakerClient, times: int) -> None:
+    for _ in range(times):
+        client.status()
+
+
+def test_a_client_that_asks_too_often_is_slowed_down_not_failed(tmp_path: Path) -> None:
+    words: list[str] = []
+    security = SecuritySettings(calls_per_second=2.0, calls_at_once=8)
+    with small_league(tmp_path, security=security) as league:
+        with MatchmakerClient(league.server.address, on_wait=words.append) as client:
+            began = time.monotonic()
+            ask(client, 10)
+            assert time.monotonic() - began >= 0.9  # two calls beyond the burst, at two a second
+        assert "makes more than 2 calls a second: come back in" in words[0]
+        with (
+            MatchmakerClient(league.server.address, wait_seconds=0.01) as hasty,
+            pytest.raises(Busy, match="come back in"),
+        ):
+            ask(hasty, 60)
+
+
+def test_one_peer_does_not_take_anothers_calls(tmp_path: Path) -> None:
+    security = SecuritySettings(calls_per_second=0.001, calls_at_once=6)
+    with small_league(tmp_path, security=security, snapshots=()) as league:
+        with MatchmakerClient(league.server.address, wait_seconds=0.01) as greedy, pytest.raises(Busy):
+            ask(greedy, 7)
+        assert league.client.status().game == "brawl"
+
+
+def test_health_needs_no_token_and_is_not_counted(tmp_path: Path) -> None:
+    security = SecuritySettings(tokens=True, calls_per_second=0.001, calls_at_once=6)
+    with (
+        small_league(tmp_path, security=security, snapshots=()) as league,
+        grpc.insecure_channel(league.server.address) as channel,
+    ):
+        stub = health_pb2_grpc.HealthStub(channel)
+        for _ in range(20):
+            reply = stub.Check(health_pb2.HealthCheckRequest(service=SERVICE_NAME))
+            assert reply.status == health_pb2.HealthCheckResponse.SERVING
+
+
+def audit_of(league) -> list[dict]:
+    with league.server.store.read() as reader:
+        return [json.loads(event.data_json) for event in reader.events_of("operator_action")]
+
+
+def test_what_an_operator_does_is_in_the_log_once(tmp_path: Path) -> None:
+    with small_league(tmp_path, security=TOKENS) as league:
+        learner = league.open()
+        league.client.enter_stage(learner, 1400, STAGES, Place(index=1, since_step=1400))
+        name = TokenFile(tmp_path).add(AccessRole.OPERATOR, "alice")
+        league.server._frame.door._book._looked_at = -1e9
+        metadata = Credentials(token=name).metadata
+        request = m.AskStageRequest(request_id="ask-1", player="main", stage="league", by="alice@home")
+        with grpc.insecure_channel(league.server.address) as channel:
+            stub = MatchmakerServiceStub(channel)
+            first = stub.AskStage(request, metadata=metadata)
+            assert stub.AskStage(request, metadata=metadata) == first  # the same call, sent again
+            request.request_id, request.stage = "ask-2", "nowhere" + "x" * 1000
+            with pytest.raises(grpc.RpcError):
+                stub.AskStage(request, metadata=metadata)
+            request.request_id = "no id\n"
+            with pytest.raises(grpc.RpcError):
+                stub.AskStage(request, metadata=metadata)
+        done, tried = audit_of(league)
+        assert (done["who"], done["role"], done["method"]) == ("alice", "operator", "AskStage")
+        assert done["request"] == {"player": "main", "stage": "league", "by": "alice@home"}
+        assert done["peer"].startswith("ipv4:127.0.0.1:")
+        assert tried["request"]["stage"].startswith("nowherexxx")
+        assert len(tried["request"]["stage"]) == 200
+        with league.server.store.read() as reader:
+            kinds = [event.kind for event in reader.events(0, 500)]
+        assert kinds.index("operator_action") < kinds.index("stage_asked")
+
+
+def test_what_can_not_be_recorded_does_not_take_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with small_league(tmp_path) as league:
+        learner = league.open()
+        league.client.enter_stage(learner, 1400, STAGES, Place(index=1, since_step=1400))
+
+        def broken(*_: object) -> bytes:
+            raise InvalidInput("the trail is torn")
+
+        monkeypatch.setattr("matchmaker.operations.audit.Audit._record", broken)
+        with pytest.raises(LeagueError, match="trail is torn"):
+            league.client.ask_stage("league", "bob", "main")
+        assert league.client.curricula()[0].asked is None
+
+
+def test_workers_calls_leave_no_audit(tmp_path: Path) -> None:
+    with small_league(tmp_path, security=TOKENS) as league:
+        league.play(league.open(), 3)
+        league.client.register_players([snapshot(9000)])
+        assert audit_of(league) == []

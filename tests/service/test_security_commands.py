@@ -1,0 +1,106 @@
+"""`bin/league tokens` and `certs`, and programs that find their own token, as a user meets them."""
+
+from __future__ import annotations
+
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from small_league import small_league
+from test_matchmaker_process import matchmaker, ready_port
+
+from league.cli.main import main
+from league.client import MatchmakerClient
+from league.errors import Unauthenticated
+from league.security.credentials import Credentials, of_run
+from league.security.settings import SecuritySettings
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: object) -> str:
+    assert main([str(word) for word in words]) == 0
+    return capsys.readouterr().out
+
+
+def refused(capsys: pytest.CaptureFixture[str], *words: object) -> str:
+    assert main([str(word) for word in words]) in (1, 2)
+    out, error = capsys.readouterr()
+    assert out == ""
+    assert error.count("\n") == 1
+    return error
+
+
+def test_tokens_are_made_added_listed_and_taken_back(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, own = tmp_path / "run", tmp_path / "dashboard.token"
+    said(capsys, "tokens", "make", "--run-dir", run)
+    assert "add to it with" in refused(capsys, "tokens", "make", "--run-dir", run)
+    printed = said(capsys, "tokens", "add", "worker", "gpu-7", "--run-dir", run)
+    assert printed.startswith("kumite-worker-")
+    assert said(capsys, "tokens", "add", "read", "dashboard", "--run-dir", run, "--out", own) == ""
+    assert stat.S_IMODE(own.stat().st_mode) == 0o600
+    listed = [line.split("\t")[:2] for line in said(capsys, "tokens", "list", "--run-dir", run).splitlines()]
+    assert listed == [
+        ["name", "role"],
+        ["read", "read"],
+        ["worker", "worker"],
+        ["operator", "operator"],
+        ["gpu-7", "worker"],
+        ["dashboard", "read"],
+    ]
+    with small_league(run, security=SecuritySettings(tokens=True)) as league:
+        to = ("--address", league.server.address)
+        assert "rank" in said(capsys, "ratings", *to, "--token-file", own)
+        assert "wants a token" in refused(capsys, "ratings", *to)
+        said(capsys, "tokens", "revoke", "gpu-7", "--run-dir", run)
+        league.server._frame.door._book._looked_at = -1e9
+        shown = Credentials(token=printed.strip())
+        with (
+            MatchmakerClient(league.server.address, credentials=shown) as client,
+            pytest.raises(Unauthenticated),
+        ):
+            client.status()
+    assert "did you mean 'read'" in refused(capsys, "tokens", "add", "reed", "x", "--run-dir", run)
+    assert "no token 'gpu-7'" in refused(capsys, "tokens", "revoke", "gpu-7", "--run-dir", run)
+    assert "make it with" in refused(capsys, "tokens", "list", "--run-dir", tmp_path)
+
+
+def test_certificates_are_made_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = said(capsys, "certs", tmp_path / "certs", "--host", "gpu-7.lan")
+    assert [Path(line).name for line in made.splitlines()] == [
+        "ca.pem", "ca.key", "server.pem", "server.key", "client.pem", "client.key",
+    ]  # fmt: skip
+    bob = said(capsys, "certs", tmp_path / "certs", "--client", "bob").splitlines()
+    assert {Path(line).parent.name for line in bob} == {"bob"}
+    assert "holds all certificates already" in refused(capsys, "certs", tmp_path / "certs")
+
+
+def test_a_program_makes_its_tokens_and_its_helpers_find_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The real processes: a matchmaker with tokens and TLS, and fsck asking it by the run's own token."""
+    said(capsys, "certs", tmp_path / "certs")
+    flags = ("--tokens", "--tls", str(tmp_path / "certs"), "--mutual-tls")
+    with matchmaker(tmp_path / "league.db", *flags) as process:
+        address = f"127.0.0.1:{ready_port(process)}"
+        shown = of_run(tmp_path, "operator", tls=tmp_path / "certs", environment={})
+        with MatchmakerClient(address, credentials=shown) as client:
+            assert client.status().game == "brawl"
+        fsck = [
+            sys.executable,
+            "-m",
+            "matchmaker.fsck",
+            "--db",
+            str(tmp_path / "league.db"),
+            "--address",
+            address,
+        ]
+        done = subprocess.run([*fsck, "--tls", str(tmp_path / "certs")], capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        process.terminate()
+        assert process.wait(10) == 0
+        log = process.stderr.read()
+    assert "tokens for read, worker and operator were made" in log
+    assert "kumite-" not in log  # no token in a log

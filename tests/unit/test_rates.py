@@ -1,0 +1,77 @@
+"""Buckets: the average and the burst hold, for each peer by itself, in bounded memory."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from league.errors import Busy
+from league.service import rates
+from league.service.rates import Rates, peer_host
+
+HERE, THERE = "ipv4:127.0.0.1:{}", "ipv4:10.0.0.5:{}"
+
+
+def allowed(limits: Rates, peer: str) -> bool:
+    try:
+        limits.take(peer)
+    except Busy:
+        return False
+    return True
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    rate=st.floats(0.5, 500),
+    burst=st.integers(1, 50),
+    pauses=st.lists(st.floats(0, 2), max_size=100),
+)
+def test_no_peer_gets_more_than_its_burst_and_its_rate(rate: float, burst: int, pauses: list[float]) -> None:
+    now = [0.0]
+    limits = Rates(rate, burst, lambda: now[0])
+    taken = 0
+    for pause in pauses:
+        now[0] += pause
+        taken += allowed(limits, HERE.format(1))
+        assert taken <= burst + rate * now[0] + 1e-6
+
+
+def test_who_waits_as_advised_is_let_in() -> None:
+    now = [0.0]
+    limits = Rates(10.0, 2, lambda: now[0])
+    assert [allowed(limits, "a") for _ in range(3)] == [True, True, False]
+    with pytest.raises(Busy, match=r"more than 10 calls a second: come back in 0\.1 s") as caught:
+        limits.take("a")
+    now[0] += caught.value.retry_seconds
+    assert allowed(limits, "a")
+    now[0] -= 50.0  # a clock that goes back gives nothing and takes nothing
+    assert not allowed(limits, "a")
+
+
+def test_another_machine_is_one_peer_and_this_ones_connections_are_many() -> None:
+    limits = Rates(1e-3, 1, lambda: 0.0)
+    assert [allowed(limits, HERE.format(port)) for port in (1, 2, 1)] == [True, True, False]
+    assert [allowed(limits, THERE.format(port)) for port in (1, 2)] == [True, False]
+
+
+def test_a_flood_of_peers_takes_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rates, "MOST_PEERS", 100)
+    limits = Rates(1e-3, 1, lambda: 0.0)
+    for number in range(1000):
+        limits.take(f"ipv4:10.0.{number // 250}.{number % 250}:9")
+    assert len(limits._keys) <= 100
+    assert len(limits._buckets) <= 100
+
+
+@pytest.mark.parametrize(
+    ("peer", "host"),
+    [
+        ("ipv4:127.0.0.1:40312", "127.0.0.1"),
+        ("ipv6:%5B::1%5D:40312", "::1"),
+        ("ipv6:[fe80::2]:1", "fe80::2"),
+        ("unix:/tmp/socket", "unix:/tmp/socket"),
+    ],
+)
+def test_the_host_of_a_peer(peer: str, host: str) -> None:
+    assert peer_host(peer) == host
