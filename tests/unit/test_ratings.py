@@ -273,10 +273,12 @@ def test_an_anchor_that_is_let_go_goes_on_from_what_was_believed_before():
     table.pin("a", 40.0)
     table.pin("a", 41.0)
     assert table.anchors() == {"a": 41.0}
-    table.unpin("a")
-    table.unpin("b")
-    assert table.anchors() == {}
-    assert table.beliefs() == plain.beliefs()
+    again = RatingTable.restored(json.loads(json.dumps(table.state())))
+    for one in (table, again):
+        one.unpin("a")
+        one.unpin("b")
+        assert one.anchors() == {}
+        assert one.beliefs() == plain.beliefs()
 
 
 outcomes = st.sampled_from([0.0, 0.5, 1.0])
@@ -340,6 +342,8 @@ def test_an_uncertain_player_stands_below_a_sure_one():
     board = table.leaderboard(players)
     assert max(board, key=lambda rating: rating.mu).player.name == "new"
     assert [rating.player.name for rating in board] == ["peer", "sure", "new", "weak"]
+    counts = [(rating.wins, rating.draws, rating.losses) for rating in board]
+    assert counts == [(0, 20, 0), (0, 20, 0), (1, 0, 0), (0, 0, 1)]
 
 
 def test_payoff_of_chosen_rows_and_columns():
