@@ -54,6 +54,10 @@ class PayoffTable:
         """Counts of `row` against `column`, zeros when they never met."""
         return self._rows.get(row, {}).get(column, NO_GAMES)
 
+    def row(self, name: str) -> dict[str, Counts]:
+        """Counts of `name` against each that it met."""
+        return dict(self._rows.get(name, {}))
+
     def cells(self, rows: Iterable[str] = (), columns: Iterable[str] = ()) -> list[PayoffCell]:
         """Cells of the pairs that met, sorted by row and column; none named means all."""
         wanted_rows, wanted_columns = set(rows), set(columns)

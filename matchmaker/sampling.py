@@ -91,16 +91,23 @@ def posterior(counts: Counts, predicted: float, prior_games: float) -> Posterior
 
 def candidate_weights(policy: Policy, candidates: Sequence[Candidate]) -> list[float]:
     """Weights of candidates (oldest first), not normalised."""
-    count = len(candidates)
+    by_age = age_weights(policy, len(candidates))
+    if by_age is not None:
+        return by_age
+    if policy.rule == "quality":
+        return [candidate.quality for candidate in candidates]
+    return [_pfsp_weight(policy, candidate) for candidate in candidates]
+
+
+def age_weights(policy: Policy, count: int) -> list[float] | None:
+    """Weights of candidates (oldest first) under a rule that needs to know no more of them; else None."""
     if policy.rule == "uniform":
         return [1.0] * count
     if policy.rule == "latest":
         return [0.0] * (count - 1) + [1.0] * min(count, 1)
     if policy.rule == "recent":
         return _recent_weights(policy, count)
-    if policy.rule == "quality":
-        return [candidate.quality for candidate in candidates]
-    return [_pfsp_weight(policy, candidate) for candidate in candidates]
+    return None
 
 
 def _recent_weights(policy: Policy, count: int) -> list[float]:

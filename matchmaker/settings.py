@@ -90,8 +90,8 @@ class MatchmakerSettings(Settings):
     max_watchers: int = Field(default=16, ge=1, le=1000)
     """Watch streams at a time; each holds a thread."""
 
-    workers: int = Field(default=16, ge=2, le=256)
-    """Threads that answer calls, beside those of the watch streams."""
+    workers: int = Field(default=64, ge=2, le=256)
+    """Threads that answer calls, beside those of the watch streams: so many calls can share one commit."""
 
     @field_validator("mixes")
     @classmethod

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from league.errors import InvalidInput
 from league.payoff import PayoffTable
@@ -57,6 +60,15 @@ def rate(
     mus, variances = [first.mu, second.mu], [first.sigma**2, second.sigma**2]
     fold(mus, variances, ((0, 1, outcome, tau0**2, tau1**2),), draw_margin(draw_probability))
     return Belief(mus[0], math.sqrt(variances[0])), Belief(mus[1], math.sqrt(variances[1]))
+
+
+class BeliefColumns(NamedTuple):
+    """What a table believes of N players: points, points², whether it has matches, whether it knows any."""
+
+    mu_N: NDArray[np.float64]
+    variance_N: NDArray[np.float64]
+    has_N: NDArray[np.bool_]
+    knows_N: NDArray[np.bool_]
 
 
 class RatingTable:
@@ -256,6 +268,17 @@ class RatingTable:
         """Whether anything is believed of it: it has played, inherited or is pinned."""
         number = self._number.get(name)
         return number is not None and (number in self._pinned or self._is_known(number))
+
+    def columns(self, names: Sequence[str]) -> BeliefColumns:
+        """`belief`, `has` and `knows` of many players at once."""
+        nobody = len(self._mus)
+        number_N = np.array([self._number.get(name, nobody) for name in names], np.int64)
+        mu_N = np.array([*self._mus, NEWCOMER.mu])[number_N]
+        variance_N = np.array([*self._variances, NEWCOMER.sigma**2])[number_N]
+        has_N = np.array([*self._games, 0])[number_N] > 0
+        is_pinned_N = np.isin(number_N, list(self._pinned))
+        is_told_N = (mu_N != NEWCOMER.mu) | (variance_N != NEWCOMER.sigma**2)
+        return BeliefColumns(mu_N, variance_N, has_N, has_N | is_pinned_N | is_told_N)
 
     def beliefs(self) -> dict[str, Belief]:
         """Every player with a match, by name."""
