@@ -7,7 +7,7 @@ found anew whenever enough has changed. Shapes: N candidates, oldest first.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -88,8 +88,8 @@ def linked(t_N: Array, link: Link) -> Array:
     return normal_N + link.logistic_share * (logistic_N - normal_N)
 
 
-def _each(function: object, x_N: Array) -> Array:
-    return np.array(list(map(function, x_N.tolist())), float)  # type: ignore[call-overload]
+def _each(function: Callable[[float], float], x_N: Array) -> Array:
+    return np.array(list(map(function, x_N.tolist())), np.float64)
 
 
 def weights_of(policy: Policy, candidates: Columns) -> list[float]:
