@@ -82,7 +82,7 @@ def packed(text: str) -> str | bytes:
     It holds every candidate's weight. Those follow from the log, but only by folding all of it up to there,
     which no reader of one match could wait for.
     """
-    compressed = zlib.compress(text.encode())
+    compressed = zlib.compress(text.encode(), 1)  # more would take as long as finding the weights
     return compressed if len(compressed) < len(text.encode()) else text
 
 
