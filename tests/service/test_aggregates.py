@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from small_league import bot, learner_wins, live, played, small_league, snapshot
 
@@ -86,6 +86,7 @@ STEPS = st.one_of(
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(STEPS, max_size=14))
+@example([("plays", [1.0, 0.0, 0.5]), ("keeps",), ("goes_back", 0.4), ("plays", [1.0])])
 def test_memory_is_what_the_log_gives_whatever_was_kept_when(steps):
     with tempfile.TemporaryDirectory() as folder:
         run = Run(folder)

@@ -6,7 +6,7 @@ import grpc
 import pytest
 from small_league import learner_wins, live, played, small_league, snapshot
 
-from league.errors import Refused
+from league.errors import StorageFull
 from league.v1 import matchmaker_pb2 as m
 
 STEPS = range(1000, 33_000, 1000)
@@ -76,12 +76,19 @@ def test_what_others_play_counts_too_but_less(tmp_path):
         assert drawn_from(league, incarnation) != first
 
 
-def test_a_call_that_is_refused_keeps_no_weights(tmp_path):
-    with small_league(tmp_path, STEPS, max_open_leases=3) as league:
-        incarnation = league.open()
-        with pytest.raises(Refused, match="leases are open"):
+def test_a_call_that_fails_keeps_no_weights(league, monkeypatch):
+    incarnation = league.open()
+
+    def full(*_):
+        raise StorageFull("no space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("matchmaker.assigning._store", full)
+        with pytest.raises(StorageFull):
             league.client.acquire_matches(incarnation, 4, "league")
-        assert drawn_from(league, incarnation) == {1}
+    assert drawn_from(league, incarnation) == {1}
+    with league.server.store.read() as reader:
+        assert reader.draw(1).policy_hash == league.server.league.policy_hash
 
 
 def request(incarnation, request_id):
