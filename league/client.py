@@ -138,9 +138,14 @@ class MatchmakerClient(Connection):
             incarnation=_number(incarnation),
             results=[wire.to_result(r, names) for r in results],
             stat_names=names,
+            brief=True,
         )
         reply = self._call("ReportResults", request)
-        return [wire.from_verdict(v) for v in reply.verdicts], reply.log_position
+        if not reply.first_position:
+            return [wire.from_verdict(v) for v in reply.verdicts], reply.log_position
+        numbered = enumerate(results, start=reply.first_position)
+        taken = [Verdict(match_id=r.match_id, accepted=True, log_position=n) for n, r in numbered]
+        return taken, reply.log_position
 
     def heartbeat(
         self,

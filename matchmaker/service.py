@@ -144,25 +144,28 @@ class MatchmakerService(MatchmakerServiceServicer):
     def ReportResults(self, request: m.ReportResultsRequest, context: Any) -> m.ReportResultsResponse:
         names = checks.stat_names(request.stat_names)
         results = [_decoded(result, names) for result in request.results]
-        made: list[m.ReportResultsResponse] = []
+        made: list[Verdict] = []
 
         def effect(tx: Transaction) -> bytes:
             verdicts, position = reporting.report_results(self.league, tx, request.incarnation, results)
-            made.append(_reported(verdicts, position))
-            if all(verdict.accepted and not verdict.duplicate for verdict in verdicts) and verdicts:
+            if verdicts and all(verdict.accepted and not verdict.duplicate for verdict in verdicts):
+                made.extend(verdicts)
                 return _SPAN.pack(0, verdicts[0].log_position, len(verdicts))
-            return made[0].SerializeToString()
+            reply = m.ReportResultsResponse(verdicts=map(wire.to_verdict, verdicts), log_position=position)
+            return reply.SerializeToString()
 
         kept = self._kept(request, effect)
-        if made:
-            return made[0]
         if kept[:1] != _MARK:
             return m.ReportResultsResponse.FromString(kept)
         first, count = _SPAN.unpack(kept)[1:]
-        with self.league.store.read() as reader:
-            rows = reader.results(first - 1, first - 1 + count)
-            again = [Verdict(match_id=r.match_id, accepted=True, log_position=r.position) for r in rows]
-        return _reported(again, again[-1].log_position)
+        newest = first + count - 1
+        if request.brief:
+            return m.ReportResultsResponse(first_position=first, log_position=newest)
+        if not made:
+            with self.league.store.read() as reader:
+                for row in reader.results(first - 1, newest):
+                    made.append(Verdict(match_id=row.match_id, accepted=True, log_position=row.position))
+        return m.ReportResultsResponse(verdicts=map(wire.to_verdict, made), log_position=newest)
 
     def Heartbeat(self, request: m.HeartbeatRequest, context: Any) -> m.HeartbeatResponse:
         fenced, deadline, asked = self.league.store.submit(
@@ -293,10 +296,6 @@ class MatchmakerService(MatchmakerServiceServicer):
             with view.changed:
                 if view.told_position <= position:
                     view.changed.wait(WATCH_POLL_SECONDS)
-
-
-def _reported(verdicts: Sequence[Verdict], position: int) -> m.ReportResultsResponse:
-    return m.ReportResultsResponse(verdicts=map(wire.to_verdict, verdicts), log_position=position)
 
 
 def _decoded(message: t.Result, stat_names: Sequence[str]) -> MatchResult | Verdict:

@@ -6,6 +6,7 @@ import grpc
 import pytest
 from small_league import learner_wins, live, played, small_league, snapshot
 
+from league import wire
 from league.errors import StorageFull
 from league.v1 import matchmaker_pb2 as m
 
@@ -127,6 +128,30 @@ def test_verdicts_are_given_again_after_a_restart(tmp_path):
         assert league.client.report_results(incarnation, results[:3], request_id="good") == good
         assert league.client.report_results(incarnation, results[2:], request_id="mixed") == mixed
         assert league.client.report_results(incarnation, [], request_id="none") == none
+
+
+def test_verdicts_are_told_in_brief_only_to_who_asks_for_it(tmp_path):
+    with small_league(tmp_path) as league:
+        incarnation = league.open()
+        matches = league.client.acquire_matches(incarnation, 4, "league")
+        sent = [wire.to_result(played(match)) for match in matches]
+
+        def report(request_id, results, brief):
+            return league.client._stub.ReportResults(
+                m.ReportResultsRequest(
+                    request_id=request_id, incarnation=incarnation, results=results, brief=brief
+                )
+            )
+
+        long, short = report("long", sent[:2], False), report("short", sent[2:], True)
+        assert [verdict.log_position for verdict in long.verdicts] == [1, 2]
+        assert [verdict.match_id for verdict in long.verdicts] == [match.match_id for match in matches[:2]]
+        assert (long.first_position, long.log_position) == (0, 2)
+        assert not short.verdicts
+        assert (short.first_position, short.log_position) == (3, 4)
+        again = report("again", sent, True)
+        assert all(verdict.duplicate for verdict in again.verdicts)
+        assert (len(again.verdicts), again.first_position, again.log_position) == (4, 0, 4)
 
 
 def test_a_whole_reply_that_an_older_version_kept_is_given_again(league):
