@@ -38,8 +38,11 @@ PROFILE = "measures for minutes; tests/unit/test_profile_command.py runs the com
 STRUCTURE = "an example of cli.md runs it"
 DOCTOR = "half a minute and more; test_doctor.py and test_doctor_run.py run it on smaller set-ups"
 SPRT_FILE = "needs a file; tests/unit/test_sprt_command.py writes one"
+OUTSIDER = "needs grpcurl; test_matchmaker_docs.py asks the same by reflection in Python"
 SECURED = "tests/service/test_security_commands.py runs it"
 NOT_RUN = {
+    'grpcurl -plaintext -H "authorization: Bearer $KUMITE_TOKEN" 127.0.0.1:50051 '
+    "league.v1.MatchmakerService/GetRatings": OUTSIDER,
     "bin/start-league --set security.tokens=true": LONG,
     "bin/start-league --set security.host=0.0.0.0 --set security.tokens=true --set security.tls=certs": LONG,
     "bin/league certs certs --host gpu-7.lan --client bob": SECURED,
@@ -189,7 +192,7 @@ def test_every_command_is_run_or_named_with_a_reason() -> None:
 def test_its_program_understands_every_command(command: str) -> None:
     for part in command.split(" && "):
         program, *words = shlex.split(part)
-        if program in ("git", "cd", "curl"):
+        if program in ("git", "cd", "curl", "grpcurl"):
             continue
         assert (ROOT / program).is_file()
         if program in PARSERS and "COMMAND" not in words:

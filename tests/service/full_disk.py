@@ -1,0 +1,93 @@
+"""What a matchmaker does on a disk that fills up, and after: run by `test_full_disk.py` on a disk of 3 MB.
+
+Prints a JSON object of what was seen.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+import time
+from pathlib import Path
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from small_league import BOTS, bot, live, played, snapshot
+
+from league.client import MatchmakerClient
+from league.errors import StorageFull
+from league.players import MatchResult
+from league.service.settings import OperationsSettings
+from matchmaker.fsck import fsck
+from matchmaker.server import MatchmakerServer
+from matchmaker.settings import MatchmakerSettings
+
+SECONDS = 30.0
+
+
+def main(disk: Path) -> None:
+    filler, db = disk / "filler", disk / "league.db"
+    filler.write_bytes(b"x" * 1_000_000)
+    settings = MatchmakerSettings(sweep_seconds=0.05, max_open_leases=100_000)
+    operations = OperationsSettings(least_free_megabytes=0.0)
+    with (
+        MatchmakerServer(db, 0, settings, operations=operations) as server,
+        MatchmakerClient(server.address, wait_seconds=5) as client,
+        grpc.insecure_channel(server.address) as channel,
+    ):
+        health = health_pb2_grpc.HealthStub(channel)
+        client.register_players([*map(bot, BOTS), live(), snapshot(1000)])
+        incarnation = client.open_incarnation("learner-main", "main").number
+        acknowledged: list[str] = []
+        request_id, pending = fill(client, incarnation, acknowledged)
+        before = status_of(health)
+        told = client.status().vitals.trouble
+        filler.unlink()
+        deadline = time.monotonic() + SECONDS
+        while status_of(health) != "SERVING" and time.monotonic() < deadline:
+            time.sleep(0.02)
+        after = status_of(health)
+        if pending:
+            verdicts, _ = client.report_results(incarnation, pending, request_id=request_id)
+            acknowledged += [verdict.match_id for verdict in verdicts if verdict.accepted]
+        known = [client.match(match_id).result is not None for match_id in acknowledged[-50:]]
+        position = client.status().log_position
+    seen = {
+        "acknowledged": len(acknowledged),
+        "position": position,
+        "before": before,
+        "told": told,
+        "after": after,
+        "known": all(known),
+        "findings": fsck(db)[0],
+    }
+    print(json.dumps(seen))
+
+
+def status_of(health: health_pb2_grpc.HealthStub) -> str:
+    reply = health.Check(health_pb2.HealthCheckRequest(), timeout=5)
+    return str(health_pb2.HealthCheckResponse.ServingStatus.Name(reply.status))
+
+
+def fill(
+    client: MatchmakerClient, incarnation: int, acknowledged: list[str]
+) -> tuple[str, list[MatchResult]]:
+    """Plays until the disk is full. Returns the report that failed, with its request id; none if another
+    call did."""
+    for number in itertools.count():
+        try:
+            matches = client.acquire_matches(incarnation, 200, "league")
+        except StorageFull:
+            return "", []
+        results = [played(match) for match in matches]
+        try:
+            verdicts, _ = client.report_results(incarnation, results, request_id=f"report-{number}")
+        except StorageFull:
+            return f"report-{number}", results
+        acknowledged += [verdict.match_id for verdict in verdicts if verdict.accepted]
+    raise AssertionError("unreachable")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
