@@ -15,8 +15,10 @@ from pathlib import Path
 import pytest
 
 from league.client import MatchmakerClient
-from league.errors import LeagueError
+from league.errors import LeagueError, Unauthenticated
 from league.players import PlayerKind, WorkerStatus
+from league.security.credentials import Credentials, of_run
+from league.security.issuing import make_folder
 
 QUICK = (
     *("--set", "supervisor.line_seconds=1", "--set", "supervisor.refresh_seconds=0.3"),
@@ -47,13 +49,17 @@ class League:
         if not isinstance(address, str):
             return None
         try:
-            with MatchmakerClient(address, wait_seconds=0.2) as client:
+            with MatchmakerClient(address, wait_seconds=0.2, credentials=self.shown()) as client:
                 workers = client.status().workers
         except LeagueError:
             return None
         return next(
             (w for w in workers if w.player and w.last_beat_at >= self.started_at and w.metrics), None
         )
+
+    def shown(self) -> Credentials:
+        """The run's own, where it has any."""
+        return of_run(self.folder, "read", environment={})
 
     def steps(self) -> int:
         learner = self.learner()
@@ -153,8 +159,12 @@ def test_smoke_survives_the_kill_of_every_process(start: Callable[..., League]) 
 
 @pytest.mark.timeout(300)
 @pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
-def test_ctrl_c_saves_and_the_same_command_goes_on(start: Callable[..., League]) -> None:
+def test_ctrl_c_saves_and_the_same_command_goes_on(start: Callable[..., League], tmp_path: Path) -> None:
+    """All of it with tokens and mutual TLS, which every process finds in the run's folder and settings."""
+    make_folder(tmp_path / "certs")
+    secured = ("security.tokens=true", f"security.tls={tmp_path / 'certs'}", "security.mutual_tls=true")
     flags = ("--preset", "smoke", *QUICK, "--set", "learner.steps=8_192")
+    flags += tuple(word for setting in secured for word in ("--set", setting))
     league = start(*flags)
     league.until(lambda: league.steps() >= 512)
     pid = league.pid("learner")
@@ -178,7 +188,15 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(start: Callable[..., League])
     assert league.steps() >= reached
     assert "goes on, preset smoke" in league.words
     address = str(league.announced("matchmaker")["address"])
-    with MatchmakerClient(address) as client:
+    with (
+        pytest.raises(Unauthenticated),
+        MatchmakerClient(address, credentials=Credentials(tls=tmp_path / "certs")) as stranger,
+    ):
+        stranger.status()
+    status = [sys.executable, "-m", "league.cli.main", "status", "--run-dir", str(league.folder)]
+    done = subprocess.run(status, capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("health\tSERVING"), done.stderr
+    with MatchmakerClient(address, credentials=league.shown()) as client:
         assert {player.name for player in client.players(kinds=(PlayerKind.SNAPSHOT,))} >= set(kept)
     league.process.terminate()
     assert league.process.wait(timeout=20) == 0
