@@ -24,7 +24,7 @@ from matchmaker.settings import MatchmakerSettings
 from matchmaker.store.sqlite import SqliteStore
 
 MAX_REQUEST_BYTES = 32 << 20
-LOOK_EVERY = 10
+LOOK_EVERY = 30
 """A look at what was written takes at most this part of the time."""
 SERVICE_NAME = matchmaker_pb2.DESCRIPTOR.services_by_name["MatchmakerService"].full_name
 _log = logging.getLogger(__name__)
