@@ -14,7 +14,14 @@ from urllib.parse import quote
 from league.errors import DataCorrupt, Refused, VersionMismatch
 from matchmaker.store.schema import APPLICATION_ID, known_migrations, migrations
 
+ROOM_BYTES = 256 << 20
 _log = logging.getLogger(__name__)
+
+
+def has_room(path: Path) -> bool:
+    """Whether what calls write at once fits on the disk by far."""
+    found = os.statvfs(path.parent)
+    return found.f_bavail * found.f_frsize >= ROOM_BYTES
 
 
 def quoted(path: Path) -> str:

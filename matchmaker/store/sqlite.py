@@ -19,7 +19,7 @@ from league.errors import InvalidInput, NotFound, Refused, Unavailable, VersionM
 from matchmaker.store.base import Reader, Store, T, Transaction
 from matchmaker.store.faults import as_league_errors
 from matchmaker.store.group import Group, Request
-from matchmaker.store.opening import back_up, check_migrations, check_owner, lock, lock_path, quoted
+from matchmaker.store.opening import back_up, check_migrations, check_owner, has_room, lock, lock_path, quoted
 from matchmaker.store.reader import SqliteReader
 from matchmaker.store.schema import APPLICATION_ID, known_migrations, migrations
 from matchmaker.store.seat_stats import StatNames
@@ -120,11 +120,12 @@ class SqliteStore(Store):
         return self._group.submit(effect)
 
     def _commit_together(self, group: Sequence[Request]) -> None:
+        """Alone where the disk is nearly full: a commit that fails then leaves memory as it was."""
         left = list(group)
         while left:
             try:
                 with self._lock, as_league_errors(self.path), ExitStack() as memory:
-                    done = self._run(left, memory)
+                    done = self._run(left if has_room(self.path) else left[:1], memory)
             except BaseException as error:
                 for request in left:
                     request.error = request.error or copy.copy(error)

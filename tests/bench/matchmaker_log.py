@@ -33,15 +33,20 @@ def restarts(folder: Path, players: int, count: int) -> Iterator[str]:
     size = served.db.stat().st_size / 2**30
     seconds = time.perf_counter() - began
     yield f"{count:,} results of {players:,} players written in {seconds:.0f} s: {size:.1f} GiB"
-    yield f"ready after {served.start():.2f} s, with everything folded from the log"
+    yield _started(served, "with everything folded from the log")
     served.stop()
-    yield f"ready after {served.start():.2f} s, from what it kept when it was stopped"
+    yield _started(served, "from what it kept when it was stopped")
     served.kill()
-    yield f"ready after {served.start():.2f} s, after a kill -9"
+    yield _started(served, "after a kill -9")
     with MatchmakerClient(served.address) as client:
         games = sum(rating.games for rating in client.ratings(Book.TRAIN)) // 2
         yield f"{games:,} results rated, {served.mebibytes():.0f} MiB"
     served.kill()
+
+
+def _started(served: Served, how: str) -> str:
+    seconds = served.start()
+    return f"ready after {seconds:.2f} s, {served.cpu_seconds():.2f} of them computing, {how}"
 
 
 def _write(db: Path, learner: str, names: list[str], incarnation: int, count: int) -> None:

@@ -129,3 +129,15 @@ class TestSqliteGroup(GroupContract):
             self.monkeypatch.setattr(SqliteTransaction, "commit", raised)
         else:
             self.monkeypatch.undo()
+
+    def test_near_a_full_disk_a_commit_that_fails_moves_no_memory(self, store, memory, monkeypatch):
+        monkeypatch.setattr("matchmaker.store.opening.ROOM_BYTES", 1 << 80)
+        effects = [self.adds(memory, name) for name in "abc"]
+        with self.together(store, effects) as outcomes:
+            self.let_commits_fail(store, True)
+        self.let_commits_fail(store, False)
+        assert [type(outcome) for outcome in outcomes] == [StorageFull] * 3
+        assert (memory.rebuilt, memory.seen) == (0, [])
+        with self.together(store, effects) as outcomes:
+            pass
+        assert outcomes == [[], ["a"], ["a", "b"]]
