@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from league import players as d
 from league.errors import InvalidInput
@@ -119,22 +119,31 @@ def to_seat_player(player: d.Player) -> t.Player:
     return to_player(player, card=False)
 
 
-def to_assignment(
-    assignment: d.Assignment, seat: Callable[[d.Player], t.Player] = to_seat_player
-) -> t.Assignment:
-    """`seat` makes the message of a player in it, or has it ready."""
-    return t.Assignment(
-        match_id=assignment.match_id,
-        ordinal=assignment.ordinal,
-        lease_token=assignment.lease_token,
-        lease_deadline=assignment.lease_deadline,
-        seats=map(seat, assignment.seats),
-        learner_seat=assignment.learner_seat,
-        book=_BOOKS[assignment.book],
-        seed=assignment.seed,
-        category=assignment.category,
-        replaces=assignment.replaces,
-    )
+def to_assignment(assignment: d.Assignment) -> t.Assignment:
+    return t.Assignment(**_assignment_fields(assignment, to_seat_player))
+
+
+def add_assignment(
+    messages: Any, assignment: d.Assignment, seat: Callable[[d.Player], t.Player] = to_seat_player
+) -> None:
+    """Adds it to a message's assignments; `seat` makes the message of a player in it, or has it ready."""
+    messages.add(**_assignment_fields(assignment, seat))
+
+
+def _assignment_fields(assignment: d.Assignment, seat: Callable[[d.Player], t.Player]) -> dict[str, Any]:
+    first, second = assignment.seats
+    return {
+        "match_id": assignment.match_id,
+        "ordinal": assignment.ordinal,
+        "lease_token": assignment.lease_token,
+        "lease_deadline": assignment.lease_deadline,
+        "seats": (seat(first), seat(second)),
+        "learner_seat": assignment.learner_seat,
+        "book": _BOOKS[assignment.book],
+        "seed": assignment.seed,
+        "category": assignment.category,
+        "replaces": assignment.replaces,
+    }
 
 
 def from_assignment(message: t.Assignment) -> d.Assignment:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 from league.errors import InvalidInput, NotFound, Refused
 from league.players import Assignment, Book, Pairing, Player, PlayerKind, PlayerState
@@ -36,25 +35,25 @@ def acquire_matches(league: League, tx: Transaction, number: int, count: int, mi
     for ordinal, drawn, (match_id, token) in zip(ordinals, drawings, _ids(ordinals), strict=True):
         seat = drawn.learner_seat
         rows.append(
-            AssignmentRow(
-                ordinal=ordinal,
-                match_id=match_id,
-                lease_token=token,
-                incarnation=number,
-                lease_state="open",
-                lease_deadline=deadline,
-                assigned_at=now,
-                seat0=drawn.opponent if seat else learner.name,
-                seat1=learner.name if seat else drawn.opponent,
-                learner_seat=seat,
-                book=Book.TRAIN,
-                seed=drawn.match_seed,
-                category=drawn.category,
-                mix=mix,
-                replaces="",
-                draw=kept.number,
-                draw_seed=kept.stream.seed,
-                probability=drawn.probability,
+            AssignmentRow(  # in the order of its fields: names would take as long as all the rest
+                ordinal,
+                match_id,
+                token,
+                number,
+                "open",
+                deadline,
+                now,
+                drawn.opponent if seat else learner.name,
+                learner.name if seat else drawn.opponent,
+                seat,
+                Book.TRAIN,
+                drawn.match_seed,
+                drawn.category,
+                mix,
+                "",
+                kept.number,
+                kept.stream.seed,
+                drawn.probability,
             )
         )
     return _store(league, tx, incarnation, rows)
@@ -124,8 +123,7 @@ def carry_matches(
             raise NotFound(f"there is no match {match_id} to carry on: name ids that were assigned")
         _check_carried(league, tx, incarnation, old)
         rows.append(
-            replace(
-                old,
+            old._replace(
                 ordinal=ordinal,
                 match_id=new_id,
                 lease_token=token,

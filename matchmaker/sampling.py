@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
 
@@ -184,8 +185,7 @@ class Distribution:
         return max(i for i, probability in enumerate(self.probabilities) if probability > 0.0)
 
 
-@dataclass(frozen=True)
-class Draw:
+class Draw(NamedTuple):
     """What came out of one seed."""
 
     category: str
@@ -239,13 +239,8 @@ def draws(
         category = shares.names[category_index]
         candidates = within[category]
         index = candidates.pick((of_player >> 11) * 2.0**-53)
-        yield Draw(
-            category=category,
-            opponent=candidates.names[index],
-            probability=shares.probabilities[category_index] * candidates.probabilities[index],
-            learner_seat=of_seat >> 63,
-            match_seed=of_seed >> 1,
-        )
+        probability = shares.probabilities[category_index] * candidates.probabilities[index]
+        yield Draw(category, candidates.names[index], probability, of_seat >> 63, of_seed >> 1)
 
 
 def derived_seed(*parts: int) -> int:

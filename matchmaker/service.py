@@ -72,7 +72,10 @@ class MatchmakerService(MatchmakerServiceServicer):
             with self.league.store.read() as reader:
                 rows = reader.assignments(*_SPAN.unpack(span)[1:])
             made.extend(assigning.assignments_of(self.league, rows))
-        return reply(assignments=[wire.to_assignment(match, self._player) for match in made])
+        message: Any = reply()
+        for match in made:
+            wire.add_assignment(message.assignments, match, self._player)
+        return message
 
     def _player(self, player: Player) -> t.Player:
         """Its message, made once for as long as it stays as it is."""

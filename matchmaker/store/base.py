@@ -53,8 +53,7 @@ class DrawRow:
     """Seed of the stream that its matches are drawn from; None in older logs, where each has its own."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class AssignmentRow:
+class AssignmentRow(NamedTuple):
     """An assignment and the state of its lease."""
 
     ordinal: int

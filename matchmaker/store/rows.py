@@ -5,14 +5,13 @@ from __future__ import annotations
 import sqlite3
 import zlib
 from dataclasses import fields
-from operator import attrgetter
 from typing import Any
 
 from league.players import Book, MatchResult, Player, PlayerKind, PlayerState, Role, SeatResult
 from matchmaker.store.base import AssignmentRow, ResultRow
 
 PLAYER_COLUMNS = tuple(field.name for field in fields(Player))
-ASSIGNMENT_COLUMNS = tuple(field.name for field in fields(AssignmentRow))
+ASSIGNMENT_COLUMNS = AssignmentRow._fields
 RESULT_QUERY = """
 SELECT r.position, r.ordinal, a.match_id, r.incarnation, a.seat0, a.seat1, a.book, r.outcome, r.frames,
        r.failed, r.failure, r.finished_at, r.received_at, r.late, l.incarnation AS lost_by, r.step0, r.step1,
@@ -37,20 +36,18 @@ def player_of(row: sqlite3.Row) -> Player:
 
 
 _BOOK = ASSIGNMENT_COLUMNS.index("book")
-_assignment_fields = attrgetter(*ASSIGNMENT_COLUMNS)
 _BOOKS = {book.value: book for book in Book}
 
 
 def assignment_values(row: AssignmentRow) -> tuple[Any, ...]:
     """In the order of ASSIGNMENT_COLUMNS."""
-    values = _assignment_fields(row)
-    return *values[:_BOOK], row.book.value, *values[_BOOK + 1 :]
+    return *row[:_BOOK], row.book.value, *row[_BOOK + 1 :]
 
 
 def assignment_of(row: sqlite3.Row) -> AssignmentRow:
-    values = {name: row[name] for name in ASSIGNMENT_COLUMNS}
-    values["book"] = Book(row["book"])
-    return AssignmentRow(**values)
+    values = [row[name] for name in ASSIGNMENT_COLUMNS]
+    values[_BOOK] = _BOOKS[row["book"]]
+    return AssignmentRow(*values)
 
 
 def result_of(row: sqlite3.Row) -> ResultRow:

@@ -51,7 +51,7 @@ def assignment(ordinal: int, number: int = 1, **changes) -> AssignmentRow:
         draw_seed=5,
         probability=0.1,
     )
-    return replace(row, **changes)
+    return row._replace(**changes)
 
 
 def result(match_id: str) -> MatchResult:
