@@ -39,6 +39,7 @@ def open_incarnation(
     event = league.log(tx, "incarnation_opened", text, worker=worker, player=player, step=checkpoint_step)
     row = _row(league, worker, player, checkpoint_step, checkpoint_log_position, event)
     row = league.incarnation(tx, tx.add_incarnation(row))
+    tx.after_commit(league.view.incarnations.clear)
     _abandon(league, tx, row)
     lost = _lose(league, tx, row) if player else 0
     assignments = carry_matches(league, tx, row, carried)
@@ -114,7 +115,7 @@ def heartbeat(
         Whether the incarnation is fenced, the time at which its leases end without more progress, and the
         stage that an operator has asked its player to enter.
     """
-    incarnation = league.incarnation(tx, number)
+    incarnation = league.remembered_incarnation(tx, number)
     checks.number(progress, "progress", 0, checks.MAX_STEP)
     checks.number(step, "step", 0, checks.MAX_STEP)
     checks.text(mix, "mix", checks.MAX_NAME)

@@ -159,9 +159,16 @@ class League:
             raise NotFound(f"there is no incarnation {number}: open one first with OpenIncarnation")
         return row
 
+    def remembered_incarnation(self, reader: Reader, number: int) -> IncarnationRow:
+        """As `incarnation`, for calls that come thousands of times; not for what opens or fences one."""
+        row = self.view.incarnations.get(number)
+        if row is None:
+            row = self.view.incarnations[number] = self.incarnation(reader, number)
+        return row
+
     def current_incarnation(self, reader: Reader, number: int) -> IncarnationRow:
         """Raises `Fenced` when a newer one of its worker exists."""
-        row = self.incarnation(reader, number)
+        row = self.remembered_incarnation(reader, number)
         if row.fenced_by is not None:
             raise Fenced(
                 f"incarnation {number} of {row.worker} is fenced: {row.fenced_by} took its place, "

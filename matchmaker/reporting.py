@@ -28,7 +28,7 @@ def report_results(
         A verdict for each, and the position of the newest result of the log.
     """
     checks.number(len(results), "results in one call", 0, checks.MAX_BATCH)
-    incarnation = league.incarnation(tx, number)
+    incarnation = league.remembered_incarnation(tx, number)
     verdicts: list[Verdict | str] = []  # a match's id where the verdict is that of its result
     taken: dict[str, Taken] = {}
     for result in results:

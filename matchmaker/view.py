@@ -19,7 +19,7 @@ from league.stages import CurriculumStatus, Place, Stage, StageRequest
 from matchmaker import aggregates, history
 from matchmaker.books import Books, Mark
 from matchmaker.history import Moment
-from matchmaker.store.base import AssignmentRow, Reader, ResultRow
+from matchmaker.store.base import AssignmentRow, IncarnationRow, Reader, ResultRow
 
 if TYPE_CHECKING:  # it works on a league, which has a view
     from matchmaker.kept_draws import KeptDraw
@@ -37,6 +37,7 @@ class LeagueView:
         self.curricula: dict[str, CurriculumStatus] = {}  # by player, as its learner told it
         self.asked: dict[str, StageRequest] = {}  # by player, the newest, obeyed or not
         self.leases: dict[str, AssignmentRow] = {}  # open ones by match, as they were handed out
+        self.incarnations: dict[int, IncarnationRow] = {}  # that calls came from since one was opened
         self.open_count: Counter[int] = Counter()  # of them, by incarnation
         self.kept_draws: dict[tuple[str, str], KeptDraw] = {}  # by learner and mix
         self.generation = 0  # rises when something else than a result changes what is drawn
@@ -68,6 +69,7 @@ class LeagueView:
             self._set_books(kept.books)
             self.log_position, self.event_position, self.ordinal = reader.positions()
             self.told_position = self.event_position
+            self.incarnations.clear()
             self.leases = {row.match_id: row for row in reader.open_assignments()}
             self.open_count = Counter(row.incarnation for row in self.leases.values())
             self.curricula, self.asked = stages_of(reader.events_of("stage", "stage_asked"))

@@ -175,3 +175,18 @@ def test_metrics_that_are_no_numbers_are_left_out(league):
     assert league.client.status().workers[0].metrics == {"a/b": 1.0}
     with pytest.raises(InvalidInput, match="300 metrics"):
         league.client.heartbeat(incarnation, 1, metrics={f"m/{i}": 1.0 for i in range(300)})
+
+
+def test_who_is_remembered_is_forgotten_when_one_is_opened_or_fails_to_be(league):
+    old = league.open()
+    league.client.heartbeat(old, 1)
+    with pytest.raises(NotFound, match="no match nothing"):
+        league.client.open_incarnation("learner-main", "main", 0, 0, ["nothing"])
+    assert league.client.heartbeat(old, 2)[0] is False
+    other = league.client.open_incarnation("evaluator-0").number
+    assert league.client.heartbeat(other, 1)[0] is False
+    new = league.open()
+    assert league.client.heartbeat(old, 3)[0] is True
+    assert league.client.heartbeat(new, 3)[0] is False
+    with pytest.raises(Fenced):
+        league.client.acquire_matches(old, 1, "league")
