@@ -112,9 +112,20 @@ def test_a_mover_that_fails_says_so_and_goes_on(file, monkeypatch, caplog):
     wait_until(lambda: file.moved() >= ROWS * 2000)
 
 
-def test_closing_waits_and_twice_is_fine(file):
+def test_closing_waits_for_a_move_and_twice_is_fine(file, monkeypatch):
+    move, began, moved = wal._move, threading.Event(), []
+
+    def slowly(connection):
+        began.set()
+        time.sleep(0.2)
+        moved.append(move(connection))
+        return moved[-1]
+
+    monkeypatch.setattr(wal, "_move", slowly)
     file.write(ROWS)
+    assert began.wait(20)
     file.mover.close()
+    assert len(moved) == 1
     file.mover.close()
     file.write(ROWS)
-    assert not any(thread.name == "wal-mover" for thread in threading.enumerate())
+    assert len(moved) == 1
