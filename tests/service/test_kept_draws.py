@@ -149,6 +149,8 @@ def test_verdicts_are_told_in_brief_only_to_who_asks_for_it(tmp_path):
         assert (long.first_position, long.log_position) == (0, 2)
         assert not short.verdicts
         assert (short.first_position, short.log_position) == (3, 4)
+        assert report("long", sent[:2], False) == long
+        assert report("short", sent[2:], True) == short
         again = report("again", sent, True)
         assert all(verdict.duplicate for verdict in again.verdicts)
         assert (len(again.verdicts), again.first_position, again.log_position) == (4, 0, 4)
