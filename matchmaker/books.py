@@ -111,12 +111,8 @@ class Books:
         if mark.event_position <= self.event_position:
             return
         self.event_position = mark.event_position
-        for table in self._tables_of(mark):
-            _APPLY[mark.kind](table, mark)
-
-    def _tables_of(self, mark: Mark) -> Iterable[RatingTable]:
-        """One that names no book is for all of them."""
-        return [self.tables[Book(mark.data["book"])]] if "book" in mark.data else self.tables.values()
+        for book in _books_of(mark):
+            _APPLY[mark.kind](self.tables[book], mark, book)
 
     def state(self) -> dict[str, Any]:
         """All of it as JSON keeps it, to the last bit; `restored` takes it back."""
@@ -135,6 +131,11 @@ class Books:
         return books
 
 
+def _books_of(mark: Mark) -> Iterable[Book]:
+    """One that names no book is for all of them."""
+    return [Book(mark.data["book"])] if "book" in mark.data else Book
+
+
 def _by_book(rows: Iterable[ResultRow], after: int) -> Iterator[tuple[Book, list[_Game]]]:
     """What each book's table takes in of `rows` behind position `after`, in order."""
     parts: dict[Book, list[_Game]] = {}
@@ -149,12 +150,16 @@ def _by_book(rows: Iterable[ResultRow], after: int) -> Iterator[tuple[Book, list
     yield from parts.items()
 
 
-def _register(table: RatingTable, mark: Mark) -> None:
-    """A frozen copy begins as its learner stands, or in a book without the learner as its parent does."""
+def _register(table: RatingTable, mark: Mark, book: Book) -> None:
+    """A frozen copy begins as its learner stands, or in a book without the learner as its parent does.
+
+    Not in the greedy book: its likelier keys make another player of nearly the same copy, whose results are
+    told better from nothing than from its parent's.
+    """
     name, kind = mark.data["player"], PlayerKind(mark.data["kind"])
     if kind is PlayerKind.LIVE:
         table.learns(name)
-    elif kind in _PARSED and "log_position" in mark.data:
+    elif kind in _PARSED and "log_position" in mark.data and book is not Book.GREEDY:
         learner = _learner(name, kind)
         table.inherit(name, learner if table.has(learner) else mark.data["parent"], mark.data["step"])
 
@@ -173,7 +178,7 @@ def _learner(name: str, kind: PlayerKind) -> str:
         return ""
 
 
-def _begin_epoch(table: RatingTable, mark: Mark) -> None:
+def _begin_epoch(table: RatingTable, mark: Mark, _: Book) -> None:
     data = mark.data
     if "drift" in data:
         table.drift = Drift(data["drift"])
@@ -191,11 +196,11 @@ def epoch_data(epoch: Epoch) -> dict[str, float]:
     }
 
 
-def _pin(table: RatingTable, mark: Mark) -> None:
+def _pin(table: RatingTable, mark: Mark, _: Book) -> None:
     table.pin(mark.data["player"], mark.data["mu"])
 
 
-def _unpin(table: RatingTable, mark: Mark) -> None:
+def _unpin(table: RatingTable, mark: Mark, _: Book) -> None:
     table.unpin(mark.data["player"])
 
 

@@ -10,7 +10,7 @@ from small_league import learner_wins, played, report, small_league, snapshot
 
 from league.errors import InvalidInput, NotFound
 from league.players import Book, Pairing
-from league.ratings import Drift, Link
+from league.ratings import NEWCOMER, Drift, Link
 from league.ratings.epochs import FIRST_GAMES, PRIOR_GAMES
 from matchmaker import aggregates, history, invariants
 from matchmaker.books import MARK_KINDS, Books, marks_of
@@ -37,10 +37,10 @@ def train(league, incarnation, count, outcome=learner_wins, step=1, mix="one"):
         report(league, incarnation, at_step(played(match, outcome(match)), step))
 
 
-def pair(league, player, opponent, pairs, outcome=1.0, worker="evaluator-0"):
+def pair(league, player, opponent, pairs, outcome=1.0, worker="evaluator-0", book=Book.EVAL):
     """Clean matches that `player` wins, or draws; both seats."""
     evaluator = league.client.open_incarnation(worker).number
-    pairing = Pairing(player=player, opponent=opponent, pairs=pairs, book=Book.EVAL, seed=1)
+    pairing = Pairing(player=player, opponent=opponent, pairs=pairs, book=book, seed=1)
     matches = league.client.acquire_pairings(evaluator, [pairing])
     outcomes = [outcome if match.seats[0].name == player else 1.0 - outcome for match in matches]
     results = [played(match, one) for match, one in zip(matches, outcomes, strict=True)]
@@ -172,10 +172,12 @@ def test_a_snapshot_begins_as_its_learner_stands_and_stays_then(league):
     train(league, incarnation, 10, step=100_000)
     assert belief(league, "main@60000") == child, "the learner went on, it did not"
     pair(league, "main@60000", "based", 5)
+    pair(league, "main@60000", "based", 5, book=Book.GREEDY)
     clean = belief(league, "main@60000", Book.EVAL)
     league.client.register_players([snapshot(90_000, parent="main@60000")])
     heir = belief(league, "main@90000", Book.EVAL)
     assert (heir.mu, heir.sigma > clean.sigma) == (clean.mu, True), "no learner plays in the clean book"
+    assert belief(league, "main@90000", Book.GREEDY) == NEWCOMER, "likelier keys are another player's"
     assert "main@90000" not in [r.player.name for r in league.client.ratings()]
     view = league.server.league.view
     heir, main = view.players["main@90000"], belief(league, "main")
