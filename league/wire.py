@@ -271,9 +271,10 @@ def from_pairing(message: m.Pairing) -> d.Pairing:
     )
 
 
-def to_rating(rating: d.Rating) -> t.Rating:
+def to_rating(rating: d.Rating, player: Callable[[d.Player], t.Player] = to_seat_player) -> t.Rating:
+    """`player` makes its player's message, or has it ready."""
     return t.Rating(
-        player=to_player(rating.player, card=False),
+        player=player(rating.player),
         mu=rating.mu,
         sigma=rating.sigma,
         score=rating.score,

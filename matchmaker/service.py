@@ -248,7 +248,10 @@ class MatchmakerService(MatchmakerServiceServicer):
             ratings, anchors = view.tables[book].leaderboard(view.players), view.tables[book].anchors()
             position, event = view.books.log_position, view.books.event_position
         return m.GetRatingsResponse(
-            ratings=map(wire.to_rating, ratings), log_position=position, anchors=anchors, event_position=event
+            ratings=[wire.to_rating(rating, self._player) for rating in ratings],
+            log_position=position,
+            anchors=anchors,
+            event_position=event,
         )
 
     def GetPayoff(self, request: m.GetPayoffRequest, context: Any) -> m.GetPayoffResponse:

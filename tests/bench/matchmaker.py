@@ -32,6 +32,8 @@ from league.client import MatchmakerClient
 from league.players import Book
 
 SIZES = (10, 100, 1_000, 2_000, 10_000)
+MOST = 1_024
+"""Matches of a call."""
 
 
 @contextmanager
@@ -80,7 +82,7 @@ def show_players(args: argparse.Namespace) -> None:
             incarnation = client.open_incarnation("learner-main", learner).number
             new = []
             for _ in range(5):
-                _play(client, incarnation, max(64, size))
+                _play(client, incarnation, 2 * MOST)
                 new.append(_milliseconds(partial(client.acquire_matches, incarnation, 4, "league"), 1))
             kept = _milliseconds(partial(client.acquire_matches, incarnation, 4, "league"), 300)
             board = _milliseconds(partial(client.ratings, Book.TRAIN), 5)
@@ -91,8 +93,8 @@ def show_players(args: argparse.Namespace) -> None:
 
 
 def _play(client: MatchmakerClient, incarnation: int, count: int) -> None:
-    for begin in range(0, count, 1024):
-        matches = client.acquire_matches(incarnation, min(1024, count - begin), "league")
+    for begin in range(0, count, MOST):
+        matches = client.acquire_matches(incarnation, min(MOST, count - begin), "league")
         client.report_results(incarnation, [played(match, 1.0) for match in matches])
 
 
