@@ -129,7 +129,8 @@ def test_snapshots_of_another_run_come_in_as_anchors(first: Path, second: Path, 
         learner = client.open_incarnation("learner-main", "main").number
         drawn = {match.opponent for match in client.acquire_matches(learner, 60, "league")}
     assert snapshots(drawn) == {"main@3000"}, "nobody asked to train against them"
-    again, _ = said(capsys, "import", str(first), "--run-dir", str(second))
+    with served(first):  # a run that goes on can be imported from too; and what is there already stays
+        again, _ = said(capsys, "import", str(first), "--run-dir", str(second))
     assert again == out
 
 
