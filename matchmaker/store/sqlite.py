@@ -98,7 +98,12 @@ class SqliteStore(Store):
 
     def _connect(self, uri: str) -> sqlite3.Connection:
         connection = sqlite3.connect(
-            uri, uri=True, isolation_level=None, check_same_thread=False, timeout=BUSY_SECONDS
+            uri,
+            uri=True,
+            isolation_level=None,
+            check_same_thread=False,
+            timeout=BUSY_SECONDS,
+            cached_statements=256,  # of inserts there is one for each number of rows
         )
         connection.row_factory = sqlite3.Row
         connection.execute("PRAGMA foreign_keys = ON")

@@ -35,16 +35,15 @@ class ManyRows:
     AT_ONCE = 32
 
     def __init__(self, table: str, columns: Sequence[str]) -> None:
-        one = f"({', '.join('?' * len(columns))})"
-        self._one = f"INSERT INTO {table} ({', '.join(columns)}) VALUES {one}"
-        self._many = self._one + f", {one}" * (self.AT_ONCE - 1)
+        self._begin = f"INSERT INTO {table} ({', '.join(columns)}) VALUES "
+        self._row = f"({', '.join('?' * len(columns))})"
 
     def insert(self, connection: sqlite3.Connection, values: Iterable[tuple[Any, ...]]) -> None:
         """`values` in the order of the columns."""
         left = iter(values)
-        while len(part := list(islice(left, self.AT_ONCE))) == self.AT_ONCE:
-            connection.execute(self._many, list(chain.from_iterable(part)))
-        connection.executemany(self._one, part)
+        while part := list(islice(left, self.AT_ONCE)):
+            statement = self._begin + ", ".join([self._row] * len(part))
+            connection.execute(statement, list(chain.from_iterable(part)))
 
 
 _INSERT_PLAYER = _insert("players", rows.PLAYER_COLUMNS)
