@@ -10,7 +10,7 @@ from itertools import islice
 from league.errors import ConfigError, InvalidName, NotFound
 from league.ids import SnapshotName
 from league.payoff import Counts
-from league.players import Book, Player, PlayerKind, PlayerState, Role
+from league.players import CATEGORIES, Book, Player, PlayerKind, PlayerState, Role
 from league.ratings import Belief, RatingTable, quality, win_probability
 from matchmaker.sampling import (
     Candidate,
@@ -59,6 +59,8 @@ def members(category: str, learner: Player, players: Mapping[str, Player]) -> li
     """Active players of a category in order of registration, oldest first; held-out ones never."""
     if category == SELF:
         return [learner]
+    if category not in CATEGORIES:
+        players = {category: players[category]} if category in players else {}
     return [
         player
         for player in players.values()

@@ -271,13 +271,14 @@ class RatingTable:
 
     def columns(self, names: Sequence[str]) -> BeliefColumns:
         """`belief`, `has` and `knows` of many players at once."""
-        nobody = len(self._mus)
-        number_N = np.array([self._number.get(name, nobody) for name in names], np.int64)
-        mu_N = np.array([*self._mus, NEWCOMER.mu])[number_N]
-        variance_N = np.array([*self._variances, NEWCOMER.sigma**2])[number_N]
-        has_N = np.array([*self._games, 0])[number_N] > 0
-        is_pinned_N = np.isin(number_N, list(self._pinned))
-        is_told_N = (mu_N != NEWCOMER.mu) | (variance_N != NEWCOMER.sigma**2)
+        numbers = list(map(self._number.get, names))
+        played = [n is not None and self._games[n] > 0 for n in numbers]
+        pinned = [n in self._pinned for n in numbers]
+        mu_N = np.array([NEWCOMER.mu if n is None else self._mus[n] for n in numbers], float)
+        unknown = NEWCOMER.sigma**2
+        variance_N = np.array([unknown if n is None else self._variances[n] for n in numbers], float)
+        has_N, is_pinned_N = np.array(played, bool), np.array(pinned, bool)
+        is_told_N = (mu_N != NEWCOMER.mu) | (variance_N != unknown)
         return BeliefColumns(mu_N, variance_N, has_N, has_N | is_pinned_N | is_told_N)
 
     def beliefs(self) -> dict[str, Belief]:
