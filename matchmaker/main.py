@@ -7,7 +7,8 @@ import gc
 import signal
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from league.config import load_section
@@ -54,9 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     configure("human")  # until the settings are known
     try:
-        server = _server(options)
+        with _seldom_collected():
+            server = _server(options)
         signals = _stop_signals()
-        _collect_seldom()
         with server:
             print(f"ready {server.port}", flush=True)
             signals.recv(1)
@@ -85,14 +86,20 @@ def _server(options: argparse.Namespace) -> MatchmakerServer:
     )
 
 
-def _collect_seldom() -> None:
-    """A look for garbage through all that a league is takes a tenth of a second, in which nobody is answered.
+@contextmanager
+def _seldom_collected() -> Iterator[None]:
+    """What is made inside stays for good, and is not looked through for garbage, nor often what comes behind.
 
-    What was loaded stays for good, and what comes since holds hardly any cycles.
+    A look through all that a league is takes a tenth of a second, in which nobody is answered; while it is
+    loaded there would be dozens of them. It holds hardly any cycles.
     """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(10_000, 5, 1_000)
+    gc.disable()
+    try:
+        yield
+        gc.freeze()
+        gc.set_threshold(10_000, 5, 1_000)
+    finally:
+        gc.enable()
 
 
 def _stop_signals() -> socket.socket:
