@@ -13,8 +13,8 @@ from league.agent.network import AgentNetwork
 from league.agent.settings import AgentSettings
 from league.agent.snapshot import SnapshotCard, save_snapshot
 from league.blobs import BlobFolder
-from league.cli.connect import FORMAT
 from league.client import MatchmakerClient
+from league.cluster.run_folder import FORMAT
 from league.config import build, resolve
 from league.config_file import write_config
 from league.games.settings import GameSettings

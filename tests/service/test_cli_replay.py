@@ -10,9 +10,9 @@ import pytest
 from evaluator_league import register_bots_and_live, register_snapshot, write_config
 from PIL import Image
 
-from league.cli.connect import FORMAT
 from league.cli.main import main
 from league.client import MatchmakerClient
+from league.cluster.run_folder import FORMAT
 from league.replay import load_replay
 from matchmaker.main import MatchmakerServer
 
