@@ -135,7 +135,10 @@ def test_who_was_told_to_stop_from_outside_has_not_finished(stage: Stage) -> Non
 
 
 def test_end_without_error_is_a_death_unless_it_may_finish(stage: Stage) -> None:
-    crew = stage.play(frozenset({"learner"}), learner="", matchmaker="")
+    once = "import pathlib, time; p = pathlib.Path({!r}); p.exists() and time.sleep(60); p.touch()"
+    crew = stage.play(
+        frozenset({"learner"}), learner="", matchmaker=once.format(str(stage.folder / "has_ended"))
+    )
     stage.tend_until(lambda: crew.is_done("learner") and crew.members["matchmaker"].restarts == 1)
     assert crew.members["learner"].restarts == 0
 

@@ -62,6 +62,7 @@ def assert_named(case: Case, monkeypatch):
     assert case.follows <= below <= case.follows | case.may | SHAKY, told
 
 
+@pytest.mark.slow  # in every run the fresh ones are asked, which know nothing of how thresholds were set
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in CALIBRATED])
 def test_the_broken_part_is_named_with_what_follows(case, monkeypatch):
     assert_named(case, monkeypatch)
