@@ -237,6 +237,7 @@ class MatchRecord:
 
 
 EVENT_KINDS = (
+    "clusters",
     "configuration",
     "incarnation_opened",
     "leases_abandoned",

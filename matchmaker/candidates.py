@@ -1,10 +1,8 @@
-"""Who may be drawn: the players of each category, and their probabilities for one learner."""
+"""Who may be drawn: the players of each category, and what the sampling rules need to know of them."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import islice
 
 from league.errors import ConfigError, InvalidName, NotFound
@@ -12,28 +10,11 @@ from league.ids import SnapshotName
 from league.payoff import Counts
 from league.players import CATEGORIES, Book, Player, PlayerKind, PlayerState, Role
 from league.ratings import Belief, RatingTable, quality, win_probability
-from matchmaker.sampling import (
-    Candidate,
-    Distribution,
-    Policy,
-    adapted_mix,
-    candidate_weights,
-    category_shares,
-    normalised,
-)
+from matchmaker.sampling import Candidate, Policy
 from matchmaker.settings import MatchmakerSettings
 
 SELF = "self"
 EXPLOITERS = (Role.MAIN_EXPLOITER, Role.LEAGUE_EXPLOITER)
-
-
-@dataclass(frozen=True)
-class DrawTable:
-    """What one call's opponents are drawn from. `body_json` is what the log keeps of it."""
-
-    shares: Distribution
-    within: dict[str, Distribution]
-    body_json: str
 
 
 def policy_of(settings: MatchmakerSettings) -> Policy:
@@ -95,50 +76,6 @@ def _belongs(player: Player, category: str) -> bool:
     return player.kind is PlayerKind.BOT and player.name == category
 
 
-def draw_table(
-    settings: MatchmakerSettings,
-    learner: Player,
-    mix_name: str,
-    players: Mapping[str, Player],
-    tables: Mapping[Book, RatingTable],
-) -> DrawTable:
-    """The probabilities for one learner now; a pure function of its arguments.
-
-    A mix whose categories are all empty means self-play.
-    """
-    mix, policy = mix_of(settings, mix_name), policy_of(settings)
-    refuse_held_out(mix_name, mix, players)
-    if settings.adaptive:
-        met = {
-            category: newest_clean_counts(settings, category, learner, players, tables) for category in mix
-        }
-        known = {name: counts for name, counts in met.items() if counts.games}
-        mix = adapted_mix(mix, known, settings.adaptive, settings.prior_games)
-    groups = {category: members(category, learner, players) for category in mix}
-    shares = category_shares(mix, {category: bool(group) for category, group in groups.items()})
-    if not shares:
-        groups, shares = {SELF: [learner]}, {SELF: 1.0}
-    within, body = {}, {}
-    for category in shares:
-        candidates = [candidate_of(player, learner, tables) for player in groups[category]]
-        weights = candidate_weights(policy, candidates)
-        names = tuple(candidate.name for candidate in candidates)
-        within[category] = Distribution(names, tuple(normalised(weights)))
-        body[category] = [[name, weight] for name, weight in zip(names, weights, strict=True)]
-    description = {
-        "player": learner.name,
-        "mix": mix_name,
-        "rule": policy.rule,
-        "shares": shares,
-        "candidates": body,
-    }
-    return DrawTable(
-        Distribution(tuple(shares), tuple(shares.values())),
-        within,
-        json.dumps(description, separators=(",", ":")),
-    )
-
-
 def newest_clean_counts(
     settings: MatchmakerSettings,
     category: str,
@@ -158,7 +95,7 @@ def newest_clean_counts(
     own = (
         player.name
         for player in reversed(list(players.values()))
-        if player.kind is PlayerKind.SNAPSHOT and _lineage(player.name) == learner.name
+        if player.kind is PlayerKind.SNAPSHOT and lineage_of(player.name) == learner.name
     )
     met = (counts for name in own if (counts := payoff.counts(name, category)).games)
     newest = list(islice(met, settings.adaptive_snapshots))
@@ -169,7 +106,7 @@ def newest_clean_counts(
     )
 
 
-def _lineage(name: str) -> str:
+def lineage_of(name: str) -> str:
     try:
         return SnapshotName.parse(name).lineage
     except InvalidName:
@@ -201,16 +138,3 @@ def opponent_belief(player: Player, learner: Belief, tables: Mapping[Book, Ratin
     if tables[Book.TRAIN].knows(player.name):
         return tables[Book.TRAIN].belief(player.name)
     return learner if player.kind is PlayerKind.SNAPSHOT else tables[Book.TRAIN].belief(player.name)
-
-
-def draw_table_of(body_json: str) -> DrawTable:
-    """The table as the log kept it, to draw from it again."""
-    body = json.loads(body_json)
-    within = {
-        category: Distribution(
-            tuple(name for name, _ in rows), tuple(normalised([weight for _, weight in rows]))
-        )
-        for category, rows in body["candidates"].items()
-    }
-    shares = Distribution(tuple(body["shares"]), tuple(body["shares"].values()))
-    return DrawTable(shares, within, body_json)

@@ -99,10 +99,15 @@ def weights_of(policy: Policy, candidates: Columns) -> list[float]:
         return by_age
     if policy.rule == "quality":
         return candidates.quality_N.tolist()
-    k, p_N = policy.prior_games, np.clip(candidates.predicted_N, 1e-6, 1.0 - 1e-6)
-    a_N = k * p_N + candidates.wins_N + 0.5 * candidates.draws_N
-    b_N = k * (1.0 - p_N) + candidates.losses_N + 0.5 * candidates.draws_N
-    return _pfsp(policy, a_N, b_N).tolist()
+    return _pfsp(policy, *posteriors(candidates, policy.prior_games)).tolist()
+
+
+def posteriors(candidates: Columns, prior_games: float) -> tuple[Array, Array]:
+    """a and b of each one's `sampling.posterior`."""
+    p_N = np.clip(candidates.predicted_N, 1e-6, 1.0 - 1e-6)
+    a_N = prior_games * p_N + candidates.wins_N + 0.5 * candidates.draws_N
+    b_N = prior_games * (1.0 - p_N) + candidates.losses_N + 0.5 * candidates.draws_N
+    return a_N, b_N
 
 
 def _pfsp(policy: Policy, a_N: Array, b_N: Array) -> Array:

@@ -15,7 +15,7 @@ from league.players import Book
 from league.ratings import RatingTable
 from matchmaker import aggregates
 from matchmaker.books import Books
-from matchmaker.candidates import DrawTable, draw_table_of
+from matchmaker.drawing import DrawTable, draw_table_of
 from matchmaker.history import wrong_epochs
 from matchmaker.sampling import Stream, draw, draws
 from matchmaker.store import announced

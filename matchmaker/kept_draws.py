@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from league.players import Player
-from matchmaker.candidates import DrawTable, draw_table
+from matchmaker.drawing import DrawTable, draw_table
 from matchmaker.league import League
 from matchmaker.sampling import Stream
 from matchmaker.store.base import Transaction
@@ -42,7 +42,7 @@ def current(league: League, tx: Transaction, learner: Player, mix: str) -> KeptD
     kept = view.kept_draws.get(key)
     if kept is not None and _holds(league, kept, learner):
         return kept
-    table = draw_table(league.settings, learner, mix, view.players, view.tables)
+    table = draw_table(league.settings, learner, mix, view.players, view.tables, view.clustering)
     found = KeptDraw(
         number=tx.add_draw(league.draw_row(table.body_json, league.stream.seed)),
         table=table,

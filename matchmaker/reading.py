@@ -12,6 +12,7 @@ from league.ratings import RatingTable
 from matchmaker import checks
 from matchmaker.assigning import assignments_of
 from matchmaker.league import League
+from matchmaker.slices import configured_shares
 from matchmaker.store.base import AssignmentRow, IncarnationRow, Reader
 from matchmaker.store.rows import reported
 
@@ -123,18 +124,21 @@ def _shares(league: League, workers: list[WorkerStatus]) -> list[Share]:
     if not learners:
         return []
     newest = max(learners, key=lambda worker: worker.last_beat_at)
-    mix = league.settings.mixes.get(newest.mix, {})
+    view = league.view
+    configured = configured_shares(
+        league.settings, view.players[newest.player], newest.mix, view.players, view.tables
+    )
     drawn = {
         category: count
-        for (player, name, category), count in league.view.drawn.items()
+        for (player, name, category), count in view.drawn.items()
         if player == newest.player and name == newest.mix
     }
-    weight, matches = sum(mix.values()) or 1.0, sum(drawn.values()) or 1
-    categories = [*mix, *(category for category in drawn if category not in mix)]
+    matches = sum(drawn.values()) or 1
+    categories = [*configured, *(category for category in drawn if category not in configured)]
     return [
         Share(
             category=category,
-            configured=mix.get(category, 0.0) / weight,
+            configured=configured.get(category, 0.0),
             realised=drawn.get(category, 0) / matches,
             matches=drawn.get(category, 0),
         )

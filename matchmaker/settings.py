@@ -21,6 +21,8 @@ POLICY_FIELDS = (
     "prior_games",
     "recent_count",
     "recent_share",
+    "roles",
+    "near_copies",
 )
 
 
@@ -63,6 +65,16 @@ class MatchmakerSettings(Settings):
 
     recent_share: float = Field(default=0.99, ge=0.0, le=1.0)
     """Share of `recent`'s draws among those; the rest goes to older ones, against forgetting."""
+
+    roles: Literal["mix", "alphastar-paper", "alphastar-pseudocode"] = "mix"
+    """Who learners play among themselves. "mix": as the mix says. Else a learner's role decides, as in
+    AlphaStar's paper or in its published pseudocode: a mix's weights of snapshots, self and exploiters
+    together go to the role's branches, its other categories stay as they are."""
+
+    near_copies: float = Field(default=0.1, ge=0.0, le=1.0)
+    """Snapshots whose shares of clean matches differ by at most this from each other (root mean square over
+    opponents, what chance explains left out) share the weight of one, except under `recent` and `latest`.
+    0 gives every snapshot a weight of its own."""
 
     max_saved: int = Field(default=200, ge=2, le=100_000)
     """Active snapshots a lineage keeps; beyond, the oldest that is no milestone retires (its rows stay)."""

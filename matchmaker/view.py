@@ -18,6 +18,7 @@ from league.ratings import RatingTable
 from league.stages import CurriculumStatus, Place, Stage, StageRequest
 from matchmaker import aggregates, history
 from matchmaker.books import Books, Mark
+from matchmaker.clustering import EVENT, NO_CLUSTERING, Clustering, newest_clustering
 from matchmaker.history import Moment
 from matchmaker.store.base import AssignmentRow, IncarnationRow, Reader, ResultRow
 
@@ -42,6 +43,7 @@ class LeagueView:
         self.kept_draws: dict[tuple[str, str], KeptDraw] = {}  # by learner and mix
         self.generation = 0  # rises when something else than a result changes what is drawn
         self.results_of: Counter[str] = Counter()  # by player, since the start, in training
+        self.clustering = NO_CLUSTERING  # whose weights are shared in draws from now on
         self.log_position = 0
         self.event_position = 0
         self.told_position = 0  # of the newest event that watchers can read
@@ -73,6 +75,7 @@ class LeagueView:
             self.leases = {row.match_id: row for row in reader.open_assignments()}
             self.open_count = Counter(row.incarnation for row in self.leases.values())
             self.curricula, self.asked = stages_of(reader.events_of("stage", "stage_asked"))
+            self.clustering = newest_clustering(reader.events_of(EVENT))
             self.is_behind = False
 
     def load_books(self, reader: Reader) -> None:
@@ -95,6 +98,8 @@ class LeagueView:
             self.books = history.books_at(reader, moment, begin)
             told = reader.events_of("stage", "stage_asked")
             self.curricula, self.asked = stages_of(e for e in told if e.position <= moment.event_position)
+            found = reader.events_of(EVENT)
+            self.clustering = newest_clustering(e for e in found if e.position <= moment.event_position)
 
     def set_players(self, players: Iterable[Player]) -> None:
         with self.lock:
@@ -113,6 +118,11 @@ class LeagueView:
     def set_asked(self, player: str, asked: StageRequest) -> None:
         with self.lock:
             self.asked[player] = asked
+
+    def set_clustering(self, clustering: Clustering) -> None:
+        with self.lock:
+            self.clustering = clustering
+            self.forget_draws()
 
     def add_assignments(self, player: str, rows: Sequence[AssignmentRow]) -> None:
         with self.lock:

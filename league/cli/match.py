@@ -106,11 +106,14 @@ def reasons(record: MatchRecord, why: Mapping[str, Any]) -> list[str]:
     category = record.assignment.category
     shares = ", ".join(f"{name} {share(part, 1)}" for name, part in why["shares"].items())
     within = why["candidates"].get(category, [])
+    rule = why.get("rules", {}).get(category, why["rule"])
+    roles = f", its role by {why['roles']}" if "roles" in why else ""
+    copies = f"; near-copies share, as event {why['clusters']} found them" if why.get("clusters") else ""
     return [
-        f"{why['player']} asked for an opponent under the mix {why['mix']!r}",
+        f"{why['player']} asked for an opponent under the mix {why['mix']!r}{roles}",
         f"category {category!r} was drawn out of {shares} (empty categories' shares spread over these)",
-        f"within it the rule {why['rule'] if len(within) > 1 else 'of the only one there was'} "
-        f"chose {record.assignment.opponent.name} out of {len(within)}",
+        f"within it the rule {rule if len(within) > 1 else 'of the only one there was'} "
+        f"chose {record.assignment.opponent.name} out of {len(within)}{copies}",
         f"together its chance was {share(why['probability'], 1)}; draw seed {why['draw_seed']}",
         seen,
     ]

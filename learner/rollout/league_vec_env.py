@@ -301,6 +301,8 @@ class LeagueVecEnv(VecEnv):
             self.crowd.vacate(n)
             self.game.bots_N2[n, 1 - assignment.learner_seat] = self.game.spec.bot_index(opponent.name)
         elif opponent.kind is PlayerKind.LIVE:
+            if opponent.name != self.live_player:
+                raise InvalidInput(f"{opponent.name} trains elsewhere: only its snapshots can be played here")
             self.crowd.seat(n, LIVE)
         else:
             self.crowd.seat(n, opponent.digest)

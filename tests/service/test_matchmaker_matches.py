@@ -13,7 +13,7 @@ from league.errors import AlreadyExists, InvalidInput, InvalidName, LeagueError,
 from league.players import Book, Pairing, PlayerKind, PlayerState
 from league.v1 import matchmaker_pb2 as m
 from matchmaker.books import MARK_KINDS, Books, marks_of
-from matchmaker.candidates import draw_table, draw_table_of
+from matchmaker.drawing import draw_table, draw_table_of
 from matchmaker.sampling import Stream, draws
 
 

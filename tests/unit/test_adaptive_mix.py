@@ -9,7 +9,7 @@ import pytest
 from league.payoff import Counts
 from league.players import Book, Player, PlayerKind
 from league.ratings import RatingTable
-from matchmaker.candidates import draw_table
+from matchmaker.drawing import draw_table
 from matchmaker.sampling import adapted_mix
 from matchmaker.settings import MatchmakerSettings
 

@@ -145,7 +145,24 @@ def test_an_opponent_that_cannot_be_loaded_is_reported_and_another_match_is_play
     assert [result.match_id for result in env.source.results] == ["broken"]
     assert env.source.results[0].failed
     assert "damaged" in env.source.results[0].failure
-    assert all(assignment is not None for assignment in env.assignments)
+    assert [seat.player for seat in env.source.results[0].seats] == [seat.name for seat in seats]
+    assert [seat.digest for seat in env.source.results[0].seats] == [seat.digest for seat in seats]
+    assert [assignment.match_id for assignment in env.assignments] == [m.match_id for m in plan[:MATCHES]]
+
+
+def test_another_learner_is_never_replaced_by_this_one():
+    plan = assignments(20)
+    other = dataclasses.replace(plan[0].seats[plan[0].learner_seat], name="rival")
+    env = make_env([with_opponent(dataclasses.replace(plan[0], match_id="elsewhere"), other), *plan])
+    env.reset()
+    (result,) = env.source.results
+    assert (result.match_id, result.failed, result.failure) == (
+        "elsewhere",
+        True,
+        "rival trains elsewhere: only its snapshots can be played here",
+    )
+    assert "rival" in {seat.player for seat in result.seats}
+    assert [assignment.match_id for assignment in env.assignments] == [m.match_id for m in plan[:MATCHES]]
 
 
 def test_when_no_opponent_can_be_loaded_it_ends_with_a_sentence_and_every_match_is_reported():

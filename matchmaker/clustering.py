@@ -1,0 +1,146 @@
+"""Near-copies share weight: whose payoff rows are alike, found now and then and kept in the log.
+
+Found from the clean matches of the active snapshots (`league.structure.clusters`), never per draw. Each
+clustering is an event of the log, and every draw names the one in force, so that it can be made again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from league.players import Book, Event, Player, PlayerKind, PlayerState
+from league.ratings import RatingTable
+
+if TYPE_CHECKING:
+    from matchmaker.league import League
+
+EVENT = "clusters"
+FIRST_MATCHES = 200
+"""Clean matches before which nobody is known well enough to be a copy."""
+GROWTH = 1.1
+"""By how much the clean matches have grown when the next clustering is due."""
+MOST_PLAYERS = 3000
+"""Snapshots that are compared, the newest ones: more would take gigabytes."""
+
+
+@dataclass(frozen=True)
+class Clustering:
+    """Near-copies by name.
+
+    Attributes:
+        position: of its event in the log, 0 for none.
+        matches: clean ones that it was found from.
+        within: how near they are.
+    """
+
+    position: int = 0
+    matches: int = 0
+    within: float = 0.0
+    cluster: Mapping[str, int] = field(default_factory=dict)
+
+    def parts(self, names: Sequence[str]) -> list[float]:
+        """What each of `names` has of one player's weight: 1 by itself, ½ beside one near-copy."""
+        if not self.cluster:
+            return [1.0] * len(names)
+        numbers = [self.cluster.get(name) for name in names]
+        size = Counter(numbers)
+        return [1.0 if number is None else 1.0 / size[number] for number in numbers]
+
+
+NO_CLUSTERING = Clustering()
+
+
+def clustering_of(event: Event) -> Clustering:
+    """As the log keeps it."""
+    data = json.loads(event.data_json)
+    numbered = enumerate(data["clusters"])
+    cluster = {name: number for number, names in numbered for name in names}
+    return Clustering(event.position, data["matches"], data["within"], cluster)
+
+
+def newest_clustering(events: Iterable[Event]) -> Clustering:
+    """The one in force after these events."""
+    told = list(events)
+    return clustering_of(told[-1]) if told else NO_CLUSTERING
+
+
+def is_due(last: Clustering, matches: int, within: float) -> bool:
+    """Whether there are enough new clean matches for another clustering, or another nearness is wanted."""
+    wanted = FIRST_MATCHES if last.within != within else GROWTH * last.matches
+    return matches >= wanted
+
+
+def near_copies(players: Sequence[Player], table: RatingTable, within: float) -> list[list[str]]:
+    """Names of near-copies among the active snapshots, a list for each cluster of two or more.
+
+    Args:
+        table: the eval book's; it is only read.
+        within: root mean square difference of shares of matches up to which two players are alike.
+    """
+    import numpy as np  # these load scipy, which takes half a second
+
+    from league.structure.clusters import clusters_of
+    from league.structure.table import Table, measured_prior, predicted_by_ratings
+
+    names = [player.name for player in players if _is_compared(player) and table.has(player.name)]
+    rows = {name: table.payoff.row(name) for name in names[-MOST_PLAYERS:]}
+    others = sorted({other for row in rows.values() for other in row} - rows.keys())
+    place = {name: index for index, name in enumerate([*rows, *others])}
+    wins_NN, draws_NN = np.zeros((2, len(place), len(place)))
+    for name, row in rows.items():
+        for other, counts in row.items():
+            mine, its = place[name], place[other]
+            wins_NN[mine, its], wins_NN[its, mine] = counts.wins, counts.losses
+            draws_NN[mine, its] = draws_NN[its, mine] = counts.draws
+    beliefs = [table.belief(name) for name in place]
+    mu_N, sigma_N = np.array([[belief.mu, belief.sigma] for belief in beliefs]).reshape(-1, 2).T
+    predicted_NN = predicted_by_ratings(mu_N, sigma_N)
+    prior_games = measured_prior(wins_NN, draws_NN, predicted_NN)
+    found = clusters_of(
+        Table(
+            names=tuple(place),
+            wins_NN=wins_NN,
+            draws_NN=draws_NN,
+            predicted_NN=predicted_NN,
+            prior_games=prior_games,
+        ),
+        within,
+    )
+    compared = list(rows)
+    clusters = ([compared[index] for index in one if index < len(compared)] for one in found.members())
+    return [cluster for cluster in clusters if len(cluster) > 1]
+
+
+def _is_compared(player: Player) -> bool:
+    return player.kind is PlayerKind.SNAPSHOT and player.state is PlayerState.ACTIVE
+
+
+def look(league: League) -> bool:
+    """Finds the near-copies anew when that is due; returns whether it did.
+
+    The matchmaker answers meanwhile: only a look at the players and the write take its lock.
+    """
+    view, within = league.view, league.settings.near_copies
+    if not within or view.is_behind:
+        return False
+    with view.lock:
+        table, last = view.tables[Book.EVAL], view.clustering
+        matches = table.record.total
+        if not is_due(last, matches, within):
+            return False
+        players = list(view.players.values())
+    copies = near_copies(players, table, within)
+    told = sum(map(len, copies))
+    text = f"{told} snapshots are near-copies of another, in {len(copies)} clusters that each weigh as one"
+    data = {"within": within, "matches": matches, "clusters": copies}
+    with league.store.write() as tx:
+        event = league.event(EVENT, text if copies else "no snapshot is a near-copy of another", data)
+        position = league.log_all(tx, [event])
+        cluster = {name: number for number, names in enumerate(copies) for name in names}
+        found = Clustering(position, matches, within, cluster)
+        tx.after_commit(lambda: view.set_clustering(found))
+    return True

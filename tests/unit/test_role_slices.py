@@ -1,0 +1,138 @@
+"""What a learner's role goes by, and what becomes of a mix under role rules."""
+
+from dataclasses import replace
+
+import pytest
+
+from league.players import Book, Player, PlayerKind, PlayerState, Role
+from league.ratings import RatedGame, RatingTable
+from matchmaker.settings import MatchmakerSettings
+from matchmaker.slices import configured_shares, learner_of, situation_of, slices_of
+
+MIX = {"league": {"snapshots": 3.0, "self": 1.0, "based": 1.0}, "bots": {"based": 1.0}}
+
+
+def live(name, role=Role.MAIN, state=PlayerState.ACTIVE):
+    return Player(name=name, game="brawl", kind=PlayerKind.LIVE, role=role, state=state)
+
+
+def snapshot(name, role=Role.MAIN, **changes):
+    return replace(Player(name=name, game="brawl", kind=PlayerKind.SNAPSHOT, role=role), **changes)
+
+
+LEAGUE = {
+    player.name: player
+    for player in (
+        Player(name="based", game="brawl", kind=PlayerKind.BOT),
+        live("main"),
+        live("other"),
+        live("gone", state=PlayerState.RETIRED),
+        live("young"),
+        live("hunter", Role.MAIN_EXPLOITER),
+        snapshot("main@1"),
+        snapshot("gone@1"),
+        snapshot("other@1"),
+        snapshot("other@2", state=PlayerState.RETIRED),
+        snapshot("other.7@2"),
+        snapshot("other@3", held_out=True),
+        snapshot("copied@0", Role.CLONE),
+        snapshot("hunter@1", Role.MAIN_EXPLOITER),
+    )
+}
+
+
+def tables(*games):
+    found = {book: RatingTable() for book in Book}
+    found[Book.TRAIN].fold_all(games)
+    return found
+
+
+def situation(name, *games):
+    return situation_of(MatchmakerSettings(), LEAGUE[name], LEAGUE, tables(*games))
+
+
+def test_the_mains_are_itself_and_the_newest_snapshots_of_the_others():
+    assert [(main.name, main.parent) for main in situation("main").mains] == [
+        ("main", "main"),
+        ("other.7@2", "other"),
+    ]
+    assert [main.name for main in situation("hunter").mains] == ["main@1", "other.7@2"]
+
+
+def test_the_past_is_everybodys_active_snapshots_in_order():
+    assert [(one.name, one.parent) for one in situation("main").past] == [
+        ("main@1", "main"),
+        ("gone@1", "gone"),
+        ("other@1", "other"),
+        ("other.7@2", "other"),
+        ("hunter@1", "hunter"),
+    ]
+
+
+def test_chances_are_posterior_means_of_the_learners_own_matches():
+    games = [RatedGame("main", "other@1", 1.0)] * 30 + [RatedGame("hunter", "other@1", 0.0)] * 50
+    chances = {one.name: one.chance for one in situation("main", *games).past}
+    assert (5 + 30) / 40 < chances["other@1"] < 1.0
+    assert situation("main", *games).mains[0].chance == 0.5
+    against = {one.name: one.chance for one in situation("hunter", *games).past}
+    assert against["other@1"] < 10 / 60
+
+
+@pytest.mark.parametrize(
+    ("name", "learner"), [("main@5", "main"), ("main.3@5", "main"), ("main.b.3@5", "main.b"), ("x@1", "x")]
+)
+def test_whose_snapshot_it_is(name, learner):
+    players = {one: live(one) for one in ("main", "main.b")}
+    assert learner_of(snapshot(name), players) == learner
+
+
+def slices(name, mix, **settings):
+    wanted = MatchmakerSettings(mixes=MIX, **settings)
+    return slices_of(wanted, LEAGUE[name], mix, LEAGUE, tables())
+
+
+def test_the_categories_of_learners_go_to_the_branches_and_those_of_bots_stay():
+    found = slices("main", "league", roles="alphastar-paper")
+    assert sum(one.weight for one in found) == pytest.approx(1.0)
+    assert {one.category: one.policy.rule for one in found} == {
+        "based": "pfsp_hard",
+        "snapshots": "pfsp_hard",
+        "self": "uniform",
+        "current": "uniform",
+    }
+    assert next(one.weight for one in found if one.category == "based") == pytest.approx(0.2)
+    assert next(one.weight for one in found if one.category == "snapshots") == pytest.approx(0.4)
+
+
+def test_a_mix_of_bots_alone_stays_so():
+    (only,) = slices("main", "bots", roles="alphastar-pseudocode")
+    assert (only.category, only.weight) == ("based", 1.0)
+
+
+def test_the_pseudocode_squares_whatever_the_settings_say():
+    for preset, power in (("alphastar-paper", 5.0), ("alphastar-pseudocode", 2.0)):
+        found = slices("main", "league", roles=preset, pfsp_power=5.0)
+        assert {one.policy.power for one in found if one.category == "snapshots"} == {power}
+
+
+def test_players_without_a_role_draw_by_the_mix():
+    plain = replace(LEAGUE["main"], role=Role.NONE)
+    wanted = MatchmakerSettings(mixes=MIX, roles="alphastar-paper")
+    found = slices_of(wanted, plain, "league", LEAGUE, tables())
+    assert {one.category: one.weight for one in found} == pytest.approx(
+        {"snapshots": 0.6, "self": 0.2, "based": 0.2}
+    )
+
+
+def test_an_exploiter_without_any_main_plays_itself_meanwhile():
+    players = {name: LEAGUE[name] for name in ("based", "hunter")}
+    wanted = MatchmakerSettings(mixes={"league": {"snapshots": 1.0}}, roles="alphastar-paper")
+    (only,) = slices_of(wanted, LEAGUE["hunter"], "league", players, tables())
+    assert (only.category, [one.name for one in only.players]) == ("self", ["hunter"])
+
+
+def test_configured_shares_hold_what_is_empty_too():
+    mixes = {"league": {"snapshots": 3.0, "clone": 1.0, "reference": 4.0}}
+    found = configured_shares(MatchmakerSettings(mixes=mixes), LEAGUE["main"], "league", LEAGUE, tables())
+    assert found == {"snapshots": 0.375, "clone": 0.125, "reference": 0.5}
+    assert configured_shares(MatchmakerSettings(mixes=mixes), LEAGUE["main"], "old", LEAGUE, tables()) == {}
