@@ -144,17 +144,18 @@ def wrong_epochs(reader: Reader) -> list[str]:
     """
     marks = marks_of(reader.events_of(*MARK_KINDS))
     measured = [mark for mark in marks if "sharpness" in mark.data]
-    losses = [row[0] for row in reader.select(_LOSSES)]
+    losses = [row[0] for row in reader.select(LOSSES)]
     findings = []
     for _, epochs in groupby(measured, key=lambda mark: bisect_left(losses, mark.event_position)):
         findings += _wrong_among(reader, marks, list(epochs))
     return findings
 
 
-_LOSSES = (
+LOSSES = (
     "SELECT DISTINCT i.event_position FROM lost_results l JOIN incarnations i ON i.number = l.incarnation "
     "ORDER BY 1"
 )
+"""Positions of the events at which restarts took results back."""
 
 
 def _wrong_among(reader: Reader, marks: Sequence[Mark], epochs: Sequence[Mark]) -> list[str]:
@@ -164,7 +165,7 @@ def _wrong_among(reader: Reader, marks: Sequence[Mark], epochs: Sequence[Mark]) 
     ahead: list[ResultRow] = []
     for epoch in epochs:
         part = [mark for mark in marks if since < mark.event_position < epoch.event_position]
-        books.follow(_until(rows, epoch.log_position, ahead), part)
+        books.follow(until(rows, epoch.log_position, ahead), part)
         found = books.tables[Book(epoch.data["book"])].next_epoch(epoch.log_position)
         given = {} if found is None else epoch_data(found)
         if given.items() - epoch.data.items() or not given:
@@ -176,7 +177,7 @@ def _wrong_among(reader: Reader, marks: Sequence[Mark], epochs: Sequence[Mark]) 
     return findings
 
 
-def _until(rows: Iterator[ResultRow], position: int, ahead: list[ResultRow]) -> Iterator[ResultRow]:
+def until(rows: Iterator[ResultRow], position: int, ahead: list[ResultRow]) -> Iterator[ResultRow]:
     """Rows up to a position; the one behind it, which was read to know, waits in `ahead`."""
     for row in chain([ahead.pop()] if ahead else [], rows):
         if row.position > position:

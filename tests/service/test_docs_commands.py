@@ -37,6 +37,7 @@ CLONING = "records and learns for minutes; test_cloning_commands.py runs it, at 
 PROFILE = "measures for minutes; tests/unit/test_profile_command.py runs the command on small settings"
 STRUCTURE = "an example of cli.md runs it"
 DOCTOR = "half a minute and more; test_doctor.py and test_doctor_run.py run it on smaller set-ups"
+SIMULATED = "an example of cli.md simulates a smaller league"
 SPRT_FILE = "needs a file; tests/unit/test_sprt_command.py writes one"
 OUTSIDER = "needs grpcurl; test_matchmaker_docs.py asks the same by reflection in Python"
 SECURED = "tests/service/test_security_commands.py runs it"
@@ -85,6 +86,13 @@ NOT_RUN = {
     "bin/league exploitability --game python:quick_sticks:make perfect": OWN_GAME,
     "bin/start-league --preset board --set game.name=kuhn": LONG,
     "bin/start-league --preset board --set game.name=pettingzoo:pettingzoo.classic.connect_four_v3": LONG,
+    "bin/league simulate": SIMULATED,
+    "bin/league simulate --scenario rps --set matchmaker.within_snapshots=pfsp_var --plot rps.png": SIMULATED,
+    "bin/league simulate --scenario rps --players 18 --matches 10000 "
+    "--set matchmaker.within_snapshots=pfsp_var --plot league-rps.png": SIMULATED,
+    "bin/league simulate --scenario drift --players 40 --matches 10000 "
+    "--set matchmaker.roles=alphastar-pseudocode --plot league-drift.png": SIMULATED,
+    "bin/league simulate --replay runs/laptop-1 --policy mine.toml": "an example of cli.md runs it",
     "bin/league structure": STRUCTURE,
     "bin/league structure --plot structure.png --json structure.json": STRUCTURE,
     "bin/league structure --run-dir runs/rps --plot structure.png": STRUCTURE,

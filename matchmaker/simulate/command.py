@@ -1,0 +1,261 @@
+"""``league simulate``: a league of made-up players, played through the real matchmaker."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from league.cli.output import Column, is_terminal, print_pairs, print_table, say
+from league.errors import InvalidInput
+
+SUMMARY = "simulate a league: whom a rule gives, how well ratings predict, how fast it is"
+SHOWN = 20
+"""Lines of a table of opponents."""
+SHARES = (
+    Column("category"),
+    Column("configured", number=True),
+    Column("expected", number=True),
+    Column("realised", number=True),
+    Column("matches", number=True),
+)
+GROUPS = (
+    Column("learner"),
+    Column("against"),
+    Column("realised", number=True),
+    Column("by_the_truth", number=True),
+    Column("matches", number=True),
+)
+TENTHS = (
+    Column("tenth"),
+    Column("predicted", number=True),
+    Column("played", number=True),
+    Column("matches", number=True),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--scenario",
+        default="elo",
+        metavar="NAME",
+        help="elo (default), rps, disc, blotto, drift, or a .toml or .tsv file",
+    )
+    parser.add_argument("--players", type=_count, default=60, metavar="N", help="in all (default: 60)")
+    parser.add_argument(
+        "--matches", type=_count, default=20_000, metavar="N", help="to be handed out (default: 20,000)"
+    )
+    parser.add_argument("--learners", type=_count, default=3, metavar="N", help="that train (default: 3)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="another league (default: 0)")
+    parser.add_argument("--mix", default="league", metavar="NAME", help="that learners ask for")
+    parser.add_argument(
+        "--clean", type=_share, default=0.3, metavar="S", help="share of clean matches (default: 0.3)"
+    )
+    parser.add_argument(
+        "--faults",
+        type=_share,
+        default=0.01,
+        metavar="S",
+        help="share of the workers' turns that go wrong (default: 0.01)",
+    )
+    parser.add_argument(
+        "--batch", type=_count, metavar="N", help="matches a turn (default: 16 to 256, by their number)"
+    )
+    parser.add_argument("--preset", metavar="NAME", help="settings of the matchmaker to simulate")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="settings file to simulate")
+    parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", dest="assignments")
+    parser.add_argument(
+        "--run-dir", type=Path, metavar="DIR", help="keep the league there (default: nowhere)"
+    )
+    parser.add_argument(
+        "--replay", type=Path, metavar="RUN", help="instead: what --policy would have drawn in this run"
+    )
+    parser.add_argument("--policy", type=Path, metavar="FILE", help="settings file of the other policy")
+    parser.add_argument(
+        "--points", type=_count, default=500, metavar="N", help="draws of the run to look at (default: 500)"
+    )
+    parser.add_argument("--json", action="store_true", help="one object with all digits")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw it, a .png")
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1")
+    return int(text)
+
+
+def _share(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0.0 <= value < 1.0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no share: 0 or more, below 1")
+    return value
+
+
+def run(args: argparse.Namespace) -> int:
+    """0 when the shares are the rule's, 1 when they are not."""
+    if (args.replay is None) != (args.policy is None):
+        raise InvalidInput("--replay RUN and --policy FILE go together: what would FILE have drawn in RUN?")
+    if args.replay is not None:
+        return _replay(args)
+    if args.plot is not None and args.plot.suffix != ".png":
+        raise InvalidInput(f"{args.plot} can't be drawn: name a file that ends in .png")
+    from matchmaker.simulate.report import follows
+
+    report = _simulated(args)
+    if args.json:
+        print(json.dumps(report))
+    else:
+        show(report)
+    if args.plot is not None:
+        from league.cli.simulation_figure import draw  # matplotlib takes a second to load
+        from league.files import write_whole
+
+        write_whole(args.plot, draw(report))
+        say(f"{args.plot} shows it")
+    if not follows(report):
+        say("the shares are NOT those of the rule: chance does not do that")
+        return 1
+    return 0
+
+
+def _simulated(args: argparse.Namespace) -> dict[str, Any]:
+    from league.config import build, resolve
+    from matchmaker.settings import MatchmakerSettings
+    from matchmaker.simulate.setting_up import set_up
+    from matchmaker.simulate.simulation import Plan, Simulation
+
+    sections = resolve(args.preset, args.config, args.assignments)
+    settings = build(MatchmakerSettings, "matchmaker", sections["matchmaker"])
+    from matchmaker.simulate.report import report_of
+
+    scenario, cast, settings = set_up(args.scenario, settings, args.players, args.learners, args.seed)
+    plan = Plan(
+        matches=args.matches,
+        seed=args.seed,
+        mix=args.mix,
+        clean_share=args.clean,
+        faults=args.faults,
+        batch=args.batch or max(16, min(256, args.matches // (2 * args.players))),
+    )
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = args.run_dir or Path(scratch)
+        if (folder / "league.db").exists():
+            raise InvalidInput(f"{folder} holds a league already: name another --run-dir")
+        with Simulation(folder, settings, scenario, cast, plan) as simulation:
+            simulation.run(_progress(args.matches))
+            return report_of(simulation)
+
+
+def _replay(args: argparse.Namespace) -> int:
+    """Shares by another policy beside those of a run; always 0."""
+    from league.config import load_section
+    from matchmaker.settings import MatchmakerSettings
+    from matchmaker.simulate.replaying import Row, replayed
+
+    found = replayed(args.replay, load_section(MatchmakerSettings, "matchmaker", args.policy), args.points)
+    tables = {kind: found.shares(by) for by, kind in enumerate(("categories", "opponents"))}
+    if args.json:
+        told = {kind: [row._asdict() for row in rows] for kind, rows in tables.items()}
+        counts = {"draws": found.draws, "matches": found.matches, "distance": found.distance}
+        print(json.dumps(counts | told))
+        return 0
+    columns = (Column("name"), *(Column(name, number=True) for name in Row._fields[1:]))
+    for kind, rows in tables.items():
+        shown = [(row.name, *(f"{share:.2%}" for share in row[1:])) for row in rows[:SHOWN]]
+        print_table(f"Shares of {kind}", columns, shown)
+    print_pairs(
+        [
+            ("draws", f"{found.draws:,}, of {found.matches:,} matches"),
+            ("distance", f"{found.distance:.1%} of the matches would have gone to others"),
+        ]
+    )
+    return 0
+
+
+def _progress(matches: int) -> Any:
+    """Tells a person at a terminal how far it is, every twentieth part."""
+    told = [0]
+
+    def tell(assigned: int) -> None:
+        if is_terminal() and assigned * 20 // matches > told[0]:
+            told[0] = assigned * 20 // matches
+            say(f"{assigned:,} of {matches:,} matches")
+
+    return tell
+
+
+def show(report: dict[str, Any]) -> None:
+    """The report for a person."""
+    print_table("Whom learners were given", SHARES, [_share_row(row) for row in report["shares"]])
+    if report["groups"]:
+        print_table("Opponents by kind", GROUPS, [_group_row(row) for row in report["groups"]])
+    for book, words in (("eval", "Clean matches"), ("train", "Training")):
+        if report["calibration"][book]:
+            rows = [_tenth_row(place, row) for place, row in enumerate(report["calibration"][book], start=1)]
+            print_table(f"{words}: scores as predicted before, and as played", TENTHS, rows)
+    print_pairs(_lines(report))
+
+
+def _share_row(row: dict[str, Any]) -> tuple[str, ...]:
+    parts = (f"{row[name]:.2%}" for name in ("configured", "expected", "realised"))
+    return (row["category"], *parts, f"{row['matches']:,}")
+
+
+def _group_row(row: dict[str, Any]) -> tuple[str, ...]:
+    ideal = "" if row["ideal"] is None else f"{row['ideal']:.1%}"
+    return (row["learner"], row["group"], f"{row['realised']:.1%}", ideal, f"{row['matches']:,}")
+
+
+def _tenth_row(place: int, row: dict[str, Any]) -> tuple[str, ...]:
+    return (str(place), f"{row['predicted']:.2%}", f"{row['played']:.2%}", f"{row['matches']:,}")
+
+
+def _lines(report: dict[str, Any]) -> list[tuple[str, str]]:
+    speed, leases = report["speed"], report["leases"]
+    size = f"{report['players']:,} players, {report['matches']:,} matches"
+    rates = (f"{speed[name]:,.0f}" for name in ("matches", "assignments", "results"))
+    rule = report["rule"] if report["roles"] == "mix" else f"{report['rule']}, roles {report['roles']}"
+    lines = [
+        ("league", f"{report['scenario']}, {size}, seed {report['seed']}"),
+        ("clock", f"{report['simulated_hours']:.1f} hours"),
+        ("rule", rule),
+        ("categories", _fit_words(report["category_fit"])),
+        ("opponents", _fit_words(report["opponent_fit"])),
+    ]  # fmt: skip
+    if report["ratings"]:
+        lines += _rating_lines(report["ratings"])
+    if report["snapshots_taken"]:
+        told = f"{report['snapshots_taken']:,} taken by learners"
+        lines.append(("snapshots", f"{told}, who began anew {report['generations_begun']:,} times"))
+    lines += [
+        ("leases", ", ".join(f"{count:,} {name}" for name, count in leases.items())),
+        ("faults", ", ".join(f"{count:,} {name}" for name, count in report["faults"].items()) or "none"),
+        ("speed", "{} matches/s in all; handed out at {}/s, taken at {}/s".format(*rates)),
+    ]
+    return lines
+
+
+def _fit_words(fit: dict[str, Any]) -> str:
+    return f"chi-squared {fit['chi2']:.1f} of {fit['freedom']} degrees of freedom, p {fit['p_value']:.2g}"
+
+
+def _rating_lines(ratings: dict[str, Any]) -> list[tuple[str, str]]:
+    lines = [("ratings", f"of {ratings['players']:,} players in clean matches")]
+    if ratings["rank_correlation"] is not None:
+        lines.append(("order", f"Spearman's correlation with the true one {ratings['rank_correlation']:.3f}"))
+    errors = f"a pair's score is off by {ratings['trueskill_error']:.2%} on average"
+    if ratings["fit_error"] is not None:
+        errors += f", by the fit of all games {ratings['fit_error']:.2%}"
+        held = f"the fit's 95 % intervals hold {ratings['scores_held']:.1%} of pairs' scores"
+        if ratings["ratings_held"] is not None:
+            held += f", {ratings['ratings_held']:.1%} of ratings"
+        lines += [("error", errors), ("intervals", held), ("misfit", f"{ratings['misfit']:.2f}")]
+    else:
+        lines.append(("error", errors))
+    return lines

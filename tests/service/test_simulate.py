@@ -1,0 +1,331 @@
+"""Simulated leagues: known answers, the same league for a seed, a broken sampler noticed, a run replayed."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from league.cli.main import main
+from league.players import Book
+from matchmaker import invariants
+from matchmaker.sampling import Distribution
+from matchmaker.settings import MatchmakerSettings
+from matchmaker.simulate.report import follows, report_of
+from matchmaker.simulate.scenarios import (
+    SCENARIOS,
+    Blotto,
+    Disc,
+    Drift,
+    EloLine,
+    RockPaperScissors,
+    scenario_of,
+)
+from matchmaker.simulate.setting_up import set_up
+from matchmaker.simulate.simulation import Plan, Simulation
+from matchmaker.store.sqlite import SqliteStore
+
+
+def simulate(
+    folder, scenario="elo", *, players=30, matches=4000, learners=2, seed=1, faults=0.05, **settings
+):
+    """The report of a league, whose log stays in `folder`."""
+    folder.mkdir(exist_ok=True)
+    truth, cast, wanted = set_up(scenario, MatchmakerSettings(**settings), players, learners, seed)
+    plan = Plan(matches=matches, seed=seed, faults=faults, batch=100)
+    with Simulation(folder, wanted, truth, cast, plan) as simulation:
+        simulation.run()
+        return report_of(simulation)
+
+
+def whole(folder):
+    store = SqliteStore(folder / "league.db", read_only=True)
+    with store.read() as reader:
+        assert invariants.full_scan(reader) == []
+    store.close()
+
+
+@pytest.fixture(scope="module")
+def elo(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("elo")
+    return folder, simulate(folder, matches=6000)
+
+
+def test_on_a_line_ratings_come_out_in_order_and_predict(elo):
+    folder, report = elo
+    ratings = report["ratings"]
+    assert ratings["players"] == 28
+    assert ratings["rank_correlation"] > 0.97
+    assert ratings["fit_error"] < 0.05
+    assert ratings["scores_held"] > 0.90 < ratings["ratings_held"]
+    assert 0.5 < ratings["misfit"] < 2.0
+    training = [tenth["played"] for tenth in report["calibration"]["train"]]
+    assert max(training[:3]) < min(training[-3:])
+    for tenth in report["calibration"]["eval"]:
+        assert tenth["played"] == pytest.approx(tenth["predicted"], abs=0.12)
+    assert follows(report)
+    whole(folder)
+
+
+def test_configured_expected_and_realised_shares_agree(elo):
+    _, report = elo
+    shares = {row["category"]: row for row in report["shares"]}
+    assert {name: row["configured"] for name, row in shares.items()} == pytest.approx(
+        {"snapshots": 0.7, "constant": 0.05, "based": 0.15, "random": 0.1}
+    )
+    for row in shares.values():
+        assert row["expected"] == pytest.approx(row["configured"])
+        assert row["realised"] == pytest.approx(row["configured"], abs=0.03)
+
+
+def test_every_match_is_accounted_for(elo):
+    folder, report = elo
+    leases, faults = report["leases"], report["faults"]
+    assert set(faults) == {"died", "hung", "reported twice"}
+    assert report["matches"] == leases["reported"] + leases["expired"]
+    assert 6000 <= report["matches"] < 6004  # clean ones come in fours
+    assert leases["open"] == leases["abandoned"] == leases["released"] == leases["refused"] == 0
+    assert leases["expired"] > 0 < leases["late"]
+    assert leases["duplicate"] > 0
+    store = SqliteStore(folder / "league.db", read_only=True)
+    with store.read() as reader:
+        assert reader.select("SELECT count(*) FROM results")[0][0] == leases["reported"]
+    store.close()
+
+
+def test_rock_paper_scissors_gives_f_var_its_shares(tmp_path):
+    """Against those it beats at .9, .5 and .1 a learner plays .09 : .25 : .09."""
+    settings = {"within_snapshots": "pfsp_var", "near_copies": 0.0, "prior_games": 1.0}
+    report = simulate(tmp_path, "rps", players=20, matches=6000, **settings)
+    rows = {(row["learner"], row["group"]): row for row in report["groups"]}
+    assert follows(report)
+    for (learner, group), row in rows.items():
+        camp = {"main": "rock", "main-2": "scissors"}[learner]  # the numbers behind three bots
+        even, other = 0.25 / 0.43, 0.09 / 0.43
+        assert row["ideal"] == pytest.approx(even if group == camp else other, abs=0.05)
+        assert row["realised"] == pytest.approx(row["ideal"], abs=0.06)
+
+
+def test_the_same_seed_is_the_same_league_and_another_is_another(tmp_path):
+    first, again, other = (
+        simulate(tmp_path / name, "drift", players=15, matches=1500, seed=seed, roles="alphastar-pseudocode")
+        for name, seed in (("a", 3), ("b", 3), ("c", 4))
+    )
+    for report in (first, again, other):
+        report.pop("speed")
+    assert json.dumps(first) == json.dumps(again)
+    assert json.dumps(first) != json.dumps(other)
+
+
+def test_a_broken_sampler_is_noticed(monkeypatch, capsys):
+    """One place too far to the left, where there are many."""
+    sound = Distribution.pick
+
+    def broken(self, uniform):
+        place = sound(self, uniform)
+        return max(0, place - 1) if len(self.names) > 10 else place
+
+    monkeypatch.setattr(Distribution, "pick", broken)
+    assert main(["simulate", "--players", "20", "--matches", "1500", "--batch", "100"]) == 1
+    assert "the shares are NOT those of the rule" in capsys.readouterr().err
+
+
+def test_learners_that_drift_take_snapshots_and_exploiters_begin_anew(tmp_path):
+    report = simulate(
+        tmp_path, "drift", players=24, matches=4000, learners=3, roles="alphastar-paper", faults=0.0
+    )
+    assert report["players"] == 3 + 3 + report["snapshots_taken"] <= 24
+    assert report["snapshots_taken"] >= 8
+    assert report["generations_begun"] > 0
+    assert report["ratings"]["rank_correlation"] > 0.7
+    assert follows(report)
+    whole(tmp_path)
+    store = SqliteStore(tmp_path / "league.db", read_only=True)
+    with store.read() as reader:
+        names = [player.name for player in reader.players()]
+    store.close()
+    begun = [name for name in names if name.endswith("-g2") and "@" not in name]
+    assert begun
+    for name in begun:  # saved first: the generation before is in the league
+        assert any(one.startswith(f"{name[:-3]}@") for one in names)
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_chances_are_chances_and_sides_agree(name):
+    scenario = scenario_of(name, np.random.default_rng(0), 40, 2)
+    first, second = np.divmod(np.arange(40 * 40), 40)
+    chances, mirrored = scenario.chances(first, second), scenario.chances(second, first)
+    np.testing.assert_allclose(chances.score_G + mirrored.score_G, 1.0)
+    np.testing.assert_allclose(chances.draw_G, mirrored.draw_G, atol=1e-12)
+    assert chances.win_G.min() >= -1e-12
+    np.testing.assert_allclose(chances.score_G[first == second], 0.5)
+    assert len(scenario.group_N) == 40
+
+
+def test_scenarios_are_what_they_are_called():
+    rng = np.random.default_rng(0)
+    rps, disc, blotto = RockPaperScissors(rng, 9), Disc(rng, 30), Blotto(rng, 30)
+    np.testing.assert_allclose(
+        rps.chances(np.array([0, 1, 2, 0]), np.array([1, 2, 0, 3])).score_G, [0.9, 0.9, 0.9, 0.5]
+    )
+    line = EloLine(rng, 30)
+    best, worst = np.argmax(line.strength_N), np.argmin(line.strength_N)
+    gap = (line.strength_N[best] - line.strength_N[worst]) * 400 / math.log(10)
+    assert line.chances(np.array([best]), np.array([worst])).score_G[0] > 0.9
+    assert gap > 600
+    everybody = np.arange(30)
+    for cyclic in (disc, blotto):  # each beats some and loses to some
+        scores = [cyclic.chances(np.full(30, one), everybody).score_G for one in everybody]
+        assert np.mean([score.max() > 0.55 and score.min() < 0.45 for score in scores]) > 0.9
+    assert blotto.win_SS.shape == (21, 21)
+    drift = Drift(rng, 12, 2)
+    before = drift.strength_N.copy()
+    drift.advance(3, 5000)
+    drift.copied(3, 7)
+    assert drift.strength_N[3] > before[3] + 1.0
+    assert drift.strength_N[7] == drift.strength_N[3]
+    drift.reset(3)
+    assert drift.strength_N[3] == before[3]
+
+
+def test_a_file_of_strengths_and_exceptions(tmp_path, capsys):
+    file = tmp_path / "forest.toml"
+    file.write_text(
+        'learner = "fox"\n[strengths]\nhare = 200\nfox = 0\nowl = -200\n[shares.fox]\nhare = 0.9\n'
+    )
+    words = ["simulate", "--scenario", str(file), "--matches", "600", "--learners", "1", "--batch", "50"]
+    assert main([*words, "--set", "matchmaker.within_snapshots=pfsp_linear", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    ideal = {row["group"]: row["ideal"] for row in report["groups"]}
+    truth, _, _ = set_up(str(file), MatchmakerSettings(), 0, 1, 0)
+    learner, hare, fox = np.array([0]), np.array([1]), np.array([2])
+    for one in (learner, fox):
+        assert truth.chances(one, hare).score_G[0] == pytest.approx(0.9)
+        assert truth.chances(hare, one).score_G[0] == pytest.approx(0.1)
+    lost = {"hare": 0.1, "fox": 0.5, "owl": 1 - 1 / (1 + 10**-0.5)}
+    assert ideal == pytest.approx({name: part / sum(lost.values()) for name, part in lost.items()})
+
+
+def test_a_payoff_table_of_a_league_is_a_scenario(elo, tmp_path, capsys):
+    folder, _ = elo
+    assert main(["payoff", "--run-dir", str(folder)]) == 0
+    (tmp_path / "payoff.tsv").write_text(capsys.readouterr().out)
+    table, copies, settings = set_up(str(tmp_path / "payoff.tsv"), MatchmakerSettings(), 0, 1, 0)
+    truth, cast, _ = set_up("elo", MatchmakerSettings(), 30, 2, 1)
+    assert table.players == 28 + 1
+    assert settings.mixes["league"] == MatchmakerSettings().mixes["league"]
+    copies.first(table)
+    cast.first(truth)
+    frozen = [name for name in cast.names if not name.startswith("main") or "@" in name]
+    pairs = [(one, other) for one in frozen for other in frozen if one < other]
+    scores = [
+        scenario.chances(
+            *(np.array([one.number[name] for name in side]) for side in zip(*pairs, strict=True))
+        )
+        for scenario, one in ((truth, cast), (table, copies))
+    ]
+    assert np.abs(scores[0].score_G - scores[1].score_G).mean() < 0.06
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--scenario", "elos"], "there is no scenario 'elos': did you mean 'elo'?"),
+        (["--scenario", "no.toml"], "there is no file no.toml"),
+        (["--players", "5"], "--players 5 is too few"),
+        (["--players", "x"], "'x' is no whole number"),
+        (["--faults", "2"], "'2' is no share"),
+        (["--plot", "a.jpg"], "a.jpg can't be drawn"),
+        (["--replay", "runs/x"], "--replay RUN and --policy FILE go together"),
+        (["--mix", "nothing"], "there is no mix 'nothing'"),
+    ],
+)
+def test_asking_wrongly_is_answered_in_a_sentence(words, says, capsys):
+    assert main(["simulate", *words]) != 0
+    assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[strengths]\na = 1\n", "has 1 players"),
+        ("[strengths]\na = 'x'\nb = 1\n", "a = 'x' can't be"),
+        ("[strengths]\na = 1\nb = 1\n[shares.a]\nb = 1.5\n", "shares.a.b = 1.5 can't be"),
+        ("strength = 1\n", "'strength' is nothing that a scenario has"),
+        ("learner = 'c'\n[strengths]\na = 1\nb = 1\n", "learner = 'c' is none of its players"),
+        ("draws = 1\n[strengths]\na = 1\nb = 1\n", "draws = 1 can't be"),
+    ],
+)
+def test_a_bad_file_is_told(tmp_path, capsys, text, says):
+    file = tmp_path / "bad.toml"
+    file.write_text(text)
+    assert main(["simulate", "--scenario", str(file)]) != 0
+    assert says in capsys.readouterr().err
+    table = tmp_path / "bad.tsv"
+    table.write_text(text)
+    assert main(["simulate", "--scenario", str(table)]) != 0
+    assert "is no payoff table" in capsys.readouterr().err
+
+
+def test_a_league_in_the_way_is_not_overwritten(elo, capsys):
+    folder, _ = elo
+    before = (folder / "league.db").read_bytes()
+    assert main(["simulate", "--run-dir", str(folder)]) != 0
+    assert "holds a league already" in capsys.readouterr().err
+    assert (folder / "league.db").read_bytes() == before
+
+
+def test_a_run_replayed_under_its_own_policy_is_itself(elo, tmp_path, capsys):
+    folder, _ = elo
+    policy = tmp_path / "same.toml"
+    policy.write_text("[matchmaker]\n")
+    assert main(["simulate", "--replay", str(folder), "--policy", str(policy), "--json"]) == 0
+    same = json.loads(capsys.readouterr().out)
+    assert same["distance"] == pytest.approx(0.0, abs=1e-9)
+    assert same["matches"] == sum(_drawn(folder).values())
+    policy.write_text(
+        "[matchmaker]\nwithin_snapshots = 'uniform'\nnear_copies = 0.0\n"
+        "mixes = {league={snapshots=1.0, based=1.0}}\n"
+    )
+    assert main(["simulate", "--replay", str(folder), "--policy", str(policy), "--json"]) == 0
+    other = json.loads(capsys.readouterr().out)
+    shares = {row["name"]: row["other_policy"] for row in other["categories"]}
+    assert shares == pytest.approx({"snapshots": 0.5, "based": 0.5, "constant": 0.0, "random": 0.0})
+    alike = [row["other_policy"] for row in other["opponents"] if "@" in row["name"]]
+    assert alike == pytest.approx([0.5 / 25] * 25)
+    assert other["distance"] > 0.3
+    assert main(["simulate", "--replay", str(folder), "--policy", str(policy), "--points", "7"]) == 0
+    assert "draws\t7, of " in capsys.readouterr().out
+
+
+def _drawn(folder):
+    store = SqliteStore(folder / "league.db", read_only=True)
+    with store.read() as reader:
+        counts = Counter(row[0] for row in reader.select("SELECT category FROM assignments WHERE mix != ''"))
+    store.close()
+    return counts
+
+
+def test_the_picture_is_drawn(tmp_path, capsys):
+    picture = tmp_path / "league.png"
+    words = ["--players", "15", "--matches", "600", "--batch", "50", "--plot", str(picture)]
+    assert main(["simulate", "--scenario", "disc", *words]) == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert "categories\tchi-squared" in capsys.readouterr().out
+
+
+def test_books_are_kept_apart(elo):
+    folder, report = elo
+    assert sum(row["matches"] for row in report["shares"]) + _clean(folder) == report["matches"]
+    assert 0.2 < _clean(folder) / report["matches"] < 0.4
+
+
+def _clean(folder):
+    store = SqliteStore(folder / "league.db", read_only=True)
+    with store.read() as reader:
+        (found,) = reader.select("SELECT count(*) FROM assignments WHERE book = :book", book=Book.EVAL.value)
+    store.close()
+    return found[0]
