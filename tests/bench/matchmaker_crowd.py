@@ -21,8 +21,11 @@ LEARNERS = 12
 """Players that the clients' workers train: as many as AlphaStar had."""
 
 
-def latencies(served: Served, players: int, clients: int, seconds: int, reports: bool) -> NDArray[np.float64]:
-    """Milliseconds from when a call of AcquireMatches was due to its answer.
+def latencies(
+    served: Served, players: int, clients: int, seconds: int, reports: bool
+) -> tuple[NDArray[np.float64], float]:
+    """Milliseconds from when a call of AcquireMatches was due to its answer; and what the server computed
+    meanwhile, in seconds. Each learner's weights are found before.
 
     Args:
         reports: whether each client also reports the four matches, just before it asks for the next ones.
@@ -32,7 +35,11 @@ def latencies(served: Served, players: int, clients: int, seconds: int, reports:
         workers = [
             client.open_incarnation(f"worker-{n}", learners[n % LEARNERS]).number for n in range(clients)
         ]
-    return np.array(asyncio.run(_crowd(served.address, workers, seconds, reports)))
+        for worker in workers[:LEARNERS]:
+            client.acquire_matches(worker, 1, "league")
+    before = served.cpu_seconds()
+    found = np.array(asyncio.run(_crowd(served.address, workers, seconds, reports)))
+    return found, served.cpu_seconds() - before
 
 
 async def _crowd(address: str, workers: list[int], seconds: int, reports: bool) -> list[float]:
