@@ -128,7 +128,8 @@ def heartbeat(
     if last is None or progress > last.progress:
         tx.extend_leases(number, deadline)
     else:
-        deadline = min((row.lease_deadline for row in tx.open_assignments(number)), default=deadline)
+        held = tx.next_deadline(number)
+        deadline = deadline if held is None else held
         progress = last.progress
     tells_stages = incarnation.player in league.view.curricula
     if incarnation.player and not tells_stages and mix and mix != (last.mix if last else ""):

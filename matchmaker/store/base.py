@@ -205,8 +205,8 @@ class Reader(ABC):
         """What is kept of results up to position `until`, newest first."""
 
     @abstractmethod
-    def next_deadline(self) -> float | None:
-        """Of all open leases."""
+    def next_deadline(self, incarnation: int | None = None) -> float | None:
+        """Of all open leases, or those of an incarnation."""
 
     @abstractmethod
     def overdue(self, now: float) -> list[AssignmentRow]:

@@ -21,6 +21,8 @@ from matchmaker.store.seat_stats import StatNames
 
 NEVER = (1 << 63) - 1
 """A position that no log reaches."""
+# By itself SQLite walks past every closed row to spare the sort.
+_OPEN = rows.ASSIGNMENT_QUERY.format("INDEXED BY open_leases") + "WHERE a.lease_state = 'open'"
 
 
 class SqliteReader(Reader):
@@ -60,11 +62,11 @@ class SqliteReader(Reader):
         return None if row is None else BeatRow(**row)
 
     def assignment(self, match_id: str) -> AssignmentRow | None:
-        row = self._one("SELECT * FROM assignments WHERE match_id = ?", match_id)
+        row = self._one(rows.ASSIGNMENT_QUERY.format("") + "WHERE a.match_id = ?", match_id)
         return None if row is None else rows.assignment_of(row)
 
     def assignments(self, first: int, count: int) -> list[AssignmentRow]:
-        query = "SELECT * FROM assignments WHERE ordinal >= ? AND ordinal < ? ORDER BY ordinal"
+        query = rows.ASSIGNMENT_QUERY.format("") + "WHERE a.ordinal >= ? AND a.ordinal < ? ORDER BY a.ordinal"
         return [rows.assignment_of(row) for row in self._all(query, first, first + count)]
 
     def matches_beginning(self, start: str, limit: int) -> list[str]:
@@ -74,12 +76,11 @@ class SqliteReader(Reader):
         return [row["match_id"] for row in self._all(query, start, f"{start}\x7f", limit)]
 
     def open_assignments(self, incarnation: int | None = None) -> list[AssignmentRow]:
-        # By itself SQLite walks past every closed row to spare the sort.
-        query = "SELECT * FROM assignments INDEXED BY open_leases WHERE lease_state = 'open'"
+        query = _OPEN
         if incarnation is None:
-            found = self._all(query + " ORDER BY ordinal")
+            found = self._all(query + " ORDER BY a.ordinal")
         else:
-            found = self._all(query + " AND incarnation = ? ORDER BY ordinal", incarnation)
+            found = self._all(query + " AND a.incarnation = ? ORDER BY a.ordinal", incarnation)
         return [rows.assignment_of(row) for row in found]
 
     def open_count(self, incarnation: int) -> int:
@@ -146,19 +147,17 @@ class SqliteReader(Reader):
         for row in self._connection.execute(query, (NEVER if until is None else until,)):
             yield AggregateRow(**row)
 
-    def next_deadline(self) -> float | None:
-        query = (
-            "SELECT min(lease_deadline) FROM assignments INDEXED BY open_leases WHERE lease_state = 'open'"
-        )
-        row = self._one(query)
+    def next_deadline(self, incarnation: int | None = None) -> float | None:
+        query = f"SELECT min(max(lease_deadline, ifnull(extended, 0))) FROM ({_OPEN})"
+        if incarnation is None:
+            row = self._one(query)
+        else:
+            row = self._one(query + " WHERE incarnation = ?", incarnation)
         return None if row is None else row[0]
 
     def overdue(self, now: float) -> list[AssignmentRow]:
-        query = (
-            "SELECT * FROM assignments INDEXED BY open_leases WHERE lease_state = 'open' "
-            "AND lease_deadline <= ? ORDER BY ordinal"
-        )
-        return [rows.assignment_of(row) for row in self._all(query, now)]
+        query = _OPEN + " AND a.lease_deadline <= ? AND ifnull(e.deadline, 0) <= ? ORDER BY a.ordinal"
+        return [rows.assignment_of(row) for row in self._all(query, now, now)]
 
     def positions(self) -> tuple[int, int, int]:
         row = self._one(

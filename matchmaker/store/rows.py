@@ -12,6 +12,11 @@ from matchmaker.store.base import AssignmentRow, ResultRow
 
 PLAYER_COLUMNS = tuple(field.name for field in fields(Player))
 ASSIGNMENT_COLUMNS = AssignmentRow._fields
+ASSIGNMENT_QUERY = """
+SELECT a.*, e.deadline AS extended
+FROM assignments AS a {} LEFT JOIN lease_extensions e ON e.incarnation = a.incarnation
+"""
+"""With a place for a hint of how to look."""
 RESULT_QUERY = """
 SELECT r.position, r.ordinal, a.match_id, r.incarnation, a.seat0, a.seat1, a.book, r.outcome, r.frames,
        r.failed, r.failure, r.finished_at, r.received_at, r.late, l.incarnation AS lost_by, r.step0, r.step1,
@@ -35,7 +40,7 @@ def player_of(row: sqlite3.Row) -> Player:
     return Player(**values)
 
 
-_BOOK = ASSIGNMENT_COLUMNS.index("book")
+_BOOK, _DEADLINE = map(ASSIGNMENT_COLUMNS.index, ("book", "lease_deadline"))
 _BOOKS = {book.value: book for book in Book}
 
 
@@ -45,8 +50,11 @@ def assignment_values(row: AssignmentRow) -> tuple[Any, ...]:
 
 
 def assignment_of(row: sqlite3.Row) -> AssignmentRow:
+    """`row` has the columns of ASSIGNMENT_QUERY. Progress has moved the deadline of an open lease on."""
     values = [row[name] for name in ASSIGNMENT_COLUMNS]
     values[_BOOK] = _BOOKS[row["book"]]
+    if row["lease_state"] == "open" and row["extended"] is not None:
+        values[_DEADLINE] = max(values[_DEADLINE], row["extended"])
     return AssignmentRow(*values)
 
 

@@ -210,6 +210,20 @@ def m002_lighter_results(db: Database) -> None:
         _forbid(db, "stat_names", change)
 
 
+LEASE_EXTENSIONS = """
+CREATE TABLE lease_extensions (       -- until when progress told last lets an incarnation's open leases live
+  incarnation INTEGER PRIMARY KEY REFERENCES incarnations (number),
+  deadline REAL NOT NULL              -- an open lease's own deadline holds where it is later
+);
+"""
+
+
+@migrations()
+def m003_lease_extensions(db: Database) -> None:
+    """A heartbeat moves one row, however many leases its worker holds."""
+    _run(db, LEASE_EXTENSIONS)
+
+
 def _packed(names: StatNames, seats_json: str) -> bytes:
     first, second = json.loads(seats_json)
     return names.packed(first["stats"], second["stats"])

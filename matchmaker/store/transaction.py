@@ -172,12 +172,13 @@ class SqliteTransaction(SqliteReader, Transaction):
 
     def extend_leases(self, incarnation: int, deadline: float) -> None:
         self._connection.execute(
-            "UPDATE assignments SET lease_deadline = ? "
-            "WHERE incarnation = ? AND lease_state = 'open' AND lease_deadline < ?",
-            (deadline, incarnation, deadline),
+            "INSERT INTO lease_extensions VALUES (?, ?) "
+            "ON CONFLICT (incarnation) DO UPDATE SET deadline = max(deadline, excluded.deadline)",
+            (incarnation, deadline),
         )
 
     def renew_leases(self, deadline: float) -> None:
+        self._connection.execute("DELETE FROM lease_extensions")
         self._connection.execute(
             "UPDATE assignments SET lease_deadline = ? WHERE lease_state = 'open'", (deadline,)
         )
