@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from evaluator.journal import DONE, OPEN, SKIPPED, Gauntlet, Journal
 from evaluator.settings import EvaluatorSettings
-from evaluator.strategy import Entry, Slot, compose, is_imported, missing_slots
+from evaluator.strategy import Entry, Slot, compose, is_gated, is_imported, missing_slots
 from league.errors import NotFound
 from league.players import Book, PayoffCell, Player, PlayerKind, PlayerState, Rating
 
@@ -43,7 +43,7 @@ class Queue:
         snapshots = {
             p.name: p
             for p in players
-            if p.kind is PlayerKind.SNAPSHOT and p.state is not PlayerState.QUARANTINED
+            if p.kind is PlayerKind.SNAPSHOT and p.state is not PlayerState.QUARANTINED and not is_gated(p)
         }
         imported = {name for name, p in snapshots.items() if is_imported(p)}  # rated where they came from
         asked = [snapshots[name] for name in requests if name in snapshots]
@@ -62,15 +62,22 @@ class Queue:
         Raises `NotFound` when no snapshot of the league is called so.
         """
         found = {p.name: p for p in players if p.kind is PlayerKind.SNAPSHOT}.get(name)
-        if found is None or found.state is PlayerState.QUARANTINED:
+        if found is None or found.state is PlayerState.QUARANTINED or is_gated(found):
             raise NotFound(f"no snapshot {name!r} can be evaluated: `bin/league players` lists what there is")
         self._journal.request(name)
         return 1 + [p.name for p in self.waiting(players)].index(name)
 
     def open(
-        self, player: Player, players: Sequence[Player], ratings: Sequence[Rating], counts: Counts
+        self,
+        player: Player,
+        players: Sequence[Player],
+        ratings: Sequence[Rating],
+        counts: Counts,
+        exploiters: Sequence[str] = (),
     ) -> Gauntlet:
         """The gauntlet to play now: the one begun earlier, or a new one that is written down first.
+
+        A main's snapshot meets `exploiters`, whom its main has to beat, too.
 
         A request for a finished gauntlet asks for as many matches again; a player that has become a
         milestone since tops its own up.
@@ -81,7 +88,7 @@ class Queue:
             old = None
         if old is not None and old.state == OPEN and old.milestone == player.milestone:
             return old
-        plan = compose(player, players, ratings, self._bots, self._settings)
+        plan = compose(player, players, ratings, self._bots, self._settings, exploiters)
         if old is not None and old.state == DONE and old.milestone == player.milestone:
             plan = tuple(self._again(player.name, entry, counts) for entry in plan)
         gauntlet = Gauntlet(player.name, player.digest, player.milestone, plan)

@@ -47,7 +47,8 @@ class EvaluatorServicer(evaluator_pb2_grpc.EvaluatorServiceServicer):
     def GetEvaluatorStatus(
         self, request: evaluator_pb2.GetEvaluatorStatusRequest, context: grpc.ServicerContext
     ) -> evaluator_pb2.GetEvaluatorStatusResponse:
-        waiting = [p.name for p in self._evaluator.queue.waiting(self._client.players())]
+        gates = [gate.candidate for gate in self._client.gates(open_only=True)]
+        waiting = gates + [p.name for p in self._evaluator.queue.waiting(self._client.players())]
         standing = self._evaluator.standing
         return evaluator_pb2.GetEvaluatorStatusResponse(
             queue=[name for name in waiting if name != standing.current],

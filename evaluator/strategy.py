@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from evaluator.settings import EvaluatorSettings
+from league.exploiters import EXPLOITING, CandidateGate, GateState
 from league.ids import SnapshotName
 from league.players import Book, Player, PlayerKind, PlayerState, Rating
 
@@ -30,6 +31,24 @@ class Slot:
     seat: int
 
 
+def is_gated(player: Player) -> bool:
+    """Whether it is an exploiter's snapshot that was not accepted: its gate has told all there is to tell."""
+    return player.role in EXPLOITING and player.state is not PlayerState.ACTIVE
+
+
+def exploiters_to_meet(gates: Iterable[CandidateGate], player: Player, most: int) -> list[str]:
+    """At most `most` accepted exploiters for a main's snapshot: first those it has yet to beat, the newest
+    first. The rest of the room is for those that the main has patched: it may forget them again."""
+    accepted = [gate for gate in gates if gate.state is GateState.ACCEPTED]
+    accepted.sort(key=lambda gate: -gate.decided_at)
+    accepted.sort(key=lambda gate: any(_is_main_of(patch.main, player) for patch in gate.patches))
+    return [gate.candidate for gate in accepted[:most]]
+
+
+def _is_main_of(main: str, snapshot: Player) -> bool:
+    return snapshot.name.startswith((f"{main}@", f"{main}."))
+
+
 def _opponents(
     player: Player, players: Mapping[str, Player], ratings: Sequence[Rating], settings: EvaluatorSettings
 ) -> list[str]:
@@ -42,6 +61,7 @@ def _opponents(
             and name != player.name
             and other.kind is PlayerKind.SNAPSHOT
             and other.state is not PlayerState.QUARANTINED
+            and not is_gated(other)
         )
 
     best = [r.player.name for r in ratings if usable(r.player.name)]
@@ -69,9 +89,10 @@ def compose(
     ratings: Sequence[Rating],
     bots: Sequence[str],
     settings: EvaluatorSettings,
+    exploiters: Sequence[str] = (),
 ) -> tuple[Entry, ...]:
     """The gauntlet of `player`: sampled matches against all bots first (curricula wait for them), then
-    against snapshots, then greedy ones against bots.
+    against `exploiters` and snapshots, then greedy ones against bots.
 
     `ratings` are those of the eval book, best first; `bots` the names of the game's bots, held-out
     ones too.
@@ -82,8 +103,10 @@ def compose(
 
     # Whom a curriculum waits for comes first.
     in_order = sorted(bots, key=lambda name: name not in settings.matches_by_opponent)
-    snapshots = _opponents(player, {p.name: p for p in players}, ratings, settings)
-    entries = [Entry(name, Book.EVAL, matches(name)) for name in [*in_order, *snapshots]]
+    known = {p.name: p for p in players}
+    met = [name for name in exploiters if name in known and name != player.name]
+    met += [name for name in _opponents(player, known, ratings, settings) if name not in met]
+    entries = [Entry(name, Book.EVAL, matches(name)) for name in [*in_order, *met]]
     greedy = [Entry(name, Book.GREEDY, settings.greedy_matches(matches(name))) for name in in_order]
     return (*entries, *(entry for entry in greedy if entry.matches))
 

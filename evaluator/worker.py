@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from evaluator.gatekeeping import Gatekeeper, GateProgress
 from evaluator.gauntlet import GauntletRun, Office
 from evaluator.journal import Gauntlet, Journal
 from evaluator.pace import Pace
@@ -20,12 +21,14 @@ from evaluator.queue import Counts, Queue, count_matches
 from evaluator.recording import Recorder
 from evaluator.report import Report, make_row
 from evaluator.settings import EvaluatorSettings
+from evaluator.strategy import exploiters_to_meet
 from evaluator.weights import Weights
 from league.blobs import BlobFolder
 from league.client import MatchmakerClient
 from league.errors import DataCorrupt, Fenced, InvalidInput, LeagueError, NotFound, Refused, Unavailable
+from league.exploiters import CandidateGate
 from league.games.base import BatchedGame
-from league.players import Book, Player, PlayerKind, PlayerState
+from league.players import Book, Player, PlayerKind, PlayerState, Role
 from league.replay import Recipe
 
 BOOKS = (Book.EVAL, Book.GREEDY)
@@ -44,10 +47,14 @@ class Standing:
     waiting: int = 0
     matches_per_second: float = 0.0
 
+    gate: str = ""  # the opponent of the gate's test that is under way
+
     @property
     def activity(self) -> str:
         if not self.current:
             return "waiting for snapshots"
+        if self.gate:
+            return f"gate {self.current} {self.matches_done} against {self.gate}"
         return f"gauntlet {self.current} {self.matches_done}/{self.matches_total}"
 
 
@@ -83,6 +90,7 @@ class Evaluator:
         self._frames = 0  # played in this life: the progress that keeps leases alive
         self._incarnation = 0
         self.stop = stop or threading.Event()
+        self._gatekeeper = Gatekeeper(client, game, self._weights, settings, self.stop)
         self.fenced = False
 
     def open(self) -> None:
@@ -126,9 +134,12 @@ class Evaluator:
         """Works until `stop`. Raises `Fenced` when a newer evaluator of this name took over."""
         with self._beating():
             while not self.stop.is_set():
+                gates = self._client.gates(open_only=True)
                 players = self._client.players()
                 waiting = self.queue.waiting(players)
-                if waiting:
+                if gates:  # a main is exploited meanwhile: they come before gauntlets
+                    self._keep_gate(gates[0], players, len(gates) - 1 + len(waiting))
+                elif waiting:
                     self.standing = Standing(current=waiting[0].name, waiting=len(waiting) - 1)
                     self._evaluate(waiting[0], players)
                 else:
@@ -136,6 +147,26 @@ class Evaluator:
                     self.stop.wait(self._settings.poll_seconds)
         if self.fenced:
             raise Fenced(f"a newer {self._worker} works for this league: this one stops")
+
+    # --- one gate ----------------------------------------------------------------------------------
+
+    def _keep_gate(self, gate: CandidateGate, players: list[Player], waiting: int) -> None:
+        before = self._frames
+
+        def tell(progress: GateProgress) -> None:
+            test = progress.gate.playing
+            self._frames = before + progress.frames
+            self.standing = Standing(
+                current=gate.candidate,
+                matches_done=test.matches if test else 0,
+                waiting=waiting,
+                matches_per_second=progress.matches_per_second,
+                gate=test.victim if test else "its victims",
+            )
+
+        run = self._gatekeeper.play(gate, {p.name: p for p in players}, self._incarnation, tell)
+        if run is not None and not run.finished and not self.fenced:
+            _log.info("%d leases of %s are handed back", run.hand_back(), gate.candidate)
 
     # --- one gauntlet ------------------------------------------------------------------------------
 
@@ -147,7 +178,9 @@ class Evaluator:
             self.queue.skip(player, str(error))
             return
         counts = self._counts((player.name,))
-        gauntlet = self.queue.open(player, players, self._client.ratings(Book.EVAL), counts)
+        gates = self._client.gates() if player.role is Role.MAIN else []
+        exploiters = exploiters_to_meet(gates, player, self._settings.exploiters)
+        gauntlet = self.queue.open(player, players, self._client.ratings(Book.EVAL), counts, exploiters)
         gauntlet = self._without_unplayable(gauntlet, {p.name: p for p in players}, frame_skip)
         _log.info("gauntlet of %s: %s", player.name, _describe(gauntlet))
         try:
@@ -160,6 +193,8 @@ class Evaluator:
             return
         if complete:
             self._write_report(player, gauntlet)
+            if player.role is Role.MAIN:  # the last word on whom it beats: its matches are all there
+                self._client.review_exploiters(self._incarnation, player.name)
             self.queue.finish(gauntlet)
             _log.info("gauntlet of %s is complete", player.name)
 

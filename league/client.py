@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from league import wire, wire_stages, wire_status
-from league.connection import Connection
+from league.client_exploiters import ExploiterCalls
 from league.ids import new_id
 from league.players import (
     Assignment,
@@ -50,7 +50,7 @@ class Leaderboard(NamedTuple):
     event_position: int
 
 
-class MatchmakerClient(Connection):
+class MatchmakerClient(ExploiterCalls):
     """The matchmaker's calls. Opening one never fails: the first call waits for the service."""
 
     def register_players(

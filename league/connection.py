@@ -13,6 +13,7 @@ import grpc
 from league.errors import ConfigError, InvalidInput, Unavailable
 from league.security.credentials import Credentials, from_environment
 from league.status import error_of, raised_by_service, retry_advice
+from league.v1.exploiters_pb2_grpc import ExploiterServiceStub
 from league.v1.matchmaker_pb2_grpc import MatchmakerServiceStub
 
 CALL_SECONDS = 20.0
@@ -66,6 +67,7 @@ class Connection:
         self._metadata = own.metadata
         self._channel = own.channel(address, CHANNEL_OPTIONS)
         self._stub = MatchmakerServiceStub(self._channel)
+        self._exploiters = ExploiterServiceStub(self._channel)
 
     def __enter__(self) -> Self:
         return self
@@ -83,7 +85,8 @@ class Connection:
         failing_since, pause = None, 0.05
         while True:
             try:
-                return getattr(self._stub, method)(request, timeout=CALL_SECONDS, metadata=self._metadata)
+                stub = self._stub if hasattr(self._stub, method) else self._exploiters
+                return getattr(stub, method)(request, timeout=CALL_SECONDS, metadata=self._metadata)
             except grpc.RpcError as failure:
                 failing_since = self._wait(failure, failing_since, pause)
                 pause = min(1.0, pause * 2)

@@ -14,6 +14,7 @@ _SNAPSHOT = re.compile(
 )
 _RUN = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 _REFERENCE = re.compile(r"(?P<lineage>[a-z0-9][a-z0-9_.-]{0,63})\.reference-(?P<step>[0-9]{1,15})")
+_GENERATION = re.compile(r"(?P<learner>[a-z0-9][a-z0-9_.-]{0,53})\.g(?P<number>[1-9][0-9]{0,8})")
 SHOWN = 80
 """Characters of a wrong name that a sentence repeats."""
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -75,6 +76,25 @@ class ReferenceName:
         if match is None:
             raise InvalidName(f"{name[:SHOWN]!r} is no reference's name: one looks like main.reference-50000")
         return cls(match["lineage"], int(match["step"]))
+
+
+@dataclass(frozen=True)
+class GenerationName:
+    """Name of the live player of an exploiter's generation: ``main-exploiter.g2`` is the second one's."""
+
+    learner: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.learner}.g{self.number}"
+
+    @classmethod
+    def parse(cls, name: str) -> GenerationName:
+        """Raises `InvalidName` when `name` is no generation's."""
+        match = _GENERATION.fullmatch(name)
+        if match is None:
+            raise InvalidName(f"{name!r} is no generation's name: one looks like main-exploiter.g2")
+        return cls(match["learner"], int(match["number"]))
 
 
 def checked_player_name(name: str) -> str:

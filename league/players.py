@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
-CATEGORIES: Final = ("snapshots", "self", "exploiters", "clone", "reference")
+CATEGORIES: Final = ("snapshots", "self", "exploiters", "victims", "clone", "reference")
 """What a mix of opponents may name beside bots."""
 
 
@@ -34,6 +34,7 @@ class PlayerState(Enum):
     ACTIVE = "active"
     RETIRED = "retired"
     QUARANTINED = "quarantined"
+    CANDIDATE = "candidate"
 
 
 class Book(Enum):
@@ -239,6 +240,11 @@ class MatchRecord:
 EVENT_KINDS = (
     "clusters",
     "configuration",
+    "exploiter_patched",
+    "exploiter_returned",
+    "gate_decided",
+    "gate_opened",
+    "generation",
     "incarnation_opened",
     "leases_abandoned",
     "leases_expired",

@@ -35,6 +35,7 @@ _STATES = {
     d.PlayerState.ACTIVE: t.PLAYER_STATE_ACTIVE,
     d.PlayerState.RETIRED: t.PLAYER_STATE_RETIRED,
     d.PlayerState.QUARANTINED: t.PLAYER_STATE_QUARANTINED,
+    d.PlayerState.CANDIDATE: t.PLAYER_STATE_CANDIDATE,
 }
 _BOOKS = {
     d.Book.TRAIN: t.BOOK_TRAIN,
@@ -56,6 +57,14 @@ def to_kind(kind: d.PlayerKind) -> t.PlayerKind:
 
 def from_kind(number: int) -> d.PlayerKind:
     return _back(_KINDS, number, "player kind")
+
+
+def to_role(role: d.Role) -> t.Role:
+    return _ROLES[role]
+
+
+def from_role(number: int) -> d.Role:
+    return _back(_ROLES, number, "role")
 
 
 def to_state(state: d.PlayerState) -> t.PlayerState:

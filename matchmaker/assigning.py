@@ -14,7 +14,7 @@ from matchmaker.sampling import derived_seed, draws
 from matchmaker.store.base import AssignmentRow, DrawRow, IncarnationRow, Transaction
 
 MAX_COUNT = 1024
-GAUNTLET = "gauntlet"
+GAUNTLET, GATE = "gauntlet", "gate"
 ID_DIGITS, TOKEN_DIGITS = 22, 32
 """Hexadecimal ones of chance, in a match's id behind its ordinal and in a lease's token."""
 _UNPLAYABLE = (PlayerKind.LIVE, PlayerKind.HUMAN)
@@ -100,6 +100,51 @@ def acquire_pairings(
                         probability=1.0,
                     )
                 )
+    return _store(league, tx, incarnation, rows)
+
+
+def lease_gate_matches(
+    league: League, tx: Transaction, number: int, players: tuple[str, str], seed: int, begun: int, count: int
+) -> list[Assignment]:
+    """Leases `count` more matches between two players for a gate that has begun so many before.
+
+    Each is on a seed of its own and the seats are taken in turn: the gate's test wants matches that don't
+    depend on one another.
+    """
+    incarnation = league.current_incarnation(tx, number)
+    checks.number(count, "count", 1, MAX_COUNT)
+    player, opponent = players
+    _check_pairing(league, Pairing(player=player, opponent=opponent, pairs=1, book=Book.EVAL, seed=seed))
+    _check_room(league, number, count)
+    body = {"rule": GATE, "player": player, "opponent": opponent, "seed": seed, "begun": begun}
+    draw_number = tx.add_draw(league.draw_row(json.dumps(body, separators=(",", ":"))))
+    now, ordinals = league.clock.now(), range(league.view.ordinal + 1, league.view.ordinal + 1 + count)
+    rows = []
+    for place, (ordinal, (match_id, token)) in enumerate(zip(ordinals, _ids(ordinals), strict=True), begun):
+        match_seed = derived_seed(seed, place)
+        seats = players if place % 2 == 0 else (opponent, player)
+        rows.append(
+            AssignmentRow(
+                ordinal=ordinal,
+                match_id=match_id,
+                lease_token=token,
+                incarnation=number,
+                lease_state="open",
+                lease_deadline=now + league.settings.lease_seconds,
+                assigned_at=now,
+                seat0=seats[0],
+                seat1=seats[1],
+                learner_seat=-1,
+                book=Book.EVAL,
+                seed=match_seed,
+                category=GATE,
+                mix="",
+                replaces="",
+                draw=draw_number,
+                draw_seed=match_seed,
+                probability=1.0,
+            )
+        )
     return _store(league, tx, incarnation, rows)
 
 

@@ -12,6 +12,7 @@ from league.players import Book, Player
 from league.ratings import RatingTable
 from matchmaker.clustering import NO_CLUSTERING, Clustering
 from matchmaker.columns import columns_of, weights_of
+from matchmaker.exploiters import NO_EXPLOITERS, ExploiterState
 from matchmaker.sampling import Distribution, normalised
 from matchmaker.settings import MatchmakerSettings
 from matchmaker.slices import Slice, has_role_rules, slices_of
@@ -36,6 +37,7 @@ def draw_table(
     players: Mapping[str, Player],
     tables: Mapping[Book, RatingTable],
     clustering: Clustering = NO_CLUSTERING,
+    exploiters: ExploiterState = NO_EXPLOITERS,
 ) -> DrawTable:
     """The probabilities for one learner now; a pure function of its arguments.
 
@@ -44,7 +46,7 @@ def draw_table(
     if not settings.near_copies:
         clustering = NO_CLUSTERING
     parts: dict[str, list[Slice]] = {}
-    for one in slices_of(settings, learner, mix_name, players, tables):
+    for one in slices_of(settings, learner, mix_name, players, tables, exploiters):
         parts.setdefault(one.category, []).append(one)
     shares = {category: math.fsum(one.weight for one in slices) for category, slices in parts.items()}
     weights = {category: _weights(slices, learner, tables, clustering) for category, slices in parts.items()}

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import math
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain, groupby
+from typing import Any
 
 from league.errors import InvalidInput
 from league.players import Book, Player, PlayerState
@@ -105,24 +106,34 @@ def books_at(reader: Reader, moment: Moment, begin: Books | None = None) -> Book
 
 def players_at(reader: Reader, moment: Moment) -> list[Player]:
     """Who was there, in order of registration, in the state of then."""
-    kinds = ("player_registered", "player_retired", "player_returned", "milestone")
-    told: dict[str, dict[str, bool]] = {}
-    for mark in (event for event in reader.events_of(*kinds) if event.position <= moment.event_position):
+    told: dict[str, dict[str, Any]] = {}
+    for mark in (event for event in reader.events_of(*_STATES) if event.position <= moment.event_position):
         data = json.loads(mark.data_json)
-        player = told.setdefault(data["player"], {"milestone": False, "retired": False})
+        name = data["candidate"] if mark.kind in _OF_GATES else data["player"]
+        player = told.setdefault(name, {"milestone": False, "state": PlayerState.ACTIVE})
         if mark.kind == "player_registered":
             player["milestone"] = bool(data.get("milestone"))
         elif mark.kind == "milestone":
             player["milestone"] = True
         else:
-            player["retired"] = mark.kind == "player_retired"
+            player["state"] = _state_by(mark.kind, data)
     return [_as_told(player, told[player.name]) for player in reader.players() if player.name in told]
 
 
-def _as_told(player: Player, told: dict[str, bool]) -> Player:
-    state = PlayerState.RETIRED if told["retired"] else PlayerState.ACTIVE
-    if player.state is PlayerState.QUARANTINED:
-        state = player.state
+_OF_GATES = ("gate_opened", "gate_decided")
+_STATES = ("player_registered", "player_retired", "player_returned", "milestone", *_OF_GATES)
+
+
+def _state_by(kind: str, data: Mapping[str, Any]) -> PlayerState:
+    """The state that an event put its player in."""
+    if kind == "gate_opened":
+        return PlayerState.CANDIDATE
+    left = kind == "player_retired" or (kind == "gate_decided" and data["state"] != "accepted")
+    return PlayerState.RETIRED if left else PlayerState.ACTIVE
+
+
+def _as_told(player: Player, told: Mapping[str, Any]) -> Player:
+    state = player.state if player.state is PlayerState.QUARANTINED else told["state"]
     return replace(player, milestone=told["milestone"], state=state)
 
 

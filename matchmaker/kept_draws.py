@@ -42,7 +42,9 @@ def current(league: League, tx: Transaction, learner: Player, mix: str) -> KeptD
     kept = view.kept_draws.get(key)
     if kept is not None and _holds(league, kept, learner):
         return kept
-    table = draw_table(league.settings, learner, mix, view.players, view.tables, view.clustering)
+    table = draw_table(
+        league.settings, learner, mix, view.players, view.tables, view.clustering, view.exploiters
+    )
     found = KeptDraw(
         number=tx.add_draw(league.draw_row(table.body_json, league.stream.seed)),
         table=table,

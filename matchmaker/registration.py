@@ -38,7 +38,23 @@ def register_players(
     return [known[player.name] for player in players], retired
 
 
-def _register(league: League, tx: Transaction, known: dict[str, Player], player: Player) -> Player:
+def register_candidate(league: League, tx: Transaction, player: Player) -> Player:
+    """Registers a snapshot that waits for its gate: nobody is drawn against it before it is accepted."""
+    checks.player(player, league.settings.game)
+    known = league.view.players
+    entered = _register(league, tx, dict(known), player, PlayerState.CANDIDATE)
+    if player.name not in known:
+        tx.after_commit(lambda: league.view.set_players([entered]))
+    return entered
+
+
+def _register(
+    league: League,
+    tx: Transaction,
+    known: dict[str, Player],
+    player: Player,
+    state: PlayerState = PlayerState.ACTIVE,
+) -> Player:
     existing = known.get(player.name)
     if existing is not None:
         return _register_again(league, tx, existing, player)
@@ -46,7 +62,7 @@ def _register(league: League, tx: Transaction, known: dict[str, Player], player:
         raise NotFound(f"{player.name} names {player.parent!r} as its parent, which is not registered")
     if player.state is not PlayerState.ACTIVE:
         raise InvalidInput(f"{player.name} would enter {player.state.value}: register players as active")
-    created = replace(player, created_at=player.created_at or league.clock.now())
+    created = replace(player, state=state, created_at=player.created_at or league.clock.now())
     tx.add_player(created)
     league.log(
         tx,

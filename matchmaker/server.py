@@ -14,9 +14,11 @@ from league.errors import InvalidInput, LeagueError
 from league.security.settings import SecuritySettings, joined
 from league.service.frame import ServiceFrame
 from league.service.settings import OperationsSettings
-from league.v1 import matchmaker_pb2
+from league.v1 import exploiters_pb2, matchmaker_pb2
+from league.v1.exploiters_pb2_grpc import add_ExploiterServiceServicer_to_server
 from league.v1.matchmaker_pb2_grpc import add_MatchmakerServiceServicer_to_server
 from matchmaker import aggregates, clustering, invariants, leases, rating_epochs
+from matchmaker.exploiter_service import ExploiterService
 from matchmaker.league import League
 from matchmaker.operations.lookout import Lookout
 from matchmaker.service import MatchmakerService
@@ -29,6 +31,7 @@ CLUSTERING_SECONDS = 2.0
 LOOK_EVERY = 30
 """A look at what was written takes at most this part of the time."""
 SERVICE_NAME = matchmaker_pb2.DESCRIPTOR.services_by_name["MatchmakerService"].full_name
+EXPLOITER_SERVICE_NAME = exploiters_pb2.DESCRIPTOR.services_by_name["ExploiterService"].full_name
 _log = logging.getLogger(__name__)
 
 
@@ -110,8 +113,10 @@ class MatchmakerServer:
                 run_dir=self.lookout.db.parent,
                 observers=self.lookout.observers,
                 audit=self.lookout.audit,
+                beside=(EXPLOITER_SERVICE_NAME,),
             )
             add_MatchmakerServiceServicer_to_server(self.service, frame.server)
+            add_ExploiterServiceServicer_to_server(ExploiterService(self.service), frame.server)
             self.port = frame.listen(*self._wanted)
             self.lookout.open(frame.health)
         except BaseException:

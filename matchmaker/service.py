@@ -93,6 +93,10 @@ class MatchmakerService(MatchmakerServiceServicer):
             request.request_id, method, fingerprint, self.league.clock.now(), effect
         )
 
+    def once(self, request: Any, reply: type[Reply], effect: Callable[[Transaction], Reply]) -> Reply:
+        """The same for the services beside this one, which work on the same league."""
+        return self._once(request, reply, effect)
+
     def RegisterPlayers(self, request: m.RegisterPlayersRequest, context: Any) -> m.RegisterPlayersResponse:
         players = [wire.from_player(player) for player in request.players]
 

@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field, field_validator
 
 from league.config import Settings, by_name, same_as, sections_hash
+from matchmaker.exploiter_settings import ExploiterGateSettings
 
 WithinSnapshots = Literal[
     "uniform", "recent", "latest", "pfsp_hard", "pfsp_var", "pfsp_linear", "pfsp_capped", "quality"
@@ -38,8 +39,8 @@ class MatchmakerSettings(Settings):
 
     mixes: dict[str, dict[str, float]] = Field(default_factory=_seed_mixes, json_schema_extra=by_name())
     """Opponent mixes by name (a learner's curriculum stage names one): category -> relative weight.
-    Categories: snapshots, self, exploiters, clone, reference, or the name of a bot. A file that gives one
-    mix replaces that one, and keeps the preset's others."""
+    Categories: snapshots, self, exploiters, victims, clone, reference, or the name of a bot. A file that
+    gives one mix replaces that one, and keeps the preset's others."""
 
     adaptive: float = Field(default=0.0, ge=0.0, le=100.0)
     """How much more often a mix plays bots that the learner does not beat: a bot's weight is multiplied by
@@ -75,6 +76,11 @@ class MatchmakerSettings(Settings):
     """Snapshots whose shares of clean matches differ by at most this from each other (root mean square over
     opponents, what chance explains left out) share the weight of one, except under `recent` and `latest`.
     0 gives every snapshot a weight of its own."""
+
+    exploiters: ExploiterGateSettings = Field(
+        default_factory=ExploiterGateSettings, json_schema_extra=by_name()
+    )
+    """Gates of exploiters, and patched ones."""
 
     max_saved: int = Field(default=200, ge=2, le=100_000)
     """Active snapshots a lineage keeps; beyond, the oldest that is no milestone retires (its rows stay)."""

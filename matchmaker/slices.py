@@ -18,9 +18,12 @@ from matchmaker.candidates import (
     refuse_held_out,
 )
 from matchmaker.columns import columns_of, posteriors
+from matchmaker.exploiters import NO_EXPLOITERS, ExploiterState
 from matchmaker.sampling import Policy, adapted_mix, category_shares
 from matchmaker.settings import MatchmakerSettings
 
+MEETABLE = (PlayerState.ACTIVE, PlayerState.RETIRED)
+"""States of victims that can be met: one that retires meanwhile stays a victim."""
 BY_ROLE = ("snapshots", SELF, "exploiters")
 """Categories whose weights go to the branches of a role."""
 
@@ -41,6 +44,7 @@ def slices_of(
     mix_name: str,
     players: Mapping[str, Player],
     tables: Mapping[Book, RatingTable],
+    exploiters: ExploiterState = NO_EXPLOITERS,
 ) -> list[Slice]:
     """The parts of a mix that have players; their weights sum to 1."""
     mix = mix_of(settings, mix_name)
@@ -51,7 +55,7 @@ def slices_of(
         }
         known = {name: counts for name, counts in met.items() if counts.games}
         mix = adapted_mix(mix, known, settings.adaptive, settings.prior_games)
-    found = _slices(settings, learner, mix, players, tables)
+    found = _slices(settings, learner, mix, players, tables, exploiters)
     shares = category_shares(
         {str(place): one.weight for place, one in enumerate(found)},
         {str(place): bool(one.players) for place, one in enumerate(found)},
@@ -87,23 +91,39 @@ def _slices(
     mix: Mapping[str, float],
     players: Mapping[str, Player],
     tables: Mapping[Book, RatingTable],
+    exploiters: ExploiterState = NO_EXPLOITERS,
 ) -> list[Slice]:
     by_role = has_role_rules(settings, learner)
     policy = policy_of(settings)
     found = [
-        Slice(
-            category=category,
-            weight=weight,
-            policy=policy,
-            players=tuple(members(category, learner, players)),
-        )
+        Slice(category=category, weight=weight * part, policy=policy, players=tuple(group))
         for category, weight in mix.items()
         if not (by_role and category in BY_ROLE)
+        for part, group in _groups(settings, category, learner, players, exploiters)
     ]
     weight = sum(mix.get(category, 0.0) for category in BY_ROLE)
     if by_role and weight:
         found += _role_slices(settings, learner, weight, players, tables)
     return found
+
+
+def _groups(
+    settings: MatchmakerSettings,
+    category: str,
+    learner: Player,
+    players: Mapping[str, Player],
+    exploiters: ExploiterState,
+) -> list[tuple[float, list[Player]]]:
+    """A category's players with their part of its weight: patched exploiters together have less."""
+    if category == "victims":
+        names = exploiters.victims_of(learner.name)
+        return [(1.0, [players[name] for name in names if players[name].state in MEETABLE])]
+    group = members(category, learner, players)
+    if category != "exploiters":
+        return [(1.0, group)]
+    patched = [player for player in group if exploiters.is_patched(player.name, learner.name)]
+    standing = [player for player in group if player not in patched]
+    return [(1.0, standing), *([(settings.exploiters.patched_share, patched)] if patched else [])]
 
 
 def _role_slices(

@@ -19,6 +19,8 @@ from league.stages import CurriculumStatus, Place, Stage, StageRequest
 from matchmaker import aggregates, history
 from matchmaker.books import Books, Mark
 from matchmaker.clustering import EVENT, NO_CLUSTERING, Clustering, newest_clustering
+from matchmaker.exploiters import EVENTS as EXPLOITER_EVENTS
+from matchmaker.exploiters import ExploiterState
 from matchmaker.history import Moment
 from matchmaker.store.base import AssignmentRow, IncarnationRow, Reader, ResultRow
 
@@ -44,6 +46,7 @@ class LeagueView:
         self.generation = 0  # rises when something else than a result changes what is drawn
         self.results_of: Counter[str] = Counter()  # by player, since the start, in training
         self.clustering = NO_CLUSTERING  # whose weights are shared in draws from now on
+        self.exploiters = ExploiterState()
         self.log_position = 0
         self.event_position = 0
         self.told_position = 0  # of the newest event that watchers can read
@@ -76,6 +79,7 @@ class LeagueView:
             self.open_count = Counter(row.incarnation for row in self.leases.values())
             self.curricula, self.asked = stages_of(reader.events_of("stage", "stage_asked"))
             self.clustering = newest_clustering(reader.events_of(EVENT))
+            self.exploiters = ExploiterState(reader.events_of(*EXPLOITER_EVENTS))
             self.is_behind = False
 
     def load_books(self, reader: Reader) -> None:
@@ -100,6 +104,8 @@ class LeagueView:
             self.curricula, self.asked = stages_of(e for e in told if e.position <= moment.event_position)
             found = reader.events_of(EVENT)
             self.clustering = newest_clustering(e for e in found if e.position <= moment.event_position)
+            told = reader.events_of(*EXPLOITER_EVENTS)
+            self.exploiters = ExploiterState(e for e in told if e.position <= moment.event_position)
 
     def set_players(self, players: Iterable[Player]) -> None:
         with self.lock:
@@ -157,6 +163,12 @@ class LeagueView:
         """Something that ratings depend on, in the order of the log beside the results."""
         with self.lock:
             self.books.apply(mark)
+            self.forget_draws()
+
+    def add_exploiter_event(self, event: Event) -> None:
+        """A generation, a gate or a patch."""
+        with self.lock:
+            self.exploiters.take(event)
             self.forget_draws()
 
     def set_event_position(self, position: int) -> None:

@@ -53,6 +53,17 @@ _BY_SERVICE: dict[str, dict[AccessRole, tuple[str, ...]]] = {
         ),
         AccessRole.OPERATOR: ("AskStage", "PinRating"),
     },
+    "league.v1.ExploiterService": {
+        AccessRole.READ: ("GetGates", "GetGeneration", "GetStanding"),
+        AccessRole.WORKER: (
+            "AcquireGateMatches",
+            "BeginGeneration",
+            "DecideGate",
+            "GiveUpGate",
+            "OpenGate",
+            "ReviewExploiters",
+        ),
+    },
     "league.v1.EvaluatorService": {
         AccessRole.READ: ("GetEvaluatorStatus",),
         AccessRole.OPERATOR: ("RequestEvaluation",),

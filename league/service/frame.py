@@ -34,6 +34,7 @@ class ServiceFrame:
         most_bytes: of one request.
         run_dir: where the run's tokens are; made there when the settings want tokens and there are none.
         observers, audit: see `Door`.
+        beside: full names of further services of the same server.
 
     Raises `LeagueError` when the tokens can't be used.
     """
@@ -49,9 +50,10 @@ class ServiceFrame:
         run_dir: Path,
         observers: Sequence[Observer] = (),
         audit: Callable[[Call], None] | None = None,
+        beside: Sequence[str] = (),
     ) -> None:
         self._security = security
-        self.health = Health([service])
+        self.health = Health([service, *beside])
         self.door = Door(
             name,
             _book(security, run_dir),
@@ -71,7 +73,7 @@ class ServiceFrame:
             ],
         )
         self.health.add_to(self.server)
-        names = (service, health.SERVICE_NAME, reflection.SERVICE_NAME)
+        names = (service, *beside, health.SERVICE_NAME, reflection.SERVICE_NAME)
         reflection.enable_server_reflection(names, self.server)
         self._stopped = False
 

@@ -30,6 +30,7 @@ class PlayerState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     PLAYER_STATE_ACTIVE: _ClassVar[PlayerState]
     PLAYER_STATE_RETIRED: _ClassVar[PlayerState]
     PLAYER_STATE_QUARANTINED: _ClassVar[PlayerState]
+    PLAYER_STATE_CANDIDATE: _ClassVar[PlayerState]
 
 class Book(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -52,6 +53,7 @@ PLAYER_STATE_UNSPECIFIED: PlayerState
 PLAYER_STATE_ACTIVE: PlayerState
 PLAYER_STATE_RETIRED: PlayerState
 PLAYER_STATE_QUARANTINED: PlayerState
+PLAYER_STATE_CANDIDATE: PlayerState
 BOOK_UNSPECIFIED: Book
 BOOK_TRAIN: Book
 BOOK_EVAL: Book

@@ -229,6 +229,12 @@ def _packed(names: StatNames, seats_json: str) -> bytes:
     return names.packed(first["stats"], second["stats"])
 
 
+@migrations()
+def m003_gate_matches(db: Database) -> None:
+    """Finds a gate's matches among millions: there are few, so the index is small."""
+    db.execute("CREATE INDEX gate_matches ON assignments (ordinal) WHERE category = 'gate'")
+
+
 def known_migrations() -> list[str]:
     """Names of the migrations of this version, in order."""
     return [migration.name for migration in migrations._migrations]

@@ -1,0 +1,108 @@
+"""The evaluator plays gates of real agents to their end, before gauntlets, and has exploiters reviewed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from evaluating import SETTINGS, wait_for
+from rps_agents import GAME, PAPER, ROCK, SCISSORS, rps_player
+
+from evaluator.settings import EvaluatorSettings
+from evaluator.worker import Evaluator
+from league.client import MatchmakerClient
+from league.exploiters import GateState
+from league.games.registry import make_batched
+from league.gates import Certificate
+from league.players import Book, Player, PlayerKind, PlayerState, Role
+from matchmaker.main import MatchmakerServer
+from matchmaker.settings import MatchmakerSettings
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[MatchmakerClient]:
+    settings = MatchmakerSettings(game=GAME)
+    with (
+        MatchmakerServer(db=tmp_path / "league.db", settings=settings, seed=1) as server,
+        MatchmakerClient(server.address, wait_seconds=5) as connection,
+    ):
+        live = Player(name="main", game=GAME, kind=PlayerKind.LIVE, role=Role.MAIN, creator="learner-main")
+        connection.register_players([live, rps_player(tmp_path, "main", 100, ROCK)])
+        yield connection
+
+
+@contextmanager
+def evaluating(client: MatchmakerClient, folder: Path) -> Iterator[Evaluator]:
+    settings = EvaluatorSettings(**(SETTINGS.model_dump() | {"matches_per_opponent": 20}))
+    with MatchmakerClient(client.address, wait_seconds=5) as own:
+        evaluator = Evaluator(own, make_batched(GAME, settings.parallel_matches), folder, settings)
+        evaluator.open()
+        thread = threading.Thread(target=evaluator.run)
+        thread.start()
+        try:
+            yield evaluator
+        finally:
+            evaluator.stop.set()
+            thread.join(10)
+            evaluator.journal.close()
+            assert not thread.is_alive()
+
+
+def freeze(client: MatchmakerClient, folder: Path, number: int, choice: int | None) -> str:
+    """A candidate of the exploiter's next generation against the mains as they are."""
+    worker = client.open_incarnation("learner-main-exploiter").number
+    begun = client.begin_generation(worker, "main-exploiter", Role.MAIN_EXPLOITER, number, 10 * number)
+    worker = client.open_incarnation("learner-main-exploiter", begun.player).number
+    player = rps_player(folder, begun.player, 10 * number + 5, choice, begun.role)
+    return client.open_gate(worker, player).candidate
+
+
+def states(client: MatchmakerClient) -> dict[str, GateState]:
+    return {gate.candidate: gate.state for gate in client.gates()}
+
+
+def test_gates_are_played_to_their_end_and_the_main_is_patched_in_a_gauntlet(
+    client: MatchmakerClient, tmp_path: Path
+) -> None:
+    paper = freeze(client, tmp_path, 1, PAPER)
+    rock = freeze(client, tmp_path, 2, SCISSORS)
+    with evaluating(client, tmp_path):
+        wait_for(lambda: GateState.OPEN not in states(client).values())
+        assert states(client) == {paper: GateState.ACCEPTED, rock: GateState.REJECTED}
+        client.register_players([rps_player(tmp_path, "main", 200, SCISSORS)])  # which beats paper
+        wait_for(lambda: client.gates()[0].patches)
+    (patch,) = client.gates()[0].patches
+    assert (patch.main, patch.snapshot, patch.wins + patch.draws + patch.losses) == ("main", "main@200", 20)
+    accepted = client.gates(certificates=True)[0].victims[0]
+    certificate = Certificate.from_json(accepted.certificate_json)
+    assert (certificate.subject.candidate, certificate.subject.opponent) == (paper, "main@100")
+    assert client.status().open_leases == 0
+    metrics = [player.state for player in client.players() if player.name == rock]
+    assert metrics == [PlayerState.RETIRED]
+    met = {cell.column for cell in client.payoff(Book.EVAL, rows=[rock])}
+    assert met == {"main@100"}, "who is rejected gets no gauntlet"
+
+
+def test_a_candidate_whose_weights_are_gone_is_given_up(client: MatchmakerClient, tmp_path: Path) -> None:
+    candidate = freeze(client, tmp_path, 1, PAPER)
+    digest = next(p.digest for p in client.players() if p.name == candidate)
+    next((tmp_path / "blobs").glob(f"{digest}*")).unlink()
+    with evaluating(client, tmp_path):
+        wait_for(lambda: states(client) == {candidate: GateState.UNDECIDED})
+    assert digest[:12] in client.gates()[0].reason
+
+
+def test_an_evaluator_that_stops_in_a_gate_goes_on_where_the_log_is(
+    client: MatchmakerClient, tmp_path: Path
+) -> None:
+    candidate = freeze(client, tmp_path, 1, None)  # as strong as rock: that takes long
+    with evaluating(client, tmp_path):
+        wait_for(lambda: client.gates()[0].victims[0].matches >= 10)
+    first = client.gates()[0].victims[0].matches
+    assert client.status().open_leases == 0
+    with evaluating(client, tmp_path):
+        wait_for(lambda: states(client)[candidate] is GateState.REJECTED)
+    assert client.gates()[0].victims[0].matches >= first
