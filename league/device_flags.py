@@ -21,6 +21,10 @@ class DeviceFlags:
         """Processes that learn together."""
         return max(len(self.gpus), self.cpu_ranks)
 
+    def first(self) -> DeviceFlags:
+        """The first of the devices alone."""
+        return DeviceFlags(gpus=self.gpus[:1], cpu=self.cpu)
+
     def arguments(self) -> tuple[str, ...]:
         """The flags again, for another process's command line."""
         words: list[str] = []

@@ -229,6 +229,7 @@ def make_publisher(
     live: Player,
     incarnation: int,
     parent: str,
+    kind: type[Publisher] = Publisher,
 ) -> Publisher:
     """Freezes `model` under the live player's name; `parent` is what its first snapshot comes from."""
     spec = model.env.game.spec
@@ -243,7 +244,7 @@ def make_publisher(
         reward_preset=settings.game.reward,
         config_hash=settings.hash(),
     )
-    return Publisher(client, blobs, card, live, incarnation)
+    return kind(client, blobs, card, live, incarnation)
 
 
 def initial_values(

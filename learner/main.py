@@ -9,16 +9,22 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TypeVar
 
+from league.cluster.settings import LearnerEntry, SupervisorSettings
 from league.config import Sections, build, resolve
 from league.device_flags import DeviceFlags, add_device_flags
 from league.errors import ConfigError, LeagueError, StorageFull, Unavailable
+from league.exploiters import EXPLOITING
+from league.players import Role
 from league.reminders import Reminders
 from league.security.flags import add_client_flags, client_credentials
 from league.security.settings import SecuritySettings
 from learner.cloning import main as cloning
+from learner.evenly import Evenly
+from learner.exploiter.settings import ExploiterSettings
 from learner.launch import launch
 from learner.settings import LearnerSettings
 from learner.team import Team
@@ -50,6 +56,11 @@ def parser() -> argparse.ArgumentParser:
     add_device_flags(arguments)
     arguments.add_argument("--name", default="main", help="name of the player that learns (default: main)")
     arguments.add_argument(
+        "--role",
+        choices=[role.value for role in (Role.MAIN, *EXPLOITING)],
+        help="its role (default: what [[supervisor.learners]] says of the name, or main)",
+    )
+    arguments.add_argument(
         "--from", dest="source", metavar="PLAYER|PATH", help="snapshot or checkpoint to start from"
     )
     arguments.add_argument(
@@ -71,7 +82,28 @@ def _sections(options: argparse.Namespace) -> Sections:
     if options.steps is not None:
         assignments.append(f"learner.steps={options.steps}")
     preset = options.preset or (None if file else "laptop")
-    return resolve(preset, file, assignments)
+    sections = resolve(preset, file, assignments)
+    entry = _entry(sections, options.name)
+    if options.role is None:
+        options.role = entry.role if entry is not None else Role.MAIN.value
+    if entry is None or not entry.set:
+        return sections
+    return resolve(preset, file, [*entry.set, *assignments])
+
+
+def _evenly(sections: Sections, options: argparse.Namespace, stop: StopFlag) -> Evenly | None:
+    """What keeps the learner level with those beside it; None where it has the machine to itself."""
+    settings = build(SupervisorSettings, "supervisor", sections["supervisor"])
+    names = [entry.name for entry in settings.learners]
+    if not settings.even_steps or len(names) == 1 or options.name not in names:
+        return None
+    return Evenly(options.run_dir / "turns", options.name, should_stop=stop)
+
+
+def _entry(sections: Sections, name: str) -> LearnerEntry | None:
+    """What the run's settings say of the learner of this name alone."""
+    entries = build(SupervisorSettings, "supervisor", sections["supervisor"]).learners
+    return next((entry for entry in entries if entry.name == name), None)
 
 
 def run(options: argparse.Namespace, team: Team = ALONE) -> None:
@@ -89,6 +121,7 @@ def run(options: argparse.Namespace, team: Team = ALONE) -> None:
     from league.client import MatchmakerClient
     from league.device import choose_devices, keep_memory
     from learner.assembly import SessionSettings, check_stages, initial_values
+    from learner.exploiter.lives import Lives, settings_of
     from learner.memory import is_out_of_memory, too_little
     from learner.session import Session
 
@@ -104,6 +137,11 @@ def run(options: argparse.Namespace, team: Team = ALONE) -> None:
         curriculum=build(CurriculumSettings, "curriculum", sections["curriculum"]),
         regularisation=build(RegularisationSettings, "regularisation", sections["regularisation"]),
     )
+    role = Role(options.role)
+    own = build(ExploiterSettings, "exploiter", sections["exploiter"])
+    if role in EXPLOITING:
+        _check_exploiter(options, devices)
+        settings = settings_of(settings, own, role)
     clean = sections["evaluator"]
     check_stages(
         settings,
@@ -111,6 +149,7 @@ def run(options: argparse.Namespace, team: Team = ALONE) -> None:
         lambda opponent: clean["matches_by_opponent"].get(opponent, clean["matches_per_opponent"]),
     )
     stop = StopFlag()
+    evenly = _evenly(sections, options, stop)
     remind = Reminders(log.info)
 
     def on_wait(sentence: str) -> None:
@@ -123,7 +162,11 @@ def run(options: argparse.Namespace, team: Team = ALONE) -> None:
     security = build(SecuritySettings, "security", sections["security"])
     options.tls = options.tls or security.tls_folder
     shown = client_credentials(options, "worker", options.run_dir)
-    with MatchmakerClient(options.matchmaker, wait_seconds=600, on_wait=on_wait, credentials=shown) as client:
+    with (
+        MatchmakerClient(options.matchmaker, wait_seconds=600, on_wait=on_wait, credentials=shown) as client,
+        evenly or nullcontext(),
+    ):
+        turn = evenly.turn if evenly is not None else lambda steps: 0.0
         initial, parent = None, ""
         if options.source:
             blobs = BlobFolder(options.run_dir / "blobs")
@@ -131,6 +174,19 @@ def run(options: argparse.Namespace, team: Team = ALONE) -> None:
             if options.weights_only:
                 initial = {"network": initial["network"]}
         try:
+            if role in EXPLOITING:
+                Lives(
+                    settings,
+                    own,
+                    client,
+                    options.run_dir,
+                    device,
+                    name=options.name,
+                    role=role,
+                    should_stop=stop,
+                    turn=turn,
+                ).run()
+                return
             session = Session(
                 settings,
                 client,
@@ -140,6 +196,7 @@ def run(options: argparse.Namespace, team: Team = ALONE) -> None:
                 should_stop=stop,
                 initial=initial,
                 parent=parent,
+                turn=turn,
             )
             if session.ranks.any(stop()):
                 session.leave()
@@ -150,6 +207,16 @@ def run(options: argparse.Namespace, team: Team = ALONE) -> None:
                 raise
             raise too_little(settings, device, "nothing was lost") from error
     team.leave()
+
+
+def _check_exploiter(options: argparse.Namespace, devices: Sequence[object]) -> None:
+    if options.source:
+        raise ConfigError(
+            f"--from {options.source}: {options.name} is an exploiter, whose generations begin from what "
+            "exploiter.start says: leave --from out"
+        )
+    if len(devices) > 1:
+        raise ConfigError(f"{options.name} is an exploiter, which learns on one device: name one")
 
 
 def _refuse_second_start(options: argparse.Namespace) -> None:

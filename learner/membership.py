@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from league import wire
 from league.client import MatchmakerClient
+from league.exploiters import Generation
 from league.games.base import BatchedGame
 from league.players import Assignment, Player, PlayerKind, Role
 from league.v1 import types_pb2
@@ -33,13 +34,13 @@ class Membership:
     """Its matches drawn and not begun, leased anew."""
 
 
-def live_player(name: str, game: BatchedGame) -> Player:
-    """The player that learns: its weights change."""
+def live_player(name: str, game: BatchedGame, generation: Generation | None = None) -> Player:
+    """The player that learns: its weights change. An exploiter's is its generation's."""
     return Player(
-        name=name,
+        name=name if generation is None else generation.player,
         game=game.spec.name,
         kind=PlayerKind.LIVE,
-        role=Role.MAIN,
+        role=Role.MAIN if generation is None else generation.role,
         creator=f"learner-{name}",
     )
 

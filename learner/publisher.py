@@ -13,7 +13,7 @@ from league.blobs import BlobFolder
 from league.client import MatchmakerClient
 from league.errors import AlreadyExists
 from league.ids import SnapshotName
-from league.players import Player, PlayerKind, Role
+from league.players import Player, PlayerKind
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +73,7 @@ class Publisher:
             name=str(SnapshotName(lineage, card.step)),
             game=self._live.game,
             kind=PlayerKind.SNAPSHOT,
-            role=Role.MAIN,
+            role=self._live.role,
             parent=card.parent,
             digest=digest,
             step=card.step,
@@ -82,6 +82,9 @@ class Publisher:
             milestone=milestone,
             created_at=card.created_at,
         )
+        return self._enter(player)
+
+    def _enter(self, player: Player) -> Player:
         registered, retired = self._client.register_players([player], self._incarnation)
         for name in retired:
             log.info("retired %s: the league keeps the newest snapshots", name)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from league.agent.snapshot import SnapshotCard
 from league.blobs import BlobFolder
 from league.client import MatchmakerClient
 from league.errors import LeagueError, NothingPlayable
+from league.exploiters import Generation
 from learner.accounts import Accounts
 from learner.assembly import SessionSettings, make_env, make_game, make_model, make_publisher
 from learner.checkpoint import (
@@ -30,9 +32,11 @@ from learner.checkpoint import (
     rank_state,
 )
 from learner.curriculum import Curriculum
+from learner.exploiter.candidates import CandidatePublisher
 from learner.membership import Membership, fits_matches, join_league, live_player
 from learner.memory import is_out_of_memory, release, too_little
 from learner.ppo.ranks import Ranks
+from learner.publisher import Publisher
 from learner.reference_members import ReferenceMembers
 from learner.restoring import go_on
 from learner.rollout.source import MatchBroker
@@ -59,15 +63,23 @@ class Session:
         should_stop: Callable[[], bool] = lambda: False,
         initial: Values | None = None,
         parent: str = "",
+        generation: Generation | None = None,
+        generation_steps: int = 0,
+        turn: Callable[[int], float] = lambda steps: 0.0,
     ) -> None:
         self.settings, self.client, self.ranks = settings, client, Ranks()
+        self.generation, self.generation_steps = generation, generation_steps
+        self.over = self.reset = False
+        self.turn = turn
         folder, blobs, learner = run_dir / f"learner-{name}", BlobFolder(run_dir / "blobs"), settings.learner
-        self.checkpoints = CheckpointFolder(folder / "checkpoints", learner.keep_checkpoints)
+        place = folder if generation is None else folder / f"generation-{generation.number}"
+        self.checkpoints = CheckpointFolder(place / "checkpoints", learner.keep_checkpoints)
         game = make_game(settings)
-        self.live = live_player(name, game)
+        self.live = live_player(name, game, generation)
         saved = self.checkpoints.read_newest()
         carries = saved is not None and fits_matches(saved, settings, game, self.ranks)
         membership = join_league(self.ranks, client, self.live, game, saved, carries)
+        self.incarnation = membership.incarnation
         self.curriculum = Curriculum(settings.curriculum, **(saved["curriculum"] if saved else {}))
         self.staging = Staging(
             settings,
@@ -77,6 +89,7 @@ class Session:
             name,
             membership.incarnation,
             saved["algorithm"]["num_timesteps"] if saved else 0,
+            tells=generation is None,
         )
         self.broker = MatchBroker(
             client,
@@ -91,14 +104,17 @@ class Session:
             self.env = make_env(settings, game, self.broker, blobs, self.curriculum.stage, device, self.live)
             config = AgentConfig.of(settings.agent, game.spec)
             self.model = make_model(settings, config, self.env, folder, device, should_stop)
+            if generation is not None:
+                self.model.span = (generation.since_step, 2 * generation_steps)
+            kind = Publisher if generation is None else CandidatePublisher
             self.publisher = make_publisher(
-                settings, client, blobs, self.model, self.live, membership.incarnation, parent
+                settings, client, blobs, self.model, self.live, membership.incarnation, parent, kind
             )
             self._make_references_members(blobs, membership.incarnation)
             if saved is not None:
                 self._restore(saved, membership, carries)
-            elif initial is not None:
-                load_weights(self.model, initial)
+            else:
+                self._begin(initial)
             self.ranks.share_weights(self.model.policy.network)
             self.staging.weigh(self.model)
             self.accounts = Accounts(folder, learner, self.model, self.env, self.broker, self.ranks)
@@ -107,6 +123,14 @@ class Session:
             raise
         self.activity = ""
         self._checkpoint_at = time.monotonic()
+
+    def _begin(self, initial: Values | None) -> None:
+        """At the first step, or an exploiter's generation at its own first one."""
+        if initial is not None:
+            load_weights(self.model, initial)
+        if self.generation is not None:
+            begun = self.generation.since_step
+            self.model.num_timesteps = self.env.learner_step = self.publisher.last_step = begun
 
     def _make_references_members(self, blobs: BlobFolder, incarnation: int) -> None:
         references = self.model.references
@@ -128,6 +152,7 @@ class Session:
 
     def _restore(self, saved: Values, membership: Membership, carries: bool) -> None:
         self.publisher.parent, self.publisher.last_step = saved["publisher"]
+        self.over, self.reset = saved.get("over", False), saved.get("reset", False)
         go_on(self.model, self.client, self.ranks, saved, membership, carries)
         if self.model.references is not None and self.model.references.members:
             self.model.references.tell()
@@ -161,6 +186,8 @@ class Session:
                 "curriculum": self.curriculum.state(),
                 "publisher": [self.publisher.parent, self.publisher.last_step],
                 "pending": None if pending is None else [pending.to_json(), milestone],
+                "over": self.over,
+                "reset": self.reset,
                 "frame_skip": self.settings.game.frame_skip,
                 "game_version": self.env.game.spec.version,
             },
@@ -181,21 +208,43 @@ class Session:
     # -- between updates ------------------------------------------------------------------------
 
     def after_update(self) -> None:
-        """Accounts, curriculum, snapshots and checkpoints: everything that is due. All ranks together."""
+        """Accounts, curriculum, snapshots and checkpoints: everything that is due. All ranks together.
+
+        Raises `GenerationOver` when an exploiter was frozen.
+        """
         self.accounts.take_stock(self.curriculum.index)
         self.staging.follow(self.model, self.broker)
         due = self.ranks.leading(self._due())
         if due["snapshot"]:
+            self.over, self.reset = due["over"], due["reset"]
             self.publish()
         elif due["checkpoint"]:
             self.save_checkpoint()
+        if self.over:
+            raise GenerationOver
+        if self.ranks.leads:
+            self.broker.waiting_seconds += self.turn(self.model.num_timesteps)
         self.accounts.beat("rollout")
 
     def _due(self) -> dict[str, bool]:
         step, learner = self.model.num_timesteps, self.settings.learner
+        late = time.monotonic() - self._checkpoint_at > learner.checkpoint_seconds
+        if self.generation is not None:
+            return self._standing(self.generation) | {"checkpoint": late}
         snapshots = step // learner.snapshot_interval - self.publisher.last_step // learner.snapshot_interval
-        seconds = time.monotonic() - self._checkpoint_at
-        return {"snapshot": snapshots > 0, "checkpoint": seconds > learner.checkpoint_seconds}
+        return {"snapshot": snapshots > 0, "over": False, "reset": False, "checkpoint": late}
+
+    def _standing(self, generation: Generation) -> dict[str, bool]:
+        """Whether an exploiter is to be frozen; its metrics say how it stands."""
+        steps = self.model.num_timesteps - self.publisher.last_step
+        standing = self.client.standing(self.live.name, steps, self.generation_steps)
+        self.accounts.metrics |= {
+            "exploiter/generation": float(generation.number),
+            "exploiter/steps": float(self.model.num_timesteps - generation.since_step),
+            "exploiter/least_chance": min(one.chance for one in standing.victims),
+        }
+        is_last = self.model.num_timesteps >= self.settings.learner.steps
+        return {"snapshot": standing.due, "over": standing.due and not is_last, "reset": standing.reset}
 
     # -- the run --------------------------------------------------------------------------------
 
@@ -203,14 +252,15 @@ class Session:
         """Trains to the last step or until asked to stop; both leave a snapshot and a checkpoint."""
         learner = self.settings.learner
         try:
-            if self.model.num_timesteps < learner.steps:
+            if self.model.num_timesteps < learner.steps and not self.over:
                 self.staging.begin(self.model, self.broker)
-                self.model.learn(
-                    learner.steps - self.model.num_timesteps,  # the parent adds those already done
-                    callback=LeagueCallback(self),
-                    reset_num_timesteps=False,
-                    tb_log_name="learner",
-                )
+                with contextlib.suppress(GenerationOver):
+                    self.model.learn(
+                        learner.steps - self.model.num_timesteps,  # the parent adds those already done
+                        callback=LeagueCallback(self),
+                        reset_num_timesteps=False,
+                        tb_log_name="learner",
+                    )
             self._finish()
         except NothingPlayable as error:
             raise NothingPlayable(f"{error} ({self._keep(error)})") from error
@@ -247,11 +297,14 @@ class Session:
         self.accounts.take_stock(self.curriculum.index)
         done = self.model.num_timesteps >= self.settings.learner.steps
         unsaved = self.model.num_timesteps > self.publisher.last_step
-        if self.ranks.leading({"unsaved": unsaved})["unsaved"]:
-            self.publish(milestone=done)
-        elif done and self.ranks.leads:
+        if self.generation is not None and not done:
+            if not self.over:  # half a generation is no candidate
+                self.save_checkpoint()
+        elif self.ranks.leading({"unsaved": unsaved})["unsaved"]:
+            self.publish(milestone=done and self.generation is None)
+        elif done and self.ranks.leads and self.generation is None:
             self.publisher.promote()
-        self.accounts.beat("done" if done else "stopped")
+        self.accounts.beat("done" if done else "begins anew" if self.over else "stopped")
         self.leave()
 
     def leave(self) -> None:
@@ -260,6 +313,10 @@ class Session:
             self.broker.close()
         self.ranks.largest(0)
         self.broker.close()
+
+
+class GenerationOver(Exception):
+    """An exploiter has been frozen: what its session plays on would be in vain."""
 
 
 class LeagueCallback(BaseCallback):

@@ -20,7 +20,8 @@ log = logging.getLogger(__name__)
 class Staging:
     """Walks a learner through its curriculum, and tells the league where it is.
 
-    The leading one of several ranks decides; all go the same way.
+    The leading one of several ranks decides; all go the same way. One that does not tell (`tells`) can't be
+    asked to enter a stage: an exploiter, which has only one.
     """
 
     def __init__(
@@ -32,11 +33,13 @@ class Staging:
         player: str,
         incarnation: int,
         step: int,
+        tells: bool = True,
     ) -> None:
         self.curriculum = curriculum
         self._settings, self._client, self._ranks = settings, client, ranks
         self._player, self._incarnation = player, incarnation
         self._told: Place | None = None
+        self._tells = tells
         self._asked = self._tell(step)  # while the learner was away
 
     def begin(self, model: LeaguePPO, broker: MatchBroker) -> None:
@@ -78,7 +81,7 @@ class Staging:
     def _tell(self, step: int, reason: str = "") -> StageRequest | None:
         """Says where in its curriculum it is, if that has changed; returns what it is asked to enter."""
         place = self.curriculum.place()
-        if place == self._told or not self._ranks.leads:
+        if place == self._told or not (self._ranks.leads and self._tells):
             return None
         self._told = place
         return self._client.enter_stage(self._incarnation, step, self.curriculum.as_told(), place, reason)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from html import escape
 
 from league.cli.standings import Leaderboard, Standing
+from league.exploiters import is_mains_snapshot
 from league.players import PlayerKind
 
 WIDTH, HEIGHT = 1000, 320
@@ -33,7 +34,7 @@ class Axes:
 
 def score_curve(board: Leaderboard) -> str:
     """A section of the page; empty when there are fewer than two snapshots."""
-    snapshots = [s for s in board.standings if s.rating.player.kind is PlayerKind.SNAPSHOT]
+    snapshots = [s for s in board.standings if is_mains_snapshot(s.rating.player)]
     if len(snapshots) < 2:
         return ""
     snapshots.sort(key=lambda s: s.rating.player.step)

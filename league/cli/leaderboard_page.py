@@ -9,8 +9,9 @@ from importlib.resources import files
 from league.cli.leaderboard_curve import score_curve
 from league.cli.output import when
 from league.cli.standings import Leaderboard, Standing
+from league.exploiters import is_mains_snapshot
 from league.metrics import wilson_interval
-from league.players import PayoffCell, PlayerKind
+from league.players import PayoffCell
 
 OPPONENTS = 12
 ROWS = 40
@@ -40,7 +41,7 @@ def _style() -> str:
 
 
 def _facts(board: Leaderboard) -> str:
-    snapshots = [s for s in board.standings if s.rating.player.kind is PlayerKind.SNAPSHOT]
+    snapshots = [s for s in board.standings if is_mains_snapshot(s.rating.player)]
     best = board.standings[0].rating.player.name if board.standings else "nobody yet"
     facts = (
         (best, "leads"),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from league.cluster.crew import ProcessFacts
+from league.exploiters import CandidateGate
 from league.players import LeagueStatus, PayoffCell, PlayerKind, Rating, WorkerStatus
 
 
@@ -44,9 +45,11 @@ class EvaluatorFacts:
 class LeagueFacts:
     """The league as last read. `trouble` says why it could not be read, "" when it could.
 
-    `steps` and `target_steps` are the learner's, kept while it restarts.
+    `steps` and `target_steps` are those of the learner that leads (`leading`, its worker's name: the first
+    main), kept while it restarts.
     """
 
+    leading: str = ""
     steps: int = 0
     target_steps: int = 0
     status: LeagueStatus | None = None
@@ -54,6 +57,7 @@ class LeagueFacts:
     exams: tuple[Exam, ...] = ()
     snapshots: int = 0
     newest: str = ""
+    gates: tuple[CandidateGate, ...] | None = None
     evaluator: EvaluatorFacts | None = None
     speeds: tuple[float, ...] = ()
     win_rates: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
@@ -61,9 +65,15 @@ class LeagueFacts:
 
     @property
     def learner(self) -> WorkerStatus | None:
-        """The worker that trains a live player."""
-        workers = self.status.workers if self.status is not None else ()
-        return next((worker for worker in workers if worker.player), None)
+        """The worker that leads, or the first that trains a live player."""
+        training = [worker for worker in self.workers if worker.player]
+        return next(
+            (one for one in training if one.worker == self.leading), training[0] if training else None
+        )
+
+    @property
+    def workers(self) -> tuple[WorkerStatus, ...]:
+        return self.status.workers if self.status is not None else ()
 
     @property
     def metrics(self) -> Mapping[str, float]:
@@ -89,6 +99,7 @@ class Screen:
     processes: tuple[ProcessFacts, ...] = ()
     notes: tuple[Note, ...] = ()
     logs_dir: str = ""
+    learners: tuple[str, ...] = ()
 
     @property
     def steps(self) -> int:

@@ -6,13 +6,17 @@ from league.alarms import of_metrics as alarms_of
 from league.cluster import marks
 from league.cluster.crew import State
 from league.cluster.facts import Exam, Screen
+from league.exploiters import CandidateGate, GateState
 from league.metrics import wilson_interval
-from league.players import PayoffCell
+from league.players import PayoffCell, WorkerStatus
 
 
 def progress_lines(screen: Screen) -> tuple[str, ...]:
     """One line on training, one on clean matches when there are some, one on a trouble if any."""
     lines = [evaluation_line(screen) if screen.phase == "evaluating" else training_line(screen)]
+    lines += [
+        learner_line(worker) for worker in screen.league.workers if worker.worker in screen.learners[1:]
+    ]
     if screen.league.exams:
         lines.append(exam_line(screen.league.exams))
     troubles = alarms_of(screen.league.metrics)
@@ -47,6 +51,31 @@ def training_line(screen: Screen) -> str:
     if screen.seconds_left is not None:
         parts.append(f"{marks.duration(screen.seconds_left)} left")
     return " · ".join(parts)
+
+
+def learner_line(worker: WorkerStatus) -> str:
+    """A learner beside the first: what it does, its steps, and of an exploiter how it stands."""
+    metrics = worker.metrics
+    parts = [f"{worker.worker.removeprefix('learner-')}: {worker.activity}", f"{worker.step:,} steps"]
+    if "rate/steps_per_second" in metrics:
+        parts.append(f"{metrics['rate/steps_per_second']:,.0f} steps/s")
+    if "exploiter/generation" in metrics:
+        chance = metrics["exploiter/least_chance"] * 100
+        parts.append(f"generation {metrics['exploiter/generation']:.0f}, beats its victims {chance:.0f} %")
+    return " · ".join(parts)
+
+
+def gate_line(gate: CandidateGate) -> str:
+    """What came of a candidate's gate, as one sentence."""
+    said = {
+        GateState.ACCEPTED: "is accepted as an exploiter",
+        GateState.REJECTED: "is rejected",
+        GateState.UNDECIDED: "is not accepted",
+    }.get(gate.state, "waits for its gate")
+    tests = [test for test in gate.victims if test.matches]
+    counts = "; ".join(f"{test.wins}-{test.draws}-{test.losses} against {test.victim}" for test in tests)
+    why = f": {gate.reason}" if gate.reason else ""
+    return f"{gate.candidate} {said}{why}{f' ({counts})' if counts else ''}."
 
 
 def exam_line(exams: tuple[Exam, ...]) -> str:

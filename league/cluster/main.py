@@ -53,7 +53,7 @@ def start(command: Command) -> int:
         host = security.checked()
         if security.tokens:
             TokenFile(folder.path).ensure()  # before anybody looks for theirs
-        topology = plan(folder, command.learner, evaluators=settings.evaluators, host=host)
+        topology = plan(folder, command.learner, settings, host=host)
         backend = LocalBackend(log_bytes=int(settings.log_megabytes * 1e6), log_files=settings.log_files)
         console = Console(width=None if sys.stdout.isatty() else 110, highlight=False)
         _greet(console, folder, device)

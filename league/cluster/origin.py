@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from league.cluster.run_folder import DATABASE
-from league.cluster.topology import LEARNER
 from league.errors import ConfigError, nearest
 
 SUFFIXES = (".safetensors", ".pt")
@@ -35,8 +34,8 @@ def check_origin(origin: str | None, run_dir: Path | None) -> None:
 
 
 def has_steps(run_dir: Path) -> bool:
-    """Whether the run's learner has left a checkpoint: it goes on from that, and from nothing else."""
-    return any((run_dir / LEARNER / "checkpoints").glob("step_*.pt"))
+    """Whether a main of the run has left a checkpoint: it goes on from that, and from nothing else."""
+    return any(run_dir.glob("learner-*/checkpoints/step_*.pt"))
 
 
 def _near(file: Path) -> str:

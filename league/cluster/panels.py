@@ -53,7 +53,7 @@ def framed(content: RenderableType, title: str, subtitle: str = "") -> Panel:
     )
 
 
-def _grid(*columns: dict[str, object]) -> Table:
+def grid(*columns: dict[str, object]) -> Table:
     table = Table.grid(padding=(0, 1), expand=True)
     for column in columns:
         table.add_column(no_wrap=True, overflow="ellipsis", **column)  # type: ignore[arg-type]
@@ -89,7 +89,7 @@ def learner(screen: Screen, width: int) -> Panel:
     inner = width - 4
     speed = marks.count(metrics.get("rate/steps_per_second", float("nan")))
     frames = marks.count(metrics.get("rate/frames_per_second", float("nan")))
-    table = _grid({"style": FAINT, "width": 8}, {"ratio": 1})
+    table = grid({"style": FAINT, "width": 8}, {"ratio": 1})
     line = Text.assemble((speed, f"bold {ACCENT}"), ("  frames ", FAINT), frames, "  ")
     spark = marks.sparkline(screen.league.speeds, inner - 9 - line.cell_len)
     table.add_row("steps/s", line.append(spark, ACCENT))
@@ -153,7 +153,7 @@ def opponents(screen: Screen, width: int) -> Panel:
     is_wide = width >= 56
     widths = _opponent_widths(width - 4, is_wide, max(map(len, names)))
     sides = ("left", "left", "right", "left", "right", "right")
-    table = _grid(*({"width": w, "justify": side} for w, side in zip(widths, sides, strict=False)))
+    table = grid(*({"width": w, "justify": side} for w, side in zip(widths, sides, strict=False)))
     heads = ["", "wins", "", "", "mix›met", "clean matches"]
     table.add_row(*(Text(head, FAINT) for head in heads[: len(widths)]))
     for name in names:
@@ -203,7 +203,7 @@ def leaderboard(screen: Screen, width: int, height: int) -> Panel:
     is_wide = width >= 56
     columns: list[dict[str, object]] = [{"justify": "right", "width": 3}, {"ratio": 1}]
     columns += [{"justify": "right"}] * (3 if is_wide else 2)
-    table = _grid(*columns)
+    table = grid(*columns)
     heads = ["#", "player", "rating", *(["μ ± σ"] if is_wide else []), "wins" if not is_wide else "W · D · L"]
     table.add_row(*(Text(head, FAINT) for head in heads))
     for rating in chosen(ratings, newest.name if newest else "", height - 3):
@@ -233,7 +233,7 @@ def chosen(ratings: tuple[Rating, ...], newest: str, room: int) -> list[Rating]:
 
 def processes(screen: Screen) -> Panel:
     """Which process is in which state, since when."""
-    table = _grid({}, {"ratio": 1}, {"justify": "right"}, {"justify": "right"})
+    table = grid({}, {"ratio": 1}, {"justify": "right"}, {"justify": "right"})
     for facts in screen.processes:
         again = f"↻{facts.restarts}" if facts.restarts else ""
         uptime = marks.duration(screen.now - facts.started_at) if facts.state is State.RUNNING else ""

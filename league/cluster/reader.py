@@ -13,8 +13,10 @@ from league.client import MatchmakerClient
 from league.cluster import marks
 from league.cluster.evaluation import EvaluatorReader
 from league.cluster.facts import Exam, LeagueFacts
+from league.cluster.lines import gate_line
 from league.cluster.settings import SupervisorSettings
 from league.errors import LeagueError, Unavailable
+from league.exploiters import CandidateGate, GateState, is_mains_snapshot
 from league.players import Book, LeagueStatus, PayoffCell, Player, PlayerKind, PlayerState, Rating
 from league.security.credentials import Credentials
 
@@ -57,19 +59,22 @@ class LeagueReader:
         say: Callable[[str], None],
         complain: Callable[[str], None] | None = None,
         credentials: Credentials | None = None,
+        *,
+        leading: str = "",
     ) -> None:
         self._matchmaker, self._credentials = matchmaker, credentials
         self._evaluator = EvaluatorReader(evaluator, credentials) if evaluator else None
         self._settings = settings
         self._say, self._complain = say, complain or say
         self._alarms_told: dict[str, Alarm] = {}
-        self._facts = LeagueFacts()
+        self._facts = LeagueFacts(leading=leading)
         self._began_at = time.time()
         self._speeds = History()
         self._win_rates: dict[str, History] = {}
         self._steps_seen = -1
         self._table_read_at = 0.0
         self._table_wanted = threading.Event()
+        self._gates_told: dict[str, tuple[GateState, set[str]]] | None = None
         self._newest_told: str | None = None  # None before the first table: who is there then has not joined
         self._looks = 0
         self._stop = threading.Event()
@@ -134,8 +139,8 @@ class LeagueReader:
 
     def _with_status(self, facts: LeagueFacts, status: LeagueStatus) -> LeagueFacts:
         """Takes steps from whoever trained last, and all else only from workers heard since our start."""
-        trained = next((worker.metrics for worker in status.workers if worker.player), {})
         workers = tuple(worker for worker in status.workers if worker.last_beat_at >= self._began_at)
+        trained = replace(facts, status=status).metrics
         return replace(
             facts,
             status=replace(status, workers=workers),
@@ -151,7 +156,8 @@ class LeagueReader:
         return True
 
     def _with_tables(self, facts: LeagueFacts, client: MatchmakerClient) -> LeagueFacts:
-        snapshots = client.players(kinds=(PlayerKind.SNAPSHOT,))
+        frozen = client.players(kinds=(PlayerKind.SNAPSHOT,))
+        snapshots = [player for player in frozen if is_mains_snapshot(player)]
         active = sum(player.state is PlayerState.ACTIVE for player in snapshots)
         newest = max(snapshots, key=lambda player: player.step, default=None)
         name = newest.name if newest is not None else ""
@@ -163,6 +169,7 @@ class LeagueReader:
             ratings=ratings,
             snapshots=active,
             newest=name,
+            gates=tuple(client.gates()),
             exams=read_exams(client, ratings),
         )
 
@@ -188,6 +195,25 @@ class LeagueReader:
         if new is not None and new.mix and (old is None or old.mix != new.mix):
             self._say(f"Opponents now: {new.mix}.")
         self._tell_alarms(after.metrics)
+        if after.gates is not None:  # once a table has been read
+            self._tell_gates(after.gates)
+
+    def _tell_gates(self, gates: tuple[CandidateGate, ...]) -> None:
+        """Says once what came of each gate, and who is patched; not what had come before the start."""
+        now = {gate.candidate: (gate.state, {patch.main for patch in gate.patches}) for gate in gates}
+        known, self._gates_told = self._gates_told, now
+        if known is None:
+            return
+        for gate in gates:
+            state, mains = known.get(gate.candidate, (None, set()))
+            if gate.state is not GateState.OPEN and gate.state is not state:
+                self._say(gate_line(gate))
+            for patch in gate.patches:
+                if patch.main not in mains:
+                    counts = f"{patch.wins}-{patch.draws}-{patch.losses}"
+                    self._say(f"{patch.main} has patched {gate.candidate}: {patch.snapshot} scores {counts}.")
+            for main in mains - now[gate.candidate][1]:
+                self._say(f"{main} loses to {gate.candidate} again.")
 
     def _tell_alarms(self, metrics: Mapping[str, float]) -> None:
         """Says each alarm of the learner once, and when it is over."""
@@ -207,8 +233,8 @@ def win_rates(metrics: Mapping[str, float]) -> dict[str, float]:
 
 
 def newest_snapshot(ratings: tuple[Rating, ...]) -> Player | None:
-    """The youngest snapshot that has played an evaluation."""
-    snapshots = [rating.player for rating in ratings if rating.player.kind is PlayerKind.SNAPSHOT]
+    """The mains' youngest snapshot that has played an evaluation."""
+    snapshots = [rating.player for rating in ratings if is_mains_snapshot(rating.player)]
     return max(snapshots, key=lambda player: player.step, default=None)
 
 

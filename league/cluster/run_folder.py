@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from league import config
+from league.cluster.settings import SupervisorSettings
 from league.config_file import write_config
 from league.errors import ConfigError, DataCorrupt, Refused, VersionMismatch
 from league.files import write_whole
@@ -33,7 +34,7 @@ _ALL_OURS = (
     "evaluator.json",
     "blobs",
     "replays",
-    "learner-main",
+    "turns",
     "evaluator",
 )
 
@@ -88,7 +89,10 @@ class RunFolder:
 
     def discard(self) -> None:
         """Removes a new run of which nothing came, so that a later start does not take it up."""
-        for entry in (*(self.path / name for name in _ALL_OURS), *self.path.glob(f"{DATABASE}*")):
+        ours = [self.path / name for name in _ALL_OURS]
+        for pattern in (f"{DATABASE}*", "learner-*"):
+            ours += self.path.glob(pattern)
+        for entry in ours:
             if entry.is_dir():
                 shutil.rmtree(entry, ignore_errors=True)
             else:
@@ -114,9 +118,19 @@ def open_run(request: Request) -> RunFolder:
     if request.run_dir is not None and (request.run_dir / "run.json").exists():
         return _resume(request.run_dir, request, preset)
     sections = config.resolve(preset or DEFAULT_PRESET, request.config, request.assignments)
+    _check_learners(sections)
     made = request.run_dir is None or not request.run_dir.exists()
     path = request.run_dir or _next_folder(preset or DEFAULT_PRESET)
     return _create(path, preset or DEFAULT_PRESET, sections, made=made)
+
+
+def _check_learners(sections: config.Sections) -> None:
+    """Raises `ConfigError` now for settings of a single learner that would only stop its process."""
+    for entry in config.build(SupervisorSettings, "supervisor", sections["supervisor"]).learners:
+        try:
+            config.lay_over(sections, None, entry.set)
+        except ConfigError as error:
+            raise ConfigError(f"learner {entry.name} of [[supervisor.learners]]: {error}") from None
 
 
 def _preset_of(request: Request) -> str | None:

@@ -22,7 +22,7 @@ from league.cluster.lines import evaluation_line
 from league.cluster.reader import LeagueReader
 from league.cluster.run_folder import RunFolder
 from league.cluster.settings import SupervisorSettings
-from league.cluster.topology import EVALUATOR, LEARNER, MATCHMAKER, Topology
+from league.cluster.topology import EVALUATOR, MATCHMAKER, Topology
 from league.errors import LeagueError
 from league.security.credentials import Credentials
 
@@ -48,7 +48,7 @@ class Supervisor:
         credentials: Credentials | None = None,
     ) -> None:
         self._folder, self._credentials = folder, credentials
-        self._addresses = topology.addresses
+        self._addresses, self._mains, self._learners = topology.addresses, topology.mains, topology.learners
         self._settings = settings
         self._display = display
         self._notes: deque[Note] = deque(maxlen=_NOTES_KEPT)
@@ -65,8 +65,8 @@ class Supervisor:
             say=self.say,
             complain=lambda text: self.say(text, is_trouble=True),
             started=self._announce,
-            may_finish=frozenset({LEARNER}),
-            has_finished=lambda name: self._has_trained(),
+            may_finish=frozenset(topology.learners),
+            has_finished=self._has_trained,
         )
         evaluator = topology.addresses.get(EVALUATOR)
         self._reader = LeagueReader(
@@ -76,6 +76,7 @@ class Supervisor:
             self.say,
             complain=lambda text: self.say(text, is_trouble=True),
             credentials=credentials,
+            leading=self._mains[0],
         )
 
     def say(self, text: str, *, is_trouble: bool = False) -> None:
@@ -98,6 +99,7 @@ class Supervisor:
             processes=self._crew.facts(),
             notes=tuple(self._notes),
             logs_dir=str(self._folder.path / "logs"),
+            learners=self._learners,
         )
 
     def run(self) -> int:
@@ -118,26 +120,35 @@ class Supervisor:
         return 1 if killed and not hurried else 0
 
     def _train(self) -> None:
-        while not self._crew.is_done(LEARNER) and not self._stop_requests:
+        while not self._have_trained() and not self._stop_requests:
             if self._phase == "starting" and self._reader.facts.learner is not None:
                 self._phase = "training"
             self._crew.tend()
             self._artist.tick()
             self._tick()
-        if self._crew.is_done(LEARNER):
-            self.say("The learner has done its steps.")
+        if self._have_trained():
+            who = "The learner" if len(self._learners) == 1 else ", ".join(self._mains)
+            self.say(f"{who} {'has done its' if len(self._mains) == 1 else 'have done their'} steps.")
 
-    def _has_trained(self) -> bool:
-        """Whether the learner's last word was that its steps are done, as far as the league knows."""
+    def _have_trained(self) -> bool:
+        """Whether all mains are done: exploiters have nobody to work for then."""
+        return all(self._crew.is_done(name) for name in self._mains)
+
+    def _has_trained(self, name: str) -> bool:
+        """Whether a learner's last word was that its steps are done, as far as the league knows."""
         self._reader.look_again(1.0)
-        learner = self._reader.facts.learner
-        return learner is None or learner.activity == "done"
+        status = self._reader.facts.status
+        workers = status.workers if status is not None else ()
+        words = [worker.activity for worker in workers if worker.worker == name]
+        return not words or words[0] == "done"
 
     def _drain(self) -> None:
         """Waits, within bounds, until the evaluator has played every snapshot."""
         if self._stop_requests or EVALUATOR not in self._addresses:
             return
         self._phase = "evaluating"
+        running = [name for name in self._learners if not self._crew.is_done(name)]
+        self._crew.stop(running, self._settings.stop_worker_seconds, tick=self._tick)
         seconds = self._settings.drain_seconds
         self.say(
             f"Waiting for the evaluator to play the last snapshots, up to {seconds:g} s. Ctrl-C ends the run "
@@ -164,7 +175,7 @@ class Supervisor:
         if asked:
             self.say("Stopping: the learner saves its snapshot and checkpoint. Ctrl-C again hurries.")
         killed = self._crew.stop(
-            [LEARNER, EVALUATOR],
+            [*self._learners, EVALUATOR],
             settings.stop_worker_seconds,
             hurried=lambda: self._stop_requests >= max(2, asked + 1),
             tick=self._tick,

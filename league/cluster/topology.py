@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 
 from league.cluster.backend import ProcessSpec
 from league.cluster.run_folder import RunFolder
+from league.cluster.settings import LearnerEntry, SupervisorSettings
 from league.device_flags import DeviceFlags
 from league.security.settings import joined, reached_at
 
 MATCHMAKER = "matchmaker"
 LEARNER = "learner-main"
+"""The one learner of a run that does not name its learners."""
 EVALUATOR = "evaluator-0"
 
 
@@ -24,15 +26,15 @@ class LearnerOptions:
     origin: str | None = None
     weights_only: bool = False
 
-    def arguments(self) -> tuple[str, ...]:
-        words: list[str] = []
+    def arguments(self, entry: LearnerEntry) -> tuple[str, ...]:
+        words: list[str] = [] if entry.name == "main" else ["--name", entry.name]
         if self.steps is not None:
             words += ["--steps", str(self.steps)]
-        words += self.device.arguments()
-        if self.origin is not None:
+        device = self.device if entry.role == "main" else self.device.first()  # an exploiter learns on one
+        words += device.arguments()
+        if self.origin is not None and entry.role == "main":
             words += ["--from", self.origin, "--if-new"]  # restarted, it goes on
-        if self.weights_only:
-            words += ["--weights-only"]
+            words += ["--weights-only"] if self.weights_only else []
         return tuple(words)
 
 
@@ -42,27 +44,34 @@ class Topology:
 
     specs: tuple[ProcessSpec, ...]
     addresses: dict[str, str]
+    mains: tuple[str, ...] = (LEARNER,)
+    exploiters: tuple[str, ...] = ()
+
+    @property
+    def learners(self) -> tuple[str, ...]:
+        return self.mains + self.exploiters
 
 
 def plan(
-    folder: RunFolder, options: LearnerOptions, *, evaluators: int = 1, host: str = "127.0.0.1"
+    folder: RunFolder, options: LearnerOptions, settings: SupervisorSettings, *, host: str = "127.0.0.1"
 ) -> Topology:
-    """One matchmaker and learner, and `evaluators` evaluators (0 or 1), on ports that outlive them.
+    """One matchmaker, the run's learners, and evaluators (0 or 1), on ports that outlive them.
 
     `host` is where the services listen, as their own settings say.
     """
     ports = {MATCHMAKER: folder.port("matchmaker")}
-    if evaluators:
+    if settings.evaluators:
         ports[EVALUATOR] = folder.port("evaluator")
     addresses = {name: joined(reached_at(host), port) for name, port in ports.items()}
     shared = ("--matchmaker", addresses[MATCHMAKER], "--run-dir", str(folder.path))
-    settings = ("--config", str(folder.config))
-    arguments = {
-        MATCHMAKER: ("--db", str(folder.database), "--port", str(ports[MATCHMAKER]), *settings),
-        LEARNER: (*shared, *settings, *options.arguments()),
+    config = ("--config", str(folder.config))
+    arguments: dict[str, tuple[str, ...]] = {
+        MATCHMAKER: ("--db", str(folder.database), "--port", str(ports[MATCHMAKER]), *config)
     }
-    if evaluators:
-        arguments[EVALUATOR] = (*shared, *settings, "--port", str(ports[EVALUATOR]))
+    for entry in settings.learners:
+        arguments[process_of(entry)] = (*shared, *config, *options.arguments(entry))
+    if settings.evaluators:
+        arguments[EVALUATOR] = (*shared, *config, "--port", str(ports[EVALUATOR]))
     specs = tuple(
         ProcessSpec(
             name=name,
@@ -71,4 +80,14 @@ def plan(
         )
         for name, words in arguments.items()
     )
-    return Topology(specs=specs, addresses=addresses)
+    return Topology(
+        specs=specs,
+        addresses=addresses,
+        mains=tuple(process_of(entry) for entry in settings.learners if entry.role == "main"),
+        exploiters=tuple(process_of(entry) for entry in settings.learners if entry.role != "main"),
+    )
+
+
+def process_of(entry: LearnerEntry) -> str:
+    """Name of a learner's process, which is its worker's name and its folder's."""
+    return f"learner-{entry.name}"

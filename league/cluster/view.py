@@ -6,22 +6,25 @@ from rich.layout import Layout
 
 from league.cluster import panels
 from league.cluster.facts import Screen
+from league.cluster.learners_panel import learners
 
 _HEADER, _LEARNER, _FOOTER = 4, 10, 1
 
 
 def view(screen: Screen, width: int, height: int) -> Layout:
-    """Header, learner beside opponents, leaderboard beside processes and events, one line of footer."""
+    """Header, learner beside opponents, learners if several, leaderboard beside the rest, a footer."""
     left = width // 2
     right = width - left
     opponents = 3 + max(1, len(screen.league.win_rates), len(screen.league.exams))
     top = max(_LEARNER, min(opponents, height // 2)) if height >= 20 else max(3, (height - 5) // 2)
-    bottom = max(3, height - _HEADER - top - _FOOTER)
+    several = len(screen.learners) + 2 if len(screen.learners) > 1 and height >= 24 else 0
+    bottom = max(3, height - _HEADER - top - several - _FOOTER)
     crew = min(2 + max(1, len(screen.processes)), max(3, bottom - 3))
     layout = Layout(name="screen")
     layout.split_column(
         Layout(panels.header(screen, width), name="header", size=_HEADER),
         Layout(name="top", size=top),
+        *([Layout(learners(screen, width), name="learners", size=several)] if several else []),
         Layout(name="bottom", size=bottom),
         Layout(panels.footer(screen), name="footer", size=_FOOTER),
     )

@@ -91,6 +91,7 @@ class PlayingPPO(RecurrentPPO):
         self.key_rng = torch.Generator(device=self.device)
         self.reseed(0 if self.seed is None else self.seed)
         self.agent_state = self.policy.network.initial_state(self.n_envs)
+        self.span: tuple[int, int] | None = None
         self.last_obs_NO: np.ndarray | None = None
         self.last_starts_N = np.ones(self.n_envs, np.bool_)
         self.inference_seconds = self.learning_seconds = 0.0
@@ -109,6 +110,13 @@ class PlayingPPO(RecurrentPPO):
                 self.transform = RewardTransform(
                     settings.alpha, self.agent, self.n_steps, self.n_envs, self.device
                 )
+
+    def _update_current_progress_remaining(self, num_timesteps: int, total_timesteps: int) -> None:
+        """What schedules go by: all steps of the run, or those of a `span` (first step, length)."""
+        if self.span is not None:
+            begun, length = self.span
+            num_timesteps, total_timesteps = min(num_timesteps - begun, length), length
+        super()._update_current_progress_remaining(num_timesteps, total_timesteps)
 
     def reseed(self, seed: int) -> None:
         """Begins the sampling of actions and of minibatches anew; each rank draws its own."""

@@ -38,6 +38,7 @@ PROFILE = "measures for minutes; tests/unit/test_profile_command.py runs the com
 STRUCTURE = "an example of cli.md runs it"
 DOCTOR = "half a minute and more; test_doctor.py and test_doctor_run.py run it on smaller set-ups"
 SIMULATED = "an example of cli.md simulates a smaller league"
+THREE = "trains for minutes; tests/system/test_league3.py runs such a league"
 SPRT_FILE = "needs a file; tests/unit/test_sprt_command.py writes one"
 OUTSIDER = "needs grpcurl; test_matchmaker_docs.py asks the same by reflection in Python"
 SECURED = "tests/service/test_security_commands.py runs it"
@@ -111,6 +112,13 @@ NOT_RUN = {
     "bin/league pin based --mu 27": ANCHORS,
     "bin/league pin based --unpin": ANCHORS,
     "bin/league import runs/laptop-1 --run-dir runs/laptop-2 --players 'main@1*'": ANCHORS,
+    "bin/start-league --preset league3": THREE,
+    "bin/start-league --preset league3-board --set game.name=matrix:rps": THREE,
+    "bin/start-league --config planted.toml --run-dir runs/planted": THREE,
+    "bin/league exploiters": "an example of cli.md runs it",
+    "bin/league exploiters main-exploiter.g1@12288": "needs an exploiter; test_cli_exploiters.py has one",
+    "bin/learner --matchmaker 127.0.0.1:50051 --run-dir runs/mine --name second-exploiter "
+    "--role main_exploiter": "trains; test_exploiter_lives.py runs an exploiter",
     "bin/league stage next": STAGES,
     "bin/league stage based --address 127.0.0.1:50051": STAGES,
     "bin/league replay": REPLAYS,

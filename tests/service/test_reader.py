@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from evaluator_league import register_bots_and_live
+from exploiter_league import exploiter_league, loses_always, wins_always
 from small_league import small_league, snapshot
 
 from league.client import MatchmakerClient
@@ -70,3 +71,23 @@ def test_an_alarm_of_the_learner_is_told_once_and_when_it_is_over(tmp_path: Path
         "broken.",
         "No longer: combo never fires.",
     ]
+
+
+def test_gates_and_patches_are_told_once_as_they_come(tmp_path: Path) -> None:
+    said: list[str] = []
+    settings = SupervisorSettings(refresh_seconds=0.02, leaderboard_seconds=0.02)
+    with exploiter_league(tmp_path) as league:
+        old = league.to_the_end(league.freeze(league.begin(), 500), wins_always)
+        reader = LeagueReader(league.small.server.address, None, settings, said.append)
+        reader.start()
+        try:
+            until(lambda: reader.facts.gates is not None)
+            gate = league.to_the_end(league.freeze(league.begin(2), 900), loses_always)
+            reader.look_again(5)
+            reader.look_again(5)
+        finally:
+            reader.stop()
+    assert old.candidate not in " ".join(said)
+    (test,) = gate.victims
+    why = f"it is too weak against main@2000 (0-0-{test.losses} against main@2000)"
+    assert said == [f"{gate.candidate} is rejected: {why}."]

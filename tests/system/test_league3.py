@@ -1,0 +1,105 @@
+"""A real league of three learners: one exploiter is accepted, one rejected, and the main has patched it.
+
+Rock-paper-scissors. The main's curriculum plants the weakness: at first it only meets somebody who always
+takes scissors, so it always takes rock.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from league.gates import Certificate
+
+SETTINGS = """
+extends = "league3-board"
+
+[game]
+name = "matrix:rps"
+
+[learner]
+steps = 40_000
+matches = 32
+n_steps = 16
+batch_size = 128
+snapshot_interval = 2_000
+ent_coef = 0.1
+ent_coef_final = 0.03
+
+[exploiter]
+generation_steps = 4_000
+
+[[curriculum.stages]]
+name = "planted"
+mix = "scissors"
+max_steps = 6_000
+
+[[curriculum.stages]]
+name = "league"
+mix = "league"
+
+[matchmaker.mixes]
+scissors = { always-scissors = 1.0 }
+
+[evaluator]
+matches_per_opponent = 40
+
+[supervisor]
+line_seconds = 5
+curves_minutes = 0
+"""
+
+
+def events(run: Path, kind: str) -> list[dict[str, object]]:
+    words = [
+        sys.executable,
+        "-m",
+        "league.cli.main",
+        "watch",
+        "--run-dir",
+        str(run),
+        "--kind",
+        kind,
+        "--json",
+    ]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_a_planted_weakness_is_found_and_patched(tmp_path: Path) -> None:
+    run, config = tmp_path / "run", tmp_path / "planted.toml"
+    config.write_text(SETTINGS)
+    command = [sys.executable, "-m", "league.cluster.main", "--headless", "--cpu", "--config", str(config)]
+    done = subprocess.run([*command, "--run-dir", str(run)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+    listed = [sys.executable, "-m", "league.cli.main", "exploiters", "--run-dir", str(run)]
+    table = subprocess.run(listed, capture_output=True, text=True, check=True).stdout
+    head, *lines = [line.split("\t") for line in table.splitlines()]
+    rows = [dict(zip(head, line, strict=True)) for line in lines]
+    states = {row["candidate"]: row["state"] for row in rows}
+    assert "accepted" in states.values(), table
+    assert "rejected" in states.values(), table
+    patched = {row["candidate"] for row in rows if row["state"] == "accepted" and row["patched_by"] == "main"}
+    assert patched, table
+
+    candidate = sorted(patched)[0]
+    file = tmp_path / "certificate.json"
+    subprocess.run([*listed, candidate, "--out", str(file)], check=True)
+    certificate = Certificate.from_json(file.read_text())
+    assert certificate.subject.opponent.startswith("main@")
+    assert certificate.estimate.low > 0.5
+    assert len(set(certificate.seeds)) == certificate.gate.results
+
+    kinds = ("gate_opened", "gate_decided", "exploiter_patched")
+    opened, decided, patches = (events(run, kind) for kind in kinds)
+    assert len(opened) >= len(decided) >= 2
+    assert patches
+    check = [sys.executable, "-m", "matchmaker.fsck", "--db", str(run / "league.db")]
+    assert subprocess.run(check, check=False).returncode == 0
