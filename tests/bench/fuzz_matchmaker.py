@@ -5,8 +5,9 @@
 A tenth are messages with any values in any fields (hypothesis strategies made from the descriptors), six
 tenths valid messages with bytes changed, the rest random bytes. Every one must be refused with one of the
 codes of `fuzzing.REFUSALS`, in a sentence, or be answered. The log may change only by messages that were
-obeyed: a hash of its tables is compared before and after each few hundred. In the end the process must live,
-close whole, and have no traceback in its log. Prints a line a minute and a table of codes.
+obeyed: its positions are compared after every message that was refused, and a hash of its tables over every
+few hundred of which none was obeyed. In the end the process must live, close whole, and have no traceback in
+its log. Prints a line a minute and a table of codes.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # learner.py beside this fil
 sys.path.insert(0, str(Path(__file__).parents[1] / "service"))
 from fuzzing import Finding, Fuzzer
 from small_league import BOTS, SmallLeague, bot, live, snapshot
-from spoilt_requests import good_requests
-from test_bounds import hash_of_log
+from spoilt_requests import lasting_requests
+from test_bounds import hash_of_log, positions_of
+from test_fuzzing import AUDITED
 
 from league.client import MatchmakerClient
 from league.clock import ManualClock
@@ -98,9 +100,16 @@ def fuzz(address: str, folder: Path, options: argparse.Namespace) -> Fuzzer:
     store = SqliteStore(folder / "league.db", read_only=True)
     with MatchmakerClient(address) as client, grpc.insecure_channel(address) as channel:
         client.register_players([*(bot(name) for name in BOTS), live(), snapshot(1000)])
-        requests = good_requests(SmallLeague(None, client, ManualClock()))  # type: ignore[arg-type]
-        good = {name: request.SerializeToString() for name, request in requests.items()}
-        fuzzer = Fuzzer(channel, SERVICE, good, lambda: hash_of_log(store), options.seed)
+        good = lasting_requests(SmallLeague(None, client, ManualClock()))  # type: ignore[arg-type]
+        fuzzer = Fuzzer(
+            channel,
+            SERVICE,
+            good,
+            lambda: hash_of_log(store),
+            lambda: positions_of(store),
+            options.seed,
+            AUDITED,
+        )
         began = said = time.monotonic()
         while fuzzer.tally.messages < options.messages:
             batch = min(BATCH, options.messages - fuzzer.tally.messages)

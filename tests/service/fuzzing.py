@@ -1,14 +1,15 @@
 """Malformed messages for a service, as many as one likes, and what each may be answered.
 
-Three kinds: values of every type in every field (hypothesis strategies made from the message descriptors),
-valid messages with bytes changed, and random bytes. All go over the wire through a generic channel.
+Three kinds: values of every type in every field (hypothesis strategies made from the message descriptors,
+with words of good messages among them, so that some get far), valid messages with bytes changed, and random
+bytes. All go over the wire through a generic channel.
 """
 
 from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,15 +34,16 @@ REFUSALS = {
 }
 TRACES = ("Traceback", 'File "', ".py", "Error:")
 """What no caller is ever to read."""
+PLAUSIBLE = st.integers(0, 5)
 SCALARS = {
-    F.CPPTYPE_INT32: st.integers(-(2**31), 2**31 - 1),
-    F.CPPTYPE_INT64: st.integers(-(2**63), 2**63 - 1),
+    F.CPPTYPE_INT32: PLAUSIBLE | st.integers(-(2**31), 2**31 - 1),
+    F.CPPTYPE_INT64: PLAUSIBLE | st.integers(-(2**63), 2**63 - 1),
     F.CPPTYPE_UINT32: st.integers(0, 2**32 - 1),
     F.CPPTYPE_UINT64: st.integers(0, 2**64 - 1),
     F.CPPTYPE_DOUBLE: st.floats(),
     F.CPPTYPE_FLOAT: st.floats(width=32),
     F.CPPTYPE_BOOL: st.booleans(),
-    F.CPPTYPE_ENUM: st.integers(-(2**31), 2**31 - 1),
+    F.CPPTYPE_ENUM: PLAUSIBLE | st.integers(-(2**31), 2**31 - 1),
     F.CPPTYPE_STRING: st.text(st.characters(exclude_categories=["Cs"]), max_size=200),
 }
 Method = Any
@@ -68,23 +70,27 @@ class Fuzzer:
     """Sends messages to the methods of a service.
 
     Args:
-        good: for every method a request that would be obeyed, as bytes.
+        good: for every method a request that would be obeyed; its `request_id` is made anew for each message.
         state: a hash of what the service holds; it must not change but by a message that was obeyed.
+        mark: a part of it that is quickly read, and looked at after every message that was refused.
+        logged: methods that leave a trace, as they should, when they are refused.
     """
 
     def __init__(
         self,
         channel: grpc.Channel,
         service: Any,
-        good: Mapping[str, bytes],
+        good: Mapping[str, Any],
         state: Callable[[], str],
+        mark: Callable[[], object],
         seed: int = 0,
-        metadata: Sequence[tuple[str, str]] = (),
+        logged: Sequence[str] = (),
     ) -> None:
         self.methods: list[Method] = list(service.methods)
         self.tally = Tally()
-        self._metadata = tuple(metadata)
         self._good, self._state, self._random = good, state, random.Random(seed)
+        self._mark, self._logged, self._seen = mark, frozenset(logged), mark()
+        self._words = st.sampled_from(sorted(words_of(good.values())))
         self._calls = {method.name: self._call(channel, service.full_name, method) for method in self.methods}
 
     def _call(self, channel: grpc.Channel, service: str, method: Method) -> Callable[..., Any]:
@@ -94,7 +100,9 @@ class Fuzzer:
     def typed(self, count: int) -> None:
         """Messages that parse: every field has any value of its type."""
         cases = st.sampled_from(self.methods).flatmap(
-            lambda method: st.tuples(st.just(method), messages_of(GetMessageClass(method.input_type)))
+            lambda method: st.tuples(
+                st.just(method), messages_of(GetMessageClass(method.input_type), self._words)
+            )
         )
 
         @settings(
@@ -116,7 +124,7 @@ class Fuzzer:
         def send() -> None:
             for _ in range(count):
                 method = self._random.choice(self.methods)
-                self.send(method, mutated(self._good[method.name], self._random))
+                self.send(method, mutated(self._fresh(method), self._random))
 
         self._unchanged(send)
 
@@ -129,6 +137,12 @@ class Fuzzer:
                 self.send(method, self._random.randbytes(self._random.choice((0, 1, 3, 10, 100, 3000))))
 
         self._unchanged(send)
+
+    def _fresh(self, method: Method) -> bytes:
+        request = self._good[method.name]
+        if "request_id" in request.DESCRIPTOR.fields_by_name:
+            request.request_id = f"fuzz-{self._random.getrandbits(64):x}"
+        return request.SerializeToString()
 
     def _unchanged(self, work: Callable[[], object]) -> None:
         """Runs `work`; what it sent may have changed something only if some of it was obeyed."""
@@ -147,14 +161,19 @@ class Fuzzer:
             )
         if code != "OK" and not 0 < len(details) <= 1000:
             raise Finding(f"{method.name}: {code} comes with {len(details)} characters")
+        before, self._seen = self._seen, self._mark()
+        if code != "OK" and before != self._seen and method.name not in self._logged:
+            raise Finding(
+                f"{method.name}({raw[:200]!r}…) was refused ({details[:200]}), and changed {before}"
+            )
         return code
 
     def _answer(self, method: Method, raw: bytes) -> tuple[str, str]:
         call = self._calls[method.name]
         try:
             if method.server_streaming:
-                return self._first(call(raw, timeout=STREAM_SECONDS, metadata=self._metadata))
-            reply = call(raw, timeout=CALL_SECONDS, metadata=self._metadata)
+                return self._first(call(raw, timeout=STREAM_SECONDS))
+            reply = call(raw, timeout=CALL_SECONDS)
         except grpc.RpcError as error:
             return error.code().name, error.details() or ""
         if self._has_effect(method, reply):
@@ -184,18 +203,40 @@ class Fuzzer:
         return True
 
 
-def messages_of(cls: type[Message]) -> st.SearchStrategy[Message]:
-    """Messages of a type with any values in any of their fields."""
-    fields = {one.name: _values(one) for one in cls.DESCRIPTOR.fields}
+def messages_of(cls: type[Message], words: st.SearchStrategy[str]) -> st.SearchStrategy[Message]:
+    """Messages of a type with any values in any of their fields, texts of `words` among them."""
+    fields = {one.name: _values(one, words) for one in cls.DESCRIPTOR.fields}
     return st.fixed_dictionaries({}, optional=fields).map(lambda values: cls(**values))
 
 
-def _values(one: Any) -> st.SearchStrategy[Any]:
+def _values(one: Any, words: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:
     if one.message_type is not None and one.message_type.GetOptions().map_entry:
         key, value = (SCALARS[part.cpp_type] for part in one.message_type.fields)
         return st.dictionaries(key, value, max_size=4)
-    single = messages_of(GetMessageClass(one.message_type)) if one.message_type else SCALARS[one.cpp_type]
+    if one.message_type is not None:
+        single: st.SearchStrategy[Any] = messages_of(GetMessageClass(one.message_type), words)
+    elif one.name == "request_id":
+        single = st.uuids().map(lambda value: value.hex)
+    elif one.cpp_type == F.CPPTYPE_STRING:
+        single = words | SCALARS[one.cpp_type]
+    else:
+        single = SCALARS[one.cpp_type]
     return st.lists(single, max_size=4) if one.is_repeated else single
+
+
+def words_of(messages: Iterable[Message]) -> set[str]:
+    """All texts inside messages."""
+    found = {""}
+    for message in messages:
+        for one, value in message.ListFields():
+            if one.message_type is not None and one.message_type.GetOptions().map_entry:
+                continue
+            values = value if one.is_repeated else [value]
+            if one.message_type is not None:
+                found |= words_of(values)
+            elif one.cpp_type == F.CPPTYPE_STRING:
+                found |= set(values)
+    return found
 
 
 def mutated(raw: bytes, chance: random.Random) -> bytes:

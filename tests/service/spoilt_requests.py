@@ -67,6 +67,13 @@ def good_requests(league: SmallLeague) -> dict[str, Message]:
     }
 
 
+def lasting_requests(league: SmallLeague) -> dict[str, Message]:
+    """As `good_requests`; none of them, obeyed, puts an end to what another one needs."""
+    requests = good_requests(league)
+    requests["OpenIncarnation"] = m.OpenIncarnationRequest(worker="learner-other", player="main")
+    return requests
+
+
 EVALUATOR = {
     "RequestEvaluation": e.RequestEvaluationRequest(player="main@1000"),
     "GetEvaluatorStatus": e.GetEvaluatorStatusRequest(),

@@ -43,6 +43,12 @@ def hash_of_log(store: Store) -> str:
     return hashlib.sha256(repr(content).encode()).hexdigest()
 
 
+def positions_of(store: Store) -> tuple[int, int, int]:
+    """Newest result, event and assignment."""
+    with store.read() as reader:
+        return reader.positions()
+
+
 def refusal_of(league: SmallLeague, method: str, request: object) -> str:
     """The sentence that a request is refused with, "" when it is obeyed."""
     try:

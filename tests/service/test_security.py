@@ -218,7 +218,8 @@ def test_the_program_is_not_open_to_strangers_by_mistake(
 def test_all_of_the_network_is_served_when_it_is_said_who_may_ask(tmp_path: Path) -> None:
     with small_league(tmp_path, security=SecuritySettings(host="0.0.0.0", tokens=True)) as league:
         shown = of_run(tmp_path, "read", environment={})
-        assert asked(f"127.0.0.1:{league.server.port}", shown) == "brawl"
+        for host in ("127.0.0.1", "127.0.0.2"):  # what listens on the first alone is not at the second
+            assert asked(f"{host}:{league.server.port}", shown) == "brawl"
 
 
 def ask(client: MatchmakerClient, times: int) -> None:
