@@ -1,7 +1,7 @@
 """Fuzzes the matchmaker's calls inside one process, led by the code that each input reaches (atheris).
 
     pip install --target /tmp/atheris atheris            # it is no part of the project's environment
-    PYTHONPATH=/tmp/atheris .venv/bin/python tests/bench/fuzz_coverage.py [--runs 100000] [libFuzzer's flags]
+    PYTHONPATH=/tmp/atheris .venv/bin/python tests/bench/fuzz_coverage.py [-runs=100000] [libFuzzer's flags]
 
 The first byte of an input names the method, the rest is the message. Begins from one good message for every
 call. Only `LeagueError` may come out of a call, and the log's positions may change only by calls that were

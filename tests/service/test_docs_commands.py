@@ -42,7 +42,9 @@ THREE = "trains for minutes; tests/system/test_league3.py runs such a league"
 SPRT_FILE = "needs a file; tests/unit/test_sprt_command.py writes one"
 OUTSIDER = "needs grpcurl; test_matchmaker_docs.py asks the same by reflection in Python"
 SECURED = "tests/service/test_security_commands.py runs it"
+FUZZ = "minutes; tests/service/test_fuzzing.py sends a few of its messages"
 NOT_RUN = {
+    ".venv/bin/python tests/bench/fuzz_matchmaker.py --messages 1000000": FUZZ,
     'grpcurl -plaintext -H "authorization: Bearer $KUMITE_TOKEN" 127.0.0.1:50051 '
     "league.v1.MatchmakerService/GetRatings": OUTSIDER,
     "bin/start-league --set security.tokens=true": LONG,

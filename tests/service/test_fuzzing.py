@@ -32,22 +32,26 @@ def fuzzer_of(league, channel: grpc.Channel, seed: int = 1) -> Fuzzer:
     )
 
 
+def errors_in(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
+
+
 def test_malformed_messages_change_nothing_and_break_nothing(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with small_league(tmp_path) as league, grpc.insecure_channel(league.server.address) as channel:
         fuzzer = fuzzer_of(league, channel)
-        with caplog.at_level(logging.WARNING):
+        with caplog.at_level(logging.ERROR):
             for _ in range(4):
-                fuzzer.typed(60)
-                fuzzer.changed(240)
-                fuzzer.bytes(100)
-        assert fuzzer.tally.messages == 1600
-        assert fuzzer.tally.codes["INVALID_ARGUMENT"] > 500
-        assert fuzzer.tally.codes["NOT_FOUND"] > 50, "some get as far as to ask for what is not there"
+                fuzzer.typed(40)
+                fuzzer.changed(160)
+                fuzzer.bytes(50)
+        assert fuzzer.tally.messages == 1000
+        assert fuzzer.tally.codes["INVALID_ARGUMENT"] > 300
+        assert fuzzer.tally.codes["NOT_FOUND"] > 20, "some get as far as to ask for what is not there"
         assert 0 < fuzzer.tally.obeyed.total() < 500, "some are good in spite of all"
         assert league.client.status().game == "brawl"
-    assert caplog.text == "", "nothing failed in a way nobody planned"
+    assert errors_in(caplog) == [], "nothing failed in a way nobody planned"
 
 
 def test_malformed_messages_do_not_break_the_evaluator(
@@ -61,10 +65,10 @@ def test_malformed_messages_do_not_break_the_evaluator(
         caplog.at_level(logging.ERROR),
     ):
         fuzzer = Fuzzer(channel, service, EVALUATOR, lambda: "", lambda: 0, seed=2)
-        fuzzer.typed(20)
-        fuzzer.changed(60)
-        fuzzer.bytes(40)
-    assert caplog.text == ""
+        fuzzer.typed(10)
+        fuzzer.changed(40)
+        fuzzer.bytes(20)
+    assert errors_in(caplog) == []
 
 
 def test_the_fuzzer_sees_a_change_that_nobody_was_told_of(
