@@ -162,7 +162,7 @@ def test_a_format_must_be_told_by_flag_or_file(live: Live, tmp_path: Path, capsy
         (["payoff", "--row", "main@200"], "there is no player 'main@200': did you mean 'main@2000'?"),
         (["payoff", "--row", "based", "--column", "xyz"], "no player 'xyz': bin/league players lists them"),
         (["watch", "--kind", "results"], "no kind of event 'results': did you mean 'result'?"),
-        (["watch", "--kind", "nonsense"], "no kind of event 'nonsense': there are configuration, inc"),
+        (["watch", "--kind", "nonsense"], "no kind of event 'nonsense': there are clusters, configuration"),
     ],
 )
 def test_names_that_mean_nothing_are_told(
