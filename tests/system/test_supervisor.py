@@ -34,7 +34,7 @@ class Run:
     def await_workers(self) -> None:
         until(lambda: all("\nhere" in self.log(worker) for worker in WORKERS))
 
-    def end(self, seconds: float = 10) -> str:
+    def end(self, seconds: float = 40) -> str:
         """What it printed, once it has ended."""
         return self.process.communicate(timeout=seconds)[0]
 
@@ -57,7 +57,7 @@ class Run:
         return found
 
 
-def until(condition: Callable[[], bool], seconds: float = 40) -> None:
+def until(condition: Callable[[], bool], seconds: float = 90) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not come true in time"
