@@ -84,8 +84,8 @@ def running(
                 evaluator.journal.close()
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 100.0) -> None:
+def wait_for(condition: Callable[[], bool], seconds: float = 100.0, every: float = 0.02) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.02)
+        time.sleep(every)

@@ -146,10 +146,11 @@ def test_health_and_reflection_are_on(client: MatchmakerClient, tmp_path: Path) 
 
 
 def test_a_share_of_a_core_is_not_exceeded(client: MatchmakerClient, tmp_path: Path) -> None:
+    """The matchmaker and the test's polling are in this process, too, and counted: both are kept rare."""
     register_snapshot(client, tmp_path, 10)
-    with running(client, tmp_path, cpu_share=0.2, matches_per_opponent=16) as run:
+    with running(client, tmp_path, 1.0, cpu_share=0.2, heartbeat_seconds=2.0, poll_seconds=0.5) as run:
         wait_for(lambda: run.status().current != "")
         worked, began = time.process_time(), time.monotonic()
-        wait_for(lambda: run.status().drained)
+        wait_for(lambda: run.status().drained or run.status().matches_done >= 8, every=0.5)
         share = (time.process_time() - worked) / (time.monotonic() - began)
-    assert share < 0.3, "the matchmaker and the test are in this process, too"
+    assert share < 0.3

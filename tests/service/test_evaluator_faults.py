@@ -15,7 +15,7 @@ from evaluator.play import Arena
 from evaluator.service import EvaluatorServer
 from evaluator.strategy import Entry, Slot
 from league.client import MatchmakerClient
-from league.errors import Fenced, Refused, Unavailable
+from league.errors import Fenced, Refused
 from league.players import Book, Pairing, Player, SeatResult
 
 
@@ -122,5 +122,5 @@ def test_a_newer_evaluator_fences_the_older(client: MatchmakerClient, tmp_path: 
 def test_a_taken_port_is_one_sentence(client: MatchmakerClient, tmp_path: Path) -> None:
     with running(client, tmp_path) as run:
         port = int(run.address.rpartition(":")[2])
-        with pytest.raises(Unavailable, match=f"port {port} of 127.0.0.1 is taken"):
+        with pytest.raises(Refused, match=f"127.0.0.1:{port} can't be listened on .the port is taken"):
             EvaluatorServer(run.evaluator, client, port=port)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -77,7 +79,7 @@ def test_columns_of_beliefs_are_those_of_each(played, pinned):
     columns = made.columns(names)
     for place, name in enumerate(names):
         belief = made.belief(name)
-        assert (columns.mu_N[place], columns.variance_N[place] ** 0.5) == (belief.mu, belief.sigma)
+        assert (columns.mu_N[place], math.sqrt(columns.variance_N[place])) == (belief.mu, belief.sigma)
         assert columns.has_N[place] == made.has(name)
         assert columns.knows_N[place] == made.knows(name)
 

@@ -10,6 +10,7 @@ import torch
 from learning import MATCHES, STEPS, same
 
 from league.cluster.command import parse
+from league.cluster.settings import LearnerEntry
 from league.device import choose_devices
 from league.device_flags import DeviceFlags, add_device_flags
 from league.errors import ConfigError
@@ -147,9 +148,17 @@ def test_flags_say_how_many_processes_learn():
 
 
 def test_start_league_hands_the_flags_on_to_its_learner():
-    assert parse(["--cpu", "--ranks", "2"]).learner.arguments() == ("--cpu", "--ranks", "2")
-    assert parse(["--gpu", "0,1", "--steps", "5"]).learner.arguments() == ("--steps", "5", "--gpu", "0,1")
-    assert parse([]).learner.arguments() == ()
+    def handed(*words: str, **entry: str) -> tuple[str, ...]:
+        return parse(list(words)).learner.arguments(LearnerEntry(**{"name": "main"} | entry))
+
+    assert handed("--cpu", "--ranks", "2") == ("--cpu", "--ranks", "2")
+    assert handed("--gpu", "0,1", "--steps", "5") == ("--steps", "5", "--gpu", "0,1")
+    assert handed() == ()
+    assert handed("--cpu", "--ranks", "2", name="hunter", role="main_exploiter") == (
+        "--name",
+        "hunter",
+        "--cpu",
+    )
 
 
 @pytest.mark.parametrize(
