@@ -43,6 +43,21 @@ class Book(Enum):
     GREEDY = "greedy"
 
 
+class Refusal(Enum):
+    """Why a result was refused, for programs and counters; the sentence beside it is for people."""
+
+    NONE = ""
+    UNKNOWN_MATCH = "unknown_match"
+    LEASE_TOKEN = "lease_token"
+    OTHER_INCARNATION = "other_incarnation"
+    FENCED = "fenced"
+    RELEASED = "released"
+    ABANDONED = "abandoned"
+    WRONG_PLAYER = "wrong_player"
+    WRONG_DIGEST = "wrong_digest"
+    MALFORMED = "malformed"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Player:
     """A member of the league. `digest` is the sha256 of the weights, "" for bots and live players."""
@@ -114,6 +129,7 @@ class Verdict:
     accepted: bool
     duplicate: bool = False
     reason: str = ""
+    refusal: Refusal = Refusal.NONE
     log_position: int = 0
 
 

@@ -42,6 +42,18 @@ _BOOKS = {
     d.Book.EVAL: t.BOOK_EVAL,
     d.Book.GREEDY: t.BOOK_GREEDY,
 }
+_REFUSALS = {
+    d.Refusal.NONE: t.REFUSAL_UNSPECIFIED,
+    d.Refusal.UNKNOWN_MATCH: t.REFUSAL_UNKNOWN_MATCH,
+    d.Refusal.LEASE_TOKEN: t.REFUSAL_LEASE_TOKEN,
+    d.Refusal.OTHER_INCARNATION: t.REFUSAL_OTHER_INCARNATION,
+    d.Refusal.FENCED: t.REFUSAL_FENCED,
+    d.Refusal.RELEASED: t.REFUSAL_RELEASED,
+    d.Refusal.ABANDONED: t.REFUSAL_ABANDONED,
+    d.Refusal.WRONG_PLAYER: t.REFUSAL_WRONG_PLAYER,
+    d.Refusal.WRONG_DIGEST: t.REFUSAL_WRONG_DIGEST,
+    d.Refusal.MALFORMED: t.REFUSAL_MALFORMED,
+}
 
 
 def _back(table: Mapping[E, int], number: int, what: str) -> E:
@@ -246,6 +258,7 @@ def to_verdict(verdict: d.Verdict) -> t.ResultVerdict:
         accepted=verdict.accepted,
         duplicate=verdict.duplicate,
         reason=verdict.reason,
+        refusal=_REFUSALS[verdict.refusal],
         log_position=verdict.log_position,
     )
 
@@ -256,6 +269,7 @@ def from_verdict(message: t.ResultVerdict) -> d.Verdict:
         accepted=message.accepted,
         duplicate=message.duplicate,
         reason=message.reason,
+        refusal=_back(_REFUSALS, message.refusal, "refusal"),
         log_position=message.log_position,
     )
 

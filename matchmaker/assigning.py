@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from league.errors import InvalidInput, NotFound, Refused
 from league.players import Assignment, Book, Pairing, Player, PlayerKind, PlayerState
@@ -70,6 +71,7 @@ def acquire_pairings(
     checks.number(total, "matches in one call", 1, checks.MAX_BATCH)
     _check_room(league, number, total)
     now = league.clock.now()
+    deadline = now + league.settings.lease_seconds
     ids = _ids(range(league.view.ordinal + 1, league.view.ordinal + 1 + total))
     rows: list[AssignmentRow] = []
     for pairing in pairings:
@@ -77,29 +79,9 @@ def acquire_pairings(
         for pair in range(pairing.pairs):
             seed = derived_seed(pairing.seed, pair)
             for seats in ((pairing.player, pairing.opponent), (pairing.opponent, pairing.player)):
-                match_id, token = next(ids)
-                rows.append(
-                    AssignmentRow(
-                        ordinal=league.view.ordinal + 1 + len(rows),
-                        match_id=match_id,
-                        lease_token=token,
-                        incarnation=number,
-                        lease_state="open",
-                        lease_deadline=now + league.settings.lease_seconds,
-                        assigned_at=now,
-                        seat0=seats[0],
-                        seat1=seats[1],
-                        learner_seat=-1,
-                        book=pairing.book,
-                        seed=seed,
-                        category=GAUNTLET,
-                        mix="",
-                        replaces="",
-                        draw=draw_number,
-                        draw_seed=seed,
-                        probability=1.0,
-                    )
-                )
+                ordinal = league.view.ordinal + 1 + len(rows)
+                lease = _Lease(ordinal, *next(ids), number, now, deadline)
+                rows.append(_by_name(lease, seats, pairing.book, seed, GAUNTLET, draw_number))
     return _store(league, tx, incarnation, rows)
 
 
@@ -119,33 +101,50 @@ def lease_gate_matches(
     body = {"rule": GATE, "player": player, "opponent": opponent, "seed": seed, "begun": begun}
     draw_number = tx.add_draw(league.draw_row(json.dumps(body, separators=(",", ":"))))
     now, ordinals = league.clock.now(), range(league.view.ordinal + 1, league.view.ordinal + 1 + count)
-    rows = []
+    deadline, rows = now + league.settings.lease_seconds, []
     for place, (ordinal, (match_id, token)) in enumerate(zip(ordinals, _ids(ordinals), strict=True), begun):
         match_seed = derived_seed(seed, place)
         seats = players if place % 2 == 0 else (opponent, player)
-        rows.append(
-            AssignmentRow(
-                ordinal=ordinal,
-                match_id=match_id,
-                lease_token=token,
-                incarnation=number,
-                lease_state="open",
-                lease_deadline=now + league.settings.lease_seconds,
-                assigned_at=now,
-                seat0=seats[0],
-                seat1=seats[1],
-                learner_seat=-1,
-                book=Book.EVAL,
-                seed=match_seed,
-                category=GATE,
-                mix="",
-                replaces="",
-                draw=draw_number,
-                draw_seed=match_seed,
-                probability=1.0,
-            )
-        )
+        lease = _Lease(ordinal, match_id, token, number, now, deadline)
+        rows.append(_by_name(lease, seats, Book.EVAL, match_seed, GATE, draw_number))
     return _store(league, tx, incarnation, rows)
+
+
+class _Lease(NamedTuple):
+    """What a new match is known by, and who plays it until when."""
+
+    ordinal: int
+    match_id: str
+    token: str
+    incarnation: int
+    assigned_at: float
+    deadline: float
+
+
+def _by_name(
+    lease: _Lease, seats: tuple[str, str], book: Book, seed: int, category: str, draw_number: int
+) -> AssignmentRow:
+    """The row of a match between named players, neither of whom learns."""
+    return AssignmentRow(
+        ordinal=lease.ordinal,
+        match_id=lease.match_id,
+        lease_token=lease.token,
+        incarnation=lease.incarnation,
+        lease_state="open",
+        lease_deadline=lease.deadline,
+        assigned_at=lease.assigned_at,
+        seat0=seats[0],
+        seat1=seats[1],
+        learner_seat=-1,
+        book=book,
+        seed=seed,
+        category=category,
+        mix="",
+        replaces="",
+        draw=draw_number,
+        draw_seed=seed,
+        probability=1.0,
+    )
 
 
 def carry_matches(

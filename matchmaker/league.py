@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from league.clock import Clock, SystemClock
 from league.errors import Fenced, NotFound, VersionMismatch
-from league.players import EVENT_KINDS, Event, Vitals
+from league.players import EVENT_KINDS, Event, Verdict, Vitals
 from matchmaker.books import MARK_KINDS, Mark, marks_of
 from matchmaker.history import moment_of
 from matchmaker.sampling import Stream, derived_seed
@@ -29,6 +29,8 @@ class League:
     view: LeagueView = field(default_factory=LeagueView)
     vitals: Callable[[], Vitals] = Vitals
     """How the service that serves it is."""
+    on_verdicts: Callable[[Sequence[Verdict]], None] = lambda verdicts: None
+    """Told of the verdicts on reported results, once each."""
 
     def open(self, seed: int) -> None:
         """Checks the log against the settings, records what changed in them, loads the view.

@@ -6,7 +6,7 @@ import hmac
 from collections.abc import Iterator, Mapping, Sequence
 
 from league.errors import InvalidInput
-from league.players import MatchResult, Verdict
+from league.players import MatchResult, Refusal, Verdict
 from matchmaker import checks
 from matchmaker.league import League
 from matchmaker.store.base import AssignmentRow, IncarnationRow, ResultRow, Transaction
@@ -14,9 +14,23 @@ from matchmaker.store.base import AssignmentRow, IncarnationRow, ResultRow, Tran
 Taken = tuple[MatchResult, AssignmentRow, bool]
 """A result, its lease, and whether it came late."""
 _CLOSED = {
-    "released": "its lease was handed back",
-    "abandoned": "its worker started anew since",
+    "released": (Refusal.RELEASED, "its lease was handed back"),
+    "abandoned": (Refusal.ABANDONED, "its worker started anew since"),
 }
+
+
+class _Unfit(InvalidInput):
+    """A well-formed result that can't be taken."""
+
+    def __init__(self, refusal: Refusal, message: str) -> None:
+        super().__init__(message)
+        self.refusal = refusal
+
+
+def refused(match_id: str, error: InvalidInput) -> Verdict:
+    """The verdict on a result that can't be taken, or not even be read."""
+    refusal = error.refusal if isinstance(error, _Unfit) else Refusal.MALFORMED
+    return Verdict(match_id=match_id, accepted=False, reason=str(error), refusal=refusal)
 
 
 def report_results(
@@ -39,7 +53,9 @@ def report_results(
     rows = _added(league, tx, list(taken.values()))
     positions = {row.match_id: row.position for row in rows}
     newest = rows[-1].position if rows else league.view.log_position
-    return list(_told(verdicts, positions)), newest
+    told = list(_told(verdicts, positions))
+    tx.after_commit(lambda: league.on_verdicts(told))
+    return told, newest
 
 
 def _judged(
@@ -55,7 +71,7 @@ def _judged(
             return _duplicate(tx, lease)
         _check(lease, incarnation, result, league)
     except InvalidInput as error:
-        return Verdict(match_id=result.match_id, accepted=False, reason=str(error))
+        return refused(result.match_id, error)
     taken[result.match_id] = result, lease, lease.lease_state == "expired"
     return result.match_id
 
@@ -64,9 +80,9 @@ def _lease(league: League, tx: Transaction, result: MatchResult) -> AssignmentRo
     """That the result is of, if its reporter holds it."""
     lease = league.view.leases.get(result.match_id) or tx.assignment(result.match_id)
     if lease is None:
-        raise InvalidInput(f"match {result.match_id} is unknown: it was never assigned")
+        raise _Unfit(Refusal.UNKNOWN_MATCH, f"match {result.match_id} is unknown: it was never assigned")
     if not hmac.compare_digest(lease.lease_token.encode(), result.lease_token.encode()):
-        raise InvalidInput("the lease token is not the one that was handed out")
+        raise _Unfit(Refusal.LEASE_TOKEN, "the lease token is not the one that was handed out")
     return lease
 
 
@@ -106,19 +122,28 @@ def _duplicate(tx: Transaction, lease: AssignmentRow) -> Verdict:
 
 
 def _check(lease: AssignmentRow, incarnation: IncarnationRow, result: MatchResult, league: League) -> None:
-    """Raises `InvalidInput` when a well-formed first result can't be taken."""
+    """Raises `_Unfit` when a well-formed first result can't be taken."""
     if lease.incarnation != incarnation.number:
-        raise InvalidInput(f"the lease belongs to incarnation {lease.incarnation}, not {incarnation.number}")
+        raise _Unfit(
+            Refusal.OTHER_INCARNATION,
+            f"the lease belongs to incarnation {lease.incarnation}, not {incarnation.number}",
+        )
     if incarnation.fenced_by is not None:
-        raise InvalidInput(
-            f"incarnation {incarnation.number} is fenced: {incarnation.fenced_by} took its place"
+        raise _Unfit(
+            Refusal.FENCED,
+            f"incarnation {incarnation.number} is fenced: {incarnation.fenced_by} took its place",
         )
     if lease.lease_state in _CLOSED:
-        raise InvalidInput(f"{_CLOSED[lease.lease_state]}")
+        raise _Unfit(*_CLOSED[lease.lease_state])
     for seat, name in enumerate((lease.seat0, lease.seat1)):
         reported = result.seats[seat]
         if reported.player != name:
-            raise InvalidInput(f"seat {seat} was assigned to {name}, not {reported.player[:80]!r}")
+            raise _Unfit(
+                Refusal.WRONG_PLAYER, f"seat {seat} was assigned to {name}, not {reported.player[:80]!r}"
+            )
         digest = league.view.players[name].digest
         if reported.digest != digest:
-            raise InvalidInput(f"{name} was assigned with digest {digest!r}, not {reported.digest[:80]!r}")
+            raise _Unfit(
+                Refusal.WRONG_DIGEST,
+                f"{name} was assigned with digest {digest!r}, not {reported.digest[:80]!r}",
+            )

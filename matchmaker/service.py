@@ -313,4 +313,4 @@ def _decoded(message: t.Result, stat_names: Sequence[str]) -> MatchResult | Verd
     try:
         return wire.from_result(message, stat_names)
     except InvalidInput as error:
-        return Verdict(match_id=message.match_id, accepted=False, reason=str(error))
+        return reporting.refused(message.match_id, error)

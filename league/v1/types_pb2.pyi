@@ -38,6 +38,19 @@ class Book(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     BOOK_TRAIN: _ClassVar[Book]
     BOOK_EVAL: _ClassVar[Book]
     BOOK_GREEDY: _ClassVar[Book]
+
+class Refusal(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    REFUSAL_UNSPECIFIED: _ClassVar[Refusal]
+    REFUSAL_UNKNOWN_MATCH: _ClassVar[Refusal]
+    REFUSAL_LEASE_TOKEN: _ClassVar[Refusal]
+    REFUSAL_OTHER_INCARNATION: _ClassVar[Refusal]
+    REFUSAL_FENCED: _ClassVar[Refusal]
+    REFUSAL_RELEASED: _ClassVar[Refusal]
+    REFUSAL_ABANDONED: _ClassVar[Refusal]
+    REFUSAL_WRONG_PLAYER: _ClassVar[Refusal]
+    REFUSAL_WRONG_DIGEST: _ClassVar[Refusal]
+    REFUSAL_MALFORMED: _ClassVar[Refusal]
 PLAYER_KIND_UNSPECIFIED: PlayerKind
 PLAYER_KIND_LIVE: PlayerKind
 PLAYER_KIND_SNAPSHOT: PlayerKind
@@ -58,6 +71,16 @@ BOOK_UNSPECIFIED: Book
 BOOK_TRAIN: Book
 BOOK_EVAL: Book
 BOOK_GREEDY: Book
+REFUSAL_UNSPECIFIED: Refusal
+REFUSAL_UNKNOWN_MATCH: Refusal
+REFUSAL_LEASE_TOKEN: Refusal
+REFUSAL_OTHER_INCARNATION: Refusal
+REFUSAL_FENCED: Refusal
+REFUSAL_RELEASED: Refusal
+REFUSAL_ABANDONED: Refusal
+REFUSAL_WRONG_PLAYER: Refusal
+REFUSAL_WRONG_DIGEST: Refusal
+REFUSAL_MALFORMED: Refusal
 
 class Player(_message.Message):
     __slots__ = ("name", "game", "kind", "role", "state", "parent", "digest", "step", "creator", "card_json", "held_out", "milestone", "created_at")
@@ -157,18 +180,20 @@ class Result(_message.Message):
     def __init__(self, match_id: _Optional[str] = ..., lease_token: _Optional[str] = ..., outcome: _Optional[float] = ..., frames: _Optional[int] = ..., seats: _Optional[_Iterable[_Union[SeatResult, _Mapping]]] = ..., failed: _Optional[bool] = ..., failure: _Optional[str] = ..., finished_at: _Optional[float] = ...) -> None: ...
 
 class ResultVerdict(_message.Message):
-    __slots__ = ("match_id", "accepted", "duplicate", "reason", "log_position")
+    __slots__ = ("match_id", "accepted", "duplicate", "reason", "log_position", "refusal")
     MATCH_ID_FIELD_NUMBER: _ClassVar[int]
     ACCEPTED_FIELD_NUMBER: _ClassVar[int]
     DUPLICATE_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     LOG_POSITION_FIELD_NUMBER: _ClassVar[int]
+    REFUSAL_FIELD_NUMBER: _ClassVar[int]
     match_id: str
     accepted: bool
     duplicate: bool
     reason: str
     log_position: int
-    def __init__(self, match_id: _Optional[str] = ..., accepted: _Optional[bool] = ..., duplicate: _Optional[bool] = ..., reason: _Optional[str] = ..., log_position: _Optional[int] = ...) -> None: ...
+    refusal: Refusal
+    def __init__(self, match_id: _Optional[str] = ..., accepted: _Optional[bool] = ..., duplicate: _Optional[bool] = ..., reason: _Optional[str] = ..., log_position: _Optional[int] = ..., refusal: _Optional[_Union[Refusal, str]] = ...) -> None: ...
 
 class Rating(_message.Message):
     __slots__ = ("player", "mu", "sigma", "score", "wins", "draws", "losses", "rank", "pinned")

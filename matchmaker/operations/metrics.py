@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter as Counts
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
@@ -14,18 +14,16 @@ from prometheus_client.registry import Collector
 
 from league import __version__
 from league.errors import LeagueError
+from league.players import Verdict
 from league.service.calls import Call
 from league.service.health import Health
 from league.service.metrics import SECONDS, CallMetrics
 from matchmaker.league import League
-from matchmaker.operations.reasons import reason_of
 from matchmaker.operations.storage import file_bytes, free_bytes
-
-REPORT = "ReportResults"
 
 
 class LeagueMetrics(Collector):
-    """Counts from `called`, `expired` and the store's commits; all else is read when it is asked for."""
+    """Counts from `called`, `told`, `expired` and the store's commits; the rest is read when asked for."""
 
     def __init__(self, league: League, db: Path, health: Health) -> None:
         self._league, self._db, self._health = league, db, health
@@ -48,13 +46,16 @@ class LeagueMetrics(Collector):
             registry=self._registry,
         )
         league.store.on_commit = self._commits.observe
+        league.on_verdicts = self.told
 
     def called(self, call: Call) -> None:
         """As an observer of the door."""
         self._calls(call)
-        if call.method == REPORT and call.reply is not None:
-            for (verdict, reason), count in Counts(map(_verdict, call.reply.verdicts)).items():
-                self._results.labels(verdict, reason).inc(count)
+
+    def told(self, verdicts: Sequence[Verdict]) -> None:
+        """Verdicts on results that were told, once each however often a call is repeated."""
+        for (verdict, reason), count in Counts(map(_labels, verdicts)).items():
+            self._results.labels(verdict, reason).inc(count)
 
     def expired(self, leases: int) -> None:
         self._expired.inc(leases)
@@ -104,12 +105,10 @@ class LeagueMetrics(Collector):
         )
 
 
-def _verdict(verdict: object) -> tuple[str, str]:
-    if getattr(verdict, "duplicate", False):
-        return "duplicate", ""
-    if getattr(verdict, "accepted", False):
-        return "accepted", ""
-    return "refused", reason_of(str(getattr(verdict, "reason", "")))
+def _labels(verdict: Verdict) -> tuple[str, str]:
+    if verdict.accepted:
+        return "duplicate" if verdict.duplicate else "accepted", ""
+    return "refused", verdict.refusal.value
 
 
 def _gauge(name: str, what: str, value: float) -> Metric:

@@ -230,7 +230,7 @@ def _packed(names: StatNames, seats_json: str) -> bytes:
 
 
 @migrations()
-def m003_gate_matches(db: Database) -> None:
+def m004_gate_matches(db: Database) -> None:
     """Finds a gate's matches among millions: there are few, so the index is small."""
     db.execute("CREATE INDEX gate_matches ON assignments (ordinal) WHERE category = 'gate'")
 

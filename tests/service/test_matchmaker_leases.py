@@ -5,7 +5,7 @@ from small_league import played, report, small_league, snapshot
 
 from league.clock import ManualClock
 from league.errors import Fenced, InvalidInput, NotFound
-from league.players import Book, Pairing
+from league.players import Book, Pairing, Refusal
 
 
 @pytest.fixture
@@ -67,6 +67,7 @@ def test_released_matches_are_closed_to_results(league):
     assert league.client.release_matches(incarnation, [first.match_id]) == 0
     (refused,) = report(league, incarnation, played(first))
     assert "handed back" in refused.reason
+    assert refused.refusal is Refusal.RELEASED
     with pytest.raises(NotFound):
         league.client.release_matches(incarnation, ["0" * 32])
     report(league, incarnation, played(second))
@@ -82,6 +83,7 @@ def test_a_new_incarnation_fences_the_old_one(league):
     assert league.client.match(kept.match_id).lease_state == "abandoned"
     refused, duplicate = report(league, old, played(kept), played(reported))
     assert f"{new} took its place" in refused.reason
+    assert refused.refusal is Refusal.FENCED
     assert duplicate.duplicate
     assert league.client.heartbeat(old, 5)[0] is True
     with pytest.raises(Fenced, match="fenced"):

@@ -7,7 +7,7 @@ import pytest
 from small_league import played, report, small_league
 
 from league import wire
-from league.players import SeatResult
+from league.players import Refusal, SeatResult
 from league.v1 import matchmaker_pb2 as m
 from league.wire import to_result
 
@@ -63,6 +63,14 @@ def bad_results(match):
     }
 
 
+KINDS = {
+    "was never assigned": Refusal.UNKNOWN_MATCH,
+    "token": Refusal.LEASE_TOKEN,
+    "seat 0 was assigned to": Refusal.WRONG_PLAYER,
+    "with digest": Refusal.WRONG_DIGEST,
+}
+
+
 def test_each_bad_result_is_refused_with_its_reason_and_the_good_one_taken(league):
     incarnation = league.open()
     (match,) = league.client.acquire_matches(incarnation, 1, "league")
@@ -71,6 +79,7 @@ def test_each_bad_result_is_refused_with_its_reason_and_the_good_one_taken(leagu
     for says, verdict in zip(bad, refused, strict=True):
         assert not verdict.accepted
         assert says in verdict.reason
+        assert verdict.refusal is KINDS.get(says, Refusal.MALFORMED)
         assert verdict.log_position == 0
     assert accepted.accepted
     assert league.client.status().log_position == 1
@@ -94,6 +103,7 @@ def test_another_workers_lease_is_not_ones_own(league):
     (match,) = league.client.acquire_matches(learner, 1, "league")
     (verdict,) = report(league, evaluator, played(match))
     assert f"belongs to incarnation {learner}" in verdict.reason
+    assert verdict.refusal is Refusal.OTHER_INCARNATION
     assert report(league, learner, played(match))[0].accepted
 
 
