@@ -12,7 +12,8 @@ from league.players import Assignment, Book, Pairing, Player, PlayerKind, Player
 from matchmaker import checks, kept_draws
 from matchmaker.league import League
 from matchmaker.sampling import derived_seed, draws
-from matchmaker.store.base import AssignmentRow, DrawRow, IncarnationRow, Transaction
+from matchmaker.store.base import Transaction
+from matchmaker.store.records import AssignmentRow, DrawRow, IncarnationRow
 
 MAX_COUNT = 1024
 GAUNTLET, GATE = "gauntlet", "gate"

@@ -13,7 +13,8 @@ from matchmaker.assigning import carry_matches
 from matchmaker.curricula import unobeyed
 from matchmaker.league import League
 from matchmaker.leases import close
-from matchmaker.store.base import BeatRow, IncarnationRow, Transaction
+from matchmaker.store.base import Transaction
+from matchmaker.store.records import BeatRow, IncarnationRow
 
 MAX_CARRIED = 4096
 

@@ -15,7 +15,8 @@ from matchmaker.books import MARK_KINDS, Mark, marks_of
 from matchmaker.history import moment_of
 from matchmaker.sampling import Stream, derived_seed
 from matchmaker.settings import MatchmakerSettings
-from matchmaker.store.base import DrawRow, IncarnationRow, Reader, Store, Transaction
+from matchmaker.store.base import Reader, Store, Transaction
+from matchmaker.store.records import DrawRow, IncarnationRow
 from matchmaker.view import LeagueView
 
 

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from league.errors import NotFound
 from matchmaker import checks
 from matchmaker.league import League
-from matchmaker.store.base import AssignmentRow, Transaction
+from matchmaker.store.base import Transaction
+from matchmaker.store.records import AssignmentRow
 
 REQUEST_MEMORY_SECONDS = 24 * 3600.0
 """How long a reply is kept for a caller that asks again."""

@@ -13,7 +13,8 @@ from matchmaker import checks
 from matchmaker.assigning import assignments_of
 from matchmaker.league import League
 from matchmaker.slices import configured_shares
-from matchmaker.store.base import AssignmentRow, IncarnationRow, Reader
+from matchmaker.store.base import Reader
+from matchmaker.store.records import AssignmentRow, IncarnationRow
 from matchmaker.store.rows import reported
 
 

@@ -22,7 +22,8 @@ from matchmaker.clustering import EVENT, NO_CLUSTERING, Clustering, newest_clust
 from matchmaker.exploiters import EVENTS as EXPLOITER_EVENTS
 from matchmaker.exploiters import ExploiterState
 from matchmaker.history import Moment
-from matchmaker.store.base import AssignmentRow, IncarnationRow, Reader, ResultRow
+from matchmaker.store.base import Reader
+from matchmaker.store.records import AssignmentRow, IncarnationRow, ResultRow
 
 if TYPE_CHECKING:  # it works on a league, which has a view
     from matchmaker.kept_draws import KeptDraw

@@ -23,7 +23,8 @@ from matchmaker.clustering import EVENT, newest_clustering
 from matchmaker.drawing import DrawTable, draw_table, draw_table_of
 from matchmaker.history import LOSSES, Moment, results_at, until
 from matchmaker.settings import MatchmakerSettings
-from matchmaker.store.base import Reader, ResultRow
+from matchmaker.store.base import Reader
+from matchmaker.store.records import ResultRow
 from matchmaker.store.sqlite import SqliteStore
 
 _CALLS = (

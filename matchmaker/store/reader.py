@@ -8,15 +8,8 @@ from typing import Any
 
 from league.players import Event, Player
 from matchmaker.store import announced, rows
-from matchmaker.store.base import (
-    AggregateRow,
-    AssignmentRow,
-    BeatRow,
-    DrawRow,
-    IncarnationRow,
-    Reader,
-    ResultRow,
-)
+from matchmaker.store.base import Reader
+from matchmaker.store.records import AggregateRow, AssignmentRow, BeatRow, DrawRow, IncarnationRow, ResultRow
 from matchmaker.store.seat_stats import StatNames
 
 NEVER = (1 << 63) - 1

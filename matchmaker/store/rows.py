@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 from league.players import Book, MatchResult, Player, PlayerKind, PlayerState, Role, SeatResult
-from matchmaker.store.base import AssignmentRow, ResultRow
+from matchmaker.store.records import AssignmentRow, ResultRow
 
 PLAYER_COLUMNS = tuple(field.name for field in fields(Player))
 ASSIGNMENT_COLUMNS = AssignmentRow._fields

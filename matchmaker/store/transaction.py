@@ -11,16 +11,9 @@ from typing import Any
 
 from league.players import Event, MatchResult, Player
 from matchmaker.store import announced, rows
-from matchmaker.store.base import (
-    AggregateRow,
-    AssignmentRow,
-    BeatRow,
-    DrawRow,
-    IncarnationRow,
-    ResultRow,
-    Transaction,
-)
+from matchmaker.store.base import Transaction
 from matchmaker.store.reader import SqliteReader
+from matchmaker.store.records import AggregateRow, AssignmentRow, BeatRow, DrawRow, IncarnationRow, ResultRow
 from matchmaker.store.seat_stats import StatNames
 
 

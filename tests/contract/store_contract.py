@@ -10,7 +10,8 @@ import pytest
 
 from league.errors import InvalidInput, Refused
 from league.players import Book, Event, MatchResult, Player, PlayerKind, PlayerState, SeatResult
-from matchmaker.store.base import AssignmentRow, BeatRow, DrawRow, IncarnationRow, Store
+from matchmaker.store.base import Store
+from matchmaker.store.records import AssignmentRow, BeatRow, DrawRow, IncarnationRow
 
 
 def player(name: str) -> Player:
