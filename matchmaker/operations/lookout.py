@@ -105,8 +105,11 @@ class Lookout:
 
     def _worker(self, number: int) -> str:
         if number and number not in self._workers:
-            with self.league.store.read() as reader:
-                row = reader.incarnation(number)
+            try:
+                with self.league.store.read() as reader:
+                    row = reader.incarnation(number)
+            except LeagueError:  # the store closes while the last calls are told
+                row = None
             if row is None:
                 return ""
             if len(self._workers) >= MOST_NAMES:

@@ -25,8 +25,10 @@ from test_matchmaker_results import bad_results
 from league.cli.main import main
 from league.client import MatchmakerClient
 from league.errors import Closing, LeagueError, Refused, StorageFull, StorageReadOnly
+from league.service.calls import Call
 from league.service.logs import configure
 from league.service.settings import OperationsSettings
+from league.v1 import matchmaker_pb2 as m
 from matchmaker.server import SERVICE_NAME
 
 SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
@@ -288,6 +290,17 @@ def test_people_are_told_of_slow_calls_and_faults_alone(
     assert float(slow[1]) >= 60
     assert "UNKNOWN in" in text
     assert "ZeroDivisionError: division by zero" in text  # the log has the traceback, the caller has none
+
+
+def test_the_last_call_before_a_stop_is_logged_though_the_store_is_closed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with small_league(tmp_path) as league:
+        lookout, incarnation = league.server.lookout, league.open()
+    call = Call("Heartbeat", "ipv4:127.0.0.1:1", request=m.HeartbeatRequest(incarnation=incarnation))
+    call.error = LeagueError("it broke")
+    lookout.observers[0](call)
+    assert "it broke" in caplog.text
 
 
 def test_status_is_one_look_at_a_league(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
