@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from league.cli.output import say
@@ -81,6 +81,11 @@ def connect(args: argparse.Namespace) -> Iterator[MatchmakerClient]:
         return
     with _read_only_matchmaker(run_dir) as address, _client(address, Credentials()) as client:
         yield client
+
+
+def connect_run(run_dir: Path) -> AbstractContextManager[MatchmakerClient]:
+    """A client of the league in a run's folder, with the credentials that lie there."""
+    return connect(argparse.Namespace(address=None, run_dir=run_dir, token_file=None, tls=None))
 
 
 def _client(address: str, credentials: Credentials) -> MatchmakerClient:

@@ -67,8 +67,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _rated_snapshots(source: Path) -> tuple[str, list[Rating]]:
     """The other run's game, and its snapshots with clean matches, best first."""
-    where = argparse.Namespace(address=None, run_dir=source, token_file=None, tls=None)
-    with connect.connect(where) as client:
+    with connect.connect_run(source) as client:
         ratings = client.ratings()
         game = client.status().game
     return game, [

@@ -26,7 +26,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from league.cli.connect import connect
+from league.cli.connect import connect_run
 from league.errors import LeagueError
 from league.players import WorkerStatus
 
@@ -72,7 +72,7 @@ def beat(run: Path, process: subprocess.Popen[bytes], after: float) -> WorkerSta
     known: int | None = None
     while process.poll() is None:
         time.sleep(0.2)
-        with suppress(LeagueError), connect(argparse.Namespace(address=None, run_dir=run)) as client:
+        with suppress(LeagueError), connect_run(run) as client:
             for worker in client.status().workers:
                 if not worker.player or worker.activity == "done":
                     continue

@@ -37,7 +37,7 @@ from overlap import MATCHES, PPO
 from plain import plain_lstm
 from practice import BotSource, clean_scores, clean_scores_by, load_network, practice_env
 
-from league.cli.connect import connect
+from league.cli.connect import connect_run
 from league.errors import LeagueError
 from league.games.registry import game_spec, reward_weights
 from league.metrics import wilson_interval
@@ -59,11 +59,21 @@ def ours(folder: Path, seed: int, minutes: float) -> dict[str, Any]:
     command = ["bin/start-league", "--headless", "--run-dir", str(run), "--set", f"learner.seed={seed}"]
     with (folder / f"run-{seed}.log").open("w") as log:
         process = subprocess.Popen(command, cwd=Path(__file__).parents[2], stdout=log, stderr=log)
+    started = time.monotonic()
+    try:
+        reached = watched(run, process, 60 * minutes)
+    finally:
+        seconds = time.monotonic() - started
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=60)
+    return {"reached": reached, "seconds": seconds, "clean": judged(run)}
+
+
+def watched(run: Path, process: subprocess.Popen[bytes], most_seconds: float) -> dict[str, dict[str, Any]]:
+    """When each goal was reached, until all are or the time is over."""
     started, started_at = time.monotonic(), time.time()
     reached: dict[str, dict[str, Any]] = {}
-    while (
-        process.poll() is None and len(reached) < 1 + len(GOALS) and time.monotonic() - started < 60 * minutes
-    ):
+    while process.poll() is None and len(reached) <= len(GOALS) and time.monotonic() - started < most_seconds:
         time.sleep(1.0)
         newest = gauntlets(run)
         shares = {
@@ -74,16 +84,13 @@ def ours(folder: Path, seed: int, minutes: float) -> dict[str, Any]:
             last = newest[-1][0]
             found = {"seconds": last.created_at - started_at, "step": last.step, "shares": shares}
             reached.setdefault(goal, found)
-    seconds = time.monotonic() - started
-    process.send_signal(signal.SIGINT)
-    process.wait(timeout=60)
-    return {"reached": reached, "seconds": seconds, "clean": judged(run)}
+    return reached
 
 
 def gauntlets(run: Path) -> list[tuple[Player, dict[str, float]]]:
     """The newest snapshots that have met both bots, the newest last, with their clean win rates."""
     try:
-        with connect(argparse.Namespace(address=None, run_dir=run)) as client:
+        with connect_run(run) as client:
             snapshots = client.players(kinds=[PlayerKind.SNAPSHOT])
             cells = client.payoff(columns=[bot for bot, _ in GOALS])
     except LeagueError:
@@ -99,7 +106,7 @@ def gauntlets(run: Path) -> list[tuple[Player, dict[str, float]]]:
 
 def judged(run: Path) -> dict[str, list[int]]:
     """Clean matches of a run's last snapshot."""
-    with connect(argparse.Namespace(address=None, run_dir=run)) as client:
+    with connect_run(run) as client:
         last = max(client.players(kinds=[PlayerKind.SNAPSHOT]), key=lambda player: player.step)
     network = load_network(run, last.digest)
     return {bot: wins_of(clean_scores(network, bot, pairs=PAIRS, frame_skip=FRAME_SKIP)) for bot, _ in GOALS}
