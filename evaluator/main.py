@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from evaluator.pace import step_back
 from evaluator.settings import EvaluatorSettings
 from league.config import load_section
 from league.errors import ConfigError, LeagueError, Unavailable
@@ -122,6 +123,7 @@ def serve(arguments: argparse.Namespace, stop: threading.Event) -> None:
     configure(operations.log_format)
     security = service_settings(arguments, load_section(SecuritySettings, "security", file, arguments.preset))
     _make_run_folder(arguments.run_dir)
+    step_back(settings.nice)
 
     # Heavy imports wait until flags and settings are known to be good.
     import torch

@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 
 LEAST_REST_SECONDS = 0.002
 """Shorter rests wait until they are worth a system call."""
 MEMORY_SECONDS = 2.0
 """How long ago a rest still counts: nobody who was idle for an hour may work twice as hard for the next."""
+
+
+OWN_GROUP = Path("/proc/self/autogroup")
+"""Where Linux keeps the priority of all processes of this one's session together (sched(7), autogroup)."""
+
+
+def step_back(nice: int) -> None:
+    """Lets processes go first that are less nice: on a busy core this one gets what they leave.
+
+    Linux shares a core among sessions before it looks at processes, so a session that this process leads (as
+    under `bin/start-league`) becomes nice as a whole; nobody else's does.
+    """
+    os.nice(max(0, nice - os.nice(0)))  # who was started nicer stays so
+    if os.getsid(0) == os.getpid():
+        with suppress(OSError):  # another system, or a kernel without such groups
+            OWN_GROUP.write_text(str(nice))
 
 
 class Pace:

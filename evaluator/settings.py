@@ -43,6 +43,10 @@ class EvaluatorSettings(Settings):
     """Share of one core that evaluation may take; 1: as much as it gets. Less leaves more to a learner on the
     same cores, and snapshots are known later."""
 
+    nice: int = Field(default=10, ge=0, le=19)
+    """How far it steps back behind a learner on the same cores; 0 not at all, 10 to about a tenth of a core
+    that both want."""
+
     replays_kept: int = Field(default=2000, ge=0, le=100_000)
     """Replays (a few kB each) that stay in the run's folder, the newest; 0 records none. Of each gauntlet the
     first match and the first loss against each opponent are recorded."""

@@ -33,7 +33,8 @@ def acquire_matches(league: League, tx: Transaction, number: int, count: int, mi
     ordinals = range(league.view.ordinal + 1, league.view.ordinal + 1 + count)
     now = league.clock.now()
     deadline, rows = now + league.settings.lease_seconds, []
-    drawings = draws(kept.table.shares, kept.table.within, kept.stream, ordinals)
+    table = kept.table
+    drawings = draws(table.shares, table.within, kept.stream, ordinals, table.matches_per_draw)
     for ordinal, drawn, (match_id, token) in zip(ordinals, drawings, _ids(ordinals), strict=True):
         seat = drawn.learner_seat
         rows.append(

@@ -28,6 +28,7 @@ class DrawTable:
     shares: Distribution
     within: dict[str, Distribution]
     body_json: str
+    matches_per_draw: int = 1
 
 
 def draw_table(
@@ -62,10 +63,13 @@ def draw_table(
         description |= {"roles": settings.roles, "rules": rules}
     if clustering.position:
         description["clusters"] = clustering.position
+    if settings.matches_per_draw > 1:
+        description["matches_per_draw"] = settings.matches_per_draw
     return DrawTable(
         Distribution(tuple(shares), tuple(shares.values())),
         {name: Distribution(tuple(of), tuple(normalised(list(of.values())))) for name, of in weights.items()},
         json.dumps(description, separators=(",", ":")),
+        settings.matches_per_draw,
     )
 
 
@@ -96,4 +100,4 @@ def draw_table_of(body_json: str) -> DrawTable:
         for category, rows in body["candidates"].items()
     }
     shares = Distribution(tuple(body["shares"]), tuple(body["shares"].values()))
-    return DrawTable(shares, within, body_json)
+    return DrawTable(shares, within, body_json, body.get("matches_per_draw", 1))

@@ -162,7 +162,7 @@ def _not_redrawn(reader: Reader) -> Iterator[str]:
         if stream is None:
             again = draw(table.shares, table.within, seed)
         else:
-            (again,) = draws(table.shares, table.within, stream, [ordinal])
+            (again,) = draws(table.shares, table.within, stream, [ordinal], table.matches_per_draw)
         opponent = (seat1, seat0)[seat]
         drawn = (again.category, again.opponent, again.learner_seat, again.match_seed, again.probability)
         if drawn != (category, opponent, seat, match_seed, odds):

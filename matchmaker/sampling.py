@@ -230,17 +230,29 @@ class Stream:
 
 
 def draws(
-    shares: Distribution, within: Mapping[str, Distribution], stream: Stream, ordinals: Sequence[int]
+    shares: Distribution,
+    within: Mapping[str, Distribution],
+    stream: Stream,
+    ordinals: Sequence[int],
+    matches_per_draw: int = 1,
 ) -> Iterator[Draw]:
-    """An opponent, seat and match seed for each of consecutive ordinals; each depends on its own alone."""
-    words = iter(stream.words(WORDS * ordinals[0], WORDS * len(ordinals)))
-    for of_category, of_player, of_seat, of_seed in zip(words, words, words, words, strict=True):
-        category_index = shares.pick((of_category >> 11) * 2.0**-53)
-        category = shares.names[category_index]
-        candidates = within[category]
-        index = candidates.pick((of_player >> 11) * 2.0**-53)
-        probability = shares.probabilities[category_index] * candidates.probabilities[index]
-        yield Draw(category, candidates.names[index], probability, of_seat >> 63, of_seed >> 1)
+    """An opponent, seat and match seed for each of consecutive ordinals; each depends on its own alone.
+
+    `matches_per_draw` ordinals in a row, from a multiple of it on, have the opponent of their first; seat and
+    seed are always each one's own. Everybody's probability is the same at every ordinal all the same.
+    """
+    first = ordinals[0] - ordinals[0] % matches_per_draw
+    words = iter(stream.words(WORDS * first, WORDS * (ordinals[-1] + 1 - first)))
+    rows = zip(words, words, words, words, strict=True)
+    for ordinal, (of_category, of_player, of_seat, of_seed) in enumerate(rows, first):
+        if ordinal % matches_per_draw == 0:
+            category_index = shares.pick((of_category >> 11) * 2.0**-53)
+            category = shares.names[category_index]
+            candidates = within[category]
+            index = candidates.pick((of_player >> 11) * 2.0**-53)
+            probability = shares.probabilities[category_index] * candidates.probabilities[index]
+        if ordinal >= ordinals[0]:
+            yield Draw(category, candidates.names[index], probability, of_seat >> 63, of_seed >> 1)
 
 
 def derived_seed(*parts: int) -> int:

@@ -18,7 +18,7 @@ from league.agent.heads import action_distribution
 from league.agent.network import AgentNetwork, UnrollOutput
 from learner.ppo.divergence import kl_to_fixed
 from learner.ppo.league_ppo import LeaguePPO
-from learner.ppo.loss import clipped_policy_loss, normalised, value_loss, weighted_mean
+from learner.ppo.loss import advantage_sums, clipped_policy_loss, normalised, value_loss, weighted_mean
 from learner.rollout.buffer import Minibatch
 
 FIT = {"small": (80, 5e-3), "large": (45, 1e-3)}
@@ -114,7 +114,7 @@ def _loss(model: LeaguePPO, batch: Minibatch) -> Tensor:
     policy = clipped_policy_loss(
         actor.log_prob(batch.actions_TBA),
         batch.log_prob_TB,
-        normalised(batch.advantage_TB, decided_TB),
+        normalised(batch.advantage_TB, advantage_sums(batch.advantage_TB, decided_TB)),
         1.0,  # the ratio is 1 before the first update, so nothing is clipped
         decided_TB,
     )

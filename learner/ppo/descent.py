@@ -12,6 +12,7 @@ from torch import Tensor
 from league.agent.network import AgentNetwork
 from league.errors import NumericalFault
 from learner.ppo.ranks import Ranks
+from learner.ppo.terms import Readings
 
 SMALLEST_SCALE = 1.0
 """Below it a float16 gradient overflows whatever its scale: the gradient itself is not finite."""
@@ -68,12 +69,18 @@ class Descent:
             part = term.detach()
             self._terms[name] = self._terms[name] + part if name in self._terms else part
 
-    def gather(self) -> float:
-        """Adds up the gradients of all ranks, takes the loss's scale out of them, and returns their loss."""
-        self._ranks.add_up_gradients(self._network.parameters())
+    def gather(self, readings: Readings) -> dict[str, float]:
+        """Adds up the gradients of all ranks, and takes the loss's scale out of them.
+
+        Returns:
+            The readings' means and the loss, over all ranks.
+        """
+        sums = readings.sums()
+        told = torch.cat([sums.flatten(), torch.tensor([self._total], dtype=torch.float64)])
+        told = self._ranks.add_up_gradients(self._network.parameters(), told)
         self.scaler.unscale_(self._optimizer)
-        self._total = float(self._ranks.add_up(torch.tensor(self._total, dtype=torch.float64)))
-        return self._total
+        self._total = float(told[-1])
+        return {**readings.means(told[:-1].view_as(sums)), "loss/total": self._total}
 
     def finish(self, step: int) -> float:
         """Clips and steps; returns the gradient's norm before clipping.

@@ -23,7 +23,7 @@ from league.agent.heads import action_distribution
 from league.errors import ConfigError
 from learner.ppo.advantage import explained_variance
 from learner.ppo.divergence import Divergence
-from learner.ppo.loss import clipped_policy_loss, normalised, value_loss, weighted_mean
+from learner.ppo.loss import advantage_sums, clipped_policy_loss, normalised, value_loss, weighted_mean
 from learner.ppo.playing import PlayingPPO
 from learner.ppo.policy import LeaguePolicy
 from learner.ppo.rate import AdaptiveRate
@@ -149,39 +149,33 @@ class LeaguePPO(PlayingPPO):
 
     def _update(self, batch: Minibatch) -> dict[str, float]:
         """One step of the optimizer with a minibatch; returns its means for the log."""
-        batch = self._with_advantages(batch)
-        decided, counted = self._weights(batch)
+        batch, decided, counted = self._prepared(batch)
         readings = Readings(self.ranks, self._reading_names())
         self.descent.begin()
         for part in batch.split(self.parts):
             terms = self.loss_terms(part)
-            here = self._weights(part, alone=True)
-            shares = here[0] / decided, here[1] / counted
+            here = self._counts(part)
+            shares = float(here[0]) / decided, float(here[1]) / counted
             self.descent.add(self.weighted(terms, *shares), terms.named())
             self._read(readings, terms, *shares)
-        total = self.descent.gather()
+        means = self.descent.gather(readings)
         self.diagnostics.gradient(self.policy.network)
-        return {
-            **readings.means(),
-            "loss/total": total,
-            "learning/gradient_norm": self.descent.finish(self.num_timesteps),
-        }
+        return means | {"learning/gradient_norm": self.descent.finish(self.num_timesteps)}
 
-    def _with_advantages(self, batch: Minibatch) -> Minibatch:
-        """The minibatch with advantages as the loss wants them: normalised over all its parts and ranks."""
-        if not self.normalize_advantage:
-            return batch
-        return replace(
-            batch, advantage_TB=normalised(batch.advantage_TB, batch.decided_TB(), self.ranks.add_up)
-        )
+    def _prepared(self, batch: Minibatch) -> tuple[Minibatch, float, float]:
+        """The minibatch with advantages as the loss wants them, and its `_counts`, over all ranks."""
+        sums = torch.cat([advantage_sums(batch.advantage_TB, batch.decided_TB()), self._counts(batch)])
+        sums = self.ranks.add_up(sums)  # one message
+        decided, counted = sums[3:].tolist()
+        if self.normalize_advantage:
+            batch = replace(batch, advantage_TB=normalised(batch.advantage_TB, sums[:3]))
+        return batch, decided, counted
 
-    def _weights(self, batch: Minibatch, *, alone: bool = False) -> tuple[float, float]:
-        """Steps with something to choose, and steps to learn from; of all ranks, or of this one `alone`."""
+    def _counts(self, batch: Minibatch) -> Tensor:
+        """Steps with something to choose, and steps to learn from: float64 `[2]`, never 0."""
         size = float(batch.value_TB.numel())
         numbers = [size if w is None else float(w.sum()) for w in (batch.decided_TB(), batch.weight_TB)]
-        sums = torch.tensor(numbers, dtype=torch.float64)
-        decided, counted = (sums if alone else self.ranks.add_up(sums)).clamp_min(1e-8).tolist()
-        return decided, counted
+        return torch.tensor(numbers, dtype=torch.float64).clamp_min(1e-8)
 
     def _reading_names(self) -> tuple[str, ...]:
         in_loss = self.references is not None and self.transform is None

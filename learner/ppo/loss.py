@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from typing import NamedTuple
 
 import torch
@@ -49,17 +49,21 @@ def value_loss(value: Tensor, target: Tensor, weight: Tensor | None = None) -> T
     return weighted_mean((value - target).square(), weight)
 
 
-def normalised(
-    advantage: Tensor, weight: Tensor | None = None, add_up: Callable[[Tensor], Tensor] = lambda sums: sums
-) -> Tensor:
-    """Advantages with mean 0 and standard deviation 1 over the minibatch, or over what has weight in it.
+def advantage_sums(advantage: Tensor, weight: Tensor | None = None) -> Tensor:
+    """Number, sum and sum of squares of the advantages (that have weight), float64 `[3]` on the CPU.
 
-    `add_up` makes sums over one minibatch sums over all that are learnt from at once (`Ranks.add_up`).
+    Those of a minibatch's parts, or of several ranks, add up to those of the whole.
     """
     counted = (advantage if weight is None else advantage[weight > 0]).double()
-    number, total = add_up(torch.stack([counted.new_tensor(float(counted.numel())), counted.sum()]))
+    sums = [counted.new_tensor(float(counted.numel())), counted.sum(), counted.square().sum()]
+    return torch.stack(sums).cpu()
+
+
+def normalised(advantage: Tensor, sums: Tensor) -> Tensor:
+    """Advantages shifted and scaled by what has mean 0 and standard deviation 1 over all of `sums`."""
+    number, total, squares = sums.tolist()
     if number < 2:
         return advantage
     mean = total / number
-    deviation = (add_up((counted - mean).square().sum()) / (number - 1)).sqrt()
-    return (advantage - mean.to(advantage.dtype)) / (deviation.to(advantage.dtype) + 1e-8)
+    deviation = math.sqrt(max(0.0, squares - total * mean) / (number - 1))
+    return (advantage - mean) / (deviation + 1e-8)

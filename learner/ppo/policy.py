@@ -42,7 +42,7 @@ class LeaguePolicy(RecurrentActorCriticPolicy):
         self.agent = agent
         self.network = make_network(agent)
         self.optimizer = torch.optim.Adam(
-            self.network.parameters(), lr=lr_schedule(1.0), eps=1e-5, foreach=True
+            self.network.parameters(), lr=lr_schedule(1.0), eps=1e-5, fused=True
         )
 
     def forward(  # type: ignore[override]

@@ -65,20 +65,26 @@ class Ranks:
             distributed.all_reduce(numbers, distributed.ReduceOp.MAX)
         return int(numbers)
 
-    def add_up_gradients(self, parameters: Iterable[torch.nn.Parameter]) -> None:
-        """Makes every gradient the sum over all ranks; a missing one counts as zeros. One message."""
+    def add_up_gradients(self, parameters: Iterable[torch.nn.Parameter], beside: Tensor) -> Tensor:
+        """Makes every gradient the sum over all ranks; a missing one counts as zeros.
+
+        Returns the sum of the few numbers `beside` as well, all in one message: each makes every rank wait.
+        """
         if self.count == 1:
-            return
+            return beside
         trained = [parameter for parameter in parameters if parameter.requires_grad]
         for parameter in trained:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
         gradients = [parameter.grad for parameter in trained if parameter.grad is not None]
-        flat = torch.cat([gradient.flatten() for gradient in gradients])
+        told = beside.flatten().to(gradients[0])
+        flat = torch.cat([told, *(gradient.flatten() for gradient in gradients)])
         with _together():
             distributed.all_reduce(flat)
-        for gradient, part in zip(gradients, flat.split([g.numel() for g in gradients]), strict=True):
+        summed, *parts = flat.split([told.numel(), *(gradient.numel() for gradient in gradients)])
+        for gradient, part in zip(gradients, parts, strict=True):
             gradient.copy_(part.view_as(gradient))
+        return summed.view_as(beside).to(beside)
 
     # -- from the leading rank, and to it -------------------------------------------------------
 

@@ -45,8 +45,11 @@ class Readings:
         pair[0] += number * share
         pair[1] += share
 
-    def means(self) -> dict[str, float]:
-        """Of all ranks, the same on each."""
-        pairs = torch.tensor([self._sums[name] for name in self._names], dtype=torch.float64)
-        sums = self._ranks.add_up(pairs).tolist()
-        return {name: pair[0] / pair[1] for name, pair in zip(self._names, sums, strict=True) if pair[1]}
+    def sums(self) -> Tensor:
+        """What ranks add up, float64 `[names, 2]`."""
+        return torch.tensor([self._sums[name] for name in self._names], dtype=torch.float64)
+
+    def means(self, sums: Tensor | None = None) -> dict[str, float]:
+        """Of all ranks, the same on each; `sums` where they are added up already."""
+        pairs = (self._ranks.add_up(self.sums()) if sums is None else sums).tolist()
+        return {name: pair[0] / pair[1] for name, pair in zip(self._names, pairs, strict=True) if pair[1]}

@@ -1,6 +1,7 @@
 """Steps a second of `bin/start-league` as users start it, with the evaluator paused, capped and free.
 
     python tests/bench/laptop.py FOLDER [--run RUN] [--seconds 60] [--rounds 2] [--shares 0 0.25 1]
+        [--set SECTION.KEY=VALUE ...] [-- FLAGS OF start-league]
 
 Each measurement starts the product, preset `laptop`, all of it: matchmaker, learner, evaluator. Without
 `--run` a new league begins, whose opponents are bots; with it a copy of that run goes on where it was, and
@@ -27,6 +28,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from league.cli.connect import connect_run
+from league.config import resolve
+from league.config_file import write_config
 from league.errors import LeagueError
 from league.players import WorkerStatus
 
@@ -38,17 +41,13 @@ def measure(folder: Path, share: float, options: argparse.Namespace) -> float:
     """Steps a second of one start."""
     run = folder / "run"
     shutil.rmtree(run, ignore_errors=True)
+    changed = [*options.set, f"learner.steps={MORE_STEPS}", f"evaluator.cpu_share={share or 1.0}"]
+    command = ["bin/start-league", "--headless", "--run-dir", str(run), *options.flags]
     if options.run:
         shutil.copytree(options.run, run, ignore=shutil.ignore_patterns("replays", "lock", "*.lock"))
-    command = [
-        "bin/start-league",
-        "--headless",
-        "--run-dir",
-        str(run),
-        "--set",
-        f"learner.steps={MORE_STEPS}",
-    ]
-    command += ["--set", f"evaluator.cpu_share={share or 1.0}"]
+        write_config(run / "config.toml", resolve(file=run / "config.toml", assignments=changed))
+    else:
+        command += [word for one in changed for word in ("--set", one)]
     with (folder / "run.log").open("w") as log:
         process = subprocess.Popen(command, cwd=Path(__file__).parents[2], stdout=log, stderr=log)
     stopped: list[int] = []
@@ -98,7 +97,11 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--shares", nargs="+", type=float, default=[0.0, 0.25, 1.0])
-    options = parser.parse_args()
+    parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE")
+    here = sys.argv[1:]
+    cut = here.index("--") if "--" in here else len(here)
+    options = parser.parse_args(here[:cut])
+    options.flags = here[cut + 1 :]
     folder = options.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     rates: dict[float, list[float]] = {share: [] for share in options.shares}

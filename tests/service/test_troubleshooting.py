@@ -33,6 +33,7 @@ from learner.doctor.findings import REASONS
 from learner.memory import is_out_of_memory, too_little
 from learner.ppo.descent import Descent
 from learner.ppo.ranks import Ranks
+from learner.ppo.terms import Readings
 from learner.rollout.guard import check_observations
 
 PAGE = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
@@ -82,7 +83,7 @@ def not_finite() -> None:
     descent.begin()
     total = network(torch.full((1, 2), torch.nan)).sum()
     descent.add(total, {"value": total})
-    descent.gather()
+    descent.gather(Readings(Ranks(), ()))
     descent.finish(7)
 
 

@@ -15,8 +15,9 @@ from stable_baselines3.common.callbacks import BaseCallback
 from league.errors import NumericalFault
 from learner.ppo.advantage import ReturnScale
 from learner.ppo.descent import Descent, compute_type
-from learner.ppo.loss import normalised
+from learner.ppo.loss import advantage_sums, normalised
 from learner.ppo.ranks import Ranks
+from learner.ppo.terms import Readings
 from learner.settings import RegularisationSettings
 
 CPU = torch.device("cpu")
@@ -101,13 +102,13 @@ def test_an_overflow_of_the_scaled_gradient_leaves_the_step_out_and_lowers_the_s
     scale = descent.scaler.get_scale()
     descent.begin()
     descent.add((network.weight * 1e36).sum(), {})  # finite, and not when it is scaled
-    descent.gather()
+    descent.gather(Readings(Ranks(), ()))
     descent.finish(0)
     assert descent.scaler.get_scale() < scale
     assert network.weight.item() == 1.0
     descent.begin()
     descent.add((2 * network.weight).sum(), {})
-    descent.gather()
+    descent.gather(Readings(Ranks(), ()))
     assert descent.finish(0) == pytest.approx(2.0), "the norm without the scale"
     assert network.weight.item() == pytest.approx(0.8)
 
@@ -117,7 +118,7 @@ def test_a_loss_that_is_no_number_is_a_fault_at_any_scale():
     descent.begin()
     loss = (network.weight * float("nan")).sum()
     descent.add(loss, {"value": loss})
-    descent.gather()
+    descent.gather(Readings(Ranks(), ()))
     with pytest.raises(NumericalFault, match="the value loss is not finite at step 7"):
         descent.finish(7)
     assert network.weight.item() == 1.0
@@ -154,23 +155,21 @@ def test_two_ranks_with_half_of_the_matches_each_make_the_step_of_one(tmp_path: 
 
 
 def test_normalised_over_several_is_normalised_over_all():
-    advantage = torch.arange(10.0).square()
+    advantage = 1000.0 + torch.arange(10.0).square()
     halves = advantage[:4], advantage[4:]
-    whole = normalised(advantage)
-    numbers = iter([torch.tensor([10.0, float(advantage.sum())], dtype=torch.float64), None])
-
-    def add_up(sums):
-        given = next(numbers)
-        return (advantage.double() - advantage.double().mean()).square().sum() if given is None else given
-
-    torch.testing.assert_close(normalised(halves[0], None, add_up), whole[:4])
+    sums = advantage_sums(halves[0]) + advantage_sums(halves[1])
+    torch.testing.assert_close(sums, advantage_sums(advantage))
+    whole = torch.cat([normalised(half, sums) for half in halves])
     assert float(whole.mean()) == pytest.approx(0, abs=1e-6)
     assert float(whole.std()) == pytest.approx(1)
+    assert normalised(advantage[:1], advantage_sums(advantage[:1])).tolist() == [1000.0], (
+        "of one there is none"
+    )
 
 
 def test_advantages_are_normalised_unless_that_is_off():
     model, plain = rolled_out(), rolled_out(normalize_advantage=False)
     batch = minibatch(plain)
-    assert plain._with_advantages(batch) is batch
-    counted = model._with_advantages(batch).advantage_TB[batch.weight_TB > 0]
+    assert plain._prepared(batch)[0] is batch
+    counted = model._prepared(batch)[0].advantage_TB[batch.weight_TB > 0]
     assert (float(counted.mean()), float(counted.std())) == (pytest.approx(0, abs=1e-5), pytest.approx(1))

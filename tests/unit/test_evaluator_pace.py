@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluator.pace import LEAST_REST_SECONDS, MEMORY_SECONDS, Pace
+from evaluator.pace import LEAST_REST_SECONDS, MEMORY_SECONDS, OWN_GROUP, Pace
 
 
 class Machine:
@@ -53,3 +57,23 @@ def test_what_other_work_delayed_is_made_up_for_a_moment_only() -> None:
         machine.work(0.1)
         machine.pace.rest(machine.wait)
     assert machine.clock - began == pytest.approx(10.0 / 0.5 - MEMORY_SECONDS, abs=0.01)
+
+
+@pytest.mark.parametrize("leads", [True, False])
+def test_it_steps_back_and_takes_its_own_session_along_alone(leads: bool) -> None:
+    script = (
+        "import os; from evaluator.pace import OWN_GROUP, step_back; step_back(7);"
+        "print(os.nice(0), OWN_GROUP.read_text().split()[-1] if OWN_GROUP.exists() else '')"
+    )
+    before = OWN_GROUP.read_text().split()[-1] if OWN_GROUP.exists() else ""
+    nice = max(7, os.nice(0))
+    said = subprocess.run(
+        [sys.executable, "-c", script], start_new_session=leads, capture_output=True, text=True, check=True
+    )
+    assert said.stdout.split() == [str(nice), *(["7" if leads else before] if before else [])]
+
+
+def test_who_was_started_nicer_stays_so() -> None:
+    script = "import os; from evaluator.pace import step_back; os.nice(12); step_back(7); print(os.nice(0))"
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert int(said.stdout) == max(12, min(19, os.nice(0) + 12))

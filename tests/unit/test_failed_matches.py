@@ -12,7 +12,7 @@ from learning import MATCHES, STEPS, assignments, config, make_env, make_model, 
 from evaluator.play import Arena
 from league.errors import ConfigError
 from league.games.brawl.game import BrawlGame
-from learner.ppo.loss import clipped_policy_loss, normalised, value_loss
+from learner.ppo.loss import advantage_sums, clipped_policy_loss, normalised, value_loss
 from learner.rollout.buffer import SequenceBuffer
 
 HUNG = "the environment hung"
@@ -106,8 +106,9 @@ def test_steps_without_weight_change_neither_losses_nor_gradients():
     kept = weight > 0
     wild = torch.where(kept, advantage, 1e6)
     log_prob.requires_grad_()
-    masked = clipped_policy_loss(log_prob, old, normalised(wild, weight), 0.2, weight)
-    alone = clipped_policy_loss(log_prob[kept], old[kept], normalised(advantage[kept]), 0.2)
+    masked = clipped_policy_loss(log_prob, old, normalised(wild, advantage_sums(wild, weight)), 0.2, weight)
+    seen = normalised(advantage[kept], advantage_sums(advantage[kept]))
+    alone = clipped_policy_loss(log_prob[kept], old[kept], seen, 0.2)
     for mine, theirs in zip(masked, alone, strict=True):
         torch.testing.assert_close(mine, theirs)
     masked.loss.backward()

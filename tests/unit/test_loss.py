@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from learner.ppo.loss import clipped_policy_loss, normalised, value_loss
+from learner.ppo.loss import advantage_sums, clipped_policy_loss, normalised, value_loss
 
 
 def loss_of(ratio, advantage):
@@ -56,7 +56,8 @@ def test_clip_fraction_counts_ratios_outside():
 
 
 def test_normalised_has_mean_zero_and_deviation_one():
-    advantage = normalised(torch.tensor([1.0, 5.0, -3.0, 9.0]))
+    raw = torch.tensor([1.0, 5.0, -3.0, 9.0])
+    advantage = normalised(raw, advantage_sums(raw))
     assert advantage.mean().item() == pytest.approx(0.0, abs=1e-6)
     assert advantage.std().item() == pytest.approx(1.0, rel=1e-5)
 

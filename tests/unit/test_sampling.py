@@ -156,6 +156,22 @@ def test_a_streams_words_are_its_seeds_from_any_place_on(seed, asked):
         assert stream.words(first, count) == whole[first : first + count]
 
 
+def test_several_matches_of_a_draw_have_one_opponent_and_everybody_the_same_share():
+    shares = Distribution(("a", "b"), (0.25, 0.75))
+    within = {"a": Distribution(("x",), (1.0,)), "b": Distribution(("y", "z"), (0.5, 0.5))}
+    single = list(draws(shares, within, Stream(5), range(8002)))
+    together = list(draws(shares, within, Stream(5), range(2, 8002), 4))
+    alone = [next(draws(shares, within, Stream(5), [ordinal], 4)) for ordinal in (2, 3, 4, 7, 8001)]
+    assert [together[ordinal - 2] for ordinal in (2, 3, 4, 7, 8001)] == alone
+    for ordinal, drawn in enumerate(together, 2):
+        first, own = single[ordinal - ordinal % 4], single[ordinal]
+        assert (drawn.category, drawn.opponent, drawn.probability) == first[:3]
+        assert (drawn.learner_seat, drawn.match_seed) == own[3:]
+    for name, share in (("x", 0.25), ("y", 0.375), ("z", 0.375)):
+        found = sum(drawn.opponent == name for drawn in together)  # of 2,000 draws, four times each
+        assert found == pytest.approx(8000 * share, abs=4 * 5 * (2000 * share * (1 - share)) ** 0.5)
+
+
 def test_a_draw_depends_on_its_ordinal_alone():
     shares = Distribution(("a", "b"), (0.25, 0.75))
     within = {"a": Distribution(("x",), (1.0,)), "b": Distribution(("y", "z"), (0.5, 0.5))}
