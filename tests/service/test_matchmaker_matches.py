@@ -7,7 +7,7 @@ from itertools import pairwise
 import grpc
 import pytest
 from scipy import stats
-from small_league import bot, live, small_league, snapshot
+from small_league import bot, live, played, report, small_league, snapshot
 
 from league.errors import AlreadyExists, InvalidInput, InvalidName, LeagueError, NotFound, Refused
 from league.players import Book, Pairing, PlayerKind, PlayerState
@@ -104,6 +104,26 @@ def test_held_out_and_retired_players_are_never_drawn(tmp_path):
         states = {p.name: p.state for p in league.client.players(kinds=[PlayerKind.SNAPSHOT])}
         assert states["main@1"] is PlayerState.RETIRED
         assert len(states) == 5
+
+
+def test_several_matches_of_a_draw_are_in_a_row_and_can_be_drawn_again(tmp_path):
+    with small_league(tmp_path, (1000, 2000, 3000), matches_per_draw=4, within_snapshots="uniform") as league:
+        incarnation = league.open()
+        matches = []
+        while len(matches) < 400:
+            matches += league.client.acquire_matches(incarnation, 1 + len(matches) % 7, "league")
+            report(league, incarnation, played(matches[-1]))
+        drawn = {}
+        for match in matches:
+            drawn.setdefault(match.ordinal // 4, []).append(match)
+        for group in drawn.values():
+            assert len({(match.category, match.opponent.name) for match in group}) == 1
+            assert len({match.seed for match in group}) == len(group)
+        names = [group[0].opponent.name for group in drawn.values()]
+        assert len(set(names)) >= 5
+        assert sum(one == other for one, other in pairwise(names)) < 60, "of 100, where each is drawn anew"
+        assert {match.learner_seat for match in matches} == {0, 1}
+        league.check()
 
 
 def test_a_mix_that_names_a_held_out_bot_is_refused(tmp_path):
