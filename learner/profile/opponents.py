@@ -97,12 +97,20 @@ class MixSource:
     """Draws matches from an opponent mix without a matchmaker, and without end.
 
     Categories by weight, players within one uniformly: what a run gets before results weigh in.
+    `matches_per_draw` matches in a row have one opponent, as under `matchmaker.matches_per_draw`.
     """
 
     def __init__(
-        self, mix: Mapping[str, float], spec: GameSpec, live: Player, snapshots: Sequence[Player], seed: int
+        self,
+        mix: Mapping[str, float],
+        spec: GameSpec,
+        live: Player,
+        snapshots: Sequence[Player],
+        seed: int,
+        matches_per_draw: int = 1,
     ) -> None:
-        self._live = live
+        self._live, self._opponent, self._category = live, live, ""
+        self._matches_per_draw = matches_per_draw
         self._groups = opponents_by_category(mix, spec, live, snapshots)
         weights = np.array([mix.get(category, 1.0) for category in self._groups])
         self._shares = weights / weights.sum()
@@ -115,10 +123,11 @@ class MixSource:
 
     def take(self) -> Assignment:
         """The next match."""
-        category = list(self._groups)[self._rng.choice(len(self._shares), p=self._shares)]
-        group = self._groups[category]
-        opponent = group[self._rng.integers(len(group))]
-        seat = int(self._rng.integers(2))
+        if self._drawn % self._matches_per_draw == 0:
+            self._category = list(self._groups)[self._rng.choice(len(self._shares), p=self._shares)]
+            group = self._groups[self._category]
+            self._opponent = group[self._rng.integers(len(group))]
+        opponent, seat = self._opponent, int(self._rng.integers(2))
         self._drawn += 1
         return Assignment(
             match_id=f"profile-{self._drawn}",
@@ -129,7 +138,7 @@ class MixSource:
             learner_seat=seat,
             book=Book.TRAIN,
             seed=int(self._rng.integers(1 << 62)),
-            category=category,
+            category=self._category,
         )
 
     def report(self, result: MatchResult) -> None:

@@ -90,6 +90,7 @@ class Pipeline:
         mix: weight of each category of opponents.
         snapshots: frozen players whose weights lie in `blobs`.
         folder: where the algorithm's log goes.
+        matches_per_draw: matches in a row against one drawn opponent.
     """
 
     def __init__(
@@ -100,11 +101,14 @@ class Pipeline:
         blobs: Path,
         folder: Path,
         device: torch.device,
+        matches_per_draw: int = 1,
     ) -> None:
         game = make_game(settings)
         live = live_player("main", game)
         stage = settings.curriculum.stages[-1]
-        self.source = MixSource(mix, game.spec, live, snapshots, settings.learner.seed)
+        self.source = MixSource(
+            mix, game.spec, live, snapshots, settings.learner.seed, matches_per_draw=matches_per_draw
+        )
         self.env = make_env(settings, game, self.source, BlobFolder(blobs), stage, device, live)
         config = AgentConfig.of(settings.agent, game.spec)
         self.model = make_model(settings, config, self.env, folder, device, self._time_is_up)

@@ -13,8 +13,8 @@ ADVICE_CPU = {
     "game": "more matches share each call's fixed cost (learner.matches); a game with workers of its own "
     "takes more of them in game.options",
     "opponents": "many different snapshots are bound by reading their weights: more matches put several "
-    "seats on each (learner.matches), fewer snapshots in the mix or in the league (matchmaker.mixes, "
-    "matchmaker.max_saved) leave fewer to read",
+    "seats on each (learner.matches), as do more matches of a draw (matchmaker.matches_per_draw), and fewer "
+    "snapshots in the mix or in the league (matchmaker.mixes, matchmaker.max_saved) leave fewer to read",
     "inference": "more matches make larger batches (learner.matches), a smaller agent is faster (agent.size)",
     "learning": "fewer passes (learner.n_epochs), a smaller agent (agent.size) or a GPU; minibatches and "
     "threads (learner.batch_size, learner.threads) are what --sweep tries",

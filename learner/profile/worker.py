@@ -134,7 +134,10 @@ def _run(order: Order) -> Measured:
     torch.set_num_threads(settings.learner.threads)
     keep_memory()
     with tempfile.TemporaryDirectory(prefix="kumite-profile-") as folder:
-        pipeline = Pipeline(settings, order.mix, order.snapshots, order.blobs, Path(folder), device)
+        in_a_row = order.sections["matchmaker"]["matches_per_draw"]
+        pipeline = Pipeline(
+            settings, order.mix, order.snapshots, order.blobs, Path(folder), device, matches_per_draw=in_a_row
+        )
         try:
             pipeline.warm_up(order.seconds)
             with GpuMeter(device) as meter:

@@ -54,6 +54,17 @@ def test_the_mix_is_played_by_its_weights_and_empty_categories_leave_theirs(tmp_
     assert len({match.seed for match in drawn}) == 4000
 
 
+def test_matches_of_a_draw_are_in_a_row():
+    live = live_player("main", session_settings(kuhn("")).game.make(1))
+    mix = {"based": 1.0, "random": 1.0, "constant": 2.0}
+    source = MixSource(mix, game_spec("brawl"), live, [], seed=0, matches_per_draw=4)
+    drawn = [source.take() for _ in range(400)]
+    opponents_drawn = [{match.opponent.name for match in drawn[i : i + 4]} for i in range(0, 400, 4)]
+    assert all(len(names) == 1 for names in opponents_drawn)
+    assert set.union(*opponents_drawn) == set(mix)
+    assert len({match.seed for match in drawn}) == 400
+
+
 def test_a_mix_of_nobody_is_self_play():
     live = live_player("main", session_settings(kuhn("")).game.make(1))
     spec = game_spec("brawl")
