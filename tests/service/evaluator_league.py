@@ -27,7 +27,7 @@ MATCH_SECONDS = 2.0
 def write_config(run_dir: Path, **evaluator: object) -> Path:
     """A settings file with short matches."""
     lines = ["[game]", f"match_seconds = {MATCH_SECONDS}", "frame_skip = 4", "[evaluator]"]
-    lines += [f"{name} = {json.dumps(value)}" for name, value in evaluator.items()]
+    lines += [f"{name} = {json.dumps(value)}" for name, value in ({"nice": 0} | evaluator).items()]
     path = run_dir / "config.toml"
     path.write_text("\n".join(lines) + "\n")
     return path

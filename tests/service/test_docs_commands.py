@@ -43,7 +43,11 @@ SPRT_FILE = "needs a file; tests/unit/test_sprt_command.py writes one"
 OUTSIDER = "needs grpcurl; test_matchmaker_docs.py asks the same by reflection in Python"
 SECURED = "tests/service/test_security_commands.py runs it"
 FUZZ = "minutes; tests/service/test_fuzzing.py sends a few of its messages"
+MEASURED = "what a benchmark was measured with"
 NOT_RUN = {
+    ".venv/bin/python tests/bench/skill.py FOLDER": MEASURED,
+    ".venv/bin/python tests/bench/laptop.py FOLDER --rounds 1 --seconds 30 [--run RUN] [--set ...] "
+    "[-- --cpu --ranks 2]": MEASURED,
     ".venv/bin/python tests/bench/fuzz_matchmaker.py --messages 1000000": FUZZ,
     'grpcurl -plaintext -H "authorization: Bearer $KUMITE_TOKEN" 127.0.0.1:50051 '
     "league.v1.MatchmakerService/GetRatings": OUTSIDER,
@@ -147,7 +151,7 @@ NOT_RUN = {
     "bin/start-league --preset full --set learner.learning_rate=1e-4 --set learner.clip_range=0.1 "
     "--set learner.n_epochs=5 --set learner.n_steps=1024": LONG,
     "bin/test": "runs this test",
-    "git clone … kumite && cd kumite && bin/start-league --headless": "what a benchmark was measured with",
+    "git clone … kumite && cd kumite && bin/start-league --headless": MEASURED,
     "bin/matchmaker --db runs/mine/league.db --port 50051 --preset laptop": "test_matchmaker_process.py does",
     "bin/learner --matchmaker 127.0.0.1:50051 --run-dir runs/mine --preset laptop --cpu": BY_HAND,
     "bin/evaluator --matchmaker 127.0.0.1:50051 --run-dir runs/mine --preset laptop": BY_HAND,
