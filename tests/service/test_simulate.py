@@ -61,7 +61,7 @@ def test_on_a_line_ratings_come_out_in_order_and_predict(elo):
     assert ratings["rank_correlation"] > 0.97
     assert ratings["fit_error"] < 0.05
     assert ratings["scores_held"] > 0.90 < ratings["ratings_held"]
-    assert 0.5 < ratings["misfit"] < 2.0
+    assert 0.5 < ratings["misfit"] < 2.0  # of nine seeds the mean is 0.96, from 0.72 to 1.55 (this one)
     training = [tenth["played"] for tenth in report["calibration"]["train"]]
     assert max(training[:3]) < min(training[-3:])
     for tenth in report["calibration"]["eval"]:
