@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from matchmaker.books import MARK_KINDS, Books, marks_of
 from matchmaker.store.base import Reader
-from matchmaker.store.records import AggregateRow
+from matchmaker.store.rows import AggregateRow
 
 if TYPE_CHECKING:  # a league's view begins from these
     from matchmaker.league import League

@@ -13,7 +13,7 @@ from matchmaker import checks, kept_draws
 from matchmaker.league import League
 from matchmaker.sampling import derived_seed, draws
 from matchmaker.store.base import Transaction
-from matchmaker.store.records import AssignmentRow, DrawRow, IncarnationRow
+from matchmaker.store.rows import AssignmentRow, DrawRow, IncarnationRow
 
 MAX_COUNT = 1024
 GAUNTLET, GATE = "gauntlet", "gate"

@@ -19,7 +19,7 @@ from league.players import Book, Event, PlayerKind
 from league.ratings import Drift, Link, RatingTable
 from league.ratings.epochs import Epoch
 from matchmaker.store.base import Reader
-from matchmaker.store.records import ResultRow
+from matchmaker.store.rows import ResultRow
 
 MARK_KINDS = ("player_registered", "rating_epoch", "rating_pinned", "rating_unpinned")
 """Kinds of events that ratings depend on."""

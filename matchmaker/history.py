@@ -19,7 +19,7 @@ from league.errors import InvalidInput
 from league.players import Book, Player, PlayerState
 from matchmaker.books import MARK_KINDS, Books, Mark, epoch_data, marks_of
 from matchmaker.store.base import Reader
-from matchmaker.store.records import ResultRow
+from matchmaker.store.rows import ResultRow
 
 LEAST_SECONDS = 1_000_000_000
 """Whole numbers from here on are Unix seconds (of 2001 and later), smaller ones log positions."""

@@ -14,7 +14,7 @@ from matchmaker.curricula import unobeyed
 from matchmaker.league import League
 from matchmaker.leases import close
 from matchmaker.store.base import Transaction
-from matchmaker.store.records import BeatRow, IncarnationRow
+from matchmaker.store.rows import BeatRow, IncarnationRow
 
 MAX_CARRIED = 4096
 

@@ -16,7 +16,7 @@ from matchmaker.history import moment_of
 from matchmaker.sampling import Stream, derived_seed
 from matchmaker.settings import MatchmakerSettings
 from matchmaker.store.base import Reader, Store, Transaction
-from matchmaker.store.records import DrawRow, IncarnationRow
+from matchmaker.store.rows import DrawRow, IncarnationRow
 from matchmaker.view import LeagueView
 
 

@@ -14,7 +14,7 @@ from league.errors import NotFound
 from matchmaker import checks
 from matchmaker.league import League
 from matchmaker.store.base import Transaction
-from matchmaker.store.records import AssignmentRow
+from matchmaker.store.rows import AssignmentRow
 
 REQUEST_MEMORY_SECONDS = 24 * 3600.0
 """How long a reply is kept for a caller that asks again."""

@@ -14,8 +14,8 @@ from matchmaker.assigning import assignments_of
 from matchmaker.league import League
 from matchmaker.slices import configured_shares
 from matchmaker.store.base import Reader
-from matchmaker.store.records import AssignmentRow, IncarnationRow
-from matchmaker.store.rows import reported
+from matchmaker.store.converting import reported
+from matchmaker.store.rows import AssignmentRow, IncarnationRow
 
 
 def match_record(league: League, reader: Reader, match_id: str) -> MatchRecord:

@@ -10,7 +10,7 @@ from league.players import MatchResult, Refusal, Verdict
 from matchmaker import checks
 from matchmaker.league import League
 from matchmaker.store.base import Transaction
-from matchmaker.store.records import AssignmentRow, IncarnationRow, ResultRow
+from matchmaker.store.rows import AssignmentRow, IncarnationRow, ResultRow
 
 Taken = tuple[MatchResult, AssignmentRow, bool]
 """A result, its lease, and whether it came late."""

@@ -23,7 +23,7 @@ from matchmaker.exploiters import EVENTS as EXPLOITER_EVENTS
 from matchmaker.exploiters import ExploiterState
 from matchmaker.history import Moment
 from matchmaker.store.base import Reader
-from matchmaker.store.records import AssignmentRow, IncarnationRow, ResultRow
+from matchmaker.store.rows import AssignmentRow, IncarnationRow, ResultRow
 
 if TYPE_CHECKING:  # it works on a league, which has a view
     from matchmaker.kept_draws import KeptDraw

@@ -24,7 +24,7 @@ from matchmaker.drawing import DrawTable, draw_table, draw_table_of
 from matchmaker.history import LOSSES, Moment, results_at, until
 from matchmaker.settings import MatchmakerSettings
 from matchmaker.store.base import Reader
-from matchmaker.store.records import ResultRow
+from matchmaker.store.rows import ResultRow
 from matchmaker.store.sqlite import SqliteStore
 
 _CALLS = (

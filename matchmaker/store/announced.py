@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Sequence
 
 from league.players import Event
-from matchmaker.store.records import ResultRow
+from matchmaker.store.rows import ResultRow
 
 KIND = "results"
 """Of such a row; no event that anybody sees is of this kind."""

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 from league.players import Event, MatchResult, Player
-from matchmaker.store.records import AggregateRow, AssignmentRow, BeatRow, DrawRow, IncarnationRow, ResultRow
+from matchmaker.store.rows import AggregateRow, AssignmentRow, BeatRow, DrawRow, IncarnationRow, ResultRow
 
 T = TypeVar("T")
 

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from league.players import Event, Player
-from matchmaker.store import announced, rows
+from matchmaker.store import announced, converting
 from matchmaker.store.base import Reader
-from matchmaker.store.records import AggregateRow, AssignmentRow, BeatRow, DrawRow, IncarnationRow, ResultRow
+from matchmaker.store.rows import AggregateRow, AssignmentRow, BeatRow, DrawRow, IncarnationRow, ResultRow
 from matchmaker.store.seat_stats import StatNames
 
 NEVER = (1 << 63) - 1
 """A position that no log reaches."""
 # By itself SQLite walks past every closed row to spare the sort.
-_OPEN = rows.ASSIGNMENT_QUERY.format("INDEXED BY open_leases") + "WHERE a.lease_state = 'open'"
+_OPEN = converting.ASSIGNMENT_QUERY.format("INDEXED BY open_leases") + "WHERE a.lease_state = 'open'"
 
 
 class SqliteReader(Reader):
@@ -39,7 +39,7 @@ class SqliteReader(Reader):
         return None if row is None else row["value"]
 
     def players(self) -> list[Player]:
-        return [rows.player_of(row) for row in self._all("SELECT * FROM players ORDER BY ordinal")]
+        return [converting.player_of(row) for row in self._all("SELECT * FROM players ORDER BY ordinal")]
 
     def incarnation(self, number: int) -> IncarnationRow | None:
         row = self._one("SELECT * FROM incarnations WHERE number = ?", number)
@@ -55,12 +55,15 @@ class SqliteReader(Reader):
         return None if row is None else BeatRow(**row)
 
     def assignment(self, match_id: str) -> AssignmentRow | None:
-        row = self._one(rows.ASSIGNMENT_QUERY.format("") + "WHERE a.match_id = ?", match_id)
-        return None if row is None else rows.assignment_of(row)
+        row = self._one(converting.ASSIGNMENT_QUERY.format("") + "WHERE a.match_id = ?", match_id)
+        return None if row is None else converting.assignment_of(row)
 
     def assignments(self, first: int, count: int) -> list[AssignmentRow]:
-        query = rows.ASSIGNMENT_QUERY.format("") + "WHERE a.ordinal >= ? AND a.ordinal < ? ORDER BY a.ordinal"
-        return [rows.assignment_of(row) for row in self._all(query, first, first + count)]
+        query = (
+            converting.ASSIGNMENT_QUERY.format("")
+            + "WHERE a.ordinal >= ? AND a.ordinal < ? ORDER BY a.ordinal"
+        )
+        return [converting.assignment_of(row) for row in self._all(query, first, first + count)]
 
     def matches_beginning(self, start: str, limit: int) -> list[str]:
         query = (
@@ -74,7 +77,7 @@ class SqliteReader(Reader):
             found = self._all(query + " ORDER BY a.ordinal")
         else:
             found = self._all(query + " AND a.incarnation = ? ORDER BY a.ordinal", incarnation)
-        return [rows.assignment_of(row) for row in found]
+        return [converting.assignment_of(row) for row in found]
 
     def open_count(self, incarnation: int) -> int:
         query = "SELECT count(*) FROM assignments WHERE lease_state = 'open' AND incarnation = ?"
@@ -88,16 +91,16 @@ class SqliteReader(Reader):
 
     def draw(self, number: int) -> DrawRow | None:
         row = self._one("SELECT * FROM draws WHERE number = ?", number)
-        return None if row is None else DrawRow(**{**row, "body_json": rows.unpacked(row["body_json"])})
+        return None if row is None else DrawRow(**{**row, "body_json": converting.unpacked(row["body_json"])})
 
     def result(self, ordinal: int) -> ResultRow | None:
-        row = self._one(rows.RESULT_QUERY + "WHERE r.ordinal = ?", ordinal)
-        return None if row is None else rows.result_of(row)
+        row = self._one(converting.RESULT_QUERY + "WHERE r.ordinal = ?", ordinal)
+        return None if row is None else converting.result_of(row)
 
     def results(self, after: int = 0, until: int | None = None) -> Iterator[ResultRow]:
-        query = rows.RESULT_QUERY + "WHERE r.position > ? AND r.position <= ? ORDER BY r.position"
+        query = converting.RESULT_QUERY + "WHERE r.position > ? AND r.position <= ? ORDER BY r.position"
         for row in self._connection.execute(query, (after, NEVER if until is None else until)):
-            yield rows.result_of(row)
+            yield converting.result_of(row)
 
     def stats(self, row: ResultRow) -> tuple[dict[str, float], dict[str, float]]:
         return self._stat_names.unpacked(row.stats)
@@ -150,7 +153,7 @@ class SqliteReader(Reader):
 
     def overdue(self, now: float) -> list[AssignmentRow]:
         query = _OPEN + " AND a.lease_deadline <= ? AND ifnull(e.deadline, 0) <= ? ORDER BY a.ordinal"
-        return [rows.assignment_of(row) for row in self._all(query, now, now)]
+        return [converting.assignment_of(row) for row in self._all(query, now, now)]
 
     def positions(self) -> tuple[int, int, int]:
         row = self._one(

@@ -1,126 +1,113 @@
-"""Between SQLite rows and values."""
+"""What the tables hold, row by row, as frozen values."""
 
 from __future__ import annotations
 
-import sqlite3
-import zlib
-from dataclasses import fields
-from typing import Any
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from league.players import Book, MatchResult, Player, PlayerKind, PlayerState, Role, SeatResult
-from matchmaker.store.records import AssignmentRow, ResultRow
-
-PLAYER_COLUMNS = tuple(field.name for field in fields(Player))
-ASSIGNMENT_COLUMNS = AssignmentRow._fields
-ASSIGNMENT_QUERY = """
-SELECT a.*, e.deadline AS extended
-FROM assignments AS a {} LEFT JOIN lease_extensions e ON e.incarnation = a.incarnation
-"""
-"""With a place for a hint of how to look."""
-RESULT_QUERY = """
-SELECT r.position, r.ordinal, a.match_id, r.incarnation, a.seat0, a.seat1, a.book, r.outcome, r.frames,
-       r.failed, r.failure, r.finished_at, r.received_at, r.late, l.incarnation AS lost_by, r.step0, r.step1,
-       r.end_step0, r.end_step1, r.stats
-FROM results r JOIN assignments a USING (ordinal) LEFT JOIN lost_results l ON l.position = r.position
-"""
+from league.players import Book
 
 
-def player_values(player: Player) -> tuple[Any, ...]:
-    """In the order of PLAYER_COLUMNS."""
-    values = {name: getattr(player, name) for name in PLAYER_COLUMNS}
-    values |= {"kind": player.kind.value, "role": player.role.value, "state": player.state.value}
-    return tuple(values.values())
+@dataclass(frozen=True, kw_only=True)
+class IncarnationRow:
+    number: int
+    worker: str
+    player: str
+    checkpoint_step: int
+    checkpoint_log_position: int
+    opened_at: float
+    event_position: int
+    fenced_by: int | None
 
 
-def player_of(row: sqlite3.Row) -> Player:
-    values = {name: row[name] for name in PLAYER_COLUMNS}
-    values["kind"], values["role"] = PlayerKind(row["kind"]), Role(row["role"])
-    values["state"] = PlayerState(row["state"])
-    values["held_out"], values["milestone"] = bool(row["held_out"]), bool(row["milestone"])
-    return Player(**values)
+@dataclass(frozen=True, kw_only=True)
+class BeatRow:
+    incarnation: int
+    at: float
+    progress: int
+    step: int
+    mix: str
+    activity: str
+    metrics_json: str
 
 
-_BOOK, _DEADLINE = map(ASSIGNMENT_COLUMNS.index, ("book", "lease_deadline"))
-_BOOKS = {book.value: book for book in Book}
+@dataclass(frozen=True, kw_only=True)
+class DrawRow:
+    """What the assignments of one call were drawn from. `number` 0: not stored yet."""
+
+    number: int
+    policy_hash: str
+    log_position: int
+    event_position: int
+    body_json: str
+    stream: int | None = None
+    """Seed of the stream that its matches are drawn from; None in older logs, where each has its own."""
 
 
-def assignment_values(row: AssignmentRow) -> tuple[Any, ...]:
-    """In the order of ASSIGNMENT_COLUMNS."""
-    return *row[:_BOOK], row.book.value, *row[_BOOK + 1 :]
+class AssignmentRow(NamedTuple):
+    """An assignment and the state of its lease."""
+
+    ordinal: int
+    match_id: str
+    lease_token: str
+    incarnation: int
+    lease_state: str
+    lease_deadline: float
+    assigned_at: float
+    seat0: str
+    seat1: str
+    learner_seat: int
+    book: Book
+    seed: int
+    category: str
+    mix: str
+    replaces: str
+    draw: int | None
+    draw_seed: int
+    probability: float
+    closed_at: float | None = None
+    close_reason: str = ""
 
 
-def assignment_of(row: sqlite3.Row) -> AssignmentRow:
-    """`row` has the columns of ASSIGNMENT_QUERY. Progress has moved the deadline of an open lease on."""
-    values = [row[name] for name in ASSIGNMENT_COLUMNS]
-    values[_BOOK] = _BOOKS[row["book"]]
-    if row["lease_state"] == "open" and row["extended"] is not None:
-        values[_DEADLINE] = max(values[_DEADLINE], row["extended"])
-    return AssignmentRow(*values)
+class ResultRow(NamedTuple):
+    """A committed result with what ratings need of its assignment."""
+
+    position: int
+    ordinal: int
+    match_id: str
+    incarnation: int
+    seat0: str
+    seat1: str
+    book: Book
+    outcome: float
+    frames: int
+    failed: bool
+    failure: str
+    finished_at: float
+    received_at: float
+    late: bool
+    lost_by: int | None
+    step0: int
+    """Learner steps behind the weights of seat 0 when the match began."""
+    step1: int
+    end_step0: int
+    """And when it ended: a learner's weights change meanwhile."""
+    end_step1: int
+    stats: bytes
+    """Both seats' behaviour numbers, for `Reader.stats`."""
+
+    @property
+    def rated(self) -> bool:
+        """Whether ratings and payoffs take it in (a player against itself they skip by themselves)."""
+        return not self.failed and self.lost_by is None
 
 
-def result_of(row: sqlite3.Row) -> ResultRow:
-    """`row` has the columns of RESULT_QUERY, which are the fields in their order."""
-    position, ordinal, match_id, incarnation, seat0, seat1, book, outcome, frames, failed, *left = row
-    failure, finished_at, received_at, late, *others = left
-    return ResultRow(
-        position,
-        ordinal,
-        match_id,
-        incarnation,
-        seat0,
-        seat1,
-        _BOOKS[book],
-        outcome,
-        frames,
-        bool(failed),
-        failure,
-        finished_at,
-        received_at,
-        bool(late),
-        *others,
-    )
+@dataclass(frozen=True, kw_only=True)
+class AggregateRow:
+    """What memory held up to a result, packed (see `matchmaker.aggregates`)."""
 
-
-def packed(text: str) -> str | bytes:
-    """A draw's body as the file keeps it: compressed where that is shorter, for a long run makes many.
-
-    It holds every candidate's weight. Those follow from the log, but only by folding all of it up to there,
-    which no reader of one match could wait for.
-    """
-    compressed = zlib.compress(text.encode(), 1)  # more would take as long as finding the weights
-    return compressed if len(compressed) < len(text.encode()) else text
-
-
-def unpacked(kept: str | bytes) -> str:
-    """What `packed` was given."""
-    return kept if isinstance(kept, str) else zlib.decompress(kept).decode()
-
-
-def reported(
-    row: ResultRow, lease: AssignmentRow, digests: tuple[str, str], stats: tuple[dict[str, float], ...]
-) -> MatchResult:
-    """The result as it was reported; a report's names, digests and token are those of its lease."""
-    first = SeatResult(
-        player=lease.seat0,
-        digest=digests[0],
-        step_start=row.step0,
-        step_end=row.end_step0,
-        stats=stats[0],
-    )
-    second = SeatResult(
-        player=lease.seat1,
-        digest=digests[1],
-        step_start=row.step1,
-        step_end=row.end_step1,
-        stats=stats[1],
-    )
-    return MatchResult(
-        match_id=row.match_id,
-        lease_token=lease.lease_token,
-        outcome=row.outcome,
-        frames=row.frames,
-        seats=(first, second),
-        failed=row.failed,
-        failure=row.failure,
-        finished_at=row.finished_at,
-    )
+    log_position: int
+    event_position: int
+    at: float
+    digest: str
+    body: bytes

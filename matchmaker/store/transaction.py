@@ -10,10 +10,10 @@ from operator import attrgetter
 from typing import Any
 
 from league.players import Event, MatchResult, Player
-from matchmaker.store import announced, rows
+from matchmaker.store import announced, converting
 from matchmaker.store.base import Transaction
 from matchmaker.store.reader import SqliteReader
-from matchmaker.store.records import AggregateRow, AssignmentRow, BeatRow, DrawRow, IncarnationRow, ResultRow
+from matchmaker.store.rows import AggregateRow, AssignmentRow, BeatRow, DrawRow, IncarnationRow, ResultRow
 from matchmaker.store.seat_stats import StatNames
 
 
@@ -39,8 +39,8 @@ class ManyRows:
             connection.execute(statement, list(chain.from_iterable(part)))
 
 
-_INSERT_PLAYER = _insert("players", rows.PLAYER_COLUMNS)
-_ASSIGNMENTS = ManyRows("assignments", rows.ASSIGNMENT_COLUMNS)
+_INSERT_PLAYER = _insert("players", converting.PLAYER_COLUMNS)
+_ASSIGNMENTS = ManyRows("assignments", converting.ASSIGNMENT_COLUMNS)
 _RESULT_COLUMNS = (
     "position",
     "ordinal",
@@ -104,7 +104,7 @@ class SqliteTransaction(SqliteReader, Transaction):
         self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
     def add_player(self, player: Player) -> None:
-        self._connection.execute(_INSERT_PLAYER, rows.player_values(player))
+        self._connection.execute(_INSERT_PLAYER, converting.player_values(player))
 
     def update_player(self, player: Player) -> None:
         values = (player.state.value, player.milestone, player.name)
@@ -149,12 +149,18 @@ class SqliteTransaction(SqliteReader, Transaction):
         cursor = self._connection.execute(
             "INSERT INTO draws (policy_hash, log_position, event_position, body_json, stream) "
             "VALUES (?, ?, ?, ?, ?)",
-            (row.policy_hash, row.log_position, row.event_position, rows.packed(row.body_json), row.stream),
+            (
+                row.policy_hash,
+                row.log_position,
+                row.event_position,
+                converting.packed(row.body_json),
+                row.stream,
+            ),
         )
         return int(cursor.lastrowid or 0)
 
     def add_assignments(self, new: Sequence[AssignmentRow]) -> None:
-        _ASSIGNMENTS.insert(self._connection, map(rows.assignment_values, new))
+        _ASSIGNMENTS.insert(self._connection, map(converting.assignment_values, new))
 
     def close_leases(self, ordinals: Iterable[int], state: str, at: float, reason: str) -> None:
         self._connection.execute(

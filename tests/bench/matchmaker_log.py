@@ -13,7 +13,7 @@ from league.client import MatchmakerClient
 from league.games.brawl.cast import STATS
 from league.ids import new_id
 from league.players import Book, MatchResult, SeatResult
-from matchmaker.store.records import AssignmentRow
+from matchmaker.store.rows import AssignmentRow
 from matchmaker.store.sqlite import SqliteStore
 
 BATCH = 5_000

@@ -25,7 +25,7 @@ from league.players import Book
 from league.ratings import NO_DRIFT, outlook
 from matchmaker.books import MARK_KINDS, Books, Mark, marks_of
 from matchmaker.store.base import Reader
-from matchmaker.store.records import ResultRow
+from matchmaker.store.rows import ResultRow
 from matchmaker.store.sqlite import SqliteStore
 
 RULES = ("in force", "no inheritance", "no epochs", "no drift")

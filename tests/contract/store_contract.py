@@ -11,7 +11,7 @@ import pytest
 from league.errors import InvalidInput, Refused
 from league.players import Book, Event, MatchResult, Player, PlayerKind, PlayerState, SeatResult
 from matchmaker.store.base import Store
-from matchmaker.store.records import AssignmentRow, BeatRow, DrawRow, IncarnationRow
+from matchmaker.store.rows import AssignmentRow, BeatRow, DrawRow, IncarnationRow
 
 
 def player(name: str) -> Player:

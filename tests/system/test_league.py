@@ -175,7 +175,7 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(start: Callable[..., League],
     league.until(lambda: (league.learner() or idle).activity in ("rollout", "update"))
     began = time.monotonic()
     league.process.send_signal(signal.SIGINT)
-    assert league.process.wait(timeout=60) == 0, league.words
+    assert league.process.wait(timeout=20) == 0, league.words
     assert time.monotonic() - began < 10
     assert f"Go on with: bin/start-league --run-dir {league.folder}" in league.words
     assert_whole(league)
@@ -199,4 +199,4 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(start: Callable[..., League],
     with MatchmakerClient(address, credentials=league.shown()) as client:
         assert {player.name for player in client.players(kinds=(PlayerKind.SNAPSHOT,))} >= set(kept)
     league.process.terminate()
-    assert league.process.wait(timeout=60) == 0
+    assert league.process.wait(timeout=20) == 0

@@ -34,7 +34,7 @@ class Run:
     def await_workers(self) -> None:
         until(lambda: all("\nhere" in self.log(worker) for worker in WORKERS))
 
-    def end(self, seconds: float = 40) -> str:
+    def end(self, seconds: float = 10) -> str:
         """What it printed, once it has ended."""
         return self.process.communicate(timeout=seconds)[0]
 
