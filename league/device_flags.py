@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 from dataclasses import dataclass
 
 from league.errors import ConfigError
+
+_GPU_DEVICES = ("/dev/nvidia0", "/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
+"""Of NVIDIA's, AMD's and Windows' drivers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,12 +19,21 @@ class DeviceFlags:
 
     gpus: tuple[int, ...] = ()
     cpu: bool = False
-    cpu_ranks: int = 1
+    cpu_ranks: int = 0
+    """0: not said."""
 
     @property
     def ranks(self) -> int:
         """Processes that learn together."""
-        return max(len(self.gpus), self.cpu_ranks)
+        return max(1, len(self.gpus), self.cpu_ranks)
+
+    def completed(self, cpu_ranks: int) -> DeviceFlags:
+        """With so many ranks on the CPU, or one a core, where neither flags nor a GPU say anything else."""
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        wanted = min(cpu_ranks, cores)
+        if wanted == 1 or self.gpus or self.cpu_ranks or not (self.cpu or has_no_gpu()):
+            return self
+        return DeviceFlags(cpu=True, cpu_ranks=wanted)
 
     def first(self) -> DeviceFlags:
         """The first of the devices alone."""
@@ -32,16 +46,16 @@ class DeviceFlags:
             words += ["--gpu", ",".join(map(str, self.gpus))]
         if self.cpu:
             words += ["--cpu"]
-        if self.cpu_ranks > 1:
+        if self.cpu_ranks:
             words += ["--ranks", str(self.cpu_ranks)]
         return tuple(words)
 
     @classmethod
     def of(cls, options: argparse.Namespace) -> DeviceFlags:
         """Of parsed flags; raises `ConfigError` for `--ranks` without `--cpu`."""
-        if options.ranks > 1 and not options.cpu:
+        if (options.ranks or 1) > 1 and not options.cpu:
             raise ConfigError(f"--ranks {options.ranks} goes with --cpu; on GPUs name each, as --gpu 0,1")
-        return cls(gpus=options.gpu, cpu=options.cpu, cpu_ranks=options.ranks)
+        return cls(gpus=options.gpu, cpu=options.cpu, cpu_ranks=options.ranks or 0)
 
 
 def add_device_flags(parser: argparse.ArgumentParser) -> None:
@@ -56,8 +70,16 @@ def add_device_flags(parser: argparse.ArgumentParser) -> None:
     )
     device.add_argument("--cpu", action="store_true", help="train on the CPU even if there is a GPU")
     parser.add_argument(
-        "--ranks", type=_count, default=1, metavar="N", help="with --cpu: learn in N processes together"
+        "--ranks",
+        type=_count,
+        metavar="N",
+        help="with --cpu: learn in N processes together (default: learner.cpu_ranks of the settings)",
     )
+
+
+def has_no_gpu() -> bool:
+    """Whether nothing here looks like a GPU that torch could use, told without torch, which takes seconds."""
+    return sys.platform == "linux" and not any(map(os.path.exists, _GPU_DEVICES))
 
 
 def _numbers(text: str) -> tuple[int, ...]:

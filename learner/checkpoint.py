@@ -155,13 +155,22 @@ def load_weights(model: LeaguePPO, values: Values) -> None:
             "choose the preset or the [agent] settings (size, sequence_length, span) they were made with"
         ) from None
     if "optimizer" in values:
-        model.policy.optimizer.load_state_dict(values["optimizer"])
+        _load_optimizer(model.policy.optimizer, values["optimizer"])
         if values.get("scaler"):  # empty but for float16
             model.descent.scaler.load_state_dict(values["scaler"])
         if model.normalize_returns:
             model.return_scale.load(values["return_scale"])
         if model.rate.desired_kl is not None:
             model.rate.scale = values["rate_scale"]
+
+
+def _load_optimizer(optimizer: torch.optim.Optimizer, values: Values) -> None:
+    """How a step is computed (in one call or in many) is the program's choice, not a part of the state."""
+    groups = [
+        {**saved, **{way: own[way] for way in ("fused", "foreach", "capturable")}}
+        for saved, own in zip(values["param_groups"], optimizer.param_groups, strict=True)
+    ]
+    optimizer.load_state_dict({**values, "param_groups": groups})
 
 
 def load_algorithm_state(model: LeaguePPO, values: Values) -> None:

@@ -100,6 +100,12 @@ def _evenly(sections: Sections, options: argparse.Namespace, stop: StopFlag) -> 
     return Evenly(options.run_dir / "turns", options.name, should_stop=stop)
 
 
+def _is_alone(sections: Sections, name: str) -> bool:
+    """Whether this is the run's only learner."""
+    entries = build(SupervisorSettings, "supervisor", sections["supervisor"]).learners
+    return [entry.name for entry in entries] == [name]
+
+
 def _entry(sections: Sections, name: str) -> LearnerEntry | None:
     """What the run's settings say of the learner of this name alone."""
     entries = build(SupervisorSettings, "supervisor", sections["supervisor"]).learners
@@ -260,10 +266,14 @@ def _work(words: Sequence[str]) -> int:
         cloning.run(cloning.parser().parse_args(words[1:]))
         return 0
     options = parser().parse_args(words)
-    ranks = DeviceFlags.of(options).ranks
-    if ranks > 1:
-        build(LearnerSettings, "learner", _sections(options)["learner"]).share(ranks)  # refused at once
-        return launch(words, ranks)
+    sections = _sections(options)
+    learner = build(LearnerSettings, "learner", sections["learner"])
+    said = DeviceFlags.of(options)
+    flags = said.completed(learner.cpu_ranks) if _is_alone(sections, options.name) else said
+    if flags.ranks > 1:
+        learner.share(flags.ranks)  # refused at once
+        more = () if flags == said else flags.arguments()  # the last word of a flag counts
+        return launch([*words, *more], flags.ranks)
     run(options)
     return 0
 

@@ -61,6 +61,9 @@ class LearnerSettings(Settings):
     """Seed of weights, sampling of keys and minibatches."""
     threads: int = Field(1, ge=1)
     """OpenMP threads of this process; two busy ones on two cores are slower than one."""
+    cpu_ranks: int = Field(1, ge=1)
+    """Processes that learn together where a run's only learner computes on a CPU: one a core at most. The
+    flag `--ranks` says another number."""
     snapshot_interval: int = Field(50_000, ge=1)
     """Steps between frozen snapshots."""
     checkpoint_seconds: float = Field(120.0, gt=0)

@@ -74,12 +74,15 @@ class PlayingNetwork(nn.Module, ABC):
         """The state of `batch` rows before any entry, all zero, on the network's device."""
 
     @abstractmethod
-    def step(self, obs_BO: Tensor, starts_B: Tensor, state: AgentState, time_left_B: Tensor) -> StepOutput:
+    def step(
+        self, obs_BO: Tensor, starts_B: Tensor, state: AgentState, time_left_B: Tensor | None
+    ) -> StepOutput:
         """One decision for each row.
 
         Args:
             obs_BO: observations.
             starts_B: bool, where this observation begins an episode: the state is cleared first.
             state: as the step before returned it.
-            time_left_B: share of the match still to come; only the critic may see it.
+            time_left_B: share of the match still to come; only the critic may see it. None: nobody asks
+                for the value, which is 0.
         """

@@ -74,14 +74,17 @@ class AgentNetwork(PlayingNetwork):
         age_B = torch.zeros(batch, dtype=torch.int64, device=device)
         return AgentState(*self.encoder.initial(batch, device), age_B, h_BH, h_BH.clone())
 
-    def step(self, obs_BO: Tensor, starts_B: Tensor, state: AgentState, time_left_B: Tensor) -> StepOutput:
+    def step(
+        self, obs_BO: Tensor, starts_B: Tensor, state: AgentState, time_left_B: Tensor | None
+    ) -> StepOutput:
         """One decision for each row.
 
         Args:
             obs_BO: observations; the opponent's half joins the history.
             starts_B: bool, where this observation begins an episode: the state is cleared first.
             state: as the step before returned it.
-            time_left_B: share of the match still to come; only the critic sees it.
+            time_left_B: share of the match still to come; only the critic sees it. None: nobody asks for
+                the value, which is 0.
         """
         own, entry = obs_BO.split([self.config.own_size, self.config.entry_size], -1)
         keep = torch.logical_not(starts_B)
@@ -91,8 +94,8 @@ class AgentNetwork(PlayingNetwork):
         gate = remembered.unsqueeze(-1).to(state.h_BH.dtype)
         pooled, rings = self.encoder.step(entry, own, Rings(state.layers_BLSE, state.pool_BPE), seen)
         h, c = self.memory.step(self._inputs(obs_BO, pooled), state.h_BH * gate, state.c_BH * gate)
-        logits, value = self._heads(h, time_left_B)
-        return StepOutput(logits, value, AgentState(*rings, age, h, c), pooled.latent)
+        value = obs_BO.new_zeros(starts_B.shape) if time_left_B is None else self._value(h, time_left_B)
+        return StepOutput(self.actor(h), value, AgentState(*rings, age, h, c), pooled.latent)
 
     def unroll(
         self,
@@ -118,8 +121,8 @@ class AgentNetwork(PlayingNetwork):
         starts_TB = starts_XB[prefix:]
         forgets_TB = starts_TB if self.config.recurrent else torch.ones_like(starts_TB)
         h_TBH, h, c = self.memory.unroll(inputs_TBI, forgets_TB, h_BH, c_BH)
-        logits_TBA, value_TB = self._heads(h_TBH, time_left_TB)
-        return UnrollOutput(logits_TBA, value_TB, h, c, pooled.latent)
+        value_TB = self._value(h_TBH, time_left_TB)
+        return UnrollOutput(self.actor(h_TBH), value_TB, h, c, pooled.latent)
 
     def encode(self, obs_XBO: Tensor, starts_XB: Tensor, prefix: int) -> Pooled:
         """What the encoder makes of the opponent at the last T rows, with its attention over outputs."""
@@ -131,9 +134,8 @@ class AgentNetwork(PlayingNetwork):
     def _inputs(self, obs: Tensor, pooled: Pooled) -> Tensor:
         return torch.cat([self.observation(obs), pooled.latent, pooled.context], -1)
 
-    def _heads(self, h: Tensor, time_left: Tensor) -> tuple[Tensor, Tensor]:
-        value = self.critic(torch.cat([h, time_left.unsqueeze(-1).to(h.dtype)], -1)).squeeze(-1)
-        return self.actor(h), value
+    def _value(self, h: Tensor, time_left: Tensor) -> Tensor:
+        return self.critic(torch.cat([h, time_left.unsqueeze(-1).to(h.dtype)], -1)).squeeze(-1)
 
 
 def ages(starts_XB: Tensor) -> Tensor:

@@ -116,10 +116,14 @@ class PerceptronNetwork(PlayingNetwork):
         layers, pool, h = (torch.zeros(batch, *([0] * axes), device=device) for axes in (3, 2, 1))
         return AgentState(layers, pool, age_B, h, h.clone())
 
-    def step(self, obs_BO: Tensor, starts_B: Tensor, state: AgentState, time_left_B: Tensor) -> StepOutput:
+    def step(
+        self, obs_BO: Tensor, starts_B: Tensor, state: AgentState, time_left_B: Tensor | None
+    ) -> StepOutput:
         age_B = state.age_B * torch.logical_not(starts_B) + 1
         logits_BA = self.actor(self._through(self.policy_layers, obs_BO))
-        value_B = self.critic(self._through(self.value_layers, obs_BO)).squeeze(-1)
+        value_B = obs_BO.new_zeros(starts_B.shape)
+        if time_left_B is not None:
+            value_B = self.critic(self._through(self.value_layers, obs_BO)).squeeze(-1)
         return StepOutput(logits_BA, value_B, state._replace(age_B=age_B), obs_BO[..., :0])
 
     def _through(self, layers: nn.ModuleList, x: Tensor) -> Tensor:

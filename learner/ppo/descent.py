@@ -69,18 +69,19 @@ class Descent:
             part = term.detach()
             self._terms[name] = self._terms[name] + part if name in self._terms else part
 
-    def gather(self, readings: Readings) -> dict[str, float]:
+    def gather(self, readings: Readings, asked: bool = False) -> tuple[dict[str, float], bool]:
         """Adds up the gradients of all ranks, and takes the loss's scale out of them.
 
         Returns:
-            The readings' means and the loss, over all ranks.
+            The readings' means and the loss, over all ranks; and whether some rank is `asked` to stop.
         """
         sums = readings.sums()
-        told = torch.cat([sums.flatten(), torch.tensor([self._total], dtype=torch.float64)])
+        told = torch.cat([sums.flatten(), torch.tensor([self._total, float(asked)], dtype=torch.float64)])
         told = self._ranks.add_up_gradients(self._network.parameters(), told)
         self.scaler.unscale_(self._optimizer)
-        self._total = float(told[-1])
-        return {**readings.means(told[:-1].view_as(sums)), "loss/total": self._total}
+        self._total = float(told[-2])
+        means = readings.means(told[:-2].view_as(sums))
+        return {**means, "loss/total": self._total}, bool(told[-1] > 0)
 
     def finish(self, step: int) -> float:
         """Clips and steps; returns the gradient's norm before clipping.

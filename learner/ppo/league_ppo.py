@@ -10,7 +10,7 @@ train everything below them.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -102,22 +102,15 @@ class LeaguePPO(PlayingPPO):
         update_learning_rate(self.policy.optimizer, rate)
         self.logger.record("learning/rate", rate)
         totals: dict[str, list[float]] = {}
-        stopped = False
-        for _ in range(self.n_epochs):
-            for batch in self.buffer.minibatches(self.sequences, self.shuffle_rng):
-                measured = self._update(batch)
-                for name, value in measured.items():
-                    totals.setdefault(name, []).append(value)
-                kl_reached = (
-                    self.target_kl is not None and measured["policy/approx_kl"] > 1.5 * self.target_kl
-                )
-                if kl_reached or self._stops():
-                    stopped = True
-                    break
-            if stopped:
+        asked = False
+        for rows, sums in self._drawn():
+            measured, asked = self._update(rows, sums)
+            for name, value in measured.items():
+                totals.setdefault(name, []).append(value)
+            if asked or (self.target_kl is not None and measured["policy/approx_kl"] > 1.5 * self.target_kl):
                 break
-        self._n_updates += len(totals.get("loss/total", ()))
-        if not self._stops():  # the KL of a few minibatches says little
+        self._n_updates += len(totals["loss/total"])
+        if not asked:  # the KL of a few minibatches says little
             self.rate.adapt(float(np.mean(totals["policy/approx_kl"])))
         self._record(totals)
         self._renew_references()
@@ -147,9 +140,22 @@ class LeaguePPO(PlayingPPO):
         for name, value in readings.means().items():
             self.logger.record(name, value)
 
-    def _update(self, batch: Minibatch) -> dict[str, float]:
-        """One step of the optimizer with a minibatch; returns its means for the log."""
-        batch, decided, counted = self._prepared(batch)
+    def _drawn(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """All epochs' minibatches: rows, and over all ranks what the loss needs of the whole (`_sums`)."""
+        epochs = [self.buffer.drawn(self.sequences, self.shuffle_rng) for _ in range(self.n_epochs)]
+        drawn = [rows for epoch in epochs for rows in epoch]
+        # In one message: each makes every rank wait for the slowest.
+        return zip(drawn, self.ranks.add_up(torch.stack(list(map(self._sums, drawn)))), strict=True)
+
+    def _sums(self, rows: Tensor) -> Tensor:
+        """Of the minibatch of some rows: its `advantage_sums` and `_counts`, float64 `[5]`."""
+        batch = self.buffer.minibatch(rows)
+        return torch.cat([advantage_sums(batch.advantage_TB, batch.decided_TB()), self._counts(batch)])
+
+    def _update(self, rows: Tensor, sums: Tensor) -> tuple[dict[str, float], bool]:
+        """One step of the optimizer with some rows; returns its means for the log, and whether to stop."""
+        batch = self._prepared(rows, sums)
+        decided, counted = sums[3:].tolist()
         readings = Readings(self.ranks, self._reading_names())
         self.descent.begin()
         for part in batch.split(self.parts):
@@ -158,18 +164,16 @@ class LeaguePPO(PlayingPPO):
             shares = float(here[0]) / decided, float(here[1]) / counted
             self.descent.add(self.weighted(terms, *shares), terms.named())
             self._read(readings, terms, *shares)
-        means = self.descent.gather(readings)
+        means, asked = self.descent.gather(readings, self.should_stop())
         self.diagnostics.gradient(self.policy.network)
-        return means | {"learning/gradient_norm": self.descent.finish(self.num_timesteps)}
+        return means | {"learning/gradient_norm": self.descent.finish(self.num_timesteps)}, asked
 
-    def _prepared(self, batch: Minibatch) -> tuple[Minibatch, float, float]:
-        """The minibatch with advantages as the loss wants them, and its `_counts`, over all ranks."""
-        sums = torch.cat([advantage_sums(batch.advantage_TB, batch.decided_TB()), self._counts(batch)])
-        sums = self.ranks.add_up(sums)  # one message
-        decided, counted = sums[3:].tolist()
-        if self.normalize_advantage:
-            batch = replace(batch, advantage_TB=normalised(batch.advantage_TB, sums[:3]))
-        return batch, decided, counted
+    def _prepared(self, rows: Tensor, sums: Tensor) -> Minibatch:
+        """The minibatch with advantages as the loss wants them; `sums` are of all ranks' (`_sums`)."""
+        batch = self.buffer.minibatch(rows)
+        if not self.normalize_advantage:
+            return batch
+        return replace(batch, advantage_TB=normalised(batch.advantage_TB, sums[:3]))
 
     def _counts(self, batch: Minibatch) -> Tensor:
         """Steps with something to choose, and steps to learn from: float64 `[2]`, never 0."""

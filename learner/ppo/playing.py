@@ -32,7 +32,7 @@ from learner.rollout.guard import check_outputs
 from learner.rollout.league_vec_env import LeagueVecEnv
 from learner.settings import RegularisationSettings
 
-ASK_STEPS = 16
+ASK_STEPS = 32
 """Steps of a rollout between two questions of several ranks whether one of them was told to stop."""
 
 

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, distributed
 
 from league.errors import NumericalFault, RankGone
+from learner.ppo.shared_sum import SharedSum
 
 Values = Mapping[str, Any]
 """Numbers, texts, lists, dictionaries and tensors."""
@@ -32,6 +33,8 @@ class Ranks:
         together = together and distributed.is_available() and distributed.is_initialized()
         self.rank = distributed.get_rank() if together else 0
         self.count = distributed.get_world_size() if together else 1
+        self._shared: SharedSum | None = None
+        self._size = 0
 
     @property
     def leads(self) -> bool:
@@ -48,8 +51,7 @@ class Ranks:
         """The sum over all ranks, the same on each; alone, `numbers`."""
         if self.count > 1:
             numbers = numbers.clone()
-            with _together():
-                distributed.all_reduce(numbers)
+            self._reduce(numbers)
         return numbers
 
     def any(self, flag: bool) -> bool:
@@ -73,18 +75,31 @@ class Ranks:
         if self.count == 1:
             return beside
         trained = [parameter for parameter in parameters if parameter.requires_grad]
-        for parameter in trained:
-            if parameter.grad is None:
-                parameter.grad = torch.zeros_like(parameter)
-        gradients = [parameter.grad for parameter in trained if parameter.grad is not None]
-        told = beside.flatten().to(gradients[0])
-        flat = torch.cat([told, *(gradient.flatten() for gradient in gradients)])
+        parts = [torch.zeros_like(p) if p.grad is None else p.grad for p in trained]
+        sizes = [part.numel() for part in parts]
+        memory = self._memory(sum(sizes), all(_is_shareable(part) for part in parts))
+        if memory is None:
+            told = beside.flatten().to(parts[0])
+            flat = torch.cat([told, *(part.flatten() for part in parts)])
+            self._reduce(flat)
+            summed, flat = flat.split([told.numel(), sum(sizes)])
+            summed = summed.view_as(beside).to(beside)
+        else:
+            summed = beside.clone()
+            flat = memory.add_up(parts, lambda: self._reduce(summed))
+        for parameter, part in zip(trained, flat.split(sizes), strict=True):
+            parameter.grad = part.view_as(parameter)
+        return summed
+
+    def _memory(self, size: int, shareable: bool) -> SharedSum | None:
+        """What vectors of `size` are added up by: made once, for a learner's gradients are all of one."""
+        if shareable and self._size != size:
+            self._size, self._shared = size, SharedSum.opened(self, size)
+        return self._shared if shareable else None
+
+    def _reduce(self, numbers: Tensor) -> None:
         with _together():
-            distributed.all_reduce(flat)
-        summed, *parts = flat.split([told.numel(), *(gradient.numel() for gradient in gradients)])
-        for gradient, part in zip(gradients, parts, strict=True):
-            gradient.copy_(part.view_as(gradient))
-        return summed.view_as(beside).to(beside)
+            distributed.all_reduce(numbers)
 
     # -- from the leading rank, and to it -------------------------------------------------------
 
@@ -143,6 +158,10 @@ def _together() -> Iterator[None]:
         raise
     except RuntimeError as error:  # gloo and nccl: a connection was closed
         raise RankGone(f"another rank of this learner is gone ({str(error)[:200]})") from None
+
+
+def _is_shareable(part: Tensor) -> bool:
+    return part.device.type == "cpu" and part.dtype == torch.float32
 
 
 def _written(values: Values) -> Tensor:

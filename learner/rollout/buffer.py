@@ -120,26 +120,32 @@ class SequenceBuffer:
         decided_TN = torch.ones_like(self.value_TN) if self.weight_TN is None else self.weight_TN
         return decided_TN if self.legal_TNA is None else decided_TN * (self.legal_TNA.sum(-1) > 1)
 
+    def drawn(self, sequences: int, rng: np.random.Generator) -> list[Tensor]:
+        """Every match once, in random order: the rows of minibatches of `sequences` each."""
+        order = torch.as_tensor(rng.permutation(self.h_NH.shape[0]), device=self.h_NH.device)
+        return list(order.split(sequences))
+
     def minibatches(self, sequences: int, rng: np.random.Generator) -> Iterator[Minibatch]:
-        """Every match once, in random order, `sequences` at a time."""
-        order = rng.permutation(self.h_NH.shape[0])
-        for first in range(0, len(order), sequences):
-            rows = torch.as_tensor(order[first : first + sequences], device=self.h_NH.device)
-            yield Minibatch(
-                self.obs_XNO[:, rows],
-                self.starts_XN[:, rows],
-                self.time_left_TN[:, rows],
-                self.h_NH[rows],
-                self.c_NH[rows],
-                self.actions_TNA[:, rows],
-                None if self.legal_TNA is None else self.legal_TNA[:, rows],
-                self.log_prob_TN[:, rows],
-                self.value_TN[:, rows],
-                self.advantage_TN[:, rows],
-                self.target_TN[:, rows],
-                None if self.weight_TN is None else self.weight_TN[:, rows],
-                rows,
-            )
+        """The minibatches of `drawn`."""
+        return map(self.minibatch, self.drawn(sequences, rng))
+
+    def minibatch(self, rows: Tensor) -> Minibatch:
+        """The sequences of some matches."""
+        return Minibatch(
+            self.obs_XNO[:, rows],
+            self.starts_XN[:, rows],
+            self.time_left_TN[:, rows],
+            self.h_NH[rows],
+            self.c_NH[rows],
+            self.actions_TNA[:, rows],
+            None if self.legal_TNA is None else self.legal_TNA[:, rows],
+            self.log_prob_TN[:, rows],
+            self.value_TN[:, rows],
+            self.advantage_TN[:, rows],
+            self.target_TN[:, rows],
+            None if self.weight_TN is None else self.weight_TN[:, rows],
+            rows,
+        )
 
     def state(self) -> dict[str, Tensor]:
         """What the next rollout needs of this one."""

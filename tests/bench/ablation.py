@@ -100,6 +100,8 @@ def train(folder: Path, cell: str, seed: int, steps: int) -> float:
             "--run-dir",
             str(folder),
             "--cpu",
+            "--ranks",
+            "1",
         ]
         subprocess.run([*learner, *common], stdout=log, stderr=log, env=environment, check=True)
         with MatchmakerClient(address) as client:

@@ -125,9 +125,8 @@ class AgentPolicy(KeyPolicy):
         begins = starts.reshape(sequences, -1).t().bool()
         h_TBH, h, c = network.memory.unroll(inputs, begins, state[0][0], state[1][0])
         remembered = h_TBH.swapaxes(0, 1).flatten(0, 1)
-        logits, values = network._heads(remembered, row.time_left)
-        if self.detached:
-            values = network._heads(remembered.detach(), row.time_left)[1]
+        logits = network.actor(remembered)
+        values = network._value(remembered.detach() if self.detached else remembered, row.time_left)
         return self.action_dist.proba_distribution(action_logits=logits), values[:, None], (h[None], c[None])
 
     def forward(self, obs, lstm_states, episode_starts, deterministic=False):  # type: ignore[no-untyped-def]

@@ -78,6 +78,20 @@ def outcome(model):
     }
 
 
+def summed_gradients(ranks: Ranks, kind: torch.dtype) -> dict[str, object]:
+    """Through shared memory (float32) or in a message: of the second parameter one rank has no gradient."""
+    parameters = [torch.nn.Parameter(torch.zeros(size, dtype=kind)) for size in (3, 2)]
+    parameters[0].grad = torch.full((3,), 1.0 + ranks.rank, dtype=kind)
+    if ranks.rank:
+        parameters[1].grad = torch.full((2,), 0.5, dtype=kind)
+    beside = ranks.add_up_gradients(parameters, torch.tensor([ranks.rank + 1e-9, 4.0], dtype=torch.float64))
+    return {
+        "shared": kind == torch.float32 and ranks._shared is not None,
+        "gradients": [parameter.grad.tolist() for parameter in parameters],
+        "beside": beside.tolist(),
+    }
+
+
 def tell(ranks: Ranks, network) -> dict[str, object]:
     """What ranks say to each other, and how they notice that they are no longer alike."""
     said = {
@@ -87,6 +101,7 @@ def tell(ranks: Ranks, network) -> dict[str, object]:
         "leading": dict(ranks.leading({"who": ranks.rank, "tensor": torch.arange(3)})),
         "gathered": [dict(one) for one in ranks.gather({"who": ranks.rank, "long": "x" * 100 * ranks.rank})],
     }
+    said["gradients"] = [summed_gradients(ranks, kind) for kind in (torch.float32, torch.float64)]
     with torch.no_grad():
         next(network.parameters()).add_(ranks.rank * 1e-3)
     for name in ("apart", "together"):

@@ -79,3 +79,17 @@ def test_weights_alone_can_be_taken_over():
     load_weights(taker, {"network": algorithm_state(giver)["network"]})
     for a, b in zip(giver.policy.network.parameters(), taker.policy.network.parameters(), strict=True):
         assert torch.equal(a, b)
+
+
+def test_how_a_step_is_computed_is_not_restored():
+    """A checkpoint of a program that made a step in many calls doesn't slow down one that makes it in one."""
+    model, other = make_model(make_env()), make_model(make_env())
+    model.learn(STEPS)
+    values = algorithm_state(model)
+    for group in values["optimizer"]["param_groups"]:
+        group.update(fused=False, foreach=None, lr=0.5)
+    load_weights(other, values)
+    (group,) = other.policy.optimizer.param_groups
+    assert (group["fused"], group["lr"]) == (True, 0.5)
+    moments = zip(model.policy.optimizer.state.values(), other.policy.optimizer.state.values(), strict=True)
+    assert all(torch.equal(one["exp_avg"], two["exp_avg"]) for one, two in moments)

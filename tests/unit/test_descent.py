@@ -11,6 +11,7 @@ import pytest
 import torch
 from learning import MATCHES, STEPS, make_env, make_model, same, weights
 from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.logger import configure
 
 from league.errors import NumericalFault
 from learner.ppo.advantage import ReturnScale
@@ -48,6 +49,12 @@ def minibatch(model):
     return next(model.buffer.minibatches(MATCHES, np.random.default_rng(0)))
 
 
+def update(model):
+    """One step of the optimizer with all matches; its means."""
+    rows = torch.arange(MATCHES)
+    return model._update(rows, model._sums(rows))[0]
+
+
 def gradient(model):
     return torch.cat([parameter.grad.flatten() for parameter in model.policy.network.parameters()])
 
@@ -55,7 +62,7 @@ def gradient(model):
 @pytest.mark.parametrize("parts", [2, 3, 4, MATCHES])
 def test_a_minibatch_in_parts_makes_the_step_of_the_whole(parts):
     whole, split = rolled_out(), rolled_out(parts=parts)
-    expected, measured = whole._update(minibatch(whole)), split._update(minibatch(split))
+    expected, measured = update(whole), update(split)
     torch.testing.assert_close(gradient(split), gradient(whole), atol=1e-6, rtol=1e-4)
     for name in ("loss/policy", "loss/value", "loss/total", "policy/entropy", "learning/gradient_norm"):
         assert measured[name] == pytest.approx(expected[name], rel=1e-4, abs=1e-6), name
@@ -73,7 +80,7 @@ def test_parts_hold_every_sequence_once():
 
 def test_lower_precision_goes_the_same_way():
     exact, lower = rolled_out(), rolled_out(precision="bfloat16")
-    expected, measured = exact._update(minibatch(exact)), lower._update(minibatch(lower))
+    expected, measured = update(exact), update(lower)
     cosine = torch.nn.functional.cosine_similarity(gradient(exact), gradient(lower), 0)
     assert 0.99 < cosine < 1 - 1e-7, "alike, and not the same"
     assert measured["loss/value"] == pytest.approx(expected["loss/value"], rel=0.02)
@@ -130,7 +137,7 @@ def test_two_ranks_with_half_of_the_matches_each_make_the_step_of_one(tmp_path: 
     batch = minibatch(alone)
     torch.save(vars(batch), tmp_path / "batch.pt")
     torch.save(alone.references.logits_MTCA, tmp_path / "references.pt")
-    expected = alone._update(batch)
+    expected = update(alone)
     script = Path(__file__).with_name("two_ranks.py")
     command = [sys.executable, str(script), str(tmp_path)]
     ranks = [
@@ -151,7 +158,7 @@ def test_two_ranks_with_half_of_the_matches_each_make_the_step_of_one(tmp_path: 
     for _ in range(2):
         scale.update(rewards_TN, rewards_TN > 20)
     assert first["scale"] == second["scale"] == pytest.approx(scale.scale, rel=1e-6)
-    assert (first["stops"], second["stops"]) == (True, True), "the second was asked, both stop"
+    assert first["stops"] == second["stops"] == [True, True], "the second was asked, both stop"
 
 
 def test_normalised_over_several_is_normalised_over_all():
@@ -167,9 +174,23 @@ def test_normalised_over_several_is_normalised_over_all():
     )
 
 
+def test_an_update_that_is_asked_to_stop_ends_behind_its_minibatch():
+    model = rolled_out(n_epochs=3, desired_kl=1e-9)
+    model._logger = configure(None, [])
+    before, model.should_stop = model.rate.scale, lambda: True
+    model.train()
+    assert model._n_updates == 1
+    assert model.rate.scale == before, "the KL of a few minibatches says little"
+    model.should_stop = lambda: False
+    model.train()
+    assert model._n_updates == 1 + 3
+    assert model.rate.scale < before
+
+
 def test_advantages_are_normalised_unless_that_is_off():
     model, plain = rolled_out(), rolled_out(normalize_advantage=False)
-    batch = minibatch(plain)
-    assert plain._prepared(batch)[0] is batch
-    counted = model._prepared(batch)[0].advantage_TB[batch.weight_TB > 0]
+    rows = torch.arange(MATCHES)
+    assert torch.equal(plain._prepared(rows, plain._sums(rows)).advantage_TB, plain.buffer.advantage_TN)
+    batch = model._prepared(rows, model._sums(rows))
+    counted = batch.advantage_TB[batch.weight_TB > 0]
     assert (float(counted.mean()), float(counted.std())) == (pytest.approx(0, abs=1e-5), pytest.approx(1))

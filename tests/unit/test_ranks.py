@@ -1,6 +1,7 @@
 """Two ranks over gloo, as real processes: they stay one learner, bit for bit, and resume as one."""
 
 import argparse
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 import torch
 from learning import MATCHES, STEPS, same
 
+from league import device_flags
 from league.cluster.command import parse
 from league.cluster.settings import LearnerEntry
 from league.device import choose_devices
@@ -103,6 +105,15 @@ def test_ranks_tell_each_other_plain_values(reports):
         assert said["gathered"] == ([] if rank else expected)
 
 
+def test_gradients_add_up_in_shared_memory_as_in_messages(reports):
+    for report in reports[1]:
+        through_memory, in_messages = report["said"]["gradients"]
+        assert (through_memory["shared"], in_messages["shared"]) == (True, False)
+        for said in (through_memory, in_messages):
+            assert said["gradients"] == [[3.0, 3.0, 3.0], [0.5, 0.5]]
+            assert said["beside"] == pytest.approx([1.0 + 2e-9, 8.0], rel=1e-12), "in full precision"
+
+
 def test_ranks_whose_weights_differ_are_stopped(reports):
     for report in reports[1]:
         assert report["said"]["apart"].startswith("NumericalFault: the ranks' weights are no longer the same")
@@ -145,6 +156,26 @@ def test_flags_say_how_many_processes_learn():
     assert flags("--gpu", "0,2").ranks == flags("--cpu", "--ranks", "2").ranks == 2
     for words in (("--gpu", "0,2"), ("--cpu", "--ranks", "3"), ("--cpu",), ()):
         assert flags(*words).arguments() == words
+
+
+@pytest.mark.parametrize(
+    ("said", "settings", "cores", "gpu", "made"),
+    [
+        ((), 2, 2, False, ("--cpu", "--ranks", "2")),
+        (("--cpu",), 2, 2, True, ("--cpu", "--ranks", "2")),
+        ((), 3, 2, False, ("--cpu", "--ranks", "2")),  # one a core
+        ((), 2, 1, False, ()),
+        ((), 1, 2, False, ()),
+        ((), 2, 2, True, ()),  # one process finds the GPU by itself
+        (("--gpu", "0"), 2, 2, True, ("--gpu", "0")),
+        (("--cpu", "--ranks", "1"), 2, 2, False, ("--cpu", "--ranks", "1")),
+        (("--ranks", "1"), 2, 2, False, ("--ranks", "1")),
+    ],
+)
+def test_the_settings_say_how_many_learn_where_no_flag_does(said, settings, cores, gpu, made, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)), raising=False)
+    monkeypatch.setattr(device_flags, "has_no_gpu", lambda: not gpu)
+    assert flags(*said).completed(settings).arguments() == made
 
 
 def test_start_league_hands_the_flags_on_to_its_learner():

@@ -24,7 +24,10 @@ def main(folder: Path, rank: int) -> None:
     model.references.logits_MTCA = torch.load(
         folder / "references.pt"
     )  # of the rollout that the batch is from
-    measured = model._update(half)
+    model.buffer.minibatch = lambda rows: half
+    model.should_stop = lambda: rank == 1
+    sums = model.ranks.add_up(model._sums(half.rows_B))
+    measured, stops = model._update(half.rows_B, sums)
     scale = ReturnScale(3, 0.9, model.ranks)
     rewards_TN = np.arange(24, dtype=np.float32).reshape(4, 6)[:, 3 * rank : 3 * rank + 3]
     for _ in range(2):
@@ -34,7 +37,7 @@ def main(folder: Path, rank: int) -> None:
             "weights": model.policy.network.state_dict(),
             "measured": measured,
             "scale": scale.scale,
-            "stops": model.ranks.any(rank == 1),
+            "stops": [stops, model.ranks.any(rank == 1)],
         },
         folder / f"rank{rank}.pt",
     )
