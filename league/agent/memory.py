@@ -86,19 +86,23 @@ class _Unroll(torch.autograd.Function):
         h_out, tanh_c = (gates.new_empty(steps, batch, width) for _ in range(2))
         started = starts_TB.any(1).tolist()
         keep_TB1 = (~starts_TB).to(gates.dtype).unsqueeze(-1)
+        # Rows of everything beforehand: a view made in the loop costs as much as half a product.
+        row_T, h_T, c_T, h_out_T, tanh_c_T = (part.unbind(0) for part in (gates, h, c, h_out, tanh_c))
+        opened_T, candidate_T = (part.unbind(0) for part in gates.split([3 * width, width], -1))
+        i_T, f_T, o_T, _ = (part.unbind(0) for part in gates.split(width, -1))
         for t in range(steps):
+            h_tm1, c_tm1, c_t = h_T[t], c_T[t], c_T[t + 1]
             if started[t]:
-                h[t].mul_(keep_TB1[t])
-                c[t].mul_(keep_TB1[t])
-            row = gates[t].addmm_(h[t], weight_HG)
-            row[:, : 3 * width].sigmoid_()
-            row[:, 3 * width :].tanh_()
-            i, f, o, g = row.split(width, 1)
-            torch.mul(f, c[t], out=c[t + 1])
-            c[t + 1].addcmul_(i, g)
-            torch.tanh(c[t + 1], out=tanh_c[t])
-            torch.mul(o, tanh_c[t], out=h_out[t])
-            h[t + 1] = h_out[t]
+                h_tm1.mul_(keep_TB1[t])
+                c_tm1.mul_(keep_TB1[t])
+            row_T[t].addmm_(h_tm1, weight_HG)
+            opened_T[t].sigmoid_()
+            candidate_T[t].tanh_()
+            torch.mul(f_T[t], c_tm1, out=c_t)
+            c_t.addcmul_(i_T[t], candidate_T[t])
+            torch.tanh(c_t, out=tanh_c_T[t])
+            torch.mul(o_T[t], tanh_c_T[t], out=h_out_T[t])
+            h_T[t + 1].copy_(h_out_T[t])
         ctx.save_for_backward(x_TBI, weight_GI, recurrent_GH, gates, h, c, h_out, tanh_c, keep_TB1)
         ctx.started = started
         return h_out, c[steps].clone()
@@ -111,16 +115,19 @@ class _Unroll(torch.autograd.Function):
         f = gates[..., width : 2 * width]
         d_gates, c_to_h = _derivatives(gates, c[:steps], h_out, tanh_c)
         by_if, by_o, by_g = d_gates.split([2 * width, width, width], -1)
+        by_if_T, d_gates_T = by_if.unflatten(-1, (2, width)).unbind(0), d_gates.unbind(0)
+        by_o_T, by_g_T, f_T, d_h_T, c_to_h_T = (part.unbind(0) for part in (by_o, by_g, f, d_h_TBH, c_to_h))
         d_c = d_c_BH.clone()
+        d_c_B1H = d_c.unsqueeze(1)
         d_h = torch.zeros_like(d_c)
         for t in range(steps - 1, -1, -1):
-            d_h += d_h_TBH[t]
-            d_c.addcmul_(d_h, c_to_h[t])
-            by_if[t].unflatten(1, (2, width)).mul_(d_c.unsqueeze(1))
-            by_o[t].mul_(d_h)
-            by_g[t].mul_(d_c)
-            d_c *= f[t]
-            d_h = d_gates[t] @ recurrent_GH
+            d_h += d_h_T[t]
+            d_c.addcmul_(d_h, c_to_h_T[t])
+            by_if_T[t].mul_(d_c_B1H)
+            by_o_T[t].mul_(d_h)
+            by_g_T[t].mul_(d_c)
+            d_c *= f_T[t]
+            torch.mm(d_gates_T[t], recurrent_GH, out=d_h)
             if ctx.started[t]:
                 d_h *= keep_TB1[t]
                 d_c *= keep_TB1[t]
