@@ -17,8 +17,8 @@ from matchmaker.store.base import Transaction
 class Request:
     """What one thread wants done in a transaction, and how it ended."""
 
-    def __init__(self, effect: Callable[[Transaction], Any]) -> None:
-        self.effect = effect
+    def __init__(self, effect: Callable[[Transaction], Any], request_id: str = "") -> None:
+        self.effect, self.request_id = effect, request_id
         self.result: Any = None
         self.error: BaseException | None = None
         self.leads = False
@@ -40,9 +40,9 @@ class Group:
         self._waiting: list[Request] = []
         self._is_led = False
 
-    def submit(self, effect: Callable[[Transaction], Any]) -> Any:
-        """What `effect` returns, once it is on disk."""
-        request = Request(effect)
+    def submit(self, effect: Callable[[Transaction], Any], request_id: str = "") -> Any:
+        """What `effect` returns, once it is on disk; `request_id` is the one whose reply it asks for."""
+        request = Request(effect, request_id)
         with self._lock:
             self._waiting.append(request)
             request.leads, self._is_led = not self._is_led, True

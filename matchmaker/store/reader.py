@@ -22,8 +22,12 @@ class SqliteReader(Reader):
     """Queries over one connection; whoever hands it out sees to its transaction."""
 
     def __init__(self, connection: sqlite3.Connection, stat_names: StatNames | None = None) -> None:
-        self._connection = connection
+        self._opened = connection
         self._stat_names = stat_names or StatNames(connection)
+
+    @property
+    def _connection(self) -> sqlite3.Connection:
+        return self._opened
 
     def _one(self, sql: str, *values: Any) -> sqlite3.Row | None:
         return self._connection.execute(sql, values).fetchone()

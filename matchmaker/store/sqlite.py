@@ -143,7 +143,8 @@ class SqliteStore(Store):
         Each finds memory as the one before left it. Until all are on disk nobody else sees it: `memory` is
         held. One whose memory can't follow is the last of its commit.
         """
-        transaction, is_ahead, done = self._begun(), False, 0
+        expected = [request.request_id for request in group if request.request_id]
+        transaction, is_ahead, done = self._begun(expected), False, 0
         try:
             for request in group:
                 if transaction.effects and not is_ahead:
@@ -190,10 +191,10 @@ class SqliteStore(Store):
         else:
             transaction.keep_part()
 
-    def _begun(self) -> SqliteTransaction:
+    def _begun(self, expected: Sequence[str] = ()) -> SqliteTransaction:
         writer = self._usable_writer()
         self._catch_up()
-        return SqliteTransaction(writer, self._stat_names)
+        return SqliteTransaction(writer, self._stat_names, expected)
 
     def _move_memory(self, effects: list[Callable[[], None]]) -> None:
         """Runs and forgets the effects; one that fails leaves memory behind."""
@@ -246,7 +247,7 @@ class SqliteStore(Store):
                 transaction.keep_reply(request_id, *kept, at)
             return kept
 
-        *bound, reply = self.submit(once)
+        *bound, reply = self._group.submit(once, request_id)
         if bound != [method, fingerprint]:
             raise InvalidInput(f"request_id {request_id!r} was used for another request: use a fresh one")
         return reply

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain, islice
 from operator import attrgetter
-from typing import Any
 
 from league.players import Event, MatchResult, Player
 from matchmaker.store import announced, converting
@@ -15,32 +13,16 @@ from matchmaker.store.base import Transaction
 from matchmaker.store.reader import SqliteReader
 from matchmaker.store.rows import AggregateRow, AssignmentRow, BeatRow, DrawRow, IncarnationRow, ResultRow
 from matchmaker.store.seat_stats import StatNames
+from matchmaker.store.waiting import ManyRows, WaitingRows
 
 
 def _insert(table: str, columns: Sequence[str]) -> str:
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
 
 
-class ManyRows:
-    """Inserts rows of a table, many with one statement: each statement lets go of Python's lock, and may wait
-    long to have it again."""
-
-    AT_ONCE = 32
-
-    def __init__(self, table: str, columns: Sequence[str]) -> None:
-        self._begin = f"INSERT INTO {table} ({', '.join(columns)}) VALUES "
-        self._row = f"({', '.join('?' * len(columns))})"
-
-    def insert(self, connection: sqlite3.Connection, values: Iterable[tuple[Any, ...]]) -> None:
-        """`values` in the order of the columns."""
-        left = iter(values)
-        while part := list(islice(left, self.AT_ONCE)):
-            statement = self._begin + ", ".join([self._row] * len(part))
-            connection.execute(statement, list(chain.from_iterable(part)))
-
-
 _INSERT_PLAYER = _insert("players", converting.PLAYER_COLUMNS)
 _ASSIGNMENTS = ManyRows("assignments", converting.ASSIGNMENT_COLUMNS)
+_REQUESTS = ManyRows("requests", ("request_id", "method", "fingerprint", "reply", "at"))
 _RESULT_COLUMNS = (
     "position",
     "ordinal",
@@ -59,26 +41,43 @@ _RESULT_COLUMNS = (
     "stats",
 )
 _RESULTS = ManyRows("results", _RESULT_COLUMNS)
+_Kept = tuple[str, str, bytes]
+_KEPT_REPLY = "SELECT request_id, method, fingerprint, reply FROM requests WHERE request_id"
 _result_fields = attrgetter(*_RESULT_COLUMNS)
 
 
 class SqliteTransaction(SqliteReader, Transaction):
     """The one writer's, begun at once; the store ends it. A part of it can be undone by itself."""
 
-    def __init__(self, connection: sqlite3.Connection, stat_names: StatNames) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, stat_names: StatNames, expected: Sequence[str] = ()
+    ) -> None:
+        """`expected`: ids of the requests that it is for."""
         super().__init__(connection, stat_names)
         self.effects: list[Callable[[], None]] = []
         connection.execute("BEGIN IMMEDIATE")
+        self._waiting = WaitingRows(connection, (_ASSIGNMENTS, _REQUESTS))
+        self._replies: dict[str, _Kept | None] = dict.fromkeys(expected)
+        if expected:
+            places = ", ".join("?" * len(expected))
+            for row in connection.execute(f"{_KEPT_REPLY} IN ({places})", expected):
+                self._replies[row["request_id"]] = row["method"], row["fingerprint"], row["reply"]
+
+    @property
+    def _connection(self) -> sqlite3.Connection:
+        """For whatever is executed: behind the rows that wait."""
+        self._waiting.settle()
+        return self._opened
 
     @property
     def is_open(self) -> bool:
         """False also when SQLite itself gave it up, as on a full disk."""
-        return self._connection.in_transaction
+        return self._opened.in_transaction
 
     @property
     def changes(self) -> int:
         """Rows that its connection has ever changed."""
-        return self._connection.total_changes
+        return self._opened.total_changes
 
     def commit(self) -> None:
         self._connection.execute("COMMIT")
@@ -86,18 +85,17 @@ class SqliteTransaction(SqliteReader, Transaction):
     def roll_back(self) -> None:
         self._stat_names.forget()
         if self.is_open:
-            self._connection.execute("ROLLBACK")
+            self._opened.execute("ROLLBACK")
 
     def begin_part(self) -> None:
-        self._connection.execute("SAVEPOINT part")
+        self._waiting.begin_part()
 
     def keep_part(self) -> None:
-        self._connection.execute("RELEASE part")
+        self._waiting.keep_part()
 
     def undo_part(self) -> None:
         self._stat_names.forget()
-        self._connection.execute("ROLLBACK TO part")
-        self._connection.execute("RELEASE part")
+        self._waiting.undo_part()
         self.effects.clear()  # those of the parts before have run
 
     def set_meta(self, key: str, value: str) -> None:
@@ -160,7 +158,7 @@ class SqliteTransaction(SqliteReader, Transaction):
         return int(cursor.lastrowid or 0)
 
     def add_assignments(self, new: Sequence[AssignmentRow]) -> None:
-        _ASSIGNMENTS.insert(self._connection, map(converting.assignment_values, new))
+        self._waiting.add(_ASSIGNMENTS, map(converting.assignment_values, new))
 
     def close_leases(self, ordinals: Iterable[int], state: str, at: float, reason: str) -> None:
         self._connection.execute(
@@ -260,12 +258,14 @@ class SqliteTransaction(SqliteReader, Transaction):
     def after_commit(self, effect: Callable[[], None]) -> None:
         self.effects.append(effect)
 
-    def kept_reply(self, request_id: str) -> tuple[str, str, bytes] | None:
+    def kept_reply(self, request_id: str) -> _Kept | None:
         """(method, fingerprint, reply) of a request that took effect."""
-        row = self._one("SELECT method, fingerprint, reply FROM requests WHERE request_id = ?", request_id)
-        return None if row is None else (row["method"], row["fingerprint"], row["reply"])
+        if request_id not in self._replies:
+            row = self._opened.execute(f"{_KEPT_REPLY} = ?", (request_id,)).fetchone()
+            self._replies[request_id] = row and (row["method"], row["fingerprint"], row["reply"])
+        return self._replies[request_id]
 
     def keep_reply(self, request_id: str, method: str, fingerprint: str, reply: bytes, at: float) -> None:
-        self._connection.execute(
-            "INSERT INTO requests VALUES (?, ?, ?, ?, ?)", (request_id, method, fingerprint, reply, at)
-        )
+        """The last thing of a part: nothing undoes it."""
+        self._waiting.add(_REQUESTS, [(request_id, method, fingerprint, reply, at)])
+        self._replies[request_id] = method, fingerprint, reply

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 import pytest
 from store_contract import event
 
-from league.errors import StorageFull
+from league.errors import InvalidInput, StorageFull
 from matchmaker.store.base import Store
 
 
@@ -46,7 +46,10 @@ class GroupContract:
 
     @contextmanager
     def together(self, store, effects):
-        """All effects queue up behind one that waits; yields the outcomes, filled at the end of the block."""
+        """All effects queue up behind one that waits; yields the outcomes, filled at the end of the block.
+
+        One that is no function is the arguments of `once`.
+        """
         outcomes: list = [None] * len(effects)
         begun, go = threading.Event(), threading.Event()
 
@@ -56,7 +59,7 @@ class GroupContract:
 
         def call(number, effect):
             try:
-                outcomes[number] = store.submit(effect)
+                outcomes[number] = store.submit(effect) if callable(effect) else store.once(*effect)
             except Exception as error:
                 outcomes[number] = error
 
@@ -131,6 +134,32 @@ class GroupContract:
             thread.join(20)
         assert replies == [b"1"] * 5
         assert self.texts(store) == ["once"]
+
+    def test_a_request_and_its_repetition_share_a_commit(self, store, memory):
+        def once(tx):
+            return str(tx.add_events([event("once")])).encode()
+
+        calls = [("r", "Method", "f", 1.0, once)] * 2 + [("r", "Method", "other", 1.0, once)]
+        with self.together(store, [*calls, self.adds(memory, "d")]) as outcomes:
+            pass
+        assert outcomes[:2] == [b"1", b"1"]
+        assert isinstance(outcomes[2], InvalidInput)
+        assert self.texts(store) == ["once", "d"]
+
+    def test_a_request_that_fails_can_come_again_in_the_same_commit(self, store, memory):
+        tries = []
+
+        def once(tx):
+            tries.append(tx.add_events([event("once")]))
+            if len(tries) == 1:
+                raise ZeroDivisionError
+            return b"done"
+
+        with self.together(store, [("r", "Method", "f", 1.0, once)] * 3) as outcomes:
+            pass
+        assert isinstance(outcomes[0], ZeroDivisionError)
+        assert outcomes[1:] == [b"done", b"done"]
+        assert (self.texts(store), len(tries)) == (["once"], 2)
 
     def test_memory_that_can_not_follow_one_is_rebuilt_before_the_next(self, store, memory):
         def breaks(tx):
