@@ -87,8 +87,9 @@ def _finish(axes: Axes, history: History, last: int) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes.tick_params(length=0)
+    if not axes.lines and not axes.collections and not axes.patches:
+        if not axes.texts:
+            axes.text(0.5, 0.5, "nothing yet", color=FAINT, ha="center", transform=axes.transAxes)
+        axes.set_yticks([])
     for stage in history.stages[1:]:
         axes.axvline(stage.step, color=FAINT, linewidth=0.9, linestyle=(0, (3, 3)), zorder=0.9)
-    if not axes.lines and not axes.collections and not axes.patches:
-        axes.text(0.5, 0.5, "nothing yet", color=FAINT, ha="center", transform=axes.transAxes)
-        axes.set_yticks([])

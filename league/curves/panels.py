@@ -48,7 +48,9 @@ def _win_rates(axes: Axes, title: str, rates: Mapping[str, WinRate]) -> None:
 def _scores(axes: Axes, history: History) -> None:
     axes.set_title("Score of snapshots, and of bots (μ − 3σ)", pad=14)
     series = history.scores
-    if series is None:
+    if series is None:  # the leaderboard's file is what it is drawn from
+        words = "drawn when the run has ended"
+        axes.text(0.5, 0.5, words, color=FAINT, ha="center", transform=axes.transAxes)
         return
     axes.plot(series.steps, series.values, ".", color=PALETTE[0], markersize=4, alpha=0.45)
     axes.plot(series.steps, smooth(series.values, 5), color=PALETTE[0])

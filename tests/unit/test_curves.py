@@ -2,15 +2,18 @@
 
 import csv
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from PIL import Image
 from torch.utils.tensorboard import SummaryWriter
 
 from league.alarm_watch import AlarmWatch
 from league.cli.main import main
 from league.columns import EVALUATION
+from league.curves.figure import PANELS, _finish
 from league.curves.history import Stage, gather
 from league.errors import NotFound
 from league.metrics import wilson_interval
@@ -131,6 +134,18 @@ def test_a_run_with_hardly_anything_is_drawn_too(tmp_path):
     scalars(tmp_path / "learner-main" / "tensorboard", [(64, {"loss/value": 1.0})])
     assert main(["curves", "--run-dir", str(tmp_path), "--out", str(tmp_path / "a.png")]) == 0
     assert picture(tmp_path / "a.png").shape == (1000, 1600, 3)
+
+
+def test_a_panel_without_anything_says_so_although_stages_are_marked(run_dir):
+    history = replace(gather(run_dir), scores=None, scalars={})
+    said = []
+    for fill in PANELS:
+        axes = Figure().add_subplot()
+        fill(axes, history)
+        _finish(axes, history, 3000)
+        said.append([text.get_text() for text in axes.texts])
+    assert said[2] == ["drawn when the run has ended"]
+    assert said[4] == ["nothing yet"]
 
 
 def test_what_can_not_be_drawn_is_said(run_dir, tmp_path, capsys):
