@@ -85,7 +85,12 @@ class Profile:
 
     def not_measured(self, row: Row) -> list[str]:
         return words.not_measured(
-            row, self.facts, self.snapshots_made, self.snapshots_of_a_run, self.round_trip is not None
+            row,
+            self.facts,
+            self.snapshots_made,
+            self.snapshots_of_a_run,
+            self.round_trip is not None,
+            int(self.sections["learner"].get("cpu_ranks", 1)),
         )
 
 

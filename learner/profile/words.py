@@ -61,9 +61,9 @@ def doubt(best: Row, before: Row | None) -> str:
 
 
 def not_measured(
-    row: Row, facts: Mapping[str, Any], made: int, whole_league: int, round_trip: bool
+    row: Row, facts: Mapping[str, Any], made: int, whole_league: int, round_trip: bool, cpu_ranks: int = 1
 ) -> list[str]:
-    """What a run has beside this, each in a sentence."""
+    """What a run has beside this, each in a sentence; `cpu_ranks` is the setting of that name."""
     told = [
         "waiting for the matchmaker, and its and the evaluator's share of the cores: no league runs here, "
         "matches are drawn from the mix in this process",
@@ -83,6 +83,11 @@ def not_measured(
         told.append("whole updates: one takes longer than a burst, so its beginning was scaled up")
     if facts["device"] == "cpu":
         told.append("a GPU: it ran on the CPU")
+        if cpu_ranks > 1:
+            told.append(
+                f"several ranks: one process was measured, and a run learns in {cpu_ranks} on the CPU where "
+                f"there are so many cores (learner.cpu_ranks)"
+            )
     else:
         if not row.gpu_busy_shares:
             told.append("how busy the GPU was: nvidia-smi did not tell")
