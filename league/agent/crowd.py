@@ -31,14 +31,18 @@ SMALLEST = 4
 _Class = tuple[NetworkConfig, int]
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Batch:
-    """One forward: the seats in its rows (`num_seats` where a row is padding), model by model."""
+    """One forward: the seats in its rows (`num_seats` where a row is padding), model by model.
+
+    `state` is the rows' own from the first forward on, until it is put back.
+    """
 
     network: PlayingNetwork
     config: NetworkConfig
     seats: Tensor
     shape: tuple[int, ...]
+    state: AgentState | None = None
 
 
 class Crowd:
@@ -98,7 +102,7 @@ class Crowd:
     def set_live(self, network: PlayingNetwork | None) -> None:
         """The network that plays the seats of `LIVE`; its weights are read at every act, never copied."""
         self._live = network
-        self._batches = None
+        self._regroup()
         if network is not None:
             self._admit(network.config)
 
@@ -109,20 +113,21 @@ class Crowd:
             raise InvalidInput("a seat was given to the live network, but none is set: call set_live first")
         config = self._live.config if digest == LIVE and self._live else self._residents.get(digest).config
         self._admit(config)
+        self._put_back()
         for part in self._states[config]:
             part[index].zero_()
         changed = self._digests[index] != digest
         self._digests[index] = digest
         self._greedy_S1[index] = greedy
         if changed:
-            self._batches = None
+            self._regroup()
             self._residents.trim({*self._digests, digest})
 
     def vacate(self, index: int) -> None:
         """Empties a seat; it presses nothing from now on (or makes some legal choice)."""
         if self._digests[index]:
             self._digests[index] = ""
-            self._batches = None
+            self._regroup()
 
     @torch.inference_mode()
     def act(
@@ -149,11 +154,13 @@ class Crowd:
         """h and c of the live network in every seat, `[S, H]`; what stands in other seats means nothing."""
         if self._live is None:
             raise InvalidInput("no live network is set: call set_live first")
+        self._put_back()
         state = self._states[self._live.config]
         return state.h_BH[:-1], state.c_BH[:-1]
 
     def save(self) -> dict[str, Any]:
         """Everything from which `load_state` goes on alike: tensors and plain values, copied."""
+        self._put_back()
         return {
             "digests": list(self._digests),
             "greedy": self._greedy_S1.clone(),
@@ -245,6 +252,20 @@ class Crowd:
         index = torch.tensor(seats, device=self._device)
         return [_Batch(self._live, self._live.config, index, (len(seats),))]
 
+    def _regroup(self) -> None:
+        """The seats are grouped anew at the next act."""
+        self._put_back()
+        self._batches = None
+
+    @torch.inference_mode()
+    def _put_back(self) -> None:
+        """Writes the batches' own states to the seats: between two changes nobody needs them there."""
+        for batch in self._batches or ():
+            if batch.state is not None:
+                for part, new in zip(self._states[batch.config], batch.state, strict=True):
+                    part.index_copy_(0, batch.seats, new.flatten(0, len(batch.shape) - 1))
+                batch.state = None
+
     def _padded(self, seats: list[int], size: int) -> list[int]:
         return seats + [self.num_seats] * (size - len(seats))
 
@@ -258,13 +279,11 @@ class Crowd:
         def rows(part: Tensor) -> Tensor:
             return part.index_select(0, batch.seats).unflatten(0, batch.shape)
 
-        state = self._states[batch.config]
-        own = AgentState(*(rows(part) for part in state))
+        state = batch.state or AgentState(*map(rows, self._states[batch.config]))
         # Nothing starts here: `seat` zeroed the state, which is an empty history.
         never = torch.zeros(batch.shape, dtype=torch.bool, device=self._device)
-        output = batch.network.step(rows(obs_SO), never, own, obs_SO.new_zeros(batch.shape))
-        for part, new in zip(state, output.state, strict=True):
-            part.index_copy_(0, batch.seats, new.flatten(0, len(batch.shape) - 1))
+        output = batch.network.step(rows(obs_SO), never, state, None)
+        batch.state = output.state
         return output.logits_BA.flatten(0, len(batch.shape) - 1)
 
     def _draw(self, logits_SA: Tensor, legal_SA: NDArray[np.bool_] | None) -> NDArray[np.uint8]:
