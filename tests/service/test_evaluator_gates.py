@@ -11,6 +11,7 @@ import pytest
 from evaluating import SETTINGS, wait_for
 from rps_agents import GAME, PAPER, ROCK, SCISSORS, rps_player
 
+from evaluator.gates import GateRun
 from evaluator.settings import EvaluatorSettings
 from evaluator.worker import Evaluator
 from league.client import MatchmakerClient
@@ -96,11 +97,14 @@ def test_a_candidate_whose_weights_are_gone_is_given_up(client: MatchmakerClient
 
 
 def test_an_evaluator_that_stops_in_a_gate_goes_on_where_the_log_is(
-    client: MatchmakerClient, tmp_path: Path
+    client: MatchmakerClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    handed_back: list[str] = []  # its matches are over in one step, so none is in play when it stops
+    monkeypatch.setattr(GateRun, "hand_back", lambda run: handed_back.append(run.gate.candidate) or 0)
     candidate = freeze(client, tmp_path, 1, None)  # as strong as rock: that takes long
     with evaluating(client, tmp_path):
         wait_for(lambda: client.gates()[0].victims[0].matches >= 10)
+    assert handed_back == [candidate]
     first = client.gates()[0].victims[0].matches
     assert client.status().open_leases == 0
     with evaluating(client, tmp_path):

@@ -67,6 +67,7 @@ def test_the_view_shows_all_learners_each_on_a_line() -> None:
     (line,) = [line for line in text.splitlines() if "league-exploiter" in line]
     assert "starting" in line
     assert "652,310 of" in text, "the header is the main's"
+    assert three().league.learner.worker == "learner-main", "who leads, though another is listed first"
 
 
 def test_a_narrow_terminal_shows_how_it_stands() -> None:
