@@ -19,13 +19,20 @@ LEAGUE = Path(__file__).with_name("fake_league.py")
 WORKERS = ("matchmaker", "learner-main", "evaluator-0")
 
 
+def _hear_a_closed_terminal() -> None:
+    """Also where the tests themselves run under nohup, which is handed down."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 class Run:
     """A supervisor's process and its folder."""
 
     def __init__(self, folder: Path, learner: str, *before: str) -> None:
         self.folder = folder
         command = [*before, sys.executable, str(LEAGUE), str(folder), learner]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, text=True, preexec_fn=_hear_a_closed_terminal
+        )
 
     def log(self, worker: str) -> str:
         log = self.folder / "logs" / f"{worker}.log"
