@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from league.errors import ConfigError
@@ -27,10 +28,11 @@ class DeviceFlags:
         """Processes that learn together."""
         return max(1, len(self.gpus), self.cpu_ranks)
 
-    def completed(self, cpu_ranks: int) -> DeviceFlags:
-        """With so many ranks on the CPU, or one a core, where neither flags nor a GPU say anything else."""
+    def completed(self, cpu_ranks: int, is_possible: Callable[[int], bool]) -> DeviceFlags:
+        """With ranks on the CPU where neither flags nor a GPU say anything else: as many as are wanted, one a
+        core at most, and no more than are possible, for nobody asked for them."""
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        wanted = min(cpu_ranks, cores)
+        wanted = next((n for n in range(min(cpu_ranks, cores), 1, -1) if is_possible(n)), 1)
         if wanted == 1 or self.gpus or self.cpu_ranks or not (self.cpu or has_no_gpu()):
             return self
         return DeviceFlags(cpu=True, cpu_ranks=wanted)

@@ -269,7 +269,9 @@ def _work(words: Sequence[str]) -> int:
     sections = _sections(options)
     learner = build(LearnerSettings, "learner", sections["learner"])
     said = DeviceFlags.of(options)
-    flags = said.completed(learner.cpu_ranks) if _is_alone(sections, options.name) else said
+    flags = said
+    if options.role == Role.MAIN.value and _is_alone(sections, options.name):
+        flags = said.completed(learner.cpu_ranks, learner.is_shared_evenly)
     if flags.ranks > 1:
         learner.share(flags.ranks)  # refused at once
         more = () if flags == said else flags.arguments()  # the last word of a flag counts

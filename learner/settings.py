@@ -94,6 +94,10 @@ class LearnerSettings(Settings):
             raise ValueError(f"batch_size is more than a rollout of {self.matches} x {self.n_steps} steps")
         return self
 
+    def is_shared_evenly(self, ranks: int) -> bool:
+        """Whether `share` can be asked for so many."""
+        return not self.matches % ranks and not (self.batch_size // self.n_steps) % ranks
+
     def share(self, ranks: int) -> LearnerSettings:
         """The same for one of several ranks: an even share of the matches and of each minibatch.
 
@@ -101,7 +105,7 @@ class LearnerSettings(Settings):
         Raises `ConfigError` when something does not divide.
         """
         sequences = self.batch_size // self.n_steps
-        if self.matches % ranks or sequences % ranks:
+        if not self.is_shared_evenly(ranks):
             what = f"learner.matches is {self.matches}"
             if not self.matches % ranks:
                 what = f"a minibatch has {sequences} sequences (learner.batch_size / learner.n_steps)"

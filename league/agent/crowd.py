@@ -151,7 +151,8 @@ class Crowd:
         return self._draw(self.logits_SA.cpu(), legal_SA)
 
     def live_memory(self) -> tuple[Tensor, Tensor]:
-        """h and c of the live network in every seat, `[S, H]`; what stands in other seats means nothing."""
+        """h and c of the live network in every seat, `[S, H]`, as they are until the next act; what stands
+        in other seats means nothing."""
         if self._live is None:
             raise InvalidInput("no live network is set: call set_live first")
         self._put_back()

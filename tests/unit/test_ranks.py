@@ -175,7 +175,14 @@ def test_flags_say_how_many_processes_learn():
 def test_the_settings_say_how_many_learn_where_no_flag_does(said, settings, cores, gpu, made, monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)), raising=False)
     monkeypatch.setattr(device_flags, "has_no_gpu", lambda: not gpu)
-    assert flags(*said).completed(settings).arguments() == made
+    assert flags(*said).completed(settings, lambda _: True).arguments() == made
+
+
+def test_ranks_that_nobody_asked_for_are_no_more_than_share_evenly(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
+    for matches, ranks in ((128, 4), (126, 3), (127, 1)):
+        settings = LearnerSettings(matches=matches, n_steps=32, batch_size=12 * 32)
+        assert flags("--cpu").completed(5, settings.is_shared_evenly).ranks == ranks
 
 
 def test_start_league_hands_the_flags_on_to_its_learner():
