@@ -178,6 +178,18 @@ def test_the_settings_say_how_many_learn_where_no_flag_does(said, settings, core
     assert flags(*said).completed(settings, lambda _: True).arguments() == made
 
 
+def test_a_gpu_is_told_by_the_files_of_its_driver(tmp_path, monkeypatch):
+    devices = tuple(str(tmp_path / name) for name in ("nvidia0", "kfd"))
+    monkeypatch.setattr(device_flags, "_GPU_DEVICES", devices)
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert device_flags.has_no_gpu()
+    (tmp_path / "kfd").touch()
+    assert not device_flags.has_no_gpu()
+    (tmp_path / "kfd").unlink()
+    monkeypatch.setattr(sys, "platform", "darwin")  # its GPU has no such file: torch is asked
+    assert not device_flags.has_no_gpu()
+
+
 def test_ranks_that_nobody_asked_for_are_no_more_than_share_evenly(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
     for matches, ranks in ((128, 4), (126, 3), (127, 1)):
