@@ -133,12 +133,12 @@ class LeagueView:
 
     def add_assignments(self, player: str, rows: Sequence[AssignmentRow]) -> None:
         with self.lock:
-            self.ordinal = max([self.ordinal, *(row.ordinal for row in rows)])
-            self.leases.update({row.match_id: row for row in rows})
-            self.open_count.update(Counter(row.incarnation for row in rows))
-            self.drawn.update(
-                Counter((player, row.mix, row.category) for row in rows if row.mix and not row.replaces)
-            )
+            for row in rows:  # no Counter of them first: it would take longer than all the rest
+                self.ordinal = max(self.ordinal, row.ordinal)
+                self.leases[row.match_id] = row
+                self.open_count[row.incarnation] += 1
+                if row.mix and not row.replaces:
+                    self.drawn[player, row.mix, row.category] += 1
 
     def close_leases(self, match_ids: Iterable[str]) -> None:
         with self.lock:
