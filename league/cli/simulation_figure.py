@@ -47,9 +47,9 @@ def figure_of(report: Mapping[str, Any]) -> Figure:
     """The figure itself; its axes are categories, kinds of opponents, and predictions."""
     with rc_context(STYLE):
         figure = Figure(figsize=(16, 6.4), dpi=100, facecolor="white")
-        grid = figure.add_gridspec(
-            1, 3, left=0.085, right=0.98, top=0.82, bottom=0.12, wspace=0.32, width_ratios=(1, 1, 0.9)
-        )
+        # Kinds of opponents have long names, and each column gets the room that its own want.
+        figure.set_layout_engine("constrained", rect=(0.012, 0.0, 0.976, 0.87), wspace=0.05)
+        grid = figure.add_gridspec(1, 3, width_ratios=(1, 1, 0.9))
         _heading(figure, report)
         _categories(figure.add_subplot(grid[0, 0]), report)
         _groups(figure.add_subplot(grid[0, 1]), report["groups"])
