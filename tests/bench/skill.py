@@ -1,6 +1,6 @@
 """Time to skill: how long `bin/start-league` takes to beat two bots, and plain RecurrentPPO beside it.
 
-    python tests/bench/skill.py FOLDER [--seeds 1 2 3 4 5]
+    python tests/bench/skill.py FOLDER [--seeds 1 2 3 4 5] [--parts ours plain]  # plain: after ours, as long
     python tests/bench/skill.py FOLDER --report
 
 Ours is the product as users start it, preset `laptop` on all cores with matchmaker and evaluator, until the
@@ -169,8 +169,11 @@ def report(folder: Path) -> None:
             goal = found["ours"]["reached"].get(stage)
             cells.append(f"{goal['seconds']:.0f} s, step {goal['step']:,}" if goal else "not in time")
         cells += [shown(found["ours"]["clean"][bot]) for bot, _ in GOALS]
-        cells.append(f"{found['plain']['steps']:,}")
-        cells += [shown(found["plain"]["clean"][bot]) for bot, _ in GOALS]
+        if "plain" in found:
+            cells.append(f"{found['plain']['steps']:,}")
+            cells += [shown(found["plain"]["clean"][bot]) for bot, _ in GOALS]
+        else:
+            cells += ["", "", ""]
         print(f"| {' | '.join(cells)} |")
 
 
@@ -178,6 +181,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3, 4, 5])
+    parser.add_argument("--parts", nargs="+", choices=("ours", "plain"), default=["ours", "plain"])
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--report", action="store_true")
     options = parser.parse_args()
@@ -185,12 +189,17 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for seed in [] if options.report else options.seeds:
         out = folder / f"seed-{seed}.json"
-        if not out.exists():
-            mine = ours(folder, seed, options.minutes)
-            print(f"seed {seed}: ours {mine}", flush=True)
-            theirs = plain(seed, mine["seconds"])
-            print(f"seed {seed}: plain {theirs}", flush=True)
-            out.write_text(json.dumps({"seed": seed, "ours": mine, "plain": theirs}))
+        found = json.loads(out.read_text()) if out.exists() else {"seed": seed}
+        for part in options.parts:
+            if part in found:
+                continue
+            found[part] = (
+                ours(folder, seed, options.minutes)
+                if part == "ours"
+                else plain(seed, found["ours"]["seconds"])
+            )
+            print(f"seed {seed}: {part} {found[part]}", flush=True)
+            out.write_text(json.dumps(found))
     report(folder)
 
 
