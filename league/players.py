@@ -52,7 +52,6 @@ class Refusal(Enum):
     OTHER_INCARNATION = "other_incarnation"
     FENCED = "fenced"
     RELEASED = "released"
-    ABANDONED = "abandoned"
     WRONG_PLAYER = "wrong_player"
     WRONG_DIGEST = "wrong_digest"
     MALFORMED = "malformed"

@@ -14,10 +14,6 @@ from matchmaker.store.rows import AssignmentRow, IncarnationRow, ResultRow
 
 Taken = tuple[MatchResult, AssignmentRow, bool]
 """A result, its lease, and whether it came late."""
-_CLOSED = {
-    "released": (Refusal.RELEASED, "its lease was handed back"),
-    "abandoned": (Refusal.ABANDONED, "its worker started anew since"),
-}
 
 
 class _Unfit(InvalidInput):
@@ -134,8 +130,8 @@ def _check(lease: AssignmentRow, incarnation: IncarnationRow, result: MatchResul
             Refusal.FENCED,
             f"incarnation {incarnation.number} is fenced: {incarnation.fenced_by} took its place",
         )
-    if lease.lease_state in _CLOSED:
-        raise _Unfit(*_CLOSED[lease.lease_state])
+    if lease.lease_state == "released":  # an abandoned one's incarnation is fenced
+        raise _Unfit(Refusal.RELEASED, "its lease was handed back")
     for seat, name in enumerate((lease.seat0, lease.seat1)):
         reported = result.seats[seat]
         if reported.player != name:

@@ -47,7 +47,6 @@ class Refusal(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     REFUSAL_OTHER_INCARNATION: _ClassVar[Refusal]
     REFUSAL_FENCED: _ClassVar[Refusal]
     REFUSAL_RELEASED: _ClassVar[Refusal]
-    REFUSAL_ABANDONED: _ClassVar[Refusal]
     REFUSAL_WRONG_PLAYER: _ClassVar[Refusal]
     REFUSAL_WRONG_DIGEST: _ClassVar[Refusal]
     REFUSAL_MALFORMED: _ClassVar[Refusal]
@@ -77,7 +76,6 @@ REFUSAL_LEASE_TOKEN: Refusal
 REFUSAL_OTHER_INCARNATION: Refusal
 REFUSAL_FENCED: Refusal
 REFUSAL_RELEASED: Refusal
-REFUSAL_ABANDONED: Refusal
 REFUSAL_WRONG_PLAYER: Refusal
 REFUSAL_WRONG_DIGEST: Refusal
 REFUSAL_MALFORMED: Refusal
