@@ -85,6 +85,23 @@ def test_a_served_league_goes_on_where_it_was(old):
             assert invariants.full_scan(reader) == []
 
 
+def test_progress_extends_the_leases_of_an_old_file(old):
+    settings, clock = MatchmakerSettings(), ManualClock(5.0)
+    with (
+        MatchmakerServer(old, settings=settings, clock=clock) as server,
+        MatchmakerClient(server.address, wait_seconds=5) as client,
+    ):
+        client.heartbeat(1, 1)
+        clock.advance(settings.lease_seconds - 1.0)
+        client.heartbeat(1, 2)
+        clock.advance(settings.lease_seconds - 1.0)
+        assert server.sweep() == 0
+        assert client.match("m3").lease_state == "open"
+        clock.advance(2.0)
+        assert server.sweep() == 1
+        assert client.match("m3").lease_state == "expired"
+
+
 def _events(client, results):
     """From the first one to that of the last of so many results."""
     found = []
