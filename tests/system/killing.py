@@ -18,12 +18,15 @@ from league.client import MatchmakerClient
 from league.errors import LeagueError
 from league.players import Assignment, MatchResult, Player, PlayerKind, Role, SeatResult
 
-MOST_SECONDS = {"matchmaker": 1.0, "learner": 3.0, "evaluator": 2.0}
-"""A process that is ready lives at most so long; the learner's checkpoints are a second apart."""
+MOST_SECONDS = {"matchmaker": 1.0, "learner": 5.0, "evaluator": 4.0}
+"""A process that is ready lives at most so long: matches last 2 s, and checkpoints are a second apart."""
 STARTING_SECONDS = {"matchmaker": 1.0, "learner": 4.0, "evaluator": 3.0}
 """How long a start takes at most that is killed in its middle."""
 STARTS_KILLED = 0.25
 SETTINGS = """
+[game]
+match_seconds = 2
+
 [learner]
 steps = 100_000_000
 """
