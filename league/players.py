@@ -185,6 +185,10 @@ class Incarnation:
 
 @dataclass(frozen=True, kw_only=True)
 class Share:
+    """What part of `player`'s matches by `mix` a category has, as set and as drawn."""
+
+    player: str
+    mix: str
     category: str
     configured: float
     realised: float

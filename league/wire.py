@@ -250,7 +250,8 @@ def from_result(message: t.Result, stat_names: Sequence[str] = ()) -> d.MatchRes
 
 
 def to_verdict(verdict: d.Verdict) -> t.ResultVerdict:
-    if verdict.accepted and not (verdict.duplicate or verdict.reason):  # thousands a second are so
+    is_plain = verdict.accepted and not (verdict.duplicate or verdict.reason)
+    if is_plain and verdict.refusal is d.Refusal.NONE:  # thousands a second are so
         return t.ResultVerdict(match_id=verdict.match_id, accepted=True, log_position=verdict.log_position)
     return t.ResultVerdict(
         match_id=verdict.match_id,

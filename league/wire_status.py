@@ -58,6 +58,8 @@ def _to_worker(worker: d.WorkerStatus) -> m.WorkerStatus:
 
 def _to_share(share: d.Share) -> t.Share:
     return t.Share(
+        player=share.player,
+        mix=share.mix,
         category=share.category,
         configured=share.configured,
         realised=share.realised,
@@ -115,6 +117,8 @@ def _from_worker(message: m.WorkerStatus) -> d.WorkerStatus:
 
 def _from_share(message: t.Share) -> d.Share:
     return d.Share(
+        player=message.player,
+        mix=message.mix,
         category=message.category,
         configured=message.configured,
         realised=message.realised,

@@ -7,7 +7,7 @@ from typing import Any
 
 from league import __version__
 from league.errors import InvalidInput, NotFound
-from league.players import Book, LeagueStatus, MatchRecord, RatingEpoch, Share, WorkerStatus
+from league.players import Book, LeagueStatus, MatchRecord, Player, RatingEpoch, Role, Share, WorkerStatus
 from league.ratings import RatingTable
 from matchmaker import checks
 from matchmaker.assigning import assignments_of
@@ -74,7 +74,7 @@ def _first(reader: Reader, row: AssignmentRow) -> AssignmentRow:
 
 
 def status(league: League, reader: Reader) -> LeagueStatus:
-    """Workers, open leases, and configured beside realised shares of the newest mix in use."""
+    """Workers, open leases, and configured beside realised shares of every learner's mix."""
     open_by_incarnation: dict[int, int] = {}
     for row in reader.open_assignments():
         open_by_incarnation[row.incarnation] = open_by_incarnation.get(row.incarnation, 0) + 1
@@ -120,24 +120,30 @@ def _worker(reader: Reader, incarnation: IncarnationRow, open_leases: int) -> Wo
 
 
 def _shares(league: League, workers: list[WorkerStatus]) -> list[Share]:
-    """Of the mix that the learner with the newest beat is in; the realised ones over all its draws."""
-    learners = [worker for worker in workers if worker.player and worker.mix]
-    if not learners:
-        return []
-    newest = max(learners, key=lambda worker: worker.last_beat_at)
+    """Of the mix that each learner is in, mains first; the realised ones are over all its draws."""
+    newest: dict[str, WorkerStatus] = {}
+    for worker in sorted(workers, key=lambda one: one.last_beat_at):
+        if worker.player and worker.mix:
+            newest[worker.player] = worker
+    learners = [league.view.players[name] for name in newest]
+    in_order = sorted(learners, key=lambda one: (one.role is not Role.MAIN, one.name))
+    return [share for one in in_order for share in _shares_of(league, one, newest[one.name].mix)]
+
+
+def _shares_of(league: League, learner: Player, mix: str) -> list[Share]:
     view = league.view
-    configured = configured_shares(
-        league.settings, view.players[newest.player], newest.mix, view.players, view.tables
-    )
+    configured = configured_shares(league.settings, learner, mix, view.players, view.tables)
     drawn = {
         category: count
         for (player, name, category), count in view.drawn.items()
-        if player == newest.player and name == newest.mix
+        if player == learner.name and name == mix
     }
     matches = sum(drawn.values()) or 1
     categories = [*configured, *(category for category in drawn if category not in configured)]
     return [
         Share(
+            player=learner.name,
+            mix=mix,
             category=category,
             configured=configured.get(category, 0.0),
             realised=drawn.get(category, 0) / matches,

@@ -128,13 +128,14 @@ def _shares(board: Leaderboard) -> str:
     if not board.shares:
         return ""
     rows = "".join(
-        f'<tr><td class="name">{escape(share.category)}</td><td class="n">{_percent(share.configured)}</td>'
-        f'<td class="n">{_percent(share.realised)}</td><td class="n">{share.matches:,}</td></tr>'
+        f'<tr><td class="name">{escape(share.player)}</td><td class="name">{escape(share.category)}</td>'
+        f'<td class="n">{_percent(share.configured)}</td><td class="n">{_percent(share.realised)}</td>'
+        f'<td class="n">{share.matches:,}</td></tr>'
         for share in board.shares
     )
     return (
-        "<section><h2>Opponents in training</h2><p>Shares of the newest opponent mix, set and drawn.</p>"
-        '<table><thead><tr><th>category</th><th class="n">set</th><th class="n">drawn</th>'
+        "<section><h2>Opponents in training</h2><p>Shares of each learner's opponent mix, set and drawn.</p>"
+        '<table><thead><tr><th>learner</th><th>category</th><th class="n">set</th><th class="n">drawn</th>'
         f'<th class="n">matches</th></tr></thead><tbody>{rows}</tbody></table></section>\n'
     )
 

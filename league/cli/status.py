@@ -10,11 +10,12 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict
 from enum import Enum
+from itertools import groupby
 from typing import Any
 
 from league.cli import connect
 from league.cli.output import Column, is_terminal, print_pairs, print_table, share
-from league.players import LeagueStatus, WorkerStatus
+from league.players import LeagueStatus, Share, WorkerStatus
 
 WORKERS = (
     Column("worker"),
@@ -26,6 +27,7 @@ WORKERS = (
     Column("seen", number=True),
 )
 SHARES = (
+    Column("player"),
     Column("category"),
     Column("configured", number=True),
     Column("realised", number=True),
@@ -116,7 +118,7 @@ def rate(worker: WorkerStatus) -> str:
 
 def _share_rows(status: LeagueStatus) -> list[tuple[str, ...]]:
     return [
-        (one.category, share(one.configured, 1), share(one.realised, 1), f"{one.matches:,}")
+        (one.player, one.category, share(one.configured, 1), share(one.realised, 1), f"{one.matches:,}")
         for one in status.shares
     ]
 
@@ -169,8 +171,8 @@ def _draw(status: LeagueStatus, address: str) -> None:
     parts: list[Any] = [grid]
     for worker in status.workers:
         parts += ["", Text(worker.worker, "bold"), *_worker_lines(worker, status)]
-    if status.shares:
-        parts += ["", Text("whom the learner meets: set › met", "bold"), _share_grid(status)]
+    for player, shares in groupby(status.shares, key=lambda one: one.player):
+        parts += ["", Text(f"whom {player} meets: set › met", "bold"), _share_grid(shares)]
     console.print(Group(*parts))
 
 
@@ -185,14 +187,14 @@ def _worker_lines(worker: WorkerStatus, status: LeagueStatus) -> Iterable[Any]:
     yield Padding(" · ".join(part for part in told if part), (0, 0, 0, 2))
 
 
-def _share_grid(status: LeagueStatus) -> Any:
+def _share_grid(shares: Iterable[Share]) -> Any:
     from rich.table import Table
     from rich.text import Text
 
     from league.cluster import marks
 
     grid = Table.grid(padding=(0, 1))
-    for one in status.shares:
+    for one in shares:
         numbers = f"{marks.percent(one.configured)} › {marks.percent(one.realised)}"
         grid.add_row(f"  {one.category}", marks.bar(one.realised, BAR), Text(numbers))
     return grid

@@ -144,7 +144,9 @@ def _time_shares(screen: Screen, width: int) -> Text:
 def opponents(screen: Screen, width: int) -> Panel:
     """Win rate in training by kind of opponent, the mix as set and as played, clean matches beside."""
     league = screen.league
-    shares = {share.category: share for share in (league.status.shares if league.status else ())}
+    mine = league.learner.player if league.learner else ""
+    told = league.status.shares if league.status else ()
+    shares = {share.category: share for share in told if share.player == mine}
     names = list(dict.fromkeys([*shares, *league.win_rates]))
     exams = {exam.opponent: exam for exam in league.exams}
     names += [name for name in exams if name not in names]

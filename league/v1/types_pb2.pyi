@@ -230,16 +230,20 @@ class PayoffCell(_message.Message):
     def __init__(self, row: _Optional[str] = ..., column: _Optional[str] = ..., wins: _Optional[int] = ..., draws: _Optional[int] = ..., losses: _Optional[int] = ...) -> None: ...
 
 class Share(_message.Message):
-    __slots__ = ("category", "configured", "realised", "matches")
+    __slots__ = ("category", "configured", "realised", "matches", "player", "mix")
     CATEGORY_FIELD_NUMBER: _ClassVar[int]
     CONFIGURED_FIELD_NUMBER: _ClassVar[int]
     REALISED_FIELD_NUMBER: _ClassVar[int]
     MATCHES_FIELD_NUMBER: _ClassVar[int]
+    PLAYER_FIELD_NUMBER: _ClassVar[int]
+    MIX_FIELD_NUMBER: _ClassVar[int]
     category: str
     configured: float
     realised: float
     matches: int
-    def __init__(self, category: _Optional[str] = ..., configured: _Optional[float] = ..., realised: _Optional[float] = ..., matches: _Optional[int] = ...) -> None: ...
+    player: str
+    mix: str
+    def __init__(self, category: _Optional[str] = ..., configured: _Optional[float] = ..., realised: _Optional[float] = ..., matches: _Optional[int] = ..., player: _Optional[str] = ..., mix: _Optional[str] = ...) -> None: ...
 
 class Stage(_message.Message):
     __slots__ = ("name", "mix", "reward", "until_opponent", "until_win_rate", "min_matches", "max_steps", "manual")

@@ -10,7 +10,7 @@ from scipy import stats
 from small_league import bot, live, played, report, small_league, snapshot
 
 from league.errors import AlreadyExists, InvalidInput, InvalidName, LeagueError, NotFound, Refused
-from league.players import Book, Pairing, PlayerKind, PlayerState
+from league.players import Book, Pairing, PlayerKind, PlayerState, Role
 from league.v1 import matchmaker_pb2 as m
 from matchmaker.books import MARK_KINDS, Books, marks_of
 from matchmaker.drawing import draw_table, draw_table_of
@@ -189,6 +189,28 @@ def test_pfsp_prefers_the_opponent_that_beats_the_learner(league):
     )
     weights = dict(why["candidates"]["snapshots"])
     assert weights["main@2000"] > 5 * weights["main@1000"]
+
+
+def test_every_learner_has_its_own_shares(league):
+    """Whoever told of itself last: those of the mains come first."""
+    league.client.register_players([replace(live("hunter"), role=Role.MAIN_EXPLOITER)])
+    main, hunter = league.open(), league.client.open_incarnation("learner-hunter", "hunter").number
+    league.client.acquire_matches(main, 20, "league")
+    league.client.acquire_matches(hunter, 10, "league")
+    league.client.heartbeat(main, 1, 1, "league")
+    league.client.heartbeat(hunter, 1, 1, "league")
+    for last in (main, hunter):
+        league.clock.advance(1.0)
+        league.client.heartbeat(last, 2, 1, "league")
+        told = {}
+        for share in league.client.status().shares:
+            told.setdefault(share.player, []).append(share)
+            assert share.mix == "league"
+        assert list(told) == ["main", "hunter"]
+        for shares, matches in zip(told.values(), (20, 10), strict=True):
+            assert sum(share.matches for share in shares) == matches
+            assert sum(share.realised for share in shares) == pytest.approx(1.0)
+            assert sum(share.configured for share in shares) == pytest.approx(1.0)
 
 
 def test_realised_shares_stand_beside_configured_ones(league):

@@ -62,11 +62,14 @@ def full() -> Screen:
         metrics=METRICS,
         open_leases=128,
     )
-    shares = (
-        Share(category="snapshots", configured=0.7, realised=0.689, matches=4120),
-        Share(category="constant", configured=0.05, realised=0.053, matches=310),
-        Share(category="based", configured=0.15, realised=0.156, matches=930),
-        Share(category="random", configured=0.1, realised=0.102, matches=611),
+    shares = tuple(
+        Share(player="main", mix="league", category=name, configured=set_to, realised=met, matches=matches)
+        for name, set_to, met, matches in (
+            ("snapshots", 0.7, 0.689, 4120),
+            ("constant", 0.05, 0.053, 310),
+            ("based", 0.15, 0.156, 930),
+            ("random", 0.1, 0.102, 611),
+        )
     )
     status = LeagueStatus(
         game="brawl", log_position=18_230, open_leases=131, workers=(learner,), shares=shares, version="0.1.0"

@@ -202,3 +202,15 @@ def test_alarms_of_the_learner_stand_in_its_panel_and_in_the_lines() -> None:
     assert "! entropy collapsed" in picture
     assert "alarms: entropy collapsed" in progress_lines(replace(screen, league=league))
     assert "entropy collapsed" not in "\n".join(drawn(screen, 100, 30))
+
+
+def test_the_opponents_mix_is_the_shown_learners_own() -> None:
+    """Another learner's stand in the same answer."""
+    screen = screens.full()
+    assert screen.league.status is not None
+    mine = screen.league.status.shares
+    theirs = replace(mine[0], player="hunter", mix="victims", category="victims")
+    status = replace(screen.league.status, shares=(*mine, theirs))
+    lines = drawn(replace(screen, league=replace(screen.league, status=status)), 150, 45)
+    assert not any("victims" in line for line in lines)
+    assert any("70›69" in line for line in lines)
