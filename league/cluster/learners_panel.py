@@ -47,5 +47,5 @@ def exploiter_words(worker: WorkerStatus) -> Text:
         ("  wins ", FAINT),
         (f"{chance * 100:.0f}%", marks.win_style(chance)),
         (f", generation {metrics['exploiter/generation']:.0f}", ""),
-        (f" of {metrics['exploiter/steps']:,.0f} steps", FAINT),
+        (f" for {metrics['exploiter/steps']:,.0f} steps", FAINT),
     )

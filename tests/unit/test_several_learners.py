@@ -62,7 +62,7 @@ def drawn(screen: Screen, width: int = 120) -> str:
 def test_the_view_shows_all_learners_each_on_a_line() -> None:
     text = drawn(three())
     (line,) = [line for line in text.splitlines() if "main-exploiter" in line and "steps/s" in line]
-    for words in ("update", "201,344 steps", "2,031 steps/s", "wins 62%, generation 3 of 41,200 steps"):
+    for words in ("update", "201,344 steps", "2,031 steps/s", "wins 62%, generation 3 for 41,200 steps"):
         assert words in line, (words, line)
     (line,) = [line for line in text.splitlines() if "league-exploiter" in line]
     assert "starting" in line
