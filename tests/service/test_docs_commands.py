@@ -94,6 +94,7 @@ NOT_RUN = {
     "bin/start-league --preset board --set game.name=kuhn": LONG,
     "bin/start-league --preset board --set game.name=pettingzoo:pettingzoo.classic.connect_four_v3": LONG,
     "bin/league simulate": SIMULATED,
+    "bin/league simulate --scenario elo --players 2000 --matches 1000000": SIMULATED,
     "bin/league simulate --scenario rps --set matchmaker.within_snapshots=pfsp_var --plot rps.png": SIMULATED,
     "bin/league simulate --scenario rps --players 18 --matches 10000 "
     "--set matchmaker.within_snapshots=pfsp_var --plot league-rps.png": SIMULATED,
