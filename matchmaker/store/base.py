@@ -83,6 +83,10 @@ class Reader(ABC):
         """In order; that of a result too."""
 
     @abstractmethod
+    def policy_json(self, log_position: int) -> str | None:
+        """The settings by which was drawn last when the log was so long; before any draw the newest."""
+
+    @abstractmethod
     def events_of(self, *kinds: str) -> list[Event]:
         """All of these kinds, in order; those of results are not kept by themselves."""
 

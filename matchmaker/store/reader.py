@@ -125,6 +125,14 @@ class SqliteReader(Reader):
         first = max(first, last + 1 - (event.position - after))
         return list(announced.events_of(list(self.results(first - 1, last)), event.position))
 
+    def policy_json(self, log_position: int) -> str | None:
+        row = self._one(
+            "SELECT body_json FROM policies WHERE hash = "
+            "(SELECT policy_hash FROM draws WHERE log_position <= ? ORDER BY number DESC LIMIT 1)",
+            log_position,
+        ) or self._one("SELECT body_json FROM policies ORDER BY at DESC LIMIT 1")
+        return None if row is None else row["body_json"]
+
     def events_of(self, *kinds: str) -> list[Event]:
         query = f"SELECT * FROM events WHERE kind IN ({', '.join('?' * len(kinds))}) ORDER BY position"
         return [Event(**row) for row in self._all(query, *kinds)]

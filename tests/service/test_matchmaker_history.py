@@ -8,6 +8,7 @@ import pytest
 from ratings_league import BOTS, books, pair, random_outcome, train
 from small_league import small_league, snapshot
 
+from league.client import MatchmakerClient
 from league.errors import InvalidInput
 from league.players import Book
 from matchmaker import aggregates, history
@@ -146,3 +147,19 @@ def test_the_past_is_for_reading(tmp_path):
         pass
     with pytest.raises(InvalidInput, match="the past can't be changed: add --read-only"):
         MatchmakerServer(tmp_path / "league.db", at="0")
+
+
+def test_who_only_looks_sees_the_mix_that_was_drawn_by(tmp_path):
+    """Not that of settings which nobody gave; and the one of then, not the newest."""
+    for weight in (3.0, 1.0):
+        with small_league(tmp_path, mixes={"league": {"random": weight, "based": 1.0}}) as league:
+            incarnation = league.open()
+            league.play(incarnation, 5)
+            league.client.heartbeat(incarnation, 1, 1, "league")
+    for at, share in ((None, 0.5), ("4", 0.75)):
+        with (
+            MatchmakerServer(tmp_path / "league.db", read_only=True, at=at) as server,
+            MatchmakerClient(server.address, wait_seconds=5) as client,
+        ):
+            told = {one.category: one.configured for one in client.status().shares}
+            assert told == {"random": pytest.approx(share), "based": pytest.approx(1.0 - share)}
