@@ -21,8 +21,8 @@ from league.players import Assignment, MatchResult, Player, PlayerKind, Role, Se
 MOST_SECONDS = {"matchmaker": 1.0, "learner": 5.0, "evaluator": 4.0}
 """A process that is ready lives at most so long: matches last 2 s, and checkpoints are a second apart."""
 STARTING_SECONDS = {"matchmaker": 1.0, "learner": 4.0, "evaluator": 3.0}
-"""How long a start takes at most that is killed in its middle."""
-STARTS_KILLED = 0.25
+"""Without waiting until it is ready it lives at most so long: most such kills meet a start."""
+UNAWAITED = 0.25
 SETTINGS = """
 [game]
 match_seconds = 2
@@ -41,13 +41,13 @@ def free_port() -> int:
 class Killed:
     """A process of the league, killed `kills` times at random moments and started again, in its own thread.
 
-    Afterwards it runs on until `stop`. `before_ready` counts the kills that met it while it started.
+    Afterwards it runs on until `stop`. `unawaited` counts the kills that did not wait until it was ready.
     """
 
     def __init__(
         self, name: str, command: list[str], kills: int, is_ready: Callable[[float], bool], folder: Path
     ) -> None:
-        self.name, self.kills, self.before_ready = name, 0, 0
+        self.name, self.kills, self.unawaited = name, 0, 0
         self._command, self._wanted, self._is_ready = [sys.executable, "-m", *command], kills, is_ready
         self._log, self._random = folder / f"{name}.out", random.Random(name)
         self.error: BaseException | None = None
@@ -76,9 +76,9 @@ class Killed:
 
     def _live(self) -> None:
         """Until the moment of the kill."""
-        if self._random.random() < STARTS_KILLED:
+        if self._random.random() < UNAWAITED:
             time.sleep(self._random.uniform(0.0, STARTING_SECONDS[self.name]))
-            self.before_ready += 1
+            self.unawaited += 1
         else:
             self.wait_ready()
             time.sleep(self._random.uniform(0.0, MOST_SECONDS[self.name]))
