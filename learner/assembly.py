@@ -188,7 +188,7 @@ def make_model(
         n_epochs=learner.n_epochs,
         gamma=learner.gamma,
         gae_lambda=learner.gae_lambda,
-        clip_range=learner.clip_range,
+        clip_range=learner.clip_range_at,
         ent_schedule=learner.ent_coef_at,
         desired_kl=learner.desired_kl,
         vf_coef=learner.vf_coef,

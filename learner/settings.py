@@ -42,7 +42,9 @@ class LearnerSettings(Settings):
     gae_lambda: float = Field(0.95, ge=0, le=1)
     """Lambda of the generalised advantage estimate."""
     clip_range: float = Field(0.2, gt=0)
-    """PPO's clip of the probability ratio."""
+    """PPO's clip of the probability ratio at the start."""
+    clip_range_final: float | None = Field(None, gt=0)
+    """Clip at the last step, reached linearly; none keeps it constant."""
     ent_coef: float = Field(0.01, ge=0)
     """Weight of the entropy bonus at the start."""
     ent_coef_final: float | None = Field(None, ge=0)
@@ -119,6 +121,10 @@ class LearnerSettings(Settings):
     def learning_rate_at(self, remaining: float) -> float:
         """Step size when the share `remaining` of the steps is still to come."""
         return _linear(self.learning_rate, self.learning_rate_final, remaining)
+
+    def clip_range_at(self, remaining: float) -> float:
+        """Clip of the probability ratio when the share `remaining` of the steps is still to come."""
+        return _linear(self.clip_range, self.clip_range_final, remaining)
 
     def ent_coef_at(self, remaining: float) -> float:
         """Entropy weight when the share `remaining` of the steps is still to come."""

@@ -48,6 +48,7 @@ MINIMAL_LEARNER = {
     "ent_coef": 0.003,
     "ent_coef_final": None,
     "clip_range": 0.2,
+    "clip_range_final": None,
     "target_kl": None,
     "desired_kl": 0.03,
     "gae_lambda": 0.95,

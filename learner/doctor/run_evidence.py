@@ -33,7 +33,7 @@ class RunEvidence:
         matches: rows of monitor.csv. rewards: rows of reward_breakdown.csv, one an update.
         clean: clean matches of this learner's snapshots against each opponent.
         set_up: the run's settings with the newest checkpoint's network.
-        learner: the settings as they were written; those of `set_up` go on with the newest step size.
+        learner: the settings as they were written; those of `set_up` have the newest step size and clip.
         step: of that checkpoint, 0 when there is none. stage_start: step at which its stage began.
         alarms: those of `league.alarms` that were on at the end, found from the files alone.
     """
@@ -118,12 +118,13 @@ def _alarms(learner: Path, set_up: SetUp, stage_start: int) -> tuple[Alarm, ...]
 
 
 def _set_up(sections: Sections, saved: Values | None, scalars: Mapping[str, Series]) -> SetUp:
-    """The run's settings as they are now: stage, step size and weights of its newest checkpoint."""
+    """The run's settings as they are now: stage, step size, clip and weights of its newest checkpoint."""
     if saved is None:
         return set_up_of(sections)
-    if "learning/rate" in scalars:
-        newest = float(scalars["learning/rate"].values[-1])
-        sections["learner"] |= {"learning_rate": newest, "learning_rate_final": None}
+    for setting, name in (("learning_rate", "learning/rate"), ("clip_range", "policy/clip_range")):
+        if name in scalars:
+            newest = float(scalars[name].values[-1])
+            sections["learner"] |= {setting: newest, f"{setting}_final": None}
     weights = saved["algorithm"]["network"]
 
     def loaded(agent: AgentConfig) -> AgentNetwork:

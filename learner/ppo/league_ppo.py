@@ -215,7 +215,7 @@ class LeaguePPO(PlayingPPO):
             actor.log_prob(batch.actions_TBA),
             batch.log_prob_TB,
             batch.advantage_TB,
-            self.clip_range(self._current_progress_remaining),  # type: ignore[operator]
+            self.clip_now,
             decided_TB,
         )
         value = value_loss(value_TB, batch.target_TB, batch.weight_TB)
@@ -230,6 +230,11 @@ class LeaguePPO(PlayingPPO):
         if terms.kl is not None and self.regularisation is not None:
             actor = actor + self.regularisation.alpha * terms.kl.loss
         return decided * actor + counted * self.vf_coef * terms.value
+
+    @property
+    def clip_now(self) -> float:
+        """Clip of the probability ratio now."""
+        return self.clip_range(self._current_progress_remaining)  # type: ignore[operator]
 
     @property
     def entropy_weight(self) -> float:
@@ -250,6 +255,7 @@ class LeaguePPO(PlayingPPO):
         self.logger.record("reward/scale", self.return_scale.scale)
         self.logger.record("reward/largest", float(np.abs(self.buffer.reward_TN).max()))
         self.logger.record("policy/entropy_weight", self.entropy_weight)
+        self.logger.record("policy/clip_range", self.clip_now)
         self.logger.record("learning/updates", self._n_updates, exclude="tensorboard")
 
     # -- what the parent would keep in its own buffers -------------------------------------------

@@ -188,6 +188,18 @@ def test_a_target_that_every_update_hits_is_a_tight_one(run):
     assert found["20"][0] == "warning"
 
 
+def test_what_falls_in_a_run_is_judged_as_it_is_now(run):
+    last = np.array([0.03])
+    rewrite(
+        run,
+        learning__rate=lambda values: np.append(values[1:], last),
+        policy__clip_range=lambda v: v * 0 + last,
+    )
+    now = read_run(run).set_up.settings.learner
+    assert (now.learning_rate, now.learning_rate_final) == (pytest.approx(0.03), None)
+    assert (now.clip_range, now.clip_range_final) == (pytest.approx(0.03), None)
+
+
 def test_training_that_flatters_is_told_by_clean_matches(run):
     all_score(run, 1.0)
     cells = [PayoffCell(row="main@5000", column="constant", wins=40, draws=0, losses=60)]
