@@ -26,6 +26,7 @@ from league.cluster.command import parse
 from league.errors import LeagueError
 
 LONG = "trains for minutes; tests/system/test_league.py runs the command with the preset smoke"
+GUIDES = "trains for hours; test_preset_starts.py begins such a run"
 OWN_GAME = "needs the page's own files; test_docs_own_game.py runs it"
 BY_HAND = "trains until it is stopped; tests/service/test_learner.py and test_evaluator_process.py run it"
 CARDS = "test_sb3_league.py trains in such a league"
@@ -147,10 +148,8 @@ NOT_RUN = {
     "bin/league profile --preset laptop --sweep --output results.json --write-preset fast.toml": PROFILE,
     "bin/league profile --sweep --matches 64 128 256 --batch-size 512 1024 2048 --threads 1": PROFILE,
     "bin/start-league --config fast.toml": LONG,
-    "bin/start-league --preset full --set learner.learning_rate=5e-4 --set learner.clip_range=0.3 "
-    "--set learner.n_epochs=20": LONG,
-    "bin/start-league --preset full --set learner.learning_rate=1e-4 --set learner.clip_range=0.1 "
-    "--set learner.n_epochs=5 --set learner.n_steps=1024": LONG,
+    "bin/start-league --preset fast": GUIDES,
+    "bin/start-league --preset stable": GUIDES,
     "bin/test": "runs this test",
     "git clone … kumite && cd kumite && bin/start-league --headless": MEASURED,
     "bin/matchmaker --db runs/mine/league.db --port 50051 --preset laptop": "test_matchmaker_process.py does",

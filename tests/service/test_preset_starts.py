@@ -1,0 +1,51 @@
+"""Presets that nobody trains in a test begin: a few steps of each, by a real session and matchmaker."""
+
+import pytest
+import torch
+
+from league.agent.snapshot import load_snapshot
+from league.blobs import BlobFolder
+from league.client import MatchmakerClient
+from league.config import build, resolve, section_classes
+from league.players import Book
+from learner.assembly import SessionSettings
+from learner.session import Session
+from matchmaker.main import MatchmakerServer
+
+SHORT = (
+    "learner.steps=8",
+    "learner.matches=2",
+    "learner.n_steps=4",
+    "learner.batch_size=8",
+    "learner.n_epochs=1",
+    "learner.matches_ahead=2",
+    "game.match_seconds=0.1",
+)
+"""As many matches and steps as it takes to see some end, an update and a snapshot."""
+
+
+@pytest.mark.parametrize("preset", ["seed", "fast", "stable", "t4", "curriculum", "test"])
+def test_a_preset_trains_and_publishes_what_it_says(preset, tmp_path):
+    sections = resolve(preset, assignments=SHORT, environment={})
+    classes = section_classes()
+    parts = {
+        name: build(classes[name], name, sections[name]) for name in SessionSettings.__dataclass_fields__
+    }
+    settings = build(classes["matchmaker"], "matchmaker", sections["matchmaker"])
+    with (
+        MatchmakerServer(db=tmp_path / "league.db", port=0, settings=settings) as server,
+        MatchmakerClient(server.address) as client,
+    ):
+        session = Session(SessionSettings(**parts), client, tmp_path, torch.device("cpu"))
+        session.run()
+        frozen = [player for player in client.players() if player.name == "main@8"]
+        (view,) = client.curricula()
+        matches = sum(cell.games for cell in client.payoff(Book.TRAIN) if cell.row == "main")
+    assert (session.model.num_timesteps, session.model._n_updates) == (8, 1)
+    assert matches > 0
+    _, card = load_snapshot(BlobFolder(tmp_path / "blobs"), frozen[0].digest)
+    assert card.agent.sequence_length == parts["agent"].sequence_length
+    assert (card.agent.layers, card.frame_skip) == (6, 1)
+    assert card.reward_preset == parts["game"].reward
+    assert view.stage.name == parts["curriculum"].stages[0].name
+    assert (session.model.references is not None) == (parts["regularisation"].alpha > 0)
