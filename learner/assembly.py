@@ -199,6 +199,7 @@ def make_model(
         parts=learner.gradient_parts,
         precision=learner.precision,
         compiled=learner.compile,
+        forecast_coef=learner.forecast_coef,
         seed=learner.seed,
         device=device,
         should_stop=should_stop,

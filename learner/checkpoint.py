@@ -98,6 +98,7 @@ def algorithm_state(model: LeaguePPO) -> Values:
     """Weights, optimizer, random state, recurrent state and counters of the algorithm."""
     return {
         "network": model.policy.network.state_dict(),
+        "forecast": None if model.policy.forecast is None else model.policy.forecast.state_dict(),
         "optimizer": model.policy.optimizer.state_dict(),
         "num_timesteps": model.num_timesteps,
         "updates": model._n_updates,
@@ -154,6 +155,8 @@ def load_weights(model: LeaguePPO, values: Values) -> None:
             "the weights to start from are of another agent size: "
             "choose the preset or the [agent] settings (size, sequence_length, span) they were made with"
         ) from None
+    if model.policy.forecast is not None and values.get("forecast"):
+        model.policy.forecast.load_state_dict(values["forecast"])
     if "optimizer" in values:
         _load_optimizer(model.policy.optimizer, values["optimizer"])
         if values.get("scaler"):  # empty but for float16
@@ -165,12 +168,18 @@ def load_weights(model: LeaguePPO, values: Values) -> None:
 
 
 def _load_optimizer(optimizer: torch.optim.Optimizer, values: Values) -> None:
-    """How a step is computed (in one call or in many) is the program's choice, not a part of the state."""
+    """How a step is computed (in one call or in many) is the program's choice, not a part of the state.
+
+    The second group is the auxiliary head's: a new one begins without moments, one that is gone is left out.
+    """
+    fresh, saved = optimizer.state_dict()["param_groups"], values["param_groups"]
     groups = [
-        {**saved, **{way: own[way] for way in ("fused", "foreach", "capturable")}}
-        for saved, own in zip(values["param_groups"], optimizer.param_groups, strict=True)
-    ]
-    optimizer.load_state_dict({**values, "param_groups": groups})
+        {**one, **{way: own[way] for way in ("fused", "foreach", "capturable")}}
+        for one, own in zip(saved, fresh, strict=False)
+    ] + fresh[len(saved) :]
+    known = {index for group in groups for index in group["params"]}
+    state = {index: moments for index, moments in values["state"].items() if index in known}
+    optimizer.load_state_dict({"state": state, "param_groups": groups})
 
 
 def load_algorithm_state(model: LeaguePPO, values: Values) -> None:

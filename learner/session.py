@@ -115,7 +115,7 @@ class Session:
                 self._restore(saved, membership, carries)
             else:
                 self._begin(initial)
-            self.ranks.share_weights(self.model.policy.network)
+            self.ranks.share_weights(self.model.policy)
             self.staging.weigh(self.model)
             self.accounts = Accounts(folder, learner, self.model, self.env, self.broker, self.ranks)
         except BaseException:
@@ -167,7 +167,7 @@ class Session:
         `pending` is the card of the snapshot that is published next.
         """
         model = self.model
-        self.ranks.check_weights(model.policy.network)
+        self.ranks.check_weights(model.policy)
         # No rank plays on before all have this position: what is reported behind it counts as lost.
         position = self.ranks.largest(self.broker.flush(timeout=2.0 if model.should_stop() else 30.0))
         ready = [assignment.match_id for assignment in self.broker.ready()]

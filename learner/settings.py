@@ -51,6 +51,8 @@ class LearnerSettings(Settings):
     """Weight of the entropy bonus at the last step, reached linearly; none keeps it constant."""
     vf_coef: float = Field(0.5, ge=0)
     """Weight of the value loss."""
+    forecast_coef: float = Field(0.0, ge=0)
+    """Weight of foretelling the opponent's next action from the strategy latent; 0: no such head."""
     max_grad_norm: float = Field(0.5, gt=0)
     """The gradient of all parameters together is scaled down to this norm."""
     target_kl: float | None = Field(None, gt=0)

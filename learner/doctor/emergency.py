@@ -53,6 +53,7 @@ MINIMAL_LEARNER = {
     "desired_kl": 0.03,
     "gae_lambda": 0.95,
     "vf_coef": 0.5,
+    "forecast_coef": 0.0,
     "max_grad_norm": 0.5,
     "normalize_returns": True,
     "steps": 100_000_000,

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from league.agent.network import AgentNetwork
 from league.errors import NumericalFault
 from learner.ppo.ranks import Ranks
 from learner.ppo.terms import Readings
@@ -31,13 +30,14 @@ class Descent:
     """Adds up the gradients of a minibatch's parts, and makes one step with their sum.
 
     Args:
+        network: all that is learnt, a policy with its network say.
         max_norm: the gradient of all parameters together is scaled down to this norm.
         precision: auto, float32, bfloat16 or float16; the last scales the loss against underflow.
     """
 
     def __init__(
         self,
-        network: AgentNetwork,
+        network: nn.Module,
         optimizer: torch.optim.Optimizer,
         max_norm: float,
         precision: str,
@@ -114,5 +114,5 @@ class Descent:
                 return f"the {name} loss"
         for name, parameter in self._network.named_parameters():
             if parameter.grad is not None and not torch.isfinite(parameter.grad).all():
-                return f"the gradient of {name}"
+                return f"the gradient of {name.removeprefix('network.')}"
         return "the gradient norm"

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from league.agent.network import AgentNetwork, ages
 from learner.ppo import latent
@@ -38,13 +38,14 @@ class Diagnostics:
         share = latent.separation(latent_ND.cpu().numpy()[old], [kinds[n] for n in old])
         self._put("latent/separation", share)
 
-    def gradient(self, network: AgentNetwork) -> None:
+    def gradient(self, network: AgentNetwork, forecast: nn.Module | None = None) -> None:
         """Takes the gradient's norm in each module, before clipping, of the update's first minibatch."""
         self._descents += 1
         if self._descents > 1:
             return
         names, norms = [], []
-        for name, module in network.named_children():
+        heads = [] if forecast is None else [("forecast", forecast)]
+        for name, module in [*network.named_children(), *heads]:
             gradients = [p.grad for p in module.parameters() if p.grad is not None]
             if gradients:
                 names.append(name)

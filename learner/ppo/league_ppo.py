@@ -23,6 +23,7 @@ from league.agent.heads import action_distribution
 from league.errors import ConfigError
 from learner.ppo.advantage import explained_variance
 from learner.ppo.divergence import Divergence
+from learner.ppo.forecast import forecast_loss, marginal_loss
 from learner.ppo.loss import advantage_sums, clipped_policy_loss, normalised, value_loss, weighted_mean
 from learner.ppo.playing import PlayingPPO
 from learner.ppo.policy import LeaguePolicy
@@ -52,6 +53,7 @@ class LeaguePPO(PlayingPPO):
         regularisation: holds the policy near frozen copies of itself (`references`); none: not at all.
         parts: a minibatch's gradient is added up over so many parts, for less memory and the same step.
         precision: of the products in an update: auto, float32, bfloat16, float16 (`learner.ppo.descent`).
+        forecast_coef: weight of foretelling the opponent's next action (`learner.ppo.forecast`); 0: no head.
         compiled: decide by a compiled step of the network (`learner.ppo.compiling`).
         should_stop: asked between steps and minibatches; True ends `learn` early.
     """
@@ -68,6 +70,7 @@ class LeaguePPO(PlayingPPO):
         parts: int = 1,
         precision: str = "auto",
         compiled: bool = False,
+        forecast_coef: float = 0.0,
         should_stop: Callable[[], bool] = lambda: False,
         **kwargs: Any,
     ) -> None:
@@ -82,6 +85,7 @@ class LeaguePPO(PlayingPPO):
             regularisation=regularisation,
             precision=precision,
             compiled=compiled,
+            forecast_coef=forecast_coef,
             should_stop=should_stop,
             **kwargs,
         )
@@ -148,24 +152,22 @@ class LeaguePPO(PlayingPPO):
         return zip(drawn, self.ranks.add_up(torch.stack(list(map(self._sums, drawn)))), strict=True)
 
     def _sums(self, rows: Tensor) -> Tensor:
-        """Of the minibatch of some rows: its `advantage_sums` and `_counts`, float64 `[5]`."""
+        """Of the minibatch of some rows: its `advantage_sums` and `_counts`, float64 `[6]`."""
         batch = self.buffer.minibatch(rows)
         return torch.cat([advantage_sums(batch.advantage_TB, batch.decided_TB()), self._counts(batch)])
 
     def _update(self, rows: Tensor, sums: Tensor) -> tuple[dict[str, float], bool]:
         """One step of the optimizer with some rows; returns its means for the log, and whether to stop."""
         batch = self._prepared(rows, sums)
-        decided, counted = sums[3:].tolist()
         readings = Readings(self.ranks, self._reading_names())
         self.descent.begin()
         for part in batch.split(self.parts):
             terms = self.loss_terms(part)
-            here = self._counts(part)
-            shares = float(here[0]) / decided, float(here[1]) / counted
+            shares = (self._counts(part) / sums[3:]).tolist()
             self.descent.add(self.weighted(terms, *shares), terms.named())
             self._read(readings, terms, *shares)
         means, asked = self.descent.gather(readings, self.should_stop())
-        self.diagnostics.gradient(self.policy.network)
+        self.diagnostics.gradient(self.policy.network, self.policy.forecast)
         return means | {"learning/gradient_norm": self.descent.finish(self.num_timesteps)}, asked
 
     def _prepared(self, rows: Tensor, sums: Tensor) -> Minibatch:
@@ -176,22 +178,28 @@ class LeaguePPO(PlayingPPO):
         return replace(batch, advantage_TB=normalised(batch.advantage_TB, sums[:3]))
 
     def _counts(self, batch: Minibatch) -> Tensor:
-        """Steps with something to choose, and steps to learn from: float64 `[2]`, never 0."""
+        """Steps with something to choose, to learn from, with a known opponent: float64 `[3]`, never 0."""
         size = float(batch.value_TB.numel())
-        numbers = [size if w is None else float(w.sum()) for w in (batch.decided_TB(), batch.weight_TB)]
+        weights = batch.decided_TB(), batch.weight_TB, batch.known_TB
+        numbers = [size if weight is None else float(weight.sum()) for weight in weights]
         return torch.tensor(numbers, dtype=torch.float64).clamp_min(1e-8)
 
     def _reading_names(self) -> tuple[str, ...]:
         in_loss = self.references is not None and self.transform is None
-        return _READINGS + (self.references.reading_names() if in_loss and self.references else ())
+        names = _READINGS + (self.references.reading_names() if in_loss and self.references else ())
+        return names if self.policy.forecast is None else (*names, "loss/forecast")
 
-    def _read(self, readings: Readings, terms: LossTerms, decided: float, counted: float) -> None:
+    def _read(
+        self, readings: Readings, terms: LossTerms, decided: float, counted: float, known: float
+    ) -> None:
         """Notes a part's means with its share of the minibatch's."""
         readings.add("loss/policy", terms.policy.loss, decided)
         readings.add("loss/value", terms.value, counted)
         readings.add("policy/entropy", terms.entropy, decided)
         readings.add("policy/approx_kl", terms.policy.approx_kl, decided)
         readings.add("policy/clip_fraction", terms.policy.clip_fraction, decided)
+        if terms.forecast is not None:
+            readings.add("loss/forecast", terms.forecast, known)
         if terms.kl is not None and self.references is not None:
             here = float(terms.kl.here)
             for name, value in self.references.measured(terms.kl).items():
@@ -208,6 +216,7 @@ class LeaguePPO(PlayingPPO):
                 batch.time_left_TB,
                 prefix=self.buffer.context,
             )
+            forecast = self._forecast_loss(out.latent_TBD, batch)
         logits_TBA, value_TB = out.logits_TBA.float(), out.value_TB.float()
         actor = action_distribution(self.agent.action_kind, logits_TBA, batch.legal_TBA)
         decided_TB = batch.decided_TB()
@@ -222,14 +231,22 @@ class LeaguePPO(PlayingPPO):
         entropy = weighted_mean(actor.entropy(), decided_TB)
         in_loss = self.references is not None and self.transform is None
         kl = self.references.divergence(logits_TBA, batch) if in_loss and self.references else None
-        return LossTerms(policy, value, entropy, kl)
+        return LossTerms(policy, value, entropy, kl, forecast)
 
-    def weighted(self, terms: LossTerms, decided: float = 1.0, counted: float = 1.0) -> Tensor:
+    def _forecast_loss(self, latent_TBD: Tensor, batch: Minibatch) -> Tensor | None:
+        if self.policy.forecast is None:
+            return None
+        return forecast_loss(self.agent.action_kind, self.policy.forecast(latent_TBD).float(), batch)
+
+    def weighted(
+        self, terms: LossTerms, decided: float = 1.0, counted: float = 1.0, known: float = 1.0
+    ) -> Tensor:
         """The loss: the sum of its terms by their weights, each a share of the whole minibatch's mean."""
         actor = terms.policy.loss - self.entropy_weight * terms.entropy
         if terms.kl is not None and self.regularisation is not None:
             actor = actor + self.regularisation.alpha * terms.kl.loss
-        return decided * actor + counted * self.vf_coef * terms.value
+        loss = decided * actor + counted * self.vf_coef * terms.value
+        return loss if terms.forecast is None else loss + known * self.forecast_coef * terms.forecast
 
     @property
     def clip_now(self) -> float:
@@ -247,6 +264,10 @@ class LeaguePPO(PlayingPPO):
         for name, values in totals.items():
             self.logger.record(name, float(np.mean(values)))
         self.logger.record("policy/first_kl", totals["policy/approx_kl"][0])
+        if self.policy.forecast is not None:  # as of matches that it had not learnt from, and of who is blind
+            self.logger.record("forecast/first_loss", totals["loss/forecast"][0])
+            blind = marginal_loss(self.agent.action_kind, self.buffer, self.ranks.add_up)
+            self.logger.record("forecast/marginal_loss", blind)
         self.diagnostics.update_ends(self.policy.network, self.buffer, self._n_updates)
         for name, value in self.diagnostics.take().items():
             self.logger.record(name, value)

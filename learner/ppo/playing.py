@@ -52,10 +52,11 @@ class PlayingPPO(RecurrentPPO):
         regularisation: RegularisationSettings | None,
         precision: str,
         compiled: bool,
+        forecast_coef: float,
         should_stop: Callable[[], bool],
         **kwargs: Any,
     ) -> None:
-        self.compiled = compiled
+        self.compiled, self.forecast_coef = compiled, forecast_coef
         self.normalize_returns, self.should_stop = normalize_returns, should_stop
         self.regularisation, self.precision = regularisation, precision
         super().__init__(policy, env, *args, **kwargs)
@@ -68,18 +69,25 @@ class PlayingPPO(RecurrentPPO):
     def _setup_model(self) -> None:
         self._setup_lr_schedule()
         self.set_random_seed(self.seed)
+        forecasts = self.forecast_coef > 0
         self.policy = self.policy_class(  # type: ignore[assignment]
-            self.observation_space, self.action_space, self.lr_schedule, **self.policy_kwargs
+            self.observation_space,
+            self.action_space,
+            self.lr_schedule,
+            forecasts=forecasts,
+            **self.policy_kwargs,
         ).to(self.device)
         self.decide = self.policy.network.step
         if self.compiled:
             self.decide = compiled_step(self.policy.network, self.n_envs)
         self.clip_range = FloatSchedule(self.clip_range)
         self.rollout_buffer = None  # type: ignore[assignment]  # of the parent; `buffer` stands for it
-        self.buffer = SequenceBuffer(self.agent, self.n_steps, self.n_envs, self.device)
+        self.buffer = SequenceBuffer(
+            self.agent, self.n_steps, self.n_envs, self.device, keeps_moves=forecasts
+        )
         self.ranks = Ranks()
         self.descent = Descent(
-            self.policy.network,
+            self.policy,
             self.policy.optimizer,
             self.max_grad_norm,
             self.precision,
@@ -134,6 +142,7 @@ class PlayingPPO(RecurrentPPO):
         if self.last_obs_NO is None:
             self.last_obs_NO = env.reset()
         buffer = self.buffer
+        env.keeps_moves = self.policy.forecast is not None
         buffer.carry_context()
         buffer.h_NH.copy_(self.agent_state.h_BH)
         buffer.c_NH.copy_(self.agent_state.c_BH)
@@ -193,6 +202,8 @@ class PlayingPPO(RecurrentPPO):
         buffer.ended_TN[t] = ended_N
         if self.transform is not None:
             self.transform.after_step(t, env)
+        if env.moves is not None:
+            buffer.keep_moves(t, env.moves)
         if env.failed_N.any():
             buffer.leave_out(t, steps_N, env.failed_N)
         self.last_starts_N = ended_N

@@ -14,15 +14,16 @@ from stable_baselines3.common.type_aliases import Schedule
 from torch import Tensor
 
 from league.agent.config import AgentConfig
-from league.agent.heads import action_distribution
+from league.agent.heads import Head, action_distribution
 from league.agent.network import AgentNetwork, AgentState
 from league.games.base import CHOICE
+from learner.ppo.forecast import forecast_head
 
 StateArrays = tuple[np.ndarray, ...]
 
 
 class LeaguePolicy(RecurrentActorCriticPolicy):
-    """An `AgentNetwork` with its optimizer.
+    """An `AgentNetwork` with its optimizer, and with `forecasts` the auxiliary head, which never plays.
 
     The recurrent state that `predict` takes and returns is the whole `AgentState` as a tuple of
     arrays: the encoder's rings and the LSTM's state; none stands for an empty history. The parent's
@@ -37,6 +38,7 @@ class LeaguePolicy(RecurrentActorCriticPolicy):
         agent: AgentConfig,
         use_sde: bool = False,
         make_network: Callable[[AgentConfig], AgentNetwork] = AgentNetwork,
+        forecasts: bool = False,
     ) -> None:
         BasePolicy.__init__(self, observation_space, action_space, optimizer_kwargs={"eps": 1e-5})
         self.agent = agent
@@ -44,6 +46,10 @@ class LeaguePolicy(RecurrentActorCriticPolicy):
         self.optimizer = torch.optim.Adam(
             self.network.parameters(), lr=lr_schedule(1.0), eps=1e-5, fused=True
         )
+        self.forecast: Head | None = None
+        if forecasts:  # made last, so that the network begins as it would without
+            self.forecast = forecast_head(agent)
+            self.optimizer.add_param_group({"params": list(self.forecast.parameters())})
 
     def forward(  # type: ignore[override]
         self,

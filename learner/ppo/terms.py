@@ -14,17 +14,23 @@ from learner.ppo.ranks import Ranks
 
 
 class LossTerms(NamedTuple):
-    """Of one minibatch; `kl` is None without references in its matches, or where rewards carry it."""
+    """Of one minibatch; `kl` is None without references in its matches, or where rewards carry it, `forecast`
+    without such a head."""
 
     policy: PolicyLoss
     value: Tensor
     entropy: Tensor
     kl: Divergence | None
+    forecast: Tensor | None = None
 
     def named(self) -> dict[str, Tensor]:
         """The terms by the names that a fault is told with."""
         named = {"policy": self.policy.loss, "value": self.value, "entropy": self.entropy}
-        return named if self.kl is None else {**named, "KL": self.kl.loss}
+        if self.kl is not None:
+            named["KL"] = self.kl.loss
+        if self.forecast is not None:
+            named["forecast"] = self.forecast
+        return named
 
 
 class Readings:

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from league.agent.config import AgentConfig
 from league.games.base import CHOICE
+from learner.rollout.moves import Moves
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,11 @@ class Minibatch:
     target_TB: Tensor
     weight_TB: Tensor | None
     """1 where a step may be learnt from, 0 in matches that failed; None: all may."""
+    across_TBA: Tensor | None
+    """What the opponents did in each step, where that is kept."""
+    across_legal_TBA: Tensor | None
+    known_TB: Tensor | None
+    """1 where what the opponent did is known, was chosen, and may be learnt from; else 0."""
     rows_B: Tensor
     """Which of the N matches these are."""
 
@@ -71,7 +77,15 @@ class SequenceBuffer:
     travel with them, so the encoder never looks behind a match's beginning.
     """
 
-    def __init__(self, config: AgentConfig, steps: int, matches: int, device: torch.device) -> None:
+    def __init__(
+        self,
+        config: AgentConfig,
+        steps: int,
+        matches: int,
+        device: torch.device,
+        *,
+        keeps_moves: bool = False,
+    ) -> None:
         context, self.steps, self.context = config.context, steps, config.context
         rows = context + steps
 
@@ -87,6 +101,10 @@ class SequenceBuffer:
         choices = (steps, matches, config.action_size) if config.action_kind == CHOICE else None
         self.legal_TNA = torch.ones(choices, dtype=torch.bool, device=device) if choices else None
         self.weight_TN: Tensor | None = None
+        self.across_TNA = zeros(steps, matches, config.action_size) if keeps_moves else None
+        moves = choices if keeps_moves else None
+        self.across_legal_TNA = torch.ones(moves, dtype=torch.bool, device=device) if moves else None
+        self._known_TN = zeros(steps, matches)
         self.log_prob_TN = zeros(steps, matches)
         self.value_TN = zeros(steps, matches)
         self.advantage_TN = zeros(steps, matches)
@@ -100,6 +118,19 @@ class SequenceBuffer:
         if self.context:
             self.obs_XNO[: self.context] = self.obs_XNO[self.steps :].clone()
             self.starts_XN[: self.context] = self.starts_XN[self.steps :].clone()
+
+    def keep_moves(self, t: int, moves: Moves) -> None:
+        """Notes what the opponents did in step `t`."""
+        if self.across_TNA is None:
+            return
+        self.across_TNA[t] = torch.from_numpy(moves.actions_NA)
+        self._known_TN[t] = torch.from_numpy(moves.known_N)
+        if self.across_legal_TNA is not None and moves.legal_NA is not None:
+            self.across_legal_TNA[t] = torch.from_numpy(moves.legal_NA)
+
+    def known_TN(self) -> Tensor:
+        """1 where what the opponent did is known and may be learnt from (`Minibatch.known_TB`), else 0."""
+        return self._known_TN if self.weight_TN is None else self._known_TN * self.weight_TN
 
     def leave_out(self, t: int, steps_N: NDArray[np.int64], failed_N: NDArray[np.bool_]) -> None:
         """Takes the matches that failed in step `t` out of what is learnt from, `steps_N` steps back."""
@@ -144,6 +175,9 @@ class SequenceBuffer:
             self.advantage_TN[:, rows],
             self.target_TN[:, rows],
             None if self.weight_TN is None else self.weight_TN[:, rows],
+            None if self.across_TNA is None else self.across_TNA[:, rows],
+            None if self.across_legal_TNA is None else self.across_legal_TNA[:, rows],
+            None if self.across_TNA is None else self.known_TN()[:, rows],
             rows,
         )
 

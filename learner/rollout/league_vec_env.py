@@ -23,6 +23,7 @@ from league.games.base import CHOICE, EXTERNAL, BatchedGame
 from league.players import Assignment, MatchResult, PlayerKind
 from learner.rollout.finished import FinishedMatch, failed_result, played_result
 from learner.rollout.guard import check_observations, check_rewards
+from learner.rollout.moves import Moves, moves_across
 from learner.rollout.source import OpponentSource
 
 UNPLAYABLE = (DataCorrupt, NotFound, InvalidInput)
@@ -94,6 +95,8 @@ class LeagueVecEnv(VecEnv):
         self.failed_N = np.zeros(game.num_matches, np.bool_)  # ended in this step, but not by the rules
         self._actions_N2A = np.zeros((game.num_matches, 2, spec.action_size), np.uint8)
         self.across_actions_NA = self._actions_N2A[:, 0]  # of the crowd, in the newest step
+        self.keeps_moves = False
+        self.moves: Moves | None = None  # of the seats across in the newest step, where they are kept
 
     # -- VecEnv ---------------------------------------------------------------------------------
 
@@ -208,6 +211,8 @@ class LeagueVecEnv(VecEnv):
         chosen = time.perf_counter()
         before = int(game.frames_N.sum())
         game.step(self._actions_N2A, self.frame_skip)
+        if self.keeps_moves:
+            self.moves = moves_across(game, self._actions_N2A, other_N, legal_NA)
         ended_N = game.ended_N.copy()
         self.failed_N[:] = False
         self.failed_N[list(game.failures)] = True

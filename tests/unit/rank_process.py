@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import torch
-from learning import assignments, make_env, weights
+from learning import assignments, make_env
 from referenced import memories, regularised
 from test_league_ppo import updates
 
@@ -34,7 +34,7 @@ HELD = {
 def made(plan):
     """A model that steers its step size, normalises returns and is held near references."""
     env = make_env(plan, max_frames=60)
-    return regularised(env, options={"desired_kl": 1e-6, "target_kl": 1.0}, **HELD)
+    return regularised(env, options={"desired_kl": 1e-6, "target_kl": 1.0, "forecast_coef": 0.5}, **HELD)
 
 
 def begun(plan):
@@ -65,7 +65,7 @@ def resumed(folder: Path, ranks: Ranks, first, plan):
 
 def outcome(model):
     return {
-        "weights": weights(model),
+        "weights": {name: value.clone() for name, value in model.policy.state_dict().items()},
         "logged": {name: float(value) for name, value in model.logger.name_to_value.items()},
         "steps": model.num_timesteps,
         "rate": model.rate.scale,

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from learning import MATCHES, STEPS, make_env, make_model, same, weights
+from learning import MATCHES, STEPS, make_env, make_model, same
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import configure
 
@@ -31,10 +31,9 @@ class NoCallback(BaseCallback):
 
 
 def rolled_out(**changes):
-    """A model behind a rollout with a match that failed, so that the means are weighted."""
-    model = make_model(
-        make_env(max_frames=40), batch_size=STEPS * MATCHES, regularisation=NEAR_REFERENCES, **changes
-    )
+    """A model with every term of the loss, behind a rollout with a match that failed: means are weighted."""
+    options = {"batch_size": STEPS * MATCHES, "regularisation": NEAR_REFERENCES, "forecast_coef": 0.3}
+    model = make_model(make_env(max_frames=40), **options, **changes)
     callback = NoCallback()
     callback.init_callback(model)
     assert model.collect_rollouts(model.env, callback, None, STEPS)
@@ -56,7 +55,7 @@ def update(model):
 
 
 def gradient(model):
-    return torch.cat([parameter.grad.flatten() for parameter in model.policy.network.parameters()])
+    return torch.cat([parameter.grad.flatten() for parameter in model.policy.parameters()])
 
 
 @pytest.mark.parametrize("parts", [2, 3, 4, MATCHES])
@@ -64,7 +63,8 @@ def test_a_minibatch_in_parts_makes_the_step_of_the_whole(parts):
     whole, split = rolled_out(), rolled_out(parts=parts)
     expected, measured = update(whole), update(split)
     torch.testing.assert_close(gradient(split), gradient(whole), atol=1e-6, rtol=1e-4)
-    for name in ("loss/policy", "loss/value", "loss/total", "policy/entropy", "learning/gradient_norm"):
+    terms = ("loss/policy", "loss/value", "loss/forecast", "loss/total")
+    for name in (*terms, "policy/entropy", "learning/gradient_norm"):
         assert measured[name] == pytest.approx(expected[name], rel=1e-4, abs=1e-6), name
 
 
@@ -148,7 +148,7 @@ def test_two_ranks_with_half_of_the_matches_each_make_the_step_of_one(tmp_path: 
     assert [rank.returncode for rank in ranks] == [0, 0], said
     first, second = (torch.load(tmp_path / f"rank{rank}.pt") for rank in range(2))
     assert same(first["weights"], second["weights"])
-    for name, value in weights(alone).items():
+    for name, value in alone.policy.state_dict().items():
         torch.testing.assert_close(first["weights"][name], value, atol=2e-6, rtol=1e-4)
     for name, value in expected.items():
         if name.startswith(("loss", "policy", "reference")):

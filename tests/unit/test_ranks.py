@@ -55,10 +55,10 @@ def test_both_ranks_have_the_same_weights_and_decide_alike(reports):
 
 def test_what_is_logged_is_of_all_ranks(reports):
     one, other = (report["uninterrupted"]["logged"] for report in reports[1])
-    shared = [
-        name for name in one if name.startswith(("loss/", "policy/", "value/", "reference/", "gradient/"))
-    ]
+    scopes = ("loss/", "policy/", "value/", "reference/", "gradient/", "forecast/")
+    shared = [name for name in one if name.startswith(scopes)]
     assert {"loss/total", "policy/approx_kl", "value/explained_variance", "reference/kl"} <= set(shared)
+    assert {"loss/forecast", "forecast/first_loss", "forecast/marginal_loss"} <= set(shared)
     assert {name: one[name] for name in shared} == {name: other[name] for name in shared}
 
 

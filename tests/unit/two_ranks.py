@@ -34,7 +34,7 @@ def main(folder: Path, rank: int) -> None:
         scale.update(rewards_TN, rewards_TN > 20)
     torch.save(
         {
-            "weights": model.policy.network.state_dict(),
+            "weights": model.policy.state_dict(),
             "measured": measured,
             "scale": scale.scale,
             "stops": [stops, model.ranks.any(rank == 1)],

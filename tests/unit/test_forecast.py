@@ -1,0 +1,232 @@
+"""The auxiliary head: whom its loss moves, that it learns, and that it never plays."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import test_choice_learning as choosing
+import torch
+from learning import MATCHES, STEPS, assignments, config, make_env, make_model, same, weights
+from test_league_ppo import collect, prepared, updates
+
+from league.agent.network import AgentNetwork
+from league.agent.snapshot import SnapshotCard, load_snapshot, save_snapshot
+from league.blobs import BlobFolder
+from learner.checkpoint import (
+    CheckpointFolder,
+    algorithm_state,
+    environment_state,
+    load_algorithm_state,
+    load_environment_state,
+    load_weights,
+)
+from learner.ppo.forecast import marginal_loss
+from learner.ppo.league_ppo import LeaguePPO
+
+COEF = 0.5
+
+
+def forecasting(env=None, **options):
+    fresh = env is None
+    model = make_model(env or make_env(max_frames=60), **{"forecast_coef": COEF, **options})
+    return prepared(model) if fresh else model
+
+
+def choosing_model(game="leduc", **options):
+    env = choosing.make_env(game, ("random", "live"), count=1000)
+    return prepared(choosing.make_model(env, forecast_coef=COEF, **options))
+
+
+def whole_batch(model):
+    return next(model.buffer.minibatches(MATCHES, np.random.default_rng(0)))
+
+
+def policy_weights(model):
+    return {name: value.clone() for name, value in model.policy.state_dict().items()}
+
+
+# -- whom it moves -------------------------------------------------------------------------------------
+
+
+def windowed(**options):
+    env = make_env(max_frames=60)
+    torch.manual_seed(0)
+    made = {"n_steps": STEPS, "batch_size": STEPS * 2, "n_epochs": 2, "seed": 3, "device": "cpu"}
+    agent = replace(config(), encoder="window")
+    model = LeaguePPO(
+        "LeaguePolicy", env, policy_kwargs={"agent": agent}, forecast_coef=COEF, **made, **options
+    )
+    env.crowd.set_live(model.policy.network)
+    return prepared(model)
+
+
+@pytest.mark.parametrize("make", [forecasting, choosing_model, windowed])
+def test_its_term_alone_moves_the_encoder_and_the_head_and_nothing_else(make):
+    model = make()
+    updates(model, 1)
+    collect(model)
+    terms = model.loss_terms(whole_batch(model))
+    model.policy.optimizer.zero_grad(set_to_none=True)
+    terms.forecast.backward()
+    touched = {
+        name: parameter.grad is not None and bool(parameter.grad.abs().sum() > 0)
+        for name, parameter in model.policy.named_parameters()
+    }
+    assert not [name for name, moved in touched.items() if moved and not moves(name)]
+    assert not [
+        name for name, moved in touched.items() if not moved and moves(name) and not idle(name, model)
+    ]
+
+
+def moves(name):
+    return name.startswith(("network.encoder.", "forecast."))
+
+
+def idle(name, model):
+    """What only one's own question reads; and where one output is pooled there is nothing to weigh."""
+    own = "pooling.query" in name or "context" in name
+    return own or (model.agent.pool == 1 and "latent_bias" in name)
+
+
+def test_the_loss_is_the_sum_of_its_weighted_terms():
+    model = forecasting(ent_coef=0.03, vf_coef=0.7)
+    updates(model, 1)
+    terms = model.loss_terms(whole_batch(model))
+    wanted = terms.policy.loss + 0.7 * terms.value - 0.03 * terms.entropy + COEF * terms.forecast
+    torch.testing.assert_close(model.weighted(terms), wanted)
+
+
+# -- that it learns ------------------------------------------------------------------------------------
+
+
+def against(name, count, first=0):
+    plan = [one for one in assignments(6 * (first + count)) if one.opponent.name == name]
+    return plan[first : first + count]
+
+
+def against_bot(name, first):
+    env = make_env(against(name, 200, first), num_matches=24, max_frames=480)
+    options = {"n_steps": 32, "batch_size": 192, "n_epochs": 8, "learning_rate": 1e-2, "max_grad_norm": 5.0}
+    return prepared(forecasting(env, forecast_coef=10.0, **options))
+
+
+def learnt(name):
+    """Loss and baseline in matches that nothing was learnt from, after twelve updates in others."""
+    model, stranger = against_bot(name, 0), against_bot(name, 200)
+    updates(model, 12)
+    load_weights(stranger, algorithm_state(model))
+    losses, blind = [], []
+    for _ in range(4):
+        collect(stranger)
+        batch = next(stranger.buffer.minibatches(24, np.random.default_rng(0)))
+        with torch.no_grad():
+            losses.append(float(stranger.loss_terms(batch).forecast))
+        blind.append(marginal_loss("keys", stranger.buffer, lambda numbers: numbers))
+    return np.mean(losses), np.mean(blind)
+
+
+def test_it_foretells_a_bots_keys_in_strange_matches_better_than_their_rates_do():
+    loss, blind = learnt("based")
+    assert loss < 0.9 * blind
+
+
+def test_it_can_not_foretell_what_is_drawn_at_random():
+    """Whose target is among what it sees would: chance is the best there is."""
+    loss, blind = learnt("random")
+    assert 0.99 * blind < loss < 1.1 * blind
+
+
+# -- that it is nothing else's business ----------------------------------------------------------------
+
+
+def test_without_weight_there_is_no_head_and_nothing_is_kept():
+    model = prepared(make_model(make_env(max_frames=60)))
+    updates(model, 1)
+    assert model.policy.forecast is None
+    assert model.env.moves is None
+    assert model.buffer.across_TNA is None
+    assert "loss/forecast" not in model.logger.name_to_value
+    assert len(model.policy.optimizer.param_groups) == 1
+
+
+def test_the_network_begins_and_plays_as_without_it():
+    with_head, without = forecasting(), prepared(make_model(make_env(max_frames=60)))
+    assert same(weights(with_head), weights(without))
+    for model in (with_head, without):
+        collect(model)
+    assert torch.equal(with_head.buffer.actions_TNA, without.buffer.actions_TNA)
+    for model in (with_head, without):
+        model.train()
+    assert not same(weights(with_head), weights(without)), "its gradient reaches the encoder"
+
+
+def test_an_update_tells_loss_baseline_and_gradient():
+    model = forecasting()
+    updates(model, 1)
+    told = model.logger.name_to_value
+    assert told["gradient/forecast"] > 0
+    assert told["loss/forecast"] > 0
+    assert told["forecast/first_loss"] > 0
+    assert told["forecast/marginal_loss"] == pytest.approx(
+        marginal_loss("keys", model.buffer, lambda numbers: numbers)
+    )
+
+
+def test_a_snapshot_has_no_part_of_it(tmp_path):
+    model = forecasting()
+    updates(model, 1)
+    blobs, card = BlobFolder(tmp_path), SnapshotCard(agent=config(), game="brawl", game_version="1")
+    digest = save_snapshot(blobs, model.policy.network, card)
+    network, _ = load_snapshot(blobs, digest)
+    assert network.state_dict().keys() == AgentNetwork(config()).state_dict().keys()
+    assert same(network.state_dict(), weights(model))
+
+
+def test_a_run_resumed_with_it_equals_one_that_never_stopped(tmp_path):
+    torch.set_num_threads(1)
+    uninterrupted = forecasting()
+    updates(uninterrupted, 4)
+    first = forecasting()
+    updates(first, 2)
+    values = {"algorithm": algorithm_state(first), "environment": environment_state(first.env)}
+    CheckpointFolder(tmp_path).write(first.num_timesteps, values)
+    taken = 200 - len(first.env.source._left)
+    saved = CheckpointFolder(tmp_path).read_newest()
+    plan = assignments(200)
+    by_id = {assignment.match_id: assignment for assignment in plan}
+    second = forecasting(make_env(plan[taken:], max_frames=60))
+    load_algorithm_state(second, saved["algorithm"])
+    held = [by_id[name] for name in saved["environment"]["matches"]]
+    load_environment_state(second.env, saved["environment"], held)
+    second.last_obs_NO = second.env.observations()
+    updates(prepared(second), 2)
+    assert same(policy_weights(second), policy_weights(uninterrupted))
+    assert any(name.startswith("forecast.") for name in policy_weights(second))
+
+
+@pytest.mark.parametrize("before", [0.0, COEF])
+def test_a_checkpoint_goes_on_when_it_was_switched_on_or_off(before):
+    giver = forecasting(forecast_coef=before)
+    updates(giver, 2)
+    taker = forecasting(forecast_coef=COEF - before)
+    load_weights(taker, algorithm_state(giver))
+    assert same(weights(giver), weights(taker))
+    mine, theirs = (m.policy.optimizer.state for m in (giver, taker))
+    shared = [
+        (a, b)
+        for a, b in zip(giver.policy.network.parameters(), taker.policy.network.parameters(), strict=True)
+    ]
+    assert all(torch.equal(mine[a]["exp_avg"], theirs[b]["exp_avg"]) for a, b in shared)
+    assert set(taker.policy.optimizer.state) <= set(taker.policy.parameters())
+    updates(taker, 1)
+
+
+def test_a_saved_model_keeps_it(tmp_path):
+    model = forecasting()
+    updates(model, 1)
+    model.save(tmp_path / "model.zip")
+    env = make_env(max_frames=60)
+    loaded = LeaguePPO.load(tmp_path / "model.zip", env=env, device="cpu")
+    assert same(policy_weights(model), policy_weights(loaded))
+    env.crowd.set_live(loaded.policy.network)
+    loaded.learn(STEPS * MATCHES, reset_num_timesteps=False)
