@@ -52,8 +52,8 @@ def clocked(place: Any, name: str) -> None:
     setattr(place, name, timed)
 
 
-def make_model(preset: str, device: str) -> LeaguePPO:
-    """A learner of the preset's sizes."""
+def make_model(preset: str, device: str, bot: str = "constant", forecast_coef: float = 0.0) -> LeaguePPO:
+    """A learner of the preset's sizes, in matches against one bot."""
     sections = resolve(preset, None, [])
     settings = build(LearnerSettings, "learner", sections["learner"])
     game_settings = build(GameSettings, "game", sections["game"])
@@ -61,7 +61,7 @@ def make_model(preset: str, device: str) -> LeaguePPO:
     config = AgentConfig.of(build(AgentSettings, "agent", sections["agent"]), game.spec)
     weights_K = reward_weights(game.spec, "laptop", {})
     crowd = Crowd(settings.matches, lambda digest: None, seed=0, action_size=10)  # type: ignore[arg-type, return-value]
-    source = BotSource({"constant": 1.0}, seed=0)
+    source = BotSource({bot: 1.0}, seed=0)
     env = LeagueVecEnv(game, source, crowd, frame_skip=game_settings.frame_skip, reward_weights=weights_K)
     return LeaguePPO(
         "LeaguePolicy",
@@ -70,6 +70,8 @@ def make_model(preset: str, device: str) -> LeaguePPO:
         n_steps=settings.n_steps,
         batch_size=settings.batch_size,
         n_epochs=settings.n_epochs,
+        learning_rate=settings.learning_rate,
+        forecast_coef=forecast_coef,
         seed=0,
         device=device,
     )

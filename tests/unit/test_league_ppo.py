@@ -50,6 +50,20 @@ def test_ratio_is_one_before_the_first_update_across_match_ends():
     torch.testing.assert_close(out.value_TB, batch.value_TB, atol=2e-5, rtol=0)
 
 
+def test_learning_computes_the_very_function_that_acted():
+    """Nothing in the network is drawn anew in a pass: a dropout in either would move the ratio."""
+    model = make_model(make_env())
+    collect(model)
+    batch = next(model.buffer.minibatches(MATCHES, np.random.default_rng(0)))
+    terms = []
+    for training in (False, True, True):
+        model.policy.set_training_mode(training)
+        terms.append(model.loss_terms(batch))
+    for term in terms[1:]:
+        assert torch.equal(term.policy.approx_kl, terms[0].policy.approx_kl)
+        assert torch.equal(term.value, terms[0].value)
+
+
 def test_learning_changes_every_parameter_and_counts_steps():
     env = make_env()
     model = make_model(env)
