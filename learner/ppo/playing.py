@@ -23,6 +23,7 @@ from learner.ppo.advantage import ReturnScale, generalised_advantage
 from learner.ppo.compiling import compiled_step
 from learner.ppo.descent import Descent
 from learner.ppo.diagnostics import Diagnostics
+from learner.ppo.feed import Feed
 from learner.ppo.policy import LeaguePolicy
 from learner.ppo.ranks import Ranks
 from learner.ppo.references import Memory, References
@@ -82,6 +83,7 @@ class PlayingPPO(RecurrentPPO):
             self.decide = compiled_step(self.policy.network, self.n_envs)
         self.clip_range = FloatSchedule(self.clip_range)
         self.rollout_buffer = None  # type: ignore[assignment]  # of the parent; `buffer` stands for it
+        self.feed = Feed(self.n_envs, self.agent.observation_size, self.device)
         self.buffer = SequenceBuffer(
             self.agent, self.n_steps, self.n_envs, self.device, keeps_moves=forecasts
         )
@@ -177,11 +179,8 @@ class PlayingPPO(RecurrentPPO):
         started = time.perf_counter()
         buffer, row = self.buffer, self.buffer.context + t
         assert self.last_obs_NO is not None
-        obs_NO = torch.as_tensor(self.last_obs_NO, device=self.device)
-        starts_N = torch.as_tensor(self.last_starts_N, device=self.device)
-        time_left_N = torch.as_tensor(env.time_left(), device=self.device)
+        obs_NO, starts_N, time_left_N = self.feed(self.last_obs_NO, self.last_starts_N, env.time_left())
         out = self.decide(obs_NO, starts_N, self.agent_state, time_left_N)
-        check_outputs(out.logits_BA, out.value_B, self.num_timesteps)
         legal_NA = self._legal(env)
         actor = action_distribution(self.agent.action_kind, out.logits_BA, legal_NA)
         actions_NA = actor.sample(self.key_rng)
@@ -194,11 +193,11 @@ class PlayingPPO(RecurrentPPO):
         self.agent_state = out.state
         if self.transform is not None:
             self.transform.before_step(t, env.across(), starts_N, out.logits_BA)
+        pressed_NA = actions_NA.to(torch.uint8).cpu().numpy()
+        check_outputs(out.logits_BA, out.value_B, self.num_timesteps)  # behind the one wait for a GPU
         self.inference_seconds += time.perf_counter() - started
         steps_N = env.steps_N + 1
-        self.last_obs_NO, buffer.reward_TN[t], ended_N = env.step_arrays(
-            actions_NA.to(torch.uint8).cpu().numpy()
-        )
+        self.last_obs_NO, buffer.reward_TN[t], ended_N = env.step_arrays(pressed_NA)
         buffer.ended_TN[t] = ended_N
         if self.transform is not None:
             self.transform.after_step(t, env)
@@ -230,12 +229,9 @@ class PlayingPPO(RecurrentPPO):
     def _estimate_advantages(self, env: LeagueVecEnv) -> None:
         """Values the cut-off, scales rewards, and fills advantages and targets."""
         buffer = self.buffer
-        out = self.decide(
-            torch.as_tensor(self.last_obs_NO, device=self.device),
-            torch.as_tensor(self.last_starts_N, device=self.device),
-            self.agent_state,
-            torch.as_tensor(env.time_left(), device=self.device),
-        )
+        assert self.last_obs_NO is not None
+        obs_NO, starts_N, time_left_N = self.feed(self.last_obs_NO, self.last_starts_N, env.time_left())
+        out = self.decide(obs_NO, starts_N, self.agent_state, time_left_N)
         self.diagnostics.rollout_ends(
             out.latent_BD, out.state.age_B, self.agent.sequence_length, env.opponent_kinds()
         )

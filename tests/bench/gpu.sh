@@ -4,15 +4,16 @@
 #     tests/bench/gpu.sh [FOLDER] [GPU]
 #
 # profile.txt, profile.json   one configuration, by part, with the bottleneck
+# compiled.txt, compiled.json the same with learner.compile
 # trace.json.gz               two updates under torch's profiler (open it in https://ui.perfetto.dev)
-# sweep.txt, sweep.json       matches, minibatches, threads, precision; recommended.toml is the best of them
-# run.txt, run/               a whole run of 1,000,000 steps with its clock; gpu_busy.csv beside it
-# summary.txt                 steps/s and GPU busy share of that run
+# sweep.txt, sweep.json       matches, minibatches, threads, precision; recommended.toml is the best
+# run.txt, run/               a whole run of 10,000,000 steps (STEPS=... for another) with its clock
+# gpu_busy.csv, summary.txt   steps/s and GPU busy share while it trained, and of the whole command
 set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)"
 out="${1:-$root/runs/gpu-$(date +%Y%m%d-%H%M%S)}"
 gpu="${2:-0}"
-steps="${STEPS:-1000000}"
+steps="${STEPS:-10000000}"
 preset="${PRESET:-full}"
 "$root/bin/bootstrap"
 if [[ ! "$gpu" =~ ^[0-9]+$ ]] || ! "$root/.venv/bin/python" -c "import sys, torch; sys.exit(not $gpu < torch.cuda.device_count())"; then
@@ -33,6 +34,9 @@ cd "$root"
 echo "gpu.sh: profile of $preset" >&2
 bin/league profile --preset "$preset" --gpu "$gpu" --seconds 60 --output "$out/profile.json" \
     --trace "$out/trace.json.gz" | tee "$out/profile.txt"
+echo "gpu.sh: the same, compiled" >&2
+bin/league profile --preset "$preset" --gpu "$gpu" --seconds 60 --set learner.compile=true \
+    --output "$out/compiled.json" | tee "$out/compiled.txt"
 echo "gpu.sh: sweep" >&2
 bin/league profile --preset "$preset" --gpu "$gpu" --sweep --output "$out/sweep.json" \
     --write-preset "$out/recommended.toml" --force | tee "$out/sweep.txt"
@@ -53,9 +57,6 @@ kill "$meter"
         printf "%d steps in %.1f s from start to end of the command (the last gauntlet too): %.0f steps/s\n",
             n, b - a, n / (b - a)
     }'
-    awk -F', *' '{ busy += $2; if ($3 > most) most = $3; rows++ } END {
-        if (rows) printf "GPU busy %.1f %% of the time, at most %d MiB used (%d readings)\n", busy / rows, most, rows
-        else print "GPU busy share: not measured, nvidia-smi gave no reading"
-    }' "$out/gpu_busy.csv"
+    .venv/bin/python tests/bench/gpu_summary.py "$out/run" "$out/gpu_busy.csv"
 } | tee "$out/summary.txt"
 echo "gpu.sh: all of it is in $out" >&2

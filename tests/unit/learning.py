@@ -67,7 +67,7 @@ def make_env(matches=None, *, num_matches=MATCHES, max_frames=120, reward="lapto
     )
 
 
-def make_model(env, **changes):
+def make_model(env, agent=None, **changes):
     torch.manual_seed(0)
     options = {
         "n_steps": STEPS,
@@ -78,7 +78,7 @@ def make_model(env, **changes):
         "device": "cpu",
         **changes,
     }
-    model = LeaguePPO("LeaguePolicy", env, policy_kwargs={"agent": config()}, **options)
+    model = LeaguePPO("LeaguePolicy", env, policy_kwargs={"agent": agent or config()}, **options)
     env.crowd.set_live(model.policy.network)
     return model
 

@@ -82,6 +82,21 @@ def test_an_update_reads_gradients_of_every_module_latent_and_attention():
     assert told["policy/lag_updates"] == (minibatches - 1) / 2
 
 
+def test_what_older_weights_remembered_stays_near_what_newer_ones_would():
+    """The memory that a rollout begins with is of weights before the update: near, and never the same."""
+    model = prepared(make_model(make_env(max_frames=4000)))
+    apart, moved = [], []
+    for _ in range(6):
+        collect(model)
+        model.train()
+        told = model.logger.name_to_value
+        apart.append(told["policy/first_kl"])
+        moved.append(told["policy/approx_kl"])
+    assert apart[0] < 1e-6
+    assert all(1e-8 < one < 1e-3 for one in apart[1:])
+    assert np.mean(apart[1:]) < np.mean(moved) / 5
+
+
 def test_gradient_norms_of_the_modules_make_up_the_whole():
     model = prepared(make_model(make_env(), n_epochs=1, batch_size=MATCHES * STEPS))
     collect(model)

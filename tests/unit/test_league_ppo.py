@@ -1,9 +1,11 @@
 """LeaguePPO on the real game: the ratio before an update, gradients, faults, and exact resume."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
-from learning import MATCHES, STEPS, assignments, make_env, make_model, same, weights
+from learning import MATCHES, STEPS, assignments, config, make_env, make_model, same, weights
 from stable_baselines3.common.callbacks import BaseCallback
 
 from league.agent.heads import BernoulliKeys
@@ -31,9 +33,12 @@ class NoCallback(BaseCallback):
         return True
 
 
-def test_ratio_is_one_before_the_first_update_across_match_ends():
+@pytest.mark.parametrize(
+    "parts", [{}, {"encoder": "window"}, {"history": False}, {"recurrent": False}], ids=str
+)
+def test_ratio_is_one_before_the_first_update_across_match_ends(parts):
     env = make_env(max_frames=40)  # a match ends every 10 decisions, in the middle of rollouts
-    model = make_model(env)
+    model = make_model(env, replace(config(), **parts))
     collect(model, rollouts=4)
     assert model.buffer.ended_TN.any()
     batch = next(model.buffer.minibatches(MATCHES, np.random.default_rng(0)))
