@@ -231,8 +231,12 @@ class Session:
         late = time.monotonic() - self._checkpoint_at > learner.checkpoint_seconds
         if self.generation is not None:
             return self._standing(self.generation) | {"checkpoint": late}
-        snapshots = step // learner.snapshot_interval - self.publisher.last_step // learner.snapshot_interval
-        return {"snapshot": snapshots > 0, "over": False, "reset": False, "checkpoint": late}
+        interval = learner.snapshot_interval
+        intervals = step // interval - self.publisher.last_step // interval
+        due = False
+        if intervals > 0 and self.ranks.leads:  # by its role the matchmaker may want it to win more first
+            due = self.client.standing(self.live.name, intervals * interval, interval).due
+        return {"snapshot": due, "over": False, "reset": False, "checkpoint": late}
 
     def _standing(self, generation: Generation) -> dict[str, bool]:
         """Whether an exploiter is to be frozen; its metrics say how it stands."""

@@ -3,9 +3,11 @@
 Vinyals et al. 2019, Nature 575: the text of its Methods and its published pseudocode disagree, so each is a
 preset. All of it is pure: what a learner knows of its rivals goes in, shares of opponents come out.
 
-Two things are other than published. A learner in a process of its own has only its own newest weights, so
-another learner's "current" ones are its newest snapshot. And the pseudocode resets an exploiter's weights
-first and stores the reset network; here the snapshot is saved before anything is reset.
+Four things are other than published. A learner in a process of its own has only its own newest weights, so
+another learner's "current" ones are its newest snapshot. The pseudocode resets an exploiter's weights first
+and stores the reset network; here the snapshot is saved before anything is reset. An exploiter must beat its
+generation's victims, frozen when it began, where the mains as they are now are meant. And the mix category
+`victims` is no branch: with that alone a role's rule is for snapshots and resets, not for opponents.
 """
 
 from __future__ import annotations

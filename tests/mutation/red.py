@@ -82,8 +82,9 @@ class Watcher:
 
 
 def is_ours(file: str) -> bool:
-    """A file of the product."""
-    return file.startswith(tuple(f"{ROOT}/{package}/" for package in PACKAGES))
+    """A file of the product that can be imported."""
+    packages = tuple(f"{ROOT}/{package}/" for package in PACKAGES)
+    return file.startswith(packages) and not file.endswith("__main__.py")
 
 
 def forked(work: Callable[[Any], None], seconds: float) -> list[dict[str, Any]]:
@@ -213,7 +214,7 @@ def search(known: Search, left: set[str], options: argparse.Namespace) -> None:
             with options.record.open("a") as file:
                 for red in left & found.keys():
                     file.write(json.dumps({"red": red, "mutant": word, "why": found[red]}) + "\n")
-            left -= found.keys()
+            left.difference_update(found)
             print(f"{word}: {len(found)} of {len(tests)} red; {len(left)} left", flush=True)
 
 
