@@ -151,7 +151,7 @@ def make_env(
         learner.matches,
         lambda digest: load_snapshot(blobs, digest, device)[0],
         seed=ranks.seed(learner.seed + 1),
-        max_resident=learner.resident_snapshots,
+        max_bytes=learner.resident_mib << 20,
         action_size=game.spec.action_size,
         action_kind=game.spec.action_kind,
         device=device,

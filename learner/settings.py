@@ -76,8 +76,9 @@ class LearnerSettings(Settings):
     """Newest checkpoints kept on disk."""
     matches_ahead: int = Field(16, ge=1, le=1024)
     """Assignments fetched before they are needed."""
-    resident_snapshots: int = Field(64, ge=1)
-    """Opponents' weights kept in memory, least recently used first out."""
+    resident_mib: int = Field(4096, ge=1)
+    """Memory for opponents' weights, in MiB, in each process; the longest unused go first. Those of matches
+    in progress stay even when they alone need more."""
     wandb: Literal["off", "offline", "online"] = "off"
     """Weights & Biases: off; offline, into the run folder, for `wandb sync`; or online."""
     wandb_project: str = Field("kumite", min_length=1)

@@ -8,6 +8,7 @@ Shape suffixes: S seats, O observation, A keys, M models of a stack, G rows a mo
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -24,9 +25,12 @@ from league.agent.stack import NetworkStack, Residents
 from league.errors import DataCorrupt, InvalidInput
 from league.games.base import CHOICE, KEYS
 
+log = logging.getLogger(__name__)
+
 LIVE = "live"
 """Stands for the weights given to `Crowd.set_live`, read anew at every act."""
 SMALLEST = 4
+_MIB = 1 << 20
 
 _Class = tuple[NetworkConfig, int]
 
@@ -53,7 +57,8 @@ class Crowd:
         load: digest → network; called when a digest is seated that is not resident. Its errors pass
             through `seat`, and the seat stays as it was.
         seed: of the keys drawn. All seats draw at every act, so a seat's luck does not depend on others.
-        max_resident: frozen networks kept in memory (more only while more are seated at once).
+        max_bytes: of frozen weights in memory, copies in stacks included. The longest unused go first; those
+            that are seated stay, with a warning when they alone take more.
         action_size, action_kind: A and what actions are, when a vacant crowd is asked to act before any
             network was seen; later seats must agree.
         device: where to compute; the live network must be there too.
@@ -65,14 +70,14 @@ class Crowd:
         load: Callable[[str], PlayingNetwork],
         *,
         seed: int,
-        max_resident: int = 64,
+        max_bytes: int = 1 << 30,
         action_size: int | None = None,
         action_kind: str = KEYS,
         device: torch.device | str = "cpu",
     ) -> None:
         self.num_seats = num_seats
         self._device = torch.device(device)
-        self._residents = Residents(load, max_resident, self._device)
+        self._residents = Residents(load, max_bytes, self._device)
         self._live: PlayingNetwork | None = None
         self._digests = [""] * num_seats
         self._greedy_S1 = torch.zeros(num_seats, 1, dtype=torch.bool)
@@ -81,6 +86,7 @@ class Crowd:
         self._batches: list[_Batch] | None = None
         self._action_size, self._action_kind = action_size, action_kind
         self._generator = torch.Generator().manual_seed(seed)
+        self._warned = False
         self.logits_SA: Tensor | None = None
         """Of the last act, -inf where nobody sits."""
 
@@ -98,6 +104,11 @@ class Crowd:
     def resident(self) -> int:
         """Frozen networks in memory."""
         return len(self._residents)
+
+    @property
+    def resident_bytes(self) -> int:
+        """Of their weights, and of the copies of those that play."""
+        return self._residents.size_bytes + sum(stack.size_bytes for stack in self._stacks.values())
 
     def set_live(self, network: PlayingNetwork | None) -> None:
         """The network that plays the seats of `LIVE`; its weights are read at every act, never copied."""
@@ -121,7 +132,7 @@ class Crowd:
         self._greedy_S1[index] = greedy
         if changed:
             self._regroup()
-            self._residents.trim({*self._digests, digest})
+            self._make_room(self.resident_bytes - self._residents.size_bytes)
 
     def vacate(self, index: int) -> None:
         """Empties a seat; it presses nothing from now on (or makes some legal choice)."""
@@ -231,17 +242,36 @@ class Crowd:
         for digest, seats in groups.items():
             size = max(SMALLEST, 1 << (len(seats) - 1).bit_length())
             classes.setdefault((self._residents.get(digest).config, size), []).append(digest)
-        for (config, size), digests in classes.items():
-            if not digests:
-                del self._stacks[config, size]
-                continue
-            if (config, size) not in self._stacks:
-                self._stacks[config, size] = NetworkStack(config, self._device)
-            stack = self._stacks[config, size]
-            stack.assign(digests, self._weights)
+        self._keep_only({kind: len(digests) for kind, digests in classes.items() if digests})
+        for (config, size), stack in self._stacks.items():
+            stack.assign(classes[config, size], self._weights)
             rows = [self._padded(groups[digest], size) for digest in stack.members]
             batches.append(self._batch(stack.network, config, rows))
         return batches
+
+    def _keep_only(self, classes: dict[_Class, int]) -> None:
+        """Makes stacks for classes of so many snapshots, and room for them; forgets what else there is."""
+        self._stacks = {
+            kind: self._stacks.get(kind) or NetworkStack(kind[0], self._device) for kind in classes
+        }
+        played = {config for config, _ in classes} | ({self._live.config} if self._live else set())
+        self._states = {config: state for config, state in self._states.items() if config in played}
+        over = self._make_room(sum(self._stacks[kind].bytes_for(count) for kind, count in classes.items()))
+        if over and not self._warned:
+            self._warned = True
+            limit = self._residents.limit
+            log.warning(
+                "the %d snapshots that play at once take %d MiB, more than the %d MiB for opponents' weights "
+                "(learner.resident_mib): they stay, and no other is kept",
+                sum(classes.values()),
+                round((limit + over) / _MIB),
+                round(limit / _MIB),
+            )
+
+    def _make_room(self, copies: int) -> int:
+        """Forgets snapshots that nobody plays until the weights fit beside so many bytes of copies in
+        stacks; returns the bytes by which those that play are over."""
+        return self._residents.trim(set(self._digests), copies)
 
     def _live_batches(self, seats: list[int]) -> list[_Batch]:
         if not seats:

@@ -26,13 +26,15 @@ class FrozenWeights(NamedTuple):
 class Residents:
     """The networks held in memory: the last used ones, and always those in use.
 
-    Holds up to `limit` networks, or as many as are in use at once when these are more; so memory
-    follows the seats, not the league.
+    What is held keeps to `limit` bytes, or to what those in use need when that is more; so memory follows
+    the seats, not the league.
     """
 
     def __init__(self, load: Callable[[str], PlayingNetwork], limit: int, device: torch.device) -> None:
-        self._load, self._limit, self._device = load, limit, device
+        self._load, self.limit, self._device = load, limit, device
         self._held: OrderedDict[str, FrozenWeights] = OrderedDict()
+        self.size_bytes = 0
+        """Of all weights that are held."""
 
     def __len__(self) -> int:
         return len(self._held)
@@ -49,15 +51,24 @@ class Residents:
                 parameter.detach().mT.flatten() if parameter.dim() == 2 else parameter.detach()
                 for parameter in network.parameters()
             ]
-            self._held[digest] = FrozenWeights(network.config, torch.cat(parts).to(self._device))
+            held = FrozenWeights(network.config, torch.cat(parts).to(self._device))
+            self._held[digest] = held
+            self.size_bytes += held.weights_P.nbytes
         self._held.move_to_end(digest)
         return self._held[digest]
 
-    def trim(self, in_use: Collection[str]) -> None:
-        """Forgets the longest unused beyond the limit."""
-        idle = [digest for digest in self._held if digest not in in_use]
-        for digest in idle[: max(0, len(self._held) - self._limit)]:
-            del self._held[digest]
+    def trim(self, in_use: Collection[str], beside: int) -> int:
+        """Forgets the longest unused until what is held fits the limit with `beside` bytes of copies.
+
+        Those in use stay. Returns the bytes by which they alone are over the limit, 0 when they fit.
+        """
+        if self.size_bytes + beside <= self.limit:
+            return 0
+        for digest in [digest for digest in self._held if digest not in in_use]:
+            if self.size_bytes + beside <= self.limit:
+                break
+            self.size_bytes -= self._held.pop(digest).weights_P.nbytes
+        return max(0, self.size_bytes + beside - self.limit)
 
 
 class NetworkStack:
@@ -78,6 +89,15 @@ class NetworkStack:
         self._weights_MP = torch.empty(0, size, device=device)
         self.members: list[str] = []
 
+    @property
+    def size_bytes(self) -> int:
+        """Of the matrix, rows kept for more members included."""
+        return self._weights_MP.nbytes
+
+    def bytes_for(self, models: int) -> int:
+        """`size_bytes` once there are so many members."""
+        return self._rows_for(models) * self._weights_MP.shape[1] * self._weights_MP.element_size()
+
     def assign(self, wanted: Sequence[str], weights_of: Callable[[str], Tensor]) -> None:
         """Makes exactly `wanted` the members; those that stay keep their rows where possible."""
         if set(wanted) == set(self.members):
@@ -94,12 +114,18 @@ class NetworkStack:
         self.members = kept
         self._bind()
 
+    def _rows_for(self, models: int) -> int:
+        """Rows of the matrix for so many members: a quarter more than these when it has to change, so that
+        one that comes or goes copies one row and not all; and not twice as many for long."""
+        have = len(self._weights_MP)
+        return have if models <= have <= 2 * models + 1 else models + models // 4
+
     def _reserve(self, models: int) -> None:
-        have, size = self._weights_MP.shape
-        if models > have:
-            grown = self._weights_MP.new_empty(max(models, 2 * have), size)
-            grown[:have] = self._weights_MP
-            self._weights_MP = grown
+        rows, kept = self._rows_for(models), min(models, len(self._weights_MP))
+        if rows != len(self._weights_MP):
+            changed = self._weights_MP.new_empty(rows, self._weights_MP.shape[1])
+            changed[:kept] = self._weights_MP[:kept]
+            self._weights_MP = changed
 
     def _bind(self) -> None:
         """Points the network's parameters at the rows in use."""

@@ -20,7 +20,7 @@ ADVICE_CPU = {
     "threads (learner.batch_size, learner.threads) are what --sweep tries",
     "references": "fewer at once (regularisation.portfolio_size), in fewer matches (….match_share)",
     "other": "bookkeeping that no counter claims: matches that begin and end, weights that are loaded "
-    "(learner.resident_snapshots), advantages; longer matches and larger rollouts have less of it",
+    "(learner.resident_mib), advantages; longer matches and larger rollouts have less of it",
 }
 ADVICE_GPU = {
     **ADVICE_CPU,

@@ -2,8 +2,9 @@
 
     OMP_NUM_THREADS=1 python tests/bench/crowd.py [--size base] [--matches 256] [--members 1 16 64]
 
-The crowds take turns, so a busy machine slows all of them; ratios are of medians. Before, greedy logits
-of the crowd are compared with each network's own, one by one.
+The crowds take turns, so a busy machine slows all of them; ratios are of medians. Before, logits of the
+crowd are compared with each network's own, one by one. Each figure stands beside its bar, and the exit code
+is 1 when one is missed.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import argparse
 import itertools
 import resource
 import statistics
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -22,6 +25,18 @@ from league.agent.config import SIZES, AgentConfig
 from league.agent.crowd import Crowd
 from league.agent.network import AgentNetwork
 from league.device import keep_memory
+
+_MIB = 1 << 20
+COST_BAR, EQUAL_BAR, GROWTH_BAR = 3.0, 1e-5, 0.1
+"""The most variety, times the cost of one snapshot; the largest difference of a logit; and how much larger,
+as a share of the bound on weights, the process may be after 2,000 members than after 10."""
+
+
+def judged(name: str, measured: float, bar: float, form: str) -> bool:
+    """Prints a figure beside its bar; returns whether it was met."""
+    met = measured <= bar
+    print(f"{'met' if met else 'MISSED'}: {name}: {measured:{form}}, bar {bar:{form}}", flush=True)
+    return met
 
 
 def network_of(config: AgentConfig, digest: str) -> AgentNetwork:
@@ -58,8 +73,11 @@ def largest_difference(config: AgentConfig, observations_TSO: NDArray[np.float32
     return worst
 
 
-def compare(config: AgentConfig, options: argparse.Namespace) -> None:
-    """Milliseconds of one decision of all matches, by the number of different snapshots in them."""
+def compare(config: AgentConfig, options: argparse.Namespace) -> float:
+    """Milliseconds of one decision of all matches, by the number of different snapshots in them.
+
+    Returns what the most of them cost, times what the fewest do.
+    """
     crowds = {members: make_crowd(config, options.matches, members) for members in options.members}
     observations_SO = random_observations(1, options.matches)[0]
     seconds: dict[int, list[float]] = {members: [] for members in crowds}
@@ -69,26 +87,39 @@ def compare(config: AgentConfig, options: argparse.Namespace) -> None:
         if number >= 3:
             seconds[members].append(time.perf_counter() - started)
     medians = {members: statistics.median(times) for members, times in seconds.items()}
-    first = next(iter(medians.values()))
+    first = medians[min(medians)]
     for members, median in medians.items():
         cost = f"{1e3 * median:7.2f} ms, {median / first:.2f} times"
         print(f"{members:5d} snapshots in {options.matches} matches: {cost}")
+    return medians[max(medians)] / first
 
 
-def measure_memory(config: AgentConfig, matches: int) -> None:
-    """The process's peak while one member of a growing league after another is met."""
-    crowd = make_crowd(config, matches, 10)
-    met = 0
+def measure_memory(config: AgentConfig, matches: int) -> float:
+    """Memory while every member of a growing league is met, each again and again where they are few.
+
+    The bound leaves no room for ten, so in every league some are forgotten and loaded again. Returns by how
+    much the process grew from 10 to 2,000 members, as a share of the bound.
+    """
+    size = sum(parameter.nbytes for parameter in network_of(config, "0").parameters())
+    bound = (2 * matches + matches // 4) * size  # the weights of those that play and their stack
+    crowd = Crowd(matches, lambda digest: network_of(config, digest), seed=0, max_bytes=bound)
+    observations_SO, rng = random_observations(1, matches)[0], np.random.default_rng(0)
+    held: list[float] = []
     for league in (10, 100, 500, 2000):
-        while met < league:
-            crowd.seat(met % matches, str(met))
-            met += 1
-        crowd.act(random_observations(1, matches)[0])
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        print(
-            f"{league:5d} members met: {crowd.resident} resident, peak of the process {peak:,.0f} MiB",
-            flush=True,
-        )
+        rounds = [rng.permutation(league) for _ in range(max(1, 200 // league))]
+        for met, member in enumerate(np.concatenate(rounds)):
+            crowd.seat(met % matches, str(member))
+            crowd.act(observations_SO)
+            assert crowd.resident_bytes <= bound
+        held.append(resident_set() / _MIB)
+        weights = f"{crowd.resident_bytes / _MIB:,.1f} MiB of weights, bound {bound / _MIB:,.1f}"
+        print(f"league of {league:5d}: {crowd.resident} resident, {weights}; process {held[-1]:,.1f} MiB")
+    return (held[-1] - held[0]) / (bound / _MIB)
+
+
+def resident_set() -> int:
+    """Bytes of this process in memory (Linux)."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
 def random_observations(steps: int, seats: int) -> NDArray[np.float32]:
@@ -101,16 +132,24 @@ def main() -> None:
     parser.add_argument("--matches", type=int, default=256)
     parser.add_argument("--members", type=int, nargs="+", default=[1, 16, 64])
     parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--memory-matches", type=int, default=8, help="matches at once as the league grows")
     options = parser.parse_args()
     torch.set_num_threads(1)
     keep_memory()
     config = AgentConfig(
         observation_size=64, own_size=32, action_size=10, sequence_length=65, **SIZES[options.size]
     )
-    measure_memory(config, 64)
+    growth = measure_memory(config, options.memory_matches)
     worst = largest_difference(config, random_observations(5, 128), 64)
-    print(f"size {options.size}: 64 snapshots in 128 matches equal one by one within {worst:.1e}")
-    compare(config, options)
+    cost = compare(config, options)
+    most, fewest = max(options.members), min(options.members)
+    print(f"\nsize {options.size}, inference alone, {options.matches} matches")
+    bars = [
+        judged(f"{most} snapshots against {fewest}, times", cost, COST_BAR, ".2f"),
+        judged("64 snapshots in 128 matches and one by one, logits", worst, EQUAL_BAR, ".1e"),
+        judged("growth from 10 members to 2,000, of the bound on weights", growth, GROWTH_BAR, ".1%"),
+    ]
+    sys.exit(0 if all(bars) else 1)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import shlex
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from test_docs import ROOT
@@ -20,6 +22,8 @@ import league.cluster.command
 from evaluator.settings import EvaluatorSettings
 from league import alarms
 from league.agent.config import SIZES, AgentConfig
+from league.agent.crowd import Crowd
+from league.agent.network import AgentNetwork
 from league.columns import TABLES
 from league.config import resolve, section_classes
 from league.device import choose_device
@@ -106,6 +110,23 @@ def no_memory() -> None:
     raise too_little(settings_of(), torch.device("cpu"), "nothing was lost")
 
 
+def too_many_at_once() -> str:
+    config = AgentConfig(
+        observation_size=64, own_size=32, action_size=10, sequence_length=17, **SIZES["tiny"]
+    )
+    crowd = Crowd(1, lambda _: AgentNetwork(config), seed=0, max_bytes=1)
+    said: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
+    logging.getLogger("league.agent.crowd").addHandler(handler)
+    try:
+        crowd.seat(0, "somebody")
+        crowd.act(np.zeros((1, 64), np.float32))
+    finally:
+        logging.getLogger("league.agent.crowd").removeHandler(handler)
+    return said[0]
+
+
 def title(kind: str, subject: str = "") -> Callable[[], str]:
     return lambda: alarms.Alarm(kind, subject, 0.0).title
 
@@ -117,6 +138,7 @@ def setting(*assignments: str, preset: str = "laptop") -> Callable[[], None]:
 MESSAGES: dict[str, Callable[[], object]] = {
     "… has too little memory: the learner ran out of it": no_memory,
     "… has too little memory": no_memory,
+    "the … snapshots that play at once take …": too_many_at_once,
     "… is not finite at step …: the update was not made": not_finite,
     "number … of seat …'s observation is nan": lambda: check_observations(
         torch.full((1, 2, 3), torch.nan).numpy(), [None]

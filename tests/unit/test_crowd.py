@@ -163,32 +163,6 @@ def test_a_save_of_other_seats_is_refused() -> None:
         Crowd(3, load, seed=0).load_state(Crowd(2, load, seed=0).save())
 
 
-def test_the_resident_networks_are_bounded_and_the_last_used_stay() -> None:
-    loaded: list[str] = []
-
-    def counting(digest: str):
-        loaded.append(digest)
-        return load(digest)
-
-    crowd = Crowd(2, counting, seed=0, max_resident=3)
-    for digest in "abcdefgh":
-        crowd.seat(0, digest)
-        crowd.act(observe(np.random.default_rng(5), 2))
-        assert crowd.resident <= 3
-    crowd.seat(1, "f")
-    assert loaded.count("f") == 1
-    crowd.seat(1, "a")
-    assert loaded.count("a") == 2
-    tight = Crowd(4, counting, seed=0, max_resident=1)
-    for seat, digest in enumerate("abcd"):
-        tight.seat(seat, digest)
-    assert tight.resident == 4  # all in use
-    for seat in range(1, 4):
-        tight.vacate(seat)
-    tight.seat(1, "a")
-    assert tight.resident == 1
-
-
 def test_a_failed_load_leaves_the_seat_as_it_was() -> None:
     crowd = Crowd(1, load, seed=0)
     crowd.seat(0, "a", greedy=True)
