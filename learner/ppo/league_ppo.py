@@ -26,7 +26,7 @@ from learner.ppo.divergence import Divergence
 from learner.ppo.forecast import forecast_loss, marginal_loss
 from learner.ppo.loss import advantage_sums, clipped_policy_loss, normalised, value_loss, weighted_mean
 from learner.ppo.playing import PlayingPPO
-from learner.ppo.policy import LeaguePolicy
+from learner.ppo.policy import LeaguePolicy, StateArrays
 from learner.ppo.rate import AdaptiveRate
 from learner.ppo.references import References
 from learner.ppo.terms import LossTerms, Readings
@@ -279,8 +279,27 @@ class LeaguePPO(PlayingPPO):
         self.logger.record("policy/clip_range", self.clip_now)
         self.logger.record("learning/updates", self._n_updates, exclude="tensorboard")
 
+    def predict(
+        self,
+        observation: Any,
+        state: StateArrays | None = None,
+        episode_start: np.ndarray | None = None,
+        deterministic: bool = False,
+        action_masks: np.ndarray | None = None,
+    ) -> tuple[np.ndarray, StateArrays | None]:
+        """As `LeaguePolicy.predict`: masks too, for `evaluate_policy` of `sb3_contrib.common.maskable`."""
+        return self.policy.predict(observation, state, episode_start, deterministic, action_masks)
+
     # -- what the parent would keep in its own buffers -------------------------------------------
 
     def _excluded_save_params(self) -> list[str]:
         own = ["buffer", "agent_state", "diagnostics", "references", "transform", "last_obs_NO", "descent"]
-        return [*super()._excluded_save_params(), *own, "key_rng", "should_stop", "ent_schedule", "decide"]
+        return [
+            *super()._excluded_save_params(),
+            *own,
+            "key_rng",
+            "should_stop",
+            "ent_schedule",
+            "decide",
+            "feed",
+        ]

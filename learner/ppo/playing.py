@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from sb3_contrib import RecurrentPPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.policies import BasePolicy
@@ -19,6 +20,7 @@ from torch import Tensor
 
 from league.agent.config import AgentConfig
 from league.agent.heads import action_distribution
+from league.games.base import CHOICE
 from learner.ppo.advantage import ReturnScale, generalised_advantage
 from learner.ppo.compiling import compiled_step
 from learner.ppo.descent import Descent
@@ -96,16 +98,29 @@ class PlayingPPO(RecurrentPPO):
             self.device,
             self.ranks,
         )
+        seen: ReturnScale | None = getattr(self, "return_scale", None)  # of a model that was saved
         self.return_scale = ReturnScale(self.n_envs, self.gamma, self.ranks)
+        if seen is not None:
+            self.return_scale.load(seen.state() | {"return_N": []})  # its matches are gone
         self.diagnostics = Diagnostics()
         self.key_rng = torch.Generator(device=self.device)
         self.reseed(0 if self.seed is None else self.seed)
-        self.agent_state = self.policy.network.initial_state(self.n_envs)
         self.span: tuple[int, int] | None = None
-        self.last_obs_NO: np.ndarray | None = None
-        self.last_starts_N = np.ones(self.n_envs, np.bool_)
+        self._forget_matches()
         self.inference_seconds = self.learning_seconds = 0.0
         self._setup_regularisation()
+
+    def _forget_matches(self) -> None:
+        """What is seen next are first moments of matches, with nothing to remember."""
+        self.agent_state = self.policy.network.initial_state(self.n_envs)
+        self.last_obs_NO: np.ndarray | None = None
+        self.last_starts_N = np.ones(self.n_envs, np.bool_)
+
+    def set_env(self, env: LeagueVecEnv, force_reset: bool = True) -> None:  # type: ignore[override]
+        """Plays other matches from the next rollout on, as many at once as before."""
+        super().set_env(env, force_reset)
+        if force_reset:
+            self._forget_matches()
 
     def _setup_regularisation(self) -> None:
         self.references: References | None = None
@@ -138,9 +153,14 @@ class PlayingPPO(RecurrentPPO):
     def collect_rollouts(  # type: ignore[override]
         self, env: LeagueVecEnv, callback: BaseCallback, rollout_buffer: Any, n_rollout_steps: int
     ) -> bool:
-        """Plays `n_steps` in every match; False when asked to stop before the end."""
+        """Plays `n_steps` in every match; False when asked to stop before the end.
+
+        Callbacks find a step's `new_obs`, `rewards`, `dones`, `infos`, `actions`, `values`, `log_probs` and
+        `n_steps` in their `locals`, as in Stable-Baselines3. `env.finished` holds this rollout's matches.
+        """
         self.policy.set_training_mode(False)
         callback.on_rollout_start()
+        env.finished = []  # whom they concerned has read them by now
         if self.last_obs_NO is None:
             self.last_obs_NO = env.reset()
         buffer = self.buffer
@@ -153,9 +173,10 @@ class PlayingPPO(RecurrentPPO):
         if self.transform is not None:
             self.transform.carry_context()
         for t in range(n_rollout_steps):
-            self._play_step(env, t)
+            played = self._play_step(env, t)
             self.num_timesteps += env.num_envs * self.ranks.count
-            callback.update_locals(locals())
+            self._note_ended(played)
+            callback.update_locals(locals() | played)
             if not callback.on_step() or self._stops_at(t):
                 self._cut_short(t + 1)
                 return False
@@ -164,6 +185,11 @@ class PlayingPPO(RecurrentPPO):
         self._estimate_advantages(env)
         callback.on_rollout_end()
         return True
+
+    def _note_ended(self, played: dict[str, Any]) -> None:
+        """Counts matches that ended in the means that are logged as `rollout/`."""
+        if self.ep_info_buffer is not None and played["dones"].any():  # None before the first `learn`
+            self._update_info_buffer(played["infos"], played["dones"])
 
     def _stops(self) -> bool:
         """Whether some rank was asked to stop: all do, for none can go on alone."""
@@ -175,7 +201,33 @@ class PlayingPPO(RecurrentPPO):
         return (self.ranks.count == 1 or t % ASK_STEPS == 0) and self._stops()
 
     @torch.inference_mode()
-    def _play_step(self, env: LeagueVecEnv, t: int) -> None:
+    def _play_step(self, env: LeagueVecEnv, t: int) -> dict[str, Any]:
+        """Decides and plays step `t`; returns it by the names under which callbacks look for it."""
+        buffer = self.buffer
+        actions_NA = self._decide(env, t)
+        steps_N = env.steps_N + 1
+        self.last_obs_NO, rewards_N, ended_N = env.step_arrays(actions_NA)
+        buffer.reward_TN[t], buffer.ended_TN[t] = rewards_N, ended_N
+        if self.transform is not None:
+            self.transform.after_step(t, env)
+        if env.moves is not None:
+            buffer.keep_moves(t, env.moves)
+        if env.failed_N.any():
+            buffer.leave_out(t, steps_N, env.failed_N)
+        self.last_starts_N = ended_N
+        return {
+            "n_steps": t,
+            "actions": actions_NA.argmax(-1) if self.agent.action_kind == CHOICE else actions_NA,
+            "values": buffer.value_TN[t],
+            "log_probs": buffer.log_prob_TN[t],
+            "new_obs": self.last_obs_NO,
+            "rewards": rewards_N,
+            "dones": ended_N,
+            "infos": env.infos,
+        }
+
+    def _decide(self, env: LeagueVecEnv, t: int) -> NDArray[np.uint8]:
+        """The actions of step `t`, `[N, A]`, as the game takes them; the rest of it goes into the buffer."""
         started = time.perf_counter()
         buffer, row = self.buffer, self.buffer.context + t
         assert self.last_obs_NO is not None
@@ -193,19 +245,10 @@ class PlayingPPO(RecurrentPPO):
         self.agent_state = out.state
         if self.transform is not None:
             self.transform.before_step(t, env.across(), starts_N, out.logits_BA)
-        pressed_NA = actions_NA.to(torch.uint8).cpu().numpy()
+        pressed_NA: NDArray[np.uint8] = actions_NA.to(torch.uint8).cpu().numpy()
         check_outputs(out.logits_BA, out.value_B, self.num_timesteps)  # behind the one wait for a GPU
         self.inference_seconds += time.perf_counter() - started
-        steps_N = env.steps_N + 1
-        self.last_obs_NO, buffer.reward_TN[t], ended_N = env.step_arrays(pressed_NA)
-        buffer.ended_TN[t] = ended_N
-        if self.transform is not None:
-            self.transform.after_step(t, env)
-        if env.moves is not None:
-            buffer.keep_moves(t, env.moves)
-        if env.failed_N.any():
-            buffer.leave_out(t, steps_N, env.failed_N)
-        self.last_starts_N = ended_N
+        return pressed_NA
 
     def _cut_short(self, steps: int) -> None:
         """Ends the rollout after `steps` steps, so that the next one goes on behind them."""

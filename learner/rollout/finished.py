@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,22 @@ class FinishedMatch:
     @property
     def reward(self) -> float:
         return float(self.reward_terms.sum())
+
+
+def end_info(
+    view_O: NDArray[np.float32], match: FinishedMatch | None = None, seconds: float = 0.0
+) -> dict[str, Any]:
+    """What Stable-Baselines3 looks for in the `info` of a step in which a match ended.
+
+    The learner's last view and, as its `Monitor` tells them, `r` the reward, `l` the length in decisions
+    and `t` the seconds since the environment was made; a success is a win. A match that reached its last
+    frame is over by the rules, for its time is part of the game. One that failed (no `match`) was cut off.
+    """
+    info: dict[str, Any] = {"terminal_observation": view_O, "TimeLimit.truncated": match is None}
+    if match is not None:
+        info["episode"] = {"r": match.reward, "l": match.steps, "t": round(seconds, 6)}
+        info["is_success"] = match.score == 1.0
+    return info
 
 
 def played_result(assignment: Assignment, game: BatchedGame, n: int, steps: tuple[int, int]) -> MatchResult:

@@ -15,13 +15,14 @@ from typing import Any
 import gymnasium
 import numpy as np
 from numpy.typing import NDArray
+from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 
 from league.agent.crowd import LIVE, Crowd
 from league.errors import DataCorrupt, InvalidInput, NotFound, NothingPlayable
 from league.games.base import CHOICE, EXTERNAL, BatchedGame
 from league.players import Assignment, MatchResult, PlayerKind
-from learner.rollout.finished import FinishedMatch, failed_result, played_result
+from learner.rollout.finished import FinishedMatch, end_info, failed_result, played_result
 from learner.rollout.guard import check_observations, check_rewards
 from learner.rollout.moves import Moves, moves_across
 from learner.rollout.source import OpponentSource
@@ -88,7 +89,9 @@ class LeagueVecEnv(VecEnv):
         self.learner_step = 0  # learner steps so far, written into results
         self._steps_at_once = ranks * game.num_matches
         self.frames_played = 0
-        self.finished: list[FinishedMatch] = []  # since the reader last emptied it
+        self.finished: list[FinishedMatch] = []  # since the reader last emptied it; `step` begins it anew
+        self.infos: list[dict[str, Any]] = [{} for _ in range(game.num_matches)]  # of the newest step
+        self._made_at = time.monotonic()
         self.game_seconds = self.opponents_seconds = 0.0
         self._rows = np.arange(game.num_matches)
         self._failed_in_a_row = 0
@@ -118,23 +121,18 @@ class LeagueVecEnv(VecEnv):
         self._actions_N2A[self._rows, self.seat_N] = actions_NA
 
     def step_wait(self) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], list[dict]]:
+        self.finished = []  # who reads dictionaries empties no list
         rewards_N, ended_N = self._advance()
-        infos: list[dict] = [{} for _ in range(self.num_envs)]
-        for n in np.flatnonzero(ended_N):
-            infos[n]["terminal_observation"] = self.game.final_observations_N2O[n, self.seat_N[n]].copy()
-        first = len(self.finished)
         self._turn_over(ended_N)
-        played = [n for n in np.flatnonzero(ended_N) if not self.failed_N[n]]
-        for n, match in zip(played, self.finished[first:], strict=True):
-            infos[n]["episode"] = {"r": match.reward, "l": match.steps, "t": time.time()}
-        return self.observations(), rewards_N, ended_N, infos
+        return self.observations(), rewards_N, ended_N, self.infos
 
     def step_arrays(
         self, actions_NA: NDArray[np.uint8]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_]]:
-        """`step` without the dictionaries: observations, rewards and whether the match ended.
+        """`step` for who reads `finished`: observations, rewards and whether the match ended.
 
-        Actions are uint8 of zeros and ones in every game: choices are one-hot here.
+        Actions are uint8 of zeros and ones in every game: choices are one-hot here. `infos` has the
+        dictionaries.
         """
         self._hold(np.asarray(actions_NA, np.uint8))
         rewards_N, ended_N = self._advance()
@@ -157,7 +155,8 @@ class LeagueVecEnv(VecEnv):
         return [getattr(self, method_name)(*args, **kwargs) for _ in self._indices(indices)]
 
     def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
-        return [False for _ in self._indices(indices)]
+        """True for `Monitor`: every match that ends is told as one tells it, whole and not normalised."""
+        return [wrapper_class is Monitor for _ in self._indices(indices)]
 
     def _indices(self, indices: Any) -> Sequence[int]:
         return list(self._get_indices(indices))
@@ -229,15 +228,19 @@ class LeagueVecEnv(VecEnv):
     def _turn_over(self, ended_N: NDArray[np.bool_]) -> None:
         """Reports the matches that ended and begins the next ones in their rows."""
         rows = [int(n) for n in np.flatnonzero(ended_N)]
+        self.infos = [{} for _ in range(self.num_envs)]
         for n in rows:
+            view_O = self.game.final_observations_N2O[n, self.seat_N[n]].copy()
             if self.failed_N[n]:
                 assignment = self.assignments[n]
                 assert assignment is not None
+                self.infos[n] = end_info(view_O)
                 self.source.report(failed_result(assignment, self.game.failures[n]))
                 self._count_failure(self.game.failures[n])
                 continue
             match, result = self._conclude(n)
             self._failed_in_a_row = 0
+            self.infos[n] = end_info(view_O, match, time.monotonic() - self._made_at)
             self.finished.append(match)
             self.source.report(result)
         self._begin(rows)

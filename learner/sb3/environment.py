@@ -60,7 +60,6 @@ class JoinedEnv(LeagueVecEnv):
     def step_wait(self) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], list[dict]]:
         after = super().step_wait()
         self.progress.add(self.finished)
-        self.finished.clear()
         if time.monotonic() - self._told_at > BEAT_SECONDS:
             self.tell()
         return after

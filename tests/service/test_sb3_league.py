@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import re
 import subprocess
@@ -17,7 +18,11 @@ import pytest
 import torch
 from evaluator_league import write_config
 from sb3_contrib import MaskablePPO
-from stable_baselines3 import PPO
+from sb3_contrib.common.maskable.evaluation import evaluate_policy as evaluate_with_masks
+from stable_baselines3 import A2C, PPO
+from stable_baselines3.common.callbacks import CheckpointCallback, EvalCallback, StopTrainingOnMaxEpisodes
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import VecMonitor, VecNormalize
 
 from league.agent.perceptron import PerceptronNetwork
@@ -147,6 +152,45 @@ def test_another_learner_meets_it(trained: tuple[str, Path, PPO]) -> None:
         assert records == ["sb3", "other"]
 
 
+@pytest.mark.filterwarnings("error::UserWarning")
+@pytest.mark.parametrize("algorithm", [PPO, A2C])
+def test_callbacks_loggers_and_evaluation_work_as_always(
+    trained: tuple[str, Path, PPO], tmp_path: Path, algorithm: type[PPO] | type[A2C]
+) -> None:
+    address, run_dir, _ = trained
+    name, short = algorithm.__name__.lower(), ("game.match_seconds=2",)
+    with (
+        league_env(address, run_dir, name=name, matches=8, settings=short) as env,
+        league_env(address, run_dir, name=f"{name}-judge", matches=4, settings=short) as other,
+        MatchmakerClient(address) as client,
+    ):
+        model = algorithm("MlpPolicy", env, n_steps=32, device="cpu")
+        model.set_logger(configure(str(tmp_path), ["csv", "json", "stdout", "tensorboard"]))
+        watched = [
+            EvalCallback(
+                other, eval_freq=64, n_eval_episodes=8, best_model_save_path=str(tmp_path), verbose=0
+            ),
+            CheckpointCallback(64, str(tmp_path)),
+            StopTrainingOnMaxEpisodes(8),
+            PublishEvery(512),
+        ]
+        model.learn(100_000, callback=watched, log_interval=1)  # A2C writes every 100 updates only
+        longest = env.game.spec.max_frames // 4
+        assert 512 <= model.num_timesteps <= 8 * 8 * longest
+        with open(tmp_path / "progress.csv", newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        told = [row for row in rows if row["rollout/ep_rew_mean"] and row["rollout/success_rate"]]
+        assert 0 < float(told[-1]["rollout/ep_len_mean"]) <= longest
+        assert any(row["eval/mean_reward"] and row["eval/success_rate"] for row in rows)
+        rewards, lengths = evaluate_policy(model, other, n_eval_episodes=8, return_episode_rewards=True)
+        assert len(rewards) == len(lengths) == 8
+        assert max(lengths) <= longest
+        again = algorithm.load(tmp_path / "best_model.zip", device="cpu")
+        assert again.predict(env.reset())[0].shape == (8, 10)
+        assert f"{name}@512" in {player.name for player in client.players(kinds=[PlayerKind.SNAPSHOT])}
+        assert len(env.finished) <= 8
+
+
 @pytest.fixture
 def cards(tmp_path: Path) -> Iterator[str]:
     """A league of kuhn poker whose mix `alone` is self-play."""
@@ -187,6 +231,8 @@ def test_self_play_wants_the_model_and_follows_it(cards: str, tmp_path: Path) ->
         assert live is not None
         assert not torch.equal(dict(live.named_parameters())["actor.weight"], before)
         assert publish(model).name == "sb3@512"
+        rewards, _ = evaluate_with_masks(model, env, n_eval_episodes=16, return_episode_rewards=True)
+        assert len(rewards) == 16
         assert client.payoff(Book.TRAIN, rows=["sb3"]) == []  # self-play rates nobody
 
 

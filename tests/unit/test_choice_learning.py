@@ -8,6 +8,8 @@ import torch
 from gymnasium import spaces
 from learning import assignments
 from sb3_contrib import MaskablePPO
+from sb3_contrib.common.maskable.callbacks import MaskableEvalCallback
+from sb3_contrib.common.maskable.evaluation import evaluate_policy
 
 from league.agent.config import SIZES, AgentConfig
 from league.agent.crowd import Crowd
@@ -129,14 +131,31 @@ def test_what_was_played_is_what_is_learnt_from(rollouts):
     assert 0.6 < measured["policy/entropy"] < np.log(3), "the mean over decisions, not over forced moves"
 
 
+def _rewards(told):
+    """Of the matches that ended in a step, from a callback's locals."""
+    return [info["episode"]["r"] for info in told["infos"] if info]
+
+
 def test_a_few_updates_learn_to_take_chips_from_the_random_bot():
     env = make_env("kuhn", ("random",), matches=128, count=8000)
     model = make_model(env, n_steps=8, batch_size=8 * 64, n_epochs=4, learning_rate=4e-3, ent_coef=0.005)
-    model.learn(8 * 128 * 14)
-    paid = [match.reward for match in env.finished]
+    paid: list[float] = []
+    model.learn(8 * 128 * 14, callback=lambda told, _: paid.extend(_rewards(told)) is None)
     before, after = np.mean(paid[:800]), np.mean(paid[-2500:])
     assert after > before + 0.05
     assert after > 0.17, "in units of the largest pot, two chips; a best response takes 0.229 a match"
+
+
+def test_evaluation_with_masks_and_its_callback():
+    env, other = make_env("kuhn", ("random", "live")), make_env("kuhn", ("random",))
+    model = make_model(env)
+    judge = MaskableEvalCallback(other, eval_freq=STEPS, n_eval_episodes=12, verbose=0)
+    model.learn(2 * STEPS * MATCHES, callback=judge)
+    assert np.isfinite(judge.last_mean_reward)
+    rewards, _ = evaluate_policy(model, other, n_eval_episodes=12, return_episode_rewards=True)
+    assert len(rewards) == 12
+    with pytest.raises(InvalidInput):
+        evaluate_policy(model, other, n_eval_episodes=12, use_masking=False, deterministic=False)
 
 
 def test_crowds_make_legal_choices_and_greedy_ones_the_likeliest():

@@ -15,9 +15,11 @@ from league.players import Assignment, Book
 def play(env, decisions, seed=0):
     rng = np.random.default_rng(seed)
     env.reset()
-    history = []
+    history, finished = [], []
     for _ in range(decisions):
         history.append(env.step(random_keys(rng)))
+        finished += env.finished
+    env.finished = finished
     return history
 
 
