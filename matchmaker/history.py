@@ -16,7 +16,7 @@ from itertools import chain, groupby
 from typing import Any
 
 from league.errors import InvalidInput
-from league.players import Book, Player, PlayerState
+from league.players import Book, Event, Player, PlayerState
 from matchmaker.books import MARK_KINDS, Books, Mark, epoch_data, marks_of
 from matchmaker.store.base import Reader
 from matchmaker.store.rows import ResultRow
@@ -96,6 +96,14 @@ def results_at(reader: Reader, moment: Moment, after: int = 0) -> Iterator[Resul
         yield row
 
 
+def is_lost(reader: Reader, row: ResultRow, moment: Moment | None) -> bool:
+    """Whether a restart had taken a result back by then; without a moment, whether one has."""
+    if row.lost_by is None or moment is None:
+        return row.lost_by is not None
+    restart = reader.incarnation(row.lost_by)
+    return restart is not None and restart.event_position <= moment.event_position
+
+
 def books_at(reader: Reader, moment: Moment, begin: Books | None = None) -> Books:
     """Ratings and payoffs as they were, folded on from `begin`, which knows nothing of later."""
     books = begin or Books()
@@ -105,24 +113,45 @@ def books_at(reader: Reader, moment: Moment, begin: Books | None = None) -> Book
     return books
 
 
+class PastPlayers:
+    """Who was there in the state of then, as events in the order of the log tell it."""
+
+    def __init__(self, reader: Reader) -> None:
+        self.players: dict[str, Player] = {}
+        self._now = {player.name: player for player in reader.players()}
+
+    def take(self, event: Event) -> None:
+        """Goes on by one event, one of `PLAYER_EVENTS`."""
+        data = json.loads(event.data_json)
+        name = data["candidate"] if event.kind in _OF_GATES else data["player"]
+        player = self.players.get(name) or _unmarked(self._now[name])
+        if event.kind == "player_registered":
+            player = replace(player, milestone=bool(data.get("milestone")))
+        elif event.kind == "milestone":
+            player = replace(player, milestone=True)
+        elif player.state is not PlayerState.QUARANTINED:
+            player = replace(player, state=_state_by(event.kind, data))
+        self.players[name] = player
+
+
 def players_at(reader: Reader, moment: Moment) -> list[Player]:
     """Who was there, in order of registration, in the state of then."""
-    told: dict[str, dict[str, Any]] = {}
-    for mark in (event for event in reader.events_of(*_STATES) if event.position <= moment.event_position):
-        data = json.loads(mark.data_json)
-        name = data["candidate"] if mark.kind in _OF_GATES else data["player"]
-        player = told.setdefault(name, {"milestone": False, "state": PlayerState.ACTIVE})
-        if mark.kind == "player_registered":
-            player["milestone"] = bool(data.get("milestone"))
-        elif mark.kind == "milestone":
-            player["milestone"] = True
-        else:
-            player["state"] = _state_by(mark.kind, data)
-    return [_as_told(player, told[player.name]) for player in reader.players() if player.name in told]
+    past = PastPlayers(reader)
+    for event in reader.events_of(*PLAYER_EVENTS):
+        if event.position <= moment.event_position:
+            past.take(event)
+    return list(past.players.values())
 
 
 _OF_GATES = ("gate_opened", "gate_decided")
-_STATES = ("player_registered", "player_retired", "player_returned", "milestone", *_OF_GATES)
+PLAYER_EVENTS = ("player_registered", "player_retired", "player_returned", "milestone", *_OF_GATES)
+"""Kinds of events that change who is there, or in which state."""
+
+
+def _unmarked(player: Player) -> Player:
+    """As it entered. Of a quarantine the log tells no beginning, so it holds from there on."""
+    quarantined = player.state is PlayerState.QUARANTINED
+    return replace(player, milestone=False, state=player.state if quarantined else PlayerState.ACTIVE)
 
 
 def _state_by(kind: str, data: Mapping[str, Any]) -> PlayerState:
@@ -133,9 +162,10 @@ def _state_by(kind: str, data: Mapping[str, Any]) -> PlayerState:
     return PlayerState.RETIRED if left else PlayerState.ACTIVE
 
 
-def _as_told(player: Player, told: Mapping[str, Any]) -> Player:
-    state = player.state if player.state is PlayerState.QUARANTINED else told["state"]
-    return replace(player, milestone=told["milestone"], state=state)
+def ordinal_at(reader: Reader, moment: Moment) -> int:
+    """Of the newest match that had been handed out."""
+    query = "SELECT ifnull(max(ordinal), 0) FROM assignments WHERE assigned_at <= :at"
+    return int(reader.select(query, at=moment.at)[0][0])
 
 
 def drawn_at(reader: Reader, moment: Moment) -> dict[tuple[str, str, str], int]:

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from league.players import Book
 from league.ratings import RatingTable
-from matchmaker import aggregates
+from matchmaker import aggregates, redrawing
 from matchmaker.books import Books
-from matchmaker.drawing import DrawTable, draw_table_of
 from matchmaker.history import wrong_epochs
-from matchmaker.sampling import Stream, draw, draws
 from matchmaker.store import announced
 from matchmaker.store.base import Reader
 
@@ -118,8 +116,11 @@ def full_scan(reader: Reader) -> list[str]:
     findings += _events(reader)
     findings += wrong_epochs(reader)
     findings += aggregates.differing(reader)
-    redrawn = list(_not_redrawn(reader))
-    findings += [_finding("a match is what its seed draws from the candidates", redrawn)] if redrawn else []
+    for says, found in (
+        ("a match is what its seed draws from the candidates", list(redrawing.not_redrawn(reader))),
+        ("opponents are drawn by weights that the log gives", list(redrawing.wrong_weights(reader))),
+    ):
+        findings += [_finding(says, found)] if found else []
     return findings
 
 
@@ -140,33 +141,6 @@ def _events(reader: Reader) -> list[str]:
     twice = {position for position, count in Counter(told).items() if count > 1}
     differing = sorted(set(told) ^ set(results) | twice)
     return [_finding("every result has its event", differing)]
-
-
-def _not_redrawn(reader: Reader) -> Iterator[str]:
-    """Ids of drawn matches that drawing again from the log does not give."""
-    found: dict[int, tuple[DrawTable, Stream | None]] = {}
-    streams: dict[int, Stream] = {}
-    query = (
-        "SELECT a.match_id, a.draw, a.draw_seed, a.ordinal, a.category, a.learner_seat, a.seat0, a.seat1, "
-        "a.seed, a.probability FROM assignments a WHERE a.mix != '' AND a.replaces = '' ORDER BY a.ordinal"
-    )
-    for match_id, number, seed, ordinal, category, seat, seat0, seat1, match_seed, odds in reader.select(
-        query
-    ):
-        if number not in found:
-            row = reader.draw(number)
-            assert row is not None
-            stream = None if row.stream is None else streams.setdefault(row.stream, Stream(row.stream))
-            found[number] = draw_table_of(row.body_json), stream
-        table, stream = found[number]
-        if stream is None:
-            again = draw(table.shares, table.within, seed)
-        else:
-            (again,) = draws(table.shares, table.within, stream, [ordinal], table.matches_per_draw)
-        opponent = (seat1, seat0)[seat]
-        drawn = (again.category, again.opponent, again.learner_seat, again.match_seed, again.probability)
-        if drawn != (category, opponent, seat, match_seed, odds):
-            yield match_id
 
 
 def recomputed(reader: Reader) -> dict[Book, RatingTable]:

@@ -14,7 +14,7 @@ from league.players import EVENT_KINDS, Event, Verdict, Vitals
 from matchmaker.books import MARK_KINDS, Mark, marks_of
 from matchmaker.history import moment_of
 from matchmaker.sampling import Stream, derived_seed
-from matchmaker.settings import POLICY_FIELDS, MatchmakerSettings
+from matchmaker.settings import MatchmakerSettings
 from matchmaker.store.base import Reader, Store, Transaction
 from matchmaker.store.rows import DrawRow, IncarnationRow
 from matchmaker.view import LeagueView
@@ -59,8 +59,7 @@ class League:
                 self.view.load_moment(reader, moment_of(reader, at))
             # Whoever looks at a run knows nothing of its settings file: its log tells how it draws.
             policy = json.loads(reader.policy_json(self.view.log_position) or "{}")
-            drawn_by = {name: policy[name] for name in POLICY_FIELDS if name in policy}
-            self.settings = self.settings.model_copy(update=drawn_by | {"game": reader.meta("game")})
+            self.settings = self.settings.under(policy).model_copy(update={"game": reader.meta("game")})
 
     def _rebuild_view(self) -> None:
         """After an effect that failed; until this succeeds, nobody is told what memory holds."""

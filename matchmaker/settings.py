@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
@@ -25,7 +26,9 @@ POLICY_FIELDS = (
     "roles",
     "near_copies",
     "matches_per_draw",
+    "exploiters",
 )
+"""Of `exploiters`, only what a draw depends on. Logs of older versions lack some of these."""
 
 
 def _seed_mixes() -> dict[str, dict[str, float]]:
@@ -131,7 +134,15 @@ class MatchmakerSettings(Settings):
 
     def policy(self) -> dict[str, object]:
         """The settings that a draw depends on."""
-        return self.model_dump(mode="json", include=set(POLICY_FIELDS))
+        parts = dict.fromkeys(POLICY_FIELDS, True) | {"exploiters": {"patched_share"}}
+        return self.model_dump(mode="json", include=parts)
+
+    def under(self, policy: Mapping[str, Any]) -> MatchmakerSettings:
+        """These, with what a policy of the log says in place of their own; what it lacks stays."""
+        said = {name: policy[name] for name in POLICY_FIELDS if name in policy}
+        if "exploiters" in said:
+            said["exploiters"] = self.exploiters.model_copy(update=said["exploiters"])
+        return self.model_copy(update=said)
 
     def policy_hash(self) -> str:
         """Hash of `policy`, stored with every assignment."""

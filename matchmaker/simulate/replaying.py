@@ -7,34 +7,25 @@ those of then. A draw's matches count as often as they were handed out.
 from __future__ import annotations
 
 import json
-import math
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from league.cluster.finding import checked_run, database_of
 from league.errors import InvalidInput
-from league.players import Player, PlayerState
-from matchmaker.books import MARK_KINDS, Books, marks_of
-from matchmaker.clustering import EVENT, newest_clustering
-from matchmaker.drawing import DrawTable, draw_table, draw_table_of
-from matchmaker.history import LOSSES, Moment, results_at, until
+from matchmaker.drawing import DrawTable, draw_table_of
+from matchmaker.past import DRAWN, Past, evenly
 from matchmaker.settings import MatchmakerSettings
 from matchmaker.store.base import Reader
-from matchmaker.store.rows import ResultRow
 from matchmaker.store.sqlite import SqliteStore
 
-_CALLS = (
-    "SELECT draw, count(*) FROM assignments WHERE mix != '' AND replaces = '' GROUP BY draw ORDER BY draw"
-)
-_DRAWN = """
+_CALLS = f"SELECT a.draw, count(*) FROM assignments a WHERE {DRAWN} GROUP BY a.draw ORDER BY a.draw"
+_DRAWN_OF = f"""
 SELECT a.category, CASE a.learner_seat WHEN 0 THEN a.seat1 ELSE a.seat0 END, count(*)
-FROM assignments a WHERE a.mix != '' AND a.replaces = '' AND a.draw IN ({}) GROUP BY 1, 2
+FROM assignments a WHERE {DRAWN} AND a.draw IN ({{}}) GROUP BY 1, 2
 """
-_STATES = {"player_retired": PlayerState.RETIRED, "player_returned": PlayerState.ACTIVE}
 
 
 class Row(NamedTuple):
@@ -89,28 +80,21 @@ def replayed(run: Path, settings: MatchmakerSettings, points: int) -> Replayed:
 
 
 def _replayed(reader: Reader, settings: MatchmakerSettings, points: int) -> Replayed:
-    calls = reader.select(_CALLS)
+    calls: dict[int, int] = dict(reader.select(_CALLS))
     if not calls:
         raise InvalidInput("no opponent was drawn in this league yet: name a run whose learners have played")
-    step = max(1.0, len(calls) / points)
-    chosen = [calls[int(place * step)] for place in range(min(points, len(calls)))]
+    chosen = evenly(list(calls), points)
     written: dict[tuple[str, str], float] = defaultdict(float)
     other: dict[tuple[str, str], float] = defaultdict(float)
-    past = _Past(reader)
-    for number, count in chosen:
+    past = Past(reader)
+    for number in chosen:
         row = reader.draw(number)
         assert row is not None
-        body = json.loads(row.body_json)
-        past.move_to(row.log_position, row.event_position)
-        _add(written, draw_table_of(row.body_json), count)
-        learner = past.players[body["player"]]
-        _add(
-            other,
-            draw_table(settings, learner, body["mix"], past.players, past.books.tables, past.clustering),
-            count,
-        )
-    numbers = ", ".join(str(number) for number, _ in chosen)
-    drawn = Counter({(category, name): n for category, name, n in reader.select(_DRAWN.format(numbers))})
+        past.move_to(row)
+        _add(written, draw_table_of(row.body_json), calls[number])
+        _add(other, past.draw_table(settings, json.loads(row.body_json)), calls[number])
+    numbers = ", ".join(map(str, chosen))
+    drawn = Counter({(category, name): n for category, name, n in reader.select(_DRAWN_OF.format(numbers))})
     return Replayed(len(chosen), drawn.total(), drawn, dict(written), dict(other))
 
 
@@ -119,37 +103,3 @@ def _add(found: dict[tuple[str, str], float], table: DrawTable, count: int) -> N
         within = table.within[category]
         for name, part in zip(within.names, within.probabilities, strict=True):
             found[category, name] += count * share * part
-
-
-class _Past:
-    """The league as its log had it up to a result and an event; it only moves on."""
-
-    def __init__(self, reader: Reader) -> None:
-        self.players: dict[str, Player] = {}
-        self._reader = reader
-        self._registered = {player.name: player for player in reader.players()}
-        self._marks = marks_of(reader.events_of(*MARK_KINDS))
-        self._states = reader.events_of("player_registered", *_STATES)
-        self._clusterings = reader.events_of(EVENT)
-        self._losses = [row[0] for row in reader.select(LOSSES)]
-        self._event_position = 0
-        self._begin(0)
-
-    def _begin(self, event_position: int) -> None:
-        """The books from the first result on, with those counted that had not been taken back by then."""
-        self.books, self._marked, self._ahead = Books(), 0, list[ResultRow]()
-        self._rows = results_at(self._reader, Moment(sys.maxsize, event_position, math.inf))
-
-    def move_to(self, log_position: int, event_position: int) -> None:
-        """`log_position` and `event_position` are those that a draw tells, or later ones."""
-        if any(self._event_position < loss <= event_position for loss in self._losses):
-            self._begin(event_position)
-        marks = [mark for mark in self._marks if self._marked < mark.event_position <= event_position]
-        self.books.follow(until(self._rows, log_position, self._ahead), marks)
-        for event in self._states:
-            if self._event_position < event.position <= event_position:
-                name = json.loads(event.data_json)["player"]
-                state = _STATES.get(event.kind, PlayerState.ACTIVE)
-                self.players[name] = replace(self._registered[name], state=state)
-        self.clustering = newest_clustering(e for e in self._clusterings if e.position <= event_position)
-        self._marked = self._event_position = event_position

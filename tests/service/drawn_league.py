@@ -15,6 +15,7 @@ from league.client import MatchmakerClient
 from league.clock import ManualClock
 from league.players import Book, Pairing, Player, PlayerKind, Role
 from matchmaker.candidates import candidate_of
+from matchmaker.redrawing import wrong_weights
 from matchmaker.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 
@@ -115,13 +116,15 @@ def _clean(fixed, match):
 
 
 @contextmanager
-def served(history, folder, **settings):
-    """The league of `history` under other settings."""
+def served(history, folder, *, whole=True, **settings):
+    """The league of `history` under other settings; whatever they are, its log gives the weights drawn by."""
     shutil.copy(history, folder / "league.db")
     wanted = MatchmakerSettings(**({"near_copies": 0.0, "mixes": PAST_MIX} | settings))
     server = MatchmakerServer(folder / "league.db", settings=wanted, clock=ManualClock())
     with server, MatchmakerClient(server.address, wait_seconds=5) as client:
         yield server, client
+        with server.store.read() as reader:
+            assert not whole or list(wrong_weights(reader)) == []
 
 
 def opened(client, name="main"):

@@ -124,7 +124,7 @@ def _made(folder):
 def test_slightly_wrong_weights_are_noticed(history, tmp_path, monkeypatch, wrong):
     right = drawing.weights_of
     monkeypatch.setattr(drawing, "weights_of", lambda *of: [wrong(weight) for weight in right(*of)])
-    with served(history, tmp_path, within_snapshots="pfsp_hard") as (server, client):
+    with served(history, tmp_path, whole=False, within_snapshots="pfsp_hard") as (server, client):
         wanted = by_categories(lambda names: Beliefs(server, client).shares("pfsp_hard", names))
         assert p_value(drawn(client), wanted) < SURE / 10
 
