@@ -20,7 +20,7 @@ from league.stages import (
     named_stage,
     one_curriculum,
 )
-from matchmaker import checks
+from matchmaker import bygone, checks
 from matchmaker.league import League
 from matchmaker.store.base import Reader, Transaction
 
@@ -121,7 +121,9 @@ def _unobeyed(asked: StageRequest | None, place: Place) -> StageRequest | None:
 
 def curricula(league: League, reader: Reader) -> list[CurriculumStatus]:
     """Every learner's curriculum, by name, with what was asked of it and how far it is."""
-    beats = {row.player: reader.beat(row.number) for row in reader.newest_incarnations() if row.player}
+    moment = league.view.moment
+    workers = (row for row in bygone.workers_at(reader, moment) if row.player)
+    beats = {row.player: bygone.beat_at(reader, row.number, moment) for row in workers}
     found = []
     for player, told in sorted(league.view.curricula.items()):
         beat = beats.get(player)

@@ -16,9 +16,10 @@ from league.errors import InvalidInput, NotFound
 from league.exploiters import CandidateGate, GateState, VictimGate
 from league.gates import Assigned, Gate, Subject, Verdict, certified, settled
 from league.players import Assignment, Book, Event, Player, PlayerKind, PlayerState
-from matchmaker import checks
+from matchmaker import bygone, checks
 from matchmaker.assigning import lease_gate_matches
 from matchmaker.exploiters import Rules, opened_gate
+from matchmaker.history import Moment
 from matchmaker.league import League
 from matchmaker.registration import register_candidate
 from matchmaker.sampling import derived_seed
@@ -28,7 +29,8 @@ FEWEST_FAILURES = 32
 """Failed matches, more than those that brought a result, after which a gate ends as undecided."""
 
 _MATCHES = """
-SELECT a.ordinal, a.lease_state, a.seat0, a.seed, r.outcome, r.failed, r.late
+SELECT a.ordinal, a.lease_state, a.seat0, a.seed, r.outcome, r.failed, r.late, r.position, a.assigned_at,
+       a.lease_deadline, a.closed_at
 FROM assignments a INDEXED BY gate_matches LEFT JOIN results r USING (ordinal)
 WHERE a.category = 'gate' AND a.ordinal > :after
 AND ((a.seat0 = :candidate AND a.seat1 = :victim) OR (a.seat1 = :candidate AND a.seat0 = :victim))
@@ -132,7 +134,7 @@ def _test(
     league: League, reader: Reader, candidate: str, victim: str, rules: Rules
 ) -> tuple[VictimGate, str]:
     """The test against one victim, and why it ended when that was not acceptance."""
-    played = _played(reader, candidate, victim, rules)
+    played = _played(reader, candidate, victim, rules, league.view.moment)
     results = settled(one.assigned for one in played)
     gate = rules.gate().take(results)
     losses, draws, wins = gate.counts
@@ -177,18 +179,26 @@ def _subject(league: League, candidate: str, victim: str) -> Subject:
     )
 
 
-def _played(reader: Reader, candidate: str, victim: str, rules: Rules) -> list[_Played]:
+def _played(
+    reader: Reader, candidate: str, victim: str, rules: Rules, moment: Moment | None = None
+) -> list[_Played]:
     rows = reader.select(_MATCHES, after=rules.after, candidate=candidate, victim=victim)
-    return [_match(row, candidate) for row in rows]
+    found = (_match(row, candidate, moment) for row in rows)
+    return [one for one in found if one is not None]
 
 
-def _match(row: tuple[Any, ...], candidate: str) -> _Played:
-    ordinal, lease, seat0, seed, outcome, failed, late = row
+def _match(row: tuple[Any, ...], candidate: str, moment: Moment | None) -> _Played | None:
+    """None for one that had not been handed out at the moment."""
+    ordinal, lease, seat0, seed, outcome, failed, late, position, assigned_at, deadline, closed_at = row
+    if moment is not None and assigned_at > moment.at:
+        return None
+    result = None if position is None else (position, bool(late))
+    state = bygone.lease_state_at(moment, lease, deadline, closed_at, result)
     score = None
-    if outcome is not None and not failed and not late:
+    if state == "reported" and not failed and not late:
         score = outcome if seat0 == candidate else 1.0 - outcome
-    assigned = Assigned(ordinal=ordinal, is_open=lease == "open", score=score)
-    return _Played(assigned, seed, bool(failed))
+    assigned = Assigned(ordinal=ordinal, is_open=state == "open", score=score)
+    return _Played(assigned, seed, state == "reported" and bool(failed))
 
 
 def acquire_gate_matches(

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
 from league import __version__
 from league.errors import InvalidInput, NotFound
 from league.players import Book, LeagueStatus, MatchRecord, Player, RatingEpoch, Role, Share, WorkerStatus
 from league.ratings import RatingTable
-from matchmaker import checks
+from matchmaker import bygone, checks, history
 from matchmaker.assigning import assignments_of
+from matchmaker.history import Moment
 from matchmaker.league import League
 from matchmaker.slices import configured_shares
 from matchmaker.store.base import Reader
@@ -23,24 +25,33 @@ def match_record(league: League, reader: Reader, match_id: str) -> MatchRecord:
 
     Raises `NotFound`, and `InvalidInput` when several begin so.
     """
-    row = reader.assignment(checks.identifier(match_id, "match_id"))
-    if row is None and (found := reader.matches_beginning(match_id, 2)):
-        if len(found) > 1:
-            raise InvalidInput(f"several matches begin with {match_id}: give more of the match id")
-        row = reader.assignment(found[0])
-    if row is None:
-        raise NotFound(f"there is no match {match_id}: check the id (they are in `league watch`)")
+    moment = league.view.moment
+    row = _named_match(reader, checks.identifier(match_id, "match_id"), moment)
+    row, result = bygone.match_at(moment, row, reader.result(row.ordinal))
     (assignment,) = assignments_of(league, [row])
-    result = reader.result(row.ordinal)
     return MatchRecord(
         assignment=assignment,
         worker=league.incarnation(reader, row.incarnation).worker,
         lease_state=row.lease_state,
         result=None if result is None else reported(result, row, _digests(league, row), reader.stats(result)),
         log_position=0 if result is None else result.position,
-        lost_branch=result is not None and result.lost_by is not None,
+        lost_branch=result is not None and history.is_lost(reader, result, moment),
         why_json=json.dumps(why(reader, row)),
     )
+
+
+def _named_match(reader: Reader, match_id: str, moment: Moment | None) -> AssignmentRow:
+    """By its id or the beginning of it, among those that had been handed out."""
+    rows = [row for row in [reader.assignment(match_id)] if row is not None]
+    if not rows:  # ids begin with their ordinal, so the first two tell whether there are several
+        named = map(reader.assignment, reader.matches_beginning(match_id, 2))
+        rows = [row for row in named if row is not None]
+    rows = [row for row in rows if moment is None or row.assigned_at <= moment.at]
+    if len(rows) > 1:
+        raise InvalidInput(f"several matches begin with {match_id}: give more of the match id")
+    if not rows:
+        raise NotFound(f"there is no match {match_id}: check the id (they are in `league watch`)")
+    return rows[0]
 
 
 def _digests(league: League, row: AssignmentRow) -> tuple[str, str]:
@@ -75,12 +86,14 @@ def _first(reader: Reader, row: AssignmentRow) -> AssignmentRow:
 
 def status(league: League, reader: Reader) -> LeagueStatus:
     """Workers, open leases, and configured beside realised shares of every learner's mix."""
-    open_by_incarnation: dict[int, int] = {}
-    for row in reader.open_assignments():
-        open_by_incarnation[row.incarnation] = open_by_incarnation.get(row.incarnation, 0) + 1
+    moment = league.view.moment
+    if moment is None:
+        open_by_incarnation = Counter(row.incarnation for row in reader.open_assignments())
+    else:
+        open_by_incarnation = league.view.open_count
     workers = [
-        _worker(reader, incarnation, open_by_incarnation.get(incarnation.number, 0))
-        for incarnation in reader.newest_incarnations()
+        _worker(reader, incarnation, open_by_incarnation[incarnation.number], moment)
+        for incarnation in bygone.workers_at(reader, moment)
     ]
     return LeagueStatus(
         game=league.settings.game,
@@ -104,14 +117,16 @@ def _epoch(book: Book, table: RatingTable) -> RatingEpoch:
     )
 
 
-def _worker(reader: Reader, incarnation: IncarnationRow, open_leases: int) -> WorkerStatus:
-    beat = reader.beat(incarnation.number)
+def _worker(
+    reader: Reader, incarnation: IncarnationRow, open_leases: int, moment: Moment | None
+) -> WorkerStatus:
+    beat = bygone.beat_at(reader, incarnation.number, moment)
     return WorkerStatus(
         worker=incarnation.worker,
         incarnation=incarnation.number,
         player=incarnation.player,
         step=beat.step if beat else incarnation.checkpoint_step,
-        mix=beat.mix if beat else "",
+        mix=beat.mix if beat else bygone.mix_at(reader, incarnation.number, moment),
         activity=beat.activity if beat else "",
         last_beat_at=beat.at if beat else incarnation.opened_at,
         metrics=json.loads(beat.metrics_json) if beat else {},

@@ -67,6 +67,10 @@ class MatchmakerServer:
             )
         self._security = security or SecuritySettings()
         self._operations = operations or OperationsSettings()
+        if at is not None and self._operations.matchmaker_metrics_port:
+            raise InvalidInput(
+                "metrics tell how a league is now, and --at shows it as it was: leave out the metrics port"
+            )
         self._wanted = (self._security.checked(host), port)
         self._sweeps = clock is None and not read_only
         self.store = SqliteStore(Path(db), read_only=read_only)

@@ -19,6 +19,7 @@ from league.v1 import types_pb2 as t
 from league.v1.matchmaker_pb2_grpc import MatchmakerServiceServicer
 from matchmaker import (
     assigning,
+    bygone,
     checks,
     curricula,
     incarnations,
@@ -265,8 +266,10 @@ class MatchmakerService(MatchmakerServiceServicer):
         view = self.league.view.checked()
         with view.lock:
             cells = view.tables[book].payoff.cells(request.rows, request.columns)
-            position = view.log_position
-        return m.GetPayoffResponse(cells=map(wire.to_cell, cells), log_position=position)
+            position, event = view.books.log_position, view.books.event_position
+        return m.GetPayoffResponse(
+            cells=map(wire.to_cell, cells), log_position=position, event_position=event
+        )
 
     def GetMatch(self, request: m.GetMatchRequest, context: Any) -> m.GetMatchResponse:
         self.league.view.checked()
@@ -298,8 +301,9 @@ class MatchmakerService(MatchmakerServiceServicer):
                 page = reader.events(position, WATCH_PAGE)
             for event in page:
                 position = event.position
-                yield wire_status.to_event(event)
-            if page:
+                if bygone.had_happened(event, view.moment):
+                    yield wire_status.to_event(event)
+            if page and (view.moment is None or position <= view.moment.event_position):
                 continue
             if self.read_only:
                 return

@@ -16,7 +16,7 @@ from league.errors import Unavailable
 from league.players import Book, Event, Player
 from league.ratings import RatingTable
 from league.stages import CurriculumStatus, Place, Stage, StageRequest
-from matchmaker import aggregates, history
+from matchmaker import aggregates, bygone, history
 from matchmaker.books import Books, Mark
 from matchmaker.clustering import EVENT, NO_CLUSTERING, Clustering, newest_clustering
 from matchmaker.exploiters import EVENTS as EXPLOITER_EVENTS
@@ -54,6 +54,7 @@ class LeagueView:
         self.ordinal = 0
         self.settled = 0  # ordinals up to it need no further look at their invariants
         self.is_behind = False
+        self.moment: Moment | None = None  # when the league is shown as it was
 
     @property
     def tables(self) -> dict[Book, RatingTable]:
@@ -94,11 +95,15 @@ class LeagueView:
         self.forget_draws()
 
     def load_moment(self, reader: Reader, moment: Moment) -> None:
-        """Players, books, shares and stages as they were."""
+        """Players, books, shares, leases and stages as they were."""
         with self.lock:
+            self.moment = moment
             self.players = {player.name: player for player in history.players_at(reader, moment)}
             self.drawn = Counter(history.drawn_at(reader, moment))
             self.log_position, self.event_position = moment.log_position, moment.event_position
+            self.told_position = moment.event_position
+            self.ordinal = history.ordinal_at(reader, moment)
+            self.open_count = bygone.open_leases_at(reader, moment)
             begin = aggregates.before(reader, moment.log_position, moment.event_position)
             self.books = history.books_at(reader, moment, begin)
             told = reader.events_of("stage", "stage_asked")

@@ -318,12 +318,14 @@ class GetPayoffRequest(_message.Message):
     def __init__(self, book: _Optional[_Union[_types_pb2.Book, str]] = ..., rows: _Optional[_Iterable[str]] = ..., columns: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class GetPayoffResponse(_message.Message):
-    __slots__ = ("cells", "log_position")
+    __slots__ = ("cells", "log_position", "event_position")
     CELLS_FIELD_NUMBER: _ClassVar[int]
     LOG_POSITION_FIELD_NUMBER: _ClassVar[int]
+    EVENT_POSITION_FIELD_NUMBER: _ClassVar[int]
     cells: _containers.RepeatedCompositeFieldContainer[_types_pb2.PayoffCell]
     log_position: int
-    def __init__(self, cells: _Optional[_Iterable[_Union[_types_pb2.PayoffCell, _Mapping]]] = ..., log_position: _Optional[int] = ...) -> None: ...
+    event_position: int
+    def __init__(self, cells: _Optional[_Iterable[_Union[_types_pb2.PayoffCell, _Mapping]]] = ..., log_position: _Optional[int] = ..., event_position: _Optional[int] = ...) -> None: ...
 
 class GetMatchRequest(_message.Message):
     __slots__ = ("match_id",)
