@@ -50,6 +50,14 @@ class Leaderboard(NamedTuple):
     event_position: int
 
 
+class Payoffs(NamedTuple):
+    """Counts of the pairs of a book that met, and the newest result and event in them."""
+
+    cells: list[PayoffCell]
+    log_position: int
+    event_position: int
+
+
 class MatchmakerClient(ExploiterCalls):
     """The matchmaker's calls. Opening one never fails: the first call waits for the service."""
 
@@ -264,8 +272,16 @@ class MatchmakerClient(ExploiterCalls):
         self, book: Book = Book.EVAL, rows: Sequence[str] = (), columns: Sequence[str] = ()
     ) -> list[PayoffCell]:
         """Counts of every pair that met, from each row's point of view."""
+        return self.payoffs(book, rows, columns).cells
+
+    def payoffs(
+        self, book: Book = Book.EVAL, rows: Sequence[str] = (), columns: Sequence[str] = ()
+    ) -> Payoffs:
+        """The same, with where in the log it stands."""
         request = m.GetPayoffRequest(book=wire.to_book(book), rows=rows, columns=columns)
-        return [wire.from_cell(cell) for cell in self._call("GetPayoff", request).cells]
+        reply = self._call("GetPayoff", request)
+        cells = [wire.from_cell(cell) for cell in reply.cells]
+        return Payoffs(cells, reply.log_position, reply.event_position)
 
     def match(self, match_id: str) -> MatchRecord:
         """All that is known of a match, by its id or the beginning of it; raises `NotFound`."""

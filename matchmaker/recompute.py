@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import time
 
-from league.client import Leaderboard, MatchmakerClient
+from league.client import Leaderboard, MatchmakerClient, Payoffs
 from league.cluster import finding
 from league.players import Book, Player, Rating
 from league.security.credentials import Credentials, of_run
 from matchmaker.books import Books
-from matchmaker.history import Moment, books_at
-from matchmaker.store.base import Store
+from matchmaker.history import LOSSES, Moment, books_at
+from matchmaker.store.base import Reader, Store
 from matchmaker.store.sqlite import SqliteStore
 
 SUMMARY = "ratings and payoffs anew from the log: are the running numbers the same?"
@@ -53,23 +53,44 @@ def run(args: argparse.Namespace) -> int:
 
 
 def differing_from_shown(store: Store, address: str, credentials: Credentials | None = None) -> list[str]:
-    """A sentence for each book whose ratings, as the matchmaker at `address` shows them, are not the log's.
+    """A sentence for each book whose ratings, and one for each whose payoffs, as the matchmaker at `address`
+    shows them, are not the log's.
 
-    Compares to the last bit, each book as of the result and the event that the shown ratings had taken in,
-    so it does not matter that the matchmaker goes on meanwhile.
+    Compares to the last bit, each as of the result and the event that what is shown had taken in, so it does
+    not matter that the matchmaker goes on meanwhile.
     """
     with MatchmakerClient(address, wait_seconds=WAIT_SECONDS, credentials=credentials) as client:
-        shown = {book: client.leaderboard(book) for book in Book}
+        shown = [(book, client.leaderboard(book), client.payoffs(book)) for book in Book]
     findings: list[str] = []
-    recomputed: dict[Moment, Books] = {}
     with store.read() as reader:
         players = {player.name: player for player in reader.players()}
-        for book, board in shown.items():
-            moment = Moment(board.log_position, board.event_position, 0.0)
-            books = recomputed[moment] = recomputed.get(moment) or books_at(reader, moment)
-            if not _same(board, books, book, players):
+        folded = _Folded(reader)
+        for book, board, payoffs in shown:
+            if not _same(board, folded.at(board), book, players):
                 findings.append(f"the {book.value} ratings shown at {address} are not those of the log")
+            if payoffs.cells != folded.at(payoffs).tables[book].payoff.cells():
+                findings.append(f"the {book.value} payoffs shown at {address} are not those of the log")
     return findings
+
+
+class _Folded:
+    """The books at one moment after another: folded on, or anew where a restart took results back between."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._losses = [row[0] for row in reader.select(LOSSES)]
+        self._books, self._moment = Books(), Moment(0, 0, 0.0)
+
+    def at(self, shown: Leaderboard | Payoffs) -> Books:
+        """As of what an answer had taken in, which is good until the next call."""
+        before, moment = self._moment, Moment(shown.log_position, shown.event_position, 0.0)
+        if moment != before:
+            goes_on = before.log_position <= moment.log_position and not any(
+                before.event_position < loss <= moment.event_position for loss in self._losses
+            )
+            self._books = books_at(self._reader, moment, self._books if goes_on else None)
+            self._moment = moment
+        return self._books
 
 
 def _same(board: Leaderboard, books: Books, book: Book, players: dict[str, Player]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import sqlite3
@@ -13,7 +14,7 @@ import pytest
 from cli_league import make_run, rows, served
 
 from league.cli.main import main
-from league.client import MatchmakerClient
+from league.client import MatchmakerClient, Payoffs
 from league.cluster import finding
 from league.errors import StorageFull
 from league.players import Book
@@ -64,6 +65,24 @@ def test_a_number_that_is_not_the_logs_is_told(run: Path, capsys: Capture) -> No
     assert found == [f"the eval ratings shown at {server.address} are not those of the log"]
 
 
+@pytest.mark.parametrize("book", list(Book))
+def test_a_payoff_that_is_not_the_logs_is_told(run: Path, capsys: Capture, book: Book) -> None:
+    """Its ratings, wins, draws and losses are right: a match stands against another opponent."""
+    with served(run):
+        address = finding.live_address(run)
+        assert address
+        with MatchmakerServer(db=run / "league.db", read_only=True) as server:
+            met = server.league.view.tables[book].payoff.row("main" if book is Book.TRAIN else "main@2000")
+            won, other = sorted(met.values(), key=lambda counts: -counts.wins)[:2]
+            won.wins, other.wins = won.wins - 1, other.wins + 1
+            (run / "matchmaker.json").write_text(json.dumps({"address": server.address, "pid": os.getpid()}))
+            told = f"the {book.value} payoffs shown at {server.address} are not those of the log"
+            assert main(["recompute", str(run)]) == 1
+            assert told in capsys.readouterr().out
+            assert main(["fsck", str(run)]) == 1
+            assert capsys.readouterr().out.splitlines()[0] == told
+
+
 def test_shown_numbers_are_held_against_the_log_of_their_moment(run: Path) -> None:
     """The matchmaker goes on between the question and the look into the log, and loses results at that."""
     with served(run, read_only=False):
@@ -83,6 +102,26 @@ def test_shown_numbers_are_held_against_the_log_of_their_moment(run: Path) -> No
         store.read = meanwhile  # type: ignore[method-assign]
         assert differing_from_shown(store, address) == []
         store.close()
+
+
+def test_results_lost_between_two_answers_are_no_finding(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ratings were asked for before a restart took results back, and payoffs behind it."""
+    plain, asked = MatchmakerClient.payoffs, []
+
+    def payoffs(client: MatchmakerClient, book: Book) -> Payoffs:
+        if not asked:
+            assert client.open_incarnation("learner-main", "main", 0, 5).lost_results > 0
+        asked.append(book)
+        return plain(client, book)
+
+    monkeypatch.setattr(MatchmakerClient, "payoffs", payoffs)
+    with served(run, read_only=False):
+        address = finding.live_address(run)
+        assert address
+        store = SqliteStore(run / "league.db", read_only=True)
+        assert differing_from_shown(store, address) == []
+        store.close()
+    assert asked == list(Book)
 
 
 def test_fsck_as_a_command(run: Path, capsys: Capture) -> None:
