@@ -79,6 +79,10 @@ def row_of(standing: Standing) -> dict[str, Any]:
         "wilson_high": _rounded(standing.interval.high),
         "greedy_games": standing.greedy_games,
         "greedy_win_rate": _rounded(standing.greedy_win_rate),
+        "fit": _rounded(None if standing.fit is None else standing.fit.estimate),
+        "fit_low": _rounded(None if standing.fit is None else standing.fit.low),
+        "fit_high": _rounded(None if standing.fit is None else standing.fit.high),
+        "disagrees": _rounded(standing.gap),
     }
 
 
@@ -105,6 +109,7 @@ def render_json(board: Leaderboard) -> str:
         "version": board.version,
         "made_at": board.made_at,
         "log_position": board.log_position,
+        "agreement": board.agreement,
         "standings": [row_of(standing) for standing in board.standings],
         "payoff": cells,
         "shares": [vars(share) for share in board.shares],
@@ -112,16 +117,25 @@ def render_json(board: Leaderboard) -> str:
     return json.dumps(whole, indent=1) + "\n"
 
 
+MARKDOWN = {
+    **{"rank": "---:", "player": "---", "kind": "---", "step": "---:", "score": "---:", "mu": "---:"},
+    **{"sigma": "---:", "fit 95 %": "---:", "disagrees": "---", "games": "---:", "wins": "---:"},
+    **{"wins 95 %": "---:", "greedy": "---:"},
+}
+"""Columns of the table, and how each is aligned."""
+
+
 def render_markdown(board: Leaderboard) -> str:
     """A table for a README."""
     lines = [
         f"# Leaderboard of {board.title}",
         "",
-        f"{board.game}, {board.matches} clean matches, {when(board.made_at)}. Score = mu − 3 sigma. "
-        "Wins have their 95 % Wilson interval; a draw is not a win.",
+        f"{board.game}, {board.matches} clean matches, {when(board.made_at)}. Score = mu − 3 sigma. The fit "
+        f"of all games has the 95 % interval of mu. {board.agreement} Wins have a 95 % Wilson interval; a "
+        "draw is not a win.",
         "",
-        "| rank | player | kind | step | score | mu | sigma | games | wins | 95 % interval | greedy |",
-        "|---:|---|---|---:|---:|---:|---:|---:|---:|---:|---:|",
+        f"| {' | '.join(MARKDOWN)} |",
+        f"|{'|'.join(MARKDOWN.values())}|",
     ]
     lines += [_markdown_row(standing) for standing in board.standings]
     return "\n".join(lines) + "\n"
@@ -137,6 +151,8 @@ def _markdown_row(standing: Standing) -> str:
         f"**{rating.score:.2f}**",
         f"{rating.mu:.2f}",
         f"{rating.sigma:.2f}",
+        "" if standing.fit is None else f"{standing.fit.low:.2f}–{standing.fit.high:.2f}",
+        "" if standing.gap is None else f"mu {standing.gap:+.1f}",
         str(rating.games),
         percent(standing.win_rate),
         f"{percent(standing.interval.low)}–{percent(standing.interval.high)}" if rating.games else "",
@@ -153,7 +169,7 @@ def percent(value: float | None) -> str:
 _EMPTY_ROW = (
     *("rank", "player", "kind", "role", "state", "step", "parent", "score", "mu", "sigma", "pinned"),
     *("games", "wins", "draws", "losses", "win_rate", "wilson_low", "wilson_high"),
-    *("greedy_games", "greedy_win_rate"),
+    *("greedy_games", "greedy_win_rate", "fit", "fit_low", "fit_high", "disagrees"),
 )
 FORMATS: dict[str, Callable[[Leaderboard], str]] = {
     "csv": render_csv,

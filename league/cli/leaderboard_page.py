@@ -56,13 +56,14 @@ def _facts(board: Leaderboard) -> str:
 def _table(board: Leaderboard) -> str:
     headings = (
         ("rank", ""), ("player", ""), ("", ""), ("step", "n"), ("score", "n"), ("mu", "n"), ("sigma", "n"),
-        ("games", "n"), ("wins", "n"), ("95 % interval", ""), ("greedy", "n"),
+        ("fit 95 %", "n"), ("games", "n"), ("wins", "n"), ("95 % interval", ""), ("greedy", "n"),
     )  # fmt: skip
     head = "".join(f'<th class="{kind}">{name}</th>' for name, kind in headings)
     rows = "".join(_table_row(standing) for standing in board.standings)
     return (
         "<section><h2>Ratings</h2><p>TrueSkill over clean matches: keys sampled, seats swapped, common seeds."
-        " Score = mu − 3 sigma. A draw is not a win. Greedy: the same with each key's likelier value.</p>"
+        " Score = mu − 3 sigma. A draw is not a win. Greedy: the same with each key's likelier value."
+        f" The fit of all games has the 95 % interval of mu. {escape(board.agreement)}</p>"
         f'<div class="wide"><table><thead><tr>{head}</tr></thead>'
         f"<tbody>{rows}</tbody></table></div></section>\n"
     )
@@ -85,9 +86,20 @@ def _table_row(standing: Standing) -> str:
         f'<td><span class="tag {player.kind.value}">{player.kind.value}</span>{anchor}</td>'
         f'<td class="n">{f"{player.step:,}" if player.step else ""}</td>'
         f'<td class="n"><b>{rating.score:.2f}</b></td><td class="n">{rating.mu:.2f}</td>'
-        f'<td class="n">{rating.sigma:.2f}</td><td class="n">{rating.games:,}</td>'
+        f'<td class="n">{rating.sigma:.2f}</td><td class="n">{_fitted(standing)}</td>'
+        f'<td class="n">{rating.games:,}</td>'
         f'<td class="n">{_percent(won)}</td><td>{bar}</td><td class="n">{_percent(greedy)}</td></tr>'
     )
+
+
+def _fitted(standing: Standing) -> str:
+    """The fit's interval, marked where TrueSkill disagrees."""
+    if standing.fit is None:
+        return ""
+    interval = f"{standing.fit.low:.2f}–{standing.fit.high:.2f}"
+    if standing.gap is None:
+        return interval
+    return f'<span class="tag apart" title="mu is {standing.gap:+.1f} off the fit">{interval} ≠</span>'
 
 
 def _heat_map(board: Leaderboard) -> str:

@@ -77,23 +77,16 @@ def run(args: argparse.Namespace) -> int:
 
 def _fitted(ratings: Sequence[Rating], cells: Sequence[PayoffCell]) -> tuple[list[tuple[str, ...]], str]:
     """The columns of the fit for each rating, on the ratings' zero point, and a word on it."""
-    from league.ratings import Belief
-    from league.ratings.agreement import disagreements, zero_point
-    from league.ratings.bradley_terry import fit_cells
+    from league.ratings.beside import second_opinion
 
-    league = fit_cells(cells, {rating.player.name: rating.mu for rating in ratings if rating.pinned})
-    beliefs = {rating.player.name: Belief(rating.mu, rating.sigma) for rating in ratings}
-    zero = zero_point(beliefs, league)
-    apart = {one.name: one.gap for one in disagreements(beliefs, league)}
+    opinion = second_opinion(ratings, cells)
     rows = []
     for rating in ratings:
         name = rating.player.name
-        found = league.fit.interval(league.number(name))
-        gap = f"mu {apart[name]:+.1f}" if name in apart else ""
-        rows.append((*(f"{zero + x:.2f}" for x in (found.estimate, found.low, found.high)), gap))
-    said = (
-        f"fit: all games at once with its 95 % interval, {league.fit.widening:.2f} times as wide as by chance"
-    )
+        found = opinion.intervals[name]
+        gap = f"mu {opinion.gaps[name]:+.1f}" if name in opinion.gaps else ""
+        rows.append((*(f"{x:.2f}" for x in (found.estimate, found.low, found.high)), gap))
+    said = f"fit: all games at once with its 95 % interval, {opinion.widening:.2f} times as wide as by chance"
     say(f"({said})")
     return rows, said
 

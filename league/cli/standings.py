@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 
 from league.client import MatchmakerClient
 from league.metrics import Interval, wilson_interval
 from league.players import Book, PayoffCell, PlayerKind, Rating, Share
 
+if TYPE_CHECKING:
+    from league.ratings.beside import SecondOpinion
+    from league.ratings.bradley_terry import Interval as Fitted
+
+MOST_FITTED = 2000
+"""Players that are fitted in the time that the rest of an export takes: seconds."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """A player's line: its rating in the eval book, its wins with their 95 % interval, its greedy matches."""
+    """A player's line: its rating in the eval book, its wins with their 95 % interval, its greedy matches.
+
+    Attributes:
+        fit: of its rating by all games at once, None where there are too many players for it.
+        gap: points by which μ lies above the fit, where the two disagree, else None.
+    """
 
     rating: Rating
     interval: Interval
     greedy_games: int = 0
     greedy_wins: int = 0
+    fit: Fitted | None = None
+    gap: float | None = None
 
     @property
     def win_rate(self) -> float | None:
@@ -41,6 +57,14 @@ class Leaderboard:
     standings: tuple[Standing, ...]
     cells: tuple[PayoffCell, ...]
     shares: tuple[Share, ...]
+    opinion: SecondOpinion | None = None
+
+    @property
+    def agreement(self) -> str:
+        """Whether TrueSkill and the fit agree, as a sentence."""
+        if self.opinion is None:
+            return f"More than {MOST_FITTED:,} players have no fit here: see `bin/league ratings --fit`."
+        return self.opinion.words()
 
     @property
     def matches(self) -> int:
@@ -66,22 +90,36 @@ def gather(client: MatchmakerClient, *, title: str, now: float) -> Leaderboard:
     """Reads a leaderboard from a matchmaker."""
     status = client.status()
     greedy = {rating.player.name: rating for rating in client.ratings(Book.GREEDY)}
+    ratings, cells = client.ratings(), client.payoff(Book.EVAL)
+    opinion = _opinion(ratings, cells)
     return Leaderboard(
         title=title,
         game=status.game,
         version=version("kumite"),
         made_at=now,
         log_position=status.log_position,
-        standings=tuple(_standing(rating, greedy.get(rating.player.name)) for rating in client.ratings()),
-        cells=tuple(client.payoff(Book.EVAL)),
+        standings=tuple(_standing(rating, greedy.get(rating.player.name), opinion) for rating in ratings),
+        cells=tuple(cells),
         shares=status.shares,
+        opinion=opinion,
     )
 
 
-def _standing(rating: Rating, greedy: Rating | None) -> Standing:
+def _opinion(ratings: Sequence[Rating], cells: Sequence[PayoffCell]) -> SecondOpinion | None:
+    if len(ratings) > MOST_FITTED:
+        return None
+    from league.ratings.beside import second_opinion  # it loads scipy, which takes half a second
+
+    return second_opinion(ratings, cells)
+
+
+def _standing(rating: Rating, greedy: Rating | None, opinion: SecondOpinion | None) -> Standing:
+    name = rating.player.name
     return Standing(
         rating=rating,
         interval=wilson_interval(rating.wins, rating.games),
         greedy_games=greedy.games if greedy else 0,
         greedy_wins=greedy.wins if greedy else 0,
+        fit=None if opinion is None else opinion.intervals.get(name),
+        gap=None if opinion is None else opinion.gaps.get(name),
     )

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from league.cluster.crew import ProcessFacts
 from league.exploiters import CandidateGate
 from league.players import LeagueStatus, PayoffCell, PlayerKind, Rating, WorkerStatus
+
+if TYPE_CHECKING:
+    from league.ratings.beside import SecondOpinion
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +58,7 @@ class LeagueFacts:
     target_steps: int = 0
     status: LeagueStatus | None = None
     ratings: tuple[Rating, ...] = ()
+    opinion: SecondOpinion | None = None
     exams: tuple[Exam, ...] = ()
     snapshots: int = 0
     newest: str = ""

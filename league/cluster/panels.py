@@ -206,22 +206,34 @@ def leaderboard(screen: Screen, width: int, height: int) -> Panel:
     columns: list[dict[str, object]] = [{"justify": "right", "width": 3}, {"ratio": 1}]
     columns += [{"justify": "right"}] * (3 if is_wide else 2)
     table = grid(*columns)
-    heads = ["#", "player", "rating", *(["μ ± σ"] if is_wide else []), "wins" if not is_wide else "W · D · L"]
+    heads = ["#", "player", "rating", *(["μ by fit"] if is_wide else []), "W · D · L" if is_wide else "wins"]
     table.add_row(*(Text(head, FAINT) for head in heads))
-    for rating in chosen(ratings, newest.name if newest else "", height - 3):
+    shown = chosen(ratings, newest.name if newest else "", height - 3)
+    for rating in shown:
         is_newest = newest is not None and rating.player.name == newest.name
         is_bot = rating.player.kind is PlayerKind.BOT
         style = f"bold {ACCENT}" if is_newest else BOT if is_bot else ""
-        name = f"{rating.player.name}{' ‹' if is_newest else ' bot' if is_bot else ''}"
-        record = (
-            f"{rating.wins} · {rating.draws} · {rating.losses}"
-            if is_wide
-            else marks.percent(rating.wins / max(1, rating.games))
-        )
-        spread = [f"{rating.mu:.1f} ± {rating.sigma:.1f}"] if is_wide else []
-        table.add_row(str(rating.rank), name, f"{rating.score:.2f}", *spread, record, style=style)
-    legend = [marks.counted(len(ratings), "player")] + (["clean matches"] if is_wide else [])
-    return framed(table, "Leaderboard", ", ".join([*legend, *(["‹ newest rated"] if newest else [])]))
+        table.add_row(*_standing(rating, screen, is_newest=is_newest, is_wide=is_wide), style=style)
+    opinion = screen.league.opinion
+    is_apart = opinion is not None and any(rating.player.name in opinion.gaps for rating in shown)
+    legend = [] if is_apart and not is_wide else [marks.counted(len(ratings), "player")]
+    legend += ["clean matches"] if is_wide and not is_apart else []
+    legend += ["‹ newest rated"] if newest else []
+    legend += ["≠ fit disagrees"] if is_apart else []
+    return framed(table, "Leaderboard", ", ".join(legend))
+
+
+def _standing(rating: Rating, screen: Screen, *, is_newest: bool, is_wide: bool) -> list[str]:
+    """A line of the leaderboard; when wide, with the fit's 95 % interval of the player's μ."""
+    player, opinion = rating.player, screen.league.opinion
+    name = f"{player.name}{' ‹' if is_newest else ' bot' if player.kind is PlayerKind.BOT else ''}"
+    found = None if opinion is None else opinion.intervals.get(player.name)
+    name += " ≠" if opinion is not None and player.name in opinion.gaps else ""
+    line = [str(rating.rank), name, f"{rating.score:.2f}"]
+    if not is_wide:
+        return [*line, marks.percent(rating.wins / max(1, rating.games))]
+    interval = "–" if found is None else f"{found.low:.1f}–{found.high:.1f}"
+    return [*line, interval, f"{rating.wins} · {rating.draws} · {rating.losses}"]
 
 
 def chosen(ratings: tuple[Rating, ...], newest: str, room: int) -> list[Rating]:

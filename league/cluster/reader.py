@@ -14,6 +14,7 @@ from league.cluster import marks
 from league.cluster.evaluation import EvaluatorReader
 from league.cluster.facts import Exam, LeagueFacts
 from league.cluster.lines import gate_line
+from league.cluster.opinion import OpinionReader
 from league.cluster.settings import SupervisorSettings
 from league.errors import LeagueError, Unavailable
 from league.exploiters import CandidateGate, GateState, is_mains_snapshot
@@ -74,6 +75,7 @@ class LeagueReader:
         self._steps_seen = -1
         self._table_read_at = 0.0
         self._table_wanted = threading.Event()
+        self._opinion = OpinionReader()
         self._gates_told: dict[str, tuple[GateState, set[str]]] | None = None
         self._newest_told: str | None = None  # None before the first table: who is there then has not joined
         self._looks = 0
@@ -167,6 +169,7 @@ class LeagueReader:
         return replace(
             facts,
             ratings=ratings,
+            opinion=self._opinion.read(client, ratings, now=self._table_wanted.is_set()),
             snapshots=active,
             newest=name,
             gates=tuple(client.gates()),

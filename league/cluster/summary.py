@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console, RenderableType
@@ -15,6 +16,9 @@ from league.cluster.facts import Exam, Screen
 from league.cluster.panels import chosen
 from league.cluster.reader import newest_snapshot
 from league.players import PlayerKind, Rating
+
+if TYPE_CHECKING:
+    from league.ratings.beside import SecondOpinion
 
 _LONGEST = 25  # rows of the printed leaderboard; the exported one has them all
 
@@ -29,7 +33,9 @@ def _parts(screen: Screen, files: list[Path]) -> Iterator[RenderableType]:
     league = screen.league
     if league.ratings:
         yield Text("\nLeaderboard (clean matches)", "bold")
-        yield leaderboard_table(league.ratings)
+        yield leaderboard_table(league.ratings, league.opinion)
+        if league.opinion is not None:
+            yield Text(f"{league.opinion.words()} mu by fit: its 95 % interval.\n")
     if league.exams:
         yield Text(f"{league.exams[0].player} against the bots in clean matches", "bold")
         yield exam_table(league.exams)
@@ -43,16 +49,19 @@ def _parts(screen: Screen, files: list[Path]) -> Iterator[RenderableType]:
         yield Text(f"  {path}")
 
 
-def leaderboard_table(ratings: tuple[Rating, ...]) -> Table:
+def leaderboard_table(ratings: tuple[Rating, ...], opinion: SecondOpinion | None = None) -> Table:
     """Ratings of the eval book; at most 25 rows, always with the newest rated snapshot and the bots."""
     newest = newest_snapshot(ratings)
     table = Table(box=box.SIMPLE_HEAD)
-    for head in ("#", "player", "rating", "mu", "sigma", "wins", "draws", "losses"):
+    intervals = {} if opinion is None else opinion.intervals
+    for head in ("#", "player", "rating", "mu", "mu by fit", "wins", "draws", "losses"):
         table.add_column(head, justify="left" if head == "player" else "right", no_wrap=True)
     for rating in chosen(ratings, newest.name if newest else "", _LONGEST):
         is_newest = newest is not None and rating.player.name == newest.name
         is_bot = rating.player.kind is PlayerKind.BOT
-        numbers = (f"{rating.score:.2f}", f"{rating.mu:.2f}", f"{rating.sigma:.2f}")
+        found = intervals.get(rating.player.name)
+        interval = "–" if found is None else f"{found.low:.2f}–{found.high:.2f}"
+        numbers = (f"{rating.score:.2f}", f"{rating.mu:.2f}", interval)
         counts = (str(rating.wins), str(rating.draws), str(rating.losses))
         name = rating.player.name + (" (newest rated)" if is_newest else " (bot)" if is_bot else "")
         style = f"bold {marks.ACCENT}" if is_newest else marks.BOT if is_bot else ""

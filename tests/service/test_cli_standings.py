@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 from cli_league import STRENGTH, Live, asking, live_league, rows
+from ratings_league import pair
+from small_league import small_league
 
 from league.cli.main import main
 from league.cli.standings import gather
@@ -67,10 +69,51 @@ def test_the_fit_of_all_games_stands_beside_the_ratings(league: Callable[..., st
     assert shown == pytest.approx(gap, abs=0.011)
     median = sorted(float(row["mu"]) - float(row["fit"]) for row in listed)[2:4]
     assert sum(median) == pytest.approx(0.0, abs=0.03), "both are on the ratings' zero point"
-    apart = [row for row in listed if row["disagrees"]]
-    for row in apart:
+
+
+def test_a_player_on_whom_the_two_disagree_is_named(tmp_path: Path, capsys: Capture) -> None:
+    """Each wins sixty in a row: nobody is stronger, and TrueSkill believes what came last."""
+    with small_league(tmp_path) as small:
+        pair(small, "random", "constant", 30)
+        pair(small, "constant", "random", 30)
+        pair(small, "based", "random", 10)
+        pair(small, "random", "based", 10)
+        ask = asking(Live(small.server.address, {}), capsys)
+        listed = {row["player"]: row for row in rows(ask("ratings", "--fit"))}
+        whole = json.loads(ask("leaderboard", "export", "--format", "json"))
+        page = ask("leaderboard", "export", "--format", "html")
+        table = ask("leaderboard", "export", "--format", "md")
+        lines = list(csv.DictReader(ask("leaderboard", "export", "--format", "csv").splitlines()))
+    apart = [name for name, row in listed.items() if row["disagrees"]]
+    assert apart, listed
+    for name in apart:
+        row = listed[name]
+        gap = float(row["mu"]) - float(row["fit"])
+        assert float(row["disagrees"].removeprefix("mu ")) == pytest.approx(gap, abs=0.061)
         assert not float(row["low"]) <= float(row["mu"]) <= float(row["high"])
-        assert row["disagrees"] == f"mu {float(row['mu']) - float(row['fit']):+.1f}"
+    assert all(float(row["low"]) <= float(row["mu"]) <= float(row["high"])
+               for name, row in listed.items() if name not in apart)  # fmt: skip
+    for exported in (whole["standings"], lines):
+        assert [row["player"] for row in exported if row["disagrees"] not in (None, "")] == apart
+        for row in exported:
+            shown = listed[row["player"]]
+            fitted = [float(row[key]) for key in ("fit", "fit_low", "fit_high")]
+            assert fitted == pytest.approx([float(shown[key]) for key in ("fit", "low", "high")], abs=0.006)
+    said = f"disagree on {len(apart)} player"
+    assert said in whole["agreement"]
+    assert said in table
+    assert said in page
+    assert page.count("≠</span>") == len(apart) == len(re.findall(r"\| mu [+-]", table))
+
+
+def test_a_league_too_large_for_the_fit_says_so(
+    league: Callable[..., str], live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("league.cli.standings.MOST_FITTED", 5)
+    whole = json.loads(league("leaderboard", "export", "--format", "json"))
+    assert "see `bin/league ratings --fit`" in whole["agreement"]
+    assert {row["fit"] for row in whole["standings"]} == {None}
+    assert "| 30 | " in league("leaderboard", "export", "--format", "md")
 
 
 @pytest.mark.parametrize(

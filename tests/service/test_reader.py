@@ -8,11 +8,14 @@ from pathlib import Path
 
 from evaluator_league import register_bots_and_live
 from exploiter_league import exploiter_league, loses_always, wins_always
+from ratings_league import pair
 from small_league import small_league, snapshot
 
 from league.client import MatchmakerClient
+from league.cluster.opinion import MOST_PLAYERS, OpinionReader
 from league.cluster.reader import LeagueReader
 from league.cluster.settings import SupervisorSettings
+from league.players import PayoffCell, Player, PlayerKind, Rating
 from matchmaker.main import MatchmakerServer
 
 
@@ -71,6 +74,56 @@ def test_an_alarm_of_the_learner_is_told_once_and_when_it_is_over(tmp_path: Path
         "broken.",
         "No longer: combo never fires.",
     ]
+
+
+def test_the_fit_is_found_anew_when_clean_matches_have_come(tmp_path: Path) -> None:
+    settings = SupervisorSettings(refresh_seconds=0.02, leaderboard_seconds=0.02)
+    with small_league(tmp_path) as league:
+        reader = LeagueReader(league.server.address, None, settings, lambda text: None)
+        reader.start()
+        try:
+            reader.look_again(5)
+            assert reader.facts.opinion is None
+            for one, other in (("based", "random"), ("based", "constant"), ("constant", "random")):
+                pair(league, one, other, 4)
+                until(lambda: sum(rating.games for rating in reader.facts.ratings) > 0)
+                reader.look_again(5)
+            opinion = reader.facts.opinion
+        finally:
+            reader.stop()
+    assert opinion is not None
+    strength = [opinion.intervals[name].estimate for name in ("based", "constant", "random")]
+    assert strength == sorted(strength, reverse=True)
+    assert opinion.intervals.keys() == {"based", "constant", "random"}
+
+
+def test_the_fit_takes_a_small_part_of_the_time_and_none_of_a_large_league() -> None:
+    class Asked(MatchmakerClient):
+        def __init__(self) -> None:
+            self.times = 0
+
+        def payoff(self, *_: object) -> list[PayoffCell]:  # type: ignore[override]
+            self.times += 1
+            return [PayoffCell(row="a", column="b", wins=3, draws=0, losses=1)]
+
+    client, reader = Asked(), OpinionReader()
+    found = reader.read(client, both(4))
+    assert found is not None
+    reader._next_at = time.monotonic() + 60.0
+    assert reader.read(client, both(5)) is found, "it waits"
+    assert reader.read(client, both(5), now=True) is not found, "not at the end of a run"
+    assert reader.read(client, both(5), now=True) is reader.read(client, both(5)), "nothing has come"
+    assert client.times == 2
+    assert reader.read(client, both(4) * (MOST_PLAYERS // 2 + 1), now=True) is None
+    assert client.times == 2
+
+
+def both(games: int) -> tuple[Rating, ...]:
+    players = (Player(name=name, game="brawl", kind=PlayerKind.BOT) for name in "ab")
+    return tuple(
+        Rating(player=player, mu=25.0, sigma=1.0, score=22.0, wins=games, draws=0, losses=0, rank=1)
+        for player in players
+    )
 
 
 def test_gates_and_patches_are_told_once_as_they_come(tmp_path: Path) -> None:

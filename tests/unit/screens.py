@@ -7,6 +7,8 @@ from dataclasses import replace
 from league.cluster.crew import ProcessFacts, State
 from league.cluster.facts import EvaluatorFacts, Exam, LeagueFacts, Note, Screen
 from league.players import LeagueStatus, PayoffCell, Player, PlayerKind, Rating, Share, WorkerStatus
+from league.ratings.beside import SecondOpinion
+from league.ratings.bradley_terry import Interval
 
 BOTS = ("constant", "random", "based", "clockwork")
 NOW = 1_700_000_000.0
@@ -25,6 +27,12 @@ def ratings() -> tuple[Rating, ...]:
     bots = [rating(0, name, 12 + 4 * place, PlayerKind.BOT) for place, name in enumerate(BOTS)]
     best_first = sorted(snapshots + bots, key=lambda r: -r.score)
     return tuple(replace(r, rank=rank) for rank, r in enumerate(best_first, 1))
+
+
+def opinion() -> SecondOpinion:
+    """Of games that say what the ratings say."""
+    found = {one.player.name: Interval(one.mu, one.mu - 1.1, one.mu + 1.1) for one in ratings()}
+    return SecondOpinion(found, {}, 1.0)
 
 
 METRICS = {
@@ -89,6 +97,7 @@ def full() -> Screen:
         target_steps=1_500_000,
         status=status,
         ratings=ratings(),
+        opinion=opinion(),
         exams=exams,
         snapshots=13,
         newest="main@650000",

@@ -52,17 +52,48 @@ def test_shows_what_matters_at_every_size(width: int, height: int) -> None:
         assert words in picture, words
 
 
-def test_wide_terminals_show_clean_matches_and_spreads() -> None:
+def test_wide_terminals_show_clean_matches_and_intervals() -> None:
     picture = "\n".join(drawn(screens.full(), 120, 36))
     for words in (
         "80% [75– 83]",
-        "33.0 ± 1.1",
+        "29.70 31.9–34.1",
+        "μ by fit",
         "412 · 9 · 79",
         "restarts in 2 s",
         "131 open",
         "main@650000 ‹",
     ):
         assert words in picture, words
+
+
+@pytest.mark.parametrize(("width", "height"), SIZES)
+def test_sigma_is_no_interval_and_a_player_that_the_fit_does_not_know_has_none(
+    width: int, height: int
+) -> None:
+    """σ is how far a rating still moves: nothing stands as μ ± σ, with a fit or before the first one."""
+    full = screens.full()
+    before = replace(full, league=replace(full.league, opinion=None))
+    for screen in (full, before):
+        lines = drawn(screen, width, height)
+        assert not any("±" in line or "σ" in line for line in lines)
+    assert not any("≠" in line or "31.9–34.1" in line for line in drawn(before, width, height))
+
+
+@pytest.mark.parametrize(("width", "height"), SIZES)
+def test_a_player_on_whom_the_fit_disagrees_is_marked_and_the_mark_is_explained(
+    width: int, height: int
+) -> None:
+    full = screens.full()
+    opinion = full.league.opinion
+    assert opinion is not None
+    agreeing = "\n".join(drawn(full, width, height))
+    assert "≠" not in agreeing
+    apart = replace(full.league, opinion=replace(opinion, gaps={"main@650000": -1.2}))
+    lines = drawn(replace(full, league=apart), width, height)
+    marked = [line for line in lines if "≠" in line]
+    assert len(marked) == 2, marked
+    assert "main@650000 ‹ ≠" in marked[0]
+    assert "‹ newest rated, ≠ fit disagrees" in marked[1]
 
 
 def test_wide_terminals_show_long_names_whole() -> None:
@@ -161,6 +192,7 @@ def test_summary_has_leaderboard_clean_matches_files_and_time() -> None:
     text = capture.get()
     for words in (
         *("main@650000 (newest rated)", "constant (bot)", "318-6-76", "79.5 % [75.3, 83.2]"),
+        *("33.00", "31.90–34.10", "TrueSkill and the fit of all games agree on everybody."),
         *("652,310 steps", "11:40 of wall-clock time", "runs/laptop-1/leaderboard.md"),
     ):
         assert words in text, words
