@@ -102,15 +102,30 @@ def test_draws_are_fewer_where_each_takes_longer():
 
 @pytest.mark.slow
 def test_intervals_hold_the_truth():
-    """Bootstrap intervals of leagues whose true scores are known: nominal 95 %, at least 90 % of 40 × 6."""
-    rng = np.random.default_rng(11)
-    held = []
-    for _ in range(40):
+    """Bootstrap intervals, nominal 95 %, of 150 leagues whose true scores and masses are known.
+
+    They hold no less of the scores, and of the masses of players that are in the true mixture, beyond two
+    standard errors; of one that is out of it, the mass is 0 and hardly any interval lies above.
+    """
+    rng = np.random.default_rng(1)
+    scores, inside, outside = [], [], []
+    for _ in range(150):
         noise = rng.normal(size=(6, 6))
         chance = chances(elo(0.3 * rng.normal(size=6)) + np.triu(noise, 1) - np.triu(noise, 1).T)
         found, truth = study(played(chance, 40, rng), Choices(draws=100)), nash_averaging(margins(chance))
-        held.append((found.score.low <= truth.score_N + 1e-9) & (truth.score_N <= found.score.high + 1e-9))
-    assert np.mean(held) > 0.9
+        scores.append(_held(found.score, truth.score_N))
+        is_in = truth.mass_N > 1e-6
+        inside.append(_held(found.mass, truth.mass_N)[is_in])
+        outside.append(_held(found.mass, truth.mass_N)[~is_in])
+    for name, held in (("scores", scores), ("masses", inside), ("masses of 0", outside)):
+        share = np.mean(np.concatenate(held))
+        print(f"{name}: {share:.1%} of {sum(map(len, held))} held")
+        spread = np.std([np.sum(one - share) for one in held]) * len(held) ** 0.5 / sum(map(len, held))
+        assert share > 0.95 - 2 * spread
+
+
+def _held(found, true_N):
+    return (found.low <= true_N + 1e-6) & (true_N <= found.high + 1e-6)
 
 
 def test_the_picture_marks_what_is_unknown_and_who_is_a_copy():
