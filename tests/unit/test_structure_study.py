@@ -101,6 +101,7 @@ def test_draws_are_fewer_where_each_takes_longer():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_intervals_hold_the_truth():
     """Bootstrap intervals, nominal 95 %, of 150 leagues whose true scores and masses are known.
 
