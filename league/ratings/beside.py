@@ -30,7 +30,8 @@ class SecondOpinion:
         """On whom the two disagree, as a sentence."""
         if not self.gaps:
             return "TrueSkill and the fit of all games agree on everybody."
-        named = ", ".join(list(self.gaps)[:_NAMED]) + (", …" if len(self.gaps) > _NAMED else "")
+        named = ", ".join(list(self.gaps)[:_NAMED])
+        named += f" and {len(self.gaps) - _NAMED} more" if len(self.gaps) > _NAMED else ""
         who = "1 player" if len(self.gaps) == 1 else f"{len(self.gaps)} players"
         return f"TrueSkill and the fit of all games disagree on {who}: {named}."
 

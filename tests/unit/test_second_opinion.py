@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
@@ -60,6 +61,8 @@ def test_who_is_rated_otherwise_is_named_with_the_points() -> None:
     assert list(opinion.gaps) == ["d", "a"]
     assert opinion.words() == "TrueSkill and the fit of all games disagree on 2 players: d, a."
     assert "e" not in opinion.intervals
+    many = replace(opinion, gaps=dict.fromkeys("abcdefg", 1.0))
+    assert many.words().endswith("disagree on 7 players: a, b, c, d, e and 2 more.")
 
 
 def test_anchors_hold_the_zero_point() -> None:
