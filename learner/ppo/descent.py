@@ -89,13 +89,17 @@ class Descent:
         Raises:
             NumericalFault: a number is none; no weight has changed. `step` is told in its sentence.
         """
-        norm = float(torch.nn.utils.clip_grad_norm_(self._network.parameters(), self._max_norm))
+        gradients = [parameter.grad for parameter in self._network.parameters() if parameter.grad is not None]
+        norm_of_all = torch.nn.utils.get_total_norm(gradients)
+        norm = float(norm_of_all)
         finite = math.isfinite(norm) and math.isfinite(self._total)
         if not finite and not self._is_overflow():
             raise NumericalFault(
                 f"{self._culprit()} is not finite at step {step}: the update was "
                 "not made and the last good weights are kept; go on with a lower learner.learning_rate"
             )
+        # Behind the fault: one gradient that is no number makes all of them none.
+        torch.nn.utils.clip_grads_with_norm_(self._network.parameters(), self._max_norm, norm_of_all)
         self.scaler.step(self._optimizer)  # leaves the step out when a scaled gradient overflowed
         self.scaler.update()
         return norm

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import subprocess
 import sys
 from pathlib import Path
@@ -129,6 +130,45 @@ def test_a_loss_that_is_no_number_is_a_fault_at_any_scale():
     with pytest.raises(NumericalFault, match="the value loss is not finite at step 7"):
         descent.finish(7)
     assert network.weight.item() == 1.0
+
+
+def fault_of(spoil):
+    """The sentence of an update whose gradients `spoil` changes by name, though every loss is finite.
+
+    Neither a weight nor the optimizer's state may have changed.
+    """
+    model = rolled_out()
+    update(model)
+    optimizer = model.policy.optimizer
+    before, state = copy.deepcopy((model.policy.state_dict(), optimizer.state_dict()["state"]))
+    for name, parameter in model.policy.network.named_parameters():
+        parameter.register_hook(lambda gradient, name=name: spoil(name, gradient))
+    with pytest.raises(NumericalFault) as fault:
+        update(model)
+    assert same(before, model.policy.state_dict())
+    after = optimizer.state_dict()["state"]
+    assert after.keys() == state.keys()
+    assert all(same(after[index], state[index]) for index in state)
+    return str(fault.value)
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
+def test_a_gradient_that_is_no_number_is_named_though_it_makes_their_norm_none(number):
+    names = [name for name, _ in make_model(make_env()).policy.network.named_parameters()]
+    culprit = names[len(names) // 2]
+
+    def spoil(name, gradient):
+        if name == culprit:
+            gradient = gradient.clone()
+            gradient.flatten()[-1] = number
+        return gradient
+
+    assert fault_of(spoil).startswith(f"the gradient of {culprit} is not finite at step {STEPS * MATCHES}: ")
+
+
+def test_gradients_whose_norm_alone_overflows_are_a_fault_too():
+    sentence = fault_of(lambda name, gradient: torch.full_like(gradient, 3e38))
+    assert sentence.startswith(f"the gradient norm is not finite at step {STEPS * MATCHES}: ")
 
 
 def test_two_ranks_with_half_of_the_matches_each_make_the_step_of_one(tmp_path: Path):
