@@ -61,10 +61,15 @@ def parser() -> argparse.ArgumentParser:
         help="its role (default: what [[supervisor.learners]] says of the name, or main)",
     )
     arguments.add_argument(
-        "--from", dest="source", metavar="PLAYER|PATH", help="snapshot or checkpoint to start from"
+        "--from",
+        dest="source",
+        metavar="PLAYER|PATH",
+        help="snapshot or checkpoint to start from; steps begin at 0",
     )
     arguments.add_argument(
-        "--weights-only", action="store_true", help="with --from: leave the optimizer's state"
+        "--weights-only",
+        action="store_true",
+        help="with --from a checkpoint: take its weights alone, not its optimizer and return scale",
     )
     arguments.add_argument(
         "--if-new", action="store_true", help="with --from: a run that has steps of its own goes on from them"

@@ -77,8 +77,17 @@ def _parser() -> argparse.ArgumentParser:
     add("--steps", type=_positive, metavar="N", help="train until this many steps, instead of the preset's")
     add_device_flags(parser)
     add("--headless", action="store_true", help="plain lines instead of the terminal view")
-    add("--from", dest="origin", metavar="X", help="start from a snapshot: a player's name or a file")
-    add("--weights-only", action="store_true", help="with --from: take the weights, not optimizer and steps")
+    add(
+        "--from",
+        dest="origin",
+        metavar="X",
+        help="start from a snapshot (a player's name or a file) or a checkpoint's file; steps begin at 0",
+    )
+    add(
+        "--weights-only",
+        action="store_true",
+        help="with --from a checkpoint: take its weights alone, not its optimizer and return scale",
+    )
     return parser
 
 

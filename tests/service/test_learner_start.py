@@ -1,0 +1,152 @@
+"""What a learner takes over from the snapshot or checkpoint that it starts from, and what begins anew."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+from learner_process import matchmaker, snapshots
+
+from league.client import MatchmakerClient
+from learner import main
+from learner.checkpoint import CheckpointFolder
+from learner.session import Session
+
+STAGES = "[{name='short', mix='constant', max_steps=256}, {name='end', mix='league'}]"
+SETTINGS = (
+    "learner.desired_kl=1e-6",  # no update is that small: the step size is steered down
+    "learner.forecast_coef=0.3",
+    "regularisation.alpha=0.1",
+    f"curriculum.stages={STAGES}",
+)
+STEPS = 512
+
+
+class League:
+    """One in which `main` has learnt for a few updates; `begin` starts further learners, who don't play."""
+
+    def __init__(self, folder, server):
+        self.folder, self.server = folder, server
+        self._numbers = itertools.count(1)
+        self.learn("--steps", str(STEPS))
+        folder = CheckpointFolder(self.folder / "learner-main" / "checkpoints")
+        self.checkpoint, self.saved = str(folder.files()[0]), folder.read_newest()
+
+    def learn(self, *flags):
+        words = ["--matchmaker", self.server.address, "--run-dir", str(self.folder), "--preset", "smoke"]
+        settings = [word for setting in SETTINGS for word in ("--set", setting)]
+        main.run(main.parser().parse_args([*words, "--cpu", *settings, *flags]))
+
+    def begin(self, *flags):
+        """The session of a new learner, as it is before its first rollout."""
+        begun = []
+
+        def leave(session):
+            begun.append(session)
+            session.leave()
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Session, "run", leave)
+            self.learn("--name", f"learner{next(self._numbers)}", *flags)
+        return begun[0]
+
+
+@pytest.fixture(scope="module")
+def league(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("league")
+    with matchmaker(folder) as server, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(main, "StopFlag", lambda: lambda: False)  # the signals are pytest's
+        yield League(folder, server)
+
+
+@pytest.fixture
+def snapshot(league):
+    with MatchmakerClient(league.server.address) as client:
+        (player,) = [one for one in snapshots(client) if one.name == f"main@{STEPS}"]
+    return player
+
+
+def same(found, expected):
+    return found.keys() == expected.keys() and all(torch.equal(found[name], expected[name]) for name in found)
+
+
+def has_weights(session, expected):
+    return same(session.model.policy.network.state_dict(), expected["network"])
+
+
+def begins_anew(session):
+    """That nothing is taken over but what a learner has learnt."""
+    model = session.model
+    assert (model.num_timesteps, model._n_updates, session.env.learner_step) == (0, 0, 0)
+    assert session.publisher.last_step == 0
+    assert (session.curriculum.index, session.curriculum.stage_start) == (0, 0)
+    assert model.references.members == []
+    assert session.env.assignments == [None] * session.env.num_envs
+    fresh = torch.Generator()
+    fresh.manual_seed(session.settings.learner.seed)
+    assert torch.equal(model.key_rng.get_state(), fresh.get_state())
+    assert not any(part.any() for part in model.agent_state)
+
+
+def has_no_more_than_weights(session, expected):
+    model = session.model
+    assert model.policy.optimizer.state_dict()["state"] == {}
+    assert (model.return_scale.count, model.return_scale.scale) == (0.0, 1.0)
+    assert model.rate.scale == 1.0
+    assert not same(model.policy.forecast.state_dict(), expected["forecast"])
+
+
+def test_a_run_that_gave_something_had_something_to_give(league):
+    algorithm = league.saved["algorithm"]
+    assert algorithm["num_timesteps"] == STEPS
+    assert algorithm["updates"] > 0
+    assert algorithm["references"]["members"]
+    assert league.saved["curriculum"]["index"] == 1
+
+
+def test_a_checkpoint_gives_weights_optimizer_return_scale_and_steered_step_size(league):
+    session = league.begin("--from", league.checkpoint)
+    model, algorithm = session.model, league.saved["algorithm"]
+    assert has_weights(session, algorithm)
+    assert same(model.policy.forecast.state_dict(), algorithm["forecast"])
+    state, expected = model.policy.optimizer.state_dict()["state"], algorithm["optimizer"]["state"]
+    assert state.keys() == expected.keys()
+    for index, moments in expected.items():
+        assert same(state[index], moments)
+    assert model.return_scale.state() == algorithm["return_scale"]
+    assert model.return_scale.count > 0
+    assert model.rate.scale == algorithm["rate_scale"] < 1.0
+    assert session.publisher.parent == ""
+    begins_anew(session)
+
+
+def test_weights_only_leaves_the_rest_of_a_checkpoint(league):
+    session = league.begin("--from", league.checkpoint, "--weights-only")
+    assert has_weights(session, league.saved["algorithm"])
+    has_no_more_than_weights(session, league.saved["algorithm"])
+    assert session.publisher.parent == ""
+    begins_anew(session)
+
+
+@pytest.mark.parametrize("flags", [(), ("--weights-only",)])
+def test_a_snapshot_gives_its_weights_alone_and_its_name_as_the_parent(league, snapshot, flags):
+    session = league.begin("--from", snapshot.name, *flags)
+    assert has_weights(session, league.saved["algorithm"])
+    has_no_more_than_weights(session, league.saved["algorithm"])
+    assert session.publisher.parent == snapshot.name
+    begins_anew(session)
+
+
+def test_a_snapshots_file_gives_its_weights_and_no_parent(league, snapshot):
+    session = league.begin("--from", str(league.folder / "blobs" / f"{snapshot.digest}.safetensors"))
+    assert has_weights(session, league.saved["algorithm"])
+    has_no_more_than_weights(session, league.saved["algorithm"])
+    assert session.publisher.parent == ""
+    begins_anew(session)
+
+
+def test_without_a_start_the_weights_are_its_own(league):
+    session = league.begin()
+    assert not has_weights(session, league.saved["algorithm"])
+    begins_anew(session)
