@@ -1,0 +1,110 @@
+"""A learner as a process that SIGKILL ends at one moment of its life."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from league.client import MatchmakerClient
+from learner.main import main
+from learner.ppo.descent import Descent
+from learner.publisher import Publisher
+from learner.reference_members import ReferenceMembers
+from learner.rollout.league_vec_env import LeagueVecEnv
+
+Begun = Callable[..., None]
+"""How much of a call is done when the process is killed in it: given the whole call and its arguments."""
+
+
+def nothing(whole: Begun, *arguments: Any, **named: Any) -> None:
+    """Killed before it."""
+
+
+def everything(whole: Begun, *arguments: Any, **named: Any) -> None:
+    """Killed behind it."""
+    whole(*arguments, **named)
+
+
+def half_a_file(whole: Begun, values: object, file: io.BufferedWriter) -> None:
+    """Killed in the middle of writing it."""
+    written = io.BytesIO()
+    whole(values, written)
+    file.write(written.getvalue()[: len(written.getvalue()) // 2])
+    file.flush()
+
+
+MOMENTS: dict[str, tuple[object, str, Begun]] = {
+    "in a rollout": (LeagueVecEnv, "step_arrays", everything),
+    "in an update": (Descent, "finish", nothing),
+    "behind a step of the optimizer": (Descent, "finish", everything),
+    "in a checkpoint's file": (torch, "save", half_a_file),
+    "before a file has its name": (os, "fsync", everything),
+    "between checkpoint and snapshot": (Publisher, "publish", nothing),
+    "between a snapshot's file and its name": (Publisher, "_enter", nothing),
+    "behind a snapshot": (Publisher, "publish", everything),
+    "behind a reference": (ReferenceMembers, "register", everything),
+    "behind results": (MatchmakerClient, "report_results", everything),
+    "behind a start": (MatchmakerClient, "open_incarnation", everything),
+}
+"""What is wrapped, and how much of it is done when the process is killed in it."""
+NEVER = ("never", 0)
+PRELOADED = [
+    "killed_learner",
+    "learner.session",
+    "league.games.brawl.game",
+    "torch._dynamo",
+    "torch.utils.tensorboard",
+]
+"""What takes longest of a learner's imports: an optimizer that is made wants torch's compiler, for one."""
+SECONDS = 150.0
+
+
+def live(flags: Sequence[str], moment: str, times: int, log: Path, context: str = "spawn") -> int | None:
+    """One life of a learner with these flags; returns how it ended.
+
+    It is killed when something of `MOMENTS` is done for the `times`-th time in this life. The context
+    `forkserver` saves most of the imports; `spawn` gives each life hashes of its own, too.
+    """
+    processes = multiprocessing.get_context(context)
+    if context == "forkserver":
+        processes.set_forkserver_preload(PRELOADED)
+    process = processes.Process(target=_live, args=(list(flags), moment, times, str(log)))  # type: ignore[attr-defined]
+    process.start()
+    try:
+        process.join(SECONDS)
+    finally:
+        process.kill()
+    process.join()
+    ended: int | None = process.exitcode
+    return ended
+
+
+def _live(flags: Sequence[str], moment: str, times: int, log: str) -> None:
+    with open(log, "a", buffering=1) as file:
+        os.dup2(file.fileno(), 2)
+    if moment != NEVER[0]:
+        _arm(moment, times)
+    sys.exit(main(flags))
+
+
+def _arm(moment: str, times: int) -> None:
+    owner, name, begun = MOMENTS[moment]
+    whole, calls = getattr(owner, name), itertools.count(1)
+
+    def counted(*arguments: Any, **named: Any) -> object:
+        if next(calls) < times:
+            return whole(*arguments, **named)
+        begun(whole, *arguments, **named)
+        os.kill(os.getpid(), signal.SIGKILL)
+        raise AssertionError("nobody survives this")
+
+    setattr(owner, name, counted)
