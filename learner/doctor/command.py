@@ -19,6 +19,7 @@ from league.errors import InvalidInput, LeagueError
 from league.files import write_whole
 from league.games.base import CHOICE
 from league.players import Book, PayoffCell
+from league.security.flags import add_client_flags
 
 if TYPE_CHECKING:
     from learner.doctor.diagnosis import Diagnosis
@@ -34,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", dest="assignments")
     parser.add_argument("--run-dir", type=Path, metavar="DIR", help="a run: its settings, weights and files")
     parser.set_defaults(address=None)  # what is examined is files, never a matchmaker alone
+    add_client_flags(parser)
     parser.add_argument("--name", default="main", help="with --run-dir: the learner (default: main)")
     parser.add_argument("--emergency", action="store_true", help="train the minimal agent too: a minute more")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything to FILE, too")

@@ -10,9 +10,10 @@ from league.agent.config import AgentConfig
 from league.agent.network import AgentNetwork
 from league.alarm_watch import AlarmWatch
 from league.alarms import Alarm, largest_entropy
+from league.cluster.settings import SupervisorSettings
 from league.config import Sections, build, resolve
 from league.errors import NotFound
-from league.players import PayoffCell
+from league.players import PayoffCell, Role
 from league.records import Row, Series, read_rows, read_scalars, read_updates
 from learner.checkpoint import CheckpointFolder, Values
 from learner.doctor.findings import Finding, unknown
@@ -80,11 +81,11 @@ def read_run(folder: Path, name: str = "main", clean: Sequence[PayoffCell] = ())
         raise NotFound(f"{folder} has no config.toml: name the folder of a run with --run-dir")
     if not learner.is_dir():
         raise NotFound(f"{folder} has no learner-{name} yet: wait for its first update, or name another")
-    saved = CheckpointFolder(learner / "checkpoints").read_newest()
+    saved = _checkpoints(learner).read_newest()
     scalars = read_scalars(learner / "tensorboard")
-    sections = resolve(None, config, environment={})
+    sections, role = _own_settings(config, learner, name)
     settings = build(LearnerSettings, "learner", sections["learner"])
-    set_up = _set_up(sections, saved, scalars)
+    set_up = _set_up(sections, saved, scalars, role)
     stage_start = 0 if saved is None else int(saved["curriculum"]["stage_start"])
     return RunEvidence(
         folder=folder,
@@ -99,6 +100,23 @@ def read_run(folder: Path, name: str = "main", clean: Sequence[PayoffCell] = ())
         clean=tuple(clean),
         alarms=_alarms(learner, set_up, stage_start),
     )
+
+
+def _checkpoints(learner: Path) -> CheckpointFolder:
+    """Of the learner, or of the newest generation of one that begins anew."""
+    generations = sorted(learner.glob("generation-*"), key=lambda place: int(place.name.rpartition("-")[2]))
+    return CheckpointFolder((generations[-1] if generations else learner) / "checkpoints")
+
+
+def _own_settings(config: Path, learner: Path, name: str) -> tuple[Sections, Role]:
+    """The run's settings with those of the learner's own over them, and what it is there for."""
+    sections = resolve(None, config, environment={})
+    entries = build(SupervisorSettings, "supervisor", sections["supervisor"]).learners
+    for entry in entries:
+        if entry.name == name:
+            return resolve(None, config, entry.set, environment={}), Role(entry.role)
+    by_hand = any(learner.glob("generation-*"))  # both kinds of exploiters take the same settings
+    return sections, Role.MAIN_EXPLOITER if by_hand else Role.MAIN
 
 
 def _alarms(learner: Path, set_up: SetUp, stage_start: int) -> tuple[Alarm, ...]:
@@ -117,10 +135,10 @@ def _alarms(learner: Path, set_up: SetUp, stage_start: int) -> tuple[Alarm, ...]
     return tuple(watch.active.values())
 
 
-def _set_up(sections: Sections, saved: Values | None, scalars: Mapping[str, Series]) -> SetUp:
+def _set_up(sections: Sections, saved: Values | None, scalars: Mapping[str, Series], role: Role) -> SetUp:
     """The run's settings as they are now: stage, step size, clip and weights of its newest checkpoint."""
     if saved is None:
-        return set_up_of(sections)
+        return set_up_of(sections, role=role)
     for setting, name in (("learning_rate", "learning/rate"), ("clip_range", "policy/clip_range")):
         if name in scalars:
             newest = float(scalars[name].values[-1])
@@ -132,4 +150,4 @@ def _set_up(sections: Sections, saved: Values | None, scalars: Mapping[str, Seri
         network.load_state_dict(weights)
         return network
 
-    return replace(set_up_of(sections, saved["curriculum"]["index"]), network=loaded)
+    return replace(set_up_of(sections, saved["curriculum"]["index"], role), network=loaded)

@@ -12,9 +12,13 @@ from league.agent.config import AgentConfig
 from league.agent.network import AgentNetwork
 from league.agent.settings import AgentSettings
 from league.config import Sections, build
+from league.exploiters import EXPLOITING
 from league.games.base import BatchedGame, GameSpec
 from league.games.settings import GameSettings
+from league.players import Role
 from learner.assembly import SessionSettings, stage_rewards
+from learner.exploiter.lives import settings_of
+from learner.exploiter.settings import ExploiterSettings
 from learner.rollout.league_vec_env import LeagueVecEnv
 from learner.settings import CurriculumSettings, LearnerSettings, RegularisationSettings
 
@@ -66,8 +70,11 @@ class SetUp:
         return tuple(name for name in self.bots if self.mix.get(name, 0.0) > 0.0) or self.bots
 
 
-def set_up_of(sections: Sections, stage: int = 0) -> SetUp:
-    """The set-up that resolved sections describe, in one stage; raises `ConfigError`."""
+def set_up_of(sections: Sections, stage: int = 0, role: Role = Role.MAIN) -> SetUp:
+    """The set-up that resolved sections describe, in one stage; an exploiter's is its own one.
+
+    Raises `ConfigError`.
+    """
     settings = SessionSettings(
         game=build(GameSettings, "game", sections["game"]),
         agent=build(AgentSettings, "agent", sections["agent"]),
@@ -75,5 +82,8 @@ def set_up_of(sections: Sections, stage: int = 0) -> SetUp:
         curriculum=build(CurriculumSettings, "curriculum", sections["curriculum"]),
         regularisation=RegularisationSettings(alpha=0.0),  # references take hold later than the doctor looks
     )
+    if role in EXPLOITING:
+        own = build(ExploiterSettings, "exploiter", sections["exploiter"])
+        settings = settings_of(settings, own, role)
     mix = sections["matchmaker"]["mixes"].get(settings.curriculum.stages[stage].mix, {})
     return SetUp(settings=settings, mix=mix, game=settings.game.make, stage=stage)

@@ -37,7 +37,10 @@ STAGES = "needs a run that goes on; test_cli_stage.py asks one"
 CLONING = "records and learns for minutes; test_cloning_commands.py runs it, at small size"
 PROFILE = "measures for minutes; tests/unit/test_profile_command.py runs the command on small settings"
 STRUCTURE = "an example of cli.md runs it"
-DOCTOR = "half a minute and more; test_doctor.py and test_doctor_run.py run it on smaller set-ups"
+DOCTOR = "half a minute and more; test_doctor_presets.py runs it, marked slow"
+DOCTOR_CARDS = "test_doctor_command.py runs it, kuhn with smaller rollouts, leduc marked slow"
+DOCTOR_RUN = "needs a run; test_doctor_run_command.py trains a short one"
+MINIMAL = "a minute and more; test_doctor_command.py runs it, for seconds, and marked slow for all of them"
 SIMULATED = "an example of cli.md simulates a smaller league"
 THREE = "trains for minutes; tests/system/test_league3.py runs such a league"
 SPRT_FILE = "needs a file; tests/unit/test_sprt_command.py writes one"
@@ -109,14 +112,15 @@ NOT_RUN = {
     "--set learner.ent_coef=0 --set learner.ent_coef_final=0 --steps 60000 --run-dir runs/rps": LONG,
     "bin/league exploitability": "needs a run of a small game; test_cli_exploitability.py runs it",
     "bin/league doctor": DOCTOR,
-    "bin/league doctor --preset board --set game.name=leduc": DOCTOR,
     "bin/league doctor --game python:rope:make": OWN_GAME,
-    "bin/league doctor --config mine.toml --set learner.learning_rate=1e-3": DOCTOR,
-    "bin/league doctor --run-dir runs/laptop-1": DOCTOR,
-    "bin/league doctor --emergency": DOCTOR,
+    "bin/league doctor --config mine.toml --set learner.learning_rate=1e-3": "needs a file; "
+    "test_doctor_command.py writes one",
+    "bin/league doctor --run-dir runs/laptop-1": DOCTOR_RUN,
+    "bin/league doctor --emergency": MINIMAL,
     "bin/league doctor --json findings.json": DOCTOR,
-    "bin/league doctor --game kuhn": DOCTOR,
-    "bin/league doctor --run-dir runs/laptop-1 --json findings.json": DOCTOR,
+    "bin/league doctor --preset board --set game.name=leduc": DOCTOR_CARDS,
+    "bin/league doctor --game kuhn": DOCTOR_CARDS,
+    "bin/league doctor --run-dir runs/laptop-1 --json findings.json": DOCTOR_RUN,
     "bin/league pin based --mu 27": ANCHORS,
     "bin/league pin based --unpin": ANCHORS,
     "bin/league import runs/laptop-1 --run-dir runs/laptop-2 --players 'main@1*'": ANCHORS,

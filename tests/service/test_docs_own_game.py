@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -172,6 +173,23 @@ def test_an_entry_point_names_a_game_in_every_process(folder: Path) -> None:
         assert make_batched("rope", 2).spec.action_names == ("pull", "brace")
         code = "from league.games.registry import game_spec; print(game_spec('sticks').action_names[2])"
         assert run(sys.executable, "-c", code) == "three\n"
+
+
+DOCTOR = "bin/league doctor --game python:rope:make"
+
+
+@pytest.mark.slow
+def test_the_doctor_examines_an_own_game(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its one warning is right: the reward preset `dense` of the page's game pays mostly for the pull."""
+    page = (ROOT / "docs" / "doctor.md").read_text(encoding="utf-8")
+    assert f"\n{DOCTOR} " in page
+    out = folder / "findings.json"
+    assert main([*shlex.split(DOCTOR)[1:], "--json", str(out)]) == 0, capsys.readouterr().out
+    told = json.loads(out.read_text(encoding="utf-8"))
+    assert told["subject"] == "rope, preset laptop"
+    assert told["causes"] == [{"reason": "9", "consequences": []}]
+    (cause,) = [one for one in told["findings"] if one["reason"] == "9"]
+    assert (cause["verdict"], cause["measured"].split()[0]) == ("warning", "gain")
 
 
 @pytest.mark.parametrize("command", TRAININGS)

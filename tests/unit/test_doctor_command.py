@@ -57,6 +57,40 @@ def test_a_failure_ends_with_1_and_stands_in_the_json_with_what_follows(tmp_path
     assert printed[-1] == "  follows: Rewards too sparse (7)"
 
 
+MINE = """
+extends = "board"
+[game]
+name = "leduc"
+[learner]
+matches = 16
+n_steps = 16
+batch_size = 64
+gamma = 0.1
+learning_rate = 0.3
+learning_rate_final = "none"
+"""
+
+
+def test_a_settings_file_is_examined_and_flags_lie_over_it(tmp_path, capsys):
+    file = tmp_path / "mine.toml"
+    file.write_text(MINE, encoding="utf-8")
+    flags = ("--set", "learner.learning_rate=1e-3", "--set", "learner.gamma=0.97")
+    assert doctor("--config", str(file), *flags) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(f"leduc, {file}: healthy (")
+    measured = {words[0]: words[-1] for words in (line.split("\t") for line in lines)}
+    assert measured["16"].startswith("at 0.001 an update moves ")
+    assert measured["17"].startswith("64 decisions, ")
+    assert measured["19"].startswith("gamma 0.97 ")
+
+
+@pytest.mark.slow
+def test_another_game_of_the_preset_is_healthy(tmp_path):
+    assert doctor("--preset", "board", "--set", "game.name=leduc", "--json", str(tmp_path / "told.json")) == 0
+    told = json.loads((tmp_path / "told.json").read_text(encoding="utf-8"))
+    assert (told["subject"], told["causes"]) == ("leduc, preset board", [])
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -156,12 +190,39 @@ def test_of_the_bots_the_easiest_that_is_not_beaten_is_met(monkeypatch):
     assert minimal_agent.easiest(sick.set_up()) == "fair"
 
 
-def test_the_minimal_agent_learns_biased_rock_paper_scissors_and_nothing_where_nothing_is_paid():
-    finding, curve = minimal_agent.emergency(sick.board("matrix:brps"), seconds=10.0)
-    assert finding.verdict.value == "ok", finding
-    steps = [point[0] for point in curve]
-    assert len(steps) >= 3
+def test_the_minimal_agent_learns_biased_rock_paper_scissors(tmp_path, monkeypatch, capsys):
+    steps = []
+
+    def briefly(set_up, on_step):
+        finding, curve = emergency(set_up, on_step, seconds=10.0)
+        steps.extend(point[0] for point in curve)
+        return finding, curve
+
+    emergency = minimal_agent.emergency
+    monkeypatch.setattr(minimal_agent, "emergency", briefly)
+    out = tmp_path / "findings.json"
+    words = ["--preset", "board", "--set", "game.name=matrix:brps", *SMALL, "--emergency"]
+    assert doctor(*words, "--json", str(out)) == 0
+    told = json.loads(out.read_text(encoding="utf-8"))
+    (finding,) = [one for one in told["findings"] if one["reason"] == "M"]
+    assert finding["verdict"] == "ok", finding
+    assert len(told["curve"]) == len(steps) >= 3
     assert steps == sorted(set(steps))
+    assert "\nminimal agent, reward of a match: " in capsys.readouterr().out
+
+
+def test_the_minimal_agent_learns_nothing_where_nothing_is_paid():
     broken = sick.spoiled(sick.board("matrix:brps"), after=sick_games.unpaid)
     finding, _ = minimal_agent.emergency(broken, seconds=0.5)
     assert finding.verdict.value == "failure", finding
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_minimal_agent_learns_brawl(tmp_path):
+    out = tmp_path / "findings.json"
+    assert doctor("--preset", "smoke", "--emergency", "--json", str(out)) == 0
+    told = json.loads(out.read_text(encoding="utf-8"))
+    (finding,) = [one for one in told["findings"] if one["reason"] == "M"]
+    assert finding["verdict"] == "ok", finding
+    assert told["curve"]

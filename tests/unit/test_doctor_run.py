@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-import csv
 import re
 import shutil
-from collections.abc import Callable
 
 import numpy as np
 import pytest
+import torch
 from torch.utils.tensorboard import SummaryWriter
-from trained_runs import causes, findings, train
+from trained_runs import all_score, causes, change_rows, findings, rewrite, train
 
 from league import alarms
+from league.agent.network import AgentNetwork
 from league.config import resolve
 from league.config_file import write_config
 from league.errors import NotFound
+from league.games.brawl.rewards import reward_weights
 from league.players import PayoffCell
 from league.records import read_scalars
+from learner.checkpoint import CheckpointFolder
 from learner.doctor.causes import primary_causes
 from learner.doctor.findings import Verdict
 from learner.doctor.run_evidence import read_run
+
+NO_TERMS = ("step", "matches", "total")
+"""Columns of reward_breakdown.csv beside the terms."""
 
 
 @pytest.fixture(scope="module")
@@ -39,42 +44,6 @@ def test_a_run_that_trains_is_healthy(healthy):
     assert [(one.key, one.measured) for one in found.values() if one.verdict.is_bad] == []
     judged = {key for key, one in found.items() if one.verdict is Verdict.OK}
     assert judged >= {"6", "9", "12", "15", "16", "18", "20", "A", "B", "E", "V", "W"}
-
-
-def rewrite(folder, **changes: Callable[[np.ndarray], np.ndarray]):
-    """Writes scalars anew, some of them changed; `policy__entropy` stands for policy/entropy."""
-    tensorboard = folder / "learner-main" / "tensorboard"
-    scalars = read_scalars(tensorboard)
-    shutil.rmtree(tensorboard)
-    changed = {name.replace("__", "/"): change for name, change in changes.items()}
-    assert set(changed) <= set(scalars)
-    with SummaryWriter(str(tensorboard)) as writer:
-        for name, series in scalars.items():
-            values = changed.get(name, lambda values: values)(series.values.copy())
-            for step, value in zip(series.steps, values, strict=True):
-                writer.add_scalar(name, float(value), int(step))
-
-
-def change_rows(path, change, times=1):
-    """Changes every row of a CSV with a dictionary of its fields; writes each `times` times."""
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    head = [line for line in lines if line.startswith("#")]
-    rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        file.writelines(head)
-        writer = csv.DictWriter(file, rows[0])
-        writer.writeheader()
-        for row in rows:
-            writer.writerows([row | change(row)] * times)
-
-
-def all_score(folder, score, times=1):
-    """Every match ends alike, and is paid for it as a win or a loss is."""
-    for name in ("monitor.csv", "behavior_metrics.csv"):
-        change_rows(folder / "learner-main" / name, lambda row: {"score": score}, times)
-    paid = 20.0 * (score - 0.5)
-    change_rows(folder / "learner-main" / "reward_breakdown.csv", lambda row: {"win": paid})
-    rewrite(folder, reward__largest=lambda values: np.maximum(values, 10.0))
 
 
 def fade(values, to):
@@ -155,14 +124,28 @@ def test_one_term_of_the_rewards_over_all_others(run):
     assert causes(run)["9"] == ("failure", set())
 
 
+@pytest.mark.parametrize(
+    ("share", "verdict"), [(0.78, "ok"), (0.82, "warning"), (0.94, "warning"), (0.96, "failure")]
+)
+def test_a_term_is_warned_of_from_80_percent_and_fails_from_95(run, share, verdict):
+    table = run / "learner-main" / "reward_breakdown.csv"
+    change_rows(table, lambda row: {"damage": share / (1.0 - share) * others(row, "damage")})
+    (finding,) = [one for one in findings(run) if one.key == "9"]
+    assert finding.measured.startswith(f"damage carries {share:.0%} ")
+    assert finding.verdict.value == verdict
+    assert causes(run) == ({} if verdict == "ok" else {"9": (verdict, set())})
+
+
+def others(row, but):
+    """What all terms of an update but one paid, regardless of sign."""
+    return sum(abs(float(value)) for name, value in row.items() if name not in (*NO_TERMS, but))
+
+
 def test_a_run_in_which_the_outcome_carries_all_is_no_patient(run):
     table = run / "learner-main" / "reward_breakdown.csv"
-    others = [
-        name
-        for name in table.read_text().splitlines()[0].split(",")
-        if name not in ("step", "matches", "total", "win")
-    ]
-    change_rows(table, lambda row: {name: float(row[name]) * 1e-3 for name in others})
+    change_rows(
+        table, lambda row: {name: float(row[name]) * 1e-3 for name in row if name not in (*NO_TERMS, "win")}
+    )
     found = {finding.key: finding for finding in findings(run)}
     assert found["9"].verdict is Verdict.OK
     assert found["9"].measured.startswith(("win carries 9", "win carries 100%"))
@@ -247,3 +230,26 @@ def test_a_folder_without_a_run_is_no_patient(tmp_path):
     write_config(tmp_path / "config.toml", resolve("smoke", environment={}))
     with pytest.raises(NotFound, match=r"has no learner-main yet"):
         read_run(tmp_path)
+
+
+def test_an_exploiter_is_examined_by_its_own_settings_and_its_newest_generation(run):
+    """It plays one stage for a reward of its own, and begins anew in a folder for each generation."""
+    learners = '[{name="main"},{name="rival",role="main_exploiter",set=["learner.gamma=0.9"]}]'
+    flags = (f"supervisor.learners={learners}", "exploiter.reward=duel", "exploiter.mix=victims")
+    sections = resolve("smoke", assignments=(*flags, "matchmaker.mixes.victims.victims=1"), environment={})
+    write_config(run / "config.toml", sections)
+    rival = (run / "learner-main").rename(run / "learner-rival")
+    for number, step in (("9", 7000), ("10", 8192)):
+        place = shutil.copytree(rival / "checkpoints", rival / f"generation-{number}" / "checkpoints")
+        folder = CheckpointFolder(place)
+        saved = folder.read_newest()
+        saved["algorithm"]["num_timesteps"] = step
+        folder.write(8192, saved)
+    shutil.rmtree(rival / "checkpoints")
+    evidence = read_run(run, "rival")
+    assert evidence.step == 8192
+    assert evidence.learner.gamma == evidence.set_up.settings.learner.gamma == 0.9
+    assert evidence.set_up.mix == {"victims": 1.0}
+    assert evidence.set_up.weights_K.tolist() == reward_weights("duel").tolist()
+    trained, fresh = evidence.set_up.network(evidence.set_up.agent), AgentNetwork(evidence.set_up.agent)
+    assert not torch.equal(trained.actor.last.bias, fresh.actor.last.bias)
