@@ -1,4 +1,4 @@
-"""Plays the gates of exploiters' candidates, and gives those up that can't be played."""
+"""Plays the gates of candidates, and gives those up that can't be played."""
 
 from __future__ import annotations
 

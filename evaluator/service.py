@@ -51,7 +51,7 @@ class EvaluatorServicer(evaluator_pb2_grpc.EvaluatorServiceServicer):
         waiting = gates + [p.name for p in self._evaluator.queue.waiting(self._client.players())]
         standing = self._evaluator.standing
         return evaluator_pb2.GetEvaluatorStatusResponse(
-            queue=[name for name in waiting if name != standing.current],
+            queue=[name for name in dict.fromkeys(waiting) if name != standing.current],
             current=standing.current,
             matches_done=standing.matches_done,
             matches_total=standing.matches_total,

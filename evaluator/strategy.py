@@ -39,10 +39,22 @@ def is_gated(player: Player) -> bool:
 def exploiters_to_meet(gates: Iterable[CandidateGate], player: Player, most: int) -> list[str]:
     """At most `most` accepted exploiters for a main's snapshot: first those it has yet to beat, the newest
     first. The rest of the room is for those that the main has patched: it may forget them again."""
-    accepted = [gate for gate in gates if gate.state is GateState.ACCEPTED]
+    accepted = [gate for gate in gates if gate.is_exploiters and gate.state is GateState.ACCEPTED]
     accepted.sort(key=lambda gate: -gate.decided_at)
     accepted.sort(key=lambda gate: any(_is_main_of(patch.main, player) for patch in gate.patches))
     return [gate.candidate for gate in accepted[:most]]
+
+
+def next_gate(gates: Sequence[CandidateGate], gauntlet_is_due: bool) -> CandidateGate | None:
+    """Which of the open gates is played now, None for a gauntlet before it. `gates` in order of opening.
+
+    Exploiters' come first, for a main is exploited meanwhile. Those of mains' snapshots take turns with
+    gauntlets (`gauntlet_is_due`): a curriculum waits for these.
+    """
+    urgent = next((gate for gate in gates if gate.is_exploiters), None)
+    if urgent is not None or gauntlet_is_due:
+        return urgent
+    return gates[0] if gates else None
 
 
 def _is_main_of(main: str, snapshot: Player) -> bool:

@@ -21,7 +21,7 @@ from evaluator.queue import Counts, Queue, count_matches
 from evaluator.recording import Recorder
 from evaluator.report import Report, make_row
 from evaluator.settings import EvaluatorSettings
-from evaluator.strategy import exploiters_to_meet
+from evaluator.strategy import exploiters_to_meet, next_gate
 from evaluator.weights import Weights
 from league.blobs import BlobFolder
 from league.client import MatchmakerClient
@@ -132,13 +132,16 @@ class Evaluator:
 
     def run(self) -> None:
         """Works until `stop`. Raises `Fenced` when a newer evaluator of this name took over."""
+        gauntlet_is_due = False
         with self._beating():
             while not self.stop.is_set():
                 gates = self._client.gates(open_only=True)
                 players = self._client.players()
                 waiting = self.queue.waiting(players)
-                if gates:  # a main is exploited meanwhile: they come before gauntlets
-                    self._keep_gate(gates[0], players, len(gates) - 1 + len(waiting))
+                gate = next_gate(gates, gauntlet_is_due and bool(waiting))
+                gauntlet_is_due = gate is not None and not gate.is_exploiters
+                if gate is not None:
+                    self._keep_gate(gate, players, len(gates) - 1 + len(waiting))
                 elif waiting:
                     self.standing = Standing(current=waiting[0].name, waiting=len(waiting) - 1)
                     self._evaluate(waiting[0], players)

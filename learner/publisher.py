@@ -13,7 +13,7 @@ from league.blobs import BlobFolder
 from league.client import MatchmakerClient
 from league.errors import AlreadyExists
 from league.ids import SnapshotName
-from league.players import Player, PlayerKind
+from league.players import Player, PlayerKind, PlayerState
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +49,8 @@ class Publisher:
         except AlreadyExists:
             player = self._of_another_branch(digest, card, milestone)
         self.parent, self.last_step = player.name, card.step
-        log.info("published %s", player.name)
+        waits = player.state is PlayerState.CANDIDATE
+        log.info("published %s%s", player.name, ", a candidate until its gate decides" if waits else "")
         return player
 
     def promote(self) -> None:

@@ -88,12 +88,19 @@ def acquire_pairings(
 
 
 def lease_gate_matches(
-    league: League, tx: Transaction, number: int, players: tuple[str, str], seed: int, begun: int, count: int
+    league: League,
+    tx: Transaction,
+    number: int,
+    players: tuple[str, str],
+    seed: int,
+    begun: int,
+    count: int,
+    matches_per_seed: int,
 ) -> list[Assignment]:
     """Leases `count` more matches between two players for a gate that has begun so many before.
 
-    Each is on a seed of its own and the seats are taken in turn: the gate's test wants matches that don't
-    depend on one another.
+    The seats are taken in turn. Each match is on a seed of its own, for a test that wants matches which don't
+    depend on one another, or both of a pair (`matches_per_seed` 2) on one.
     """
     incarnation = league.current_incarnation(tx, number)
     checks.number(count, "count", 1, MAX_COUNT)
@@ -105,7 +112,7 @@ def lease_gate_matches(
     now, ordinals = league.clock.now(), range(league.view.ordinal + 1, league.view.ordinal + 1 + count)
     deadline, rows = now + league.settings.lease_seconds, []
     for place, (ordinal, (match_id, token)) in enumerate(zip(ordinals, _ids(ordinals), strict=True), begun):
-        match_seed = derived_seed(seed, place)
+        match_seed = derived_seed(seed, place // matches_per_seed)
         seats = players if place % 2 == 0 else (opponent, player)
         lease = _Lease(ordinal, match_id, token, number, now, deadline)
         rows.append(_by_name(lease, seats, Book.EVAL, match_seed, GATE, draw_number))

@@ -71,7 +71,7 @@ def begin_generation(
 def _frozen_by(league: League, candidate: str) -> str:
     """The live player that a candidate is a copy of, "" when there is none."""
     gate = league.view.exploiters.gates.get(candidate)
-    return "" if gate is None else gate.generation.player
+    return "" if gate is None or gate.generation is None else gate.generation.player
 
 
 def _log(league: League, tx: Transaction, begun: Generation) -> Generation:

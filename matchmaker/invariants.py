@@ -15,6 +15,7 @@ from league.players import Book
 from league.ratings import RatingTable
 from matchmaker import aggregates, redrawing
 from matchmaker.books import Books
+from matchmaker.gate_checks import wrong_gates
 from matchmaker.history import wrong_epochs
 from matchmaker.store import announced
 from matchmaker.store.base import Reader
@@ -115,6 +116,7 @@ def full_scan(reader: Reader) -> list[str]:
     findings += broken(reader)
     findings += _events(reader)
     findings += wrong_epochs(reader)
+    findings += wrong_gates(reader)
     findings += aggregates.differing(reader)
     for says, found in (
         ("a match is what its seed draws from the candidates", list(redrawing.not_redrawn(reader))),

@@ -9,6 +9,7 @@ from league.errors import AlreadyExists, InvalidInput, NotFound
 from league.ids import SnapshotName
 from league.players import Player, PlayerKind, PlayerState
 from matchmaker import checks
+from matchmaker.admission import open_admission, opponent_of
 from matchmaker.league import League
 from matchmaker.store.base import Transaction
 
@@ -21,7 +22,8 @@ def register_players(
 ) -> tuple[list[Player], list[str]]:
     """Registers players in order, parents first. The same again is fine and may raise it to a milestone.
 
-    `number` is the incarnation of the worker that asks, 0 for one that has not opened any.
+    `number` is the incarnation of the worker that asks, 0 for one that has not opened any. A main's snapshot
+    that must pass a gate is a candidate from then on, and its gate is open.
 
     Returns:
         The players as they stand, and the names retired because of ``max_saved``.
@@ -32,7 +34,11 @@ def register_players(
     known = dict(league.view.players)
     for player in players:
         checks.player(player, league.settings.game)
-        known[player.name] = _register(league, tx, known, player)
+        opponent = opponent_of(league.settings, player, known)
+        state = PlayerState.CANDIDATE if opponent else PlayerState.ACTIVE
+        known[player.name] = _register(league, tx, known, player, state)
+        if opponent:
+            open_admission(league, tx, player, opponent)
     retired = _retire(league, tx, known, {_lineage(p) for p in players if p.kind is PlayerKind.SNAPSHOT})
     tx.after_commit(lambda: league.view.set_players(known.values()))
     return [known[player.name] for player in players], retired
@@ -46,6 +52,16 @@ def register_candidate(league: League, tx: Transaction, player: Player) -> Playe
     if player.name not in known:
         tx.after_commit(lambda: league.view.set_players([entered]))
     return entered
+
+
+def admit_candidate(league: League, tx: Transaction, candidate: Player) -> None:
+    """Makes a candidate a member, in whose lineage another one may retire for it."""
+    known = dict(league.view.players)
+    known[candidate.name] = replace(candidate, state=PlayerState.ACTIVE)
+    tx.update_player(known[candidate.name])
+    retired = _retire(league, tx, known, {_lineage(candidate)})
+    changed = [known[name] for name in (candidate.name, *retired)]
+    tx.after_commit(lambda: league.view.set_players(changed))
 
 
 def _register(

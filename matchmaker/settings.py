@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pydantic import Field, field_validator
 
 from league.config import Settings, by_name, same_as, sections_hash
+from matchmaker.admission_settings import AdmissionSettings
 from matchmaker.exploiter_settings import ExploiterGateSettings
 
 WithinSnapshots = Literal[
@@ -93,8 +94,12 @@ class MatchmakerSettings(Settings):
     max_saved: int = Field(default=200, ge=2, le=100_000)
     """Active snapshots a lineage keeps; beyond, the oldest that is no milestone retires (its rows stay)."""
 
-    admit: Literal["all"] = "all"
-    """When a new snapshot becomes an opponent: "all" at once."""
+    admit: Literal["all", "gate"] = "all"
+    """When a main's new snapshot becomes an opponent: "all" at once, "gate" when it has beaten the newest
+    member of its learner in a gate that the evaluator plays. It learns on meanwhile, whatever comes of it."""
+
+    admission: AdmissionSettings = Field(default_factory=AdmissionSettings, json_schema_extra=by_name())
+    """Gates of mains' snapshots."""
 
     lease_seconds: float = Field(default=300.0, ge=1.0, le=86_400.0)
     """Seconds a lease lives without its worker's progress: longer than the longest update."""

@@ -27,6 +27,7 @@ COMMANDS = {
     "players": ("league.cli.players", "everybody who is or was in the league"),
     "payoff": ("league.cli.payoff", "who beat whom how often"),
     "exploiters": ("league.cli.exploiters", "who exploits whom: generations, gates, who is patched"),
+    "gates": ("league.cli.gates", "which snapshots of the mains were admitted, where a gate decides"),
     "structure": ("league.cli.structure", "who is worth playing: Nash mixture, cycles, near-copies"),
     "leaderboard": ("league.cli.leaderboard", "write the leaderboard to a file (csv, json, md, html)"),
     "curves": ("league.cli.curves", "draw how a run has learnt (training_curves.png)"),

@@ -15,6 +15,7 @@ from typing import Any
 
 from league.cli import connect
 from league.cli.output import Column, is_terminal, print_pairs, print_table, share
+from league.exploiters import CandidateGate
 from league.players import LeagueStatus, Share, WorkerStatus
 
 WORKERS = (
@@ -47,12 +48,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     with connect.connect(args) as client:
         status, address = client.status(), client.address
+        waiting = [gate_line(gate) for gate in client.gates(open_only=True)]
     if args.json:
-        print(json.dumps(_plain(asdict(status)) | {"health": health(status)}, indent=1))
+        told = {"health": health(status), "gates": [words for _, words in waiting]}
+        print(json.dumps(_plain(asdict(status)) | told, indent=1))
     elif is_terminal():
-        _draw(status, address)
+        _draw(status, address, waiting)
     else:
-        print_pairs(facts(status))
+        print_pairs([*facts(status), *waiting])
         if status.workers:
             print()
             print_table("Workers", WORKERS, [_worker_row(worker, status) for worker in status.workers])
@@ -89,6 +92,13 @@ def facts(status: LeagueStatus) -> list[tuple[str, str]]:
                 )
             )
     return lines
+
+
+def gate_line(gate: CandidateGate) -> tuple[str, str]:
+    """A gate that is open: who waits, and how the matches against its present victim stand."""
+    test = gate.playing or gate.victims[0]
+    counts = f"{test.wins}-{test.draws}-{test.losses}"
+    return "gate", f"{gate.candidate} against {test.victim}, {counts} so far"
 
 
 def _worker_row(worker: WorkerStatus, status: LeagueStatus) -> tuple[str, ...]:
@@ -153,7 +163,7 @@ def _plain(value: Any) -> Any:
     return value.value if isinstance(value, Enum) else value
 
 
-def _draw(status: LeagueStatus, address: str) -> None:
+def _draw(status: LeagueStatus, address: str, waiting: list[tuple[str, str]]) -> None:
     """For a person, in as few columns as 40."""
     from rich.console import Console, Group
     from rich.table import Table
@@ -165,7 +175,7 @@ def _draw(status: LeagueStatus, address: str) -> None:
     good = not status.vitals.trouble
     console.print(Text.assemble(("● ", marks.GOOD if good else marks.POOR), (address, "bold")))
     grid = Table.grid(padding=(0, 2))
-    for name, value in facts(status):
+    for name, value in [*facts(status), *waiting]:
         style = marks.POOR if name == "health" and not good else ""
         grid.add_row(Text(name, marks.FAINT), Text(value, style))
     parts: list[Any] = [grid]

@@ -6,7 +6,7 @@ from league.alarms import of_metrics as alarms_of
 from league.cluster import marks
 from league.cluster.crew import State
 from league.cluster.facts import Exam, Screen
-from league.exploiters import CandidateGate, GateState
+from league.exploiters import CandidateGate
 from league.metrics import wilson_interval
 from league.players import PayoffCell, WorkerStatus
 
@@ -67,15 +67,7 @@ def learner_line(worker: WorkerStatus) -> str:
 
 def gate_line(gate: CandidateGate) -> str:
     """What came of a candidate's gate, as one sentence."""
-    said = {
-        GateState.ACCEPTED: "is accepted as an exploiter",
-        GateState.REJECTED: "is rejected",
-        GateState.UNDECIDED: "is not accepted",
-    }.get(gate.state, "waits for its gate")
-    tests = [test for test in gate.victims if test.matches]
-    counts = "; ".join(f"{test.wins}-{test.draws}-{test.losses} against {test.victim}" for test in tests)
-    why = f": {gate.reason}" if gate.reason else ""
-    return f"{gate.candidate} {said}{why}{f' ({counts})' if counts else ''}."
+    return f"{gate.outcome}."
 
 
 def exam_line(exams: tuple[Exam, ...]) -> str:

@@ -160,8 +160,8 @@ class LeagueReader:
     def _with_tables(self, facts: LeagueFacts, client: MatchmakerClient) -> LeagueFacts:
         frozen = client.players(kinds=(PlayerKind.SNAPSHOT,))
         snapshots = [player for player in frozen if is_mains_snapshot(player)]
-        active = sum(player.state is PlayerState.ACTIVE for player in snapshots)
-        newest = max(snapshots, key=lambda player: player.step, default=None)
+        active = [player for player in snapshots if player.state is PlayerState.ACTIVE]
+        newest = max(active, key=lambda player: player.step, default=None)
         name = newest.name if newest is not None else ""
         if self._newest_told is None:
             self._newest_told = name
@@ -170,7 +170,7 @@ class LeagueReader:
             facts,
             ratings=ratings,
             opinion=self._opinion.read(client, ratings, now=self._table_wanted.is_set()),
-            snapshots=active,
+            snapshots=len(active),
             newest=name,
             gates=tuple(client.gates()),
             exams=read_exams(client, ratings),
@@ -191,9 +191,10 @@ class LeagueReader:
     def _tell_changes(self, before: LeagueFacts, after: LeagueFacts) -> None:
         if after.newest and after.newest != self._newest_told:
             self._newest_told = after.newest
-            self._say(
-                f"{after.newest} joined the league ({marks.counted(after.snapshots, 'active snapshot')})."
-            )
+            if after.newest not in {gate.candidate for gate in after.gates or ()}:  # its gate tells
+                self._say(
+                    f"{after.newest} joined the league ({marks.counted(after.snapshots, 'active snapshot')})."
+                )
         old, new = before.learner, after.learner
         if new is not None and new.mix and (old is None or old.mix != new.mix):
             self._say(f"Opponents now: {new.mix}.")

@@ -125,8 +125,14 @@ def open_run(request: Request) -> RunFolder:
 
 
 def _check_learners(sections: config.Sections) -> None:
-    """Raises `ConfigError` now for settings of a single learner that would only stop its process."""
-    for entry in config.build(SupervisorSettings, "supervisor", sections["supervisor"]).learners:
+    """Raises `ConfigError` now for settings that would only stop a learner's process, or keep it alone."""
+    settings = config.build(SupervisorSettings, "supervisor", sections["supervisor"])
+    if not settings.evaluators and sections["matchmaker"]["admit"] == "gate":
+        raise ConfigError(
+            'snapshots\' gates (matchmaker.admit = "gate") are played by the evaluator: set '
+            "supervisor.evaluators = 1"
+        )
+    for entry in settings.learners:
         try:
             config.lay_over(sections, None, entry.set)
         except ConfigError as error:

@@ -128,6 +128,9 @@ NOT_RUN = {
     "bin/start-league --preset league3-board --set game.name=matrix:rps": THREE,
     "bin/start-league --config planted.toml --run-dir runs/planted": THREE,
     "bin/league exploiters": "an example of cli.md runs it",
+    "bin/league gates": "an example of cli.md runs it",
+    "bin/league gates main@200000": "needs a league that admits by gates; test_admission_log.py has one",
+    "bin/start-league --preset laptop --set matchmaker.admit=gate": "trains for hours",
     "bin/league exploiters main-exploiter.g1@12288": "needs an exploiter; test_cli_exploiters.py has one",
     "bin/learner --matchmaker 127.0.0.1:50051 --run-dir runs/mine --name second-exploiter "
     "--role main_exploiter": "trains; test_exploiter_lives.py runs an exploiter",

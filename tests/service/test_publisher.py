@@ -88,6 +88,26 @@ def test_another_branch_at_the_same_step_gets_a_name_of_its_own_once(client, blo
     assert names(client) == ["main@100", "main.2@100"]
 
 
+def test_where_a_gate_decides_a_learner_goes_on_from_its_candidates(tmp_path, blobs):
+    settings = MatchmakerSettings(admit="gate")
+    with (
+        MatchmakerServer(db=tmp_path / "league.db", port=0, settings=settings) as server,
+        MatchmakerClient(server.address) as client,
+    ):
+        client.register_players([LIVE])
+        one = publisher(client, blobs, begin_life(client))
+        for step in (100, 200, 300):
+            card = one.card(step, 1.0, {})
+            one.publish(network(step), card)
+        again = publisher(client, blobs, begin_life(client))
+        again.publish(network(300), card)
+        again.promote()
+        players = client.players(kinds=[PlayerKind.SNAPSHOT])
+        assert [player.state.value for player in players] == ["active", "candidate", "candidate"]
+        assert [player.parent for player in players] == ["", "main@100", "main@200"]
+        assert players[2].milestone
+
+
 def test_the_last_snapshot_can_be_made_a_milestone_afterwards(client, blobs):
     one = publisher(client, blobs)
     one.publish(network(1), one.card(100, 1.0, {}))

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from admission_league import admission_league
 from evaluator_league import register_bots_and_live
 from exploiter_league import exploiter_league, loses_always, wins_always
 from ratings_league import pair
@@ -144,3 +145,29 @@ def test_gates_and_patches_are_told_once_as_they_come(tmp_path: Path) -> None:
     (test,) = gate.victims
     why = f"it is too weak against main@2000 (0-0-{test.losses} against main@2000)"
     assert said == [f"{gate.candidate} is rejected: {why}."]
+
+
+def test_mains_snapshots_are_told_when_their_gates_decide(tmp_path: Path) -> None:
+    said: list[str] = []
+    settings = SupervisorSettings(refresh_seconds=0.02, leaderboard_seconds=0.02)
+    with admission_league(tmp_path) as league:
+        reader = LeagueReader(league.small.server.address, None, settings, said.append)
+        reader.start()
+        try:
+            until(lambda: reader.facts.newest == "main@1000")
+            for step in (2000, 3000):
+                league.register(step)
+            reader.look_again(5)
+            assert (reader.facts.newest, said) == ("main@1000", [])
+            lost = league.to_the_end("main@2000", loses_always).victims[0].losses
+            reader.look_again(5)
+            won = league.to_the_end("main@3000", wins_always).victims[0].wins
+            until(lambda: reader.facts.newest == "main@3000")
+            reader.look_again(5)
+        finally:
+            reader.stop()
+    why = f"it is too weak against main@1000 (0-0-{lost} against main@1000)"
+    assert said == [
+        f"main@2000 is rejected: {why}.",
+        f"main@3000 is admitted to the league ({won}-0-0 against main@1000).",
+    ]

@@ -5,10 +5,19 @@ from __future__ import annotations
 import pytest
 
 from evaluator.settings import EvaluatorSettings
-from evaluator.strategy import Entry, Slot, compose, missing_slots, pair_seed
+from evaluator.strategy import (
+    Entry,
+    Slot,
+    compose,
+    exploiters_to_meet,
+    missing_slots,
+    next_gate,
+    pair_seed,
+)
 from league.config import build
 from league.errors import ConfigError
-from league.players import Book, Player, PlayerKind, PlayerState, Rating
+from league.exploiters import CandidateGate, GateState, Generation
+from league.players import Book, Player, PlayerKind, PlayerState, Rating, Role
 from league.presets import load_preset
 
 BOTS = ("constant", "clockwork")
@@ -144,3 +153,26 @@ def test_whom_a_curriculum_waits_for_comes_first_and_more_often() -> None:
     for count in (7, 0):
         with pytest.raises(ConfigError, match=f"b = {count} can't be played"):
             build(EvaluatorSettings, "evaluator", {"matches_by_opponent": {"b": count}})
+
+
+def gate(candidate: str, state: GateState = GateState.OPEN, *, exploiters: bool = False) -> CandidateGate:
+    generation = None
+    if exploiters:
+        role = Role.MAIN_EXPLOITER
+        generation = Generation(learner="x", number=1, player="x.g1", role=role, victims=())
+    return CandidateGate(candidate=candidate, generation=generation, state=state, victims=())
+
+
+def test_exploiters_gates_come_first_and_mains_take_turns_with_gauntlets() -> None:
+    first, second, exploiters = gate("main@1"), gate("main@2"), gate("x.g1@1", exploiters=True)
+    assert next_gate([], False) is None
+    assert next_gate([first, second], False) is first
+    assert next_gate([first, second], True) is None
+    for gauntlet_is_due in (False, True):
+        assert next_gate([first, exploiters], gauntlet_is_due) is exploiters
+
+
+def test_mains_snapshots_that_passed_a_gate_are_no_exploiters_to_be_met() -> None:
+    accepted = GateState.ACCEPTED
+    gates = [gate("main@1", accepted), gate("x.g1@1", accepted, exploiters=True)]
+    assert exploiters_to_meet(gates, snapshot(3), 5) == ["x.g1@1"]

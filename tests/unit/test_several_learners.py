@@ -146,6 +146,13 @@ def test_settings_of_one_learner_are_checked_before_a_folder_is_made(tmp_path: P
     assert not (tmp_path / "run").exists()
 
 
+def test_snapshots_gates_want_an_evaluator(tmp_path: Path) -> None:
+    wanted = ("matchmaker.admit=gate", "supervisor.evaluators=0")
+    with pytest.raises(ConfigError, match=r"are played by the evaluator: set supervisor\.evaluators = 1"):
+        open_run(Request(preset="laptop", run_dir=tmp_path / "run", assignments=wanted))
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_run_without_learners_has_one_main() -> None:
     settings = build(SupervisorSettings, "supervisor", resolve("laptop", environment={})["supervisor"])
     assert settings.learners == (LearnerEntry(name="main"),)

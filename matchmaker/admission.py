@@ -1,0 +1,84 @@
+"""Mains' snapshots enter by a gate: whom they meet in it, and how it opens.
+
+A snapshot is measured against the newest member of its learner. Gates of one learner are played in the order
+of opening, so each admitted one has beaten the last and is the best of them; whoever waits meanwhile must
+beat that one from then on. A learner's first snapshot has nobody to beat, and is a member at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from league.exploiters import CandidateGate, GateState
+from league.ids import SnapshotName
+from league.players import Player, PlayerKind, PlayerState, Role
+from matchmaker.exploiters import ExploiterState
+from matchmaker.league import League
+from matchmaker.rules import PairRules
+from matchmaker.sampling import derived_seed
+from matchmaker.settings import MatchmakerSettings
+from matchmaker.store.base import Transaction
+
+
+def opponent_of(settings: MatchmakerSettings, player: Player, known: dict[str, Player]) -> str:
+    """Whom a player must beat to be a member, "" when it is one at once or is in the league already.
+
+    `known` are the league's players in order of registration.
+    """
+    if settings.admit == "all" or player.name in known or not _is_gated(player):
+        return ""
+    members = (
+        one.name
+        for one in reversed(known.values())
+        if one.creator == player.creator and one.state is PlayerState.ACTIVE and _is_gated(one)
+    )
+    return next(members, "")
+
+
+def _is_gated(player: Player) -> bool:
+    """Whether it is a snapshot of a main of this run; another run's are anchors, brought by an operator."""
+    return (
+        player.kind is PlayerKind.SNAPSHOT
+        and player.role is Role.MAIN
+        and not SnapshotName.parse(player.name).run
+    )
+
+
+def open_admission(league: League, tx: Transaction, player: Player, opponent: str) -> None:
+    """Opens the gate of a main's snapshot that has just become a candidate."""
+    settings = league.settings.admission
+    rules = PairRules(
+        elo0=settings.elo0,
+        elo1=settings.elo1,
+        alpha=settings.alpha,
+        beta=settings.beta,
+        limit=settings.limit,
+        after=league.view.ordinal,
+        seed=derived_seed(league.seed, int(player.digest[:16], 16)),
+    )
+    event = league.event(
+        "gate_opened",
+        f"{player.name} is a candidate against {opponent}",
+        {
+            "candidate": player.name,
+            "opponent": opponent,
+            "creator": player.creator,
+            "rules": asdict(rules),
+        },
+    )
+    league.log_all(tx, [event])
+    tx.after_commit(lambda: league.view.add_exploiter_event(event))
+
+
+def ahead_of(state: ExploiterState, gate: CandidateGate) -> str:
+    """The candidate of the same learner whose gate comes first, "" when it is this one's turn."""
+    creator = state.creators.get(gate.candidate)
+    if creator is None:
+        return ""
+    waiting = (
+        name
+        for name, other in state.creators.items()
+        if other == creator and state.gates[name].state is GateState.OPEN
+    )
+    first = next(waiting, gate.candidate)
+    return "" if first == gate.candidate else first
