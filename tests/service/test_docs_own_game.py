@@ -186,7 +186,7 @@ def test_the_doctor_examines_an_own_game(folder: Path, capsys: pytest.CaptureFix
     out = folder / "findings.json"
     assert main([*shlex.split(DOCTOR)[1:], "--json", str(out)]) == 0, capsys.readouterr().out
     told = json.loads(out.read_text(encoding="utf-8"))
-    assert told["subject"] == "rope, preset laptop"
+    assert told["subject"] == "python:rope:make, preset laptop"
     assert told["causes"] == [{"reason": "9", "consequences": []}]
     (cause,) = [one for one in told["findings"] if one["reason"] == "9"]
     assert (cause["verdict"], cause["measured"].split()[0]) == ("warning", "gain")
