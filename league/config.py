@@ -12,19 +12,22 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import tomllib
 from collections.abc import Iterable, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import NoneType
-from typing import Any, TypeVar, get_args
+from typing import Any, ClassVar, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
 from league.errors import ConfigError
 from league.presets import GROUP, Sections, Sources, known_near, load_preset, merge, owners, read_toml
+
+log = logging.getLogger(__name__)
 
 ENVIRONMENT_PREFIX = "KUMITE_"
 NONE = "none"
@@ -43,11 +46,17 @@ class Settings(BaseModel):
         allow_inf_nan=False,
     )
 
+    replaced: ClassVar[Mapping[str, str]] = {}
+    """Settings of older versions and what stands for each: a run's file may still have them, and goes on."""
+
     @model_validator(mode="before")
     @classmethod
     def _read_none(cls, values: Any) -> Any:
         if not isinstance(values, Mapping):
             return values
+        for key in values.keys() & cls.replaced.keys():
+            log.warning("%s = %s is passed over: %s stands for it now", key, values[key], cls.replaced[key])
+        values = {key: value for key, value in values.items() if key not in cls.replaced}
         absent = {key for key in values if values[key] == NONE and _may_be_none(cls.model_fields.get(key))}
         return {key: None if key in absent else value for key, value in values.items()}
 

@@ -5,7 +5,8 @@ Defaults are those of the `full` preset.
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from collections.abc import Mapping
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -16,6 +17,8 @@ from league.stages import NEXT
 
 class LearnerSettings(Settings):
     """PPO, its rollouts, and what is saved when. A step is one decision of the learner in one match."""
+
+    replaced: ClassVar[Mapping[str, str]] = {"resident_snapshots": "resident_mib, a bound in MiB,"}
 
     steps: int = Field(10_000_000, ge=1)
     """Steps to train for, all matches together."""

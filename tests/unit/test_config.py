@@ -258,3 +258,16 @@ def test_the_league_plays_the_game_that_the_game_section_names(tmp_path: Path) -
     file = tmp_path / "config.toml"
     file.write_text(f'[game]\nname = "{other}"\n')
     assert config.load_section(MatchmakerSettings, "matchmaker", file).game == other
+
+
+def test_a_run_of_an_older_version_goes_on_with_its_file(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text("[learner]\nresident_snapshots = 200\nsteps = 7\n")
+    loaded = config.resolve("laptop", file, environment={})["learner"]
+    assert (loaded["steps"], loaded["resident_mib"]) == (7, 384)
+    assert "resident_snapshots" not in loaded
+    assert caplog.messages[0] == (
+        "resident_snapshots = 200 is passed over: resident_mib, a bound in MiB, stands for it now"
+    )
