@@ -14,7 +14,8 @@ _SNAPSHOT = re.compile(
 )
 _RUN = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 _REFERENCE = re.compile(r"(?P<lineage>[a-z0-9][a-z0-9_.-]{0,63})\.reference-(?P<step>[0-9]{1,15})")
-_GENERATION = re.compile(r"(?P<learner>[a-z0-9][a-z0-9_.-]{0,53})\.g(?P<number>[1-9][0-9]{0,8})")
+_LEARNER = re.compile(r"[a-z0-9][a-z0-9_.-]{0,53}")
+_GENERATION = re.compile(rf"(?P<learner>{_LEARNER.pattern})\.g(?P<number>[1-9][0-9]{{0,8}})")
 SHOWN = 80
 """Characters of a wrong name that a sentence repeats."""
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -93,7 +94,7 @@ class GenerationName:
         """Raises `InvalidName` when `name` is no generation's."""
         match = _GENERATION.fullmatch(name)
         if match is None:
-            raise InvalidName(f"{name!r} is no generation's name: one looks like main-exploiter.g2")
+            raise InvalidName(f"{name[:SHOWN]!r} is no generation's name: one looks like main-exploiter.g2")
         return cls(match["learner"], int(match["number"]))
 
 
@@ -104,6 +105,16 @@ def checked_player_name(name: str) -> str:
     raise InvalidName(
         f"{name[:SHOWN]!r} can't name a player: use up to 64 of a-z 0-9 _ . -, and @STEP behind it for a "
         f"snapshot"
+    )
+
+
+def checked_learner_name(name: str) -> str:
+    """`name` itself when a learner that has generations may bear it, else `InvalidName`."""
+    if _LEARNER.fullmatch(name):
+        return name
+    raise InvalidName(
+        f"{name[:SHOWN]!r} can't name an exploiter's learner: use up to 54 of a-z 0-9 _ . -, for a "
+        f"generation's name is its name with .gNUMBER behind it"
     )
 
 

@@ -97,6 +97,7 @@ def acquire_gate_matches(
     Raises:
         Refused: another candidate of the learner waited before it, and becomes its victim if it is admitted.
     """
+    league.current_incarnation(tx, number)
     checks.number(count, "count", 1, MAX_COUNT)
     gate = gate_of(league, candidate)
     if gate.state is not GateState.OPEN:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from league.errors import InvalidInput, NotFound
 from league.exploiters import EXPLOITING, Generation
-from league.ids import GenerationName, SnapshotName, checked_player_name
+from league.ids import GenerationName, SnapshotName, checked_learner_name, checked_player_name
 from league.players import Book, Player, PlayerKind, PlayerState, Role
 from matchmaker import checks
 from matchmaker.league import League
@@ -40,15 +40,13 @@ def begin_generation(
         NotFound: no main has a snapshot yet, or a victim that is named can't be one.
     """
     worker = league.current_incarnation(tx, number).worker
+    _check(learner, role, victims, step, parent)
     known = league.view.exploiters.newest(learner)
     if known is not None and known.number == generation:
         return known
-    checks.number(step, "step", 0, checks.MAX_STEP)
     following = 1 if known is None else known.number + 1
     if generation != following:
         raise InvalidInput(f"generation {generation} of {learner} can't begin: {following} is the next one")
-    if role not in EXPLOITING:
-        raise InvalidInput(f"{learner} is a {role.value}, which has no generations: exploiters have")
     if parent and (known is None or _frozen_by(league, parent) != known.player):
         raise InvalidInput(f"{parent[: checks.MAX_NAME]!r} is no candidate of generation {generation - 1}")
     name = checked_player_name(str(GenerationName(learner, generation)))
@@ -66,6 +64,17 @@ def begin_generation(
     if known is not None:
         _retire(league, tx, known.player)
     return _log(league, tx, begun)
+
+
+def _check(learner: str, role: Role, victims: Sequence[str], step: int, parent: str) -> None:
+    """What needs no look at the league; also of a request for the generation that there is."""
+    checked_learner_name(learner)
+    if role not in EXPLOITING:
+        raise InvalidInput(f"{learner} is a {role.value}, which has no generations: exploiters have")
+    checks.number(len(victims), "victims", 0, MAX_VICTIMS)
+    checks.names(victims, "victims")
+    checks.number(step, "step", 0, checks.MAX_STEP)
+    checks.text(parent, "parent", checks.MAX_PLAYER_NAME)
 
 
 def _frozen_by(league: League, candidate: str) -> str:
@@ -105,7 +114,6 @@ def _retire(league: League, tx: Transaction, name: str) -> None:
 def _victims(league: League, role: Role, named: Sequence[str]) -> tuple[str, ...]:
     if not named:
         return _mains_now(league, role)
-    checks.number(len(named), "victims", 1, MAX_VICTIMS)
     for name in named:
         player = league.view.players.get(name)
         if player is None:

@@ -49,8 +49,7 @@ def register_candidate(league: League, tx: Transaction, player: Player) -> Playe
     checks.player(player, league.settings.game)
     known = league.view.players
     entered = _register(league, tx, dict(known), player, PlayerState.CANDIDATE)
-    if player.name not in known:
-        tx.after_commit(lambda: league.view.set_players([entered]))
+    tx.after_commit(lambda: league.view.set_players([entered]))
     return entered
 
 

@@ -1,4 +1,4 @@
-"""Fuzzes the matchmaker's calls inside one process, led by the code that each input reaches (atheris).
+"""Fuzzes the calls of the matchmaker's two services in one process, led by the code they reach (atheris).
 
     pip install --target /tmp/atheris atheris            # it is no part of the project's environment
     PYTHONPATH=/tmp/atheris .venv/bin/python tests/bench/fuzz_coverage.py [-runs=100000] [libFuzzer's flags]
@@ -14,6 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import atheris  # type: ignore[import-not-found]
 
@@ -27,6 +28,7 @@ with atheris.instrument_imports(include=["matchmaker", "league.wire", "league.id
     from test_bounds import positions_of
 
     from league.errors import LeagueError
+    from matchmaker.exploiter_service import ExploiterService
 
 NAMES = sorted(METHODS)
 READS = ("Get", "List", "Watch")
@@ -42,11 +44,12 @@ def main() -> None:
                 request.request_id = method  # type: ignore[attr-defined]
             (corpus / method).write_bytes(bytes([NAMES.index(method)]) + request.SerializeToString())
         context = SimpleNamespace(is_active=lambda: False)
-        store = league.server.store
+        store, service = league.server.store, league.server.service
+        servers = (service, ExploiterService(service))
         seen = SimpleNamespace(positions=positions_of(store))
 
         def one(data: bytes) -> None:
-            is_obeyed = data and call(league, NAMES[data[0] % len(NAMES)], data[1:], context)
+            is_obeyed = data and call(servers, NAMES[data[0] % len(NAMES)], data[1:], context)
             before, seen.positions = seen.positions, positions_of(store)
             assert is_obeyed or before == seen.positions, "the log changed though the message was refused"
 
@@ -54,12 +57,13 @@ def main() -> None:
         atheris.Fuzz()
 
 
-def call(league: object, name: str, raw: bytes, context: object) -> bool:
+def call(servers: tuple[Any, ...], name: str, raw: bytes, context: object) -> bool:
     """Whether the message was obeyed by a call that may change something."""
     method = METHODS[name]
+    server = next(one for one in servers if hasattr(one, name))
     try:
         request = GetMessageClass(method.input_type).FromString(raw)
-        reply = getattr(league.server.service, name)(request, context)  # type: ignore[attr-defined]
+        reply = getattr(server, name)(request, context)
         if method.server_streaming:
             list(reply)
     except (DecodeError, LeagueError):

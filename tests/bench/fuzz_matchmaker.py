@@ -1,4 +1,4 @@
-"""Fuzzes a matchmaker's real process: malformed messages, as many as one likes.
+"""Fuzzes both services of a matchmaker's real process: malformed messages, as many as one likes.
 
     .venv/bin/python tests/bench/fuzz_matchmaker.py [--messages 1000000] [--seed 0] [--typed 0.1]
 
@@ -13,6 +13,7 @@ its log. Prints a line a minute and a table of codes.
 from __future__ import annotations
 
 import argparse
+import itertools
 import subprocess
 import sys
 import tempfile
@@ -27,18 +28,18 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # learner.py beside this fil
 sys.path.insert(0, str(Path(__file__).parents[1] / "service"))
 from fuzzing import Finding, Fuzzer
 from small_league import BOTS, SmallLeague, bot, live, snapshot
-from spoilt_requests import lasting_requests
+from spoilt_requests import SERVICES, lasting_requests
 from test_bounds import hash_of_log, positions_of
 from test_fuzzing import AUDITED
 
 from league.client import MatchmakerClient
 from league.clock import ManualClock
-from league.v1 import matchmaker_pb2 as m
 from matchmaker.fsck import fsck
 from matchmaker.store.sqlite import SqliteStore
 
-SERVICE = m.DESCRIPTOR.services_by_name["MatchmakerService"]
 BATCH = 1000
+RENEWED = 20
+"""Batches after which the valid messages are made anew: a message may have fenced their workers."""
 SETTINGS = """
 [security]
 calls_per_second = 1000000.0
@@ -100,18 +101,22 @@ def fuzz(address: str, folder: Path, options: argparse.Namespace) -> Fuzzer:
     store = SqliteStore(folder / "league.db", read_only=True)
     with MatchmakerClient(address) as client, grpc.insecure_channel(address) as channel:
         client.register_players([*(bot(name) for name in BOTS), live(), snapshot(1000)])
-        good = lasting_requests(SmallLeague(None, client, ManualClock()))  # type: ignore[arg-type]
+        league = SmallLeague(None, client, ManualClock())  # type: ignore[arg-type]
         fuzzer = Fuzzer(
             channel,
-            SERVICE,
-            good,
+            SERVICES,
+            lasting_requests(league),
             lambda: hash_of_log(store),
             lambda: positions_of(store),
             options.seed,
             AUDITED,
         )
         began = said = time.monotonic()
-        while fuzzer.tally.messages < options.messages:
+        for number in itertools.count(1):
+            if fuzzer.tally.messages >= options.messages:
+                break
+            if number % RENEWED == 0:
+                fuzzer.renew(lasting_requests(league))
             batch = min(BATCH, options.messages - fuzzer.tally.messages)
             fuzzer.typed(round(options.typed * batch))
             fuzzer.changed(round(0.6 * batch))

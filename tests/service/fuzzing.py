@@ -18,6 +18,7 @@ from google.protobuf.descriptor import FieldDescriptor as F
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import seed as from_seed
 from hypothesis import strategies as st
 
 CALL_SECONDS = 20.0
@@ -67,9 +68,10 @@ class Tally:
 
 
 class Fuzzer:
-    """Sends messages to the methods of a service.
+    """Sends messages to the methods of the services behind an address.
 
     Args:
+        services: their descriptors; no method of one has the name of another's.
         good: for every method a request that would be obeyed; its `request_id` is made anew for each message.
         state: a hash of what the service holds; it must not change but by a message that was obeyed.
         mark: a part of it that is quickly read, and looked at after every message that was refused.
@@ -79,23 +81,29 @@ class Fuzzer:
     def __init__(
         self,
         channel: grpc.Channel,
-        service: Any,
+        services: Sequence[Any],
         good: Mapping[str, Any],
         state: Callable[[], str],
         mark: Callable[[], object],
         seed: int = 0,
         logged: Sequence[str] = (),
     ) -> None:
-        self.methods: list[Method] = list(service.methods)
+        self.methods: list[Method] = [method for service in services for method in service.methods]
         self.tally = Tally()
-        self._good, self._state, self._random = good, state, random.Random(seed)
-        self._mark, self._logged, self._seen = mark, frozenset(logged), mark()
-        self._words = st.sampled_from(sorted(words_of(good.values())))
-        self._calls = {method.name: self._call(channel, service.full_name, method) for method in self.methods}
+        self._state, self._random = state, random.Random(seed)
+        self._mark, self._logged = mark, frozenset(logged)
+        self._calls = {method.name: self._call(channel, method) for method in self.methods}
+        self.renew(good)
 
-    def _call(self, channel: grpc.Channel, service: str, method: Method) -> Callable[..., Any]:
+    def _call(self, channel: grpc.Channel, method: Method) -> Callable[..., Any]:
         kind = channel.unary_stream if method.server_streaming else channel.unary_unary
-        return kind(f"/{service}/{method.name}", None, None)
+        return kind(f"/{method.containing_service.full_name}/{method.name}", None, None)
+
+    def renew(self, good: Mapping[str, Any]) -> None:
+        """Goes on from other requests, made for what the service holds now: a worker of the old ones may
+        have been fenced, and from then on all that it asks for is refused at once."""
+        self._good, self._seen = good, self._mark()
+        self._words = st.sampled_from(sorted(words_of(good.values())))
 
     def typed(self, count: int) -> None:
         """Messages that parse: every field has any value of its type."""
@@ -105,6 +113,7 @@ class Fuzzer:
             )
         )
 
+        @from_seed(self._random.getrandbits(64))
         @settings(
             max_examples=count,
             phases=[Phase.generate],

@@ -6,18 +6,26 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from exploiter_league import candidate
 from google.protobuf.descriptor import FieldDescriptor as F
 from google.protobuf.message import Message
 from small_league import SmallLeague, played, snapshot
 
 from league.ids import new_id
-from league.players import Book, Pairing
+from league.players import Book, Pairing, Role
 from league.v1 import evaluator_pb2 as e
+from league.v1 import exploiters_pb2 as x
 from league.v1 import matchmaker_pb2 as m
 from league.v1 import types_pb2 as t
 from league.wire import to_pairing, to_player, to_result
 
-METHODS = {method.name: method for method in m.DESCRIPTOR.services_by_name["MatchmakerService"].methods}
+SERVICES = (
+    m.DESCRIPTOR.services_by_name["MatchmakerService"],
+    x.DESCRIPTOR.services_by_name["ExploiterService"],
+)
+"""What the matchmaker's process serves; no method of one has the name of another's."""
+METHODS = {method.name: method for service in SERVICES for method in service.methods}
+EXPLOITER = "main-exploiter"
 LONG = "x" * 100_000
 MANY = 5000
 Spoil = tuple[str, Callable[[Any], None]]
@@ -64,6 +72,38 @@ def good_requests(league: SmallLeague) -> dict[str, Message]:
         "GetMatch": m.GetMatchRequest(match_id=matches[0].match_id),
         "GetStatus": m.GetStatusRequest(),
         "Watch": m.WatchRequest(after=0),
+        **exploiters_requests(league),
+    }
+
+
+def exploiters_requests(league: SmallLeague) -> dict[str, Message]:
+    """Of a generation that begins now, and has a candidate whose gate is open."""
+    client, worker = league.client, f"learner-{EXPLOITER}"
+    known = client.generation(EXPLOITER)
+    following = 1 if known is None else known.number + 1
+    opened = client.open_incarnation(worker).number
+    begun = client.begin_generation(opened, EXPLOITER, Role.MAIN_EXPLOITER, following, 0)
+    number = client.open_incarnation(worker, begun.player).number
+    frozen, other = (candidate(begun, step, card_json="{}", created_at=1.0) for step in (500, 600))
+    client.open_gate(number, frozen)
+    return {
+        "BeginGeneration": x.BeginGenerationRequest(
+            incarnation=number,
+            learner=EXPLOITER,
+            role=t.ROLE_MAIN_EXPLOITER,
+            number=following + 1,
+            victims=["main@1000"],
+            step=500,
+            parent=frozen.name,
+        ),
+        "GetGeneration": x.GetGenerationRequest(learner=EXPLOITER),
+        "GetStanding": x.GetStandingRequest(player=begun.player, steps=600, interval=1000),
+        "OpenGate": x.OpenGateRequest(incarnation=number, player=to_player(other)),
+        "AcquireGateMatches": x.AcquireGateMatchesRequest(incarnation=number, candidate=frozen.name, count=2),
+        "DecideGate": x.DecideGateRequest(incarnation=number, candidate=frozen.name),
+        "GiveUpGate": x.GiveUpGateRequest(incarnation=number, candidate=frozen.name, reason="because"),
+        "GetGates": x.GetGatesRequest(open_only=True, with_certificates=True),
+        "ReviewExploiters": x.ReviewExploitersRequest(incarnation=number, player="main@1000"),
     }
 
 
@@ -71,6 +111,8 @@ def lasting_requests(league: SmallLeague) -> dict[str, Message]:
     """As `good_requests`; none of them, obeyed, puts an end to what another one needs."""
     requests = good_requests(league)
     requests["OpenIncarnation"] = m.OpenIncarnationRequest(worker="learner-other", player="main")
+    gate: Any = requests["GiveUpGate"]
+    gate.candidate = gate.candidate.replace("@500", "@600")  # there is one once the other gate is opened
     return requests
 
 

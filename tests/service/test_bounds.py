@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
 from evaluating import running
 from small_league import SmallLeague, small_league
-from spoilt_requests import EVALUATOR, METHODS, good_requests, spoils
+from spoilt_requests import EVALUATOR, METHODS, exploiters_requests, good_requests, spoils
 
 from league.ids import new_id
 from league.v1 import matchmaker_pb2 as m
@@ -49,6 +51,12 @@ def positions_of(store: Store) -> tuple[int, int, int]:
         return reader.positions()
 
 
+def stub_of(league: SmallLeague, method: str) -> Callable[..., Any]:
+    """The call itself, without the client's own retries and words."""
+    stubs = (league.client._stub, league.client._exploiters)
+    return next(getattr(stub, method) for stub in stubs if hasattr(stub, method))
+
+
 def refusal_of(league: SmallLeague, method: str, request: object) -> str:
     """The sentence that a request is refused with, "" when it is obeyed."""
     try:
@@ -57,7 +65,7 @@ def refusal_of(league: SmallLeague, method: str, request: object) -> str:
             next(stream)
             stream.cancel()
             return ""
-        reply = getattr(league.client._stub, method)(request, timeout=20)
+        reply = stub_of(league, method)(request, timeout=20)
     except grpc.RpcError as error:
         return error.details() if error.code() in REFUSALS else f"{error.code()}\nis no refusal"
     if isinstance(reply, m.ReportResultsResponse):
@@ -100,6 +108,22 @@ def test_every_field_of_the_matchmakers_requests_has_bounds(league, method: str)
     assert sorted(obeyed) == sorted(LEFT_OUT.get(method, ()))
     if method not in LEFT_OUT:
         assert hash_of_log(made.server.store) == before, "what is refused changes nothing"
+
+
+def test_what_changes_nothing_any_more_has_bounds_too(tmp_path: Path) -> None:
+    """A generation that has begun, a gate that is decided: a second time is fine, but not with anything."""
+    with small_league(tmp_path) as made:
+        requests: Any = exploiters_requests(made)
+        requests["BeginGeneration"].number, requests["BeginGeneration"].parent = 1, ""
+        assert refusal_of(made, "GiveUpGate", fresh(requests["GiveUpGate"])) == ""
+        before = hash_of_log(made.server.store)
+        for method in ("BeginGeneration", "AcquireGateMatches"):
+            assert refusal_of(made, method, fresh(requests[method])) == ""
+            for what, spoil in spoils(fresh(requests[method])):
+                request = fresh(requests[method])
+                spoil(request)
+                assert refusal_of(made, method, request), (method, what)
+        assert hash_of_log(made.server.store) == before
 
 
 def test_the_good_requests_are_good(tmp_path: Path) -> None:

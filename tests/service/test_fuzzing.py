@@ -6,29 +6,29 @@ The long one is `tests/bench/fuzz_matchmaker.py`.
 from __future__ import annotations
 
 import logging
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import grpc
 import pytest
-from evaluating import running
+from evaluating import running, wait_for
 from fuzzing import Finding, Fuzzer
 from small_league import small_league
-from spoilt_requests import EVALUATOR, lasting_requests
+from spoilt_requests import EVALUATOR, SERVICES, lasting_requests
 from test_bounds import hash_of_log, positions_of
 
 from league.errors import InvalidInput
 from league.v1 import evaluator_pb2 as e
-from league.v1 import matchmaker_pb2 as m
 
 AUDITED = ("AskStage", "PinRating")
-SERVICE = m.DESCRIPTOR.services_by_name["MatchmakerService"]
 
 
 def fuzzer_of(league, channel: grpc.Channel, seed: int = 1) -> Fuzzer:
     store = league.server.store
     good = lasting_requests(league)
     return Fuzzer(
-        channel, SERVICE, good, lambda: hash_of_log(store), lambda: positions_of(store), seed, AUDITED
+        channel, SERVICES, good, lambda: hash_of_log(store), lambda: positions_of(store), seed, AUDITED
     )
 
 
@@ -57,17 +57,28 @@ def test_malformed_messages_change_nothing_and_break_nothing(
 def test_malformed_messages_do_not_break_the_evaluator(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """Nobody is there to be evaluated, so none is obeyed and the evaluator does nothing of itself."""
     service = e.DESCRIPTOR.services_by_name["EvaluatorService"]
     with (
         small_league(tmp_path, snapshots=()) as league,
         running(league.client, tmp_path) as run,
         grpc.insecure_channel(run.address) as channel,
+        closing(sqlite3.connect(tmp_path / "evaluator" / "journal.db")) as journal,
         caplog.at_level(logging.ERROR),
     ):
-        fuzzer = Fuzzer(channel, service, EVALUATOR, lambda: "", lambda: 0, seed=2)
+
+        def held() -> str:
+            """What the evaluator remembers, its queue among it, and how far the league's log is."""
+            return "\n".join([*journal.iterdump(), repr(positions_of(league.server.store))])
+
+        wait_for(lambda: bool(league.client.status().workers))  # its start is an event of the log
+        assert "CREATE TABLE requests" in held()
+        fuzzer = Fuzzer(channel, [service], EVALUATOR, held, held, seed=2)
         fuzzer.typed(10)
         fuzzer.changed(40)
         fuzzer.bytes(20)
+    assert fuzzer.tally.codes["NOT_FOUND"] > 0, "some get as far as the queue"
+    assert fuzzer.tally.obeyed.total() == 0
     assert errors_in(caplog) == []
 
 
