@@ -21,10 +21,7 @@ def as_league_errors(path: Path) -> Iterator[None]:
         raise
     except sqlite3.OperationalError as error:
         if _is_read_only(error, path):
-            raise StorageReadOnly(
-                f"the disk of {path} takes no more writes ({error}): mount it for writing, or move the run; "
-                f"nothing acknowledged is lost"
-            ) from error
+            raise _read_only(path, str(error)) from error
         if _is_full(error):
             raise StorageFull(
                 f"no space left to write {path}: free some; nothing acknowledged is lost"
@@ -37,12 +34,21 @@ def as_league_errors(path: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise StorageFull(f"no space left to write {path}: free some") from error
+        if error.errno == errno.EROFS:
+            raise _read_only(path, error.strerror or str(error)) from error
         raise Refused(f"{path} can't be opened: {error.strerror}") from error
+
+
+def _read_only(path: Path, reason: str) -> StorageReadOnly:
+    return StorageReadOnly(
+        f"the disk of {path} takes no more writes ({reason}): mount it for writing, or move the run; "
+        f"nothing acknowledged is lost"
+    )
 
 
 def _is_read_only(error: sqlite3.OperationalError, path: Path) -> bool:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without what makes it an extended one
-    if code == sqlite3.SQLITE_IOERR:
+    if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN):  # it makes files beside the log even to read
         try:
             return bool(os.statvfs(path.parent).f_flag & os.ST_RDONLY)
         except OSError:
