@@ -17,17 +17,41 @@ from matchmaker.settings import MatchmakerSettings
 from matchmaker.store.schema import known_migrations
 from matchmaker.store.sqlite import SqliteStore
 
-OLD = Path(__file__).with_name("m001.sql")
+FILES = sorted(Path(__file__).parent.glob("m[0-9][0-9][0-9].sql"))
+"""One for each older version, with the same rows."""
 STATS = {"main": {"falls": 2.0, "damage": 0.1}, "main@1000": {"damage": 1e-300}}
 
 
-@pytest.fixture
-def old(tmp_path):
-    path = tmp_path / "league.db"
+def made(path, file):
     connection = sqlite3.connect(path)
-    connection.executescript(OLD.read_text())
+    connection.executescript(file.read_text())
     connection.close()
     return path
+
+
+@pytest.fixture(params=FILES, ids=lambda file: file.stem)
+def old(tmp_path, request):
+    return made(tmp_path / "league.db", request.param)
+
+
+def test_there_is_a_file_of_every_older_version():
+    assert [file.stem for file in FILES] == [name.partition("_")[0] for name in known_migrations()[:-1]]
+
+
+def schema(path):
+    """Every table, index and trigger with its text, but for the library's own."""
+    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    try:
+        found = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master")
+        return {row for row in found if row[2] != "_sqlite_migrations"}
+    finally:
+        connection.close()
+
+
+def test_an_older_file_gets_what_a_new_one_has(old):
+    SqliteStore(old).close()
+    SqliteStore(new := old.with_name("new.db")).close()
+    assert schema(old) == schema(new)
 
 
 def contents(path):
@@ -39,10 +63,17 @@ def contents(path):
         connection.close()
 
 
+def migrations_of(path):
+    """Migrations that a file has been through."""
+    (count,) = sqlite3.connect(path).execute("SELECT count(*) FROM _sqlite_migrations").fetchone()
+    return count
+
+
 def test_the_copy_beside_it_is_the_file_as_it_was(old):
     before = contents(old)
+    pending = known_migrations()[migrations_of(old)]
     SqliteStore(old).close()
-    copy = old.with_name("league.db.before-m002_lighter_results")
+    copy = old.with_name(f"league.db.before-{pending}")
     assert {copy.name} == {path.name for path in old.parent.glob("*before*")}
     assert contents(copy) == before
     assert contents(old) != before
@@ -135,7 +166,8 @@ def test_what_can_not_be_copied_is_not_touched(old, monkeypatch):
     SqliteStore(old).close()
 
 
-def test_a_migration_that_breaks_leaves_the_file_as_it_was(old, monkeypatch):
+def test_a_migration_that_breaks_leaves_the_file_as_it_was(tmp_path, monkeypatch):
+    old = made(tmp_path / "league.db", FILES[0])
     before = contents(old)
     with monkeypatch.context() as patch:
         patch.setattr("matchmaker.store.schema._packed", lambda *_: 1 / 0)
