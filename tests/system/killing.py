@@ -196,10 +196,12 @@ class KilledLeague:
 
 
 class Bystander:
-    """A worker that is never killed, and remembers at which position each of its results was acknowledged."""
+    """A worker that is never killed, and remembers its opponents, and at which position each of its
+    results was acknowledged. It wins every match."""
 
     def __init__(self, address: str) -> None:
         self.acknowledged: dict[str, int] = {}
+        self.opponents: dict[str, str] = {}
         self.stopping = threading.Event()
         self.error: BaseException | None = None
         self._address = address
@@ -230,6 +232,7 @@ class Bystander:
         incarnation = client.open_incarnation("bystander", mine.name).number
         while not self.stopping.wait(0.01):
             matches = client.acquire_matches(incarnation, 8, "league")
+            self.opponents |= {match.match_id: match.opponent.name for match in matches}
             verdicts, _ = client.report_results(incarnation, [won(match) for match in matches])
             client.heartbeat(incarnation, len(self.acknowledged) + 8, 1, "league")
             for verdict in verdicts:
