@@ -55,7 +55,8 @@ mix = "league"
 scissors = {{ always-scissors = 1.0 }}
 
 [evaluator]
-matches_per_opponent = 40
+matches_per_opponent = 20
+exploiters = 12
 
 [supervisor]
 line_seconds = 5
