@@ -47,6 +47,7 @@ SPRT_FILE = "needs a file; tests/unit/test_sprt_command.py writes one"
 OUTSIDER = "needs grpcurl; test_matchmaker_docs.py asks the same by reflection in Python"
 SECURED = "tests/service/test_security_commands.py runs it"
 FUZZ = "minutes; tests/service/test_fuzzing.py sends a few of its messages"
+TESTS = "runs this test"
 MEASURED = "what a benchmark was measured with"
 NOT_RUN = {
     ".venv/bin/python tests/bench/skill.py FOLDER": MEASURED,
@@ -157,7 +158,10 @@ NOT_RUN = {
     "bin/start-league --config fast.toml": LONG,
     "bin/start-league --preset fast": GUIDES,
     "bin/start-league --preset stable": GUIDES,
-    "bin/test": "runs this test",
+    "bin/test": TESTS,
+    "bin/test tests/unit/test_gates.py": TESTS,
+    ".venv/bin/python -m pytest -m slow -s FILE": TESTS,
+    ".venv/bin/python tests/mutation/red.py RECORD tests/unit/test_gates.py tests/unit/test_roles.py": TESTS,
     "git clone … kumite && cd kumite && bin/start-league --headless": MEASURED,
     "bin/matchmaker --db runs/mine/league.db --port 50051 --preset laptop": "test_matchmaker_process.py does",
     "bin/learner --matchmaker 127.0.0.1:50051 --run-dir runs/mine --preset laptop --cpu": BY_HAND,
