@@ -100,7 +100,13 @@ def test_an_evaluator_that_stops_in_a_gate_goes_on_where_the_log_is(
     client: MatchmakerClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     handed_back: list[str] = []  # its matches are over in one step, so none is in play when it stops
-    monkeypatch.setattr(GateRun, "hand_back", lambda run: handed_back.append(run.gate.candidate) or 0)
+
+    def hand_back(run: GateRun, reason: str = "") -> int:
+        if not reason:  # a gate that is decided hands back by itself
+            handed_back.append(run.gate.candidate)
+        return 0
+
+    monkeypatch.setattr(GateRun, "hand_back", hand_back)
     candidate = freeze(client, tmp_path, 1, None)  # as strong as rock: that takes long
     with evaluating(client, tmp_path):
         wait_for(lambda: client.gates()[0].victims[0].matches >= 10)

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -92,7 +93,10 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Pat
     try:
         with process("matchmaker", "--db", str(run_dir / "league.db"), "--port", "0") as port:
             address = f"127.0.0.1:{port}"
-            yield address, run_dir, example(0, address, run_dir)["model"]
+            with warnings.catch_warnings():  # the first test to ask for it may make errors of them
+                warnings.simplefilter("ignore", UserWarning)
+                model = example(0, address, run_dir)["model"]
+            yield address, run_dir, model
     finally:
         os.chdir(before)
 
