@@ -72,7 +72,8 @@ class LearnerSettings(Settings):
     """Processes that learn together where a run's only learner computes on a CPU: one a core at most. The
     flag `--ranks` says another number."""
     snapshot_interval: int = Field(50_000, ge=1)
-    """Steps between frozen snapshots; with `matchmaker.roles` a main's may come up to one later."""
+    """Steps between frozen snapshots; with `matchmaker.roles =
+    "alphastar-pseudocode"` a main's may come up to one later."""
     checkpoint_seconds: float = Field(120.0, gt=0)
     """Longest time between checkpoints; one is also written with every snapshot."""
     keep_checkpoints: int = Field(3, ge=1)

@@ -37,7 +37,7 @@ from mutants import Mutant, count, functions
 ROOT = Path(__file__).parents[2]
 HOOK = Path(__file__).parent / "hook"
 PACKAGES = ("league", "learner", "matchmaker", "evaluator")
-PYTEST = ["-q", "-p", "no:cacheprovider", "-p", "no:randomly", "--timeout", "60"]
+PYTEST = ["-q", "-p", "no:cacheprovider", "--timeout", "60"]
 WRAPPERS = ("__wrapped__", "__func__", "fget", "func")
 Function = tuple[str, str]
 """A file and a qualified name."""
