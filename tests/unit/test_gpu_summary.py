@@ -1,25 +1,19 @@
 """What `tests/bench/gpu.sh` says of a run: only the time in which it trained counts."""
 
-import importlib.util
-import sys
 import time
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from bench_programs import bench_program
 from torch.utils.tensorboard import SummaryWriter
 
-PROGRAM = Path(__file__).parents[1] / "bench" / "gpu_summary.py"
 BEGUN = 1_800_000_000.0
 
 
 @pytest.fixture(scope="module")
 def program() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("gpu_summary", PROGRAM)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["gpu_summary"] = module
-    spec.loader.exec_module(module)
-    return module
+    return bench_program("gpu_summary")
 
 
 @pytest.fixture
