@@ -31,7 +31,8 @@ class EvaluatorSettings(Settings):
 
     exploiters: int = Field(default=4, ge=0, le=100)
     """How many accepted exploiters the gauntlet of a main's snapshot has beside: first those it has yet to
-    beat, the newest first. Its matches against them say whether they are patched."""
+    beat; if they are more, the newest and some drawn for each snapshot. Its matches against them say
+    whether they are patched."""
 
     seed: int = Field(default=0, ge=0, lt=2**31)
     """Seed of the match seeds, which are common over opponents and snapshots, and of sampled actions."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -37,12 +38,28 @@ def is_gated(player: Player) -> bool:
 
 
 def exploiters_to_meet(gates: Iterable[CandidateGate], player: Player, most: int) -> list[str]:
-    """At most `most` accepted exploiters for a main's snapshot: first those it has yet to beat, the newest
-    first. The rest of the room is for those that the main has patched: it may forget them again."""
+    """At most `most` accepted exploiters for a main's snapshot: those it has yet to beat go before those that
+    the main has patched, which it may forget again.
+
+    Where one kind is more than its room, half of the room is for the newest, and who of the others is met is
+    drawn by the snapshot's digest: no exploiter waits for ever, and a restart draws the same.
+    """
     accepted = [gate for gate in gates if gate.is_exploiters and gate.state is GateState.ACCEPTED]
     accepted.sort(key=lambda gate: -gate.decided_at)
-    accepted.sort(key=lambda gate: any(_is_main_of(patch.main, player) for patch in gate.patches))
-    return [gate.candidate for gate in accepted[:most]]
+    chance = random.Random(f"{player.digest} meets exploiters")
+    met: list[str] = []
+    for patched in (False, True):
+        kind = [
+            gate.candidate
+            for gate in accepted
+            if patched is any(_is_main_of(patch.main, player) for patch in gate.patches)
+        ]
+        room = most - len(met)
+        if len(kind) > room:
+            newest = (room + 1) // 2
+            kind = kind[:newest] + chance.sample(kind[newest:], room - newest)
+        met += kind
+    return met
 
 
 def next_gate(gates: Sequence[CandidateGate], gauntlet_is_due: bool) -> CandidateGate | None:

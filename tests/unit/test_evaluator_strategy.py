@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import replace
+
 import pytest
 
 from evaluator.settings import EvaluatorSettings
@@ -16,7 +20,7 @@ from evaluator.strategy import (
 )
 from league.config import build
 from league.errors import ConfigError
-from league.exploiters import CandidateGate, GateState, Generation
+from league.exploiters import CandidateGate, GateState, Generation, Patch
 from league.players import Book, Player, PlayerKind, PlayerState, Rating, Role
 from league.presets import load_preset
 
@@ -176,3 +180,39 @@ def test_mains_snapshots_that_passed_a_gate_are_no_exploiters_to_be_met() -> Non
     accepted = GateState.ACCEPTED
     gates = [gate("main@1", accepted), gate("x.g1@1", accepted, exploiters=True)]
     assert exploiters_to_meet(gates, snapshot(3), 5) == ["x.g1@1"]
+
+
+def accepted_ones(count: int, patched: Collection[int] = ()) -> list[CandidateGate]:
+    """Exploiters x.g1@0, x.g1@1 ... in order of their acceptance, some patched by main."""
+    patch = Patch(main="main", snapshot="main@1", wins=20, draws=0, losses=0, posterior=0.999)
+    return [
+        replace(
+            gate(f"x.g1@{number}", GateState.ACCEPTED, exploiters=True),
+            decided_at=float(number),
+            patches=(patch,) if number in patched else (),
+        )
+        for number in range(count)
+    ]
+
+
+def test_whom_it_has_yet_to_beat_goes_before_the_patched_and_the_newest_first() -> None:
+    gates = accepted_ones(5, patched={4, 1})
+    met = exploiters_to_meet(gates, snapshot(3), 10)
+    assert met == [f"x.g1@{number}" for number in (3, 2, 0, 4, 1)]
+    assert exploiters_to_meet(gates, snapshot(3), 4) == met[:4]
+    assert exploiters_to_meet(gates, snapshot(3), 0) == []
+
+
+@pytest.mark.parametrize("patched", [set[int](), set(range(12))], ids=["unbeaten", "patched"])
+def test_of_too_many_exploiters_the_newest_are_met_always_and_the_others_in_turns(patched: set[int]) -> None:
+    gates = accepted_ones(12, patched)
+    met = Counter[str]()
+    for step in range(400):
+        of_one = exploiters_to_meet(gates, snapshot(step), 4)
+        assert of_one == exploiters_to_meet(list(reversed(gates)), snapshot(step), 4), "a restart draws anew"
+        assert len(set(of_one)) == 4
+        met.update(of_one)
+    assert met["x.g1@11"] == met["x.g1@10"] == 400
+    older = [met[f"x.g1@{number}"] for number in range(10)]
+    assert min(older) > 50, older  # 80 on average, with a deviation of 8
+    assert max(older) < 110, older
