@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from league import wire, wire_stages, wire_status
 from league.client_exploiters import ExploiterCalls
+from league.client_operators import OperatorCalls
 from league.ids import new_id
 from league.players import (
     Assignment,
@@ -58,7 +59,7 @@ class Payoffs(NamedTuple):
     event_position: int
 
 
-class MatchmakerClient(ExploiterCalls):
+class MatchmakerClient(ExploiterCalls, OperatorCalls):
     """The matchmaker's calls. Opening one never fails: the first call waits for the service."""
 
     def register_players(
@@ -204,43 +205,6 @@ class MatchmakerClient(ExploiterCalls):
             reason=reason,
         )
         return wire_stages.request_of(self._call("EnterStage", request))
-
-    def ask_stage(self, stage: str, by: str, player: str = "") -> StageRequest:
-        """Asks a learner to enter a stage, by name or "next", between two of its rollouts.
-
-        Raises:
-            NotFound: there is no such stage, or no learner with stages.
-            InvalidInput: it is in that stage already, or in the last one.
-            Refused: its steps are done, or the league is served for reading only.
-        """
-        request = m.AskStageRequest(request_id=new_id(), player=player, stage=stage, by=by)
-        return wire_stages.from_request(self._call("AskStage", request).asked)
-
-    def pin_rating(self, player: str, mu: float, by: str) -> int:
-        """Makes a player an anchor at `mu` points, in every book, for the results to come.
-
-        Returns:
-            The log position behind which it holds.
-
-        Raises:
-            NotFound: there is no such player.
-            InvalidInput: it learns, or `mu` is no rating.
-        """
-        request = m.PinRatingRequest(request_id=new_id(), player=player, mu=mu, by=by)
-        return self._call("PinRating", request).log_position
-
-    def unpin_rating(self, player: str, by: str) -> int:
-        """Lets an anchor go: it goes on from what was believed of it before.
-
-        Returns:
-            The log position behind which it holds.
-
-        Raises:
-            NotFound: there is no such player.
-            InvalidInput: it is not pinned.
-        """
-        request = m.PinRatingRequest(request_id=new_id(), player=player, unpin=True, by=by)
-        return self._call("PinRating", request).log_position
 
     def anchors(self) -> dict[str, float]:
         """The pinned players with their points, with or without a match."""

@@ -118,40 +118,62 @@ class PastPlayers:
 
     def __init__(self, reader: Reader) -> None:
         self.players: dict[str, Player] = {}
+        self._without: dict[str, PlayerState] = {}
         self._now = {player.name: player for player in reader.players()}
 
     def take(self, event: Event) -> None:
         """Goes on by one event, one of `PLAYER_EVENTS`."""
         data = json.loads(event.data_json)
         name = data["candidate"] if event.kind in _OF_GATES else data["player"]
-        player = self.players.get(name) or _unmarked(self._now[name])
+        player = self.players.get(name) or self._entered(name)
         if event.kind == "player_registered":
             player = replace(player, milestone=bool(data.get("milestone")))
         elif event.kind == "milestone":
             player = replace(player, milestone=True)
-        elif player.state is not PlayerState.QUARANTINED:
-            player = replace(player, state=_state_by(event.kind, data))
+        elif event.kind == "player_quarantined":
+            player = replace(player, state=PlayerState.QUARANTINED)
+        elif event.kind == "player_released":
+            player = replace(player, state=self._without[name])
+        else:
+            self._without[name] = _state_by(event.kind, data)
+            if player.state is not PlayerState.QUARANTINED:
+                player = replace(player, state=self._without[name])
         self.players[name] = player
+
+    def without_quarantine(self, name: str) -> PlayerState:
+        """The state that a player is in when its quarantine ends."""
+        return self._without[name]
+
+    def _entered(self, name: str) -> Player:
+        self._without[name] = PlayerState.ACTIVE
+        return replace(self._now[name], milestone=False, state=PlayerState.ACTIVE)
+
+
+def past_players(reader: Reader, event_position: int | None = None) -> PastPlayers:
+    """The events up to a position taken, or all."""
+    past = PastPlayers(reader)
+    for event in reader.events_of(*PLAYER_EVENTS):
+        if event_position is None or event.position <= event_position:
+            past.take(event)
+    return past
 
 
 def players_at(reader: Reader, moment: Moment) -> list[Player]:
     """Who was there, in order of registration, in the state of then."""
-    past = PastPlayers(reader)
-    for event in reader.events_of(*PLAYER_EVENTS):
-        if event.position <= moment.event_position:
-            past.take(event)
-    return list(past.players.values())
+    return list(past_players(reader, moment.event_position).players.values())
 
 
 _OF_GATES = ("gate_opened", "gate_decided")
-PLAYER_EVENTS = ("player_registered", "player_retired", "player_returned", "milestone", *_OF_GATES)
+_QUARANTINE = ("player_quarantined", "player_released")
+PLAYER_EVENTS = (
+    "player_registered",
+    "player_retired",
+    "player_returned",
+    "milestone",
+    *_QUARANTINE,
+    *_OF_GATES,
+)
 """Kinds of events that change who is there, or in which state."""
-
-
-def _unmarked(player: Player) -> Player:
-    """As it entered. Of a quarantine the log tells no beginning, so it holds from there on."""
-    quarantined = player.state is PlayerState.QUARANTINED
-    return replace(player, milestone=False, state=player.state if quarantined else PlayerState.ACTIVE)
 
 
 def _state_by(kind: str, data: Mapping[str, Any]) -> PlayerState:

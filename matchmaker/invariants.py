@@ -16,7 +16,7 @@ from league.ratings import RatingTable
 from matchmaker import aggregates, redrawing
 from matchmaker.books import Books
 from matchmaker.gate_checks import wrong_gates
-from matchmaker.history import wrong_epochs
+from matchmaker.history import past_players, wrong_epochs
 from matchmaker.store import announced
 from matchmaker.store.base import Reader
 
@@ -115,6 +115,7 @@ def full_scan(reader: Reader) -> list[str]:
     findings += [_finding("every reference finds its row", orphans)] if orphans else []
     findings += broken(reader)
     findings += _events(reader)
+    findings += _states(reader)
     findings += wrong_epochs(reader)
     findings += wrong_gates(reader)
     findings += aggregates.differing(reader)
@@ -143,6 +144,13 @@ def _events(reader: Reader) -> list[str]:
     twice = {position for position, count in Counter(told).items() if count > 1}
     differing = sorted(set(told) ^ set(results) | twice)
     return [_finding("every result has its event", differing)]
+
+
+def _states(reader: Reader) -> list[str]:
+    """Who is active, retired, a candidate or in quarantine is what the events say."""
+    told = past_players(reader).players
+    differing = [player.name for player in reader.players() if told.get(player.name) != player]
+    return [_finding("a player's state is what the log's events made it", differing)] if differing else []
 
 
 def recomputed(reader: Reader) -> dict[Book, RatingTable]:

@@ -31,6 +31,7 @@ from matchmaker import (
     retiring,
 )
 from matchmaker.league import League
+from matchmaker.quarantine import quarantine, release
 from matchmaker.store.base import Transaction
 
 Reply = TypeVar("Reply", bound=Message)
@@ -224,6 +225,14 @@ class MatchmakerService(MatchmakerServiceServicer):
             return m.PinRatingResponse(log_position=pins.pin(self.league, tx, request.player, mu, request.by))
 
         return self._once(request, m.PinRatingResponse, effect)
+
+    def Quarantine(self, request: m.QuarantineRequest, context: Any) -> m.QuarantineResponse:
+        def effect(tx: Transaction) -> m.QuarantineResponse:
+            given = (self.league, tx, request.player, request.by)
+            state = release(*given) if request.release else quarantine(*given, reason=request.reason)
+            return m.QuarantineResponse(state=wire.to_state(state))
+
+        return self._once(request, m.QuarantineResponse, effect)
 
     def GetCurricula(self, request: m.GetCurriculaRequest, context: Any) -> m.GetCurriculaResponse:
         with self.league.store.read() as reader, self.league.view.checked().lock:

@@ -32,6 +32,7 @@ COMMANDS = {
     "leaderboard": ("league.cli.leaderboard", "write the leaderboard to a file (csv, json, md, html)"),
     "curves": ("league.cli.curves", "draw how a run has learnt (training_curves.png)"),
     "watch": ("league.cli.watch", "what happens in the league, as it happens"),
+    "quarantine": ("league.cli.quarantine", "keep a player from being met by anybody; release it"),
     "pin": ("league.cli.pin", "put a player's rating where it stays, as an anchor; let it go"),
     "import": ("league.cli.importing", "another run's snapshots into this league, as anchors"),
     "stage": ("league.cli.stage", "a learner's stages, and going to another one by hand"),

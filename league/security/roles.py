@@ -51,7 +51,7 @@ _BY_SERVICE: dict[str, dict[AccessRole, tuple[str, ...]]] = {
             "ReleaseMatches",
             "ReportResults",
         ),
-        AccessRole.OPERATOR: ("AskStage", "PinRating"),
+        AccessRole.OPERATOR: ("AskStage", "PinRating", "Quarantine"),
     },
     "league.v1.ExploiterService": {
         AccessRole.READ: ("GetGates", "GetGeneration", "GetStanding"),

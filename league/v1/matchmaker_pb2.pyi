@@ -258,6 +258,26 @@ class PinRatingResponse(_message.Message):
     log_position: int
     def __init__(self, log_position: _Optional[int] = ...) -> None: ...
 
+class QuarantineRequest(_message.Message):
+    __slots__ = ("request_id", "player", "release", "reason", "by")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    PLAYER_FIELD_NUMBER: _ClassVar[int]
+    RELEASE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    request_id: str
+    player: str
+    release: bool
+    reason: str
+    by: str
+    def __init__(self, request_id: _Optional[str] = ..., player: _Optional[str] = ..., release: _Optional[bool] = ..., reason: _Optional[str] = ..., by: _Optional[str] = ...) -> None: ...
+
+class QuarantineResponse(_message.Message):
+    __slots__ = ("state",)
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    state: _types_pb2.PlayerState
+    def __init__(self, state: _Optional[_Union[_types_pb2.PlayerState, str]] = ...) -> None: ...
+
 class GetCurriculaRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...

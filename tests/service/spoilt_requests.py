@@ -64,6 +64,7 @@ def good_requests(league: SmallLeague) -> dict[str, Message]:
         "KeepReferences": m.KeepReferencesRequest(incarnation=number, names=[]),
         "EnterStage": m.EnterStageRequest(incarnation=number, step=1, stages=[stage], reason="because"),
         "AskStage": m.AskStageRequest(player="main", stage="two", by="bob"),
+        "Quarantine": m.QuarantineRequest(player="based", reason="loses to all", by="bob"),
         "PinRating": m.PinRatingRequest(player="based", mu=25.0, by="bob"),
         "GetCurricula": m.GetCurriculaRequest(),
         "ListPlayers": m.ListPlayersRequest(kinds=[t.PLAYER_KIND_BOT], states=[t.PLAYER_STATE_ACTIVE]),

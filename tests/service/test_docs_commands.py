@@ -33,6 +33,7 @@ CARDS = "test_sb3_league.py trains in such a league"
 EXPORTS = "takes its time; test_cli_export.py runs it with a small agent"
 REPLAYS = "needs a run with replays; test_cli_replay.py runs it"
 ANCHORS = "needs a run that goes on; test_cli_anchors.py pins and imports in one"
+APART = "needs a run that goes on; test_quarantine.py puts a player there by command"
 STAGES = "needs a run that goes on; test_cli_stage.py asks one"
 CLONING = "records and learns for minutes; test_cloning_commands.py runs it, at small size"
 PROFILE = "measures for minutes; tests/unit/test_profile_command.py runs the command on small settings"
@@ -124,6 +125,8 @@ NOT_RUN = {
     "bin/league doctor --run-dir runs/laptop-1 --json findings.json": DOCTOR_RUN,
     "bin/league pin based --mu 27": ANCHORS,
     "bin/league pin based --unpin": ANCHORS,
+    "bin/league quarantine main@4050000 --reason 'weights of the wrong build'": APART,
+    "bin/league quarantine main@4050000 --release": APART,
     "bin/league import runs/laptop-1 --run-dir runs/laptop-2 --players 'main@1*'": ANCHORS,
     "bin/start-league --preset league3": THREE,
     "bin/start-league --preset league3-board --set game.name=matrix:rps": THREE,

@@ -21,7 +21,7 @@ from test_bounds import hash_of_log, positions_of
 from league.errors import InvalidInput
 from league.v1 import evaluator_pb2 as e
 
-AUDITED = ("AskStage", "PinRating")
+AUDITED = ("AskStage", "PinRating", "Quarantine")
 
 
 def fuzzer_of(league, channel: grpc.Channel, seed: int = 1) -> Fuzzer:

@@ -1,0 +1,60 @@
+"""Players that nobody may meet, because an operator does not trust their weights."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from league.errors import InvalidInput, NotFound, Refused
+from league.players import Player, PlayerKind, PlayerState
+from matchmaker import checks
+from matchmaker.history import past_players
+from matchmaker.league import League
+from matchmaker.store.base import Transaction
+
+
+def quarantine(league: League, tx: Transaction, name: str, by: str, *, reason: str) -> PlayerState:
+    """Nobody is sent to this player from now on; matches that were handed out are played, results stay."""
+    player = _known(league, name, by)
+    checks.text(reason, "reason")
+    if not reason.strip():
+        raise InvalidInput(f"{name} is put into quarantine without a reason: say why")
+    if player.kind is PlayerKind.LIVE:
+        raise InvalidInput(f"{name} learns and nobody else meets it: stop its learner, or name its snapshots")
+    if player.state is PlayerState.QUARANTINED:
+        raise InvalidInput(f"{name} is in quarantine already")
+    if player.state is PlayerState.CANDIDATE:
+        raise Refused(f"the gate of {name} is open, so nobody draws it: wait until that is decided")
+    words = f"{_who(by)}puts {name} into quarantine: {reason}"
+    return _change(league, tx, player, PlayerState.QUARANTINED, "player_quarantined", words, by)
+
+
+def release(league: League, tx: Transaction, name: str, by: str) -> PlayerState:
+    """Ends a quarantine: the player is what it would be without, active or retired; returns that."""
+    player = _known(league, name, by)
+    if player.state is not PlayerState.QUARANTINED:
+        raise InvalidInput(f"{name} is in no quarantine, but {player.state.value}")
+    state = past_players(tx).without_quarantine(name)
+    words = f"{_who(by)}releases {name} from quarantine: it is {state.value}"
+    return _change(league, tx, player, state, "player_released", words, by)
+
+
+def _known(league: League, name: str, by: str) -> Player:
+    checks.text(by, "by", checks.MAX_NAME)
+    player = league.view.players.get(name)
+    if player is None:
+        raise NotFound(f"there is no player {name[: checks.MAX_NAME]!r}: `bin/league players` lists them")
+    return player
+
+
+def _who(by: str) -> str:
+    return f"{by} " if by else ""
+
+
+def _change(
+    league: League, tx: Transaction, player: Player, state: PlayerState, kind: str, words: str, by: str
+) -> PlayerState:
+    changed = replace(player, state=state)
+    tx.update_player(changed)
+    league.log(tx, kind, words, player=player.name, by=by)
+    tx.after_commit(lambda: league.view.set_players([changed]))
+    return state
