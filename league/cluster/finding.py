@@ -83,14 +83,17 @@ def _lives(pid: int) -> bool:
 
 def add_run(parser: argparse.ArgumentParser) -> None:
     """The place for a run's folder; without it, the newest under runs/ is meant."""
-    parser.add_argument(
-        "run_dir", type=Path, nargs="?", metavar="RUN", help="a run's folder (default: the newest in runs/)"
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        "named_run", type=Path, nargs="?", metavar="RUN", help="a run's folder (default: the newest in runs/)"
     )
+    where.add_argument("--run-dir", type=Path, metavar="RUN", help="the same, as other commands take it")
 
 
 def named_run(args: argparse.Namespace) -> Path:
     """The run folder that `args` names, or the newest, which is told then."""
-    if args.run_dir is None:
-        args.run_dir = newest_run(RUNS)
-        print(f"(the newest run: {args.run_dir})", file=sys.stderr, flush=True)
-    return checked_run(args.run_dir)
+    run_dir: Path | None = args.named_run or args.run_dir
+    if run_dir is None:
+        run_dir = newest_run(RUNS)
+        print(f"(the newest run: {run_dir})", file=sys.stderr, flush=True)
+    return checked_run(run_dir)

@@ -124,6 +124,13 @@ def test_results_lost_between_two_answers_are_no_finding(run: Path, monkeypatch:
     assert asked == list(Book)
 
 
+@pytest.mark.parametrize("command", ["fsck", "recompute"])
+def test_a_run_is_named_as_in_other_commands_too(run: Path, command: str, capsys: Capture) -> None:
+    assert main([command, "--run-dir", str(run)]) == 0
+    assert main([command, str(run), "--run-dir", str(run)]) == 2
+    assert "not allowed with argument RUN" in capsys.readouterr().err
+
+
 def test_fsck_as_a_command(run: Path, capsys: Capture) -> None:
     assert main(["fsck", str(run)]) == 0
     assert "league.db: whole; " in capsys.readouterr().out
