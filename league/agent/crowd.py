@@ -56,7 +56,8 @@ class Crowd:
         num_seats: S.
         load: digest → network; called when a digest is seated that is not resident. Its errors pass
             through `seat`, and the seat stays as it was.
-        seed: of the keys drawn. All seats draw at every act, so a seat's luck does not depend on others.
+        seed: of the keys drawn, in a stream that no learner of the same seed draws from. All seats draw at
+            every act, so a seat's luck does not depend on others.
         max_bytes: of frozen weights in memory, copies in stacks included. The longest unused go first; those
             that are seated stay, with a warning when they alone take more.
         action_size, action_kind: A and what actions are, when a vacant crowd is asked to act before any
@@ -85,7 +86,7 @@ class Crowd:
         self._stacks: dict[_Class, NetworkStack] = {}
         self._batches: list[_Batch] | None = None
         self._action_size, self._action_kind = action_size, action_kind
-        self._generator = torch.Generator().manual_seed(seed)
+        self._generator = torch.Generator().manual_seed(_own_stream(seed))
         self._warned = False
         self.logits_SA: Tensor | None = None
         """Of the last act, -inf where nobody sits."""
@@ -330,3 +331,12 @@ class Crowd:
         down = torch.where(self._greedy_S1, logits_SA > 0, uniform < torch.sigmoid(logits_SA))
         keys: NDArray[np.uint8] = down.to(torch.uint8).numpy()
         return keys
+
+
+def _own_stream(seed: int) -> int:
+    """A generator's seed apart from all that others make of the same number.
+
+    A learner with the same weights and the same numbers as its opponent would make the same choices: in
+    rock-paper-scissors every match is a tie then, and nothing is learnt.
+    """
+    return int(np.random.SeedSequence(seed, spawn_key=(0xC20D,)).generate_state(1, np.uint64)[0] >> 1)

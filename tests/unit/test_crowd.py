@@ -8,6 +8,7 @@ import torch
 from agents import DEEP, PERCEPTRON, TINY, WINDOW, network
 
 from league.agent.crowd import LIVE, Crowd
+from league.agent.heads import BernoulliKeys
 from league.errors import DataCorrupt, InvalidInput, NotFound
 
 NETWORKS = {name: network(TINY, seed) for seed, name in enumerate("abcdefgh")}
@@ -119,6 +120,17 @@ def test_a_seats_luck_depends_on_the_seed_alone() -> None:
     keys, again, different = (crowd.act(observations_SO) for crowd in (first, second, other))
     assert np.array_equal(keys[:25], again[:25])
     assert not np.array_equal(keys, different)
+
+
+def test_an_opponent_of_the_same_weights_and_seed_makes_choices_of_its_own() -> None:
+    """A learner draws from a generator of its seed; in rock-paper-scissors, alike would be tied for ever."""
+    for seed in range(5):
+        crowd = seated(greedy=False, seed=seed)
+        keys = crowd.act(observe(np.random.default_rng(0), len(SEATING)))
+        assert crowd.logits_SA is not None
+        drawn_by_learner = BernoulliKeys(crowd.logits_SA).sample(torch.Generator().manual_seed(seed))
+        seats = [index for index, digest in enumerate(SEATING) if digest]
+        assert (keys[seats] != drawn_by_learner.numpy()[seats]).any()
 
 
 def test_live_weights_are_read_fresh() -> None:
