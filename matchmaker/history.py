@@ -131,6 +131,8 @@ class PastPlayers:
         elif event.kind == "milestone":
             player = replace(player, milestone=True)
         elif event.kind == "player_quarantined":
+            if name not in self.players:  # it entered before events told of that
+                self._without[name] = PlayerState(data["was"])
             player = replace(player, state=PlayerState.QUARANTINED)
         elif event.kind == "player_released":
             player = replace(player, state=self._without[name])

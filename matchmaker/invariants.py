@@ -148,8 +148,8 @@ def _events(reader: Reader) -> list[str]:
 
 def _states(reader: Reader) -> list[str]:
     """Who is active, retired, a candidate or in quarantine is what the events say."""
-    told = past_players(reader).players
-    differing = [player.name for player in reader.players() if told.get(player.name) != player]
+    told = past_players(reader).players  # but for who entered before events told of that
+    differing = [player.name for player in reader.players() if told.get(player.name, player) != player]
     return [_finding("a player's state is what the log's events made it", differing)] if differing else []
 
 

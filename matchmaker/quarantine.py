@@ -55,6 +55,6 @@ def _change(
 ) -> PlayerState:
     changed = replace(player, state=state)
     tx.update_player(changed)
-    league.log(tx, kind, words, player=player.name, by=by)
+    league.log(tx, kind, words, player=player.name, was=player.state.value, by=by)
     tx.after_commit(lambda: league.view.set_players([changed]))
     return state

@@ -1,5 +1,7 @@
 """Players in quarantine: nobody meets them, nothing is lost, released they are as without."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -86,6 +88,27 @@ def test_released_it_is_what_it_would_be_without(tmp_path):
         assert league.client.release_player("main@1000", "anna") is RETIRED
         assert league.client.release_player("main@2000", "anna") is ACTIVE
         assert met(league, league.open()) == {"main@2000", "main@3000", "based"}
+
+
+def test_who_entered_before_events_told_of_it_is_released_as_it_was(tmp_path):
+    """Logs of the first versions, brought up to date, have no event of registration."""
+    with small_league(tmp_path, snapshots=(1000, 2000, 3000), mixes=MIX, max_saved=2):
+        pass
+    with closing(sqlite3.connect(tmp_path / "league.db")) as db, db:
+        guards = db.execute(
+            "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'events'"
+        )
+        kept = guards.fetchall()
+        for name, _ in kept:
+            db.execute(f"DROP TRIGGER {name}")
+        db.execute("DELETE FROM events WHERE kind LIKE 'player_%'")
+        for _, sql in kept:
+            db.execute(sql)
+    with small_league(tmp_path, snapshots=(), mixes=MIX, max_saved=2) as league:
+        for name, was in (("main@1000", RETIRED), ("main@2000", ACTIVE)):
+            league.client.quarantine(name, "doubtful", "anna")
+            league.check()
+            assert league.client.release_player(name, "anna") is was
 
 
 def test_the_league_as_it_was_has_them_in_the_state_of_then(league):
