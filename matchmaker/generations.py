@@ -12,6 +12,7 @@ from league.players import Book, Player, PlayerKind, PlayerState, Role
 from matchmaker import checks
 from matchmaker.league import League
 from matchmaker.registration import register_players
+from matchmaker.states import change_state
 from matchmaker.store.base import Transaction
 
 MAX_VICTIMS = 32
@@ -105,10 +106,8 @@ def _log(league: League, tx: Transaction, begun: Generation) -> Generation:
 
 def _retire(league: League, tx: Transaction, name: str) -> None:
     """The live player of the generation before: nothing plays under its name any more."""
-    retired = replace(league.view.players[name], state=PlayerState.RETIRED)
-    tx.update_player(retired)
-    league.log(tx, "player_retired", f"{name} retires: the next generation begins", player=name)
-    tx.after_commit(lambda: league.view.set_players([retired]))
+    words = f"{name} retires: the next generation begins"
+    change_state(league, tx, league.view.players[name], PlayerState.RETIRED, "player_retired", words)
 
 
 def _victims(league: League, role: Role, named: Sequence[str]) -> tuple[str, ...]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from league.errors import InvalidInput, NotFound, Refused
 from league.players import Player, PlayerKind, PlayerState
 from matchmaker import checks
 from matchmaker.history import past_players
 from matchmaker.league import League
+from matchmaker.states import change_state
 from matchmaker.store.base import Transaction
 
 
@@ -25,7 +24,9 @@ def quarantine(league: League, tx: Transaction, name: str, by: str, *, reason: s
     if player.state is PlayerState.CANDIDATE:
         raise Refused(f"the gate of {name} is open, so nobody draws it: wait until that is decided")
     words = f"{_who(by)}puts {name} into quarantine: {reason}"
-    return _change(league, tx, player, PlayerState.QUARANTINED, "player_quarantined", words, by)
+    was = player.state.value
+    change_state(league, tx, player, PlayerState.QUARANTINED, "player_quarantined", words, by=by, was=was)
+    return PlayerState.QUARANTINED
 
 
 def release(league: League, tx: Transaction, name: str, by: str) -> PlayerState:
@@ -35,7 +36,8 @@ def release(league: League, tx: Transaction, name: str, by: str) -> PlayerState:
         raise InvalidInput(f"{name} is in no quarantine, but {player.state.value}")
     state = past_players(tx).without_quarantine(name)
     words = f"{_who(by)}releases {name} from quarantine: it is {state.value}"
-    return _change(league, tx, player, state, "player_released", words, by)
+    change_state(league, tx, player, state, "player_released", words, by=by)
+    return state
 
 
 def _known(league: League, name: str, by: str) -> Player:
@@ -48,13 +50,3 @@ def _known(league: League, name: str, by: str) -> Player:
 
 def _who(by: str) -> str:
     return f"{by} " if by else ""
-
-
-def _change(
-    league: League, tx: Transaction, player: Player, state: PlayerState, kind: str, words: str, by: str
-) -> PlayerState:
-    changed = replace(player, state=state)
-    tx.update_player(changed)
-    league.log(tx, kind, words, player=player.name, was=player.state.value, by=by)
-    tx.after_commit(lambda: league.view.set_players([changed]))
-    return state

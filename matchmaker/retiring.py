@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from league.errors import InvalidInput
-from league.players import Player, PlayerKind, PlayerState
+from league.players import PlayerKind, PlayerState
 from matchmaker import checks
 from matchmaker.league import League
+from matchmaker.states import change_state
 from matchmaker.store.base import Transaction
 
 
@@ -36,17 +36,8 @@ def keep_references(
     returns = [one for one in mine.values() if one.state is PlayerState.RETIRED and one.name in names]
     for player in leaves:
         words = f"{player.name} retires: {worker} holds nobody near it any more"
-        _change(league, tx, player, PlayerState.RETIRED, "player_retired", words)
+        change_state(league, tx, player, PlayerState.RETIRED, "player_retired", words)
     for player in returns:
         words = f"{player.name} is back: {worker} went back to a checkpoint that has it"
-        _change(league, tx, player, PlayerState.ACTIVE, "player_returned", words)
+        change_state(league, tx, player, PlayerState.ACTIVE, "player_returned", words)
     return [player.name for player in leaves], [player.name for player in returns]
-
-
-def _change(
-    league: League, tx: Transaction, player: Player, state: PlayerState, kind: str, words: str
-) -> None:
-    changed = replace(player, state=state)
-    tx.update_player(changed)
-    league.log(tx, kind, words, player=player.name)
-    tx.after_commit(lambda: league.view.set_players([changed]))
