@@ -18,7 +18,7 @@ from pathlib import Path
 from league.cli.output import say
 from league.client import MatchmakerClient
 from league.cluster import finding, tether
-from league.errors import InvalidInput, LeagueError, Unavailable
+from league.errors import InvalidInput, LeagueError, Refused, Unavailable
 from league.security.credentials import Credentials
 from league.security.flags import add_client_flags, client_credentials
 
@@ -92,9 +92,13 @@ def _client(address: str, credentials: Credentials) -> MatchmakerClient:
     return MatchmakerClient(address, wait_seconds=WAIT_SECONDS, on_wait=_say_once(), credentials=credentials)
 
 
-def goes_on(args: argparse.Namespace) -> bool:
-    """Whether the league that `args` names has a matchmaker of its own, which can change it."""
-    return bool(args.address) or finding.live_address(run_folder(args)) is not None
+def must_go_on(args: argparse.Namespace, then: str) -> None:
+    """Raises `Refused` unless the league that `args` names is served by its run, which alone changes it."""
+    if not args.address and finding.live_address(run_folder(args)) is None:
+        raise Refused(
+            f"{args.run_dir} is not going on: start it again (bin/start-league --run-dir {args.run_dir}), "
+            f"then {then}"
+        )
 
 
 def run_folder(args: argparse.Namespace) -> Path:

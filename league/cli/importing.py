@@ -14,7 +14,7 @@ from league.cli import connect
 from league.cli.operator import operator
 from league.cli.output import Column, print_table, say
 from league.client import MatchmakerClient
-from league.errors import AlreadyExists, InvalidInput, NotFound, Refused, VersionMismatch
+from league.errors import AlreadyExists, InvalidInput, NotFound, VersionMismatch
 from league.ids import SnapshotName
 from league.players import Player, PlayerKind, PlayerState, Rating
 
@@ -47,8 +47,7 @@ def run(args: argparse.Namespace) -> int:
     into = connect.run_folder(args)
     if into.resolve() == args.source.resolve():
         raise InvalidInput(f"{into} is the run itself: name another one's folder, or --run-dir for this one")
-    if not connect.goes_on(args):
-        raise Refused(f"{into} is not going on: start it (bin/start-league --run-dir {into}), then import")
+    connect.must_go_on(args, "import")
     game, rated = _rated_snapshots(args.source)
     chosen = _chosen(rated, args.players, args.source)
     prefix = args.prefix or re.sub(r"[^a-z0-9_.-]", "-", args.source.resolve().name.lower())

@@ -7,7 +7,7 @@ import argparse
 from league.cli import connect
 from league.cli.operator import operator
 from league.cli.output import Column, print_table, say
-from league.errors import InvalidInput, Refused
+from league.errors import InvalidInput
 
 COLUMNS = (Column("player"), Column("mu", number=True))
 
@@ -28,11 +28,8 @@ def run(args: argparse.Namespace) -> int:
     changes = args.mu is not None or args.unpin
     if changes != (args.player is not None):
         raise InvalidInput("name a player and --mu POINTS or --unpin; or nothing, to see who is pinned")
-    if changes and not connect.goes_on(args):
-        raise Refused(
-            f"{args.run_dir} is not going on: start it again (bin/start-league --run-dir {args.run_dir}), "
-            "then pin"
-        )
+    if changes:
+        connect.must_go_on(args, "pin")
     with connect.connect(args) as client:
         if not changes:
             rows = [(name, f"{mu:.2f}") for name, mu in sorted(client.anchors().items())]

@@ -7,7 +7,7 @@ import argparse
 from league.cli import connect
 from league.cli.operator import operator
 from league.cli.output import Column, print_table, say
-from league.errors import InvalidInput, Refused
+from league.errors import InvalidInput
 from league.players import PlayerState
 
 COLUMNS = (Column("player"), Column("kind"), Column("step", number=True))
@@ -27,11 +27,8 @@ def run(args: argparse.Namespace) -> int:
     changes = args.reason is not None or args.release
     if changes != (args.player is not None):
         raise InvalidInput("name a player and --reason TEXT or --release; or nothing, to see who is in it")
-    if changes and not connect.goes_on(args):
-        raise Refused(
-            f"{args.run_dir} is not going on: start it again (bin/start-league --run-dir {args.run_dir}), "
-            "then change who is in quarantine"
-        )
+    if changes:
+        connect.must_go_on(args, "change who is in quarantine")
     with connect.connect(args) as client:
         if not changes:
             found = client.players(states=[PlayerState.QUARANTINED])

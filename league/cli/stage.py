@@ -8,7 +8,6 @@ from league.cli import connect
 from league.cli.operator import operator
 from league.cli.output import Column, print_pairs, print_table, say, share, when
 from league.client import MatchmakerClient
-from league.errors import Refused
 from league.metrics import wilson_interval
 from league.players import Book, PayoffCell
 from league.stages import (
@@ -52,11 +51,7 @@ def run(args: argparse.Namespace) -> int:
             _show(client, status)
         else:
             named_stage(status, args.stage)  # a wrong name is told even where nothing can be asked for
-            if not connect.goes_on(args):
-                raise Refused(
-                    f"{args.run_dir} is not going on: start it again (bin/start-league --run-dir "
-                    f"{args.run_dir}), then ask"
-                )
+            connect.must_go_on(args, "ask")
             asked = client.ask_stage(args.stage, operator(), status.player)
             say(f"{status.player} is asked to enter stage {asked.stage!r}: it does before its next rollout")
     return 0
