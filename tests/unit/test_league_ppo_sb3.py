@@ -283,8 +283,8 @@ def test_logs_can_be_written_in_the_middle_of_a_rollout(tmp_path) -> None:
     assert steps == [ROLLOUT // 2, ROLLOUT, ROLLOUT, 3 * ROLLOUT // 2, 2 * ROLLOUT, 2 * ROLLOUT]
 
 
+@pytest.mark.filterwarnings("ignore:rich is experimental")
 def test_a_progress_bar() -> None:
-    pytest.importorskip("tqdm")
     model = make_model(make_env(**SHORT))
     bar = ProgressBarCallback()
     model.learn(2 * ROLLOUT, callback=bar)
