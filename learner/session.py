@@ -220,10 +220,10 @@ class Session:
             self.publish()
         elif due["checkpoint"]:
             self.save_checkpoint()
+        if self.ranks.leads:  # a generation's last rollout is a turn like any other
+            self.broker.waiting_seconds += self.turn(self.model.num_timesteps)
         if self.over:
             raise GenerationOver
-        if self.ranks.leads:
-            self.broker.waiting_seconds += self.turn(self.model.num_timesteps)
         self.accounts.beat("rollout")
 
     def _due(self) -> dict[str, bool]:

@@ -1,7 +1,7 @@
 """A real league of three learners: one exploiter is accepted, one rejected, and the main has patched it.
 
 Rock-paper-scissors. The main's curriculum plants the weakness: at first it only meets somebody who always
-takes scissors, so it always takes rock.
+takes scissors, so it always takes rock. All the while the three make as many steps each.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,11 @@ from league.exploiters import GateState
 from league.gates import Certificate
 from league.ids import SnapshotName
 from league.players import Book
+from learner.evenly import SLACK_TURNS
 from matchmaker.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 
+MATCHES, N_STEPS = 32, 16
 PLANTED = 6_000
 """Steps for which the main only meets who always takes scissors."""
 SURE = 0.8
@@ -32,8 +35,8 @@ name = "matrix:rps"
 
 [learner]
 steps = 40_000
-matches = 32
-n_steps = 16
+matches = {MATCHES}
+n_steps = {N_STEPS}
 batch_size = 128
 snapshot_interval = 2_000
 ent_coef = 0.1
@@ -109,14 +112,38 @@ def patched_weakness(db: Path) -> str:
     raise AssertionError(f"nobody exploits the planted weakness and is patched: {told}")
 
 
+def leads_of(league: subprocess.Popen[bytes], turns: Path) -> list[float]:
+    """How many steps the first of the three learners was ahead of the last, ten times a second to the end."""
+    leads = []
+    while league.poll() is None:
+        time.sleep(0.1)
+        counts = [float(text.split()[0]) for text in map(text_of, turns.glob("[!.]*")) if text]
+        if len(counts) == 3:
+            leads.append(max(counts) - min(counts))
+    return leads
+
+
+def text_of(file: Path) -> str:
+    """Nothing once the learner has ended."""
+    try:
+        return file.read_text()
+    except FileNotFoundError:
+        return ""
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_a_planted_weakness_is_found_and_patched(tmp_path: Path) -> None:
     run, config = tmp_path / "run", tmp_path / "planted.toml"
     config.write_text(SETTINGS)
     command = [sys.executable, "-m", "league.cluster.main", "--headless", "--cpu", "--config", str(config)]
-    done = subprocess.run([*command, "--run-dir", str(run)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    log = tmp_path / "run.log"
+    with log.open("w") as out:
+        league = subprocess.Popen([*command, "--run-dir", str(run)], stdout=out, stderr=out)
+        leads = leads_of(league, run / "turns")
+    assert league.returncode == 0, log.read_text()
+    assert len(leads) > 20, "all three are at work at the same time"
+    assert max(leads) <= (SLACK_TURNS + 1) * MATCHES * N_STEPS, "who is ahead waits for who is behind"
 
     listed = [sys.executable, "-m", "league.cli.main", "exploiters", "--run-dir", str(run)]
     table = subprocess.run(listed, capture_output=True, text=True, check=True).stdout
