@@ -47,16 +47,18 @@ class Evenly:
         self._changed_at = 0.0
         self._steps = 0
         self._left = threading.Event()
+        self._thread = threading.Thread(target=self._live, name="evenly", daemon=True)
 
     def __enter__(self) -> Evenly:
         """Says from now on that it lives, from a thread of its own."""
-        threading.Thread(target=self._live, name="evenly", daemon=True).start()
+        self._thread.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._left.set()
+        self._thread.join()  # else it could write the file again
         self._own.unlink(missing_ok=True)
 
     def _live(self) -> None:

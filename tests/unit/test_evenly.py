@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from pathlib import Path
 
@@ -108,6 +109,23 @@ def test_alone_nobody_waits(tmp_path: Path) -> None:
     alone = Evenly(tmp_path / "turns", "main", sleep=lambda seconds: pytest.fail("it waits"))
     for step in range(0, 1000, 100):
         assert alone.turn(step) < 1.0
+
+
+def test_no_file_is_written_behind_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("learner.evenly.TOUCH_SECONDS", 0.001)
+    slow = threading.Event()
+
+    def touch(evenly: Evenly) -> None:
+        slow.set()
+        time.sleep(0.1)
+        (tmp_path / "main").write_text("0 0 0")
+
+    with Evenly(tmp_path, "main") as evenly:
+        evenly.turn(100)
+        monkeypatch.setattr(Evenly, "touch", touch)
+        assert slow.wait(5)
+    time.sleep(0.2)
+    assert not (tmp_path / "main").exists()
 
 
 def test_as_a_context_it_says_that_it_lives_and_leaves_no_file(
