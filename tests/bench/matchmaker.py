@@ -34,6 +34,8 @@ from league.players import Book
 SIZES = (10, 100, 1_000, 2_000, 10_000)
 MOST = 1_024
 """Matches of a call."""
+ROUNDS = 2_000
+"""Calls whose cost is measured for each number of players."""
 
 
 @contextmanager
@@ -78,7 +80,8 @@ def show_latency(args: argparse.Namespace) -> None:
 
 
 def show_players(args: argparse.Namespace) -> None:
-    print("players    MiB   acquire 4: weights kept   weights new   leaderboard (medians, ms)")
+    print("medians, ms:     acquire 4,    the server")
+    print("players    MiB   weights kept  computed   weights new   leaderboard")
     for size in SIZES:
         with fresh(args.folder) as served, MatchmakerClient(served.address) as client:
             (learner,) = fill(client, size)
@@ -87,10 +90,12 @@ def show_players(args: argparse.Namespace) -> None:
             for _ in range(5):
                 _play(client, incarnation, 2 * MOST)
                 new.append(_milliseconds(partial(client.acquire_matches, incarnation, 4, "league"), 1))
-            kept = _milliseconds(partial(client.acquire_matches, incarnation, 4, "league"), 300)
+            memory, before = served.mebibytes(), served.cpu_seconds()
+            kept = _milliseconds(partial(client.acquire_matches, incarnation, 4, "league"), ROUNDS)
+            computed = 1000.0 * (served.cpu_seconds() - before) / ROUNDS
             board = _milliseconds(partial(client.ratings, Book.TRAIN), 5)
             print(
-                f"{size:7,} {served.mebibytes():6.0f} {kept:25.2f} {np.median(new):13.2f} {board:13.1f}",
+                f"{size:7,} {memory:6.0f} {kept:14.2f} {computed:9.2f} {np.median(new):13.2f} {board:13.1f}",
                 flush=True,
             )
 
