@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from matplotlib import rc_context
@@ -21,31 +21,17 @@ from numpy.typing import NDArray
 from league.attention.moments import key_frames
 from league.attention.reading import Reading
 from league.errors import InvalidInput
+from league.figures import FAINT, GRID, INK, STYLE
 from league.games.render.raster import Canvas
 from league.games.render.scene import scene_for
 
-INK, FAINT, GRID, NOTHING = "#1F2933", "#7A8591", "#E6EAEE", "#EEF1F4"
+NOTHING = "#EEF1F4"
 SEATS = ("#C0364A", "#1373B5")
 """The fighters' colours in the scenes, dark enough for lines and words."""
 COMPONENTS = ("#1F2933", "#009E73", "#B0749A")
 LESS_MORE: Final = LinearSegmentedColormap.from_list(
     "less and more", ["#7A4A12", "#D9B57E", "#FFFFFF", "#7FC3B8", "#0B5F58"]
 )
-STYLE: Final[Any] = {
-    "font.size": 10,
-    "font.family": "DejaVu Sans",
-    "text.color": INK,
-    "axes.edgecolor": GRID,
-    "axes.labelcolor": FAINT,
-    "axes.titlesize": 11.5,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.titlepad": 8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "xtick.color": FAINT,
-    "ytick.color": FAINT,
-}
 WIDE, TALL = 16.0, 11.6
 """Size in inches of 100 pixels."""
 LEFT, RIGHT, SIDE = 0.052, 0.855, 0.985

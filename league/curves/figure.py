@@ -11,27 +11,19 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
+from league import figures
 from league.curves.history import History
-from league.curves.lines import FAINT, GRID, INK
 from league.curves.panels import PANELS
+from league.figures import FAINT, GRID
 
-STYLE: Final[Any] = {
+STYLE: Final[Any] = figures.STYLE | {
     "font.size": 8.5,
-    "font.family": "DejaVu Sans",
-    "text.color": INK,
-    "axes.edgecolor": GRID,
-    "axes.labelcolor": FAINT,
     "axes.titlesize": 10,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
+    "axes.titlepad": 6,
     "axes.grid": True,
     "axes.axisbelow": True,
     "grid.color": GRID,
     "grid.linewidth": 0.8,
-    "xtick.color": FAINT,
-    "ytick.color": FAINT,
     "lines.linewidth": 1.6,
     "lines.solid_capstyle": "round",
 }

@@ -24,7 +24,6 @@ PALETTE: Final = (
     "#555555",
 )
 """Okabe and Ito's colours for all kinds of sight, and three more."""
-INK, FAINT, GRID = "#1F2933", "#8A94A0", "#E6EAEE"
 LABEL_GAP = 0.06
 """Least distance of two labels beside a panel, as a share of its height."""
 Label = tuple[float, str, str]

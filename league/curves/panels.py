@@ -10,8 +10,6 @@ from matplotlib.ticker import EngFormatter, LogLocator, NullLocator, PercentForm
 
 from league.curves.history import TOGETHER, History, WinRate
 from league.curves.lines import (
-    FAINT,
-    INK,
     LABEL_GAP,
     PALETTE,
     Label,
@@ -21,6 +19,7 @@ from league.curves.lines import (
     share_axis,
     smooth,
 )
+from league.figures import FAINT, INK
 
 
 def _clean_trained(axes: Axes, history: History) -> None:

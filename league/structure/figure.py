@@ -16,35 +16,23 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import NullLocator, PercentFormatter
+from matplotlib.ticker import MaxNLocator, NullLocator, PercentFormatter
 from numpy.typing import NDArray
 
+from league import figures
+from league.figures import FAINT, GRID, INK
 from league.structure.alpha_rank import sweep
 from league.structure.study import Structure
 from league.structure.table import margins
 
-INK, FAINT, GRID, UNKNOWN = "#1F2933", "#7A8591", "#E6EAEE", "#CDD3DA"
+UNKNOWN = "#CDD3DA"
 NASH, ALPHA, RATING = "#0072B2", "#009E73", "#8A94A0"
 CLUSTERS = ("#E69F00", "#56B4E9", "#CC79A7", "#7F4FC9", "#D55E00", "#8C6D31", "#F0C808", "#2E8B8B")
 LOSS_WIN: Final = LinearSegmentedColormap.from_list(
     "loss and win", ["#9C2F1F", "#E5A48F", "#FFFFFF", "#8FBFE0", "#12588F"]
 )
 """Red for losses, blue for wins: apart for all kinds of sight."""
-STYLE: Final[Any] = {
-    "font.size": 10,
-    "font.family": "DejaVu Sans",
-    "text.color": INK,
-    "axes.edgecolor": GRID,
-    "axes.labelcolor": FAINT,
-    "axes.titlesize": 11.5,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.titlepad": 8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "xtick.color": FAINT,
-    "ytick.color": INK,
-}
+STYLE: Final[Any] = figures.STYLE | {"ytick.color": INK}
 NUMBERS_UP_TO = 20
 """Players up to which each cell shows its number."""
 NAMES_UP_TO = 60
@@ -170,6 +158,8 @@ def _bars(
     axes.hlines(places, estimate.low[order], estimate.high[order], color=INK, linewidth=1.1, alpha=0.75)
     axes.set_xlim(0, max(0.05, float(estimate.high.max()), float(mass_N.max())) * 1.05)
     axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    # Without its 0 %, which would touch the 100 % of the neighbour.
+    axes.xaxis.set_major_locator(MaxNLocator(4, steps=(1, 2.5, 5, 10), prune="lower"))
 
 
 def _ratings(axes: Axes, rating_N: NDArray[np.float64]) -> None:
