@@ -21,6 +21,8 @@ MAX_TEXT = 500
 MAX_NAME = 80
 MAX_PLAYER_NAME = 160  # a snapshot's that came from another run is the longest
 MAX_KINDS = 16
+MAX_TIME = 253_402_300_799.0
+"""The last second of the year 9999: a date can be made of every time that is taken."""
 _ID = re.compile(r"[A-Za-z0-9_.:-]{1,80}")
 _WORKER = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 _FROZEN = (PlayerKind.SNAPSHOT, PlayerKind.REFERENCE)
@@ -70,6 +72,11 @@ def number(value: int, what: str, low: int, high: int) -> int:
     return value
 
 
+def time(value: float, what: str) -> None:
+    if not 0.0 <= value <= MAX_TIME:
+        raise InvalidInput(f"{what} = {value} is no time: Unix seconds are wanted")
+
+
 def player(player: Player, game: str) -> None:
     """Everything of a player that needs no look at others."""
     checked_player_name(player.name)
@@ -83,8 +90,7 @@ def player(player: Player, game: str) -> None:
         raise InvalidInput(f"{player.name} is a {player.kind.value} and can't have a digest: leave it empty")
     number(player.step, f"{player.name}: step", 0, MAX_STEP)
     text(player.creator, f"{player.name}: creator", MAX_NAME)
-    if not (math.isfinite(player.created_at) and player.created_at >= 0.0):
-        raise InvalidInput(f"{player.name}: created_at = {player.created_at} is no time: give Unix seconds")
+    time(player.created_at, f"{player.name}: created_at")
     _snapshot_name(player)
     _card(player)
 
@@ -105,7 +111,7 @@ def _card(player: Player) -> None:
         raise InvalidInput(f"{player.name}: the card has over {MAX_CARD_BYTES} bytes")
     try:
         json.loads(player.card_json)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{player.name}: the card is no JSON: {error}") from None
 
 
@@ -126,8 +132,7 @@ def result(result: MatchResult) -> None:
         raise InvalidInput(f"outcome = {result.outcome} is none: 1 win, 0.5 draw, 0 loss of seat 0")
     number(result.frames, "frames", 0, MAX_FRAMES)
     text(result.failure, "failure")
-    if not (math.isfinite(result.finished_at) and result.finished_at >= 0.0):
-        raise InvalidInput(f"finished_at = {result.finished_at} is no time: Unix seconds are wanted")
+    time(result.finished_at, "finished_at")
     for seat in result.seats:
         _seat(seat)
 

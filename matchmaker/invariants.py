@@ -65,6 +65,14 @@ INVARIANTS = (
         "OR a.seat1 != b.seat1 OR a.seed != b.seed OR a.category != b.category OR a.book != b.book)",
     ),
     Invariant(
+        "of a match and the one that carries it on one counts at most",
+        "SELECT a.match_id FROM assignments a JOIN assignments b ON b.match_id = a.replaces "
+        "JOIN results r ON r.ordinal = a.ordinal JOIN results s ON s.ordinal = b.ordinal "
+        "WHERE a.ordinal > :after AND a.replaces != '' AND NOT r.failed AND NOT s.failed "
+        "AND r.position NOT IN (SELECT position FROM lost_results) "
+        "AND s.position NOT IN (SELECT position FROM lost_results)",
+    ),
+    Invariant(
         "a held-out player is never an opponent in training",
         "SELECT a.match_id FROM assignments a JOIN players p ON p.name IN (a.seat0, a.seat1) "
         "WHERE a.ordinal > :after AND a.mix != '' AND p.held_out",

@@ -164,19 +164,27 @@ class League:
             raise NotFound(f"there is no incarnation {number}: open one first with OpenIncarnation")
         return row
 
-    def remembered_incarnation(self, reader: Reader, number: int) -> IncarnationRow:
-        """As `incarnation`, for calls that come thousands of times; not for what opens or fences one."""
+    def remembered_incarnation(self, tx: Transaction, number: int) -> IncarnationRow:
+        """As `incarnation`, for calls that come thousands of times; not for what opens or fences one.
+
+        In transactions alone: a reader beside them sees an incarnation unfenced until the commit that fences
+        it, behind which nothing would take it out of memory again.
+        """
         row = self.view.incarnations.get(number)
         if row is None:
-            row = self.view.incarnations[number] = self.incarnation(reader, number)
+            row = self.view.incarnations[number] = self.incarnation(tx, number)
         return row
 
-    def current_incarnation(self, reader: Reader, number: int) -> IncarnationRow:
+    def current_incarnation(self, tx: Transaction, number: int) -> IncarnationRow:
         """Raises `Fenced` when a newer one of its worker exists."""
-        row = self.remembered_incarnation(reader, number)
-        if row.fenced_by is not None:
-            raise Fenced(
-                f"incarnation {number} of {row.worker} is fenced: {row.fenced_by} took its place, "
-                f"so stop this one"
-            )
-        return row
+        return unfenced(self.remembered_incarnation(tx, number))
+
+
+def unfenced(row: IncarnationRow) -> IncarnationRow:
+    """Raises `Fenced` when a newer incarnation of its worker exists."""
+    if row.fenced_by is not None:
+        raise Fenced(
+            f"incarnation {row.number} of {row.worker} is fenced: {row.fenced_by} took its place, "
+            f"so stop this one"
+        )
+    return row

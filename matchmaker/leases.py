@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from league.errors import NotFound
 from matchmaker import checks
 from matchmaker.league import League
-from matchmaker.store.base import Transaction
+from matchmaker.store.base import Reader, Transaction
 from matchmaker.store.rows import AssignmentRow
 
 REQUEST_MEMORY_SECONDS = 24 * 3600.0
@@ -38,11 +38,19 @@ def release_matches(
 
 
 def sweep(league: League, tx: Transaction) -> int:
-    """Expires the leases whose deadline has passed; returns how many."""
-    now = league.clock.now()
-    due = tx.overdue(now)
-    close(league, tx, due, "expired", "no progress until the deadline")
+    """Expires the leases whose time is over; returns how many."""
+    due = overdue(league, tx)
+    close(league, tx, due, "expired", "no progress until the deadline, or too old")
     return len(due)
+
+
+def overdue(league: League, reader: Reader) -> list[AssignmentRow]:
+    """Leases whose deadline has passed, or that are so old that their match must have been forgotten.
+
+    A worker's progress keeps all of its leases alive, and one that nobody plays would hold a gate open.
+    """
+    now = league.clock.now()
+    return reader.overdue(now, now - league.settings.lease_most_seconds)
 
 
 def forget_requests(league: League, tx: Transaction) -> None:

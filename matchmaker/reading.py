@@ -28,6 +28,7 @@ def match_record(league: League, reader: Reader, match_id: str) -> MatchRecord:
     moment = league.view.moment
     row = _named_match(reader, checks.identifier(match_id, "match_id"), moment)
     row, result = bygone.match_at(moment, row, reader.result(row.ordinal))
+    row = row._replace(lease_token="")  # which is its holder's alone
     (assignment,) = assignments_of(league, [row])
     return MatchRecord(
         assignment=assignment,

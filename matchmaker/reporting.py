@@ -27,7 +27,7 @@ class _Unfit(InvalidInput):
 def refused(match_id: str, error: InvalidInput) -> Verdict:
     """The verdict on a result that can't be taken, or not even be read."""
     refusal = error.refusal if isinstance(error, _Unfit) else Refusal.MALFORMED
-    return Verdict(match_id=match_id, accepted=False, reason=str(error), refusal=refusal)
+    return Verdict(match_id=match_id[: checks.MAX_NAME], accepted=False, reason=str(error), refusal=refusal)
 
 
 def report_results(
@@ -130,8 +130,10 @@ def _check(lease: AssignmentRow, incarnation: IncarnationRow, result: MatchResul
             Refusal.FENCED,
             f"incarnation {incarnation.number} is fenced: {incarnation.fenced_by} took its place",
         )
-    if lease.lease_state == "released":  # an abandoned one's incarnation is fenced
+    if lease.lease_state == "released":
         raise _Unfit(Refusal.RELEASED, "its lease was handed back")
+    if lease.lease_state == "abandoned":
+        raise _Unfit(Refusal.FENCED, "its lease was given up when a newer incarnation took over")
     for seat, name in enumerate((lease.seat0, lease.seat1)):
         reported = result.seats[seat]
         if reported.player != name:

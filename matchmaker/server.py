@@ -136,9 +136,8 @@ class MatchmakerServer:
         """Expires overdue leases now, does what else is due, and checks what was written since the last time
         unless `look` is False. Returns how many leases expired."""
         with self.store.read() as reader:
-            deadline = reader.next_deadline()
+            due = leases.overdue(self.league, reader)
         with self.store.write() as tx:
-            due = deadline is not None and deadline <= self.league.clock.now()
             expired = leases.sweep(self.league, tx) if due else 0
             leases.forget_requests(self.league, tx)
         self.lookout.expired(expired)

@@ -104,6 +104,10 @@ class MatchmakerSettings(Settings):
     lease_seconds: float = Field(default=300.0, ge=1.0, le=86_400.0)
     """Seconds a lease lives without its worker's progress: longer than the longest update."""
 
+    lease_most_seconds: float = Field(default=21_600.0, ge=1.0, le=31_536_000.0)
+    """Seconds a lease lives at most, whatever progress its worker makes: longer than the longest match. A
+    result that comes later is taken all the same."""
+
     sweep_seconds: float = Field(default=2.0, gt=0.0, le=3600.0)
     """Seconds between two looks for leases that ran out."""
 

@@ -27,6 +27,11 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+def plain(text: str) -> str:
+    """Without control characters: a worker's words must not look like lines of ours, or steer a terminal."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)
+
+
 def print_table(
     title: str,
     columns: Sequence[Column],
@@ -39,20 +44,21 @@ def print_table(
 
     `spared` names columns that a narrow terminal does without, in the order in which they leave.
     """
+    lines = [list(map(plain, row)) for row in rows]
     if not is_terminal():
         print("\t".join(column.name for column in columns))
-        for row in rows:
+        for row in lines:
             print("\t".join(row))
         return
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    columns, rows = _fitting(columns, [list(row) for row in rows], spared)
+    columns, lines = _fitting(columns, lines, spared)
     table = Table(title=title, caption=caption or None, title_justify="left", caption_justify="left")
     for column in columns:
         table.add_column(column.name, justify="right" if column.number else "left", no_wrap=True)
-    for row in rows:
+    for row in lines:
         table.add_row(*(Text(cell) for cell in row))
     Console().print(table)
 
@@ -75,7 +81,7 @@ def _fitting(
 
 def print_pairs(pairs: Iterable[tuple[str, str]]) -> None:
     """Lines of ``name  value``, aligned on a terminal, tab-separated elsewhere."""
-    listed = list(pairs)
+    listed = [(plain(name), plain(value)) for name, value in pairs]
     width = max((len(name) for name, _ in listed), default=0)
     for name, value in listed:
         print(f"{name:<{width}}  {value}" if is_terminal() else f"{name}\t{value}")
@@ -85,7 +91,10 @@ def when(seconds: float) -> str:
     """Unix seconds as local-free text, "" for none."""
     if seconds <= 0:
         return ""
-    return datetime.fromtimestamp(seconds, tz=UTC).isoformat(sep=" ", timespec="seconds")
+    try:
+        return datetime.fromtimestamp(seconds, tz=UTC).isoformat(sep=" ", timespec="seconds")
+    except (OSError, OverflowError, ValueError):  # beyond the year 9999, in a log of before that was refused
+        return f"{seconds:g} s"
 
 
 def share(part: float, whole: float) -> str:

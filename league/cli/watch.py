@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from league.cli import connect
-from league.cli.output import when
+from league.cli.output import plain, when
 from league.errors import InvalidInput, nearest
 from league.players import EVENT_KINDS, Event
 
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
 def _line(event: Event) -> str:
     match_id = _data(event).get("match_id")
     words = f"{event.text} (match {match_id})" if match_id else event.text
-    return f"{event.position}\t{when(event.at)}\t{event.kind}\t{words}"
+    return f"{event.position}\t{when(event.at)}\t{event.kind}\t{plain(words)}"
 
 
 def _json(event: Event) -> str:

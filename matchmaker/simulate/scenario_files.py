@@ -15,7 +15,6 @@ hare = 0.8
 from __future__ import annotations
 
 import csv
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +35,8 @@ from matchmaker.simulate.scenarios import LOGITS_AN_ELO, Array, Chances, Numbers
 
 PRIOR_GAMES = 10.0
 """What the fit of all games is worth beside a pair's own, where a payoff table is the truth."""
+MAX_GAMES = 10**9
+"""Of a pair."""
 KEYS = ("draws", "learner", "strengths", "shares")
 
 
@@ -110,7 +111,8 @@ def _of_toml(path: Path) -> tuple[Table, str]:
     for key in content:
         if key not in KEYS:
             raise InvalidInput(f"{path}: {key!r} is nothing that a scenario has: {', '.join(KEYS)}")
-    strengths, shares = content.get("strengths", {}), content.get("shares", {})
+    strengths, shares = _table(path, content, "strengths"), _table(path, content, "shares")
+    shares = {name: _table(path, shares, name) for name in shares}
     names = _checked(path, dict.fromkeys([*strengths, *shares, *(o for row in shares.values() for o in row)]))
     draws = _number(path, "draws", content.get("draws", 0.0), 0.0, 0.9)
     nu = 2.0 * draws / (1.0 - draws)
@@ -127,6 +129,13 @@ def _of_toml(path: Path) -> tuple[Table, str]:
     return Table(names, score_NN, np.array(chances.draw_G)), str(content.get("learner", ""))
 
 
+def _table(path: Path, content: Mapping[str, Any], key: str) -> dict[str, Any]:
+    found = content.get(key, {})
+    if not isinstance(found, dict):
+        raise InvalidInput(f"{path}: {key} = {found!r} can't be: a table of players is wanted")
+    return found
+
+
 def _number(path: Path, key: str, value: Any, low: float, high: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
         raise InvalidInput(f"{path}: {key} = {value!r} can't be: a number from {low:g} to {high:g} is wanted")
@@ -135,13 +144,13 @@ def _number(path: Path, key: str, value: Any, low: float, high: float) -> float:
 
 def _of_cells(path: Path) -> Table:
     """Pairs that met little are what a fit of all games says of them."""
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file, delimiter="\t"))
     try:
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file, delimiter="\t"))
         if not rows:
             raise ValueError("no rows")
         cells = [_cell(row) for row in rows]
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, csv.Error):  # a file that is no text is a ValueError too
         raise InvalidInput(
             f"{path} is no payoff table: its columns are row, column, games, wins, draws, losses"
         ) from None
@@ -167,6 +176,6 @@ def _of_cells(path: Path) -> Table:
 
 def _cell(row: Mapping[str, str]) -> PayoffCell:
     wins, draws, losses = (int(row[name]) for name in ("wins", "draws", "losses"))
-    if min(wins, draws, losses) < 0 or not math.isfinite(wins + draws + losses):
-        raise ValueError("counts are 0 or more")
+    if min(wins, draws, losses) < 0 or wins + draws + losses > MAX_GAMES:
+        raise ValueError(f"counts are 0 to {MAX_GAMES}")
     return PayoffCell(row=row["row"], column=row["column"], wins=wins, draws=draws, losses=losses)

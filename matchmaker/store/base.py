@@ -108,8 +108,8 @@ class Reader(ABC):
         """Of all open leases, or those of an incarnation."""
 
     @abstractmethod
-    def overdue(self, now: float) -> list[AssignmentRow]:
-        """Open leases whose deadline has passed, in order of assignment."""
+    def overdue(self, now: float, before: float) -> list[AssignmentRow]:
+        """Open leases whose deadline has passed, or that were handed out `before`, in order of assignment."""
 
     @abstractmethod
     def positions(self) -> tuple[int, int, int]:

@@ -163,9 +163,10 @@ class SqliteReader(Reader):
             row = self._one(query + " WHERE incarnation = ?", incarnation)
         return None if row is None else row[0]
 
-    def overdue(self, now: float) -> list[AssignmentRow]:
-        query = _OPEN + " AND a.lease_deadline <= ? AND ifnull(e.deadline, 0) <= ? ORDER BY a.ordinal"
-        return [converting.assignment_of(row) for row in self._all(query, now, now)]
+    def overdue(self, now: float, before: float) -> list[AssignmentRow]:
+        passed = "a.lease_deadline <= ? AND ifnull(e.deadline, 0) <= ?"
+        query = f"{_OPEN} AND ({passed} OR a.assigned_at <= ?) ORDER BY a.ordinal"
+        return [converting.assignment_of(row) for row in self._all(query, now, now, before)]
 
     def positions(self) -> tuple[int, int, int]:
         row = self._one(

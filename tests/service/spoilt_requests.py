@@ -186,9 +186,12 @@ def bad_values(field: Any) -> list[tuple[str, Any]]:
     if field.cpp_type in (F.CPPTYPE_UINT32, F.CPPTYPE_UINT64):
         return []  # seeds: every value is one
     if field.cpp_type in (F.CPPTYPE_DOUBLE, F.CPPTYPE_FLOAT):
-        return [("NaN", math.nan), ("infinity", math.inf), ("minus infinity", -math.inf), ("-1e300", -1e300)]
+        bad = [("NaN", math.nan), ("infinity", math.inf), ("minus infinity", -math.inf), ("-1e300", -1e300)]
+        times = [("milliseconds", 1.8e12), ("1e300", 1e300)] if field.name.endswith("_at") else []
+        return bad + times
     if field.cpp_type == F.CPPTYPE_STRING:
-        return [("100,000 characters", LONG), ("4,000 of three bytes", "\u2603" * 4000)]
+        deep = [("brackets", "[" * 60_000)] if field.name.endswith("_json") else []
+        return [("100,000 characters", LONG), ("4,000 of three bytes", "\u2603" * 4000), *deep]
     if field.cpp_type == F.CPPTYPE_ENUM:
         return [("99", 99), ("-1", -1)]
     return []

@@ -1,11 +1,14 @@
 """Leases and incarnations: kept alive by progress, fenced, abandoned, carried on."""
 
+import sqlite3
+
 import pytest
 from small_league import played, report, small_league, snapshot
 
 from league.clock import ManualClock
 from league.errors import Fenced, InvalidInput, NotFound
 from league.players import Book, Pairing, Refusal
+from matchmaker import invariants
 
 
 @pytest.fixture
@@ -192,3 +195,46 @@ def test_who_is_remembered_is_forgotten_when_one_is_opened_or_fails_to_be(league
     assert league.client.heartbeat(new, 3)[0] is False
     with pytest.raises(Fenced):
         league.client.acquire_matches(old, 1, "league")
+
+
+def test_an_abandoned_lease_takes_no_result_whatever_is_remembered_of_its_incarnation(league):
+    old = league.open()
+    (match,) = league.client.acquire_matches(old, 1, "league")
+    with league.server.store.read() as reader:
+        unfenced = reader.incarnation(old)
+    league.open(carried=[match.match_id])
+    league.server.league.view.incarnations[old] = unfenced
+    (verdict,) = report(league, old, played(match))
+    assert (verdict.accepted, verdict.refusal) == (False, Refusal.FENCED)
+
+
+def test_a_match_that_counts_beside_the_one_that_carries_it_on_is_found(tmp_path):
+    with small_league(tmp_path, whole=False) as league:
+        first = league.open()
+        once, twice = league.client.acquire_matches(first, 2, "league")
+        report(league, first, played(once), played(twice))
+        with sqlite3.connect(tmp_path / "league.db") as log:
+            log.execute(
+                "UPDATE assignments SET replaces = ? WHERE match_id = ?", (once.match_id, twice.match_id)
+            )
+        with league.server.store.read() as reader:
+            found = [f for f in invariants.broken(reader) if "carries it on one counts" in f]
+    assert len(found) == 1
+    assert twice.match_id in found[0]
+
+
+def test_a_match_that_its_worker_has_forgotten_is_not_leased_for_ever(tmp_path):
+    with small_league(tmp_path, lease_seconds=100.0, lease_most_seconds=1000.0) as league:
+        learner = league.open()
+        (forgotten,) = league.client.acquire_matches(learner, 1, "league")
+        for beat in range(1, 25):
+            league.clock.advance(50.0)
+            league.client.heartbeat(learner, beat)
+            (other,) = league.client.acquire_matches(learner, 1, "league")
+            report(league, learner, played(other))
+            expired = league.server.sweep()
+            assert expired == (beat == 20), f"{50 * beat} s"
+        with league.server.store.read() as reader:
+            assert reader.assignment(forgotten.match_id).lease_state == "expired"
+        (verdict,) = report(league, learner, played(forgotten))
+        assert verdict.accepted, "late, and taken all the same"

@@ -28,7 +28,7 @@ def test_a_result_is_accepted_once(league):
     for again in (same_batch, later):
         assert (again.accepted, again.duplicate, again.log_position) == (True, True, 1)
     kept = league.client.match(match.match_id)
-    assert kept.result == result
+    assert kept.result == replace(result, lease_token="")
     assert (kept.lease_state, kept.log_position, kept.lost_branch) == ("reported", 1, False)
     assert kept.worker == "learner-main"
 
@@ -121,7 +121,24 @@ def test_statistics_come_with_their_names_or_in_the_order_of_the_calls(league):
     assert [verdict.accepted for verdict in told] == [True, True, False]
     assert "2 stat_values for 1 stat_names" in told[2].reason
     for match, result in zip(matches[:2], results, strict=False):
-        assert league.client.match(match.match_id).result == result
+        assert league.client.match(match.match_id).result == replace(result, lease_token="")
     request.request_id, request.stat_names[:] = "r2", ["falls", "falls"]
     with pytest.raises(grpc.RpcError, match="stat_names holds a name twice"):
         league.client._stub.ReportResults(request)
+
+
+def test_a_refused_id_comes_back_cut(league):
+    incarnation = league.open()
+    (match,) = league.client.acquire_matches(incarnation, 1, "league")
+    long = replace(played(match), match_id="x" * 1_000_000)
+    (verdict,) = report(league, incarnation, long)
+    assert (verdict.accepted, verdict.match_id) == (False, "x" * 80)
+
+
+def test_nobody_is_shown_the_token_of_a_lease(league):
+    incarnation = league.open()
+    (match,) = league.client.acquire_matches(incarnation, 1, "league")
+    assert match.lease_token
+    assert league.client.match(match.match_id).assignment.lease_token == ""
+    (verdict,) = report(league, incarnation, played(match))
+    assert verdict.accepted

@@ -257,6 +257,8 @@ def test_asking_wrongly_is_answered_in_a_sentence(words, says, capsys):
         ("strength = 1\n", "'strength' is nothing that a scenario has"),
         ("learner = 'c'\n[strengths]\na = 1\nb = 1\n", "learner = 'c' is none of its players"),
         ("draws = 1\n[strengths]\na = 1\nb = 1\n", "draws = 1 can't be"),
+        ("strengths = 3\n", "strengths = 3 can't be: a table of players is wanted"),
+        ("[strengths]\na = 1\nb = 1\n[shares]\na = 3\n", "a = 3 can't be: a table of players is wanted"),
     ],
 )
 def test_a_bad_file_is_told(tmp_path, capsys, text, says):
@@ -266,6 +268,18 @@ def test_a_bad_file_is_told(tmp_path, capsys, text, says):
     assert says in capsys.readouterr().err
     table = tmp_path / "bad.tsv"
     table.write_text(text)
+    assert main(["simulate", "--scenario", str(table)]) != 0
+    assert "is no payoff table" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"\xff\xfe\x00\x01", b"row\tcolumn\tgames\twins\tdraws\tlosses\na\tb\t1\t" + b"9" * 26 + b"\t0\t0\n"],
+    ids=["no text", "more matches than can be"],
+)
+def test_a_table_that_can_not_be_read_is_told(tmp_path, capsys, content):
+    table = tmp_path / "bad.tsv"
+    table.write_bytes(content)
     assert main(["simulate", "--scenario", str(table)]) != 0
     assert "is no payoff table" in capsys.readouterr().err
 
