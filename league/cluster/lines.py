@@ -87,9 +87,10 @@ def evaluation_line(screen: Screen) -> str:
         return "waiting for the evaluator to answer"
     if not evaluator.current:
         return f"waiting for the evaluator: {marks.counted(len(evaluator.queue), 'snapshot')} in its queue"
+    of = f"of {evaluator.matches_total} matches" if evaluator.matches_total else "matches of its gate"
     return (
-        f"waiting for the evaluator: {evaluator.current} has played {evaluator.matches_done} of "
-        f"{evaluator.matches_total} matches, {marks.counted(len(evaluator.queue), 'more snapshot')} to come"
+        f"waiting for the evaluator: {evaluator.current} has played {evaluator.matches_done} {of}, "
+        f"{marks.counted(len(evaluator.queue), 'more snapshot')} to come"
     )
 
 

@@ -12,8 +12,9 @@ from rich.console import Console
 
 from league.cluster import marks
 from league.cluster.display import LineDisplay
+from league.cluster.crew import State
 from league.cluster.facts import LeagueFacts, Note, Screen
-from league.cluster.lines import progress_lines
+from league.cluster.lines import evaluation_line, progress_lines
 from league.cluster.panels import chosen
 from league.cluster.reader import History
 from league.cluster.summary import print_summary
@@ -166,6 +167,17 @@ def test_lines_tell_the_same_facts() -> None:
     assert "waiting for the learner" in waits
     evaluating = progress_lines(replace(screens.full(), phase="evaluating"))[0]
     assert "main@650000 has played 312 of 700 matches, 1 more" in evaluating
+
+
+def test_a_gate_has_no_number_of_matches_to_come() -> None:
+    screen = screens.full()
+    assert screen.league.evaluator
+    deciding = replace(screen.league.evaluator, matches_total=0)
+    screen = replace(screen, league=replace(screen.league, evaluator=deciding))
+    assert "has played 312 matches of its gate, 1 more snapshot to come" in evaluation_line(screen)
+    running = [replace(facts, state=State.RUNNING) for facts in screen.processes]
+    lines = drawn(replace(screen, processes=tuple(running)), 200, 50)
+    assert any("main@650000 312, a gate, 1 wait" in line for line in lines)
 
 
 def test_line_display_repeats_nothing_and_survives_a_closed_pipe() -> None:
