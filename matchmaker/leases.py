@@ -49,8 +49,8 @@ def overdue(league: League, reader: Reader) -> list[AssignmentRow]:
 
     A worker's progress keeps all of its leases alive, and one that nobody plays would hold a gate open.
     """
-    now = league.clock.now()
-    return reader.overdue(now, now - league.settings.lease_most_seconds)
+    now, settings = league.clock.now(), league.settings
+    return reader.overdue(now, now - max(0.0, settings.lease_most_seconds - settings.lease_seconds))
 
 
 def forget_requests(league: League, tx: Transaction) -> None:

@@ -267,7 +267,7 @@ def _doing(facts: ProcessFacts, screen: Screen) -> str:
         if not evaluator.current:
             return "idle"
         waiting = f", {len(evaluator.queue)} wait" if evaluator.queue else ""
-        total = f"/{evaluator.matches_total}" if evaluator.matches_total else ", a gate"  # as many as it takes
+        total = f"/{evaluator.matches_total}" if evaluator.matches_total else ", a gate"
         return f"{evaluator.current} {evaluator.matches_done}{total}{waiting}"
     status = screen.league.status
     if facts.name == "matchmaker" and status is not None:

@@ -109,7 +109,8 @@ class Reader(ABC):
 
     @abstractmethod
     def overdue(self, now: float, before: float) -> list[AssignmentRow]:
-        """Open leases whose deadline has passed, or that were handed out `before`, in order of assignment."""
+        """Open leases whose deadline has passed, in order of assignment. Progress does not move it for those
+        whose first deadline was `before`."""
 
     @abstractmethod
     def positions(self) -> tuple[int, int, int]:
@@ -173,7 +174,8 @@ class Transaction(Reader):
 
     @abstractmethod
     def lose_results(self, player: str, after: int, by: int) -> int:
-        """Marks the train results of a live player behind a position as lost; returns how many."""
+        """Marks a live player's train results behind a position as lost, those that earlier incarnations of
+        the worker of the incarnation `by` reported; returns how many."""
 
     @abstractmethod
     def add_events(self, events: Sequence[Event]) -> int:

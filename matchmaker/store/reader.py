@@ -165,7 +165,7 @@ class SqliteReader(Reader):
 
     def overdue(self, now: float, before: float) -> list[AssignmentRow]:
         passed = "a.lease_deadline <= ? AND ifnull(e.deadline, 0) <= ?"
-        query = f"{_OPEN} AND ({passed} OR a.assigned_at <= ?) ORDER BY a.ordinal"
+        query = f"{_OPEN} AND ({passed} OR a.lease_deadline <= ?) ORDER BY a.ordinal"
         return [converting.assignment_of(row) for row in self._all(query, now, now, before)]
 
     def positions(self) -> tuple[int, int, int]:

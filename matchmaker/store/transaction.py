@@ -227,8 +227,9 @@ class SqliteTransaction(SqliteReader, Transaction):
             "INSERT INTO lost_results SELECT r.position, ? FROM results r "
             "JOIN assignments a USING (ordinal) JOIN incarnations i ON i.number = r.incarnation "
             "LEFT JOIN lost_results l ON l.position = r.position "
-            "WHERE r.position > ? AND i.player = ? AND a.book = 'train' AND l.position IS NULL",
-            (by, after, player),
+            "WHERE r.position > ? AND i.player = ? AND a.book = 'train' AND l.position IS NULL "
+            "AND i.worker = (SELECT worker FROM incarnations WHERE number = ?)",
+            (by, after, player, by),
         )
         return cursor.rowcount
 

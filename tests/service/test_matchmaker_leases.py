@@ -238,3 +238,17 @@ def test_a_match_that_its_worker_has_forgotten_is_not_leased_for_ever(tmp_path):
             assert reader.assignment(forgotten.match_id).lease_state == "expired"
         (verdict,) = report(league, learner, played(forgotten))
         assert verdict.accepted, "late, and taken all the same"
+
+
+def test_a_worker_takes_back_its_own_results_alone(league):
+    """Under another name, a slip say, nobody is fenced and nothing is lost."""
+    first = league.open()
+    league.play(first, 5)
+    other = league.client.open_incarnation("learner-typo", "main", 0, 0)
+    assert other.lost_results == 0
+    league.play(other.number, 3)
+    again = league.client.open_incarnation("learner-main", "main", 0, 0)
+    assert again.lost_results == 5
+    assert league.client.heartbeat(other.number, 1)[0] is False, "it goes on"
+    games = sum(cell.games for cell in league.client.payoff(Book.TRAIN) if cell.row == "main")
+    assert games == 3

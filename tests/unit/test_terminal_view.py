@@ -11,8 +11,8 @@ import screens
 from rich.console import Console
 
 from league.cluster import marks
-from league.cluster.display import LineDisplay
 from league.cluster.crew import State
+from league.cluster.display import LineDisplay
 from league.cluster.facts import LeagueFacts, Note, Screen
 from league.cluster.lines import evaluation_line, progress_lines
 from league.cluster.panels import chosen
