@@ -85,6 +85,29 @@ def test_shares_of_a_mix_with_empty_categories(history, tmp_path):
         assert p_value(drawn(client, "league"), wanted) > SURE
 
 
+def test_shares_of_an_adaptive_mix(history, tmp_path):
+    """Bots weigh more, the less the two newest of its snapshots have won of their clean matches."""
+    written = {"snapshots": 4.0, "constant": 1.0, "based": 2.0, "random": 1.0}
+    settings = {"mixes": {"league": written}, "within_snapshots": "uniform", "adaptive": 4.0}
+    within = {name: {name: 1.0} for name in written}
+    within["snapshots"] = dict.fromkeys(SNAPSHOTS, 1 / len(SNAPSHOTS))
+
+    def shares(weights):
+        total = sum(weights.values())
+        return mixed(*((weight / total, name, within[name]) for name, weight in weights.items()))
+
+    with served(history, tmp_path, **settings) as (_, client):
+        adapted = dict(written)
+        for bot in ("constant", "based", "random"):
+            cells = client.payoff(Book.EVAL, rows=["main@3", "main@4"], columns=[bot])
+            lost = sum(cell.losses + cell.draws / 2 for cell in cells)
+            assert sum(cell.games for cell in cells) == 120
+            adapted[bot] *= 1 + 4.0 * (5.0 + lost) / (10.0 + 120)
+        counts = drawn(client, "league")
+        assert p_value(counts, shares(adapted)) > SURE
+        assert p_value(counts, shares(written)) < 1e-6
+
+
 def test_near_copies_share_the_weight_of_one(history, tmp_path):
     settings = {"within_snapshots": "pfsp_hard", "near_copies": 0.08}
     with served(history, tmp_path, **settings) as (server, client):
