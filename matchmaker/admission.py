@@ -2,7 +2,8 @@
 
 A snapshot is measured against the newest member of its learner. Gates of one learner are played in the order
 of opening, so each admitted one has beaten the last and is the best of them; whoever waits meanwhile must
-beat that one from then on. A learner's first snapshot has nobody to beat, and is a member at once.
+beat that one from then on. The newest waits alone: those before it whose gates have not begun are passed
+over. A learner's first snapshot has nobody to beat, and is a member at once.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from league.exploiters import CandidateGate, GateState
 from league.ids import SnapshotName
 from league.players import Player, PlayerKind, PlayerState, Role
 from matchmaker.exploiters import ExploiterState
+from matchmaker.gate_log import record, record_decision, retire_candidate
+from matchmaker.judging import Decision, played_of
 from matchmaker.league import League
 from matchmaker.rules import PairRules
 from matchmaker.sampling import derived_seed
 from matchmaker.settings import MatchmakerSettings
-from matchmaker.store.base import Transaction
+from matchmaker.store.base import Reader, Transaction
 
 
 def opponent_of(settings: MatchmakerSettings, player: Player, known: dict[str, Player]) -> str:
@@ -66,8 +69,29 @@ def open_admission(league: League, tx: Transaction, player: Player, opponent: st
             "rules": asdict(rules),
         },
     )
-    league.log_all(tx, [event])
-    tx.after_commit(lambda: league.view.add_exploiter_event(event))
+    record(league, tx, event)
+
+
+def pass_over(league: League, tx: Transaction, newer: Player) -> list[Player]:
+    """Ends the gates that wait behind a learner's newer candidate and have not begun; returns who retired.
+
+    A learner freezes faster than gates are played: in order of opening they would fall ever further behind,
+    and each be of a main that is long past. So one is played, and the newest waits.
+    """
+    state, retired = league.view.exploiters, []
+    for name, creator in state.creators.items():
+        gate = state.gates[name]
+        if creator == newer.creator and gate.state is GateState.OPEN and not _has_begun(tx, state, gate):
+            reason = f"{newer.name} was frozen before its gate had begun"
+            decision = Decision(state=GateState.UNDECIDED, tests=gate.victims, reason=reason)
+            record_decision(league, tx, gate, decision)
+            retired.append(retire_candidate(league, tx, name))
+    return retired
+
+
+def _has_begun(reader: Reader, state: ExploiterState, gate: CandidateGate) -> bool:
+    rules = state.rules[gate.candidate]
+    return any(played_of(reader, gate.candidate, test.victim, rules) for test in gate.victims)
 
 
 def ahead_of(state: ExploiterState, gate: CandidateGate) -> str:

@@ -11,11 +11,12 @@ from dataclasses import asdict, replace
 
 from league.errors import InvalidInput, NotFound, Refused
 from league.exploiters import CandidateGate, GateState, VictimGate
-from league.players import Assignment, Event, Player, PlayerKind, PlayerState
+from league.players import Assignment, Player, PlayerKind
 from matchmaker import checks
 from matchmaker.admission import ahead_of
 from matchmaker.assigning import MAX_COUNT, lease_gate_matches
 from matchmaker.exploiters import opened_gate
+from matchmaker.gate_log import record, record_decision, retire_candidate
 from matchmaker.judging import Decision, judged, played_of
 from matchmaker.league import League
 from matchmaker.registration import admit_candidate, register_candidate
@@ -59,13 +60,8 @@ def open_gate(league: League, tx: Transaction, number: int, player: Player) -> C
         f"{player.name} is a candidate against {', '.join(generation.victims)}",
         {"candidate": player.name, "player": generation.player, "rules": asdict(rules)},
     )
-    _record(league, tx, event)
+    record(league, tx, event)
     return opened_gate(player.name, generation, generation.victims, event.at)
-
-
-def _record(league: League, tx: Transaction, event: Event) -> None:
-    league.log_all(tx, [event])
-    tx.after_commit(lambda: league.view.add_exploiter_event(event))
 
 
 def gate_of(league: League, candidate: str) -> CandidateGate:
@@ -128,26 +124,12 @@ def decide(league: League, tx: Transaction, number: int, candidate: str, decisio
     gate = gate_of(league, candidate)
     if gate.state is not GateState.OPEN or _victims(gate.victims) != _victims(decision.tests):
         return gate
-    decided = replace(gate, state=decision.state, victims=decision.tests, reason=decision.reason)
-    event = league.event(
-        "gate_decided",
-        decided.outcome,
-        {
-            "candidate": candidate,
-            "state": decision.state.value,
-            "reason": decision.reason,
-            "tests": [{**asdict(test), "state": test.state.value} for test in decision.tests],
-        },
-    )
-    _record(league, tx, event)
-    player = league.view.players[candidate]
+    decided = record_decision(league, tx, gate, decision)
     if decided.state is GateState.ACCEPTED:
-        admit_candidate(league, tx, player)
+        admit_candidate(league, tx, league.view.players[candidate])
     else:
-        retired = replace(player, state=PlayerState.RETIRED)
-        tx.update_player(retired)
-        tx.after_commit(lambda: league.view.set_players([retired]))
-    return replace(decided, decided_at=event.at)
+        retire_candidate(league, tx, candidate)
+    return decided
 
 
 def _victims(tests: Sequence[VictimGate]) -> list[str]:

@@ -9,7 +9,7 @@ from league.errors import AlreadyExists, InvalidInput, NotFound
 from league.ids import SnapshotName
 from league.players import Player, PlayerKind, PlayerState
 from matchmaker import checks
-from matchmaker.admission import open_admission, opponent_of
+from matchmaker.admission import open_admission, opponent_of, pass_over
 from matchmaker.league import League
 from matchmaker.store.base import Transaction
 
@@ -38,6 +38,7 @@ def register_players(
         state = PlayerState.CANDIDATE if opponent else PlayerState.ACTIVE
         known[player.name] = _register(league, tx, known, player, state)
         if opponent:
+            known |= {one.name: one for one in pass_over(league, tx, player)}
             open_admission(league, tx, player, opponent)
     retired = _retire(league, tx, known, {_lineage(p) for p in players if p.kind is PlayerKind.SNAPSHOT})
     tx.after_commit(lambda: league.view.set_players(known.values()))

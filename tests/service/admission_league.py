@@ -49,6 +49,11 @@ class AdmissionLeague:
         registered, _ = self.client.register_players([made])
         return registered[0]
 
+    def begun(self, step: int) -> None:
+        """A snapshot of the main whose gate has begun: one pair is drawn, both by the first seat's win."""
+        self.register(step)
+        self.play(f"main@{step}", first_seat_wins, 2)
+
     def gate(self, name: str) -> CandidateGate:
         return next(gate for gate in self.client.gates(certificates=True) if gate.candidate == name)
 

@@ -153,8 +153,8 @@ def test_forged_and_repeated_results_change_nothing(league: AdmissionLeague) -> 
 
 
 def test_who_waits_must_beat_whoever_is_admitted_before_it(league: AdmissionLeague) -> None:
-    for step in (2000, 3000, 4000):
-        league.register(step)
+    league.begun(2000)
+    league.register(3000)
     stale = judging.Decision(state=GateState.ACCEPTED, tests=league.gate("main@3000").victims)
     with pytest.raises(Refused, match="the gate of main@3000 can't begin before that of main@2000"):
         league.lease("main@3000")
@@ -162,14 +162,38 @@ def test_who_waits_must_beat_whoever_is_admitted_before_it(league: AdmissionLeag
     assert [gate.victims[0].victim for gate in league.client.gates()] == [
         "main@1000",
         "main@2000",
-        "main@2000",
     ]
     inside = league.small.server.league
     kept = inside.store.submit(lambda tx: gating.decide(inside, tx, league.evaluator, "main@3000", stale))
     assert kept.state is GateState.OPEN, "a look at the log from before decides nothing"
     league.to_the_end("main@3000", loses_always)
+    league.register(4000)
     assert league.gate("main@4000").victims[0].victim == "main@2000"
     assert league.to_the_end("main@4000", wins_always).victims[0].victim == "main@2000"
+
+
+def test_the_newest_waits_alone(league: AdmissionLeague) -> None:
+    """A learner that freezes faster than gates are played is judged by what it is now."""
+    league.begun(2000)
+    league.register(3000)
+    assert league.register(4000).state is PlayerState.CANDIDATE
+    assert league.register(500, "rival", parent="").state is PlayerState.ACTIVE
+    league.register(900, "rival", parent="rival@500")
+    found = {gate.candidate: gate.state for gate in league.client.gates()}
+    assert found == {
+        "main@2000": GateState.OPEN,
+        "main@3000": GateState.UNDECIDED,
+        "main@4000": GateState.OPEN,
+        "rival@900": GateState.OPEN,
+    }
+    assert league.events("gate_decided") == [
+        "main@3000 is not accepted: main@4000 was frozen before its gate had begun"
+    ]
+    assert league.state("main@3000") is PlayerState.RETIRED
+    assert league.register(3000).state is PlayerState.RETIRED, "again is fine, and no second gate"
+    league.to_the_end("main@2000", loses_always)
+    assert league.to_the_end("main@4000", wins_always).state is GateState.ACCEPTED
+    assert league.drawn() == {"main@1000", "main@4000", "rival@500"}
 
 
 def test_who_needs_no_gate(league: AdmissionLeague) -> None:
@@ -215,9 +239,9 @@ def test_of_several_in_one_call_the_first_is_whom_the_others_must_beat(tmp_path:
 
 def test_the_oldest_retires_when_a_candidate_is_admitted_not_before(tmp_path: Path) -> None:
     with admission_league(tmp_path, max_saved=2) as league:
-        for step in (2000, 3000):
-            league.register(step)
+        league.register(2000)
         league.to_the_end("main@2000", wins_always)
+        league.register(3000)
         assert league.state("main@1000") is PlayerState.ACTIVE
         league.to_the_end("main@3000", wins_always)
         assert league.state("main@1000") is PlayerState.RETIRED

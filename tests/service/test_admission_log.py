@@ -81,10 +81,11 @@ def test_an_evaluator_that_dies_over_a_gate_leaves_half_pairs_out(tmp_path: Path
 
 def test_a_restarted_matchmaker_knows_gates_and_whom_they_are_against(tmp_path: Path) -> None:
     with admission_league(tmp_path) as league:
-        for step in (2000, 3000, 4000):
-            league.register(step)
+        league.begun(2000)
+        league.register(3000)
         league.to_the_end("main@2000", wins_always)
         league.play("main@3000", wins_always)
+        league.register(4000)
         kept = league.client.gates(certificates=True)
     with admission_league(tmp_path) as league:
         assert league.client.gates(certificates=True) == kept
@@ -122,12 +123,13 @@ def test_the_league_as_it_was_knows_who_was_a_candidate(tmp_path: Path) -> None:
 
 def test_fsck_counts_the_gates_matches_again(tmp_path: Path) -> None:
     with admission_league(tmp_path, whole=False) as league:
-        for step in (2000, 3000, 4000):
-            league.register(step)
+        league.begun(2000)
+        league.register(3000)
         league.to_the_end("main@2000", wins_always)
         inside = league.small.server.league
         (true,) = league.gate("main@2000").victims
         league.play("main@3000", wins_always)
+        league.register(4000)
         claimed = replace(true, victim="main@2000")  # as if the last gate's matches had been this one's
         decision = judging.Decision(state=GateState.ACCEPTED, tests=(claimed,))
         with inside.store.read() as reader:
@@ -182,10 +184,11 @@ def test_commands_show_gates_and_hand_out_certificates(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with admission_league(tmp_path) as league:
-        for step in (2000, 3000, 4000):
-            league.register(step)
+        league.register(2000)
         won = league.to_the_end("main@2000", wins_always).victims[0]
+        league.register(3000)
         league.to_the_end("main@3000", loses_always)
+        league.register(4000)
         league.play("main@4000", wins_always, 4)
         code, out, _ = said(league, capsys, "gates")
         head, *rows = [line.split("\t") for line in out.splitlines()]

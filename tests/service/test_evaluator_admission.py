@@ -68,11 +68,11 @@ def test_a_better_snapshot_is_admitted_and_a_worse_one_is_not(
     client: MatchmakerClient, tmp_path: Path
 ) -> None:
     """Paper beats rock; rock then loses to paper, and scissors beat it."""
-    for step, choice in ((200, PAPER), (300, ROCK), (400, SCISSORS)):
-        client.register_players([rps_player(tmp_path, "main", step, choice)])
     names = [f"main@{step}" for step in (100, 200, 300, 400)]
     with evaluating(client, tmp_path) as evaluator:
-        wait_for(lambda: GateState.OPEN not in states(client).values(), 60)
+        for step, choice in ((200, PAPER), (300, ROCK), (400, SCISSORS)):
+            client.register_players([rps_player(tmp_path, "main", step, choice)])
+            wait_for(lambda: GateState.OPEN not in states(client).values(), 60)
         wait_for(lambda: evaluator.queue.gauntlets_done == 4, 60)
     gates = client.gates(certificates=True)
     decided = [GateState.ACCEPTED, GateState.REJECTED, GateState.ACCEPTED]
