@@ -103,7 +103,7 @@ def test_where_a_gate_decides_a_learner_goes_on_from_its_candidates(tmp_path, bl
         again.publish(network(300), card)
         again.promote()
         players = client.players(kinds=[PlayerKind.SNAPSHOT])
-        assert [player.state.value for player in players] == ["active", "candidate", "candidate"]
+        assert [player.state.value for player in players] == ["active", "retired", "candidate"]
         assert [player.parent for player in players] == ["", "main@100", "main@200"]
         assert players[2].milestone
 
