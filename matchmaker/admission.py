@@ -8,6 +8,7 @@ over. A learner's first snapshot has nobody to beat, and is a member at once.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 
 from league.exploiters import CandidateGate, GateState
@@ -72,16 +73,18 @@ def open_admission(league: League, tx: Transaction, player: Player, opponent: st
     record(league, tx, event)
 
 
-def pass_over(league: League, tx: Transaction, newer: Player) -> list[Player]:
+def pass_over(league: League, tx: Transaction, newer: Player, known: Mapping[str, Player]) -> list[Player]:
     """Ends the gates that wait behind a learner's newer candidate and have not begun; returns who retired.
 
+    `known` are the league's players as this transaction has them: memory learns of it behind the commit.
     A learner freezes faster than gates are played: in order of opening they would fall ever further behind,
     and each be of a main that is long past. So one is played, and the newest waits.
     """
     state, retired = league.view.exploiters, []
     for name, creator in state.creators.items():
         gate = state.gates[name]
-        if creator == newer.creator and gate.state is GateState.OPEN and not _has_begun(tx, state, gate):
+        waits = creator == newer.creator and known[name].state is PlayerState.CANDIDATE
+        if waits and not _has_begun(tx, state, gate):
             reason = f"{newer.name} was frozen before its gate had begun"
             decision = Decision(state=GateState.UNDECIDED, tests=gate.victims, reason=reason)
             record_decision(league, tx, gate, decision)

@@ -38,7 +38,7 @@ def register_players(
         state = PlayerState.CANDIDATE if opponent else PlayerState.ACTIVE
         known[player.name] = _register(league, tx, known, player, state)
         if opponent:
-            known |= {one.name: one for one in pass_over(league, tx, player)}
+            known |= {one.name: one for one in pass_over(league, tx, player, known)}
             open_admission(league, tx, player, opponent)
     retired = _retire(league, tx, known, {_lineage(p) for p in players if p.kind is PlayerKind.SNAPSHOT})
     tx.after_commit(lambda: league.view.set_players(known.values()))

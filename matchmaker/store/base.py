@@ -104,8 +104,8 @@ class Reader(ABC):
         """What is kept of results up to position `until`, newest first."""
 
     @abstractmethod
-    def next_deadline(self, incarnation: int | None = None) -> float | None:
-        """Of all open leases, or those of an incarnation."""
+    def next_deadline(self, incarnation: int) -> float | None:
+        """Of an incarnation's open leases; none when it has none."""
 
     @abstractmethod
     def overdue(self, now: float, before: float) -> list[AssignmentRow]:

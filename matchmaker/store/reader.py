@@ -155,12 +155,9 @@ class SqliteReader(Reader):
         for row in self._connection.execute(query, (NEVER if until is None else until,)):
             yield AggregateRow(**row)
 
-    def next_deadline(self, incarnation: int | None = None) -> float | None:
-        query = f"SELECT min(max(lease_deadline, ifnull(extended, 0))) FROM ({_OPEN})"
-        if incarnation is None:
-            row = self._one(query)
-        else:
-            row = self._one(query + " WHERE incarnation = ?", incarnation)
+    def next_deadline(self, incarnation: int) -> float | None:
+        query = f"SELECT min(max(lease_deadline, ifnull(extended, 0))) FROM ({_OPEN}) WHERE incarnation = ?"
+        row = self._one(query, incarnation)
         return None if row is None else row[0]
 
     def overdue(self, now: float, before: float) -> list[AssignmentRow]:

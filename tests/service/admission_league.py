@@ -50,7 +50,7 @@ class AdmissionLeague:
         return registered[0]
 
     def begun(self, step: int) -> None:
-        """A snapshot of the main whose gate has begun: one pair is drawn, both by the first seat's win."""
+        """Registers a snapshot of the main and plays one pair of its gate, which is even."""
         self.register(step)
         self.play(f"main@{step}", first_seat_wins, 2)
 

@@ -235,6 +235,10 @@ def test_of_several_in_one_call_the_first_is_whom_the_others_must_beat(tmp_path:
         states = [PlayerState.ACTIVE, PlayerState.CANDIDATE, PlayerState.CANDIDATE]
         assert [one.state for one in registered] == states
         assert [gate.victims[0].victim for gate in league.client.gates()] == ["rival@1", "rival@1"]
+        made = [snapshot(step, "rival", parent="", creator="learner-rival") for step in (4, 5)]
+        league.client.register_players(made)
+        told = [f"rival@{n} is not accepted: rival@4 was frozen before its gate had begun" for n in (2, 3)]
+        assert league.events("gate_decided") == told, "each once"
 
 
 def test_the_oldest_retires_when_a_candidate_is_admitted_not_before(tmp_path: Path) -> None:
