@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from league.players import Book, Event, Player, PlayerKind, PlayerState
 from league.ratings import RatingTable
+from matchmaker.clean_table import clean_table
 
 if TYPE_CHECKING:
     from matchmaker.league import League
@@ -81,36 +82,14 @@ def near_copies(players: Sequence[Player], table: RatingTable, within: float) ->
         table: the eval book's; it is only read.
         within: root mean square difference of shares of matches up to which two players are alike.
     """
-    import numpy as np  # these load scipy, which takes half a second
-
-    from league.structure.clusters import clusters_of
-    from league.structure.table import Table, measured_prior, predicted_by_ratings
+    from league.structure.clusters import clusters_of  # it loads scipy, which takes half a second
 
     names = [player.name for player in players if _is_compared(player) and table.has(player.name)]
-    rows = {name: table.payoff.row(name) for name in names[-MOST_PLAYERS:]}
-    others = sorted({other for row in rows.values() for other in row} - rows.keys())
-    place = {name: index for index, name in enumerate([*rows, *others])}
-    wins_NN, draws_NN = np.zeros((2, len(place), len(place)))
-    for name, row in rows.items():
-        for other, counts in row.items():
-            mine, its = place[name], place[other]
-            wins_NN[mine, its], wins_NN[its, mine] = counts.wins, counts.losses
-            draws_NN[mine, its] = draws_NN[its, mine] = counts.draws
-    beliefs = [table.belief(name) for name in place]
-    mu_N, sigma_N = np.array([[belief.mu, belief.sigma] for belief in beliefs]).reshape(-1, 2).T
-    predicted_NN = predicted_by_ratings(mu_N, sigma_N)
-    prior_games = measured_prior(wins_NN, draws_NN, predicted_NN)
+    compared = names[-MOST_PLAYERS:]
+    met = {other for name in compared for other in table.payoff.row(name)}
     found = clusters_of(
-        Table(
-            names=tuple(place),
-            wins_NN=wins_NN,
-            draws_NN=draws_NN,
-            predicted_NN=predicted_NN,
-            prior_games=prior_games,
-        ),
-        within,
+        clean_table([*compared, *sorted(met.difference(compared))], table, rows=len(compared)), within
     )
-    compared = list(rows)
     clusters = ([compared[index] for index in one if index < len(compared)] for one in found.members())
     return [cluster for cluster in clusters if len(cluster) > 1]
 

@@ -12,6 +12,7 @@ from matchmaker import checks
 from matchmaker.admission import open_admission, opponent_of, pass_over
 from matchmaker.league import League
 from matchmaker.store.base import Transaction
+from matchmaker.support import first_to_retire
 
 IDENTITY = ("game", "kind", "role", "digest")
 """Fields that a second registration of the same player must repeat."""
@@ -113,12 +114,12 @@ def _lineage(player: Player) -> str:
 
 
 def _retire(league: League, tx: Transaction, known: dict[str, Player], lineages: set[str]) -> list[str]:
-    """Of each lineage keeps `max_saved` active snapshots; the oldest that is no milestone goes first."""
+    """Of each lineage keeps `max_saved` active snapshots, as far as its milestones let it."""
     retired: list[str] = []
     for lineage in sorted(lineages):
         active = [p for p in known.values() if _active_of(p, lineage)]  # in order of registration
         surplus = len(active) - league.settings.max_saved
-        for player in [p for p in active[:-1] if not p.milestone][: max(surplus, 0)]:
+        for player in first_to_retire(active, league.view.support)[: max(surplus, 0)]:
             known[player.name] = replace(player, state=PlayerState.RETIRED)
             tx.update_player(known[player.name])
             retired.append(player.name)

@@ -17,7 +17,7 @@ from league.service.settings import OperationsSettings
 from league.v1 import exploiters_pb2, matchmaker_pb2
 from league.v1.exploiters_pb2_grpc import add_ExploiterServiceServicer_to_server
 from league.v1.matchmaker_pb2_grpc import add_MatchmakerServiceServicer_to_server
-from matchmaker import aggregates, clustering, invariants, leases, rating_epochs
+from matchmaker import aggregates, clustering, invariants, leases, rating_epochs, support
 from matchmaker.exploiter_service import ExploiterService
 from matchmaker.league import League
 from matchmaker.operations.lookout import Lookout
@@ -26,8 +26,8 @@ from matchmaker.settings import MatchmakerSettings
 from matchmaker.store.sqlite import SqliteStore
 
 MAX_REQUEST_BYTES = 32 << 20
-CLUSTERING_SECONDS = 2.0
-"""How long a stop waits for a look for near-copies, which loses nothing."""
+ANALYST_SECONDS = 2.0
+"""How long a stop waits for a look at the league's structure, which loses nothing."""
 LOOK_EVERY = 30
 """A look at what was written takes at most this part of the time."""
 SERVICE_NAME = matchmaker_pb2.DESCRIPTOR.services_by_name["MatchmakerService"].full_name
@@ -87,7 +87,7 @@ class MatchmakerServer:
         self.lookout = Lookout(self.league, Path(db), self._operations, read_only=read_only)
         self._frame: ServiceFrame | None = None
         self._sweeper = threading.Thread(target=self._sweep_forever, name="lease-sweeper", daemon=True)
-        self._clusterer = threading.Thread(target=self._cluster_forever, name="clusterer", daemon=True)
+        self._analyst = threading.Thread(target=self._analyse_forever, name="analyst", daemon=True)
         self._stopped = False
         self.port = 0
 
@@ -130,7 +130,7 @@ class MatchmakerServer:
         frame.start()
         if self._sweeps:
             self._sweeper.start()
-            self._clusterer.start()
+            self._analyst.start()
 
     def sweep(self, look: bool = True) -> int:
         """Expires overdue leases now, does what else is due, and checks what was written since the last time
@@ -172,15 +172,20 @@ class MatchmakerServer:
         """Looks for near-copies among the snapshots if that is due; returns whether it was."""
         return clustering.look(self.league)
 
-    def _cluster_forever(self) -> None:
+    def find_support(self) -> bool:
+        """Looks for the snapshots in the Nash support if that is due; returns whether it was."""
+        return support.look(self.league)
+
+    def _analyse_forever(self) -> None:
         """In a thread of its own: thousands of snapshots take seconds, and leases must not wait for them."""
         while not self.service.stopping.wait(self.league.settings.sweep_seconds):
             try:
                 self.find_copies()
+                self.find_support()
             except LeagueError as error:
-                _log.error("near-copies could not be recorded: %s", error)
+                _log.error("near-copies and Nash support could not be recorded: %s", error)
             except Exception:
-                _log.exception("the look for near-copies broke; the next one is tried all the same")
+                _log.exception("the look for near-copies and Nash support broke; the next one is tried")
 
     def stop(self) -> None:
         """Turns new calls away, lets running ones finish, ends the streams, closes the file. Twice is fine.
@@ -199,8 +204,8 @@ class MatchmakerServer:
         self.lookout.close()
         if self._sweeper.is_alive():
             self._sweeper.join()
-        if self._clusterer.is_alive():
-            self._clusterer.join(CLUSTERING_SECONDS)
+        if self._analyst.is_alive():
+            self._analyst.join(ANALYST_SECONDS)
         if not self.service.read_only:
             self._keep_aggregates()
         self.store.close()

@@ -24,6 +24,8 @@ from matchmaker.exploiters import ExploiterState
 from matchmaker.history import Moment
 from matchmaker.store.base import Reader
 from matchmaker.store.rows import AssignmentRow, IncarnationRow, ResultRow
+from matchmaker.support import EVENT as SUPPORT_EVENT
+from matchmaker.support import NO_SUPPORT, Support, newest_support
 
 if TYPE_CHECKING:  # it works on a league, which has a view
     from matchmaker.kept_draws import KeptDraw
@@ -47,6 +49,7 @@ class LeagueView:
         self.generation = 0  # rises when something else than a result changes what is drawn
         self.results_of: Counter[str] = Counter()  # by player, since the start, in training
         self.clustering = NO_CLUSTERING  # whose weights are shared in draws from now on
+        self.support = NO_SUPPORT  # who retires last
         self.exploiters = ExploiterState()
         self.log_position = 0
         self.event_position = 0
@@ -81,6 +84,7 @@ class LeagueView:
             self.open_count = Counter(row.incarnation for row in self.leases.values())
             self.curricula, self.asked = stages_of(reader.events_of("stage", "stage_asked"))
             self.clustering = newest_clustering(reader.events_of(EVENT))
+            self.support = newest_support(reader.events_of(SUPPORT_EVENT))
             self.exploiters = ExploiterState(reader.events_of(*EXPLOITER_EVENTS))
             self.is_behind = False
 
@@ -135,6 +139,10 @@ class LeagueView:
         with self.lock:
             self.clustering = clustering
             self.forget_draws()
+
+    def set_support(self, support: Support) -> None:
+        with self.lock:
+            self.support = support
 
     def add_assignments(self, player: str, rows: Sequence[AssignmentRow]) -> None:
         with self.lock:

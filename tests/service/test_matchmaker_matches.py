@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import grpc
 import pytest
@@ -142,6 +142,42 @@ def test_milestones_never_retire(tmp_path):
         league.client.register_players([snapshot(3, milestone=True), snapshot(4), snapshot(5)])
         active = league.client.players(kinds=[PlayerKind.SNAPSHOT], states=[PlayerState.ACTIVE])
         assert [p.name for p in active] == ["main@1", "main@3", "main@5"]
+
+
+def test_who_is_in_the_nash_support_retires_last_also_after_a_restart(tmp_path):
+    """Three that beat one another in a ring stay, with room for four; of the others the oldest goes first."""
+    ring = ("main@1", "main@3", "main@4")
+
+    def outcome(match):
+        ranks = [ring.index(p.name) if p.name in ring else None for p in match.seats]
+        if None in ranks:
+            return float(ranks[0] is not None) if ranks != [None, None] else 0.5
+        return 1.0 if (ranks[0] - ranks[1]) % 3 == 1 else 0.0
+
+    settings = {"snapshots": (), "max_saved": 4}
+    with small_league(tmp_path, **settings) as league:
+        league.client.register_players([snapshot(step) for step in range(1, 5)])
+        assert not league.server.find_support()  # nobody has played
+        worker = league.client.open_incarnation("evaluator", "", 0, 0, ()).number
+        names = [f"main@{step}" for step in range(1, 5)]
+        pairings = [
+            Pairing(player=one, opponent=other, pairs=20, book=Book.EVAL, seed=1)
+            for one, other in combinations(names, 2)
+        ]
+        for match in league.client.acquire_pairings(worker, pairings):
+            report(league, worker, played(match, outcome(match)))
+        assert league.server.find_support()
+        assert not league.server.find_support()  # nothing new since
+        _, retired = league.client.register_players([snapshot(5)])
+        assert retired == ["main@2"]
+        league.check()
+    with small_league(tmp_path, **settings) as league:
+        for step, gone in ((6, "main@5"), (7, "main@6")):
+            _, retired = league.client.register_players([snapshot(step)])
+            assert retired == [gone]
+        league.client.register_players([snapshot(7, milestone=True)])
+        _, retired = league.client.register_players([snapshot(8)])
+        assert retired == ["main@1"], "a lineage keeps no more than it may, with its support or without"
 
 
 @pytest.mark.parametrize("rule", ["uniform", "recent", "latest", "quality", "pfsp_hard", "pfsp_var"])
