@@ -203,14 +203,18 @@ class LeagueReader:
             self._tell_gates(after.gates)
 
     def _tell_gates(self, gates: tuple[CandidateGate, ...]) -> None:
-        """Says once what came of each gate, and who is patched; not what had come before the start."""
+        """Says once what came of each gate, and who is patched; not what had come before the start.
+
+        Who was passed over stays unsaid: a learner freezes a candidate every few seconds.
+        """
         now = {gate.candidate: (gate.state, {patch.main for patch in gate.patches}) for gate in gates}
         known, self._gates_told = self._gates_told, now
         if known is None:
             return
         for gate in gates:
             state, mains = known.get(gate.candidate, (None, set()))
-            if gate.state is not GateState.OPEN and gate.state is not state:
+            decided = gate.state is not GateState.OPEN and gate.state is not state
+            if decided and not gate.was_passed_over:
                 self._say(gate_line(gate))
             for patch in gate.patches:
                 if patch.main not in mains:

@@ -159,7 +159,8 @@ def test_mains_snapshots_are_told_when_their_gates_decide(tmp_path: Path) -> Non
             reader.look_again(5)
             assert (reader.facts.newest, said) == ("main@1000", [])
             lost = league.to_the_end("main@2000", loses_always).victims[0].losses
-            league.register(3000)
+            league.register(2500)
+            league.register(3000)  # before the other's gate has begun
             reader.look_again(5)
             won = league.to_the_end("main@3000", wins_always).victims[0].wins
             until(lambda: reader.facts.newest == "main@3000")
