@@ -55,6 +55,7 @@ class Refusal(Enum):
     WRONG_PLAYER = "wrong_player"
     WRONG_DIGEST = "wrong_digest"
     MALFORMED = "malformed"
+    CONTRADICTION = "contradiction"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -269,6 +270,7 @@ EVENT_KINDS = (
     "leases_expired",
     "leases_released",
     "milestone",
+    "nash_support",
     "operator_action",
     "player_quarantined",
     "player_registered",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from league.errors import InvalidInput
 from league.players import MatchResult, Refusal, Verdict
@@ -14,6 +15,9 @@ from matchmaker.store.rows import AssignmentRow, IncarnationRow, ResultRow
 
 Taken = tuple[MatchResult, AssignmentRow, bool]
 """A result, its lease, and whether it came late."""
+_STEPS = (f"{name} of seat {seat}" for seat in (0, 1) for name in ("step_start", "step_end"))
+FACTS = ("outcome", "frames", "failed", *_STEPS)
+"""What all reports of one match agree on; behaviour numbers and times are left to the first."""
 
 
 class _Unfit(InvalidInput):
@@ -63,9 +67,10 @@ def _judged(
         checks.result(result)
         lease = _lease(league, tx, result)
         if result.match_id in taken:
-            return result.match_id
+            difference = _difference(_facts(taken[result.match_id][0]), _facts(result))
+            return _contradiction(result.match_id, difference) if difference else result.match_id
         if lease.lease_state == "reported":
-            return _duplicate(tx, lease)
+            return _duplicate(tx, lease, result)
         _check(lease, incarnation, result, league)
     except InvalidInput as error:
         return refused(result.match_id, error)
@@ -104,7 +109,8 @@ def _told(verdicts: Sequence[Verdict | str], positions: Mapping[str, int]) -> It
     seen = set()
     for verdict in verdicts:
         if isinstance(verdict, Verdict):
-            yield verdict
+            first = verdict.duplicate and not verdict.log_position and positions.get(verdict.match_id)
+            yield replace(verdict, log_position=first) if first else verdict
         else:
             yield Verdict(
                 match_id=verdict, accepted=True, duplicate=verdict in seen, log_position=positions[verdict]
@@ -112,10 +118,42 @@ def _told(verdicts: Sequence[Verdict | str], positions: Mapping[str, int]) -> It
             seen.add(verdict)
 
 
-def _duplicate(tx: Transaction, lease: AssignmentRow) -> Verdict:
+def _duplicate(tx: Transaction, lease: AssignmentRow, result: MatchResult) -> Verdict:
+    """The verdict on another report of a match whose result the log has: that one stands."""
     known = tx.result(lease.ordinal)
     assert known is not None  # the lease says so, and both are written in one transaction
+    if difference := _difference(_known(known), _facts(result)):
+        return replace(_contradiction(lease.match_id, difference), log_position=known.position)
     return Verdict(match_id=lease.match_id, accepted=True, duplicate=True, log_position=known.position)
+
+
+def _contradiction(match_id: str, difference: str) -> Verdict:
+    return Verdict(
+        match_id=match_id,
+        accepted=False,
+        duplicate=True,
+        reason=f"the match was reported with {difference}: what was reported first stands",
+        refusal=Refusal.CONTRADICTION,
+    )
+
+
+def _facts(result: MatchResult) -> tuple[float, ...]:
+    """`FACTS` of a report."""
+    steps = (step for seat in result.seats for step in (seat.step_start, seat.step_end))
+    return result.outcome, result.frames, result.failed, *steps
+
+
+def _known(row: ResultRow) -> tuple[float, ...]:
+    """`FACTS` of a result of the log."""
+    return row.outcome, row.frames, row.failed, row.step0, row.end_step0, row.step1, row.end_step1
+
+
+def _difference(first: Sequence[float], now: Sequence[float]) -> str:
+    """The first thing that two reports don't agree on, in words; empty if there is none."""
+    for name, was, says in zip(FACTS, first, now, strict=True):
+        if was != says:
+            return f"{name} = {was:.15g}, and now with {says:.15g}"
+    return ""
 
 
 def _check(lease: AssignmentRow, incarnation: IncarnationRow, result: MatchResult, league: League) -> None:

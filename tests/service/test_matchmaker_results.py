@@ -23,7 +23,7 @@ def test_a_result_is_accepted_once(league):
     (match,) = league.client.acquire_matches(incarnation, 1, "league")
     result = played(match)
     first, same_batch = report(league, incarnation, result, result)
-    (later,) = report(league, incarnation, replace(result, outcome=0.0))
+    (later,) = report(league, incarnation, replace(result, finished_at=2.0))
     assert (first.accepted, first.duplicate, first.log_position) == (True, False, 1)
     for again in (same_batch, later):
         assert (again.accepted, again.duplicate, again.log_position) == (True, True, 1)
@@ -31,6 +31,42 @@ def test_a_result_is_accepted_once(league):
     assert kept.result == replace(result, lease_token="")
     assert (kept.lease_state, kept.log_position, kept.lost_branch) == ("reported", 1, False)
     assert kept.worker == "learner-main"
+
+
+def seat_changed(result, seat, **changes):
+    seats = list(result.seats)
+    seats[seat] = replace(seats[seat], **changes)
+    return replace(result, seats=tuple(seats))
+
+
+CONTRADICTIONS = {
+    "outcome = 1, and now with 0.5": lambda result: replace(result, outcome=0.5),
+    "frames = 300, and now with 299": lambda result: replace(result, frames=299),
+    "failed = 0, and now with 1": lambda result: replace(result, failed=True),
+    "step_start of seat 0 = 1, and now with 0": lambda result: seat_changed(result, 0, step_start=0),
+    "step_end of seat 0 = 2, and now with 3": lambda result: seat_changed(result, 0, step_end=3),
+    "step_start of seat 1 = 1, and now with 2": lambda result: seat_changed(result, 1, step_start=2),
+    "step_end of seat 1 = 2, and now with 7": lambda result: seat_changed(result, 1, step_end=7),
+}
+
+
+@pytest.mark.parametrize("says", CONTRADICTIONS)
+def test_another_report_that_says_something_else_is_told_and_changes_nothing(league, says):
+    incarnation = league.open()
+    league.play(incarnation, 1)
+    (match,) = league.client.acquire_matches(incarnation, 1, "league")
+    right = played(match)
+    wrong = CONTRADICTIONS[says](right)
+    taken, in_one_call = report(league, incarnation, right, wrong)
+    (later,) = report(league, incarnation, wrong)
+    (again,) = report(league, incarnation, right)
+    assert (taken.accepted, again.accepted, again.duplicate) == (True, True, True)
+    for verdict in (in_one_call, later):
+        assert (verdict.accepted, verdict.duplicate, verdict.log_position) == (False, True, 2)
+        assert verdict.refusal is Refusal.CONTRADICTION
+        assert says in verdict.reason
+    assert league.client.match(match.match_id).result == replace(right, lease_token="")
+    assert league.client.status().log_position == 2
 
 
 def test_a_repeated_call_gets_the_same_reply(league):

@@ -31,6 +31,7 @@ class Leases(RuleBasedStateMachine):
         self.matches: list = []
         self.owner: dict[str, int] = {}
         self.state: dict[str, str] = {}
+        self.outcome: dict[str, float] = {}  # of the first report that was taken
         self.newest: dict[str, int] = {}
         self.progress = 0
         self.start()
@@ -95,10 +96,11 @@ class Leases(RuleBasedStateMachine):
         (verdict,), _ = self.write(reporting.report_results, number, [played(match, outcome)])
         unfenced = number in self.newest.values()
         assert verdict.duplicate == (before == "reported")
-        assert verdict.accepted == (before == "reported" or (before in TAKEN and unfenced))
+        same = self.outcome.get(match.match_id) == outcome
+        assert verdict.accepted == (same if before == "reported" else before in TAKEN and unfenced)
         assert bool(verdict.reason) != verdict.accepted
         if verdict.accepted:
-            self.state[match.match_id] = "reported"
+            self.state[match.match_id], self.outcome[match.match_id] = "reported", outcome
 
     @precondition(lambda self: self.newest)
     @rule(data=st.data())
