@@ -92,8 +92,8 @@ class MatchmakerSettings(Settings):
     """Gates of exploiters, and patched ones."""
 
     max_saved: int = Field(default=200, ge=2, le=100_000)
-    """Active snapshots a lineage keeps; beyond, the oldest retires (its rows stay). Milestones never do, those
-    in the support of the league's Nash mixture do last."""
+    """Active snapshots a lineage keeps; beyond, the oldest retires (its rows stay). Milestones never do;
+    those in the support of the league's Nash mixture do last."""
 
     admit: Literal["all", "gate"] = "all"
     """When a main's new snapshot becomes an opponent: "all" at once, "gate" when it has beaten the newest
