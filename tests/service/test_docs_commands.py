@@ -45,7 +45,7 @@ MINIMAL = "a minute and more; test_doctor_command.py runs it, for seconds, and m
 SIMULATED = "an example of cli.md simulates a smaller league"
 THREE = "trains for minutes; tests/system/test_league3.py runs such a league"
 SPRT_FILE = "needs a file; tests/unit/test_sprt_command.py writes one"
-OUTSIDER = "needs grpcurl; test_matchmaker_docs.py asks the same by reflection in Python"
+OUTSIDER = "needs grpcurl or buf; test_matchmaker_docs.py asks the same by reflection in Python"
 SECURED = "tests/service/test_security_commands.py runs it"
 FUZZ = "minutes; tests/service/test_fuzzing.py sends a few of its messages"
 TESTS = "runs this test"
@@ -57,6 +57,10 @@ NOT_RUN = {
     ".venv/bin/python tests/bench/fuzz_matchmaker.py --messages 1000000": FUZZ,
     'grpcurl -plaintext -H "authorization: Bearer $KUMITE_TOKEN" 127.0.0.1:50051 '
     "league.v1.MatchmakerService/GetRatings": OUTSIDER,
+    'grpcurl -plaintext -d \'{"book": "BOOK_EVAL"}\' 127.0.0.1:50051 '
+    "league.v1.MatchmakerService/GetRatings": OUTSIDER,
+    'buf curl --protocol grpc --http2-prior-knowledge -d \'{"book": "BOOK_EVAL"}\' '
+    "http://127.0.0.1:50051/league.v1.MatchmakerService/GetRatings": OUTSIDER,
     "bin/start-league --set security.tokens=true": LONG,
     "bin/start-league --set security.host=0.0.0.0 --set security.tokens=true --set security.tls=certs": LONG,
     "bin/league certs certs --host gpu-7.lan --client bob": SECURED,
@@ -201,7 +205,7 @@ PARSERS: dict[str, Callable[[list[str]], object]] = {
 }
 FENCE = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)
 COMMAND = re.compile(
-    r"(?:\$ )?((?:bin|\.venv/bin)/\S.*|(?:git|mkdir|pip|python3?|grpcurl|curl|docker|npm|cd) .*)"
+    r"(?:\$ )?((?:bin|\.venv/bin)/\S.*|(?:git|mkdir|pip|python3?|grpcurl|buf|curl|docker|npm|cd) .*)"
 )
 
 
@@ -228,7 +232,7 @@ def test_every_command_is_run_or_named_with_a_reason() -> None:
 def test_its_program_understands_every_command(command: str) -> None:
     for part in command.split(" && "):
         program, *words = shlex.split(part)
-        if program in ("git", "cd", "curl", "grpcurl"):
+        if program in ("git", "cd", "curl", "grpcurl", "buf"):
             continue
         assert (ROOT / program).is_file()
         if program in PARSERS and "COMMAND" not in words:
