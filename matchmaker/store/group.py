@@ -2,16 +2,22 @@
 
 A sync of the disk takes milliseconds, whatever is in it. The thread whose request finds nobody at work
 leads: it commits all that has come until then, its own first, and hands over to the next one that waits.
-Nobody waits for more to come.
+Few callers never wait for more to come. In a crowd who leads waits a moment for others, as PostgreSQL does by
+commit_delay and commit_siblings: a commit costs Python's lock, a dozen times over, however many share it.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from matchmaker.store.base import Transaction
+
+CROWD = 3
+"""Requests of one commit behind which the next waits for more: clients that come one by one make fewer."""
+PAUSE_SECONDS = 0.002
 
 
 class Request:
@@ -42,10 +48,20 @@ class Request:
 
 
 class Group:
-    """`commit` runs requests in one transaction, and leaves each with its outcome; it raises nothing."""
+    """Commits together what several threads want.
 
-    def __init__(self, commit: Callable[[Sequence[Request]], None]) -> None:
-        self._commit = commit
+    Args:
+        commit: runs requests in one transaction, and leaves each with its outcome; it raises nothing.
+        pause: lets others come, in a crowd.
+    """
+
+    def __init__(
+        self,
+        commit: Callable[[Sequence[Request]], None],
+        pause: Callable[[], None] = lambda: time.sleep(PAUSE_SECONDS),
+    ) -> None:
+        self._commit, self._pause = commit, pause
+        self._is_crowded = False
         self._lock = threading.Lock()
         self._waiting: list[Request] = []
         self._is_led = False
@@ -63,8 +79,11 @@ class Group:
         return request.outcome()
 
     def _lead(self, own: Request) -> None:
+        if self._is_crowded:
+            self._pause()
         with self._lock:
             group, self._waiting = self._waiting, []
+            self._is_crowded = len(group) >= CROWD
         try:
             self._commit(group)
         finally:
