@@ -91,8 +91,8 @@ def _seldom_collected() -> Iterator[None]:
     """What is made inside stays for good, and is not looked through for garbage, nor often what comes behind.
 
     A look through all that a league is takes a tenth of a second, in which nobody is answered; while it is
-    loaded there would be dozens of them. It holds hardly any cycles. What is new is looked at in small portions:
-    fifty thousand objects at once, the leases of a thousand clients in ten seconds, took 25 ms.
+    loaded there would be dozens of them. It holds hardly any cycles. What is new is looked at in small
+    portions: fifty thousand objects at once, the leases of a thousand clients in ten seconds, took 25 ms.
     """
     gc.disable()
     try:

@@ -13,8 +13,9 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, closing
 from typing import Any
 
-CHANGES = 10_000
-"""Rows written since the last move that make the next one due: some megabytes."""
+CHANGES = 5_000
+"""Rows written since the last move that make the next one due: commits wait for the disk while it moves, and
+of a thousand clients the slowest hundredth are those. Fewer at a time cost everybody more."""
 LONG_PAGES = 32_768
 """A log of so many pages, 128 MiB, is moved to its end while the writer waits. It starts anew only when all
 of it was moved, which a busy writer would put off for ever."""
