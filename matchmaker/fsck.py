@@ -39,12 +39,12 @@ def fsck(db: Path, address: str = "", credentials: Credentials | None = None) ->
 def _summary(reader: Reader) -> str:
     counts = {
         table: reader.select(f"SELECT count(*) FROM {table}")[0][0]
-        for table in ("players", "assignments", "results", "lost_results", "events")
+        for table in ("players", "assignments", "results", "lost_results")
     }
     open_leases = len(reader.open_assignments())
     return (
         f"{counts['players']} players, {counts['assignments']} matches assigned, {open_leases} leases open, "
-        f"{counts['results']} results, {counts['events']} events{_lost(counts['lost_results'])}"
+        f"{counts['results']} results, {reader.positions()[1]} events{_lost(counts['lost_results'])}"
     )
 
 

@@ -43,9 +43,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--config", type=Path, help="TOML file with a [matchmaker] section")
     parser.add_argument("--preset", metavar="NAME", help="settings of this preset, below those of --config")
-    parser.add_argument("--read-only", action="store_true", help="answer questions, change nothing")
     parser.add_argument(
-        "--at", metavar="WHEN", help="with --read-only: players, ratings and payoffs as they were then"
+        "--read-only",
+        action="store_true",
+        help="answer questions, change nothing, of the log as it is at the start",
+    )
+    parser.add_argument(
+        "--at",
+        metavar="WHEN",
+        help="with --read-only: players, ratings, payoffs and what follows from them, as they were then",
     )
     return parser
 
@@ -55,16 +61,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     configure("human")  # until the settings are known
     try:
+        is_new = not options.db.exists()
         with _seldom_collected():
             server = _server(options)
         signals = _stop_signals()
         with server:
+            _tell(options, server, is_new)
             print(f"ready {server.port}", flush=True)
             signals.recv(1)
     except LeagueError as error:
         print(f"matchmaker: {error}", file=sys.stderr)
         return error.exit_code
     return 0
+
+
+def _tell(options: argparse.Namespace, server: MatchmakerServer, is_new: bool) -> None:
+    """What nobody would guess of a league that is served, for people: programs read the line on stdout."""
+    if is_new:
+        print(f"matchmaker: {options.db} is a new league", file=sys.stderr)
+    elif options.read_only:
+        print(
+            f"matchmaker: the league as of result {server.league.view.log_position:,}: what a run adds from "
+            f"now on is not shown",
+            file=sys.stderr,
+        )
 
 
 def _server(options: argparse.Namespace) -> MatchmakerServer:

@@ -60,7 +60,10 @@ def run(args: argparse.Namespace) -> int:
         rows = _bring(client, chosen, args.source, into, prefix, sample=args.sample)
     print_table("Imported", COLUMNS, rows)
     met = "are drawn as snapshots" if args.sample else "are met in gauntlets alone"
-    say(f"{len(rows)} snapshots of {args.source} are anchors in {into} and {met}")
+    one = len(rows) == 1
+    met = "is drawn as a snapshot" if one and args.sample else "is met in gauntlets alone" if one else met
+    brought = "1 snapshot" if one else f"{len(rows)} snapshots"
+    say(f"{brought} of {args.source} {'is an anchor' if one else 'are anchors'} in {into} and {met}")
     return 0
 
 

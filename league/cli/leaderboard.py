@@ -35,6 +35,8 @@ def run(args: argparse.Namespace) -> int:
     if format_name not in FORMATS:
         raise InvalidInput(f"{args.out} tells no format: add --format {'|'.join(sorted(FORMATS))}")
     title = args.title or args.address or str(connect.run_folder(args).resolve().name)
+    if getattr(args, "at", None) and not args.title:
+        title = f"{title}, as of {args.at}"
     with connect.connect(args) as client:
         board = gather(client, title=title, now=time.time())
     text = FORMATS[format_name](board)

@@ -62,6 +62,8 @@ class Leaderboard:
     @property
     def agreement(self) -> str:
         """Whether TrueSkill and the fit agree, as a sentence."""
+        if not self.matches:
+            return "Nobody has met anybody yet."
         if self.opinion is None:
             return f"More than {MOST_FITTED:,} players have no fit here: see `bin/league ratings --fit`."
         return self.opinion.words()

@@ -21,9 +21,9 @@ from league.cluster.run_folder import RunFolder, open_run
 from league.cluster.settings import SupervisorSettings
 from league.cluster.summary import print_summary
 from league.cluster.supervisor import Supervisor
-from league.cluster.topology import plan
+from league.cluster.topology import Topology, plan
 from league.errors import DataCorrupt, InvalidInput, LeagueError, StorageFull
-from league.security.credentials import of_run
+from league.security.credentials import Credentials, of_run
 from league.security.settings import SecuritySettings
 from league.security.tokens import TokenFile
 
@@ -48,34 +48,49 @@ def start(command: Command) -> int:
     check_origin(command.learner.origin, command.request.run_dir)
     device = device_sentence(command.learner.device)
     with open_run(command.request) as folder:
-        settings = config.load_section(SupervisorSettings, "supervisor", folder.config)
-        security = config.load_section(SecuritySettings, "security", folder.config)
-        host = security.checked()
-        if security.tokens:
-            TokenFile(folder.path).ensure()  # before anybody looks for theirs
-        topology = plan(folder, command.learner, settings, host=host)
-        backend = LocalBackend(log_bytes=int(settings.log_megabytes * 1e6), log_files=settings.log_files)
-        console = Console(width=None if sys.stdout.isatty() else 110, highlight=False)
-        _greet(console, folder, device)
-        display = _display(console, settings, command.headless)
-        shown = of_run(folder.path, "operator")
-        supervisor = Supervisor(folder, topology, backend, settings, display, device, shown)
         try:
-            code = supervisor.run()
-        except (InvalidInput, DataCorrupt):
-            display.close()
-            if folder.resumed or has_steps(folder.path):
-                _conclude(console, supervisor, folder, go_on=False)
-            else:
-                folder.discard()
+            return _run(folder, command, device)
+        except LeagueError:
+            if not folder.resumed and not folder.database.exists():
+                folder.discard()  # it would stand for the newest run
             raise
-        except BaseException:
-            display.close()
-            _conclude(console, supervisor, folder)
-            raise
+
+
+def _run(folder: RunFolder, command: Command, device: str) -> int:
+    """Trains in an opened run, and sums up."""
+    settings, topology, shown = _prepared(folder, command)
+    backend = LocalBackend(log_bytes=int(settings.log_megabytes * 1e6), log_files=settings.log_files)
+    console = Console(width=None if sys.stdout.isatty() else 110, highlight=False)
+    _greet(console, folder, device)
+    display = _display(console, settings, command.headless)
+    supervisor = Supervisor(folder, topology, backend, settings, display, device, shown)
+    try:
+        code = supervisor.run()
+    except (InvalidInput, DataCorrupt):
+        display.close()
+        if folder.resumed or has_steps(folder.path):
+            _conclude(console, supervisor, folder, go_on=False)
+        else:
+            folder.discard()
+        raise
+    except BaseException:
         display.close()
         _conclude(console, supervisor, folder)
-        return code
+        raise
+    display.close()
+    _conclude(console, supervisor, folder)
+    return code
+
+
+def _prepared(folder: RunFolder, command: Command) -> tuple[SupervisorSettings, Topology, Credentials]:
+    """What a run's settings make of it."""
+    settings = config.load_section(SupervisorSettings, "supervisor", folder.config)
+    security = config.load_section(SecuritySettings, "security", folder.config)
+    host = security.checked()
+    if security.tokens:
+        TokenFile(folder.path).ensure()  # before anybody looks for theirs
+    topology = plan(folder, command.learner, settings, host=host)
+    return settings, topology, of_run(folder.path, "operator")
 
 
 def _display(console: Console, settings: SupervisorSettings, headless: bool) -> Display:

@@ -84,8 +84,8 @@ def _heading(figure: Figure, structure: Structure, title: str) -> None:
         words = f"{shares} {100 * found.by_chance:.0f} %"
         figure.text(0.975, 0.955, words, ha="right", fontsize=12)
     cycles = f"{structure.sure_cycles:,} sure three-cycles"
-    groups = sum(len(members) > 1 for members in structure.clusters.members())
-    figure.text(0.975, 0.925, f"{cycles}, {groups} clusters of near-copies", ha="right", color=FAINT)
+    clusters = f"{structure.clusters.count} clusters of {len(structure.table.names)} players"
+    figure.text(0.975, 0.925, f"{cycles}, {clusters}", ha="right", color=FAINT)
 
 
 def _table(axes: Axes, structure: Structure, order: NDArray[np.intp], names: Sequence[str]) -> None:
@@ -106,7 +106,8 @@ def _table(axes: Axes, structure: Structure, order: NDArray[np.intp], names: Seq
             axes.text(
                 column, row, f"{100 * chance:.0f}", ha="center", va="center", color=color, fontsize=size
             )
-    axes.text(1.0, 1.008, "% posterior mean; grey: never met", transform=axes.transAxes, ha="right",
+    words = "columns as the rows; % posterior mean; grey: never met"
+    axes.text(1.0, 1.008, words, transform=axes.transAxes, ha="right",
               color=FAINT, fontsize=9)  # fmt: skip
     _named(axes, names)
     _mark_clusters(axes, structure, order)

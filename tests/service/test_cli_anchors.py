@@ -140,7 +140,8 @@ def test_imported_snapshots_are_drawn_where_it_is_asked_for(
     words = ("--players", "main@2*", "--prefix", "old", "--sample")
     out, told = said(capsys, "import", str(first), "--run-dir", str(second), *words)
     assert [row["player"] for row in rows(out)] == ["old:main@2000"]
-    assert "are drawn as snapshots" in told
+    assert "is an anchor in" in told
+    assert "is drawn as a snapshot" in told
     with league_of(second) as client:
         learner = client.open_incarnation("learner-main", "main").number
         drawn = {match.opponent for match in client.acquire_matches(learner, 60, "league")}

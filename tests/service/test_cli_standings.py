@@ -16,6 +16,7 @@ from small_league import small_league
 from league.cli.main import main
 from league.cli.standings import gather
 from league.client import MatchmakerClient
+from league.cluster.run_folder import FORMAT
 from league.ratings.bradley_terry import fit_cells
 
 Capture = pytest.CaptureFixture[str]
@@ -223,3 +224,16 @@ def test_players_who_never_met_are_an_empty_table_and_a_word(live: Live, capsys:
     said = capsys.readouterr()
     assert said.out.splitlines() == ["row\tcolumn\tgames\twins\tdraws\tlosses\twin_rate"]
     assert said.err == "(no such matches in the book eval yet)\n"
+
+
+def test_a_board_of_the_past_says_so_and_an_empty_one_claims_nothing(tmp_path: Path, capsys: Capture) -> None:
+    with small_league(tmp_path):
+        (tmp_path / "run.json").write_text(json.dumps({"format": FORMAT, "version": "0.1.0"}))
+    words = ["leaderboard", "export", "--format", "md", "--run-dir", str(tmp_path)]
+    assert main([*words, "--at", "2100-01-01"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"# Leaderboard of {tmp_path.name}, as of 2100-01-01\n")
+    assert "0 clean matches" in said
+    assert "Nobody has met anybody yet." in said
+    assert main(words) == 0
+    assert "as of" not in capsys.readouterr().out

@@ -62,6 +62,7 @@ NOT_RUN = {
     'buf curl --protocol grpc --http2-prior-knowledge -d \'{"book": "BOOK_EVAL"}\' '
     "http://127.0.0.1:50051/league.v1.MatchmakerService/GetRatings": OUTSIDER,
     "bin/start-league --set security.tokens=true": LONG,
+    "bin/start-league --preset league3 --headless --steps 1200000": LONG,
     "bin/start-league --set security.host=0.0.0.0 --set security.tokens=true --set security.tls=certs": LONG,
     "bin/league certs certs --host gpu-7.lan --client bob": SECURED,
     "bin/league certs certs": SECURED,

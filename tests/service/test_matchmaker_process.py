@@ -73,6 +73,15 @@ def test_two_sigterms_close_cleanly(tmp_path):
     assert fsck(db)[0] == []
 
 
+def test_a_file_that_was_not_there_is_said_to_be_new(tmp_path):
+    db = tmp_path / "runs" / "league.db"
+    for told in (True, False):
+        with matchmaker(db) as process:
+            ready_port(process)
+            process.terminate()
+            assert (f"matchmaker: {db} is a new league\n" in process.communicate()[1]) == told
+
+
 def test_a_finished_run_is_served_read_only(tmp_path):
     db = tmp_path / "league.db"
     with small_league(tmp_path) as league:
@@ -86,6 +95,7 @@ def test_a_finished_run_is_served_read_only(tmp_path):
             assert len([event for event in client.watch() if event.kind == "result"]) == 20
             with pytest.raises(Refused, match="only reads"):
                 client.open_incarnation("learner-main", "main")
+            assert "the league as of result 20: what a run adds from now on" in process.stderr.readline()
             with pytest.raises(Refused, match="only reads"):
                 client.heartbeat(1, 1)
         process.send_signal(signal.SIGINT)
@@ -254,7 +264,9 @@ def test_fsck_speaks_and_exits_by_its_findings(tmp_path, capsys):
             league.server.league.view.load_books(reader)
     assert fsck_main(["--db", str(db)]) == 0
     said = capsys.readouterr().out
-    assert "whole; 6 players, 5 matches assigned, 0 leases open, 5 results, " in said
+    with small_league(tmp_path) as league:
+        events = league.client.status().vitals.event_position
+    assert f"whole; 6 players, 5 matches assigned, 0 leases open, 5 results, {events} events" in said
     assert "count" not in said
     with small_league(tmp_path) as league:
         league.open(checkpoint=2)

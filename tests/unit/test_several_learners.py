@@ -13,6 +13,7 @@ from screens import full
 from league.cluster.command import parse
 from league.cluster.facts import Screen
 from league.cluster.lines import progress_lines
+from league.cluster.main import main as start_league
 from league.cluster.reader import newest_snapshot
 from league.cluster.run_folder import Request, open_run
 from league.cluster.settings import LearnerEntry, SupervisorSettings
@@ -164,6 +165,13 @@ def test_a_new_run_of_which_nothing_came_leaves_no_learners_folder(tmp_path: Pat
         for name in NAMES:
             (run / name / "checkpoints").mkdir(parents=True)
         folder.discard()
+    assert not run.exists()
+
+
+@pytest.mark.parametrize("wrong", ["security.host=0.0.0.0", "security.tls=nope", "security.mutual_tls=true"])
+def test_a_new_run_whose_services_can_not_be_asked_leaves_no_folder(tmp_path: Path, wrong: str) -> None:
+    run, words = tmp_path / "run", ["--set", wrong, "--headless", "--steps", "1000"]
+    assert start_league(["--run-dir", str(run), *words]) == 2
     assert not run.exists()
 
 
