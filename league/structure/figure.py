@@ -160,7 +160,7 @@ def _bars(
     axes.set_xlim(0, max(0.05, float(estimate.high.max()), float(mass_N.max())) * 1.05)
     axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     # Without its 0 %, which would touch the 100 % of the neighbour.
-    axes.xaxis.set_major_locator(MaxNLocator(4, steps=(1, 2.5, 5, 10), prune="lower"))
+    axes.xaxis.set_major_locator(MaxNLocator(4, steps=(1, 2, 5, 10), prune="lower"))
 
 
 def _ratings(axes: Axes, rating_N: NDArray[np.float64]) -> None:
