@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import logging
 import signal
 import socket
 import sys
@@ -21,6 +22,7 @@ from matchmaker.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 
 __all__ = ["MatchmakerServer", "main"]
+_log = logging.getLogger(__name__)
 
 
 def _port(text: str) -> int:
@@ -78,13 +80,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _tell(options: argparse.Namespace, server: MatchmakerServer, is_new: bool) -> None:
     """What nobody would guess of a league that is served, for people: programs read the line on stdout."""
     if is_new:
-        print(f"matchmaker: {options.db} is a new league", file=sys.stderr)
+        _log.info("%s is a new league", options.db)
     elif options.read_only:
-        print(
-            f"matchmaker: the league as of result {server.league.view.log_position:,}: what a run adds from "
-            f"now on is not shown",
-            file=sys.stderr,
-        )
+        position = server.league.view.log_position
+        _log.info("the league as of result %d: what a run adds from now on is not shown", position)
 
 
 def _server(options: argparse.Namespace) -> MatchmakerServer:

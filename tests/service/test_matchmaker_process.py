@@ -79,7 +79,7 @@ def test_a_file_that_was_not_there_is_said_to_be_new(tmp_path):
         with matchmaker(db) as process:
             ready_port(process)
             process.terminate()
-            assert (f"matchmaker: {db} is a new league\n" in process.communicate()[1]) == told
+            assert (f"{db} is a new league\n" in process.communicate()[1]) == told
 
 
 def test_a_finished_run_is_served_read_only(tmp_path):

@@ -108,14 +108,15 @@ def test_the_example_trains_reports_and_joins(trained: tuple[str, Path, PPO]) ->
     assert model.num_timesteps == 4096
     assert (run_dir / "sb3-model.zip").is_file()
     with MatchmakerClient(address) as client:
-        made = client.players(kinds=[PlayerKind.SNAPSHOT])
+        known = client.players(kinds=[PlayerKind.SNAPSHOT])
+        made = [player for player in known if player.name.startswith("sb3@")]  # another test may have run
         assert [(p.name, p.parent, p.milestone) for p in made] == [
             ("sb3@2048", "", False),
             ("sb3@4096", "sb3@2048", True),
         ]
         against = {cell.column: cell.games for cell in client.payoff(Book.TRAIN, rows=["sb3"])}
         assert {"constant", "based", "random", "sb3@2048"} & against.keys() >= {"constant", "based"}
-        (worker,) = client.status().workers
+        (worker,) = [one for one in client.status().workers if one.player == "sb3"]
         assert (worker.step, worker.open_leases) == (4096, 0)
         assert worker.metrics["progress/steps"] >= 4000
     network, card = load_snapshot(BlobFolder(run_dir / "blobs"), made[-1].digest)
@@ -135,7 +136,8 @@ def test_the_evaluator_plays_its_gauntlet(trained: tuple[str, Path, PPO]) -> Non
     ):
         wait_for(lambda: (run_dir / "evaluator" / "evaluation_results.csv").is_file())
         wait_for(lambda: len(met(client, "sb3@4096")) > len(bots))
-        assert met(client, "sb3@4096") == bots | {"sb3@2048"}
+        others = {p.name for p in client.players(kinds=[PlayerKind.SNAPSHOT])} - {"sb3@4096"}
+        assert bots | {"sb3@2048"} <= met(client, "sb3@4096") <= bots | others  # another test may add some
         assert {r.player.name for r in client.ratings(Book.EVAL)} >= {"sb3@4096", "sb3@2048"}
 
 
@@ -153,7 +155,7 @@ def test_another_learner_meets_it(trained: tuple[str, Path, PPO]) -> None:
         against = {cell.column: cell.games for cell in client.payoff(Book.TRAIN, rows=["other"])}
         assert against.get("sb3@4096", 0) + against.get("sb3@2048", 0) > 2
         records = [p.name for p in client.players(kinds=[PlayerKind.LIVE])]
-        assert records == ["sb3", "other"]
+        assert {"sb3", "other"} <= set(records)
 
 
 @pytest.mark.filterwarnings("error::UserWarning")
