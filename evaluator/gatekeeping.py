@@ -13,11 +13,11 @@ from evaluator.pace import Pace
 from evaluator.play import Arena
 from evaluator.settings import EvaluatorSettings
 from evaluator.weights import Weights
-from league.client import MatchmakerClient
 from league.errors import DataCorrupt, Fenced, InvalidInput, NotFound, Refused
 from league.exploiters import CandidateGate
 from league.games.base import BatchedGame
 from league.players import Player, PlayerKind
+from league.rpc.client import MatchmakerClient
 
 UNPLAYABLE = (DataCorrupt, NotFound, InvalidInput)
 _log = logging.getLogger("evaluator")
@@ -25,7 +25,9 @@ _log = logging.getLogger("evaluator")
 
 @dataclass(frozen=True, kw_only=True)
 class GateProgress:
-    """How far a gate is: matches counted against the victim whose turn it is, and frames played for it."""
+    """How far a gate is: matches counted against the victim whose turn it is, and frames played
+    for it.
+    """
 
     gate: CandidateGate
     frames: int
@@ -53,9 +55,11 @@ class Gatekeeper:
         incarnation: int,
         tell: Callable[[GateProgress], None],
     ) -> GateRun | None:
-        """Plays a gate to its end, or until it is told to stop; the run has what is left to hand back then.
+        """Plays a gate to its end, or until it is told to stop; the run has what is left to hand
+        back then.
 
-        None when it was given up: its candidate or a victim can't play. `tell` hears of every decision.
+        None when it was given up: its candidate or a victim can't play. `tell` hears of every
+        decision.
         """
         try:
             frame_skip = self._frame_skip(gate, players)
@@ -69,7 +73,9 @@ class Gatekeeper:
             return None
 
     def _frame_skip(self, gate: CandidateGate, players: Mapping[str, Player]) -> int:
-        """Frames of a decision; raises what `UNPLAYABLE` names, or `InvalidInput` where they differ."""
+        """Frames of a decision; raises what `UNPLAYABLE` names, or `InvalidInput` where they
+        differ.
+        """
         skip = self._weights.card(players[gate.candidate]).frame_skip
         for test in gate.victims:
             victim = players[test.victim]
@@ -77,7 +83,9 @@ class Gatekeeper:
                 continue
             pace = self._weights.card(victim).frame_skip
             if pace != skip:
-                raise InvalidInput(f"{victim.name} decides every {pace} frames, the candidate every {skip}")
+                raise InvalidInput(
+                    f"{victim.name} decides every {pace} frames, the candidate every {skip}"
+                )
         return skip
 
     def _play(
@@ -90,7 +98,10 @@ class Gatekeeper:
     ) -> GateRun:
         settings = self._settings
         arena = Arena(
-            self._game, self._weights.network, frame_skip=frame_skip, seed=settings.seed + candidate.step
+            self._game,
+            self._weights.network,
+            frame_skip=frame_skip,
+            seed=settings.seed + candidate.step,
         )
         desk = Desk(
             client=self._client,
@@ -105,5 +116,7 @@ class Gatekeeper:
             speed = run.accepted / max(1e-9, time.monotonic() - began)
             tell(GateProgress(gate=run.gate, frames=arena.frames_played, matches_per_second=speed))
         if run.finished:
-            _log.info("the gate of %s: %s %s", gate.candidate, run.gate.state.value, run.gate.reason)
+            _log.info(
+                "the gate of %s: %s %s", gate.candidate, run.gate.state.value, run.gate.reason
+            )
         return run

@@ -1,7 +1,8 @@
-"""The matches of one candidate's gate: leased, played and reported until the matchmaker has decided.
+"""The matches of one candidate's gate: leased, played and reported until the matchmaker has
+decided.
 
-What was played is the matchmaker's to know; nothing of it is remembered here, so an evaluator that is killed
-goes on where the log is.
+What was played is the matchmaker's to know; nothing of it is remembered here, so an evaluator that
+is killed goes on where the log is.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ AT_ONCE = 32
 
 
 class GateMatches(Protocol):
-    """What a gate needs of the matchmaker (`league.client.MatchmakerClient` has it)."""
+    """What a gate needs of the matchmaker (`league.rpc.client.MatchmakerClient` has it)."""
 
-    def acquire_gate_matches(self, incarnation: int, candidate: str, count: int) -> list[Assignment]: ...
+    def acquire_gate_matches(
+        self, incarnation: int, candidate: str, count: int
+    ) -> list[Assignment]: ...
 
     def decide_gate(self, incarnation: int, candidate: str) -> CandidateGate: ...
 
@@ -45,7 +48,9 @@ class Desk:
 
 
 class GateRun:
-    """Plays a candidate's gate in `arena`. Call `step` until `finished`, or `hand_back` to stop early."""
+    """Plays a candidate's gate in `arena`. Call `step` until `finished`, or `hand_back` to stop
+    early.
+    """
 
     def __init__(self, desk: Desk, arena: Arena, gate: CandidateGate) -> None:
         self._desk, self._arena = desk, arena
@@ -60,7 +65,9 @@ class GateRun:
         return self.gate.state is not GateState.OPEN and not self._in_play
 
     def step(self) -> None:
-        """Fills free rows, plays one decision of every match, reports what is due, asks for the verdict."""
+        """Fills free rows, plays one decision of every match, reports what is due, asks for the
+        verdict.
+        """
         room = min(AT_ONCE - len(self._in_play), self._arena.free)
         if room >= max(2, AT_ONCE // 4):
             self._fill(room)
@@ -82,10 +89,14 @@ class GateRun:
         self._reported_at = desk.clock()
         if results:
             verdicts, _ = desk.client.report_results(desk.incarnation, results)
-            refused = [verdict for verdict in verdicts if not (verdict.accepted or verdict.duplicate)]
+            refused = [
+                verdict for verdict in verdicts if not (verdict.accepted or verdict.duplicate)
+            ]
             self.accepted += len(results) - len(refused)
             if refused:
-                desk.say(f"{len(refused)} results of {self.gate.candidate} were refused: {refused[0].reason}")
+                desk.say(
+                    f"{len(refused)} results of {self.gate.candidate} were refused: {refused[0].reason}"
+                )
         self._in_play -= {result.match_id for result in results}
         self.gate = desk.client.decide_gate(desk.incarnation, self.gate.candidate)
         if self.gate.state is not GateState.OPEN:

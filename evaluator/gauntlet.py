@@ -19,9 +19,11 @@ REFUSALS_IN_A_ROW = 3
 
 
 class Matches(Protocol):
-    """What a gauntlet needs of the matchmaker (`league.client.MatchmakerClient` has it)."""
+    """What a gauntlet needs of the matchmaker (`league.rpc.client.MatchmakerClient` has it)."""
 
-    def acquire_pairings(self, incarnation: int, pairings: Sequence[Pairing]) -> list[Assignment]: ...
+    def acquire_pairings(
+        self, incarnation: int, pairings: Sequence[Pairing]
+    ) -> list[Assignment]: ...
 
     def release_matches(self, incarnation: int, match_ids: Sequence[str], reason: str) -> int: ...
 
@@ -44,7 +46,9 @@ class Office:
 
 
 class GauntletRun:
-    """Plays `slots` for `player` in `arena`. Call `step` until `finished`, or `hand_back` to stop early."""
+    """Plays `slots` for `player` in `arena`. Call `step` until `finished`, or `hand_back` to
+    stop early.
+    """
 
     def __init__(self, office: Office, arena: Arena, player: str, slots: Sequence[Slot]) -> None:
         self._office = office
@@ -166,7 +170,9 @@ class GauntletRun:
         self._in_play.clear()
         if not match_ids:
             return 0
-        return self._office.client.release_matches(self._office.incarnation, match_ids, "the evaluator stops")
+        return self._office.client.release_matches(
+            self._office.incarnation, match_ids, "the evaluator stops"
+        )
 
 
 def _same_pair(slot: Slot, other: Slot) -> bool:

@@ -1,9 +1,10 @@
 """What the evaluator remembers across restarts: a small SQLite file beside its report.
 
-The matchmaker's log is the truth about results. The journal adds what the log has no column for: the
-plan of each gauntlet, which seed and seat a match filled, and the numbers of the report. A match is
-written here as *pending* before it is reported and settled by the matchmaker's verdict, so that after
-a kill -9 every pending match can be asked after, and none is counted twice or played again for nothing.
+The matchmaker's log is the truth about results. The journal adds what the log has no column for:
+the plan of each gauntlet, which seed and seat a match filled, and the numbers of the report. A
+match is written here as *pending* before it is reported and settled by the matchmaker's verdict, so
+that after a kill -9 every pending match can be asked after, and none is counted twice or played
+again for nothing.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ MIGRATIONS: tuple[str, ...] = (
     CREATE TABLE requests (place INTEGER PRIMARY KEY AUTOINCREMENT, player TEXT NOT NULL UNIQUE);
     CREATE TABLE matches (
         match_id TEXT PRIMARY KEY, player TEXT NOT NULL, opponent TEXT NOT NULL, book TEXT NOT NULL,
-        pair INTEGER NOT NULL, seat INTEGER NOT NULL, outcome REAL NOT NULL, frames INTEGER NOT NULL,
-        stats_json TEXT NOT NULL, opponent_stats_json TEXT NOT NULL, finished_at REAL NOT NULL,
-        accepted INTEGER NOT NULL);
+        pair INTEGER NOT NULL, seat INTEGER NOT NULL, outcome REAL NOT NULL, frames INTEGER NOT
+        NULL, stats_json TEXT NOT NULL, opponent_stats_json TEXT NOT NULL, finished_at REAL NOT
+        NULL, accepted INTEGER NOT NULL);
     CREATE INDEX matches_by_players ON matches (player, opponent, book);
     """,
 )
@@ -41,7 +42,9 @@ MIGRATIONS: tuple[str, ...] = (
 
 @dataclass(frozen=True, kw_only=True)
 class Played:
-    """A finished gauntlet match from the side of `player`; `outcome` is 1 win, 0.5 draw, 0 loss for it."""
+    """A finished gauntlet match from the side of `player`; `outcome` is 1 win, 0.5 draw, 0 loss
+    for it.
+    """
 
     match_id: str
     player: str
@@ -55,7 +58,9 @@ class Played:
 
 @dataclass(frozen=True)
 class Gauntlet:
-    """The plan of one snapshot's gauntlet and how far it is: open, done or skipped (`reason` says why)."""
+    """The plan of one snapshot's gauntlet and how far it is: open, done or skipped (`reason`
+    says why).
+    """
 
     player: str
     digest: str
@@ -71,12 +76,26 @@ def _plan_json(plan: Sequence[Entry]) -> str:
 
 def _gauntlet(row: tuple) -> Gauntlet:
     player, digest, milestone, plan_json, state, reason = row
-    plan = tuple(Entry(opponent, Book(book), matches) for opponent, book, matches in json.loads(plan_json))
+    plan = tuple(
+        Entry(opponent, Book(book), matches) for opponent, book, matches in json.loads(plan_json)
+    )
     return Gauntlet(player, digest, bool(milestone), plan, state, reason)
 
 
 def _played(row: tuple) -> Played:
-    match_id, player, opponent, book, pair, seat, outcome, frames, stats, opponent_stats, finished_at = row
+    (
+        match_id,
+        player,
+        opponent,
+        book,
+        pair,
+        seat,
+        outcome,
+        frames,
+        stats,
+        opponent_stats,
+        finished_at,
+    ) = row
     return Played(
         match_id=match_id,
         player=player,
@@ -96,8 +115,8 @@ _MIRRORED = "pair, 1 - seat, 1.0 - outcome, frames, opponent_stats_json, stats_j
 class Journal:
     """The file at `path`, made when missing. Usable from several threads; a return means: on disk.
 
-    Raises `DataCorrupt` when the file is no journal, `VersionMismatch` when a newer program wrote it,
-    `StorageFull` when the disk is full.
+    Raises `DataCorrupt` when the file is no journal, `VersionMismatch` when a newer program wrote
+    it, `StorageFull` when the disk is full.
     """
 
     def __init__(self, path: Path) -> None:
@@ -105,7 +124,9 @@ class Journal:
         self._path = path
         self._lock = threading.RLock()
         try:
-            self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=10)
+            self._db = sqlite3.connect(
+                path, check_same_thread=False, isolation_level=None, timeout=10
+            )
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = FULL")
             self._migrate()
@@ -115,10 +136,14 @@ class Journal:
     def _explained(self, error: sqlite3.DatabaseError) -> Exception:
         text = str(error)
         if "full" in text:
-            return StorageFull(f"the disk is full: {self._path} can't grow; free some space and start again")
+            return StorageFull(
+                f"the disk is full: {self._path} can't grow; free some space and start again"
+            )
         if "locked" in text:
             return Unavailable(f"{self._path} is in use by another evaluator: stop that one first")
-        return DataCorrupt(f"{self._path} can't be read as the evaluator's journal ({text}): move it away")
+        return DataCorrupt(
+            f"{self._path} can't be read as the evaluator's journal ({text}): move it away"
+        )
 
     def _migrate(self) -> None:
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
@@ -150,11 +175,14 @@ class Journal:
         with self._lock:
             self._db.close()
 
-    # --- gauntlets ---------------------------------------------------------------------------------
+    # --- gauntlets
+    # ---------------------------------------------------------------------------------
 
     def gauntlets(self) -> dict[str, Gauntlet]:
         """All of them by player."""
-        rows = self._read("SELECT player, digest, milestone, plan_json, state, reason FROM gauntlets")
+        rows = self._read(
+            "SELECT player, digest, milestone, plan_json, state, reason FROM gauntlets"
+        )
         return {row[0]: _gauntlet(row) for row in rows}
 
     def write(self, gauntlet: Gauntlet) -> None:
@@ -175,7 +203,9 @@ class Journal:
                 db.execute("DELETE FROM requests WHERE player = ?", (gauntlet.player,))
 
     def forget(self, player: str) -> None:
-        """Removes a gauntlet and its player's matches: they belonged to other weights or another league."""
+        """Removes a gauntlet and its player's matches: they belonged to other weights or another
+        league.
+        """
         with self._transaction() as db:
             db.execute("DELETE FROM gauntlets WHERE player = ?", (player,))
             db.execute("DELETE FROM matches WHERE player = ? OR opponent = ?", (player, player))
@@ -190,7 +220,8 @@ class Journal:
         """Players asked for by hand, the newest request first."""
         return [row[0] for row in self._read("SELECT player FROM requests ORDER BY place DESC")]
 
-    # --- matches -----------------------------------------------------------------------------------
+    # --- matches
+    # -----------------------------------------------------------------------------------
 
     def record(self, matches: Iterable[Played]) -> None:
         """Keeps finished matches as pending, before they are reported."""
@@ -216,7 +247,9 @@ class Journal:
     def settle(self, accepted: Iterable[str], refused: Iterable[str]) -> None:
         """Takes the matchmaker's verdicts: accepted matches count, refused ones never were."""
         with self._transaction() as db:
-            db.executemany("UPDATE matches SET accepted = 1 WHERE match_id = ?", [(m,) for m in accepted])
+            db.executemany(
+                "UPDATE matches SET accepted = 1 WHERE match_id = ?", [(m,) for m in accepted]
+            )
             db.executemany("DELETE FROM matches WHERE match_id = ?", [(m,) for m in refused])
 
     def pending(self) -> list[str]:
@@ -224,7 +257,9 @@ class Journal:
         return [row[0] for row in self._read("SELECT match_id FROM matches WHERE accepted = 0")]
 
     def matches(self, player: str, opponent: str, book: Book) -> list[Played]:
-        """Accepted matches of the two from `player`'s side, whichever's gauntlet they belonged to."""
+        """Accepted matches of the two from `player`'s side, whichever's gauntlet they belonged
+        to.
+        """
         rows = self._read(
             f"SELECT match_id, ?1, ?2, ?3, {_COLUMNS} FROM matches"
             " WHERE accepted AND player = ?1 AND opponent = ?2 AND book = ?3"

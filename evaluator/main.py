@@ -14,15 +14,15 @@ from pathlib import Path
 
 from evaluator.pace import step_back
 from evaluator.settings import EvaluatorSettings
-from league.config import load_section
 from league.errors import ConfigError, LeagueError, Unavailable
 from league.games.settings import GameSettings
-from league.reminders import Reminders
+from league.rpc.reminders import Reminders
 from league.security.credentials import of_run
 from league.security.flags import add_service_flags, service_settings
 from league.security.settings import SecuritySettings
 from league.service.logs import configure
 from league.service.settings import OperationsSettings
+from league.settings.base import load_section
 
 STOP_SECONDS = 2.5
 """After a signal the program ends within this time, if need be without handing its leases back."""
@@ -31,7 +31,9 @@ _log = logging.getLogger("evaluator")
 
 
 class _StopRequested(Unavailable):
-    """A signal came while the program was waiting for the matchmaker (the heartbeat's thread may be, too)."""
+    """A signal came while the program was waiting for the matchmaker (the heartbeat's thread may
+    be, too).
+    """
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -43,7 +45,11 @@ def _parser() -> argparse.ArgumentParser:
         "--matchmaker", required=True, metavar="HOST:PORT", help="where the matchmaker serves"
     )
     parser.add_argument(
-        "--run-dir", required=True, type=Path, metavar="DIR", help="the run's folder, made when missing"
+        "--run-dir",
+        required=True,
+        type=Path,
+        metavar="DIR",
+        help="the run's folder, made when missing",
     )
     parser.add_argument(
         "--config",
@@ -51,7 +57,9 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="settings file (default: DIR/config.toml if there is one and no --preset)",
     )
-    parser.add_argument("--preset", metavar="NAME", help="settings of this preset, below those of --config")
+    parser.add_argument(
+        "--preset", metavar="NAME", help="settings of this preset, below those of --config"
+    )
     parser.add_argument(
         "--port", type=int, default=0, metavar="P", help="port to serve on, 0 for any (default)"
     )
@@ -60,7 +68,9 @@ def _parser() -> argparse.ArgumentParser:
         "--token-file", type=Path, metavar="FILE", help="file with the token for the matchmaker"
     )
     parser.add_argument(
-        "--name", default="evaluator-0", help="name of this worker; a newer one of the same name replaces it"
+        "--name",
+        default="evaluator-0",
+        help="name of this worker; a newer one of the same name replaces it",
     )
     return parser
 
@@ -98,7 +108,11 @@ def _leave_in_time() -> None:
 
     def leave() -> None:
         time.sleep(STOP_SECONDS)
-        print("evaluator: stopped without handing its leases back: they expire", file=sys.stderr, flush=True)
+        print(
+            "evaluator: stopped without handing its leases back: they expire",
+            file=sys.stderr,
+            flush=True,
+        )
         os._exit(0)
 
     threading.Thread(target=leave, name="last-resort", daemon=True).start()
@@ -121,7 +135,9 @@ def serve(arguments: argparse.Namespace, stop: threading.Event) -> None:
     game_settings = load_section(GameSettings, "game", file, arguments.preset)
     operations = load_section(OperationsSettings, "operations", file, arguments.preset)
     configure(operations.log_format)
-    security = service_settings(arguments, load_section(SecuritySettings, "security", file, arguments.preset))
+    security = service_settings(
+        arguments, load_section(SecuritySettings, "security", file, arguments.preset)
+    )
     _make_run_folder(arguments.run_dir)
     step_back(settings.nice)
 
@@ -130,16 +146,21 @@ def serve(arguments: argparse.Namespace, stop: threading.Event) -> None:
 
     from evaluator.service import EvaluatorServer
     from evaluator.worker import Evaluator
-    from league.client import MatchmakerClient
     from league.replay import Recipe
+    from league.rpc.client import MatchmakerClient
 
     torch.set_num_threads(1)  # it shares the machine with the learner
     game = game_settings.make(settings.parallel_matches)
     on_wait = _waiting_words(stop)
-    shown = of_run(arguments.run_dir, "worker", token_file=arguments.token_file, tls=security.tls_folder)
+    shown = of_run(
+        arguments.run_dir, "worker", token_file=arguments.token_file, tls=security.tls_folder
+    )
     with (
         MatchmakerClient(
-            arguments.matchmaker, wait_seconds=settings.wait_seconds, on_wait=on_wait, credentials=shown
+            arguments.matchmaker,
+            wait_seconds=settings.wait_seconds,
+            on_wait=on_wait,
+            credentials=shown,
         ) as client,
         MatchmakerClient(arguments.matchmaker, wait_seconds=0.5, credentials=shown) as reader,
     ):

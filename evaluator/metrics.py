@@ -31,8 +31,16 @@ class EvaluatorMetrics(Collector):
         standing = self._evaluator.standing
         for name, what, value in (
             ("snapshots_waiting", "Snapshots whose gauntlet has not begun.", standing.waiting),
-            ("matches_done", "Matches of the present gauntlet that are reported.", standing.matches_done),
-            ("matches_total", "Matches that the present gauntlet has, 0 while idle.", standing.matches_total),
+            (
+                "matches_done",
+                "Matches of the present gauntlet that are reported.",
+                standing.matches_done,
+            ),
+            (
+                "matches_total",
+                "Matches that the present gauntlet has, 0 while idle.",
+                standing.matches_total,
+            ),
             ("matches_per_second", "Speed in the present gauntlet.", standing.matches_per_second),
         ):
             yield GaugeMetricFamily(f"kumite_evaluator_{name}", what, value=float(value))

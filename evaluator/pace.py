@@ -11,18 +11,22 @@ from pathlib import Path
 LEAST_REST_SECONDS = 0.002
 """Shorter rests wait until they are worth a system call."""
 MEMORY_SECONDS = 2.0
-"""How long ago a rest still counts: nobody who was idle for an hour may work twice as hard for the next."""
+"""How long ago a rest still counts: nobody who was idle for an hour may work twice as hard for
+the next.
+"""
 
 
 OWN_GROUP = Path("/proc/self/autogroup")
-"""Where Linux keeps the priority of all processes of this one's session together (sched(7), autogroup)."""
+"""Where Linux keeps the priority of all processes of this one's session together (sched(7),
+autogroup).
+"""
 
 
 def step_back(nice: int) -> None:
     """Lets processes go first that are less nice: on a busy core this one gets what they leave.
 
-    Linux shares a core among sessions before it looks at processes, so a session that this process leads (as
-    under `bin/start-league`) becomes nice as a whole; nobody else's does.
+    Linux shares a core among sessions before it looks at processes, so a session that this process
+    leads (as under `bin/start-league`) becomes nice as a whole; nobody else's does.
     """
     os.nice(max(0, nice - os.nice(0)))  # who was started nicer stays so
     if os.getsid(0) == os.getpid():
@@ -33,8 +37,8 @@ def step_back(nice: int) -> None:
 class Pace:
     """Holds this process's work at `share` of one core; 1: as much as it gets.
 
-    Call `rest` between pieces of work. `processor` and `clock` give seconds, of all threads together and of
-    the wall.
+    Call `rest` between pieces of work. `processor` and `clock` give seconds, of all threads
+    together and of the wall.
     """
 
     def __init__(
@@ -48,7 +52,9 @@ class Pace:
         self._worked_at, self._rested_at = processor(), clock()
 
     def rest(self, wait: Callable[[float], object]) -> None:
-        """Waits, by `wait(seconds)`, until the work since the last call is no larger a share than asked."""
+        """Waits, by `wait(seconds)`, until the work since the last call is no larger a share
+        than asked.
+        """
         if self._share >= 1.0:
             return
         worked, now = self._processor(), self._clock()

@@ -20,9 +20,9 @@ from league.players import Assignment, Book, MatchResult, Player, PlayerKind, Se
 class Arena:
     """The rows of `game`, each idle or playing one assigned match.
 
-    Snapshots act through one `Crowd` every `frame_skip` frames, sampled at temperature 1, or greedily in
-    the greedy book; bots are played by the game itself, every frame. `load` gives a network by digest;
-    `recorder` is told of everything.
+    Snapshots act through one `Crowd` every `frame_skip` frames, sampled at temperature 1, or
+    greedily in the greedy book; bots are played by the game itself, every frame. `load` gives a
+    network by digest; `recorder` is told of everything.
     """
 
     def __init__(
@@ -112,7 +112,9 @@ class Arena:
     def _leave(self, row: int) -> MatchResult:
         assignment = self._rows[row]
         assert assignment is not None
-        first, second = (self._seat_result(row, seat, player) for seat, player in enumerate(assignment.seats))
+        first, second = (
+            self._seat_result(row, seat, player) for seat, player in enumerate(assignment.seats)
+        )
         if self._recorder is not None:
             self._recorder.end(row, self._game)
         for seat in (0, 1):

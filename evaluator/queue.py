@@ -1,8 +1,8 @@
 """Which snapshots still need their gauntlet, and in which order.
 
-Nothing is queued by hand: the queue is derived from the matchmaker's players and the journal, so there
-is no list that could get lost. Requests come first (the latest before earlier ones), then the newest
-snapshot, for a curriculum decides on the newest; older ones follow when time allows.
+Nothing is queued by hand: the queue is derived from the matchmaker's players and the journal, so
+there is no list that could get lost. Requests come first (the latest before earlier ones), then the
+newest snapshot, for a curriculum decides on the newest; older ones follow when time allows.
 """
 
 from __future__ import annotations
@@ -34,18 +34,23 @@ class Queue:
         self._bots = tuple(bots)
 
     def waiting(self, players: Sequence[Player]) -> list[Player]:
-        """Snapshots without their complete gauntlet, next first. `players` in order of registration.
+        """Snapshots without their complete gauntlet, next first. `players` in order of
+        registration.
 
-        Imported ones meet this league's in their gauntlets, and have one of their own on request only.
+        Imported ones meet this league's in their gauntlets, and have one of their own on request
+        only.
         """
         gauntlets = self._journal.gauntlets()
         requests = self._journal.requests()
         snapshots = {
             p.name: p
             for p in players
-            if p.kind is PlayerKind.SNAPSHOT and p.state is not PlayerState.QUARANTINED and not is_gated(p)
+            if p.kind is PlayerKind.SNAPSHOT
+            and p.state is not PlayerState.QUARANTINED
+            and not is_gated(p)
         }
-        imported = {name for name, p in snapshots.items() if is_imported(p)}  # rated where they came from
+        # rated where they came from
+        imported = {name for name, p in snapshots.items() if is_imported(p)}
         asked = [snapshots[name] for name in requests if name in snapshots]
         rest = [
             p
@@ -57,13 +62,16 @@ class Queue:
         return asked + rest
 
     def request(self, name: str, players: Sequence[Player]) -> int:
-        """Puts snapshot `name` at the head, again if it had been evaluated; returns its place, from 1.
+        """Puts snapshot `name` at the head, again if it had been evaluated; returns its place, from
+        1.
 
         Raises `NotFound` when no snapshot of the league is called so.
         """
         found = {p.name: p for p in players if p.kind is PlayerKind.SNAPSHOT}.get(name)
         if found is None or found.state is PlayerState.QUARANTINED or is_gated(found):
-            raise NotFound(f"no snapshot {name!r} can be evaluated: `bin/league players` lists what there is")
+            raise NotFound(
+                f"no snapshot {name!r} can be evaluated: `bin/league players` lists what there is"
+            )
         self._journal.request(name)
         return 1 + [p.name for p in self.waiting(players)].index(name)
 
@@ -105,7 +113,9 @@ class Queue:
         slots: list[Slot] = []
         for entry in gauntlet.plan:
             done = self._journal.done_slots(gauntlet.player, entry.opponent, entry.book)
-            slots += missing_slots(entry, done, counts.get((gauntlet.player, entry.opponent, entry.book), 0))
+            slots += missing_slots(
+                entry, done, counts.get((gauntlet.player, entry.opponent, entry.book), 0)
+            )
         return slots
 
     def finish(self, gauntlet: Gauntlet) -> None:
@@ -114,7 +124,9 @@ class Queue:
 
     def skip(self, player: Player, reason: str) -> None:
         """Marks a gauntlet that can't be played; a request tries it again."""
-        self._journal.write(Gauntlet(player.name, player.digest, player.milestone, (), SKIPPED, reason))
+        self._journal.write(
+            Gauntlet(player.name, player.digest, player.milestone, (), SKIPPED, reason)
+        )
 
     def drop_opponent(self, gauntlet: Gauntlet, opponent: str) -> Gauntlet:
         """The gauntlet without an opponent that can't be played."""

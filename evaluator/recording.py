@@ -1,4 +1,5 @@
-"""Replays of a gauntlet's telling matches: against each opponent the first match, and the first that is lost.
+"""Replays of a gauntlet's telling matches: against each opponent the first match, and the first
+that is lost.
 
 Shape suffixes: N rows, 2 seats, A action width, B bytes of a row's packed actions.
 """
@@ -23,7 +24,9 @@ _log = logging.getLogger("evaluator")
 
 @dataclass(frozen=True)
 class _Begun:
-    """A match in progress: which of the noted decisions was its first, and whether it is kept anyway."""
+    """A match in progress: which of the noted decisions was its first, and whether it is kept
+    anyway.
+    """
 
     assignment: Assignment
     first: int
@@ -34,8 +37,8 @@ class _Begun:
 class Recorder:
     """Notes what an arena's rows do, and writes the telling matches of `player` into `folder`.
 
-    All rows are noted at once, a few hundred bytes a decision; only what is kept is played again, to write
-    down its bots' actions too. At most `most` replays stay in the folder, the newest.
+    All rows are noted at once, a few hundred bytes a decision; only what is kept is played again,
+    to write down its bots' actions too. At most `most` replays stay in the folder, the newest.
     """
 
     folder: Path
@@ -52,7 +55,9 @@ class Recorder:
     def begin(self, row: int, assignment: Assignment) -> None:
         """`assignment` begins in `row` with the next decision."""
         opponent = self._opponent(assignment)
-        self._rows[row] = _Begun(assignment, self._forgotten + len(self._noted_NB), opponent not in self._met)
+        self._rows[row] = _Begun(
+            assignment, self._forgotten + len(self._noted_NB), opponent not in self._met
+        )
         self._met.add(opponent)
 
     def note(self, actions_N2A: NDArray[np.uint8]) -> None:
@@ -94,7 +99,9 @@ class Recorder:
         )
         for place in range(begun.first - self._forgotten, len(self._noted_NB)):
             packed = self._noted_NB[place][row]
-            take.note(np.unpackbits(packed, count=shape[0] * shape[1]).reshape(shape), self.frame_skip)
+            take.note(
+                np.unpackbits(packed, count=shape[0] * shape[1]).reshape(shape), self.frame_skip
+            )
         replay = take.finish(float(game.outcomes_N[row]), final_digest(game, row))
         self.folder.mkdir(exist_ok=True)
         save_replay(self.folder / f"{assignment.match_id}{SUFFIX}", replay)

@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from evaluator.journal import Played
-from league.columns import EVALUATION
 from league.errors import DataCorrupt
-from league.files import write_whole
 from league.metrics import Mean, wilson_interval
 from league.players import Book, Player
+from league.runs.columns import EVALUATION
+from league.runs.files import write_whole
 
 COLUMNS = EVALUATION
 """The columns in their order, each with its meaning. `docs/evaluator.md` shows this table."""
@@ -76,13 +76,17 @@ def make_row(
 
 
 class Report:
-    """The file at `path`. A write replaces it whole, so a kill leaves either the old or the new one."""
+    """The file at `path`. A write replaces it whole, so a kill leaves either the old or the new
+    one.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def rows(self) -> list[Row]:
-        """What the file holds, none when there is no file. Raises `DataCorrupt` on other columns."""
+        """What the file holds, none when there is no file. Raises `DataCorrupt` on other
+        columns.
+        """
         if not self._path.exists():
             return []
         with self._path.open(newline="", encoding="utf-8") as file:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import grpc
 
 from evaluator.worker import Evaluator
-from league.client import MatchmakerClient
 from league.ids import checked_player_name
+from league.rpc.client import MatchmakerClient
 from league.security.settings import SecuritySettings, joined
 from league.service.calls import Call, Observer
 from league.service.frame import ServiceFrame
@@ -61,9 +61,11 @@ class EvaluatorServicer(evaluator_pb2_grpc.EvaluatorServiceServicer):
 
 
 class EvaluatorServer:
-    """Serves `evaluator` while the context is open; `port` 0 takes any free one. Stopping twice is fine.
+    """Serves `evaluator` while the context is open; `port` 0 takes any free one. Stopping twice is
+    fine.
 
-    `run_dir` has the run's tokens where `security` wants them. Raises `Refused` when the port is taken.
+    `run_dir` has the run's tokens where `security` wants them. Raises `Refused` when the port is
+    taken.
     """
 
     def __init__(
@@ -106,7 +108,9 @@ class EvaluatorServer:
         from league.service.metrics import MetricsPort
 
         metrics = EvaluatorMetrics(evaluator)
-        self._port = MetricsPort(operations.metrics_host, operations.evaluator_metrics_port, metrics)
+        self._port = MetricsPort(
+            operations.metrics_host, operations.evaluator_metrics_port, metrics
+        )
         return metrics.called
 
     def __enter__(self) -> EvaluatorServer:
@@ -115,7 +119,10 @@ class EvaluatorServer:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 

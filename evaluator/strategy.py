@@ -24,7 +24,9 @@ class Entry:
 
 @dataclass(frozen=True)
 class Slot:
-    """One match of a gauntlet: pair `pair` has a seed of its own, `seat` is the evaluated player's."""
+    """One match of a gauntlet: pair `pair` has a seed of its own, `seat` is the evaluated
+    player's.
+    """
 
     opponent: str
     book: Book
@@ -33,16 +35,19 @@ class Slot:
 
 
 def is_gated(player: Player) -> bool:
-    """Whether it is an exploiter's snapshot that was not accepted: its gate has told all there is to tell."""
+    """Whether it is an exploiter's snapshot that was not accepted: its gate has told all there
+    is to tell.
+    """
     return player.role in EXPLOITING and player.state is not PlayerState.ACTIVE
 
 
 def exploiters_to_meet(gates: Iterable[CandidateGate], player: Player, most: int) -> list[str]:
-    """At most `most` accepted exploiters for a main's snapshot: those it has yet to beat go before those that
-    the main has patched, which it may forget again.
+    """At most `most` accepted exploiters for a main's snapshot: those it has yet to beat go before
+    those that the main has patched, which it may forget again.
 
-    Where one kind is more than its room, half of the room is for the newest, and who of the others is met is
-    drawn by the snapshot's digest: no exploiter waits for ever, and a restart draws the same.
+    Where one kind is more than its room, half of the room is for the newest, and who of the others
+    is met is drawn by the snapshot's digest: no exploiter waits for ever, and a restart draws the
+    same.
     """
     accepted = [gate for gate in gates if gate.is_exploiters and gate.state is GateState.ACCEPTED]
     accepted.sort(key=lambda gate: -gate.decided_at)
@@ -63,10 +68,11 @@ def exploiters_to_meet(gates: Iterable[CandidateGate], player: Player, most: int
 
 
 def next_gate(gates: Sequence[CandidateGate], gauntlet_is_due: bool) -> CandidateGate | None:
-    """Which of the open gates is played now, None for a gauntlet before it. `gates` in order of opening.
+    """Which of the open gates is played now, None for a gauntlet before it. `gates` in order of
+    opening.
 
-    Exploiters' come first, for a main is exploited meanwhile. Those of mains' snapshots take turns with
-    gauntlets (`gauntlet_is_due`): a curriculum waits for these.
+    Exploiters' come first, for a main is exploited meanwhile. Those of mains' snapshots take turns
+    with gauntlets (`gauntlet_is_due`): a curriculum waits for these.
     """
     urgent = next((gate for gate in gates if gate.is_exploiters), None)
     if urgent is not None or gauntlet_is_due:
@@ -79,9 +85,14 @@ def _is_main_of(main: str, snapshot: Player) -> bool:
 
 
 def _opponents(
-    player: Player, players: Mapping[str, Player], ratings: Sequence[Rating], settings: EvaluatorSettings
+    player: Player,
+    players: Mapping[str, Player],
+    ratings: Sequence[Rating],
+    settings: EvaluatorSettings,
 ) -> list[str]:
-    """Snapshots it meets, each once: parent, the best others, imported ones; for milestones the oldest."""
+    """Snapshots it meets, each once: parent, the best others, imported ones; for milestones the
+    oldest.
+    """
 
     def usable(name: str) -> bool:
         other = players.get(name)
@@ -120,8 +131,8 @@ def compose(
     settings: EvaluatorSettings,
     exploiters: Sequence[str] = (),
 ) -> tuple[Entry, ...]:
-    """The gauntlet of `player`: sampled matches against all bots first (curricula wait for them), then
-    against `exploiters` and snapshots, then greedy ones against bots.
+    """The gauntlet of `player`: sampled matches against all bots first (curricula wait for them),
+    then against `exploiters` and snapshots, then greedy ones against bots.
 
     `ratings` are those of the eval book, best first; `bots` the names of the game's bots, held-out
     ones too.
@@ -143,8 +154,8 @@ def compose(
 def missing_slots(entry: Entry, done: AbstractSet[tuple[int, int]], counted: int) -> list[Slot]:
     """The matches of `entry` that are still to be played, pair by pair.
 
-    `done` are (pair, seat) known to be played, `counted` the matches that the matchmaker's log holds
-    of these two in this book: what it counts beyond `done` stands for whole missing pairs.
+    `done` are (pair, seat) known to be played, `counted` the matches that the matchmaker's log
+    holds of these two in this book: what it counts beyond `done` stands for whole missing pairs.
     """
     slots = [
         Slot(entry.opponent, entry.book, pair, seat)

@@ -6,17 +6,19 @@ from collections import OrderedDict
 
 from league.agent.contract import PlayingNetwork
 from league.agent.snapshot import SnapshotCard, load_snapshot
-from league.blobs import BlobFolder
 from league.errors import NotFound, VersionMismatch
 from league.games.base import GameSpec
 from league.players import Player
+from league.runs.blobs import BlobFolder
 
 RESIDENT = 16
 """Networks kept in memory: leaders and parents come again in the next gauntlet."""
 
 
 class Weights:
-    """Networks and cards by digest out of `blobs`, for the game `spec`; the newest used stay in memory."""
+    """Networks and cards by digest out of `blobs`, for the game `spec`; the newest used stay in
+    memory.
+    """
 
     def __init__(self, blobs: BlobFolder, spec: GameSpec) -> None:
         self._blobs = blobs

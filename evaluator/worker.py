@@ -23,13 +23,21 @@ from evaluator.report import Report, make_row
 from evaluator.settings import EvaluatorSettings
 from evaluator.strategy import exploiters_to_meet, next_gate
 from evaluator.weights import Weights
-from league.blobs import BlobFolder
-from league.client import MatchmakerClient
-from league.errors import DataCorrupt, Fenced, InvalidInput, LeagueError, NotFound, Refused, Unavailable
+from league.errors import (
+    DataCorrupt,
+    Fenced,
+    InvalidInput,
+    LeagueError,
+    NotFound,
+    Refused,
+    Unavailable,
+)
 from league.exploiters import CandidateGate
 from league.games.base import BatchedGame
 from league.players import Book, Player, PlayerKind, PlayerState, Role
 from league.replay import Recipe
+from league.rpc.client import MatchmakerClient
+from league.runs.blobs import BlobFolder
 
 BOOKS = (Book.EVAL, Book.GREEDY)
 UNPLAYABLE = (DataCorrupt, NotFound, InvalidInput)
@@ -59,11 +67,12 @@ class Standing:
 
 
 class Evaluator:
-    """Plays gauntlets of every snapshot that the matchmaker knows, on `game`, from `run_dir`'s blobs.
+    """Plays gauntlets of every snapshot that the matchmaker knows, on `game`, from `run_dir`'s
+    blobs.
 
     `recipe` says which game that is, for replays of telling matches; without it none are kept.
-    `open` once, then `run` until `stop` is set. `standing`, `queue` and `journal` may be read from other
-    threads meanwhile.
+    `open` once, then `run` until `stop` is set. `standing`, `queue` and `journal` may be read from
+    other threads meanwhile.
     """
 
     def __init__(
@@ -97,16 +106,20 @@ class Evaluator:
         """Warms the game up, begins a new incarnation and settles what the last one left behind."""
         self._game.reset(np.arange(self._game.num_matches, dtype=np.uint64))
         self._game.step(self._game.idle_actions())
-        self._report.rows()  # a report that can't be continued is an error now, not after a gauntlet
+        # a report that can't be continued is an error now, not after a gauntlet
+        self._report.rows()
         self._incarnation = self._client.open_incarnation(self._worker).number
         self._client.register_players(
-            Player(name=bot.name, game=self._game.spec.name, kind=PlayerKind.BOT, held_out=bot.held_out)
+            Player(
+                name=bot.name, game=self._game.spec.name, kind=PlayerKind.BOT, held_out=bot.held_out
+            )
             for bot in self._game.spec.bots
         )
         self._settle_pending()
         for name in self.queue.reconcile(self._counts(())):
             _log.info(
-                "the matchmaker lacks matches of %s that the journal has: its gauntlet is reopened", name
+                "the matchmaker lacks matches of %s that the journal has: its gauntlet is reopened",
+                name,
             )
 
     def _settle_pending(self) -> None:
@@ -122,7 +135,9 @@ class Evaluator:
             (accepted if record.result is not None else refused).append(match_id)
         self.journal.settle(accepted, refused)
         if accepted or refused:
-            _log.info("of the last life's reports %d had arrived, %d had not", len(accepted), len(refused))
+            _log.info(
+                "of the last life's reports %d had arrived, %d had not", len(accepted), len(refused)
+            )
 
     def _counts(self, rows: tuple[str, ...]) -> Counts:
         counts: dict[tuple[str, str, Book], int] = {}
@@ -151,7 +166,8 @@ class Evaluator:
         if self.fenced:
             raise Fenced(f"a newer {self._worker} works for this league: this one stops")
 
-    # --- one gate ----------------------------------------------------------------------------------
+    # --- one gate
+    # ----------------------------------------------------------------------------------
 
     def _keep_gate(self, gate: CandidateGate, players: list[Player], waiting: int) -> None:
         before = self._frames
@@ -171,7 +187,8 @@ class Evaluator:
         if run is not None and not run.finished and not self.fenced:
             _log.info("%d leases of %s are handed back", run.hand_back(), gate.candidate)
 
-    # --- one gauntlet ------------------------------------------------------------------------------
+    # --- one gauntlet
+    # ------------------------------------------------------------------------------
 
     def _evaluate(self, player: Player, players: list[Player]) -> None:
         try:
@@ -183,7 +200,9 @@ class Evaluator:
         counts = self._counts((player.name,))
         gates = self._client.gates() if player.role is Role.MAIN else []
         exploiters = exploiters_to_meet(gates, player, self._settings.exploiters)
-        gauntlet = self.queue.open(player, players, self._client.ratings(Book.EVAL), counts, exploiters)
+        gauntlet = self.queue.open(
+            player, players, self._client.ratings(Book.EVAL), counts, exploiters
+        )
         gauntlet = self._without_unplayable(gauntlet, {p.name: p for p in players}, frame_skip)
         _log.info("gauntlet of %s: %s", player.name, _describe(gauntlet))
         try:
@@ -196,7 +215,8 @@ class Evaluator:
             return
         if complete:
             self._write_report(player, gauntlet)
-            if player.role is Role.MAIN:  # the last word on whom it beats: its matches are all there
+            # the last word on whom it beats: its matches are all there
+            if player.role is Role.MAIN:
                 self._client.review_exploiters(self._incarnation, player.name)
             self.queue.finish(gauntlet)
             _log.info("gauntlet of %s is complete", player.name)
@@ -204,7 +224,9 @@ class Evaluator:
     def _without_unplayable(
         self, gauntlet: Gauntlet, players: dict[str, Player], frame_skip: int
     ) -> Gauntlet:
-        """Drops opponents that are gone, corrupt, or that decide at another pace than the player."""
+        """Drops opponents that are gone, corrupt, or that decide at another pace than the
+        player.
+        """
         for name in dict.fromkeys(entry.opponent for entry in gauntlet.plan):
             opponent = players.get(name)
             problem = ""
@@ -214,7 +236,9 @@ class Evaluator:
                 try:
                     pace = self._weights.card(opponent).frame_skip
                     if pace != frame_skip:
-                        problem = f"it decides every {pace} frames, {gauntlet.player} every {frame_skip}"
+                        problem = (
+                            f"it decides every {pace} frames, {gauntlet.player} every {frame_skip}"
+                        )
                 except UNPLAYABLE as error:
                     problem = str(error)
             if problem:
@@ -285,7 +309,8 @@ class Evaluator:
                 rows.append(make_row(player, entry.opponent, entry.book, matches, fps))
         self._report.put(rows)
 
-    # --- heartbeats --------------------------------------------------------------------------------
+    # --- heartbeats
+    # --------------------------------------------------------------------------------
 
     @contextmanager
     def _beating(self) -> Iterator[None]:
@@ -329,4 +354,7 @@ class Evaluator:
 
 
 def _describe(gauntlet: Gauntlet) -> str:
-    return ", ".join(f"{e.matches} {e.book.value} {e.opponent}" for e in gauntlet.plan) or "nobody to meet"
+    return (
+        ", ".join(f"{e.matches} {e.book.value} {e.opponent}" for e in gauntlet.plan)
+        or "nobody to meet"
+    )

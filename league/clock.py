@@ -1,4 +1,6 @@
-"""Time as a value that is passed in: services take a `Clock`, tests give one that they move by hand."""
+"""Time as a value that is passed in: services take a `Clock`, tests give one that they move by
+hand.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """One tree of errors. A message says what is wrong, with which value, and what to do.
 
-Launchers print the message alone and exit with `exit_code`: 2 for wrong input, 3 for a full disk, 4 for
-damaged data, none of which a restart cures, and 1 for all else. Services send it with the gRPC code that
-`league.status` gives for the class.
+Launchers print the message alone and exit with `exit_code`: 2 for wrong input, 3 for a full disk, 4
+for damaged data, none of which a restart cures, and 1 for all else. Services send it with the gRPC
+code that `league.rpc.status` gives for the class.
 """
 
 from __future__ import annotations
@@ -74,7 +74,9 @@ class Unavailable(LeagueError):
 
 
 class Busy(Unavailable):
-    """Too much is asked for at once: the same call will do in `retry_seconds`, which the client waits."""
+    """Too much is asked for at once: the same call will do in `retry_seconds`, which the client
+    waits.
+    """
 
     def __init__(self, message: str, retry_seconds: float = 1.0) -> None:
         super().__init__(message)

@@ -48,7 +48,9 @@ class SnapshotName:
         if self.run:
             return self
         if not _RUN.fullmatch(run):
-            raise InvalidName(f"{run[:SHOWN]!r} can't name a run here: use up to 64 of a-z 0-9 _ . -")
+            raise InvalidName(
+                f"{run[:SHOWN]!r} can't name a run here: use up to 64 of a-z 0-9 _ . -"
+            )
         return SnapshotName(f"{run}:{self.lineage}", self.step)
 
     @classmethod
@@ -62,7 +64,9 @@ class SnapshotName:
 
 @dataclass(frozen=True)
 class ReferenceName:
-    """Name of a frozen copy that a learner is held near: ``main.reference-50000`` after 50,000 steps."""
+    """Name of a frozen copy that a learner is held near: ``main.reference-50000`` after 50,000
+    steps.
+    """
 
     lineage: str
     step: int
@@ -75,13 +79,17 @@ class ReferenceName:
         """Raises `InvalidName` when `name` is no reference's."""
         match = _REFERENCE.fullmatch(name)
         if match is None:
-            raise InvalidName(f"{name[:SHOWN]!r} is no reference's name: one looks like main.reference-50000")
+            raise InvalidName(
+                f"{name[:SHOWN]!r} is no reference's name: one looks like main.reference-50000"
+            )
         return cls(match["lineage"], int(match["step"]))
 
 
 @dataclass(frozen=True)
 class GenerationName:
-    """Name of the live player of an exploiter's generation: ``main-exploiter.g2`` is the second one's."""
+    """Name of the live player of an exploiter's generation: ``main-exploiter.g2`` is the second
+    one's.
+    """
 
     learner: str
     number: int
@@ -94,7 +102,9 @@ class GenerationName:
         """Raises `InvalidName` when `name` is no generation's."""
         match = _GENERATION.fullmatch(name)
         if match is None:
-            raise InvalidName(f"{name[:SHOWN]!r} is no generation's name: one looks like main-exploiter.g2")
+            raise InvalidName(
+                f"{name[:SHOWN]!r} is no generation's name: one looks like main-exploiter.g2"
+            )
         return cls(match["learner"], int(match["number"]))
 
 
@@ -119,7 +129,9 @@ def checked_learner_name(name: str) -> str:
 
 
 def checked_digest(digest: str) -> str:
-    """`digest` itself when it is a lower-case sha256, else `InvalidName` (so it never crafts a path)."""
+    """`digest` itself when it is a lower-case sha256, else `InvalidName` (so it never crafts a
+    path).
+    """
     if _DIGEST.fullmatch(digest):
         return digest
     raise InvalidName(f"{digest[:SHOWN]!r} is no sha256 digest: 64 hexadecimal digits are wanted")

@@ -45,14 +45,19 @@ def wilson_interval(successes: float, trials: int, confidence: float = 0.95) -> 
         (p + z²/2n ± z √(p(1-p)/n + z²/4n²)) / (1 + z²/n)
 
     Source: E. B. Wilson, "Probable inference, the law of succession, and statistical inference",
-    JASA 22 (1927); known answers from R. G. Newcombe, Statistics in Medicine 17 (1998), table I.
-    A draw may count as half a success: that varies less, and the interval is only wider than it need be.
-    No trials at all leave the share unknown: (0, 1). Raises `InvalidInput` on impossible counts.
+    JASA 22 (1927); known answers from R. G. Newcombe, Statistics in Medicine 17 (1998), table I. A
+    draw may count as half a success: that varies less, and the interval is only wider than it need
+    be. No trials at all leave the share unknown: (0, 1). Raises `InvalidInput` on impossible
+    counts.
     """
     if trials < 0 or not 0 <= successes <= max(trials, 0):
-        raise InvalidInput(f"{successes:g} wins of {trials} matches can't be: give 0 <= wins <= matches")
+        raise InvalidInput(
+            f"{successes:g} wins of {trials} matches can't be: give 0 <= wins <= matches"
+        )
     if not 0.0 < confidence < 1.0:
-        raise InvalidInput(f"a confidence of {confidence} can't be used: give a share between 0 and 1")
+        raise InvalidInput(
+            f"a confidence of {confidence} can't be used: give a share between 0 and 1"
+        )
     if trials == 0:
         return Interval(0.0, 1.0)
     z = NormalDist().inv_cdf((1.0 + confidence) / 2.0)

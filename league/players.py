@@ -1,6 +1,6 @@
 """The league's domain types: frozen values that services, learners and readers share.
 
-Protobuf stops at the edges: `league.wire` turns these into messages and back.
+Protobuf stops at the edges: `league.rpc.convert` turns these into messages and back.
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ class Refusal(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Player:
-    """A member of the league. `digest` is the sha256 of the weights, "" for bots and live players."""
+    """A member of the league. `digest` is the sha256 of the weights, "" for bots and live
+    players.
+    """
 
     name: str
     game: str
@@ -211,7 +213,9 @@ class WorkerStatus:
 
 @dataclass(frozen=True, kw_only=True)
 class Vitals:
-    """How a service itself is; `trouble` is why its health is NOT_SERVING. Times are Unix seconds."""
+    """How a service itself is; `trouble` is why its health is NOT_SERVING. Times are Unix
+    seconds.
+    """
 
     trouble: str = ""
     now: float = 0.0
@@ -224,7 +228,9 @@ class Vitals:
 
 @dataclass(frozen=True, kw_only=True)
 class RatingEpoch:
-    """What a book's ratings expect of results behind `after_position`, as `games` rated ones told."""
+    """What a book's ratings expect of results behind `after_position`, as `games` rated ones
+    told.
+    """
 
     book: Book
     after_position: int

@@ -1,4 +1,6 @@
-"""A learner's curriculum as the league sees it: its stages, which one is on, and what was asked for."""
+"""A learner's curriculum as the league sees it: its stages, which one is on, and what was asked
+for.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ class StageRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where in its curriculum a learner is: all that a checkpoint must hold of it but the stages."""
+    """Where in its curriculum a learner is: all that a checkpoint must hold of it but the
+    stages.
+    """
 
     index: int = 0
     since_step: int = 0
@@ -66,16 +70,20 @@ class CurriculumStatus:
 def named_stage(status: CurriculumStatus, name: str) -> Stage:
     """The stage that an operator means by `name` or by "next".
 
-    Raises `NotFound` for a name that no stage has, `InvalidInput` for one that can't be asked for, and
-    `Refused` when the learner's steps are done.
+    Raises `NotFound` for a name that no stage has, `InvalidInput` for one that can't be asked for,
+    and `Refused` when the learner's steps are done.
     """
     player, stages, now = status.player, status.stages, status.stage
     if status.done:
-        raise Refused(f"{player} has done all its steps: start the run again with more (--steps) first")
+        raise Refused(
+            f"{player} has done all its steps: start the run again with more (--steps) first"
+        )
     if name == NEXT:
         if status.place.index + 1 == len(stages):
             only = "has one stage," if len(stages) == 1 else "is in its last stage,"
-            raise InvalidInput(f"{player} {only} {now.name!r}: there is no next one, name a stage to go to")
+            raise InvalidInput(
+                f"{player} {only} {now.name!r}: there is no next one, name a stage to go to"
+            )
         return stages[status.place.index + 1]
     for stage in stages:
         if stage.name == name:
@@ -100,7 +108,9 @@ def one_curriculum(curricula: Iterable[CurriculumStatus], player: str) -> Curric
     """
     known = {status.player: status for status in curricula}
     if not known:
-        raise NotFound("no learner of this league has told its stages yet: start one, or wait for its start")
+        raise NotFound(
+            "no learner of this league has told its stages yet: start one, or wait for its start"
+        )
     if player in known:
         return known[player]
     if player:
@@ -110,8 +120,12 @@ def one_curriculum(curricula: Iterable[CurriculumStatus], player: str) -> Curric
     return next(iter(known.values()))
 
 
-def newest_evaluated(cells: Iterable[PayoffCell], player: str, after: int = -1) -> PayoffCell | None:
-    """Of clean counts against one opponent, those of `player`'s newest snapshot behind step `after`."""
+def newest_evaluated(
+    cells: Iterable[PayoffCell], player: str, after: int = -1
+) -> PayoffCell | None:
+    """Of clean counts against one opponent, those of `player`'s newest snapshot behind step
+    `after`.
+    """
     own = [
         (SnapshotName.parse(cell.row).step, cell)
         for cell in cells
@@ -124,8 +138,8 @@ def newest_evaluated(cells: Iterable[PayoffCell], player: str, after: int = -1) 
 def evidence_after(place: Place) -> int:
     """Step behind which a snapshot must be frozen for its matches to end the stage that is on.
 
-    A stage that began by hand wants new evidence, else one that is gone back to would end at once by
-    matches that ended it before.
+    A stage that began by hand wants new evidence, else one that is gone back to would end at once
+    by matches that ended it before.
     """
     return place.since_step if place.by_hand else -1
 

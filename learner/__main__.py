@@ -1,6 +1,6 @@
 """``python -m learner``."""
 
+from learner.distributed.team import end_at_once
 from learner.main import main
-from learner.team import end_at_once
 
 end_at_once(main())

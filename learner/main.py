@@ -1,4 +1,6 @@
-"""``bin/learner``: trains one agent against the league until its steps are done or it is stopped."""
+"""``bin/learner``: trains one agent against the league until its steps are done or it is
+stopped.
+"""
 
 from __future__ import annotations
 
@@ -14,20 +16,20 @@ from pathlib import Path
 from typing import TypeVar
 
 from league.cluster.settings import LearnerEntry, SupervisorSettings
-from league.config import Sections, build, resolve
-from league.device_flags import DeviceFlags, add_device_flags
 from league.errors import ConfigError, LeagueError, StorageFull, Unavailable
 from league.exploiters import EXPLOITING
 from league.players import Role
-from league.reminders import Reminders
+from league.rpc.reminders import Reminders
 from league.security.flags import add_client_flags, client_credentials
 from league.security.settings import SecuritySettings
+from league.settings.base import Sections, build, resolve
+from league.settings.device_flags import DeviceFlags, add_device_flags
 from learner.cloning import main as cloning
-from learner.evenly import Evenly
+from learner.distributed.evenly import Evenly
+from learner.distributed.launch import launch
+from learner.distributed.team import Team
 from learner.exploiter.settings import ExploiterSettings
-from learner.launch import launch
 from learner.settings import LearnerSettings
-from learner.team import Team
 
 Outcome = TypeVar("Outcome")
 ALONE = Team()
@@ -46,7 +48,9 @@ def parser() -> argparse.ArgumentParser:
         "--matchmaker", required=True, metavar="HOST:PORT", help="address of the matchmaker"
     )
     arguments.add_argument("--run-dir", required=True, type=Path, help="folder of the run")
-    arguments.add_argument("--preset", help="preset when the run folder has no config.toml (default: laptop)")
+    arguments.add_argument(
+        "--preset", help="preset when the run folder has no config.toml (default: laptop)"
+    )
     arguments.add_argument(
         "--config", type=Path, help="settings file; default: config.toml of the run folder"
     )
@@ -54,7 +58,9 @@ def parser() -> argparse.ArgumentParser:
         "--set", action="append", default=[], metavar="SECTION.KEY=VALUE", dest="assignments"
     )
     add_device_flags(arguments)
-    arguments.add_argument("--name", default="main", help="name of the player that learns (default: main)")
+    arguments.add_argument(
+        "--name", default="main", help="name of the player that learns (default: main)"
+    )
     arguments.add_argument(
         "--role",
         choices=[role.value for role in (Role.MAIN, *EXPLOITING)],
@@ -72,7 +78,9 @@ def parser() -> argparse.ArgumentParser:
         help="with --from a checkpoint: take its weights alone, not its optimizer and return scale",
     )
     arguments.add_argument(
-        "--if-new", action="store_true", help="with --from: a run that has steps of its own goes on from them"
+        "--if-new",
+        action="store_true",
+        help="with --from: a run that has steps of its own goes on from them",
     )
     arguments.add_argument("--steps", type=int, help="train until this many steps in all")
     add_client_flags(arguments)
@@ -97,7 +105,9 @@ def _sections(options: argparse.Namespace) -> Sections:
 
 
 def _evenly(sections: Sections, options: argparse.Namespace, stop: StopFlag) -> Evenly | None:
-    """What keeps the learner level with those beside it; None where it has the machine to itself."""
+    """What keeps the learner level with those beside it; None where it has the machine to
+    itself.
+    """
     settings = build(SupervisorSettings, "supervisor", sections["supervisor"])
     names = [entry.name for entry in settings.learners]
     if not settings.even_steps or len(names) == 1 or options.name not in names:
@@ -128,13 +138,13 @@ def run(options: argparse.Namespace, team: Team = ALONE) -> None:
     os.environ.setdefault("OMP_NUM_THREADS", str(learner.threads))
     import torch
 
-    from league.blobs import BlobFolder
-    from league.client import MatchmakerClient
-    from league.device import choose_devices, keep_memory
-    from learner.assembly import SessionSettings, check_stages, initial_values
+    from league.agent.device import choose_devices, keep_memory
+    from league.rpc.client import MatchmakerClient
+    from league.runs.blobs import BlobFolder
     from learner.exploiter.lives import Lives, settings_of
-    from learner.memory import is_out_of_memory, too_little
-    from learner.session import Session
+    from learner.train.assembly import SessionSettings, check_stages, initial_values
+    from learner.train.memory import is_out_of_memory, too_little
+    from learner.train.session import Session
 
     torch.set_num_threads(learner.threads)
     keep_memory()
@@ -174,14 +184,18 @@ def run(options: argparse.Namespace, team: Team = ALONE) -> None:
     options.tls = options.tls or security.tls_folder
     shown = client_credentials(options, "worker", options.run_dir)
     with (
-        MatchmakerClient(options.matchmaker, wait_seconds=600, on_wait=on_wait, credentials=shown) as client,
+        MatchmakerClient(
+            options.matchmaker, wait_seconds=600, on_wait=on_wait, credentials=shown
+        ) as client,
         evenly or nullcontext(),
     ):
         turn = evenly.turn if evenly is not None else lambda steps: 0.0
         initial, parent = None, ""
         if options.source:
             blobs = BlobFolder(options.run_dir / "blobs")
-            initial, parent = initial_values(options.source, blobs, client.players(), settings.game.name)
+            initial, parent = initial_values(
+                options.source, blobs, client.players(), settings.game.name
+            )
             if options.weights_only:
                 initial = {"network": initial["network"]}
         try:
@@ -257,7 +271,9 @@ class StopFlag:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit code."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s", stream=sys.stderr)
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(name)s: %(message)s", stream=sys.stderr
+    )
     words = list(sys.argv[1:] if arguments is None else arguments)
     outcome = attempt(lambda: _work(words))
     if isinstance(outcome, LeagueError):
@@ -294,4 +310,6 @@ def attempt(work: Callable[[], Outcome]) -> Outcome | LeagueError:
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        return StorageFull("the disk is full: free some space and start again, the newest checkpoint goes on")
+        return StorageFull(
+            "the disk is full: free some space and start again, the newest checkpoint goes on"
+        )

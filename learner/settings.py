@@ -10,13 +10,15 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from league.config import Settings
 from league.errors import ConfigError
+from league.settings.base import Settings
 from league.stages import NEXT
 
 
 class LearnerSettings(Settings):
-    """PPO, its rollouts, and what is saved when. A step is one decision of the learner in one match."""
+    """PPO, its rollouts, and what is saved when. A step is one decision of the learner in one
+    match.
+    """
 
     replaced: ClassVar[Mapping[str, str]] = {"resident_snapshots": "resident_mib, a bound in MiB,"}
 
@@ -33,9 +35,13 @@ class LearnerSettings(Settings):
     gradient_parts: int = Field(1, ge=1, le=4096)
     """Parts that a minibatch's gradient is added up over: less memory, the same step."""
     precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
-    """Of the products in an update; auto: bfloat16 on a GPU that has it, else float16; float32 on a CPU."""
+    """Of the products in an update; auto: bfloat16 on a GPU that has it, else float16; float32
+    on a CPU.
+    """
     compile: bool = False
-    """Compile the network's step for rollouts: faster decisions, after up to a minute at every start."""
+    """Compile the network's step for rollouts: faster decisions, after up to a minute at every
+    start.
+    """
     learning_rate: float = Field(2.5e-4, gt=0)
     """Adam's step size at the start."""
     learning_rate_final: float | None = Field(None, gt=0)
@@ -55,13 +61,17 @@ class LearnerSettings(Settings):
     vf_coef: float = Field(0.5, ge=0)
     """Weight of the value loss."""
     forecast_coef: float = Field(0.0, ge=0)
-    """Weight of foretelling the opponent's next action from the strategy latent; 0: no such head."""
+    """Weight of foretelling the opponent's next action from the strategy latent; 0: no such
+    head.
+    """
     max_grad_norm: float = Field(0.5, gt=0)
     """The gradient of all parameters together is scaled down to this norm."""
     target_kl: float | None = Field(None, gt=0)
     """An update stops early beyond 1.5 times this KL divergence; none never stops it."""
     desired_kl: float | None = Field(None, gt=0)
-    """KL divergence per update that the step size is steered to, below the scheduled one; none: not."""
+    """KL divergence per update that the step size is steered to, below the scheduled one; none:
+    not.
+    """
     normalize_returns: bool = True
     """Rewards are divided by the running standard deviation of the discounted return."""
     seed: int = Field(0, ge=0)
@@ -69,8 +79,9 @@ class LearnerSettings(Settings):
     threads: int = Field(1, ge=1)
     """OpenMP threads of this process; two busy ones on two cores are slower than one."""
     cpu_ranks: int = Field(1, ge=1)
-    """Processes that learn together where a run's only learner computes on a CPU: one a core at most. The
-    flag `--ranks` says another number."""
+    """Processes that learn together where a run's only learner computes on a CPU: one a core at
+    most. The flag `--ranks` says another number.
+    """
     snapshot_interval: int = Field(50_000, ge=1)
     """Steps between frozen snapshots; with `matchmaker.roles =
     "alphastar-pseudocode"` a main's may come up to one later."""
@@ -81,8 +92,9 @@ class LearnerSettings(Settings):
     matches_ahead: int = Field(16, ge=1, le=1024)
     """Assignments fetched before they are needed."""
     resident_mib: int = Field(4096, ge=1)
-    """Memory for opponents' weights, in MiB, in each process; the longest unused go first. Those of matches
-    in progress stay even when they alone need more."""
+    """Memory for opponents' weights, in MiB, in each process; the longest unused go first. Those
+    of matches in progress stay even when they alone need more.
+    """
     wandb: Literal["off", "offline", "online"] = "off"
     """Weights & Biases: off; offline, into the run folder, for `wandb sync`; or online."""
     wandb_project: str = Field("kumite", min_length=1)
@@ -100,7 +112,9 @@ class LearnerSettings(Settings):
                 "sequences of a minibatch"
             )
         if self.batch_size > self.matches * self.n_steps:
-            raise ValueError(f"batch_size is more than a rollout of {self.matches} x {self.n_steps} steps")
+            raise ValueError(
+                f"batch_size is more than a rollout of {self.matches} x {self.n_steps} steps"
+            )
         return self
 
     def is_shared_evenly(self, ranks: int) -> bool:
@@ -117,7 +131,9 @@ class LearnerSettings(Settings):
         if not self.is_shared_evenly(ranks):
             what = f"learner.matches is {self.matches}"
             if not self.matches % ranks:
-                what = f"a minibatch has {sequences} sequences (learner.batch_size / learner.n_steps)"
+                what = (
+                    f"a minibatch has {sequences} sequences (learner.batch_size / learner.n_steps)"
+                )
             raise ConfigError(
                 f"{what}, which can't be shared out evenly to {ranks} ranks: change one of both"
             )
@@ -130,7 +146,9 @@ class LearnerSettings(Settings):
         return _linear(self.learning_rate, self.learning_rate_final, remaining)
 
     def clip_range_at(self, remaining: float) -> float:
-        """Clip of the probability ratio when the share `remaining` of the steps is still to come."""
+        """Clip of the probability ratio when the share `remaining` of the steps is still to
+        come.
+        """
         return _linear(self.clip_range, self.clip_range_final, remaining)
 
     def ent_coef_at(self, remaining: float) -> float:
@@ -143,7 +161,8 @@ def _linear(start: float, final: float | None, remaining: float) -> float:
 
 
 class RegularisationSettings(Settings):
-    """RNaD: the policy is held near frozen copies of itself, the references, which are renewed now and then.
+    """RNaD: the policy is held near frozen copies of itself, the references, which are renewed now
+    and then.
 
     An update here is one step of the optimizer, as `learning/updates` counts them.
     """
@@ -151,19 +170,29 @@ class RegularisationSettings(Settings):
     alpha: float = Field(default=0.01, ge=0)
     """Weight of the divergence from the closest reference; 0 switches regularisation off."""
     form: Literal["loss", "reward"] = "loss"
-    """loss adds alpha KL to the loss; reward takes alpha log(π/π_ref) from each reward, for self-play."""
+    """loss adds alpha KL to the loss; reward takes alpha log(π/π_ref) from each reward, for
+    self-play.
+    """
     reference_interval: int = Field(default=1_000, ge=0)
-    """Updates between renewals of the newest reference; 0 keeps the first for ever (a clone, say)."""
+    """Updates between renewals of the newest reference; 0 keeps the first for ever (a clone,
+    say).
+    """
     reference_ema: float = Field(default=0.0, ge=0, lt=1)
-    """Share of the old reference's weights in the renewed one; 0 is a hard copy of the learner's."""
+    """Share of the old reference's weights in the renewed one; 0 is a hard copy of the
+    learner's.
+    """
     portfolio_size: int = Field(default=5, ge=1, le=16)
-    """Most references at once, the newest included; the closest in each state counts. 1: no portfolio."""
+    """Most references at once, the newest included; the closest in each state counts. 1: no
+    portfolio.
+    """
     portfolio_interval: int = Field(default=5_000, ge=1)
     """Updates after which a renewed reference's forerunner stays in the portfolio."""
     pruning: Literal["recent", "best", "diverse"] = "diverse"
     """Who leaves a full portfolio: the oldest, the lowest rated, or the one most like another."""
     match_share: float = Field(default=0.25, gt=0, le=1)
-    """Share of the matches in which references play along, and of their cost; reward uses all matches."""
+    """Share of the matches in which references play along, and of their cost; reward uses all
+    matches.
+    """
 
 
 class StageSettings(Settings):
@@ -184,14 +213,20 @@ class StageSettings(Settings):
     max_steps: int | None = Field(default=None, ge=1)
     """Steps after which the stage ends even without success, and says so; none: no limit."""
     manual: bool = False
-    """Whether only a person ends the stage (bin/league stage next); its goal is shown then, not acted on."""
+    """Whether only a person ends the stage (bin/league stage next); its goal is shown then, not
+    acted on.
+    """
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if self.manual and self.max_steps is not None:
-            raise ValueError(f"stage {self.name} is manual and has no time-out: leave its max_steps out")
+            raise ValueError(
+                f"stage {self.name} is manual and has no time-out: leave its max_steps out"
+            )
         if self.name == NEXT:
-            raise ValueError(f"no stage can be called {NEXT!r}, which means the one behind: rename it")
+            raise ValueError(
+                f"no stage can be called {NEXT!r}, which means the one behind: rename it"
+            )
         return self
 
 

@@ -12,13 +12,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from league.config import load_section
 from league.errors import LeagueError
 from league.security.flags import add_service_flags, service_settings
 from league.security.settings import SecuritySettings
 from league.service.logs import configure
 from league.service.settings import OperationsSettings
-from matchmaker.server import MatchmakerServer
+from league.settings.base import load_section
+from matchmaker.api.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 
 __all__ = ["MatchmakerServer", "main"]
@@ -34,8 +34,12 @@ def _port(text: str) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="matchmaker", description="Serves one league over gRPC.")
-    parser.add_argument("--db", type=Path, required=True, help="the SQLite file, created when missing")
-    parser.add_argument("--port", type=_port, default=50051, help="0 takes a free one (default: 50051)")
+    parser.add_argument(
+        "--db", type=Path, required=True, help="the SQLite file, created when missing"
+    )
+    parser.add_argument(
+        "--port", type=_port, default=50051, help="0 takes a free one (default: 50051)"
+    )
     add_service_flags(parser)
     parser.add_argument(
         "--metrics-port",
@@ -44,7 +48,9 @@ def _parser() -> argparse.ArgumentParser:
         help="serve Prometheus metrics on this port of 127.0.0.1",
     )
     parser.add_argument("--config", type=Path, help="TOML file with a [matchmaker] section")
-    parser.add_argument("--preset", metavar="NAME", help="settings of this preset, below those of --config")
+    parser.add_argument(
+        "--preset", metavar="NAME", help="settings of this preset, below those of --config"
+    )
     parser.add_argument(
         "--read-only",
         action="store_true",
@@ -78,7 +84,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _tell(options: argparse.Namespace, server: MatchmakerServer, is_new: bool) -> None:
-    """What nobody would guess of a league that is served, for people: programs read the line on stdout."""
+    """What nobody would guess of a league that is served, for people: programs read the line on
+    stdout.
+    """
     if is_new:
         _log.info("%s is a new league", options.db)
     elif options.read_only:
@@ -107,11 +115,13 @@ def _server(options: argparse.Namespace) -> MatchmakerServer:
 
 @contextmanager
 def _seldom_collected() -> Iterator[None]:
-    """What is made inside stays for good, and is not looked through for garbage, nor often what comes behind.
+    """What is made inside stays for good, and is not looked through for garbage, nor often what
+    comes behind.
 
-    A look through all that a league is takes a tenth of a second, in which nobody is answered; while it is
-    loaded there would be dozens of them. It holds hardly any cycles. What is new is looked at in small
-    portions: fifty thousand objects at once, the leases of a thousand clients in ten seconds, took 25 ms.
+    A look through all that a league is takes a tenth of a second, in which nobody is answered;
+    while it is loaded there would be dozens of them. It holds hardly any cycles. What is new is
+    looked at in small portions: fifty thousand objects at once, the leases of a thousand clients in
+    ten seconds, took 25 ms.
     """
     gc.disable()
     try:
@@ -125,8 +135,8 @@ def _seldom_collected() -> Iterator[None]:
 def _stop_signals() -> socket.socket:
     """Receives a byte for each SIGTERM or SIGINT.
 
-    A handler that sets a `threading.Event` deadlocks when a second signal interrupts it, and a signal
-    mask does not reach threads that libraries started before.
+    A handler that sets a `threading.Event` deadlocks when a second signal interrupts it, and a
+    signal mask does not reach threads that libraries started before.
     """
     receiver, sender = socket.socketpair()
     sender.setblocking(False)

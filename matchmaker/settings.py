@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
-from league.config import Settings, by_name, same_as, sections_hash
+from league.settings.base import Settings, by_name, same_as, sections_hash
 from matchmaker.admission_settings import AdmissionSettings
 from matchmaker.exploiter_settings import ExploiterGateSettings
 
@@ -40,24 +40,34 @@ class MatchmakerSettings(Settings):
     """Section [matchmaker]."""
 
     game: str = Field(default="brawl", json_schema_extra=same_as("game.name"))
-    """Name of the game of this league, that of [game] where it isn't given; others' players are refused."""
+    """Name of the game of this league, that of [game] where it isn't given; others' players are
+    refused.
+    """
 
-    mixes: dict[str, dict[str, float]] = Field(default_factory=_seed_mixes, json_schema_extra=by_name())
-    """Opponent mixes by name (a learner's curriculum stage names one): category -> relative weight.
-    Categories: snapshots, self, exploiters, victims, clone, reference, or the name of a bot. A file that
-    gives one mix replaces that one, and keeps the preset's others."""
+    mixes: dict[str, dict[str, float]] = Field(
+        default_factory=_seed_mixes, json_schema_extra=by_name()
+    )
+    """Opponent mixes by name (a learner's curriculum stage names one): category -> relative
+    weight. Categories: snapshots, self, exploiters, victims, clone, reference, or the name of a
+    bot. A file that gives one mix replaces that one, and keeps the preset's others.
+    """
 
     adaptive: float = Field(default=0.0, ge=0.0, le=100.0)
-    """How much more often a mix plays bots that the learner does not beat: a bot's weight is multiplied by
-    1 + adaptive x (1 - p), p its newest snapshots' share of wins in clean matches (a draw counts half).
-    0 plays the mix as written; the written weight is the least that a bot gets against the others."""
+    """How much more often a mix plays bots that the learner does not beat: a bot's weight is
+    multiplied by 1 + adaptive x (1 - p), p its newest snapshots' share of wins in clean matches
+    (a draw counts half). 0 plays the mix as written; the written weight is the least that a bot
+    gets against the others.
+    """
 
     adaptive_snapshots: int = Field(default=2, ge=1, le=1000)
-    """Newest snapshots with clean matches against a bot whose matches tell p: more are steadier, and slower
-    to see that something was forgotten."""
+    """Newest snapshots with clean matches against a bot whose matches tell p: more are steadier,
+    and slower to see that something was forgotten.
+    """
 
     within_snapshots: WithinSnapshots = "pfsp_hard"
-    """How one of several players of a category is drawn. PFSP prefers those the learner loses to."""
+    """How one of several players of a category is drawn. PFSP prefers those the learner loses
+    to.
+    """
 
     pfsp_power: float = Field(default=2.0, ge=0.0, le=16.0)
     """Power p of pfsp_hard, (1 - win probability)^p; 2 as published."""
@@ -73,18 +83,22 @@ class MatchmakerSettings(Settings):
     """Share of `recent`'s draws among those; the rest goes to older ones, against forgetting."""
 
     roles: Literal["mix", "alphastar-paper", "alphastar-pseudocode"] = "mix"
-    """Who learners play among themselves. "mix": as the mix says. Else a learner's role decides, as in
-    AlphaStar's paper or in its published pseudocode: a mix's weights of snapshots, self and exploiters
-    together go to the role's branches, its other categories stay as they are."""
+    """Who learners play among themselves. "mix": as the mix says. Else a learner's role decides,
+    as in AlphaStar's paper or in its published pseudocode: a mix's weights of snapshots, self
+    and exploiters together go to the role's branches, its other categories stay as they are.
+    """
 
     near_copies: float = Field(default=0.1, ge=0.0, le=1.0)
-    """Snapshots whose shares of clean matches differ by at most this from each other (root mean square over
-    opponents, what chance explains left out) share the weight of one, except under `recent` and `latest`.
-    0 gives every snapshot a weight of its own."""
+    """Snapshots whose shares of clean matches differ by at most this from each other (root mean
+    square over opponents, what chance explains left out) share the weight of one, except under
+    `recent` and `latest`. 0 gives every snapshot a weight of its own.
+    """
 
     matches_per_draw: int = Field(default=1, ge=1, le=64)
-    """Matches in a row against one drawn opponent. With more, fewer different snapshots play at a time, which
-    is faster: their weights take longer to fetch than to use. Everybody's share stays the same."""
+    """Matches in a row against one drawn opponent. With more, fewer different snapshots play at
+    a time, which is faster: their weights take longer to fetch than to use. Everybody's share
+    stays the same.
+    """
 
     exploiters: ExploiterGateSettings = Field(
         default_factory=ExploiterGateSettings, json_schema_extra=by_name()
@@ -92,22 +106,28 @@ class MatchmakerSettings(Settings):
     """Gates of exploiters, and patched ones."""
 
     max_saved: int = Field(default=200, ge=2, le=100_000)
-    """Active snapshots a lineage keeps; beyond, the oldest retires (its rows stay). Milestones never do;
-    those in the support of the league's Nash mixture do last."""
+    """Active snapshots a lineage keeps; beyond, the oldest retires (its rows stay). Milestones
+    never do; those in the support of the league's Nash mixture do last.
+    """
 
     admit: Literal["all", "gate"] = "all"
-    """When a main's new snapshot becomes an opponent: "all" at once, "gate" when it has beaten the newest
-    member of its learner in a gate that the evaluator plays. It learns on meanwhile, whatever comes of it."""
+    """When a main's new snapshot becomes an opponent: "all" at once, "gate" when it has beaten
+    the newest member of its learner in a gate that the evaluator plays. It learns on meanwhile,
+    whatever comes of it.
+    """
 
-    admission: AdmissionSettings = Field(default_factory=AdmissionSettings, json_schema_extra=by_name())
+    admission: AdmissionSettings = Field(
+        default_factory=AdmissionSettings, json_schema_extra=by_name()
+    )
     """Gates of mains' snapshots."""
 
     lease_seconds: float = Field(default=300.0, ge=1.0, le=86_400.0)
     """Seconds a lease lives without its worker's progress: longer than the longest update."""
 
     lease_most_seconds: float = Field(default=21_600.0, ge=1.0, le=31_536_000.0)
-    """Seconds a lease lives at most, whatever progress its worker makes: longer than the longest match. A
-    result that comes later is taken all the same."""
+    """Seconds a lease lives at most, whatever progress its worker makes: longer than the longest
+    match. A result that comes later is taken all the same.
+    """
 
     sweep_seconds: float = Field(default=2.0, gt=0.0, le=3600.0)
     """Seconds between two looks for leases that ran out."""
@@ -116,28 +136,36 @@ class MatchmakerSettings(Settings):
     """Leases one worker may hold open: a bound for a worker that asks and never reports."""
 
     draw_probability: float = Field(default=0.1, gt=0.0, lt=1.0)
-    """Share of draws that TrueSkill expects until enough results tell it; a change holds from the next result
-    on, until it is measured the next time."""
+    """Share of draws that TrueSkill expects until enough results tell it; a change holds from
+    the next result on, until it is measured the next time.
+    """
 
     rating_drift: float = Field(default=10.0, ge=0.0, le=10_000.0)
-    """By how many points² a learner's rating gets less sure while its steps grow by a factor of e; 0: a
-    learner is rated as if it stayed as it is."""
+    """By how many points² a learner's rating gets less sure while its steps grow by a factor of
+    e; 0: a learner is rated as if it stayed as it is.
+    """
 
     max_watchers: int = Field(default=16, ge=1, le=1000)
     """Watch streams at a time; each holds a thread."""
 
     workers: int = Field(default=64, ge=2, le=256)
-    """Threads that answer calls, beside those of the watch streams: so many calls can share one commit."""
+    """Threads that answer calls, beside those of the watch streams: so many calls can share one
+    commit.
+    """
 
     @field_validator("mixes")
     @classmethod
     def _check_mixes(cls, mixes: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
         for name, mix in mixes.items():
             if not mix:
-                raise ValueError(f"mix {name!r} has no category: give it one, for example self = 1.0")
+                raise ValueError(
+                    f"mix {name!r} has no category: give it one, for example self = 1.0"
+                )
             for category, weight in mix.items():
                 if not (math.isfinite(weight) and weight >= 0.0):
-                    raise ValueError(f"mix {name!r}: {category} = {weight} is no weight: use 0 or more")
+                    raise ValueError(
+                        f"mix {name!r}: {category} = {weight} is no weight: use 0 or more"
+                    )
             if sum(mix.values()) <= 0.0:
                 raise ValueError(f"mix {name!r} has no weight above 0")
         return mixes

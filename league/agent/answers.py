@@ -17,8 +17,11 @@ from league.games.exact import Histories
 
 
 @torch.inference_mode()
-def answers(network: PlayingNetwork, asked: Histories, *, greedy: bool = False) -> NDArray[np.float64]:
-    """`[K, A]`: the policy at each history's last frame, played from its first one with an empty memory.
+def answers(
+    network: PlayingNetwork, asked: Histories, *, greedy: bool = False
+) -> NDArray[np.float64]:
+    """`[K, A]`: the policy at each history's last frame, played from its first one with an empty
+    memory.
 
     As the agent plays in matches: sampled at temperature 1 over what is legal, or `greedy`. Raises
     `InvalidInput` for a network of another game.
@@ -40,7 +43,9 @@ def answers(network: PlayingNetwork, asked: Histories, *, greedy: bool = False) 
         output = network.step(observed, starts, state, nothing)  # time left: the critic's alone
         state = output.state
         here = asked.lengths_K == t + 1
-        choice = MaskedChoice(output.logits_BA.cpu(), torch.from_numpy(asked.legal_KTA[:, t].copy()))
+        choice = MaskedChoice(
+            output.logits_BA.cpu(), torch.from_numpy(asked.legal_KTA[:, t].copy())
+        )
         policy = choice.greedy() if greedy else choice.log_probs.exp()
         answers_KA[here] = policy.double().numpy()[here]
     return answers_KA

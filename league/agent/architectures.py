@@ -34,7 +34,9 @@ def config_of(values: Mapping[str, Any]) -> NetworkConfig:
 
 
 def network_of(config: NetworkConfig) -> PlayingNetwork:
-    """A network of these sizes with fresh weights (on the meta device under `torch.device("meta")`)."""
+    """A network of these sizes with fresh weights (on the meta device under
+    `torch.device("meta")`).
+    """
     for kind, network in ARCHITECTURES.values():
         if isinstance(config, kind):
             made: PlayingNetwork = network(config)

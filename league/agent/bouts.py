@@ -53,13 +53,14 @@ def play_bouts(
     pace: int = 1,
     disturb: float = 0.0,
 ) -> Iterator[Replay]:
-    """Plays all bouts, `ROWS` at once, and yields each when it has ended (those that fail, not at all).
+    """Plays all bouts, `ROWS` at once, and yields each when it has ended (those that fail, not at
+    all).
 
-    Seats without a bot are played by the snapshot of their digest, which decides every `frame_skip` frames,
-    sampled at temperature 1 with `seed`. A bout's `pupil`, if it is a bot, decides every `pace` frames, as
-    an agent would that followed it (`league.replay.pace`); and for the share `disturb` of the frames it is
-    made to do something else (`league.agent.disturbance`). Both are for games of keys that tell what their
-    bots do. The whole is a function of the arguments.
+    Seats without a bot are played by the snapshot of their digest, which decides every `frame_skip`
+    frames, sampled at temperature 1 with `seed`. A bout's `pupil`, if it is a bot, decides every
+    `pace` frames, as an agent would that followed it (`league.replay.pace`); and for the share
+    `disturb` of the frames it is made to do something else (`league.agent.disturbance`). Both are
+    for games of keys that tell what their bots do. The whole is a function of the arguments.
     """
     game = recipe.make(min(ROWS, len(bouts)))
     try:
@@ -89,7 +90,11 @@ class _Table:
         self._disturbance = Disturbance(game, disturb, seed) if disturb else None
         spec = game.spec
         self._crowd = Crowd(
-            2 * game.num_matches, load, seed=seed, action_size=spec.action_size, action_kind=spec.action_kind
+            2 * game.num_matches,
+            load,
+            seed=seed,
+            action_size=spec.action_size,
+            action_kind=spec.action_kind,
         )
         self._bouts: dict[int, Bout] = {}
         self._bots_N2 = np.full((game.num_matches, 2), EXTERNAL, np.int8)
@@ -135,7 +140,9 @@ class _Table:
             self._bots_N2[row] = bout.bots
             self._held_N2A[row], self._last_N2A[row] = 0, 0
             first, second = (seat.name == bout.pupil for seat in bout.seats)
-            self._slow_N2[row] = (first, second) & (self._bots_N2[row] != EXTERNAL) & (self._pace > 1)
+            self._slow_N2[row] = (
+                (first, second) & (self._bots_N2[row] != EXTERNAL) & (self._pace > 1)
+            )
             if self._disturbance is not None:
                 self._disturbance.begin(row, (first, second))
             for seat, contender in enumerate(bout.seats):

@@ -1,4 +1,6 @@
-"""The agent's resolved sizes: everything needed to build the network again from a card. No torch here."""
+"""The agent's resolved sizes: everything needed to build the network again from a card. No torch
+here.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,13 @@ SIZES: dict[str, dict[str, Any]] = {
     },
 }
 
-_LIMITS = {"layers": 64, "width": 8192, "feed_forward": 32768, "observation_hidden": 32768, "memory": 8192}
+_LIMITS = {
+    "layers": 64,
+    "width": 8192,
+    "feed_forward": 32768,
+    "observation_hidden": 32768,
+    "memory": 8192,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,13 +59,13 @@ class AgentConfig:
     Attributes:
         observation_size, own_size: width of an observation and of its first, own half; the rest is
             the opponent's and makes a history entry.
-        action_size, action_kind: binary keys, or choices of which one is made.
-        layers, width, attention_heads, feed_forward: of the strategy encoder.
-        observation_hidden: hidden width of the observation encoder (its output is `width`).
-        memory: LSTM width. head_widths: hidden widths of actor and critic.
-        span: entries a streaming layer attends to. sequence_length: entries that reach the latent.
-        history_stride: frames between entries. key_bias: initial logit of keys (choices begin alike).
-        history, recurrent: whether the encoder sees earlier entries, and the LSTM its earlier states.
+        action_size, action_kind: binary keys, or choices of which one is made. layers, width,
+        attention_heads, feed_forward: of the strategy encoder. observation_hidden: hidden width of
+        the observation encoder (its output is `width`). memory: LSTM width. head_widths: hidden
+        widths of actor and critic. span: entries a streaming layer attends to. sequence_length:
+        entries that reach the latent. history_stride: frames between entries. key_bias: initial
+        logit of keys (choices begin alike). history, recurrent: whether the encoder sees earlier
+        entries, and the LSTM its earlier states.
     """
 
     observation_size: int
@@ -86,8 +94,13 @@ class AgentConfig:
                     f"agent {name} = {getattr(self, name)} can't be used: 1 to {limit} is wanted"
                 )
         if self.attention_heads < 1 or self.width % self.attention_heads:
-            raise ConfigError(f"agent width {self.width} can't be split over {self.attention_heads} heads")
-        if not 0 < self.own_size < self.observation_size <= 1 << 16 or not 0 < self.action_size <= 1 << 12:
+            raise ConfigError(
+                f"agent width {self.width} can't be split over {self.attention_heads} heads"
+            )
+        if (
+            not 0 < self.own_size < self.observation_size <= 1 << 16
+            or not 0 < self.action_size <= 1 << 12
+        ):
             raise ConfigError(
                 f"agent sizes observation {self.observation_size}, own {self.own_size}, "
                 f"actions {self.action_size} can't be used"
@@ -97,13 +110,17 @@ class AgentConfig:
                 f"agent action_kind = {self.action_kind!r} is unknown: keys and choice are known"
             )
         if self.encoder not in ("streaming", "window"):
-            raise ConfigError(f"agent encoder = {self.encoder!r} is unknown: streaming and window are known")
+            raise ConfigError(
+                f"agent encoder = {self.encoder!r} is unknown: streaming and window are known"
+            )
         if not 2 <= self.sequence_length <= 4096 or not 2 <= self.span <= 256:
             raise ConfigError(
                 f"agent sequence_length = {self.sequence_length} or span = {self.span} can't be used: "
                 "2 to 4096 entries and spans of 2 to 256 can"
             )
-        if not 1 <= len(self.head_widths) <= 16 or not all(1 <= width <= 8192 for width in self.head_widths):
+        if not 1 <= len(self.head_widths) <= 16 or not all(
+            1 <= width <= 8192 for width in self.head_widths
+        ):
             raise ConfigError(
                 f"agent head widths {self.head_widths} can't be used: 1 to 16 of up to 8192 can"
             )

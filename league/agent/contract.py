@@ -1,10 +1,12 @@
-"""What every architecture of the league keeps: a network that plays step by step, many at once or alone.
+"""What every architecture of the league keeps: a network that plays step by step, many at once or
+alone.
 
 A new one is a config (frozen, hashable, with `to_dict`) and a `PlayingNetwork`, both named in
 `league.agent.architectures`. To be stacked by `league.agent.crowd` it is made of the layers of
 `league.agent.layers` and of plain parameters.
 
-Shape suffixes: B matches, O observation, A keys, H memory, D width; L, S, P, E as in `league.agent.encoder`.
+Shape suffixes: B matches, O observation, A keys, H memory, D width; L, S, P, E as in
+`league.agent.encoder`.
 """
 
 from __future__ import annotations
@@ -80,9 +82,8 @@ class PlayingNetwork(nn.Module, ABC):
         """One decision for each row.
 
         Args:
-            obs_BO: observations.
-            starts_B: bool, where this observation begins an episode: the state is cleared first.
-            state: as the step before returned it.
-            time_left_B: share of the match still to come; only the critic may see it. None: nobody asks
+            obs_BO: observations. starts_B: bool, where this observation begins an episode: the
+            state is cleared first. state: as the step before returned it. time_left_B: share of the
+            match still to come; only the critic may see it. None: nobody asks
                 for the value, which is 0.
         """

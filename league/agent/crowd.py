@@ -56,11 +56,14 @@ class Crowd:
         num_seats: S.
         load: digest → network; called when a digest is seated that is not resident. Its errors pass
             through `seat`, and the seat stays as it was.
-        seed: of the keys drawn, in a stream that no learner of the same seed draws from. All seats draw at
+        seed: of the keys drawn, in a stream that no learner of the same seed draws from. All seats
+        draw at
             every act, so a seat's luck does not depend on others.
-        max_bytes: of frozen weights in memory, copies in stacks included. The longest unused go first; those
+        max_bytes: of frozen weights in memory, copies in stacks included. The longest unused go
+        first; those
             that are seated stay, with a warning when they alone take more.
-        action_size, action_kind: A and what actions are, when a vacant crowd is asked to act before any
+        action_size, action_kind: A and what actions are, when a vacant crowd is asked to act before
+        any
             network was seen; later seats must agree.
         device: where to compute; the live network must be there too.
     """
@@ -112,7 +115,9 @@ class Crowd:
         return self._residents.size_bytes + sum(stack.size_bytes for stack in self._stacks.values())
 
     def set_live(self, network: PlayingNetwork | None) -> None:
-        """The network that plays the seats of `LIVE`; its weights are read at every act, never copied."""
+        """The network that plays the seats of `LIVE`; its weights are read at every act, never
+        copied.
+        """
         self._live = network
         self._regroup()
         if network is not None:
@@ -122,8 +127,14 @@ class Crowd:
     def seat(self, index: int, digest: str, *, greedy: bool = False) -> None:
         """Seats a snapshot (or `LIVE`) with an empty history; whoever sat there leaves."""
         if digest == LIVE and self._live is None:
-            raise InvalidInput("a seat was given to the live network, but none is set: call set_live first")
-        config = self._live.config if digest == LIVE and self._live else self._residents.get(digest).config
+            raise InvalidInput(
+                "a seat was given to the live network, but none is set: call set_live first"
+            )
+        config = (
+            self._live.config
+            if digest == LIVE and self._live
+            else self._residents.get(digest).config
+        )
         self._admit(config)
         self._put_back()
         for part in self._states[config]:
@@ -145,26 +156,32 @@ class Crowd:
     def act(
         self, observations_SO: NDArray[np.float32], legal_SA: NDArray[np.bool_] | None = None
     ) -> NDArray[np.uint8]:
-        """One decision for every seat, uint8 `[S, A]`: keys, or a one-hot choice that `legal_SA` allows.
+        """One decision for every seat, uint8 `[S, A]`: keys, or a one-hot choice that `legal_SA`
+        allows.
 
         Where nobody sits no key is pressed, and some legal choice made.
         """
         if self._action_size is None:
-            raise InvalidInput("a crowd that never held a network can't tell its keys: give action_size")
+            raise InvalidInput(
+                "a crowd that never held a network can't tell its keys: give action_size"
+            )
         if self._batches is None:
             self._batches = self._plan()
         obs_SO = torch.from_numpy(np.ascontiguousarray(observations_SO)).to(self._device)
         # Padding rows read and write row S: an observation of zeros, a state nobody looks at.
         obs_SO = torch.cat([obs_SO, obs_SO.new_zeros(1, obs_SO.shape[1])])
-        logits_SA = torch.full((self.num_seats + 1, self._action_size), -torch.inf, device=self._device)
+        logits_SA = torch.full(
+            (self.num_seats + 1, self._action_size), -torch.inf, device=self._device
+        )
         for batch in self._batches:
             logits_SA.index_copy_(0, batch.seats, self._forward(batch, obs_SO))
         self.logits_SA = logits_SA[:-1]
         return self._draw(self.logits_SA.cpu(), legal_SA)
 
     def live_memory(self) -> tuple[Tensor, Tensor]:
-        """h and c of the live network in every seat, `[S, H]`, as they are until the next act; what stands
-        in other seats means nothing."""
+        """h and c of the live network in every seat, `[S, H]`, as they are until the next act;
+        what stands in other seats means nothing.
+        """
         if self._live is None:
             raise InvalidInput("no live network is set: call set_live first")
         self._put_back()
@@ -179,7 +196,10 @@ class Crowd:
             "greedy": self._greedy_S1.clone(),
             "generator": self._generator.get_state(),
             # In the order of their rows, so that resumed products are bit for bit the same.
-            "stacks": [[c.to_dict(), size, list(stack.members)] for (c, size), stack in self._stacks.items()],
+            "stacks": [
+                [c.to_dict(), size, list(stack.members)]
+                for (c, size), stack in self._stacks.items()
+            ],
             "states": [
                 [config.to_dict(), [part.cpu().clone() for part in state]]
                 for config, state in self._states.items()
@@ -188,7 +208,8 @@ class Crowd:
 
     @torch.inference_mode()
     def load_state(self, saved: dict[str, Any]) -> None:
-        """Goes on from what `save` returned; raises `DataCorrupt` when it is of another number of seats.
+        """Goes on from what `save` returned; raises `DataCorrupt` when it is of another number of
+        seats.
 
         Seated snapshots are loaded; a live network must have been set when seats are live.
         """
@@ -216,7 +237,10 @@ class Crowd:
         """Makes room for the state of another architecture."""
         if self._action_size is None:
             self._action_size, self._action_kind = config.action_size, config.action_kind
-        mine, theirs = (self._action_size, self._action_kind), (config.action_size, config.action_kind)
+        mine, theirs = (
+            (self._action_size, self._action_kind),
+            (config.action_size, config.action_kind),
+        )
         if theirs != mine:
             raise InvalidInput(
                 f"a network with {theirs[0]} actions ({theirs[1]}) can't sit where others have "
@@ -233,7 +257,9 @@ class Crowd:
         return self._residents.get(digest).weights_P
 
     def _plan(self) -> list[_Batch]:
-        """Groups the seats and brings the stacks in line; only called when somebody came or left."""
+        """Groups the seats and brings the stacks in line; only called when somebody came or
+        left.
+        """
         groups: dict[str, list[int]] = {}
         for seat, digest in enumerate(self._digests):
             if digest:
@@ -251,13 +277,17 @@ class Crowd:
         return batches
 
     def _keep_only(self, classes: dict[_Class, int]) -> None:
-        """Makes stacks for classes of so many snapshots, and room for them; forgets what else there is."""
+        """Makes stacks for classes of so many snapshots, and room for them; forgets what else
+        there is.
+        """
         self._stacks = {
             kind: self._stacks.get(kind) or NetworkStack(kind[0], self._device) for kind in classes
         }
         played = {config for config, _ in classes} | ({self._live.config} if self._live else set())
         self._states = {config: state for config, state in self._states.items() if config in played}
-        over = self._make_room(sum(self._stacks[kind].bytes_for(count) for kind, count in classes.items()))
+        over = self._make_room(
+            sum(self._stacks[kind].bytes_for(count) for kind, count in classes.items())
+        )
         if over and not self._warned:
             self._warned = True
             limit = self._residents.limit
@@ -270,8 +300,9 @@ class Crowd:
             )
 
     def _make_room(self, copies: int) -> int:
-        """Forgets snapshots that nobody plays until the weights fit beside so many bytes of copies in
-        stacks; returns the bytes by which those that play are over."""
+        """Forgets snapshots that nobody plays until the weights fit beside so many bytes of
+        copies in stacks; returns the bytes by which those that play are over.
+        """
         return self._residents.trim(set(self._digests), copies)
 
     def _live_batches(self, seats: list[int]) -> list[_Batch]:
@@ -291,7 +322,9 @@ class Crowd:
 
     @torch.inference_mode()
     def _put_back(self) -> None:
-        """Writes the batches' own states to the seats: between two changes nobody needs them there."""
+        """Writes the batches' own states to the seats: between two changes nobody needs them
+        there.
+        """
         for batch in self._batches or ():
             if batch.state is not None:
                 for part, new in zip(self._states[batch.config], batch.state, strict=True):
@@ -301,7 +334,9 @@ class Crowd:
     def _padded(self, seats: list[int], size: int) -> list[int]:
         return seats + [self.num_seats] * (size - len(seats))
 
-    def _batch(self, network: PlayingNetwork, config: NetworkConfig, rows: list[list[int]]) -> _Batch:
+    def _batch(
+        self, network: PlayingNetwork, config: NetworkConfig, rows: list[list[int]]
+    ) -> _Batch:
         index = torch.tensor(rows, device=self._device)
         return _Batch(network, config, index.flatten(), tuple(index.shape))
 
@@ -336,7 +371,9 @@ class Crowd:
 def _own_stream(seed: int) -> int:
     """A generator's seed apart from all that others make of the same number.
 
-    A learner with the same weights and the same numbers as its opponent would make the same choices: in
-    rock-paper-scissors every match is a tie then, and nothing is learnt.
+    A learner with the same weights and the same numbers as its opponent would make the same
+    choices: in rock-paper-scissors every match is a tie then, and nothing is learnt.
     """
-    return int(np.random.SeedSequence(seed, spawn_key=(0xC20D,)).generate_state(1, np.uint64)[0] >> 1)
+    return int(
+        np.random.SeedSequence(seed, spawn_key=(0xC20D,)).generate_state(1, np.uint64)[0] >> 1
+    )

@@ -1,9 +1,9 @@
 """Small mistakes in a recorded player's stead, so that the record shows how it gets out of them.
 
-Who learns from a record alone sees only situations that the recorded player gets into, and is lost after its
-first mistake. Demonstrations with noise in them, and the noise left out of what is learnt, cure that (DART,
-arXiv 1703.09327). The noise here is what the player itself did at another moment: the right keys at a wrong
-time, which is the mistake that a clone makes.
+Who learns from a record alone sees only situations that the recorded player gets into, and is lost
+after its first mistake. Demonstrations with noise in them, and the noise left out of what is
+learnt, cure that (DART, arXiv 1703.09327). The noise here is what the player itself did at another
+moment: the right keys at a wrong time, which is the mistake that a clone makes.
 
 Shape suffixes: N rows, 2 seats, A action width, P remembered actions.
 """
@@ -22,12 +22,15 @@ _REMEMBERED = 4096
 
 
 class Disturbance:
-    """Takes some seats of `game` over for a few frames at a time, for the share `share` of all frames."""
+    """Takes some seats of `game` over for a few frames at a time, for the share `share` of all
+    frames.
+    """
 
     def __init__(self, game: BatchedGame, share: float, seed: int) -> None:
         self._game = game
         mean = (SHORTEST + LONGEST) / 2
-        self._chance = share / (mean * (1.0 - share))  # of a frame to begin one, when none is going on
+        # of a frame to begin one, when none is going on
+        self._chance = share / (mean * (1.0 - share))
         self._rng = np.random.default_rng([seed, 2])
         self._left_N2 = np.zeros((game.num_matches, 2), np.int64)
         self._on_N2 = np.zeros((game.num_matches, 2), np.bool_)
@@ -37,7 +40,9 @@ class Disturbance:
         self._spans: list[list[tuple[int, int, int]]] = [[] for _ in range(game.num_matches)]
 
     def begin(self, row: int, seats: tuple[bool, bool]) -> None:
-        """A match begins in `row`; `seats` says who is disturbed. Raises `InvalidInput` when it can't be."""
+        """A match begins in `row`; `seats` says who is disturbed. Raises `InvalidInput` when it
+        can't be.
+        """
         if any(seats) and self._game.played_N2A() is None:
             raise InvalidInput(
                 f"{self._game.spec.name} does not tell what its players do, so mistakes could not "
@@ -51,7 +56,9 @@ class Disturbance:
         return tuple(self._spans[row])
 
     def before(self, actions_N2A: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """The actions of the frame to be played, with the mistakes put in; bots that err don't play in it."""
+        """The actions of the frame to be played, with the mistakes put in; bots that err don't
+        play in it.
+        """
         game = self._game
         drawn_N2 = self._rng.random(self._left_N2.shape) < self._chance
         begins_N2 = drawn_N2 & self._on_N2 & (self._left_N2 == 0)

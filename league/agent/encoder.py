@@ -1,8 +1,9 @@
-"""The streaming strategy encoder: causal local attention, so an entry is encoded once and then reused.
+"""The streaming strategy encoder: causal local attention, so an entry is encoded once and then
+reused.
 
 Each layer attends to the `span` newest entries through a learned relative bias (no absolute
-positions), and the pooling reads the last `pool` outputs, so an entry's influence ends exactly after
-`1 + layers (span - 1) + (pool - 1) = sequence_length` entries.
+positions), and the pooling reads the last `pool` outputs, so an entry's influence ends exactly
+after `1 + layers (span - 1) + (pool - 1) = sequence_length` entries.
 
 Shape suffixes: X rows (history and steps), T steps, B matches, E entry width, D width, L layers,
 S slots of a ring, P pooled outputs.
@@ -25,7 +26,9 @@ from league.agent.pooling import Pooled, Pooling
 
 
 class Rings(NamedTuple):
-    """What a step needs of earlier ones, newest last. Which slots count is told by the entries' age."""
+    """What a step needs of earlier ones, newest last. Which slots count is told by the entries'
+    age.
+    """
 
     layers_BLSE: Tensor
     pool_BPE: Tensor
@@ -61,7 +64,9 @@ class LocalLayer(Block):
         self.span = config.span
 
     def step(self, x: Tensor, ring: Tensor, empty: Tensor) -> tuple[Tensor, Tensor]:
-        """One entry `[..., D]` on the ring of keys and values `[..., S, 2D]`; returns both, moved on."""
+        """One entry `[..., D]` on the ring of keys and values `[..., S, 2D]`; returns both,
+        moved on.
+        """
         q, kv = self.qkv(self.attention_norm(x)).split([self.width, 2 * self.width], -1)
         slots = torch.cat([ring, kv.unsqueeze(-2)], -2)
         keys, values = slots.split(self.width, -1)
@@ -69,14 +74,18 @@ class LocalLayer(Block):
         return self.finish(x, attended), slots[..., 1:, :]
 
     def unroll(self, x_XBD: Tensor, rows: int, empty_SN: Tensor) -> Tensor:
-        """The layer's outputs at the last `rows` rows; earlier rows only serve as keys and values."""
+        """The layer's outputs at the last `rows` rows; earlier rows only serve as keys and
+        values.
+        """
         batch, width, span = x_XBD.shape[1], self.width, self.span
         normal_KD = self.attention_norm(x_XBD).flatten(0, 1)
         weight, bias = self.qkv.weight, self.qkv.bias
         q_DN = feature_major(normal_KD[-rows * batch :], weight[:width], bias[:width])
         kv_EK = feature_major(normal_KD, weight[width:], bias[width:])
         kv_EK = last_columns(kv_EK, (rows + span - 1) * batch)
-        q, k, v = (part.unflatten(0, (self.heads, -1)) for part in (q_DN, kv_EK[:width], kv_EK[width:]))
+        q, k, v = (
+            part.unflatten(0, (self.heads, -1)) for part in (q_DN, kv_EK[:width], kv_EK[width:])
+        )
         scores_ShN = window_scores(q * q.shape[1] ** -0.5, k, span, batch)
         shift = self.bias.unsqueeze(-1) + empty_SN[:, None, -rows * batch :]
         attended = window_mix(torch.softmax(scores_ShN + shift, 0), v, batch)
@@ -115,9 +124,14 @@ class StreamingEncoder(nn.Module):
         return pooled, Rings(torch.stack(moved, -3), pool[..., 1:, :])
 
     def unroll(self, entry_XBE: Tensor, own_TBE: Tensor, age_XB: Tensor) -> Pooled:
-        """All steps at once. A layer computes only the rows that a later one or the pooling still reads."""
+        """All steps at once. A layer computes only the rows that a later one or the pooling
+        still reads.
+        """
         steps, config = own_TBE.shape[0], self.config
-        x, empty_SN = self.embed(entry_XBE), empty_slots(age_XB.flatten(), config.span).squeeze(-1).t()
+        x, empty_SN = (
+            self.embed(entry_XBE),
+            empty_slots(age_XB.flatten(), config.span).squeeze(-1).t(),
+        )
         for index, layer in enumerate(cast(Iterable[LocalLayer], self.layers)):
             above = config.layers - 1 - index
             rows = min(x.shape[0], steps + config.pool - 1 + above * (config.span - 1))

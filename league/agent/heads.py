@@ -28,7 +28,9 @@ class ActionDistribution(Protocol):
     def entropy(self) -> Tensor: ...
 
 
-def action_distribution(kind: str, logits: Tensor, legal: Tensor | None = None) -> ActionDistribution:
+def action_distribution(
+    kind: str, logits: Tensor, legal: Tensor | None = None
+) -> ActionDistribution:
     """The distribution of an agent whose actions are of `kind` (`AgentConfig.action_kind`)."""
     return MaskedChoice(logits, legal) if kind == CHOICE else BernoulliKeys(logits)
 
@@ -36,8 +38,8 @@ def action_distribution(kind: str, logits: Tensor, legal: Tensor | None = None) 
 class MaskedChoice:
     """One of the A choices that are legal, `P(a) = softmax` over these alone; actions are one-hot.
 
-    An illegal choice has a probability of exactly 0 and no gradient; `legal` (bool `[..., A]`) None allows
-    all. A row where nothing is legal is read as one where all is.
+    An illegal choice has a probability of exactly 0 and no gradient; `legal` (bool `[..., A]`) None
+    allows all. A row where nothing is legal is read as one where all is.
     """
 
     def __init__(self, logits: Tensor, legal: Tensor | None = None) -> None:
@@ -76,7 +78,9 @@ class MaskedChoice:
 
 
 def choose(log_probs: Tensor, uniform: Tensor) -> Tensor:
-    """One draw a row by the Gumbel maximum (Gumbel 1954): argmax of `log p - log(-log u)`, one-hot uint8."""
+    """One draw a row by the Gumbel maximum (Gumbel 1954): argmax of `log p - log(-log u)`,
+    one-hot uint8.
+    """
     tiny = torch.finfo(uniform.dtype).tiny
     return one_hot_maximum(log_probs - torch.log(-torch.log(uniform.clamp_min(tiny))))
 
@@ -108,14 +112,18 @@ class BernoulliKeys:
 
     def log_prob(self, actions: Tensor) -> Tensor:
         """`Σ_a x_a l_a - softplus(l_a)` of 0/1 keys `[..., A]`, summed over the keys: `[...]`."""
-        return (actions.to(self.logits.dtype) * self.logits - functional.softplus(self.logits)).sum(-1)
+        return (actions.to(self.logits.dtype) * self.logits - functional.softplus(self.logits)).sum(
+            -1
+        )
 
     def entropy(self) -> Tensor:
         """`Σ_a softplus(l_a) - σ(l_a) l_a`, in nats: `[...]`."""
         return (functional.softplus(self.logits) - torch.sigmoid(self.logits) * self.logits).sum(-1)
 
     def kl(self, other: BernoulliKeys) -> Tensor:
-        """KL(self ‖ other) `= Σ_a σ(l_a)(l_a - m_a) - softplus(l_a) + softplus(m_a)`, in nats: `[...]`."""
+        """KL(self ‖ other) `= Σ_a σ(l_a)(l_a - m_a) - softplus(l_a) + softplus(m_a)`, in nats:
+        `[...]`.
+        """
         mine, theirs = self.logits, other.logits
         cross = functional.softplus(theirs) - functional.softplus(mine)
         return (torch.sigmoid(mine) * (mine - theirs) + cross).sum(-1)

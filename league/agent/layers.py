@@ -1,4 +1,5 @@
-"""Layers whose weights may carry a leading model axis, so that many networks run as one batched product.
+"""Layers whose weights may carry a leading model axis, so that many networks run as one batched
+product.
 
 With plain weights they are `nn.Linear` and `nn.LayerNorm`. When `league.agent.crowd` replaces the
 weights by stacks `[M, ...]`, the same code takes inputs `[M, G, ...]`: M models, G rows each.
@@ -14,7 +15,9 @@ from torch.nn import functional
 
 
 class Linear(nn.Linear):
-    """`y = x Wᵀ + b`, and per model with stacked weights `[M, out, in]` and inputs `[M, ..., in]`."""
+    """`y = x Wᵀ + b`, and per model with stacked weights `[M, out, in]` and inputs `[M, ...,
+    in]`.
+    """
 
     def forward(self, x: Tensor) -> Tensor:
         if self.weight.dim() == 2:
@@ -53,8 +56,8 @@ def glorot(layer: Linear, gain: float = 1.0) -> Linear:
 def embedding(inputs: int, width: int) -> Linear:
     """Entries → features; its biases are not zero.
 
-    An entry of zeros (a game whose opponent shows nothing yet) would else reach the layer norms as zeros,
-    whose derivative there is 1/sqrt(eps) in every layer: first gradients of norm 1e8.
+    An entry of zeros (a game whose opponent shows nothing yet) would else reach the layer norms as
+    zeros, whose derivative there is 1/sqrt(eps) in every layer: first gradients of norm 1e8.
     """
     layer = glorot(Linear(inputs, width))
     nn.init.uniform_(layer.bias, -(inputs**-0.5), inputs**-0.5)  # the bound of torch's own Linear
@@ -84,10 +87,12 @@ def mix(weights: Tensor, v: Tensor) -> Tensor:
 
 
 def empty_slots(age: Tensor, slots: int) -> Tensor:
-    """0 for a slot that holds an entry of this episode, -inf for one that does not: `[..., slots, 1]`.
+    """0 for a slot that holds an entry of this episode, -inf for one that does not: `[..., slots,
+    1]`.
 
     Args:
-        age: entries of the episode so far, the current one included, `[...]`. The newest is the last slot.
+        age: entries of the episode so far, the current one included, `[...]`. The newest is the
+        last slot.
     """
     offset = torch.arange(slots - 1, -1, -1, device=age.device)
     empty = offset >= age.unsqueeze(-1)

@@ -1,17 +1,19 @@
-"""Products of a row with its own window of earlier rows, for all rows at once, without copying windows.
+"""Products of a row with its own window of earlier rows, for all rows at once, without copying
+windows.
 
-Everything is feature-major: `x [h, d, N]` with N = rows·B columns, row after row. The rows `s` before
-or after then begin `s·B` columns further, so a window's slot is one contiguous slice, and each pass
-below runs over long contiguous vectors. Memory and work are linear in the rows.
+Everything is feature-major: `x [h, d, N]` with N = rows·B columns, row after row. The rows `s`
+before or after then begin `s·B` columns further, so a window's slot is one contiguous slice, and
+each pass below runs over long contiguous vectors. Memory and work are linear in the rows.
 
 The three products are each other's gradients:
 
-    scores(q, k)[s] = Σ_d q · k_s        mix(w, v) = Σ_s w[s] · v_s        scatter(w, x)_s += w[s] · x
+    scores(q, k)[s] = Σ_d q · k_s        mix(w, v) = Σ_s w[s] · v_s        scatter(w, x)_s += w[s] ·
+    x
 
 where `k_s` is k's slice for slot s (0 the oldest, S-1 the row itself).
 
-Shape suffixes: h heads, d width of a head, N columns of the rows asked for, K = N + (S-1)·B columns of
-the rows that are looked at, S slots.
+Shape suffixes: h heads, d width of a head, N columns of the rows asked for, K = N + (S-1)·B columns
+of the rows that are looked at, S slots.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ def _mix(weights_ShN: Tensor, v_hdK: Tensor, stride: int) -> Tensor:
     slots, _, columns = weights_ShN.shape
     mixed = weights_ShN[0].unsqueeze(1) * v_hdK[..., :columns]
     for slot in range(1, slots):
-        mixed.addcmul_(weights_ShN[slot].unsqueeze(1), v_hdK[..., slot * stride : slot * stride + columns])
+        mixed.addcmul_(
+            weights_ShN[slot].unsqueeze(1), v_hdK[..., slot * stride : slot * stride + columns]
+        )
     return mixed
 
 
@@ -45,7 +49,9 @@ def _scatter(weights_ShN: Tensor, x_hdN: Tensor, stride: int) -> Tensor:
     slots, heads, columns = weights_ShN.shape
     sums = x_hdN.new_zeros(heads, x_hdN.shape[1], columns + (slots - 1) * stride)
     for slot in range(slots):
-        sums[..., slot * stride : slot * stride + columns].addcmul_(weights_ShN[slot].unsqueeze(1), x_hdN)
+        sums[..., slot * stride : slot * stride + columns].addcmul_(
+            weights_ShN[slot].unsqueeze(1), x_hdN
+        )
     return sums
 
 
@@ -97,7 +103,9 @@ def feature_major(x_ND: Tensor, weight_ED: Tensor, bias_E: Tensor) -> Tensor:
 
 
 def last_columns(x_EK: Tensor, columns: int) -> Tensor:
-    """The last `columns` columns; zeros stand for those before the first (their slots are masked)."""
+    """The last `columns` columns; zeros stand for those before the first (their slots are
+    masked).
+    """
     missing = columns - x_EK.shape[-1]
     if missing > 0:
         return torch.nn.functional.pad(x_EK, (missing, 0))

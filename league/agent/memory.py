@@ -1,7 +1,8 @@
-"""The agent's LSTM, written with matrix products: a step that batches over models, and an unroll over T.
+"""The agent's LSTM, written with matrix products: a step that batches over models, and an unroll
+over T.
 
-Gate order: input i, forget f, output o, candidate g. Equations (Hochreiter & Schmidhuber 1997, with the
-forget gate of Gers et al. 2000): `c_t = σ(f) c_tm1 + σ(i) tanh(g)`, `h_t = σ(o) tanh(c_t)`.
+Gate order: input i, forget f, output o, candidate g. Equations (Hochreiter & Schmidhuber 1997, with
+the forget gate of Gers et al. 2000): `c_t = σ(f) c_tm1 + σ(i) tanh(g)`, `h_t = σ(o) tanh(c_t)`.
 
 Shape suffixes: T steps, B matches, I input width, H memory width, G = 4H gates.
 """
@@ -26,7 +27,10 @@ class Memory(nn.Module):
         self.width = width
         self.input = Linear(inputs, 4 * width)
         self.recurrent = nn.Parameter(torch.empty(4 * width, width))
-        for block in (*self.input.weight.detach().split(width), *self.recurrent.detach().split(width)):
+        for block in (
+            *self.input.weight.detach().split(width),
+            *self.recurrent.detach().split(width),
+        ):
             nn.init.orthogonal_(block)
         nn.init.zeros_(self.input.bias)
         # An open forget gate keeps the past from the first update on (Jozefowicz et al. 2015).
@@ -59,10 +63,11 @@ class Memory(nn.Module):
 
 
 class _Unroll(torch.autograd.Function):
-    """The recurrence with a hand-written gradient: a third of the calls that autograd would make a step.
+    """The recurrence with a hand-written gradient: a third of the calls that autograd would make a
+    step.
 
-    What does not depend on the step before (input products, derivative factors, the gradients of the
-    weights) is computed for all T at once.
+    What does not depend on the step before (input products, derivative factors, the gradients of
+    the weights) is computed for all T at once.
     """
 
     @staticmethod
@@ -87,7 +92,9 @@ class _Unroll(torch.autograd.Function):
         started = starts_TB.any(1).tolist()
         keep_TB1 = (~starts_TB).to(gates.dtype).unsqueeze(-1)
         # Rows of everything beforehand: a view made in the loop costs as much as half a product.
-        row_T, h_T, c_T, h_out_T, tanh_c_T = (part.unbind(0) for part in (gates, h, c, h_out, tanh_c))
+        row_T, h_T, c_T, h_out_T, tanh_c_T = (
+            part.unbind(0) for part in (gates, h, c, h_out, tanh_c)
+        )
         opened_T, candidate_T = (part.unbind(0) for part in gates.split([3 * width, width], -1))
         i_T, f_T, o_T, _ = (part.unbind(0) for part in gates.split(width, -1))
         for t in range(steps):
@@ -116,7 +123,9 @@ class _Unroll(torch.autograd.Function):
         d_gates, c_to_h = _derivatives(gates, c[:steps], h_out, tanh_c)
         by_if, by_o, by_g = d_gates.split([2 * width, width, width], -1)
         by_if_T, d_gates_T = by_if.unflatten(-1, (2, width)).unbind(0), d_gates.unbind(0)
-        by_o_T, by_g_T, f_T, d_h_T, c_to_h_T = (part.unbind(0) for part in (by_o, by_g, f, d_h_TBH, c_to_h))
+        by_o_T, by_g_T, f_T, d_h_T, c_to_h_T = (
+            part.unbind(0) for part in (by_o, by_g, f, d_h_TBH, c_to_h)
+        )
         d_c = d_c_BH.clone()
         d_c_B1H = d_c.unsqueeze(1)
         d_h = torch.zeros_like(d_c)
@@ -138,7 +147,8 @@ class _Unroll(torch.autograd.Function):
 
 
 def _derivatives(gates: Tensor, c_tm1: Tensor, h: Tensor, tanh_c: Tensor) -> tuple[Tensor, Tensor]:
-    """Derivatives by the pre-activations, of c_t for i, f and g and of h_t for o; and of h_t by c_t.
+    """Derivatives by the pre-activations, of c_t for i, f and g and of h_t for o; and of h_t by
+    c_t.
 
     With σ' = σ - σ² and tanh' = 1 - tanh².
     """

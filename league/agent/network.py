@@ -5,7 +5,8 @@
     both players now ─ observation encoder ───────────┴─ LSTM ─┬─ actor → logits of the keys
                                                                └─ critic (and time left) → value
 
-Shape suffixes: X rows (history and steps), T steps, B matches, O observation, A keys, H memory, D width.
+Shape suffixes: X rows (history and steps), T steps, B matches, O observation, A keys, H memory, D
+width.
 """
 
 from __future__ import annotations
@@ -52,20 +53,27 @@ class ObservationEncoder(nn.Module):
 
 
 class AgentNetwork(PlayingNetwork):
-    """Plays step by step (`step`) and learns over whole sequences (`unroll`); both agree within 1e-5."""
+    """Plays step by step (`step`) and learns over whole sequences (`unroll`); both agree within
+    1e-5.
+    """
 
     config: AgentConfig
 
     def __init__(self, config: AgentConfig) -> None:
         super().__init__()
         self.config = config
-        self.encoder = StreamingEncoder(config) if config.encoder == "streaming" else WindowEncoder(config)
+        self.encoder = (
+            StreamingEncoder(config) if config.encoder == "streaming" else WindowEncoder(config)
+        )
         self.observation = ObservationEncoder(config)
         self.memory = Memory(3 * config.width, config.memory)
-        # A last layer near zero starts every key at the bias (every choice alike), whatever is seen.
+        # A last layer near zero starts every key at the bias (every choice alike), whatever is
+        # seen.
         self.actor = Head(config.memory, config.head_widths, config.action_size, gain=0.01)
         self.critic = Head(config.memory + 1, config.head_widths, 1, gain=1.0)
-        nn.init.constant_(self.actor.last.bias, config.key_bias if config.action_kind == KEYS else 0.0)
+        nn.init.constant_(
+            self.actor.last.bias, config.key_bias if config.action_kind == KEYS else 0.0
+        )
 
     def initial_state(self, batch: int) -> AgentState:
         """The state of `batch` rows before any entry, on the network's device."""
@@ -80,10 +88,10 @@ class AgentNetwork(PlayingNetwork):
         """One decision for each row.
 
         Args:
-            obs_BO: observations; the opponent's half joins the history.
-            starts_B: bool, where this observation begins an episode: the state is cleared first.
-            state: as the step before returned it.
-            time_left_B: share of the match still to come; only the critic sees it. None: nobody asks for
+            obs_BO: observations; the opponent's half joins the history. starts_B: bool, where this
+            observation begins an episode: the state is cleared first. state: as the step before
+            returned it. time_left_B: share of the match still to come; only the critic sees it.
+            None: nobody asks for
                 the value, which is 0.
         """
         own, entry = obs_BO.split([self.config.own_size, self.config.entry_size], -1)
@@ -92,9 +100,13 @@ class AgentNetwork(PlayingNetwork):
         seen = age if self.config.history else torch.ones_like(age)
         remembered = keep if self.config.recurrent else torch.zeros_like(keep)
         gate = remembered.unsqueeze(-1).to(state.h_BH.dtype)
-        pooled, rings = self.encoder.step(entry, own, Rings(state.layers_BLSE, state.pool_BPE), seen)
+        pooled, rings = self.encoder.step(
+            entry, own, Rings(state.layers_BLSE, state.pool_BPE), seen
+        )
         h, c = self.memory.step(self._inputs(obs_BO, pooled), state.h_BH * gate, state.c_BH * gate)
-        value = obs_BO.new_zeros(starts_B.shape) if time_left_B is None else self._value(h, time_left_B)
+        value = (
+            obs_BO.new_zeros(starts_B.shape) if time_left_B is None else self._value(h, time_left_B)
+        )
         return StepOutput(self.actor(h), value, AgentState(*rings, age, h, c), pooled.latent)
 
     def unroll(
@@ -106,14 +118,14 @@ class AgentNetwork(PlayingNetwork):
         time_left_TB: Tensor,
         prefix: int,
     ) -> UnrollOutput:
-        """T decisions at once, after `prefix` rows that only serve as history (up to `config.context`).
+        """T decisions at once, after `prefix` rows that only serve as history (up to
+        `config.context`).
 
         Args:
-            obs_XBO: X = prefix + T observations.
-            starts_XB: bool, where a row begins an episode; rows before it are not seen after it.
-            h_BH, c_BH: the LSTM's state before row `prefix`.
-            time_left_TB: of the T rows; only the critic sees it.
-            prefix: rows of history; with fewer than the episode and `config.context` hold, the first
+            obs_XBO: X = prefix + T observations. starts_XB: bool, where a row begins an episode;
+            rows before it are not seen after it. h_BH, c_BH: the LSTM's state before row `prefix`.
+            time_left_TB: of the T rows; only the critic sees it. prefix: rows of history; with
+            fewer than the episode and `config.context` hold, the first
                 steps see less than `step` did.
         """
         pooled = self.encode(obs_XBO, starts_XB, prefix)
@@ -125,7 +137,9 @@ class AgentNetwork(PlayingNetwork):
         return UnrollOutput(self.actor(h_TBH), value_TB, h, c, pooled.latent)
 
     def encode(self, obs_XBO: Tensor, starts_XB: Tensor, prefix: int) -> Pooled:
-        """What the encoder makes of the opponent at the last T rows, with its attention over outputs."""
+        """What the encoder makes of the opponent at the last T rows, with its attention over
+        outputs.
+        """
         own_TBO = obs_XBO[prefix:, :, : self.config.own_size]
         # Entries older than an episode are masked: an episode of one entry has no past.
         age_XB = ages(starts_XB if self.config.history else torch.ones_like(starts_XB))
@@ -139,7 +153,9 @@ class AgentNetwork(PlayingNetwork):
 
 
 def ages(starts_XB: Tensor) -> Tensor:
-    """Entries that each row's episode holds within these rows, the row's own included: int64 `[X, B]`."""
+    """Entries that each row's episode holds within these rows, the row's own included: int64
+    `[X, B]`.
+    """
     row_X1 = torch.arange(starts_XB.shape[0], device=starts_XB.device).unsqueeze(1)
     first_XB = torch.cummax(row_X1 * starts_XB, 0).values
     return row_X1 - first_XB + 1

@@ -71,7 +71,9 @@ class PerceptronConfig:
             )
         for widths in (self.policy_widths, self.value_widths):
             if len(widths) > 16 or not all(1 <= width <= 32768 for width in widths):
-                raise ConfigError(f"perceptron widths {widths} can't be used: up to 16 of 1 to 32768 can")
+                raise ConfigError(
+                    f"perceptron widths {widths} can't be used: up to 16 of 1 to 32768 can"
+                )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for a card."""
@@ -108,7 +110,9 @@ class PerceptronNetwork(PlayingNetwork):
         self.actor = orthogonal(
             Linear((config.observation_size, *config.policy_widths)[-1], config.action_size), 0.01
         )
-        self.critic = orthogonal(Linear((config.observation_size, *config.value_widths)[-1], 1), 1.0)
+        self.critic = orthogonal(
+            Linear((config.observation_size, *config.value_widths)[-1], 1), 1.0
+        )
 
     def initial_state(self, batch: int) -> AgentState:
         device = self.device

@@ -16,7 +16,9 @@ from league.agent.local import feature_major, last_columns, window_mix, window_s
 
 
 class Pooled(NamedTuple):
-    """Two readings of the same outputs, and the attention weights that made them `[..., P, heads]`."""
+    """Two readings of the same outputs, and the attention weights that made them `[..., P,
+    heads]`.
+    """
 
     latent: Tensor
     context: Tensor
@@ -25,11 +27,13 @@ class Pooled(NamedTuple):
 
 
 class Pooling(nn.Module):
-    """Attention over the last P outputs, twice: with a learned query and with one's own observation.
+    """Attention over the last P outputs, twice: with a learned query and with one's own
+    observation.
 
-    A learned query is the same for every input, so its product with a key is one learned linear score
-    a head, and the keys of the first reading need not be kept: an output is *described* once by
-    `[scores h | values D | conditioned keys D | conditioned values D]`, which is what a step caches.
+    A learned query is the same for every input, so its product with a key is one learned linear
+    score a head, and the keys of the first reading need not be kept: an output is *described* once
+    by `[scores h | values D | conditioned keys D | conditioned values D]`, which is what a step
+    caches.
     """
 
     def __init__(self, config: AgentConfig) -> None:
@@ -48,7 +52,9 @@ class Pooling(nn.Module):
         return self.heads + 3 * self.width
 
     def forward(self, own: Tensor, described: Tensor, empty: Tensor) -> Pooled:
-        """Reads `described [..., P, described_size]` for `own [..., own_size]`; `empty [..., P, 1]`."""
+        """Reads `described [..., P, described_size]` for `own [..., own_size]`; `empty [..., P,
+        1]`.
+        """
         sizes = [self.heads, self.width, self.width, self.width]
         scores, values, keys, context_values = described.split(sizes, -1)
         latent_weights = torch.softmax(scores + (self.latent_bias.unsqueeze(-3) + empty), -2)
@@ -58,14 +64,20 @@ class Pooling(nn.Module):
         return Pooled(latent, self.context_out(context), latent_weights, context_weights)
 
     def unroll(self, own_TBE: Tensor, output_RBD: Tensor, empty_TBP1: Tensor) -> Pooled:
-        """Reads for T steps at once the outputs of R rows, of which the last T are the steps' own."""
+        """Reads for T steps at once the outputs of R rows, of which the last T are the steps'
+        own.
+        """
         steps, batch = own_TBE.shape[:2]
         slots, columns = empty_TBP1.shape[-2], steps * batch
-        described_EK = feature_major(output_RBD.flatten(0, 1), self.describe.weight, self.describe.bias)
+        described_EK = feature_major(
+            output_RBD.flatten(0, 1), self.describe.weight, self.describe.bias
+        )
         described_EK = last_columns(described_EK, columns + (slots - 1) * batch)
         scores_hK, *parts = described_EK.split([self.heads, self.width, self.width, self.width])
         values, keys, context_values = (part.unflatten(0, (self.heads, -1)) for part in parts)
-        latent_scores = torch.stack([scores_hK[:, s * batch : s * batch + columns] for s in range(slots)])
+        latent_scores = torch.stack(
+            [scores_hK[:, s * batch : s * batch + columns] for s in range(slots)]
+        )
         q_DN = feature_major(own_TBE.flatten(0, 1), self.query.weight, self.query.bias)
         q = q_DN.unflatten(0, (self.heads, -1))
         context_scores = window_scores(q * q.shape[1] ** -0.5, keys, slots, batch)
@@ -80,4 +92,6 @@ class Pooling(nn.Module):
             weights = weights_PhN.movedim(-1, 0).unflatten(0, (steps, batch))
             readings.append((mixed_DN.t().unflatten(0, (steps, batch)), weights))
         (latent, latent_weights), (context, context_weights) = readings
-        return Pooled(self.latent_out(latent), self.context_out(context), latent_weights, context_weights)
+        return Pooled(
+            self.latent_out(latent), self.context_out(context), latent_weights, context_weights
+        )

@@ -20,8 +20,8 @@ from torch import Tensor
 
 from league.agent.architectures import config_of, network_of
 from league.agent.contract import NetworkConfig, PlayingNetwork
-from league.blobs import BlobFolder
 from league.errors import DataCorrupt, NumericalFault, VersionMismatch
+from league.runs.blobs import BlobFolder
 
 FORMAT = "kumite-agent-1"
 METADATA_KEY = "kumite"
@@ -34,10 +34,10 @@ class SnapshotCard:
     """What a snapshot is and where it comes from.
 
     Attributes:
-        agent: architecture and sizes of the network.
-        game, game_version, frame_skip: what it plays, frames a decision lasts.
-        step: learner steps when it was frozen. parent: the snapshot before it, "" for the first.
-        role, seed: of the learner that made it. reward_preset, reward_scale: what it was trained on;
+        agent: architecture and sizes of the network. game, game_version, frame_skip: what it plays,
+        frames a decision lasts. step: learner steps when it was frozen. parent: the snapshot before
+        it, "" for the first. role, seed: of the learner that made it. reward_preset, reward_scale:
+        what it was trained on;
             rewards were divided by the scale. config_hash: of all settings of the run.
         cloned_from: the player whose recorded matches it learnt from, "" when it did not.
         metrics: numbers of the moment. created_at: Unix time in seconds.
@@ -73,10 +73,14 @@ class SnapshotCard:
             values: dict[str, Any] = dict(json.loads(text))
             values["agent"] = config_of(values["agent"])
             values["fingerprint"] = tuple(float(value) for value in values["fingerprint"])
-            values["metrics"] = {str(name): float(value) for name, value in values["metrics"].items()}
+            values["metrics"] = {
+                str(name): float(value) for name, value in values["metrics"].items()
+            }
             return cls(**values)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise DataCorrupt(f"a snapshot's card can't be read ({error}): take the snapshot anew") from None
+            raise DataCorrupt(
+                f"a snapshot's card can't be read ({error}): take the snapshot anew"
+            ) from None
 
 
 def fingerprint(network: PlayingNetwork) -> tuple[float, ...]:
@@ -124,7 +128,9 @@ def save_snapshot(blobs: BlobFolder, network: PlayingNetwork, card: SnapshotCard
         NumericalFault: a weight is NaN or infinite; the sentence names it.
         StorageFull: no space; nothing was written.
     """
-    weights = {name: tensor.detach().cpu().contiguous() for name, tensor in network.state_dict().items()}
+    weights = {
+        name: tensor.detach().cpu().contiguous() for name, tensor in network.state_dict().items()
+    }
     for name, tensor in weights.items():
         if not torch.isfinite(tensor).all():
             raise NumericalFault(
@@ -136,8 +142,10 @@ def save_snapshot(blobs: BlobFolder, network: PlayingNetwork, card: SnapshotCard
 
 
 def _metadata(card: SnapshotCard) -> dict[str, str]:
-    """One key alone: safetensors writes several in an order that differs from process to process, and the
-    same agent must give the same file, for a learner that was killed publishes its snapshot again."""
+    """One key alone: safetensors writes several in an order that differs from process to
+    process, and the same agent must give the same file, for a learner that was killed publishes
+    its snapshot again.
+    """
     return {METADATA_KEY: json.dumps({"format": FORMAT, "card": card.to_json()}, sort_keys=True)}
 
 
@@ -161,13 +169,17 @@ def load_snapshot(
     try:
         network = _network_of(card.agent, weights)
     except RuntimeError:
-        raise DataCorrupt(f"the weights in {digest} do not fit their card: take the snapshot anew") from None
+        raise DataCorrupt(
+            f"the weights in {digest} do not fit their card: take the snapshot anew"
+        ) from None
     _check_fingerprint(fingerprint(network), card.fingerprint, digest)
     return network.to(device), card
 
 
 def _network_of(config: NetworkConfig, weights: Mapping[str, Tensor]) -> PlayingNetwork:
-    """A frozen network around `weights`; draws no random numbers. RuntimeError when they do not fit."""
+    """A frozen network around `weights`; draws no random numbers. RuntimeError when they do not
+    fit.
+    """
     with torch.device("meta"):
         network = network_of(config)
     network.load_state_dict({name: tensor.float() for name, tensor in weights.items()}, assign=True)

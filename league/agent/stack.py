@@ -26,11 +26,13 @@ class FrozenWeights(NamedTuple):
 class Residents:
     """The networks held in memory: the last used ones, and always those in use.
 
-    What is held keeps to `limit` bytes, or to what those in use need when that is more; so memory follows
-    the seats, not the league.
+    What is held keeps to `limit` bytes, or to what those in use need when that is more; so memory
+    follows the seats, not the league.
     """
 
-    def __init__(self, load: Callable[[str], PlayingNetwork], limit: int, device: torch.device) -> None:
+    def __init__(
+        self, load: Callable[[str], PlayingNetwork], limit: int, device: torch.device
+    ) -> None:
         self._load, self.limit, self._device = load, limit, device
         self._held: OrderedDict[str, FrozenWeights] = OrderedDict()
         self.size_bytes = 0
@@ -43,7 +45,9 @@ class Residents:
         return digest in self._held
 
     def get(self, digest: str) -> FrozenWeights:
-        """The network's weights, loaded when they are not here; the loader's errors pass through."""
+        """The network's weights, loaded when they are not here; the loader's errors pass
+        through.
+        """
         if digest not in self._held:
             network = self._load(digest)
             # Matrices lie transposed: products of a few rows with `weight.mT` are then faster.
@@ -58,9 +62,11 @@ class Residents:
         return self._held[digest]
 
     def trim(self, in_use: Collection[str], beside: int) -> int:
-        """Forgets the longest unused until what is held fits the limit with `beside` bytes of copies.
+        """Forgets the longest unused until what is held fits the limit with `beside` bytes of
+        copies.
 
-        Those in use stay. Returns the bytes by which they alone are over the limit, 0 when they fit.
+        Those in use stay. Returns the bytes by which they alone are over the limit, 0 when they
+        fit.
         """
         if self.size_bytes + beside <= self.limit:
             return 0
@@ -115,8 +121,10 @@ class NetworkStack:
         self._bind()
 
     def _rows_for(self, models: int) -> int:
-        """Rows of the matrix for so many members: a quarter more than these when it has to change, so that
-        one that comes or goes copies one row and not all; and not twice as many for long."""
+        """Rows of the matrix for so many members: a quarter more than these when it has to
+        change, so that one that comes or goes copies one row and not all; and not twice as many
+        for long.
+        """
         have = len(self._weights_MP)
         return have if models <= have <= 2 * models + 1 else models + models // 4
 
@@ -132,6 +140,10 @@ class NetworkStack:
         models, offset = len(self.members), 0
         for module, name, shape in self._places:
             part = self._weights_MP[:models, offset : offset + shape.numel()]
-            part = part.view(models, *reversed(shape)).mT if len(shape) == 2 else part.view(models, *shape)
+            part = (
+                part.view(models, *reversed(shape)).mT
+                if len(shape) == 2
+                else part.view(models, *shape)
+            )
             setattr(module, name, nn.Parameter(part, requires_grad=False))
             offset += shape.numel()

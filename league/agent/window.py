@@ -54,7 +54,9 @@ class WindowEncoder(nn.Module):
     def initial(self, batch: int, device: torch.device) -> Rings:
         """An empty ring of raw entries; the layers keep nothing."""
         layers = torch.zeros(batch, 0, 0, 0, device=device)
-        return Rings(layers, torch.zeros(batch, self.config.context, self.config.entry_size, device=device))
+        return Rings(
+            layers, torch.zeros(batch, self.config.context, self.config.entry_size, device=device)
+        )
 
     def step(self, entry: Tensor, own: Tensor, rings: Rings, age: Tensor) -> tuple[Pooled, Rings]:
         """Takes in one entry. `age [...]` counts the episode's entries with this one."""

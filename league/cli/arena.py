@@ -57,7 +57,9 @@ class Canvas:
         if 0 <= column < self.columns and 0 <= row < self.rows:
             self._cells[row][column] = (character, style)
 
-    def fill(self, left: float, top: float, right: float, bottom: float, character: str, style: str) -> None:
+    def fill(
+        self, left: float, top: float, right: float, bottom: float, character: str, style: str
+    ) -> None:
         """A rectangle in units, at least one cell wide and high."""
         first_column, first_row = self.place(left, top)
         last_column, last_row = self.place(right, bottom)
@@ -75,7 +77,9 @@ class Canvas:
         return Text("\n").join(lines)
 
 
-def draw(frame: Mapping[str, Any], names: Sequence[str], said: Sequence[str], size: tuple[int, int]) -> Group:
+def draw(
+    frame: Mapping[str, Any], names: Sequence[str], said: Sequence[str], size: tuple[int, int]
+) -> Group:
     """The whole picture for a terminal of `size` (columns, rows); `said` are the newest events."""
     columns, rows = size
     canvas = Canvas(columns - 4, max(8, rows - 13))
@@ -112,7 +116,9 @@ def draw_fighter(canvas: Canvas, player: Mapping[str, Any], colour: str) -> None
         rim_row = min(max(row, 0), canvas.rows - 1)
         canvas.put(rim_column, rim_row, _arrow(column, row, canvas), f"bold {colour}")
         return
-    style = {rules.STUN: f"{colour} reverse", rules.DODGE: f"dim {colour}"}.get(player["state"], colour)
+    style = {rules.STUN: f"{colour} reverse", rules.DODGE: f"dim {colour}"}.get(
+        player["state"], colour
+    )
     width, height = max(2, round(canvas.per_unit)), max(1, round(canvas.per_unit / 2))
     for line in range(height):
         for across in range(width):
@@ -143,14 +149,18 @@ def _corner_table(frame: Mapping[str, Any], names: Sequence[str]) -> RenderableT
     table = Table.grid(expand=True)
     table.add_column(ratio=1)
     table.add_column(ratio=1, justify="right")
-    table.add_row(*(_fighter_card(p, names[seat], COLOURS[seat]) for seat, p in enumerate(frame["players"])))
+    table.add_row(
+        *(_fighter_card(p, names[seat], COLOURS[seat]) for seat, p in enumerate(frame["players"]))
+    )
     return table
 
 
 def _fighter_card(player: Mapping[str, Any], name: str, colour: str) -> Text:
     """Name, stocks, damage, state and keys."""
     stocks = "●" * player["stocks"] + "○" * (rules.STOCKS - player["stocks"])
-    heat = "white" if player["damage"] < 60 else "yellow" if player["damage"] < 120 else "bright_red"
+    heat = (
+        "white" if player["damage"] < 60 else "yellow" if player["damage"] < 120 else "bright_red"
+    )
     card = Text()
     card.append(f" {name} ", f"bold black on {colour}")
     card.append(f"  {stocks}  ", colour)

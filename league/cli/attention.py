@@ -8,7 +8,7 @@ from pathlib import Path
 from league.cli import connect, replays
 from league.cli.output import Column, print_table, say
 from league.errors import InvalidInput, NotFound
-from league.files import write_whole
+from league.runs.files import write_whole
 
 COLUMNS = (
     Column("attention"),
@@ -22,10 +22,14 @@ COLUMNS = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "match", metavar="MATCH|FILE", help="a match id (bin/league replay lists them) or a replay file"
+        "match",
+        metavar="MATCH|FILE",
+        help="a match id (bin/league replay lists them) or a replay file",
     )
     replays.add_arguments(parser)
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the picture, a .png")
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="FILE", help="the picture, a .png"
+    )
     parser.add_argument(
         "--seat",
         type=int,
@@ -35,8 +39,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--blobs", type=Path, metavar="DIR", help="folder of the weights (default: the run's)"
     )
-    parser.add_argument("--from", dest="start", type=float, default=0.0, metavar="S", help="first second")
-    parser.add_argument("--to", dest="stop", type=float, metavar="S", help="last second (default: its end)")
+    parser.add_argument(
+        "--from", dest="start", type=float, default=0.0, metavar="S", help="first second"
+    )
+    parser.add_argument(
+        "--to", dest="stop", type=float, metavar="S", help="last second (default: its end)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -46,8 +54,8 @@ def run(args: argparse.Namespace) -> int:
     import torch
 
     from league.agent.snapshot import load_snapshot
-    from league.attention.reading import agent_seat, read_match, summary_of
-    from league.blobs import BlobFolder
+    from league.runs.blobs import BlobFolder
+    from league.views.attention.reading import agent_seat, read_match, summary_of
 
     torch.set_num_threads(1)
     seat = agent_seat(replay, args.seat)
@@ -59,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
             "folder with --blobs"
         )
     reading = read_match(replay, seat, *load_snapshot(blobs, contender.digest))
-    from league.attention.figure import draw  # matplotlib takes a second to load
+    from league.views.attention.figure import draw  # matplotlib takes a second to load
 
     write_whole(args.out, draw(reading, args.start, args.stop))
     rows = []

@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from league.blobs import SUFFIX, BlobFolder
 from league.cli import connect
-from league.config import build, load_section
 from league.errors import InvalidInput, InvalidName, NotFound
 from league.games.base import GameSpec
 from league.games.registry import game_spec
 from league.games.settings import GameSettings
 from league.ids import SnapshotName
 from league.players import Player, PlayerKind
+from league.runs.blobs import SUFFIX, BlobFolder
+from league.settings.base import build, load_section
 
 if TYPE_CHECKING:
     from league.agent.contract import NetworkConfig
@@ -36,7 +36,8 @@ class Member:
 
 
 def game_settings(args: argparse.Namespace, names: list[str]) -> GameSettings:
-    """The game of the run that the members come from, with its options, where `--game` names no other one.
+    """The game of the run that the members come from, with its options, where `--game` names no
+    other one.
 
     Without a run it is the game that `--game` names, else the default.
     """
@@ -59,7 +60,9 @@ def _settings_of_run(args: argparse.Namespace) -> GameSettings | None:
     return load_section(GameSettings, "game", file) if file.exists() else None
 
 
-def _no_run(args: argparse.Namespace, error: NotFound, names: list[str], spec: GameSpec) -> NotFound:
+def _no_run(
+    args: argparse.Namespace, error: NotFound, names: list[str], spec: GameSpec
+) -> NotFound:
     """Where there is no run, a bot was meant."""
     if args.game:
         return _no_bot(names[0], spec)
@@ -68,14 +71,18 @@ def _no_run(args: argparse.Namespace, error: NotFound, names: list[str], spec: G
 
 
 def _no_bot(name: str, spec: GameSpec) -> NotFound:
-    return NotFound(f"{spec.name} has no bot {name!r}: it has {', '.join(bot.name for bot in spec.bots)}")
+    return NotFound(
+        f"{spec.name} has no bot {name!r}: it has {', '.join(bot.name for bot in spec.bots)}"
+    )
 
 
 def _near_bot(names: list[str], spec: GameSpec) -> str:
     """«did you mean the bot 'based'?»: of the game played, else of one that comes along."""
     for game in (spec, *(game_spec(name) for name in GAMES)):
         bots = [bot.name for bot in game.bots]
-        found = [close[0] for name in names if (close := difflib.get_close_matches(name, bots, n=1))]
+        found = [
+            close[0] for name in names if (close := difflib.get_close_matches(name, bots, n=1))
+        ]
         if found:
             where = "" if game.name == spec.name else f" of {game.name} (--game {game.name})"
             return f"did you mean the bot {found[0]!r}{where}?"
@@ -102,7 +109,9 @@ def find_members(args: argparse.Namespace, spec: GameSpec, names: list[str]) -> 
 
 def check_sizes(name: str, agent: NetworkConfig, spec: GameSpec) -> None:
     """Raises `InvalidInput` when an agent sees or chooses other things than this game has."""
-    own, here = ((sizes.observation_size, sizes.action_size, sizes.action_kind) for sizes in (agent, spec))
+    own, here = (
+        (sizes.observation_size, sizes.action_size, sizes.action_kind) for sizes in (agent, spec)
+    )
     if own != here:
         raise InvalidInput(
             f"{name} sees {own[0]} numbers and has {own[1]} actions, {spec.name} here has {here[0]} and "
@@ -114,7 +123,9 @@ def told_apart(cast: list[Member]) -> list[Member]:
     """The same with a number behind names that occur twice."""
     if len({member.name for member in cast}) == len(cast):
         return cast
-    return [replace(member, name=f"{member.name} ({number})") for number, member in enumerate(cast, 1)]
+    return [
+        replace(member, name=f"{member.name} ({number})") for number, member in enumerate(cast, 1)
+    ]
 
 
 def _from_file(path: Path) -> Member:
@@ -146,15 +157,22 @@ def _from_league(
     return Member(name=player.name, digest=player.digest, blobs=blobs)
 
 
-def _no_member(args: argparse.Namespace, name: str, players: list[Player], spec: GameSpec) -> NotFound:
+def _no_member(
+    args: argparse.Namespace, name: str, players: list[Player], spec: GameSpec
+) -> NotFound:
     """Nobody of this league who could play, with whom may have been meant."""
-    known = [*(bot.name for bot in spec.bots), *(p.name for p in players if p.kind is not PlayerKind.BOT)]
+    known = [
+        *(bot.name for bot in spec.bots),
+        *(p.name for p in players if p.kind is not PlayerKind.BOT),
+    ]
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     if not close and args.game:
         return _no_bot(name, spec)
     hint = f"did you mean {close[0]!r}?" if close else _near_bot([name], spec)
     where = f"in {args.address or args.run_dir}, which plays {next((p.game for p in players), spec.name)}"
-    return NotFound(f"there is no member {name!r} {where}: {hint or 'bin/league players lists them'}")
+    return NotFound(
+        f"there is no member {name!r} {where}: {hint or 'bin/league players lists them'}"
+    )
 
 
 def _newest_snapshot(lineage: str, players: list[Player]) -> Player:

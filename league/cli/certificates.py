@@ -8,8 +8,8 @@ from pathlib import Path
 from league.cli.output import say
 from league.errors import NotFound
 from league.exploiters import CandidateGate, VictimGate
-from league.files import write_whole
-from league.gates import Certificate
+from league.runs.files import write_whole
+from league.stats.gates import Certificate
 
 
 def gate_of(gates: Sequence[CandidateGate], candidate: str, command: str) -> CandidateGate:
@@ -33,8 +33,14 @@ def lines(test: VictimGate) -> list[tuple[str, str]]:
     return [
         *found,
         ("hypotheses", str(certificate.gate.test)),
-        ("llr", f"{certificate.llr:.3f} ({certificate.lower:.3f} rejects, {certificate.upper:.3f} accepts)"),
-        ("score", f"{estimate.score:.3f} (95 % interval {estimate.low:.3f} to {estimate.high:.3f})"),
+        (
+            "llr",
+            f"{certificate.llr:.3f} ({certificate.lower:.3f} rejects, {certificate.upper:.3f} accepts)",
+        ),
+        (
+            "score",
+            f"{estimate.score:.3f} (95 % interval {estimate.low:.3f} to {estimate.high:.3f})",
+        ),
         ("candidate's digest", certificate.subject.candidate_digest or "none, it is a bot"),
         ("victim's digest", certificate.subject.opponent_digest or "none, it is a bot"),
         ("seeds", f"{len(certificate.seeds)}, the first {certificate.seeds[0]}"),
@@ -42,7 +48,9 @@ def lines(test: VictimGate) -> list[tuple[str, str]]:
 
 
 def of_pairs(test: VictimGate) -> str:
-    """«3,12,30,10,2»: pairs that scored 0, ½, 1, 1½ and 2, as `league sprt --pentanomial` takes them."""
+    """«3,12,30,10,2»: pairs that scored 0, ½, 1, 1½ and 2, as `league sprt --pentanomial` takes
+    them.
+    """
     return ",".join(map(str, test.pairs))
 
 
@@ -50,9 +58,13 @@ def write(gate: CandidateGate, tests: Sequence[VictimGate], path: Path) -> None:
     """The certificate that `league sprt --certificate` reads."""
     made = [test for test in tests if test.certificate_json]
     if not made:
-        raise NotFound(f"the gate of {gate.candidate} has no certificate yet: it is {gate.state.value}")
+        raise NotFound(
+            f"the gate of {gate.candidate} has no certificate yet: it is {gate.state.value}"
+        )
     if len(made) > 1:
         names = ", ".join(test.victim for test in made)
-        raise NotFound(f"{gate.candidate} has a certificate for each of {names}: name one with --victim")
+        raise NotFound(
+            f"{gate.candidate} has a certificate for each of {names}: name one with --victim"
+        )
     write_whole(path, made[0].certificate_json + "\n")
     say(f"{path}: the certificate of {gate.candidate} against {made[0].victim}")

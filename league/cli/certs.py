@@ -19,9 +19,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="name or address that the services are reached by, beside this machine's own; repeatable",
     )
     parser.add_argument(
-        "--client", action="append", default=[], metavar="NAME", help="also FOLDER/NAME, to hand to a client"
+        "--client",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="also FOLDER/NAME, to hand to a client",
     )
-    parser.add_argument("--days", type=int, default=DAYS, metavar="N", help=f"how long they hold ({DAYS})")
+    parser.add_argument(
+        "--days", type=int, default=DAYS, metavar="N", help=f"how long they hold ({DAYS})"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,7 +1,7 @@
 """Finds the league that a command asks about: a matchmaker's address, or a run folder.
 
-Of a finished run, and of any run as it was at some time, the matchmaker is started read-only over its
-database for as long as the command takes, so every command speaks gRPC and nothing else.
+Of a finished run, and of any run as it was at some time, the matchmaker is started read-only over
+its database for as long as the command takes, so every command speaks gRPC and nothing else.
 """
 
 from __future__ import annotations
@@ -16,15 +16,18 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from league.cli.output import say
-from league.client import MatchmakerClient
-from league.cluster import finding, tether
 from league.errors import InvalidInput, LeagueError, Refused, Unavailable
+from league.rpc.client import MatchmakerClient
+from league.runs import finding
 from league.security.credentials import Credentials
 from league.security.flags import add_client_flags, client_credentials
+from league.service import tether
 
 RUNS = Path("runs")
 ROLE = "operator"
-"""Of the run's own tokens, the one that commands show: whoever can read it may do everything anyway."""
+"""Of the run's own tokens, the one that commands show: whoever can read it may do everything
+anyway.
+"""
 WAIT_SECONDS = 10.0
 START_SECONDS = 30.0
 PAST_SECONDS = 600.0
@@ -46,7 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_moment(parser: argparse.ArgumentParser) -> None:
-    """The flag that shows the league as it was, for commands that show players, ratings and payoffs alone."""
+    """The flag that shows the league as it was, for commands that show players, ratings and
+    payoffs alone.
+    """
     parser.add_argument(
         "--at",
         metavar="WHEN",
@@ -61,7 +66,9 @@ def connect(args: argparse.Namespace) -> Iterator[MatchmakerClient]:
     at = getattr(args, "at", None)
     if at is not None:
         if args.address:
-            raise InvalidInput("--at reads a run's own log: name its folder with --run-dir, not --address")
+            raise InvalidInput(
+                "--at reads a run's own log: name its folder with --run-dir, not --address"
+            )
         with (
             _read_only_matchmaker(run_folder(args), at) as address,
             _client(address, Credentials()) as client,
@@ -89,11 +96,15 @@ def connect_run(run_dir: Path) -> AbstractContextManager[MatchmakerClient]:
 
 
 def _client(address: str, credentials: Credentials) -> MatchmakerClient:
-    return MatchmakerClient(address, wait_seconds=WAIT_SECONDS, on_wait=_say_once(), credentials=credentials)
+    return MatchmakerClient(
+        address, wait_seconds=WAIT_SECONDS, on_wait=_say_once(), credentials=credentials
+    )
 
 
 def must_go_on(args: argparse.Namespace, then: str) -> None:
-    """Raises `Refused` unless the league that `args` names is served by its run, which alone changes it."""
+    """Raises `Refused` unless the league that `args` names is served by its run, which alone
+    changes it.
+    """
     if not args.address and finding.live_address(run_folder(args)) is None:
         raise Refused(
             f"{args.run_dir} is not going on: start it again (bin/start-league --run-dir {args.run_dir}), "
@@ -111,7 +122,9 @@ def run_folder(args: argparse.Namespace) -> Path:
 
 @contextmanager
 def _read_only_matchmaker(run_dir: Path, at: str | None = None) -> Iterator[str]:
-    """Address of a matchmaker that serves the run, as it is or was, for as long as the block lasts."""
+    """Address of a matchmaker that serves the run, as it is or was, for as long as the block
+    lasts.
+    """
     database = str(finding.database_of(run_dir))
     command = [sys.executable, "-m", "matchmaker", "--db", database, "--read-only", "--port", "0"]
     if at is not None:
@@ -130,7 +143,9 @@ def _read_only_matchmaker(run_dir: Path, at: str | None = None) -> Iterator[str]
 
 
 def _port_of(process: subprocess.Popen[str], seconds: float) -> int:
-    """Waits for the line ``ready PORT``; raises with the process's last words when it ends instead."""
+    """Waits for the line ``ready PORT``; raises with the process's last words when it ends
+    instead.
+    """
     assert process.stdout is not None
     assert process.stderr is not None
     words: list[str] = []
@@ -152,7 +167,9 @@ def _port_of(process: subprocess.Popen[str], seconds: float) -> int:
 
 def _exit_error(code: int, last_words: str, seconds: float) -> LeagueError:
     if code < 0:
-        return Unavailable(f"the run's database could not be served within {seconds:.0f} s: try again")
+        return Unavailable(
+            f"the run's database could not be served within {seconds:.0f} s: try again"
+        )
     if code == InvalidInput.exit_code:
         return InvalidInput(last_words)
     return LeagueError(f"the run's database can't be served: {last_words}")

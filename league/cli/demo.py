@@ -17,7 +17,17 @@ from league.games.render.wire import is_fight
 from league.replay import Contender, Recipe, Take, final_digest, save_replay
 
 LONGEST_GAP_SECONDS = 0.1
-TOLD = ("damage_dealt", "knockouts", "falls", "attacks", "hits", "jumps", "dodges", "payoff", "reward")
+TOLD = (
+    "damage_dealt",
+    "knockouts",
+    "falls",
+    "attacks",
+    "hits",
+    "jumps",
+    "dodges",
+    "payoff",
+    "reward",
+)
 """Numbers of a match that are worth a word at its end."""
 
 
@@ -30,13 +40,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--blobs", type=Path, metavar="DIR", help="weights, when the league is named by address"
     )
     parser.add_argument(
-        "--game", metavar="NAME", help="for bots: kuhn, leduc, matrix:rps, … (default: the run's, or brawl)"
+        "--game",
+        metavar="NAME",
+        help="for bots: kuhn, leduc, matrix:rps, … (default: the run's, or brawl)",
     )
     parser.add_argument(
         "--seed", type=int, default=0, help="of the match and of the sampled keys (default 0)"
     )
-    parser.add_argument("--speed", type=float, default=1.0, help="times real time on a terminal (default 1)")
-    parser.add_argument("--greedy", action="store_true", help="press each key by its likelier value")
+    parser.add_argument(
+        "--speed", type=float, default=1.0, help="times real time on a terminal (default 1)"
+    )
+    parser.add_argument(
+        "--greedy", action="store_true", help="press each key by its likelier value"
+    )
     parser.add_argument("--save", type=Path, metavar="FILE", help="keep the match as a replay")
 
 
@@ -58,12 +74,16 @@ def run(args: argparse.Namespace) -> int:
     if match.take is not None and shown:
         replay = match.take.finish(float(game.outcomes_N[0]), final_digest(game, 0))
         save_replay(args.save, replay)
-        say(f"kept in {args.save}: bin/league replay shows it again, bin/league render makes a film of it")
+        say(
+            f"kept in {args.save}: bin/league replay shows it again, bin/league render makes a film of it"
+        )
     return 0
 
 
 def show(match: Exhibition, speed: float) -> bool:
-    """Plays it to its end, live on a terminal and in lines elsewhere; False when Ctrl-C ended it."""
+    """Plays it to its end, live on a terminal and in lines elsewhere; False when Ctrl-C ended
+    it.
+    """
     course: list[str] = []
     try:
         if is_terminal():
@@ -102,7 +122,9 @@ def _tell(match: Exhibition) -> None:
 
 
 def _text(match: Exhibition, frame: Mapping[str, Any]) -> list[str]:
-    """What a game of choices shows as text (boards of PettingZoo); its frame of the end is the one before."""
+    """What a game of choices shows as text (boards of PettingZoo); its frame of the end is the
+    one before.
+    """
     if match.game.spec.action_kind != CHOICE or frame.get("ended"):
         return []
     return str(frame.get("text") or "").splitlines()
@@ -122,13 +144,16 @@ def _draw_live(match: Exhibition, speed: float) -> list[str]:
     with Live(console=console, screen=True, auto_refresh=False) as live:
         due, drawn_at = time.monotonic(), 0.0
         for moment in match.moments():
-            said += [f"{_clock(match, moment.frame['frame'])}  {event}" for event in moment.happened]
+            said += [
+                f"{_clock(match, moment.frame['frame'])}  {event}" for event in moment.happened
+            ]
             due += frame_seconds
             now = time.monotonic()
             if now < due or now - drawn_at > LONGEST_GAP_SECONDS:
                 live.update(_picture(match, moment, said, console.size), refresh=True)
                 drawn_at = now
-            due = max(due, now - LONGEST_GAP_SECONDS)  # after a halt it goes on, it does not catch up
+            # after a halt it goes on, it does not catch up
+            due = max(due, now - LONGEST_GAP_SECONDS)
             time.sleep(max(0.0, due - time.monotonic()))
     return said if match.game.spec.action_kind == CHOICE else []
 
@@ -144,7 +169,11 @@ def _picture(match: Exhibition, moment: Moment, said: list[str], size: Any) -> A
 def _print_ending(match: Exhibition, ending: Ending) -> None:
     names = [member.name for member in match.members]
     result = "a draw" if ending.winner is None else f"{names[ending.winner]} wins"
-    print(f"{_clock(match, ending.frames)}\t{names[0]} against {names[1]}, seed {match.seed}: {result}")
+    print(
+        f"{_clock(match, ending.frames)}\t{names[0]} against {names[1]}, seed {match.seed}: {result}"
+    )
     for name, stats in zip(names, ending.stats, strict=True):
-        numbers = ", ".join(f"{stat.replace('_', ' ')} {stats[stat]:.0f}" for stat in TOLD if stat in stats)
+        numbers = ", ".join(
+            f"{stat.replace('_', ' ')} {stats[stat]:.0f}" for stat in TOLD if stat in stats
+        )
         print(f"{name}\t{numbers}")

@@ -108,7 +108,9 @@ class Exhibition:
         """The match from its first frame to the last before its end."""
         game = self.game
         hands = [self._hands_of(seat, member) for seat, member in enumerate(self.members)]
-        game.bots_N2[0] = [EXTERNAL if member.bot is None else member.bot for member in self.members]
+        game.bots_N2[0] = [
+            EXTERNAL if member.bot is None else member.bot for member in self.members
+        ]
         game.reset(np.array([self.seed], np.uint64))
         actions_N2A = game.idle_actions()
         before = game.frame(0)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from league.cli import cast, connect
 from league.cli.output import say
-from league.config import build
 from league.errors import ConfigError, InvalidInput, VersionMismatch
 from league.games.base import GameSpec
 from league.games.settings import GameSettings
+from league.settings.base import build
 
 FORMATS = ("sb3", "onnx", "folder")
 ENDINGS = {".zip": "sb3", ".onnx": "onnx"}
@@ -32,7 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="sb3: a .zip for sb3_contrib.RecurrentPPO.load; onnx: one step as a graph; folder: one that "
         "plays with numpy and onnxruntime (default: by the ending of PATH)",
     )
-    parser.add_argument("--out", type=Path, required=True, metavar="PATH", help="file or folder to write")
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="PATH", help="file or folder to write"
+    )
     parser.add_argument("--game", metavar="NAME", help="brawl, kuhn, … (default: the run's)")
 
 
@@ -46,15 +48,15 @@ def run(args: argparse.Namespace) -> int:
 
     network, card = load_snapshot(member.blobs, member.digest)
     if kind == "sb3":
-        from league.export.sb3 import write_sb3
+        from league.agent.export.sb3 import write_sb3
 
         write_sb3(args.out, network, card)
     elif kind == "onnx":
-        from league.export.onnx_graph import write_onnx
+        from league.agent.export.onnx_graph import write_onnx
 
         write_onnx(args.out, network, card)
     else:
-        from league.export.folder import write_folder
+        from league.agent.export.folder import write_folder
 
         write_folder(args.out, network, card, _spec(settings, card.game, card.game_version))
     say(f"{args.out}: {member.name} as {kind}, step {card.step:,} of {card.game}")

@@ -1,4 +1,6 @@
-"""``league gates``: which of the mains' snapshots were admitted, which were not, and on what ground."""
+"""``league gates``: which of the mains' snapshots were admitted, which were not, and on what
+ground.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,12 @@ CAPTION = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("candidate", nargs="?", metavar="CANDIDATE", help="show the certificate of this one")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="with a candidate: write its certificate")
+    parser.add_argument(
+        "candidate", nargs="?", metavar="CANDIDATE", help="show the certificate of this one"
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="with a candidate: write its certificate"
+    )
     connect.add_arguments(parser)
 
 

@@ -1,4 +1,6 @@
-"""``league import``: another run's snapshots into this league, as frozen players with pinned ratings."""
+"""``league import``: another run's snapshots into this league, as frozen players with pinned
+ratings.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +11,22 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from league.blobs import BlobFolder
 from league.cli import connect
 from league.cli.operator import operator
 from league.cli.output import Column, print_table, say
-from league.client import MatchmakerClient
 from league.errors import AlreadyExists, InvalidInput, NotFound, VersionMismatch
 from league.ids import SnapshotName
 from league.players import Player, PlayerKind, PlayerState, Rating
+from league.rpc.client import MatchmakerClient
+from league.runs.blobs import BlobFolder
 
 COLUMNS = (Column("player"), Column("from"), Column("mu", number=True), Column("digest"))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", type=Path, metavar="RUN", help="the folder of the run they come from")
+    parser.add_argument(
+        "source", type=Path, metavar="RUN", help="the folder of the run they come from"
+    )
     parser.add_argument(
         "--players",
         nargs="+",
@@ -31,7 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="which of its snapshots: names or shell patterns (default: all that have clean matches)",
     )
     parser.add_argument(
-        "--prefix", metavar="NAME", help="what their names begin with here (default: RUN's own name)"
+        "--prefix",
+        metavar="NAME",
+        help="what their names begin with here (default: RUN's own name)",
     )
     parser.add_argument(
         "--sample",
@@ -43,10 +49,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if args.address:
-        raise InvalidInput("weights go into the run's own folder: name it with --run-dir, not --address")
+        raise InvalidInput(
+            "weights go into the run's own folder: name it with --run-dir, not --address"
+        )
     into = connect.run_folder(args)
     if into.resolve() == args.source.resolve():
-        raise InvalidInput(f"{into} is the run itself: name another one's folder, or --run-dir for this one")
+        raise InvalidInput(
+            f"{into} is the run itself: name another one's folder, or --run-dir for this one"
+        )
     connect.must_go_on(args, "import")
     game, rated = _rated_snapshots(args.source)
     chosen = _chosen(rated, args.players, args.source)
@@ -61,9 +71,17 @@ def run(args: argparse.Namespace) -> int:
     print_table("Imported", COLUMNS, rows)
     met = "are drawn as snapshots" if args.sample else "are met in gauntlets alone"
     one = len(rows) == 1
-    met = "is drawn as a snapshot" if one and args.sample else "is met in gauntlets alone" if one else met
+    met = (
+        "is drawn as a snapshot"
+        if one and args.sample
+        else "is met in gauntlets alone"
+        if one
+        else met
+    )
     brought = "1 snapshot" if one else f"{len(rows)} snapshots"
-    say(f"{brought} of {args.source} {'is an anchor' if one else 'are anchors'} in {into} and {met}")
+    say(
+        f"{brought} of {args.source} {'is an anchor' if one else 'are anchors'} in {into} and {met}"
+    )
     return 0
 
 
@@ -75,7 +93,8 @@ def _rated_snapshots(source: Path) -> tuple[str, list[Rating]]:
     return game, [
         rating
         for rating in ratings
-        if rating.player.kind is PlayerKind.SNAPSHOT and rating.player.state is not PlayerState.QUARANTINED
+        if rating.player.kind is PlayerKind.SNAPSHOT
+        and rating.player.state is not PlayerState.QUARANTINED
     ]
 
 
@@ -86,11 +105,19 @@ def _chosen(rated: Sequence[Rating], patterns: Sequence[str], source: Path) -> l
                 f"{source} has no rated snapshot {pattern!r}: bin/league ratings --run-dir {source} "
                 "lists them"
             )
-    return [one for one in rated if any(fnmatchcase(one.player.name, pattern) for pattern in patterns)]
+    return [
+        one for one in rated if any(fnmatchcase(one.player.name, pattern) for pattern in patterns)
+    ]
 
 
 def _bring(
-    client: MatchmakerClient, chosen: Sequence[Rating], source: Path, into: Path, prefix: str, *, sample: bool
+    client: MatchmakerClient,
+    chosen: Sequence[Rating],
+    source: Path,
+    into: Path,
+    prefix: str,
+    *,
+    sample: bool,
 ) -> list[tuple[str, ...]]:
     """Weights first, so that nobody is registered whom nobody could load. Again is fine."""
     theirs, ours = BlobFolder(source / "blobs"), BlobFolder(into / "blobs")

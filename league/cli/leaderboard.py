@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from league.cli import connect
-from league.cli.leaderboard_page import render_html
 from league.cli.output import say, when
-from league.cli.standings import Leaderboard, Standing, gather
-from league.client import MatchmakerClient
 from league.errors import InvalidInput
-from league.files import write_whole
+from league.rpc.client import MatchmakerClient
+from league.runs.files import write_whole
+from league.views.leaderboard_page import render_html
+from league.views.standings import Leaderboard, Standing, gather
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     export = actions.add_parser("export", help="write the leaderboard")
     connect.add_arguments(export)
     connect.add_moment(export)
-    export.add_argument("--format", choices=sorted(FORMATS), help="default: what FILE ends in, else md")
+    export.add_argument(
+        "--format", choices=sorted(FORMATS), help="default: what FILE ends in, else md"
+    )
     export.add_argument("--out", type=Path, metavar="FILE", help="default: print it")
     export.add_argument("--title", help="heading (default: the run folder's name, or the address)")
 
@@ -120,7 +122,14 @@ def render_json(board: Leaderboard) -> str:
 
 
 MARKDOWN = {
-    **{"rank": "---:", "player": "---", "kind": "---", "step": "---:", "score": "---:", "mu": "---:"},
+    **{
+        "rank": "---:",
+        "player": "---",
+        "kind": "---",
+        "step": "---:",
+        "score": "---:",
+        "mu": "---:",
+    },
     **{"sigma": "---:", "fit 95 %": "---:", "disagrees": "---", "games": "---:", "wins": "---:"},
     **{"wins 95 %": "---:", "greedy": "---:"},
 }
@@ -157,7 +166,9 @@ def _markdown_row(standing: Standing) -> str:
         "" if standing.gap is None else f"mu {standing.gap:+.1f}",
         str(rating.games),
         percent(standing.win_rate),
-        f"{percent(standing.interval.low)}–{percent(standing.interval.high)}" if rating.games else "",
+        f"{percent(standing.interval.low)}–{percent(standing.interval.high)}"
+        if rating.games
+        else "",
         percent(standing.greedy_win_rate),
     )
     return f"| {' | '.join(cells)} |"
@@ -169,7 +180,19 @@ def percent(value: float | None) -> str:
 
 
 _EMPTY_ROW = (
-    *("rank", "player", "kind", "role", "state", "step", "parent", "score", "mu", "sigma", "pinned"),
+    *(
+        "rank",
+        "player",
+        "kind",
+        "role",
+        "state",
+        "step",
+        "parent",
+        "score",
+        "mu",
+        "sigma",
+        "pinned",
+    ),
     *("games", "wins", "draws", "losses", "win_rate", "wilson_low", "wilson_high"),
     *("greedy_games", "greedy_win_rate", "fit", "fit_low", "fit_high", "disagrees"),
 )

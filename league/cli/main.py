@@ -1,8 +1,9 @@
-"""``bin/league``: an operator's commands. Each lives in a module of its own, loaded when it is called.
+"""``bin/league``: an operator's commands. Each lives in a module of its own, loaded when it is
+called.
 
-Further packages add commands through the entry point group ``kumite.commands``: the entry point's name
-is the command, its value a module with ``add_arguments(parser)``, ``run(args) -> int`` and, for ``--help``,
-a line ``SUMMARY = "what it does"``.
+Further packages add commands through the entry point group ``kumite.commands``: the entry point's
+name is the command, its value a module with ``add_arguments(parser)``, ``run(args) -> int`` and,
+for ``--help``, a line ``SUMMARY = "what it does"``.
 """
 
 from __future__ import annotations
@@ -26,10 +27,22 @@ COMMANDS = {
     "ratings": ("league.cli.ratings", "the rating of every player, best first"),
     "players": ("league.cli.players", "everybody who is or was in the league"),
     "payoff": ("league.cli.payoff", "who beat whom how often"),
-    "exploiters": ("league.cli.exploiters", "who exploits whom: generations, gates, who is patched"),
-    "gates": ("league.cli.gates", "which snapshots of the mains were admitted, where a gate decides"),
-    "structure": ("league.cli.structure", "who is worth playing: Nash mixture, cycles, near-copies"),
-    "leaderboard": ("league.cli.leaderboard", "write the leaderboard to a file (csv, json, md, html)"),
+    "exploiters": (
+        "league.cli.exploiters",
+        "who exploits whom: generations, gates, who is patched",
+    ),
+    "gates": (
+        "league.cli.gates",
+        "which snapshots of the mains were admitted, where a gate decides",
+    ),
+    "structure": (
+        "league.cli.structure",
+        "who is worth playing: Nash mixture, cycles, near-copies",
+    ),
+    "leaderboard": (
+        "league.cli.leaderboard",
+        "write the leaderboard to a file (csv, json, md, html)",
+    ),
     "curves": ("league.cli.curves", "draw how a run has learnt (training_curves.png)"),
     "watch": ("league.cli.watch", "what happens in the league, as it happens"),
     "quarantine": ("league.cli.quarantine", "keep a player from being met by anybody; release it"),
@@ -41,13 +54,28 @@ COMMANDS = {
     "record": ("league.cli.record", "play many matches of two members, keep them as replays"),
     "replay": ("league.cli.replay", "watch a recorded match in the terminal, list those of a run"),
     "render": ("league.cli.render", "make a film of a recorded match (mp4, gif, png, html, json)"),
-    "attention": ("league.cli.attention", "what an agent looked at in a recorded match, as a picture"),
-    "export": ("league.cli.export", "a snapshot for other programs (Stable-Baselines3, ONNX, a folder)"),
-    "exploitability": ("league.cli.exploitability", "what a best answer wins, exactly, in small games"),
+    "attention": (
+        "league.cli.attention",
+        "what an agent looked at in a recorded match, as a picture",
+    ),
+    "export": (
+        "league.cli.export",
+        "a snapshot for other programs (Stable-Baselines3, ONNX, a folder)",
+    ),
+    "exploitability": (
+        "league.cli.exploitability",
+        "what a best answer wins, exactly, in small games",
+    ),
     "sprt": ("league.cli.sprt", "whether results decide between two hypotheses, how many it takes"),
-    "profile": ("learner.profile.command", "how fast this machine trains, what holds it up, faster settings"),
+    "profile": (
+        "learner.profile.command",
+        "how fast this machine trains, what holds it up, faster settings",
+    ),
     "tokens": ("league.cli.tokens", "who may ask a run's services: make, add, list, revoke tokens"),
-    "certs": ("league.cli.certs", "make certificates for TLS and mutual TLS, with a CA of one's own"),
+    "certs": (
+        "league.cli.certs",
+        "make certificates for TLS and mutual TLS, with a CA of one's own",
+    ),
     "config": ("league.cli.settings", "write a commented settings file, list the presets"),
 }
 
@@ -88,7 +116,9 @@ def _parser(words: Sequence[str]) -> Parser:
         hint = f"did you mean {close[0]!r}?" if close else "bin/league --help lists them"
         raise InvalidInput(f"there is no command {called!r}: {hint}")
     for name, (module, summary) in COMMANDS.items():
-        command = commands.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
+        command = commands.add_parser(
+            name, help=summary, description=f"{summary[0].upper()}{summary[1:]}."
+        )
         if name == called:
             _fill(command, importlib.import_module(module))
     for name, point in sorted(others.items()):

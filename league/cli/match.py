@@ -30,7 +30,9 @@ def run(args: argparse.Namespace) -> int:
     with connect.connect(args) as client:
         record = client.match(args.match)
     why = json.loads(record.why_json or "{}")
-    print_pairs([*facts(record), *result_facts(record), *(("why", line) for line in reasons(record, why))])
+    print_pairs(
+        [*facts(record), *result_facts(record), *(("why", line) for line in reasons(record, why))]
+    )
     rows = candidates(record, why)
     if rows:
         print()
@@ -54,7 +56,10 @@ def facts(record: MatchRecord) -> list[tuple[str, str]]:
         told.append(("carries on", match.replaces))
     if record.lost_branch:
         told.append(
-            ("lost branch", "the learner went back to a checkpoint before this match: it is not rated")
+            (
+                "lost branch",
+                "the learner went back to a checkpoint before this match: it is not rated",
+            )
         )
     return told
 
@@ -108,7 +113,9 @@ def reasons(record: MatchRecord, why: Mapping[str, Any]) -> list[str]:
     within = why["candidates"].get(category, [])
     rule = why.get("rules", {}).get(category, why["rule"])
     roles = f", its role by {why['roles']}" if "roles" in why else ""
-    copies = f"; near-copies share, as event {why['clusters']} found them" if why.get("clusters") else ""
+    copies = (
+        f"; near-copies share, as event {why['clusters']} found them" if why.get("clusters") else ""
+    )
     return [
         f"{why['player']} asked for an opponent under the mix {why['mix']!r}{roles}",
         f"category {category!r} was drawn out of {shares} (empty categories' shares spread over these)",
@@ -129,6 +136,11 @@ def candidates(record: MatchRecord, why: Mapping[str, Any]) -> list[tuple[str, .
     rows = sorted(weighted, key=lambda pair: -pair[1])
     kept = rows[:SHOWN] + [pair for pair in rows[SHOWN:] if pair[0] == chosen]
     return [
-        (name, f"{weight:.4g}", share(weight, total) if total else "equal", "drawn" if name == chosen else "")
+        (
+            name,
+            f"{weight:.4g}",
+            share(weight, total) if total else "equal",
+            "drawn" if name == chosen else "",
+        )
         for name, weight in kept
     ]

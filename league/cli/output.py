@@ -28,7 +28,9 @@ def say(text: str) -> None:
 
 
 def plain(text: str) -> str:
-    """Without control characters: a worker's words must not look like lines of ours, or steer a terminal."""
+    """Without control characters: a worker's words must not look like lines of ours, or steer a
+    terminal.
+    """
     return text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)
 
 
@@ -40,7 +42,8 @@ def print_table(
     caption: str = "",
     spared: Sequence[str] = (),
 ) -> None:
-    """One line per row. Elsewhere than on a terminal: a line of headings, then tab-separated values.
+    """One line per row. Elsewhere than on a terminal: a line of headings, then tab-separated
+    values.
 
     `spared` names columns that a narrow terminal does without, in the order in which they leave.
     """
@@ -55,7 +58,9 @@ def print_table(
     from rich.text import Text
 
     columns, lines = _fitting(columns, lines, spared)
-    table = Table(title=title, caption=caption or None, title_justify="left", caption_justify="left")
+    table = Table(
+        title=title, caption=caption or None, title_justify="left", caption_justify="left"
+    )
     for column in columns:
         table.add_column(column.name, justify="right" if column.number else "left", no_wrap=True)
     for row in lines:
@@ -93,7 +98,8 @@ def when(seconds: float) -> str:
         return ""
     try:
         return datetime.fromtimestamp(seconds, tz=UTC).isoformat(sep=" ", timespec="seconds")
-    except (OSError, OverflowError, ValueError):  # beyond the year 9999, in a log of before that was refused
+    # beyond the year 9999, in a log of before that was refused
+    except (OSError, OverflowError, ValueError):
         return f"{seconds:g} s"
 
 

@@ -1,4 +1,6 @@
-"""``league payoff``: who beat whom. A matrix on a terminal, one line per pair for other programs."""
+"""``league payoff``: who beat whom. A matrix on a terminal, one line per pair for other
+programs.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--row", action="append", default=[], metavar="PLAYER", help="only this row; repeatable"
     )
     parser.add_argument(
-        "--column", action="append", default=[], metavar="PLAYER", help="only this column; repeatable"
+        "--column",
+        action="append",
+        default=[],
+        metavar="PLAYER",
+        help="only this column; repeatable",
     )
 
 

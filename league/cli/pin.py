@@ -14,12 +14,19 @@ COLUMNS = (Column("player"), Column("mu", number=True))
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "player", nargs="?", metavar="NAME", help="a bot or snapshot; without: show all that are pinned"
+        "player",
+        nargs="?",
+        metavar="NAME",
+        help="a bot or snapshot; without: show all that are pinned",
     )
     how = parser.add_mutually_exclusive_group()
-    how.add_argument("--mu", type=float, metavar="POINTS", help="where its rating stays; a newcomer has 25")
     how.add_argument(
-        "--unpin", action="store_true", help="let it go: it goes on from what was believed before the pin"
+        "--mu", type=float, metavar="POINTS", help="where its rating stays; a newcomer has 25"
+    )
+    how.add_argument(
+        "--unpin",
+        action="store_true",
+        help="let it go: it goes on from what was believed before the pin",
     )
     connect.add_arguments(parser)
 
@@ -27,7 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     changes = args.mu is not None or args.unpin
     if changes != (args.player is not None):
-        raise InvalidInput("name a player and --mu POINTS or --unpin; or nothing, to see who is pinned")
+        raise InvalidInput(
+            "name a player and --mu POINTS or --unpin; or nothing, to see who is pinned"
+        )
     if changes:
         connect.must_go_on(args, "pin")
     with connect.connect(args) as client:

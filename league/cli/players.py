@@ -24,14 +24,19 @@ COLUMNS = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     connect.add_arguments(parser)
     connect.add_moment(parser)
-    parser.add_argument("--kind", choices=[kind.value for kind in PlayerKind], action="append", default=[])
+    parser.add_argument(
+        "--kind", choices=[kind.value for kind in PlayerKind], action="append", default=[]
+    )
     parser.add_argument(
         "--state", choices=[state.value for state in PlayerState], action="append", default=[]
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    kinds, states = [PlayerKind(kind) for kind in args.kind], [PlayerState(state) for state in args.state]
+    kinds, states = (
+        [PlayerKind(kind) for kind in args.kind],
+        [PlayerState(state) for state in args.state],
+    )
     with connect.connect(args) as client:
         players = client.players(kinds=kinds, states=states)
     print_table("Players", COLUMNS, [_row(player) for player in players])
@@ -40,7 +45,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _row(player: Player) -> tuple[str, ...]:
     marks = [
-        mark for mark, given in (("milestone", player.milestone), ("held out", player.held_out)) if given
+        mark
+        for mark, given in (("milestone", player.milestone), ("held out", player.held_out))
+        if given
     ]
     return (
         player.name,

@@ -15,7 +15,10 @@ COLUMNS = (Column("player"), Column("kind"), Column("step", number=True))
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "player", nargs="?", metavar="NAME", help="a bot, snapshot or reference; without: show who is in it"
+        "player",
+        nargs="?",
+        metavar="NAME",
+        help="a bot, snapshot or reference; without: show who is in it",
     )
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--reason", metavar="TEXT", help="why nobody shall meet it; kept in the log")
@@ -26,7 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     changes = args.reason is not None or args.release
     if changes != (args.player is not None):
-        raise InvalidInput("name a player and --reason TEXT or --release; or nothing, to see who is in it")
+        raise InvalidInput(
+            "name a player and --reason TEXT or --release; or nothing, to see who is in it"
+        )
     if changes:
         connect.must_go_on(args, "change who is in quarantine")
     with connect.connect(args) as client:
@@ -39,5 +44,7 @@ def run(args: argparse.Namespace) -> int:
             say(f"{args.player} is {state.value} again")
         else:
             client.quarantine(args.player, args.reason, operator())
-            say(f"nobody is sent to {args.player} until `bin/league quarantine {args.player} --release`")
+            say(
+                f"nobody is sent to {args.player} until `bin/league quarantine {args.player} --release`"
+            )
     return 0

@@ -70,14 +70,19 @@ def run(args: argparse.Namespace) -> int:
     columns: tuple[Column, ...] = COLUMNS + FIT_COLUMNS if args.fit else COLUMNS
     if is_terminal() and not any(rating.pinned for rating in ratings):
         at = columns.index(ANCHOR)
-        columns, rows = columns[:at] + columns[at + 1 :], [(*row[:at], *row[at + 1 :]) for row in rows]
+        columns, rows = (
+            columns[:at] + columns[at + 1 :],
+            [(*row[:at], *row[at + 1 :]) for row in rows],
+        )
     print_table(f"Ratings, book {args.book}", columns, rows, caption=caption, spared=SPARED)
     return 0
 
 
-def _fitted(ratings: Sequence[Rating], cells: Sequence[PayoffCell]) -> tuple[list[tuple[str, ...]], str]:
+def _fitted(
+    ratings: Sequence[Rating], cells: Sequence[PayoffCell]
+) -> tuple[list[tuple[str, ...]], str]:
     """The columns of the fit for each rating, on the ratings' zero point, and a word on it."""
-    from league.ratings.beside import second_opinion
+    from league.stats.ratings.beside import second_opinion
 
     opinion = second_opinion(ratings, cells)
     rows = []

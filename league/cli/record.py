@@ -1,4 +1,6 @@
-"""``league record PLAYER OPPONENT ...``: plays many matches side by side and keeps each as a replay."""
+"""``league record PLAYER OPPONENT ...``: plays many matches side by side and keeps each as a
+replay.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +35,23 @@ MOST_MATCHES = 100_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("player", metavar="PLAYER", help="a bot, a snapshot, or a .safetensors file")
-    parser.add_argument("opponents", nargs="+", metavar="OPPONENT", help="whom it meets, one after the other")
     parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="folder for the replays; without it, only the score is told"
+        "player", metavar="PLAYER", help="a bot, a snapshot, or a .safetensors file"
     )
     parser.add_argument(
-        "--matches", type=int, default=100, help="against each opponent, seats swapped (default 100)"
+        "opponents", nargs="+", metavar="OPPONENT", help="whom it meets, one after the other"
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="folder for the replays; without it, only the score is told",
+    )
+    parser.add_argument(
+        "--matches",
+        type=int,
+        default=100,
+        help="against each opponent, seats swapped (default 100)",
     )
     parser.add_argument("--seed", type=int, default=0, help="of the first match (default 0)")
     parser.add_argument(
@@ -95,7 +107,9 @@ def run(args: argparse.Namespace) -> int:
 def record(
     settings: GameSettings, player: Member, opponent: Member, args: argparse.Namespace
 ) -> list[tuple[int, float]]:
-    """Plays and keeps the matches of two members; of each, the seat of `player` and the outcome for it."""
+    """Plays and keeps the matches of two members; of each, the seat of `player` and the outcome
+    for it.
+    """
     from league.agent.bouts import paired, play_bouts
 
     weights = _Weights(settings, [player, opponent], args.pace)
@@ -123,7 +137,9 @@ def record(
             save_replay(args.out / f"{replay.match_id}{SUFFIX}", replay)
         played.append(_result(replay, player.name))
     if len(played) < len(bouts):
-        say(f"({len(bouts) - len(played)} matches could not be played to their end and are left out)")
+        say(
+            f"({len(bouts) - len(played)} matches could not be played to their end and are left out)"
+        )
     return played
 
 
@@ -135,7 +151,9 @@ class _Weights:
         paces = {m.name: self._pace(settings, m) for m in members if m.blobs is not None}
         if len(set(paces.values())) > 1:
             told = " and ".join(f"{name} every {pace} frames" for name, pace in paces.items())
-            raise InvalidInput(f"{told} decide at different paces: name players of one pace, or bots")
+            raise InvalidInput(
+                f"{told} decide at different paces: name players of one pace, or bots"
+            )
         self.frame_skip = next(iter(paces.values()), 1)
         if pace > 1 and paces and self.frame_skip != pace:
             name = next(iter(paces))
@@ -150,7 +168,9 @@ class _Weights:
         assert member.blobs is not None
         card = read_card(member.blobs, member.digest)
         if card.game != settings.name:
-            raise InvalidInput(f"{member.name} plays {card.game}, not {settings.name}: name another")
+            raise InvalidInput(
+                f"{member.name} plays {card.game}, not {settings.name}: name another"
+            )
         return card.frame_skip
 
     def load(self, digest: str) -> PlayingNetwork:
@@ -191,7 +211,8 @@ def _bot(member: Member) -> int:
 
 
 def _result(replay: Replay, player: str) -> tuple[int, float]:
-    seat = 0 if replay.seats[0].name == player else 1  # of the first one, where a member meets itself
+    # of the first one, where a member meets itself
+    seat = 0 if replay.seats[0].name == player else 1
     return seat, replay.outcome if seat == 0 else 1.0 - replay.outcome
 
 

@@ -22,7 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="to write; its ending chooses: .mp4, .gif, .html (a page that plays it), .png (one picture), "
         ".json (the game's frames)",
     )
-    parser.add_argument("--fps", type=float, metavar="N", help="pictures a second (default 30, of a gif 12)")
+    parser.add_argument(
+        "--fps", type=float, metavar="N", help="pictures a second (default 30, of a gif 12)"
+    )
     parser.add_argument("--width", type=int, metavar="PIXELS", help="default 1280, of a gif 480")
     parser.add_argument("--height", type=int, metavar="PIXELS", help="default 9/16 of the width")
     parser.add_argument(
@@ -38,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from league.film import Cut, write_film
+    from league.views.film import Cut, write_film
 
     replay = replays.find(args, args.match)
     cut = Cut(start=args.start, stop=args.stop)

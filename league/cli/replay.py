@@ -30,7 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a match id or a replay file; none lists the run's replays",
     )
     replays.add_arguments(parser)
-    parser.add_argument("--speed", type=float, default=1.0, help="times real time on a terminal (default 1)")
+    parser.add_argument(
+        "--speed", type=float, default=1.0, help="times real time on a terminal (default 1)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -64,8 +66,16 @@ def _row(path: Path) -> tuple[str, ...]:
         replay = load_replay(path)
     except DataCorrupt as error:
         return path.stem, "", "", f"unreadable: {error}", ""
-    return path.stem, replay.seats[0].name, replay.seats[1].name, _winner(replay), str(replay.frames)
+    return (
+        path.stem,
+        replay.seats[0].name,
+        replay.seats[1].name,
+        _winner(replay),
+        str(replay.frames),
+    )
 
 
 def _winner(replay: Replay) -> str:
-    return "a draw" if replay.outcome == 0.5 else replay.seats[0 if replay.outcome == 1.0 else 1].name
+    return (
+        "a draw" if replay.outcome == 0.5 else replay.seats[0 if replay.outcome == 1.0 else 1].name
+    )

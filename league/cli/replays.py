@@ -44,7 +44,9 @@ def find(args: argparse.Namespace, word: str) -> Replay:
 
 def listed(args: argparse.Namespace) -> list[Path]:
     """The run's replays, the oldest first."""
-    return sorted(_folder(args).glob(f"*{SUFFIX}"), key=lambda path: (path.stat().st_mtime, path.name))
+    return sorted(
+        _folder(args).glob(f"*{SUFFIX}"), key=lambda path: (path.stat().st_mtime, path.name)
+    )
 
 
 def _folder(args: argparse.Namespace) -> Path:

@@ -1,4 +1,6 @@
-"""The picture of a simulated league: whom learners were given and should have been, what ratings foretold."""
+"""The picture of a simulated league: whom learners were given and should have been, what ratings
+foretold.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,9 @@ def _heading(figure: Figure, report: Mapping[str, Any]) -> None:
     figure.text(0.98, 0.935, fit, ha="right", fontsize=12)
 
 
-def _bars(axes: Axes, names: Sequence[str], columns: Sequence[tuple[str, str, Sequence[float]]]) -> None:
+def _bars(
+    axes: Axes, names: Sequence[str], columns: Sequence[tuple[str, str, Sequence[float]]]
+) -> None:
     """Bars side by side, one of each column for every name; (label, colour, shares)."""
     height, places = 0.8 / len(columns), np.arange(len(names))
     for number, (label, color, shares) in enumerate(columns):
@@ -95,7 +99,11 @@ def _categories(axes: Axes, report: Mapping[str, Any]) -> None:
     rows = report["shares"]
     columns = [
         (name, color, [row[name] for row in rows])
-        for name, color in (("configured", CONFIGURED), ("expected", EXPECTED), ("realised", REALISED))
+        for name, color in (
+            ("configured", CONFIGURED),
+            ("expected", EXPECTED),
+            ("realised", REALISED),
+        )
     ]
     _bars(axes, [row["category"] for row in rows], columns)
 
@@ -104,7 +112,12 @@ def _groups(axes: Axes, groups: Sequence[Mapping[str, Any]]) -> None:
     axes.set_title("Opponents by kind")
     if not groups:
         axes.text(
-            0.5, 0.5, "one opponent in each category", color=FAINT, ha="center", transform=axes.transAxes
+            0.5,
+            0.5,
+            "one opponent in each category",
+            color=FAINT,
+            ha="center",
+            transform=axes.transAxes,
         )
         axes.set_axis_off()
         return
@@ -124,7 +137,9 @@ def _predictions(axes: Axes, calibration: Mapping[str, Sequence[Mapping[str, Any
         rows = calibration[book]
         if rows:
             predicted, played = ([row[name] for row in rows] for name in ("predicted", "played"))
-            axes.plot(predicted, played, "o-", color=color, markersize=5, linewidth=1.2, label=label)
+            axes.plot(
+                predicted, played, "o-", color=color, markersize=5, linewidth=1.2, label=label
+            )
     axes.set_xlim(0, 1)
     axes.set_ylim(0, 1)
     axes.set_xlabel("predicted when handed out")

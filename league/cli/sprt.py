@@ -10,8 +10,8 @@ from typing import Any
 
 from league.cli.output import print_pairs, say
 from league.cli.sprt_input import Asked, add_input, asked_of
-from league.gates import WARNING, Gate, Verdict, elo_of, estimated, foreseen
-from league.gates.hypotheses import amount, mean_score, unit
+from league.stats.gates import WARNING, Gate, Verdict, elo_of, estimated, foreseen
+from league.stats.gates.hypotheses import amount, mean_score, unit
 
 MEANING = {
     Verdict.ACCEPT: "accept: as strong as the alternative",

@@ -1,4 +1,6 @@
-"""What ``league sprt`` is asked: hypotheses, counts or a file of results, and true values to foresee."""
+"""What ``league sprt`` is asked: hypotheses, counts or a file of results, and true values to
+foresee.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from league.errors import DataCorrupt, InvalidInput, NotFound
-from league.gates import (
+from league.stats.gates import (
     BernoulliTest,
     Certificate,
     EloModel,
@@ -20,7 +22,7 @@ from league.gates import (
     Risks,
     Test,
 )
-from league.gates.hypotheses import Counts, amount, checked_counts
+from league.stats.gates.hypotheses import Counts, amount, checked_counts
 
 WORDS = {"1": 1.0, "w": 1.0, "0.5": 0.5, "1/2": 0.5, "½": 0.5, "d": 0.5, "0": 0.0, "l": 0.0}
 """What a result may be called in a file."""
@@ -28,7 +30,9 @@ WORDS = {"1": 1.0, "w": 1.0, "0.5": 0.5, "1/2": 0.5, "½": 0.5, "d": 0.5, "0": 0
 
 @dataclass(frozen=True)
 class Asked:
-    """The test with all that was counted; `notes` say how it was read, `truths` are in the test's unit."""
+    """The test with all that was counted; `notes` say how it was read, `truths` are in the
+    test's unit.
+    """
 
     gate: Gate
     truths: list[float]
@@ -38,16 +42,29 @@ class Asked:
 
 def add_input(parser: argparse.ArgumentParser) -> None:
     tests = parser.add_argument_group("hypotheses: shares of the points, or Elo")
-    tests.add_argument("--p0", type=float, metavar="P", help="share of the points to reject, as 0.55")
-    tests.add_argument("--p1", type=float, metavar="P", help="share of the points to accept, as 0.65")
+    tests.add_argument(
+        "--p0", type=float, metavar="P", help="share of the points to reject, as 0.55"
+    )
+    tests.add_argument(
+        "--p1", type=float, metavar="P", help="share of the points to accept, as 0.65"
+    )
     tests.add_argument("--elo0", type=float, metavar="ELO", help="Elo to reject")
     tests.add_argument("--elo1", type=float, metavar="ELO", help="Elo to accept")
     tests.add_argument(
-        "--model", choices=[model.value for model in EloModel], default=None, help="of Elo (logistic)"
+        "--model",
+        choices=[model.value for model in EloModel],
+        default=None,
+        help="of Elo (logistic)",
     )
-    tests.add_argument("--alpha", type=float, default=0.05, help="how often the weak may pass (0.05)")
-    tests.add_argument("--beta", type=float, default=0.05, help="how often the strong may fail (0.05)")
-    counts = parser.add_argument_group("results: counts, or a file; none to foresee how many it takes")
+    tests.add_argument(
+        "--alpha", type=float, default=0.05, help="how often the weak may pass (0.05)"
+    )
+    tests.add_argument(
+        "--beta", type=float, default=0.05, help="how often the strong may fail (0.05)"
+    )
+    counts = parser.add_argument_group(
+        "results: counts, or a file; none to foresee how many it takes"
+    )
     counts.add_argument(
         "--pentanomial", metavar="A,B,C,D,E", help="pairs that scored 0, ½, 1, 1½ and 2 points"
     )
@@ -60,7 +77,9 @@ def add_input(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="one match a word, w, d or l, as assigned (- reads them); with Elo, two in turn are a pair",
     )
-    counts.add_argument("--certificate", type=Path, metavar="FILE", help="check what a gate has decided")
+    counts.add_argument(
+        "--certificate", type=Path, metavar="FILE", help="check what a gate has decided"
+    )
     parser.add_argument(
         "--truth", type=float, action="append", default=[], metavar="X",
         help="foresee the test at this share or Elo too; repeatable",
@@ -68,10 +87,17 @@ def add_input(parser: argparse.ArgumentParser) -> None:
 
 
 def asked_of(args: argparse.Namespace) -> Asked:
-    """Raises `InvalidInput` on flags that don't go together, `NotFound` and `DataCorrupt` on files."""
+    """Raises `InvalidInput` on flags that don't go together, `NotFound` and `DataCorrupt` on
+    files.
+    """
     counted = [args.losses, args.draws, args.wins]
     by_match = any(count is not None for count in counted)
-    given = [args.pentanomial is not None, by_match, args.results is not None, args.certificate is not None]
+    given = [
+        args.pentanomial is not None,
+        by_match,
+        args.results is not None,
+        args.certificate is not None,
+    ]
     if sum(given) > 1:
         raise InvalidInput(
             "results were given twice: choose one of --pentanomial, --wins --draws --losses, --results, "
@@ -98,13 +124,21 @@ def _test(args: argparse.Namespace, elo_cells: Literal[3, 5]) -> Test:
     if all(value is None for value in (*shares, *elos)):
         raise InvalidInput("there is nothing to test: give --p0 and --p1, or --elo0 and --elo1")
     if any(value is not None for value in shares) and any(value is not None for value in elos):
-        raise InvalidInput("hypotheses were given twice: choose --p0 and --p1, or --elo0 and --elo1")
+        raise InvalidInput(
+            "hypotheses were given twice: choose --p0 and --p1, or --elo0 and --elo1"
+        )
     if None in shares and None in elos:
-        there, missing = _half((("p0", shares[0]), ("p1", shares[1]), ("elo0", elos[0]), ("elo1", elos[1])))
-        raise InvalidInput(f"--{there} needs --{missing}: a test is of one hypothesis against the other")
+        there, missing = _half(
+            (("p0", shares[0]), ("p1", shares[1]), ("elo0", elos[0]), ("elo1", elos[1]))
+        )
+        raise InvalidInput(
+            f"--{there} needs --{missing}: a test is of one hypothesis against the other"
+        )
     if None not in shares:
         if args.model is not None:
-            raise InvalidInput("--model is for --elo0 and --elo1: shares of the points have no model")
+            raise InvalidInput(
+                "--model is for --elo0 and --elo1: shares of the points have no model"
+            )
         return BernoulliTest(p0=args.p0, p1=args.p1)
     return MultinomialTest(
         elo0=args.elo0, elo1=args.elo1, model=EloModel(args.model or "logistic"), cells=elo_cells
@@ -142,7 +176,9 @@ def _played(gate: Gate, path: Path, truths: list[float]) -> Asked:
     notes = []
     if gate.test.cells == 5:
         if len(scores) % 2:
-            notes.append(f"the last of {len(scores):,} matches has no second of its pair: it is left out")
+            notes.append(
+                f"the last of {len(scores):,} matches has no second of its pair: it is left out"
+            )
         scores = [sum(pair) / 2 for pair in zip(scores[::2], scores[1::2], strict=False)]
     after = gate.take(Result(place, score) for place, score in enumerate(scores))
     left = len(scores) - after.results
@@ -154,7 +190,9 @@ def _played(gate: Gate, path: Path, truths: list[float]) -> Asked:
 
 def _certified(args: argparse.Namespace) -> Asked:
     if any(value is not None for value in (args.p0, args.p1, args.elo0, args.elo1, args.model)):
-        raise InvalidInput("a certificate holds its own hypotheses: leave --p0, --p1, --elo0, --elo1 away")
+        raise InvalidInput(
+            "a certificate holds its own hypotheses: leave --p0, --p1, --elo0, --elo1 away"
+        )
     try:
         found = Certificate.from_json(_read(args.certificate))
     except DataCorrupt as error:

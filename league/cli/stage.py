@@ -1,4 +1,6 @@
-"""``league stage``: where in its curriculum a learner is, what would end the stage, another one by hand."""
+"""``league stage``: where in its curriculum a learner is, what would end the stage, another one
+by hand.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,9 @@ import argparse
 from league.cli import connect
 from league.cli.operator import operator
 from league.cli.output import Column, print_pairs, print_table, say, share, when
-from league.client import MatchmakerClient
 from league.metrics import wilson_interval
 from league.players import Book, PayoffCell
+from league.rpc.client import MatchmakerClient
 from league.stages import (
     NEXT,
     CurriculumStatus,
@@ -50,10 +52,13 @@ def run(args: argparse.Namespace) -> int:
         if args.stage is None:
             _show(client, status)
         else:
-            named_stage(status, args.stage)  # a wrong name is told even where nothing can be asked for
+            # a wrong name is told even where nothing can be asked for
+            named_stage(status, args.stage)
             connect.must_go_on(args, "ask")
             asked = client.ask_stage(args.stage, operator(), status.player)
-            say(f"{status.player} is asked to enter stage {asked.stage!r}: it does before its next rollout")
+            say(
+                f"{status.player} is asked to enter stage {asked.stage!r}: it does before its next rollout"
+            )
     return 0
 
 
@@ -75,16 +80,24 @@ def _row(stage: Stage, is_on: bool) -> tuple[str, ...]:
 
 
 def describe(status: CurriculumStatus, cells: list[PayoffCell]) -> list[tuple[str, str]]:
-    """Lines about the stage that is on. `cells` are the clean counts against the opponent of its goal."""
+    """Lines about the stage that is on. `cells` are the clean counts against the opponent of its
+    goal.
+    """
     place = status.place
     how = "by hand" if place.by_hand else "by itself"
     begun = f"{place.since_step:,} ({how})" if place.since_step or place.by_hand else "0"
-    lines = [("stage", status.stage.name), ("since step", begun), ("now at step", f"{status.step:,}")]
+    lines = [
+        ("stage", status.stage.name),
+        ("since step", begun),
+        ("now at step", f"{status.step:,}"),
+    ]
     if status.done:
         return [*lines, ("ended by", "nothing more: all steps are done")]
     lines += _ends(status, cells)
     if status.asked is not None:
-        lines.append(("asked for", f"{status.asked.stage} by {status.asked.by} at {when(status.asked.at)}"))
+        lines.append(
+            ("asked for", f"{status.asked.stage} by {status.asked.by} at {when(status.asked.at)}")
+        )
     return lines
 
 

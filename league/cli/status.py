@@ -58,7 +58,9 @@ def run(args: argparse.Namespace) -> int:
         print_pairs([*facts(status), *waiting])
         if status.workers:
             print()
-            print_table("Workers", WORKERS, [_worker_row(worker, status) for worker in status.workers])
+            print_table(
+                "Workers", WORKERS, [_worker_row(worker, status) for worker in status.workers]
+            )
         if status.shares:
             print()
             print_table("Opponents", SHARES, _share_rows(status))
@@ -73,7 +75,9 @@ def health(status: LeagueStatus) -> str:
 def facts(status: LeagueStatus) -> list[tuple[str, str]]:
     """The league in a few lines of name and value."""
     vitals = status.vitals
-    free = "" if vitals.disk_free_bytes < 0 else f", {size(vitals.disk_free_bytes)} free on its disk"
+    free = (
+        "" if vitals.disk_free_bytes < 0 else f", {size(vitals.disk_free_bytes)} free on its disk"
+    )
     up = duration(vitals.now - vitals.started_at) if vitals.started_at else "unknown"
     lines = [
         ("health", health(status) + (f": {vitals.trouble}" if vitals.trouble else "")),
@@ -128,7 +132,13 @@ def rate(worker: WorkerStatus) -> str:
 
 def _share_rows(status: LeagueStatus) -> list[tuple[str, ...]]:
     return [
-        (one.player, one.category, share(one.configured, 1), share(one.realised, 1), f"{one.matches:,}")
+        (
+            one.player,
+            one.category,
+            share(one.configured, 1),
+            share(one.realised, 1),
+            f"{one.matches:,}",
+        )
         for one in status.shares
     ]
 
@@ -169,7 +179,7 @@ def _draw(status: LeagueStatus, address: str, waiting: list[tuple[str, str]]) ->
     from rich.table import Table
     from rich.text import Text
 
-    from league.cluster import marks
+    from league.views.terminal import marks
 
     console = Console(highlight=False)
     good = not status.vitals.trouble
@@ -189,7 +199,7 @@ def _draw(status: LeagueStatus, address: str, waiting: list[tuple[str, str]]) ->
 def _worker_lines(worker: WorkerStatus, status: LeagueStatus) -> Iterable[Any]:
     from rich.padding import Padding
 
-    from league.cluster import marks
+    from league.views.terminal import marks
 
     _, player, does, step, speed, _, seen = _worker_row(worker, status)
     trains = f"{player} at step {step}" if player else ""
@@ -201,7 +211,7 @@ def _share_grid(shares: Iterable[Share]) -> Any:
     from rich.table import Table
     from rich.text import Text
 
-    from league.cluster import marks
+    from league.views.terminal import marks
 
     grid = Table.grid(padding=(0, 1))
     for one in shares:

@@ -14,11 +14,11 @@ from league.cli import books, connect
 from league.cli.output import say
 from league.cli.structure_tables import print_structure
 from league.errors import InvalidInput
-from league.files import write_whole
 from league.players import Rating
+from league.runs.files import write_whole
 
 if TYPE_CHECKING:  # scipy and numpy take half a second to load
-    from league.structure.study import Structure
+    from league.stats.structure.study import Structure
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +26,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     connect.add_moment(parser)
     books.add_arguments(parser)
     parser.add_argument(
-        "--games-at-least", type=_count, default=1, metavar="N", help="leave out who has fewer (default: 1)"
+        "--games-at-least",
+        type=_count,
+        default=1,
+        metavar="N",
+        help="leave out who has fewer (default: 1)",
     )
     parser.add_argument(
         "--top",
@@ -42,7 +46,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what the Nash mixture is one of: margins, wins less losses (default), or log odds",
     )
     parser.add_argument(
-        "--alpha", type=_positive, metavar="A", help="α-rank at this α (default: the limit of large α)"
+        "--alpha",
+        type=_positive,
+        metavar="A",
+        help="α-rank at this α (default: the limit of large α)",
     )
     parser.add_argument(
         "--within",
@@ -66,7 +73,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="D",
         help="draws behind the intervals (default: 20 to 200)",
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write every figure of every player")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="write every figure of every player"
+    )
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw it, a .png")
 
 
@@ -92,17 +101,24 @@ def run(args: argparse.Namespace) -> int:
     book = books.chosen(args)
     with connect.connect(args) as client:
         cells, ratings = client.payoff(book), client.ratings(book)
-    from league.structure.study import Choices, study
-    from league.structure.table import table_of
+    from league.stats.structure.study import Choices, study
+    from league.stats.structure.table import table_of
 
     table = table_of(cells, ratings, args.games_at_least)
     ratings = [rating for rating in ratings if rating.player.name in table.names]
     structure = study(
         table,
         Choices(
-            payoff=args.payoff, draws=args.draws, cycles=args.top, within=args.within / 100, alpha=args.alpha
+            payoff=args.payoff,
+            draws=args.draws,
+            cycles=args.top,
+            within=args.within / 100,
+            alpha=args.alpha,
         ),
-        [(_members(ours, table.names), _members(theirs, table.names)) for ours, theirs in args.versus],
+        [
+            (_members(ours, table.names), _members(theirs, table.names))
+            for ours, theirs in args.versus
+        ],
     )
     print_structure(structure, ratings, top=args.top, versus=args.versus)
     _write(structure, ratings, args)
@@ -120,15 +136,18 @@ def _members(pattern: str, names: Sequence[str]) -> list[int]:
 
 def _write(structure: Structure, ratings: Sequence[Rating], args: argparse.Namespace) -> None:
     if args.json is not None:
-        from league.structure.study import as_json
+        from league.stats.structure.study import as_json
 
-        content = as_json(structure) | {"book": args.book, "versus": _versus(structure, args.versus)}
+        content = as_json(structure) | {
+            "book": args.book,
+            "versus": _versus(structure, args.versus),
+        }
         for player, rating in zip(content["players"], ratings, strict=True):
             player |= {"rank": rating.rank, "rating": rating.score}
         write_whole(args.json, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
         say(f"{args.json} holds all of it")
     if args.plot is not None:
-        from league.structure.figure import draw  # matplotlib takes a second to load
+        from league.views.structure_figure import draw  # matplotlib takes a second to load
 
         title = f"Structure of the league, book {args.book}"
         write_whole(args.plot, draw(structure, [rating.score for rating in ratings], title))

@@ -10,7 +10,7 @@ from league.cli.output import Column, is_terminal, print_pairs, print_table
 from league.players import Rating
 
 if TYPE_CHECKING:  # numpy and scipy take half a second to load
-    from league.structure.study import Estimate, Structure
+    from league.stats.structure.study import Estimate, Structure
 
 PLAYERS = (
     Column("player"),
@@ -52,15 +52,18 @@ SHOWN_MASS = 0.01
 def print_structure(
     structure: Structure, ratings: Sequence[Rating], *, top: int, versus: Sequence[Sequence[str]]
 ) -> None:
-    """`top` lines of each table. `ratings`: of the table's players, in its order; `versus`: names of the
-    groups that were compared."""
+    """`top` lines of each table. `ratings`: of the table's players, in its order; `versus`:
+    names of the groups that were compared.
+    """
     print_pairs(_summary(structure, versus))
     print()
     _print_players(structure, ratings, top)
     if structure.cycles:
         print()
         rows = [_cycle_row(structure, place) for place in range(len(structure.cycles))]
-        _print_intervals("Strongest three-cycles", CYCLES, rows, "p_value: corrected for looking at all")
+        _print_intervals(
+            "Strongest three-cycles", CYCLES, rows, "p_value: corrected for looking at all"
+        )
     _print_clusters(structure, top)
 
 
@@ -70,15 +73,23 @@ def _summary(structure: Structure, versus: Sequence[Sequence[str]]) -> list[tupl
     matches = int(table.games_NN.sum()) // 2
     pairs = count * (count - 1) // 2
     lines = [
-        ("players", f"{count}; {structure.pairs_met:,} of {pairs:,} pairs met, {matches:,} matches"),
+        (
+            "players",
+            f"{count}; {structure.pairs_met:,} of {pairs:,} pairs met, {matches:,} matches",
+        ),
         ("unknown pairs", f"as the ratings predict, worth {table.prior_games:.1f} games"),
         ("Nash mixture", _mixture(structure)),
         ("cyclic part", _cyclic(found.share, found.by_chance, found.p_value)),
-        ("three-cycles", f"{structure.sure_cycles:,} sure ones, corrected for looking at all of them"),
+        (
+            "three-cycles",
+            f"{structure.sure_cycles:,} sure ones, corrected for looking at all of them",
+        ),
         ("clusters", f"{structure.clusters.count} of {count} players"),
     ]
     for (ours, theirs), one in zip(versus, structure.performances, strict=True):
-        lines.append((f"{ours} against {theirs}", f"{_range(one)} of a match, each at its best mixture"))
+        lines.append(
+            (f"{ours} against {theirs}", f"{_range(one)} of a match, each at its best mixture")
+        )
     return lines
 
 
@@ -122,7 +133,9 @@ def _print_clusters(structure: Structure, top: int) -> None:
     ]
     print()
     within = 100 * structure.choices.within
-    rows = [_cluster_row(structure, number, members) for _, _, number, members in sorted(listed)[:top]]
+    rows = [
+        _cluster_row(structure, number, members) for _, _, number, members in sorted(listed)[:top]
+    ]
     caption = f"members are within {within:g} percentage points of each other"
     _print_intervals("Clusters", CLUSTERS, rows, caption)
 
@@ -130,13 +143,16 @@ def _print_clusters(structure: Structure, top: int) -> None:
 def _print_intervals(
     title: str, columns: Sequence[Column], rows: Sequence[tuple[str, ...]], caption: str = ""
 ) -> None:
-    """On a terminal an interval stands in one column with its value, and what can be spared leaves first
-    where a line would not fit."""
+    """On a terminal an interval stands in one column with its value, and what can be spared
+    leaves first where a line would not fit.
+    """
     if not is_terminal():
         print_table(title, columns, rows)
         return
     kept = [column for column in columns if not column.name.endswith(("_low", "_high"))]
-    print_table(title, kept, [_joined(columns, row) for row in rows], caption=caption, spared=SPARED)
+    print_table(
+        title, kept, [_joined(columns, row) for row in rows], caption=caption, spared=SPARED
+    )
 
 
 def _joined(columns: Sequence[Column], row: Sequence[str]) -> list[str]:

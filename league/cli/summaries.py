@@ -1,4 +1,6 @@
-"""One line about a command of another package, read from its source: importing it may load anything."""
+"""One line about a command of another package, read from its source: importing it may load
+anything.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,11 @@ from pathlib import Path
 
 
 def summary_of(module: str) -> str:
-    """The text of ``SUMMARY = "..."`` in a module's source, else the first sentence of its docstring.
+    """The text of ``SUMMARY = "..."`` in a module's source, else the first sentence of its
+    docstring.
 
-    "" when neither is there, or the source can't be found or read. Nothing is imported, packages neither.
+    "" when neither is there, or the source can't be found or read. Nothing is imported, packages
+    neither.
     """
     file = _source(module)
     if file is None:

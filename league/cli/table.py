@@ -1,4 +1,6 @@
-"""Draws a frame of a card, matrix or board game in the terminal: the seats, what lies open, what was said."""
+"""Draws a frame of a card, matrix or board game in the terminal: the seats, what lies open, what
+was said.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ FRAME_ROWS, FRAME_COLUMNS = 4, 10
 """What the panel's frame takes with its blanks, and those beside the labels."""
 
 
-def draw(frame: Mapping[str, Any], names: Sequence[str], said: Sequence[str], size: tuple[int, int]) -> Group:
+def draw(
+    frame: Mapping[str, Any], names: Sequence[str], said: Sequence[str], size: tuple[int, int]
+) -> Group:
     """The whole picture for a terminal of `size` (columns, rows); `said` are the newest events."""
     columns, rows = size
     lines = frame_lines(frame, names)
@@ -34,4 +38,6 @@ def draw(frame: Mapping[str, Any], names: Sequence[str], said: Sequence[str], si
     taken = sum(max(1, -(-len(line.text) // max(1, beside))) for line in lines)
     room = max(0, rows - taken - FRAME_ROWS)
     newest = said[-room:] if room else []
-    return Group(panel, *(Text(f" {event}", "grey74", no_wrap=True, overflow="ellipsis") for event in newest))
+    return Group(
+        panel, *(Text(f" {event}", "grey74", no_wrap=True, overflow="ellipsis") for event in newest)
+    )

@@ -1,4 +1,6 @@
-"""``league tokens``: who may ask a run's services; made, listed and taken back without stopping them."""
+"""``league tokens``: who may ask a run's services; made, listed and taken back without stopping
+them.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from pathlib import Path
 from league.cli import connect
 from league.cli.output import Column, print_table, say, when
 from league.errors import InvalidInput
-from league.files import write_whole
+from league.runs.files import write_whole
 from league.security.roles import WORDS, AccessRole
 from league.security.tokens import TokenFile
 
@@ -22,13 +24,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = actions.add_parser("add", help="one more token, printed once")
     add.add_argument("role", metavar="ROLE", help=f"what it may do: {', '.join(WORDS)}")
     add.add_argument("name", metavar="NAME", help="whose it is, as logs and `tokens list` say")
-    add.add_argument("--out", type=Path, metavar="FILE", help="write it there, for its owner alone to read")
+    add.add_argument(
+        "--out", type=Path, metavar="FILE", help="write it there, for its owner alone to read"
+    )
     listing = actions.add_parser("list", help="names, roles and the beginning of each hash")
     revoke = actions.add_parser("revoke", help="take a token back: it is unknown within a second")
     revoke.add_argument("name", metavar="NAME")
     for action, run_action in ((make, _make), (add, _add), (listing, _list), (revoke, _revoke)):
         action.add_argument(
-            "--run-dir", type=Path, metavar="DIR", help="the run, or the folder of a league's database"
+            "--run-dir",
+            type=Path,
+            metavar="DIR",
+            help="the run, or the folder of a league's database",
         )
         action.set_defaults(act=run_action)
 
@@ -50,7 +57,9 @@ def _folder(args: argparse.Namespace) -> Path:
 
 def _make(args: argparse.Namespace, file: TokenFile) -> None:
     file.make()
-    say(f"made {file.folder}/{{{','.join(WORDS)}}}.token; the services want them with security.tokens = true")
+    say(
+        f"made {file.folder}/{{{','.join(WORDS)}}}.token; the services want them with security.tokens = true"
+    )
 
 
 def _add(args: argparse.Namespace, file: TokenFile) -> None:
@@ -64,7 +73,9 @@ def _add(args: argparse.Namespace, file: TokenFile) -> None:
 
 
 def _list(args: argparse.Namespace, file: TokenFile) -> None:
-    rows = [(token.name, token.role, when(token.created_at), token.sha256[:12]) for token in file.read()]
+    rows = [
+        (token.name, token.role, when(token.created_at), token.sha256[:12]) for token in file.read()
+    ]
     print_table(f"Tokens in {file.path}", COLUMNS, rows)
 
 

@@ -1,4 +1,6 @@
-"""Draws a run's training curves beside it, in a process of low priority, now and then and at the end."""
+"""Draws a run's training curves beside it, in a process of low priority, now and then and at the
+end.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from league.cluster import tether
+from league.service import tether
 
 FILE = "training_curves.png"
 _NICENESS = 15  # the learner needs the processor more
@@ -37,7 +39,9 @@ class CurveArtist:
             self._child = self._begin()
 
     def wait(self, seconds: float) -> list[Path]:
-        """Waits for the drawing under way, and gives it up after `seconds`; returns what was drawn."""
+        """Waits for the drawing under way, and gives it up after `seconds`; returns what was
+        drawn.
+        """
         if self._child is None:
             return []
         try:
@@ -48,7 +52,14 @@ class CurveArtist:
         return [self._run_dir / FILE] if drawn else []
 
     def _begin(self) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "league.cli.main", "curves", "--run-dir", str(self._run_dir)]
+        command = [
+            sys.executable,
+            "-m",
+            "league.cli.main",
+            "curves",
+            "--run-dir",
+            str(self._run_dir),
+        ]
         return subprocess.Popen(
             [
                 sys.executable,

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from league.cluster.run_folder import Request
 from league.cluster.topology import LearnerOptions
-from league.device_flags import DeviceFlags, add_device_flags
 from league.errors import ConfigError
+from league.runs.folder import Request
+from league.settings.device_flags import DeviceFlags, add_device_flags
 
 _DESCRIPTION = """\
 Trains a league: a matchmaker, a learner and an evaluator, in one terminal view. Without arguments it runs
@@ -73,8 +73,18 @@ def _parser() -> argparse.ArgumentParser:
         metavar="S.K=V",
         help="one setting; repeatable",
     )
-    add("--run-dir", type=Path, metavar="DIR", help="folder of the run; goes on with it if there is one")
-    add("--steps", type=_positive, metavar="N", help="train until this many steps, instead of the preset's")
+    add(
+        "--run-dir",
+        type=Path,
+        metavar="DIR",
+        help="folder of the run; goes on with it if there is one",
+    )
+    add(
+        "--steps",
+        type=_positive,
+        metavar="N",
+        help="train until this many steps, instead of the preset's",
+    )
     add_device_flags(parser)
     add("--headless", action="store_true", help="plain lines instead of the terminal view")
     add(

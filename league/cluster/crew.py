@@ -15,10 +15,13 @@ from league.errors import ConfigError, DataCorrupt, LeagueError, StorageFull, Un
 
 _INCURABLE: dict[int, tuple[type[LeagueError], str]] = {
     ConfigError.exit_code: (ConfigError, "its settings can't be used"),
-    StorageFull.exit_code: (StorageFull, "the disk is full"),  # so full, maybe, that the log lacks the words
+    # so full, maybe, that the log lacks the words
+    StorageFull.exit_code: (StorageFull, "the disk is full"),
     DataCorrupt.exit_code: (DataCorrupt, "its data are damaged"),
 }
-"""Exit codes that would come again after a restart: the error to raise, and words when the log has none."""
+"""Exit codes that would come again after a restart: the error to raise, and words when the log
+has none.
+"""
 
 
 class State(Enum):
@@ -64,7 +67,9 @@ class RestartPolicy:
 class Member:
     """One process of the crew over all its lives."""
 
-    def __init__(self, spec: ProcessSpec, settings: SupervisorSettings, *, may_finish: bool) -> None:
+    def __init__(
+        self, spec: ProcessSpec, settings: SupervisorSettings, *, may_finish: bool
+    ) -> None:
         self.spec = spec
         self.may_finish = may_finish
         self.policy = RestartPolicy(settings)
@@ -92,8 +97,9 @@ class Member:
 class Crew:
     """All processes. `say` takes what a person may like to hear of, `complain` what went wrong.
 
-    `started` is called with a process's name and id after each of its starts; `has_finished` says of one that
-    may finish, and has ended by exit code 0, whether its work is done (or somebody told it to stop).
+    `started` is called with a process's name and id after each of its starts; `has_finished` says
+    of one that may finish, and has ended by exit code 0, whether its work is done (or somebody told
+    it to stop).
     """
 
     def __init__(
@@ -131,8 +137,8 @@ class Crew:
     def tend(self) -> None:
         """Looks after every process once. Raises when one can't be kept running.
 
-        `ConfigError`, `StorageFull` or `DataCorrupt` for a process that ended by what a restart can't cure,
-        `Unavailable` for one that dies too often.
+        `ConfigError`, `StorageFull` or `DataCorrupt` for a process that ended by what a restart
+        can't cure, `Unavailable` for one that dies too often.
         """
         for member in self.members.values():
             if member.state is State.RUNNING:
@@ -157,7 +163,8 @@ class Crew:
     ) -> list[str]:
         """Asks `names` to stop, in that order, waits for all, and kills those that don't in time.
 
-        `hurried` turning true ends the wait; `tick` is called while waiting. Returns who was killed.
+        `hurried` turning true ends the wait; `tick` is called while waiting. Returns who was
+        killed.
         """
         members = [self.members[name] for name in names if name in self.members]
         for member in members:

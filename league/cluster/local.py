@@ -15,9 +15,9 @@ import sys
 import time
 from pathlib import Path
 
-from league.cluster import tether
 from league.cluster.backend import Backend, ProcessSpec, RunningProcess
 from league.errors import ConfigError
+from league.service import tether
 
 # One thread for each process unless somebody chose otherwise: two on two busy cores made a learner
 # fifty times slower.
@@ -59,7 +59,9 @@ class LocalProcess(RunningProcess):
 
 
 class LocalBackend(Backend):
-    """Subprocesses. Start them from the main thread: the kernel ties them to the thread that did."""
+    """Subprocesses. Start them from the main thread: the kernel ties them to the thread that
+    did.
+    """
 
     def __init__(self, *, log_bytes: int = 16_000_000, log_files: int = 3) -> None:
         self._log_bytes = log_bytes
@@ -89,12 +91,15 @@ class LocalBackend(Backend):
 
     def tidy(self) -> None:
         for log in self._logs:
-            with contextlib.suppress(OSError):  # a full disk must not end the league for a log's sake
+            # a full disk must not end the league for a log's sake
+            with contextlib.suppress(OSError):
                 if log.stat().st_size > self._log_bytes:
                     self._set_aside(log)
 
     def _set_aside(self, log: Path) -> None:
-        """Copies `log` to `log`.1, and so on, and empties it: its writers append, so they go on in it."""
+        """Copies `log` to `log`.1, and so on, and empties it: its writers append, so they go on
+        in it.
+        """
         for number in range(self._log_files - 1, 0, -1):
             older = _aside(log, number)
             if older.exists():
@@ -108,7 +113,9 @@ def _aside(log: Path, number: int) -> Path:
 
 
 def last_sentence(log: Path) -> str:
-    """The last line of a process's newest life, that is its error's sentence when it ended by one."""
+    """The last line of a process's newest life, that is its error's sentence when it ended by
+    one.
+    """
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - 8192))

@@ -11,21 +11,21 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from league import config
 from league.cluster.command import Command, parse
-from league.cluster.display import Display, LineDisplay, LiveDisplay
 from league.cluster.local import LocalBackend
 from league.cluster.origin import check_origin, has_steps
 from league.cluster.probe import device_sentence
-from league.cluster.run_folder import RunFolder, open_run
 from league.cluster.settings import SupervisorSettings
-from league.cluster.summary import print_summary
 from league.cluster.supervisor import Supervisor
 from league.cluster.topology import Topology, plan
 from league.errors import DataCorrupt, InvalidInput, LeagueError, StorageFull
+from league.runs.folder import RunFolder, open_run
 from league.security.credentials import Credentials, of_run
 from league.security.settings import SecuritySettings
 from league.security.tokens import TokenFile
+from league.settings import base as config
+from league.views.terminal.display import Display, LineDisplay, LiveDisplay
+from league.views.terminal.summary import print_summary
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,7 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise
-        return _fail(StorageFull("the disk is full: free some space, then give the same command to go on"))
+        return _fail(
+            StorageFull("the disk is full: free some space, then give the same command to go on")
+        )
     except KeyboardInterrupt:
         print("start-league: interrupted", file=sys.stderr)
         return 130
@@ -59,7 +61,9 @@ def start(command: Command) -> int:
 def _run(folder: RunFolder, command: Command, device: str) -> int:
     """Trains in an opened run, and sums up."""
     settings, topology, shown = _prepared(folder, command)
-    backend = LocalBackend(log_bytes=int(settings.log_megabytes * 1e6), log_files=settings.log_files)
+    backend = LocalBackend(
+        log_bytes=int(settings.log_megabytes * 1e6), log_files=settings.log_files
+    )
     console = Console(width=None if sys.stdout.isatty() else 110, highlight=False)
     _greet(console, folder, device)
     display = _display(console, settings, command.headless)
@@ -82,7 +86,9 @@ def _run(folder: RunFolder, command: Command, device: str) -> int:
     return code
 
 
-def _prepared(folder: RunFolder, command: Command) -> tuple[SupervisorSettings, Topology, Credentials]:
+def _prepared(
+    folder: RunFolder, command: Command
+) -> tuple[SupervisorSettings, Topology, Credentials]:
     """What a run's settings make of it."""
     settings = config.load_section(SupervisorSettings, "supervisor", folder.config)
     security = config.load_section(SecuritySettings, "security", folder.config)
@@ -101,18 +107,24 @@ def _display(console: Console, settings: SupervisorSettings, headless: bool) -> 
 
 def _greet(console: Console, folder: RunFolder, device: str) -> None:
     made = "goes on" if folder.resumed else "new"
-    console.print(f"Run folder: {folder.path} ({made}, preset {folder.preset})", soft_wrap=True, markup=False)
+    console.print(
+        f"Run folder: {folder.path} ({made}, preset {folder.preset})", soft_wrap=True, markup=False
+    )
     console.print(device, soft_wrap=True, markup=False)
 
 
-def _conclude(console: Console, supervisor: Supervisor, folder: RunFolder, *, go_on: bool = True) -> None:
+def _conclude(
+    console: Console, supervisor: Supervisor, folder: RunFolder, *, go_on: bool = True
+) -> None:
     """The run's summary; `go_on` False where the same command would fail again."""
     screen = supervisor.screen
     if screen.league.learner is None and not screen.league.ratings:
         return  # nothing came of it; the error that follows says why
     print_summary(console, screen, [*supervisor.files, folder.path / "logs"])
     if go_on and screen.done_share < 1:
-        console.print(f"Go on with: bin/start-league --run-dir {folder.path}", soft_wrap=True, markup=False)
+        console.print(
+            f"Go on with: bin/start-league --run-dir {folder.path}", soft_wrap=True, markup=False
+        )
 
 
 def _fail(error: LeagueError) -> int:

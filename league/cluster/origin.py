@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from league.cluster.run_folder import DATABASE
 from league.errors import ConfigError, nearest
+from league.runs.folder import DATABASE
 
 SUFFIXES = (".safetensors", ".pt")
 
@@ -34,7 +34,9 @@ def check_origin(origin: str | None, run_dir: Path | None) -> None:
 
 
 def has_steps(run_dir: Path) -> bool:
-    """Whether a main of the run has left a checkpoint: it goes on from that, and from nothing else."""
+    """Whether a main of the run has left a checkpoint: it goes on from that, and from nothing
+    else.
+    """
     return any(run_dir.glob("learner-*/checkpoints/step_*.pt"))
 
 

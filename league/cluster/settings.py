@@ -7,7 +7,7 @@ from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from league.config import Settings
+from league.settings.base import Settings
 
 
 class LearnerEntry(Settings):
@@ -28,11 +28,15 @@ class SupervisorSettings(Settings):
     """The learners that run side by side; the run ends when its mains have done their steps."""
 
     evaluators: int = Field(default=1, ge=0, le=1)
-    """Evaluators to run, 0 or 1. 0 leaves all processor time to training; the leaderboard stays empty."""
+    """Evaluators to run, 0 or 1. 0 leaves all processor time to training; the leaderboard stays
+    empty.
+    """
 
     even_steps: bool = True
-    """Whether several learners make as many steps each: who is ahead waits for whoever is behind. Without,
-    each takes what processor time it gets, for example where each has a GPU of its own."""
+    """Whether several learners make as many steps each: who is ahead waits for whoever is
+    behind. Without, each takes what processor time it gets, for example where each has a GPU of
+    its own.
+    """
 
     restart_limit: int = Field(default=5, ge=0)
     """Restarts of one process allowed within the window; a fault that needs more is no accident."""
@@ -47,7 +51,9 @@ class SupervisorSettings(Settings):
     """Longest wait before a restart, in seconds."""
 
     stop_worker_seconds: float = Field(default=7.0, gt=0)
-    """Seconds that learner and evaluator get to stop; a learner needs up to 6 to save. All in all < 10."""
+    """Seconds that learner and evaluator get to stop; a learner needs up to 6 to save. All in
+    all < 10.
+    """
 
     stop_matchmaker_seconds: float = Field(default=1.0, gt=0)
     """Seconds the matchmaker gets to close, after the others; each reply is on disk already."""
@@ -62,7 +68,9 @@ class SupervisorSettings(Settings):
     """Seconds between two readings of ratings and payoffs, which cost more than the status."""
 
     curves_minutes: float = Field(default=10.0, ge=0)
-    """Minutes between drawings of training_curves.png, and one more at the end; 0 never draws it."""
+    """Minutes between drawings of training_curves.png, and one more at the end; 0 never draws
+    it.
+    """
 
     line_seconds: float = Field(default=10.0, gt=0)
     """Seconds between two lines when the output is no terminal, or with --headless."""
@@ -79,7 +87,9 @@ class SupervisorSettings(Settings):
         names = [learner.name for learner in learners]
         for name in names:
             if not _NAME.fullmatch(name):
-                raise ValueError(f"{name!r} can't name a learner: up to 40 of a-z 0-9 _ -, as main-exploiter")
+                raise ValueError(
+                    f"{name!r} can't name a learner: up to 40 of a-z 0-9 _ -, as main-exploiter"
+                )
             if names.count(name) > 1:
                 raise ValueError(f"two learners are called {name!r}: give each a name of its own")
         if not any(learner.role == "main" for learner in learners):

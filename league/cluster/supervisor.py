@@ -12,22 +12,23 @@ from pathlib import Path
 from types import FrameType
 
 from league.cli.leaderboard import export_all
-from league.client import MatchmakerClient
 from league.cluster.artist import CurveArtist
 from league.cluster.backend import Backend
 from league.cluster.crew import Crew
-from league.cluster.display import Display
-from league.cluster.facts import Note, Screen
-from league.cluster.lines import evaluation_line
-from league.cluster.reader import LeagueReader
-from league.cluster.run_folder import RunFolder
 from league.cluster.settings import SupervisorSettings
 from league.cluster.topology import EVALUATOR, MATCHMAKER, Topology
 from league.errors import LeagueError
+from league.rpc.client import MatchmakerClient
+from league.runs.folder import RunFolder
 from league.security.credentials import Credentials
+from league.views.terminal.display import Display
+from league.views.terminal.facts import Note, Screen
+from league.views.terminal.lines import evaluation_line
+from league.views.terminal.reader import LeagueReader
 
 _TICK_SECONDS = 0.05
-_LAST_LOOK_SECONDS = 0.5  # with the workers' and the matchmaker's time it must stay below 10 s in all
+# with the workers' and the matchmaker's time it must stay below 10 s in all
+_LAST_LOOK_SECONDS = 0.5
 _DRAWING_SECONDS = 60.0  # for the last picture, of a run that has ended by itself
 _STOPPED_BY_SECONDS = 9.0  # and after Ctrl-C, the picture or not
 _NOTES_KEPT = 200
@@ -48,7 +49,11 @@ class Supervisor:
         credentials: Credentials | None = None,
     ) -> None:
         self._folder, self._credentials = folder, credentials
-        self._addresses, self._mains, self._learners = topology.addresses, topology.mains, topology.learners
+        self._addresses, self._mains, self._learners = (
+            topology.addresses,
+            topology.mains,
+            topology.learners,
+        )
         self._settings = settings
         self._display = display
         self._notes: deque[Note] = deque(maxlen=_NOTES_KEPT)
@@ -128,7 +133,9 @@ class Supervisor:
             self._tick()
         if self._have_trained():
             who = "The learner" if len(self._learners) == 1 else ", ".join(self._mains)
-            self.say(f"{who} {'has done its' if len(self._mains) == 1 else 'have done their'} steps.")
+            self.say(
+                f"{who} {'has done its' if len(self._mains) == 1 else 'have done their'} steps."
+            )
 
     def _have_trained(self) -> bool:
         """Whether all mains are done: exploiters have nobody to work for then."""
@@ -162,7 +169,9 @@ class Supervisor:
                 return
             if time.monotonic() >= deadline:
                 rest = evaluation_line(self.screen)
-                self.say(f"The evaluator was not done after {seconds:g} s ({rest}).", is_trouble=True)
+                self.say(
+                    f"The evaluator was not done after {seconds:g} s ({rest}).", is_trouble=True
+                )
                 return
             self._crew.tend()
             self._tick()
@@ -173,7 +182,9 @@ class Supervisor:
         settings = self._settings
         asked, began = self._stop_requests, time.monotonic()
         if asked:
-            self.say("Stopping: the learner saves its snapshot and checkpoint. Ctrl-C again hurries.")
+            self.say(
+                "Stopping: the learner saves its snapshot and checkpoint. Ctrl-C again hurries."
+            )
         killed = self._crew.stop(
             [*self._learners, EVALUATOR],
             settings.stop_worker_seconds,
@@ -225,7 +236,9 @@ class Supervisor:
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
-        """Counts Ctrl-C and its like instead of dying of them; under nohup a closed terminal is none."""
+        """Counts Ctrl-C and its like instead of dying of them; under nohup a closed terminal is
+        none.
+        """
 
         def count(number: int, frame: FrameType | None) -> None:
             self._stop_requests += 1

@@ -6,10 +6,10 @@ import sys
 from dataclasses import dataclass, field
 
 from league.cluster.backend import ProcessSpec
-from league.cluster.run_folder import RunFolder
 from league.cluster.settings import LearnerEntry, SupervisorSettings
-from league.device_flags import DeviceFlags
+from league.runs.folder import RunFolder
 from league.security.settings import joined, reached_at
+from league.settings.device_flags import DeviceFlags
 
 MATCHMAKER = "matchmaker"
 LEARNER = "learner-main"
@@ -30,7 +30,8 @@ class LearnerOptions:
         words: list[str] = [] if entry.name == "main" else ["--name", entry.name]
         if self.steps is not None:
             words += ["--steps", str(self.steps)]
-        device = self.device if entry.role == "main" else self.device.first()  # an exploiter learns on one
+        # an exploiter learns on one
+        device = self.device if entry.role == "main" else self.device.first()
         words += device.arguments()
         if self.origin is not None and entry.role == "main":
             words += ["--from", self.origin, "--if-new"]  # restarted, it goes on
@@ -53,7 +54,11 @@ class Topology:
 
 
 def plan(
-    folder: RunFolder, options: LearnerOptions, settings: SupervisorSettings, *, host: str = "127.0.0.1"
+    folder: RunFolder,
+    options: LearnerOptions,
+    settings: SupervisorSettings,
+    *,
+    host: str = "127.0.0.1",
 ) -> Topology:
     """One matchmaker, the run's learners, and evaluators (0 or 1), on ports that outlive them.
 

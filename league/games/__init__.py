@@ -1,6 +1,7 @@
 """Games, and their registration with Gymnasium: after `import league.games`,
-`gymnasium.make("league/Brawl-v0", opponent="based")` works, and `league.games.parallel_env()` is the same
-game for PettingZoo. `register` adds a game. Loads neither a game nor the compiler."""
+`gymnasium.make("league/Brawl-v0", opponent="based")` works, and `league.games.parallel_env()` is
+the same game for PettingZoo. `register` adds a game. Loads neither a game nor the compiler.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ if BRAWL_ENVIRONMENT not in gymnasium.registry:
 def parallel_env(**options: Any) -> BrawlParallelEnv:
     """The built-in game with both seats open, as a parallel environment of PettingZoo.
 
-    `options` are those of `league.games.parallel.BrawlParallelEnv`; without PettingZoo a `ConfigError` says
-    what to install.
+    `options` are those of `league.games.parallel.BrawlParallelEnv`; without PettingZoo a
+    `ConfigError` says what to install.
     """
     from league.games.parallel import BrawlParallelEnv
 

@@ -17,8 +17,9 @@ EXTERNAL = -1
 """In `BatchedGame.bots`: this seat's actions come from the caller."""
 
 KEYS, CHOICE = "keys", "choice"
-"""What an action `[A]` is: any set of A keys that are down (MultiBinary), or a one-hot choice of one of A
-(Discrete), of which a match may allow only some at a time."""
+"""What an action `[A]` is: any set of A keys that are down (MultiBinary), or a one-hot choice of
+one of A (Discrete), of which a match may allow only some at a time.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,8 +36,8 @@ class GameSpec:
     """What a learner must know of a game. `version` changes with the rules.
 
     `observation[:own_size]` is one's own part; the rest, what one sees of the opponent, is what the
-    agent's encoder keeps a history of. A game whose observations can't be split so puts the whole of them
-    into the rest, and what is left (the seat, whose turn it is) into the own part.
+    agent's encoder keeps a history of. A game whose observations can't be split so puts the whole
+    of them into the rest, and what is left (the seat, whose turn it is) into the own part.
     """
 
     name: str
@@ -51,8 +52,11 @@ class GameSpec:
     bots: tuple[BotSpec, ...]
     max_frames: int
     action_kind: str = KEYS
-    observation_names: tuple[str, ...] = ()  # what stands where, for people; empty where nobody named it
-    reward_presets: Mapping[str, Mapping[str, float]] = field(default_factory=lambda: MappingProxyType({}))
+    # what stands where, for people; empty where nobody named it
+    observation_names: tuple[str, ...] = ()
+    reward_presets: Mapping[str, Mapping[str, float]] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
     """Weights by preset and term; every game has `dense` and `sparse` (the outcome alone)."""
 
     def bot_index(self, name: str) -> int:
@@ -80,7 +84,8 @@ class BatchedGame(ABC):
         bots_N2: int8, EXTERNAL or the index of the bot that plays the seat; write it at any time.
         next_seeds_N: uint64, seed with which the match restarts in place when it ends; write it at
             any time. After a restart it is replaced by a value derived from itself.
-        legal_N2A: bool, which choices a seat has now; None in games of keys, where all are free. A seat
+        legal_N2A: bool, which choices a seat has now; None in games of keys, where all are free. A
+        seat
             with nothing to decide (it is the other's turn) has one, whose choice changes nothing.
         failures: by row, why a match that ended in this step could not be played to its end (an
             environment that hangs): it has no outcome and must not be rated. Emptied by `step`.
@@ -111,8 +116,9 @@ class BatchedGame(ABC):
         """Plays `frames` frames with the keys held (bots decide anew every frame).
 
         A match that ends stops there and restarts in place from its next seed; the rest of the
-        frames is not played in it. In games of choices a frame is one choice and `frames` is 1; a row
-        without any choice made (all zero) is refused with `InvalidInput` unless a bot sits there.
+        frames is not played in it. In games of choices a frame is one choice and `frames` is 1; a
+        row without any choice made (all zero) is refused with `InvalidInput` unless a bot sits
+        there.
         """
 
     @abstractmethod
@@ -132,7 +138,9 @@ class BatchedGame(ABC):
         return (1.0 - self.frames_N / self.spec.max_frames).astype(np.float32)
 
     def idle_actions(self) -> NDArray[np.uint8]:
-        """What seats that nobody cares for do, [N, 2, A]: no key, or the first choice that is legal."""
+        """What seats that nobody cares for do, [N, 2, A]: no key, or the first choice that is
+        legal.
+        """
         actions_N2A = np.zeros((self.num_matches, 2, self.spec.action_size), np.uint8)
         if self.legal_N2A is not None:
             np.put_along_axis(actions_N2A, self.legal_N2A.argmax(-1)[..., None], 1, -1)
@@ -146,7 +154,8 @@ class BatchedGame(ABC):
         return None
 
     def final_frame(self, match: int) -> dict | None:
-        """How this row's last match ended, as `frame` tells one, with "ended": True; for pictures alone.
+        """How this row's last match ended, as `frame` tells one, with "ended": True; for pictures
+        alone.
 
         None where the game keeps no frame of it.
         """

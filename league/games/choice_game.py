@@ -1,8 +1,8 @@
 """Batched matches of any `ChoiceRules`, in numpy alone.
 
-The rules speak of players 0 and 1, the contract of seats 0 and 1: where the rules draw sides, a bit of the
-match's seed says which seat is player 0. Shape suffixes: N matches, 2 seats (or players), A actions, O
-observation width, K reward terms, S stats.
+The rules speak of players 0 and 1, the contract of seats 0 and 1: where the rules draw sides, a bit
+of the match's seed says which seat is player 0. Shape suffixes: N matches, 2 seats (or players), A
+actions, O observation width, K reward terms, S stats.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from league.games.choice_rules import ChoiceRules, probabilities_of
 from league.games.choice_spec import REWARD_TERMS, choice_spec
 
 ROUNDING = 1e-9
-"""Of the largest payoff: sums of payoffs within it are a draw, whatever the order of adding them left."""
+"""Of the largest payoff: sums of payoffs within it are a draw, whatever the order of adding them
+left.
+"""
 
 _SAVED = (
     "observations_N2O",
@@ -40,7 +42,9 @@ _DEAL, _SIDE, _BOT = (
 
 
 def mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """splitmix64's next number at each word (Steele, Lea, Flood 2014; constants of Vigna's splitmix64.c)."""
+    """splitmix64's next number at each word (Steele, Lea, Flood 2014; constants of Vigna's
+    splitmix64.c).
+    """
     z = words + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -50,7 +54,8 @@ def mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
 class ChoiceGame(BatchedGame):
     """N matches of `rules`. Call `reset` first.
 
-    Raises `InvalidInput` for less than one match, `ConfigError` for a time limit that would cut a match.
+    Raises `InvalidInput` for less than one match, `ConfigError` for a time limit that would cut a
+    match.
     """
 
     def __init__(self, rules: ChoiceRules, num_matches: int, max_frames: int | None = None) -> None:
@@ -75,9 +80,11 @@ class ChoiceGame(BatchedGame):
         self._positions_N = self.rules.begin(np.zeros(n, np.int64))
         self._seeds_N = np.zeros(n, np.uint64)
         self._played_N2 = np.zeros((n, 2), np.intp)
-        self._players_N2 = np.tile(np.arange(2), (n, 1))  # the player at each seat, the seat of each player
+        # the player at each seat, the seat of each player
+        self._players_N2 = np.tile(np.arange(2), (n, 1))
         self._paid_N = np.zeros(n, np.float64)  # to seat 0, in this match
-        self._last_positions_N = self._positions_N.copy()  # how each row's last match ended, for pictures
+        # how each row's last match ended, for pictures
+        self._last_positions_N = self._positions_N.copy()
         self._last_players_N2 = self._players_N2.copy()
         self.observations_N2O = np.zeros((n, 2, spec.observation_size), np.float32)
         self.final_observations_N2O = np.zeros((n, 2, spec.observation_size), np.float32)
@@ -98,7 +105,9 @@ class ChoiceGame(BatchedGame):
         `next_seeds_N` of these rows becomes seed + 1: write it when other matches shall follow.
         """
         seeds_N = np.ascontiguousarray(seeds, np.uint64)
-        where_N = np.ones(self.num_matches, np.bool_) if where is None else np.asarray(where, np.bool_)
+        where_N = (
+            np.ones(self.num_matches, np.bool_) if where is None else np.asarray(where, np.bool_)
+        )
         if seeds_N.shape != (self.num_matches,) or where_N.shape != (self.num_matches,):
             raise InvalidInput(
                 f"seeds {seeds_N.shape} and where {where_N.shape} must both have shape ({self.num_matches},)"
@@ -132,12 +141,14 @@ class ChoiceGame(BatchedGame):
     def step(self, actions_N2A: NDArray[np.uint8], frames: int = 1) -> None:
         """One choice in every match.
 
-        Raises `InvalidInput`, and changes nothing, for a wrong shape, more than one frame, and a seat
-        without a bot whose choice is none, several or not legal.
+        Raises `InvalidInput`, and changes nothing, for a wrong shape, more than one frame, and a
+        seat without a bot whose choice is none, several or not legal.
         """
         actions_N2A = np.asarray(actions_N2A)
         if actions_N2A.shape != self.legal_N2A.shape:
-            raise InvalidInput(f"actions have shape {actions_N2A.shape}: {self.legal_N2A.shape} is wanted")
+            raise InvalidInput(
+                f"actions have shape {actions_N2A.shape}: {self.legal_N2A.shape} is wanted"
+            )
         if frames != 1:
             raise InvalidInput(
                 f"{frames} frames can't be played at once: in {self.spec.name} one is a choice"
@@ -147,7 +158,9 @@ class ChoiceGame(BatchedGame):
         self._let_bots_choose(choices_N2)
         self._played_N2 = choices_N2
         decides_N2 = self.legal_N2A.sum(-1) > 1
-        paid_N, ended_N = self.rules.play(self._positions_N, choices_N2[self._rows_N1, self._players_N2])
+        paid_N, ended_N = self.rules.play(
+            self._positions_N, choices_N2[self._rows_N1, self._players_N2]
+        )
         self.frames_N += 1
         self._account(choices_N2, decides_N2, paid_N, ended_N)
         self._show(self._rows_N)
@@ -168,11 +181,14 @@ class ChoiceGame(BatchedGame):
         names = np.array(self.spec.action_names)
         chosen = ", ".join(names[actions_N2A[row, seat] != 0]) or "nothing"
         legal = ", ".join(names[self.legal_N2A[row, seat]])
-        raise InvalidInput(f"seat {seat} of match {row} chose {chosen}: exactly one of {legal} is wanted")
+        raise InvalidInput(
+            f"seat {seat} of match {row} chose {chosen}: exactly one of {legal} is wanted"
+        )
 
     def _let_bots_choose(self, choices_N2: NDArray[np.intp]) -> None:
-        """Each bot draws from a stream of the match's seed, frame and player, so that a match is the same
-        in whatever row it is played."""
+        """Each bot draws from a stream of the match's seed, frame and player, so that a match is
+        the same in whatever row it is played.
+        """
         for index, bot in enumerate(self.rules.bots):
             rows, seats = np.nonzero(self.bots_N2 == index)
             if not len(rows):
@@ -241,7 +257,8 @@ class ChoiceGame(BatchedGame):
         }
 
     def load(self, state: dict[str, NDArray]) -> None:
-        """Continues bit for bit from what `save` returned; raises `DataCorrupt` when it does not fit.
+        """Continues bit for bit from what `save` returned; raises `DataCorrupt` when it does not
+        fit.
 
         A state of other rules is a `VersionMismatch`.
         """
@@ -262,7 +279,10 @@ class ChoiceGame(BatchedGame):
     def frame(self, match: int) -> dict[str, Any]:
         """Match `match` as a small dict: `seats` in order, `table` what lies open."""
         return self._drawn(
-            self._positions_N[match], self._players_N2[match], self.frames_N[match], self.stats_N2S[match]
+            self._positions_N[match],
+            self._players_N2[match],
+            self.frames_N[match],
+            self.stats_N2S[match],
         )
 
     def final_frame(self, match: int) -> dict[str, Any]:
@@ -276,7 +296,11 @@ class ChoiceGame(BatchedGame):
         return {**end, "seats": [{**seat, "acts": False} for seat in end["seats"]], "ended": True}
 
     def _drawn(
-        self, position: np.void, players_2: NDArray[np.intp], frames: int, stats_2S: NDArray[np.float32]
+        self,
+        position: np.void,
+        players_2: NDArray[np.intp],
+        frames: int,
+        stats_2S: NDArray[np.float32],
     ) -> dict[str, Any]:
         table = self.rules.describe(position)
         told = table.pop("players")
@@ -285,7 +309,8 @@ class ChoiceGame(BatchedGame):
             "frame": int(frames),
             "max_frames": self.spec.max_frames,
             "seats": [
-                {**told[player], "payoff": float(stats_2S[seat, 0])} for seat, player in enumerate(players_2)
+                {**told[player], "payoff": float(stats_2S[seat, 0])}
+                for seat, player in enumerate(players_2)
             ],
             "table": table,
         }

@@ -1,7 +1,7 @@
 """Rules of a small two-player game of choices, as functions over many positions at once.
 
-`ChoiceGame` plays them as batched matches, `league.games.exact` walks their whole tree, so that what is
-trained and what is solved is the same game.
+`ChoiceGame` plays them as batched matches, `league.games.exact` walks their whole tree, so that
+what is trained and what is solved is the same game.
 
 Shape suffixes: N positions, 2 players, A actions, O observation width.
 """
@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 Positions = NDArray[np.void]
 """[N] records of the rules' own `record` type."""
 Strategy = Callable[[Positions, NDArray[np.intp], NDArray[np.bool_]], NDArray[np.float64]]
-"""(positions [N], the player asked in each [N], its legal choices [N, A]) → probabilities [N, A]. Where one
-choice alone is legal the answer is not read."""
+"""(positions [N], the player asked in each [N], its legal choices [N, A]) → probabilities [N,
+A]. Where one choice alone is legal the answer is not read.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,13 +36,13 @@ class ScriptedBot:
 class ChoiceRules(ABC):
     """A game of two players, 0 and 1, whose choices fall frame by frame, both at once or by turns.
 
-    All chance falls before the first choice, in one of `deals` equally likely ways (what is hidden of it
-    is shown by and by). What a player knows is what `observe` told it, from the first frame on: the
-    observations must let nobody forget what it did or saw before.
+    All chance falls before the first choice, in one of `deals` equally likely ways (what is hidden
+    of it is shown by and by). What a player knows is what `observe` told it, from the first frame
+    on: the observations must let nobody forget what it did or saw before.
 
     Attributes:
-        longest: frames of the longest match.
-        draws_sides: whether the seed of a match draws which seat is player 0. Games whose sides differ do
+        longest: frames of the longest match. draws_sides: whether the seed of a match draws which
+        seat is player 0. Games whose sides differ do
             so, that they are fair and an agent learns both.
         largest_payoff: the most that one match can pay to a player.
         record: type of a position.
@@ -66,7 +67,9 @@ class ChoiceRules(ABC):
 
     @abstractmethod
     def legal(self, positions_N: Positions) -> NDArray[np.bool_]:
-        """[N, 2, A]: each player's choices, at least one; exactly one where it has nothing to decide."""
+        """[N, 2, A]: each player's choices, at least one; exactly one where it has nothing to
+        decide.
+        """
 
     @abstractmethod
     def play(
@@ -74,7 +77,8 @@ class ChoiceRules(ABC):
     ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """Moves `positions_N` on by one frame, in place; the choices are legal.
 
-        Returns what player 0 is paid in this frame (player 1 pays it), [N], and where the match ends, [N].
+        Returns what player 0 is paid in this frame (player 1 pays it), [N], and where the match
+        ends, [N].
         """
 
     @abstractmethod
@@ -83,7 +87,9 @@ class ChoiceRules(ABC):
 
     @abstractmethod
     def label(self, position: np.void, player: int) -> str:
-        """In a few words all that `player` knows, the same for every position it can't tell apart."""
+        """In a few words all that `player` knows, the same for every position it can't tell
+        apart.
+        """
 
     @abstractmethod
     def describe(self, position: np.void) -> dict[str, Any]:
@@ -117,7 +123,10 @@ RANDOM_BOT = ScriptedBot(name="random", summary="takes every legal choice alike"
 
 
 def probabilities_of(
-    strategy: Strategy, positions_N: Positions, players_N: NDArray[np.intp], legal_NA: NDArray[np.bool_]
+    strategy: Strategy,
+    positions_N: Positions,
+    players_N: NDArray[np.intp],
+    legal_NA: NDArray[np.bool_],
 ) -> NDArray[np.float64]:
     """[N, A]: what `strategy` answers, and the one legal choice where there is but one."""
     forced_N1 = legal_NA.sum(-1, keepdims=True) == 1

@@ -16,8 +16,8 @@ MAX_COUNTED = 32
 def choice_spec(rules: ChoiceRules) -> GameSpec:
     """The spec of a game of these rules.
 
-    Term `payoff` is in the game's own units and preset `dense` weighs it so that the most that a match
-    can pay is 1; `sparse` is the outcome alone.
+    Term `payoff` is in the game's own units and preset `dense` weighs it so that the most that a
+    match can pay is 1; `sparse` is the outcome alone.
     """
     counted = rules.action_names if len(rules.action_names) <= MAX_COUNTED else ()
     return GameSpec(

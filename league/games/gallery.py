@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class Gallery:
     """A painter for each of the game's rows that is looked at.
 
-    `begin` a row's match, `see` every step of it, `draw` at any time. Of a match that ended the last
-    frame before is shown, with its end in words, for the game holds the next one already.
+    `begin` a row's match, `see` every step of it, `draw` at any time. Of a match that ended the
+    last frame before is shown, with its end in words, for the game holds the next one already.
     """
 
     def __init__(self, game: BatchedGame, size: tuple[int, int]) -> None:
@@ -57,7 +57,9 @@ class Gallery:
 
 
 class Window:
-    """A window on the screen, which keeps to `fps` pictures a second. Closed by hand it stays closed."""
+    """A window on the screen, which keeps to `fps` pictures a second. Closed by hand it stays
+    closed.
+    """
 
     def __init__(self, pygame: Any, size: tuple[int, int], fps: float) -> None:
         self._pygame, self._fps = pygame, fps
@@ -101,4 +103,6 @@ def open_window(size: tuple[int, int], fps: float) -> Window:
     try:
         return Window(pygame, size, fps)
     except pygame.error as error:
-        raise ConfigError(f"no window can be opened ({error}): take render_mode 'rgb_array'") from None
+        raise ConfigError(
+            f"no window can be opened ({error}): take render_mode 'rgb_array'"
+        ) from None

@@ -1,4 +1,5 @@
-"""`gymnasium.make("league/Brawl-v0", opponent="based")`: one seat of the game as a Gymnasium environment.
+"""`gymnasium.make("league/Brawl-v0", opponent="based")`: one seat of the game as a Gymnasium
+environment.
 
 `import league.games` registers it.
 """
@@ -27,13 +28,15 @@ RENDER_SIZE = (640, 360)
 
 
 class BrawlEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.int8]]):
-    """Seat `seat` of one match against `opponent`; a time-out is an end (`terminated`), not a cut-off.
+    """Seat `seat` of one match against `opponent`; a time-out is an end (`terminated`), not a
+    cut-off.
 
     Observations are float32[64] in [-1, 1] (`raw=True`: units of the game, unbounded), actions
-    MultiBinary(10): W A S D space H L J K G, held for `frame_skip` frames. The reward is the weighted sum
-    of the named terms of preset `reward`; `info["reward_terms"]` holds each weighted term, and at the end
-    `info["outcome"]` 1, 0.5 or 0. Pictures ("rgb_array", or "human": a window, which needs pygame) have
-    `render_size` (width, height). Raises `ConfigError` for an unknown opponent, preset, stage or mode.
+    MultiBinary(10): W A S D space H L J K G, held for `frame_skip` frames. The reward is the
+    weighted sum of the named terms of preset `reward`; `info["reward_terms"]` holds each weighted
+    term, and at the end `info["outcome"]` 1, 0.5 or 0. Pictures ("rgb_array", or "human": a window,
+    which needs pygame) have `render_size` (width, height). Raises `ConfigError` for an unknown
+    opponent, preset, stage or mode.
     """
 
     metadata = {"render_modes": ["ansi", *IMAGE_MODES], "render_fps": 30}  # noqa: RUF012 (Gymnasium's form)
@@ -68,7 +71,9 @@ class BrawlEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.int8]]):
         self._gallery = Gallery(self._game, render_size) if render_mode in IMAGE_MODES else None
         names = ["this seat", opponent if isinstance(opponent, str) else "opponent"]
         self._names = (names[seat], names[1 - seat])
-        self._window = open_window(render_size, 30.0 / frame_skip) if render_mode == "human" else None
+        self._window = (
+            open_window(render_size, 30.0 / frame_skip) if render_mode == "human" else None
+        )
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -82,19 +87,25 @@ class BrawlEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.int8]]):
             self._show()
         return self._observation(self._seat), {}
 
-    def step(self, action: NDArray[np.int8]) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
+    def step(
+        self, action: NDArray[np.int8]
+    ) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
         """Holds the keys for `frame_skip` frames."""
         self._keys_N2A[0, self._seat] = action
         if not isinstance(self._opponent, str):
             self._keys_N2A[0, 1 - self._seat] = self._opponent(self._observation(1 - self._seat))
         self._game.step(self._keys_N2A, self._frames)
         terms_K = self._game.reward_terms_N2K[0, self._seat] * self._weights_K
-        info: dict[str, Any] = {"reward_terms": dict(zip(self._terms, terms_K.tolist(), strict=True))}
+        info: dict[str, Any] = {
+            "reward_terms": dict(zip(self._terms, terms_K.tolist(), strict=True))
+        }
         ended = bool(self._game.ended_N[0])
         if ended:
             outcome = float(self._game.outcomes_N[0])
             info["outcome"] = outcome if self._seat == 0 else 1.0 - outcome
-            self._last_words = f"ended in frame {self._game.final_frames_N[0]}: outcome {info['outcome']}"
+            self._last_words = (
+                f"ended in frame {self._game.final_frames_N[0]}: outcome {info['outcome']}"
+            )
         if self._gallery is not None:
             self._gallery.see(0, float(self._game.outcomes_N[0]) if ended else None)
             self._show()
@@ -146,7 +157,9 @@ def bot_index(spec: GameSpec, opponent: object) -> int:
         ) from None
 
 
-def check_options(seat: int, frame_skip: int, render_mode: str | None, modes: Sequence[str]) -> None:
+def check_options(
+    seat: int, frame_skip: int, render_mode: str | None, modes: Sequence[str]
+) -> None:
     """Raises `ConfigError` for a seat, frame skip or render mode that can't be."""
     if seat not in (0, 1):
         raise ConfigError(f"there is no seat {seat!r}: choose 0 or 1")

@@ -1,4 +1,6 @@
-"""`league.games.parallel_env()`: the built-in game with both seats open, as a PettingZoo environment."""
+"""`league.games.parallel_env()`: the built-in game with both seats open, as a PettingZoo
+environment.
+"""
 
 from __future__ import annotations
 
@@ -37,8 +39,8 @@ Infos = dict[str, dict[str, Any]]
 class BrawlParallelEnv(ParallelEnv[str, NDArray[np.float32], NDArray[np.int8]]):
     """One match, `player_0` in seat 0; the time limit is an end (`terminations`), not a cut-off.
 
-    Options, observations, actions, rewards and infos are those of `league.games.gym_env.BrawlEnv`, for each
-    seat. Raises `ConfigError` for an unknown preset, stage or render mode.
+    Options, observations, actions, rewards and infos are those of `league.games.gym_env.BrawlEnv`,
+    for each seat. Raises `ConfigError` for an unknown preset, stage or render mode.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012 (PettingZoo's own form)
@@ -83,7 +85,9 @@ class BrawlParallelEnv(ParallelEnv[str, NDArray[np.float32], NDArray[np.int8]]):
         """The ten keys of each agent."""
         return self.action_spaces[agent]
 
-    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Views, Infos]:
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Views, Infos]:
         """Begins a match whose sides follow from `seed`, or from the seed given before."""
         if seed is not None or self._random is None:
             self._random, _ = seeding.np_random(seed)

@@ -1,8 +1,9 @@
 """Games by name: the built-in ones, registered ones, and those that packages bring along.
 
-A name may carry an argument behind a colon: `matrix:rps`, `pettingzoo:MODULE`, and `python:MODULE:FACTORY`
-for a game in a module of one's own. A factory is called as `factory(num_matches, *, max_frames=None,
-**options)`, with `argument=` too when the name has one, and returns a `BatchedGame`.
+A name may carry an argument behind a colon: `matrix:rps`, `pettingzoo:MODULE`, and
+`python:MODULE:FACTORY` for a game in a module of one's own. A factory is called as
+`factory(num_matches, *, max_frames=None, **options)`, with `argument=` too when the name has one,
+and returns a `BatchedGame`.
 """
 
 from __future__ import annotations
@@ -34,7 +35,11 @@ _BUILT_IN = {
     "leduc": "league.games.poker:make_leduc",
     "pettingzoo": "league.games.pettingzoo:make_pettingzoo",
 }
-_SPELLED = {"matrix": "matrix:NAME", "pettingzoo": "pettingzoo:MODULE", "python": "python:MODULE:FACTORY"}
+_SPELLED = {
+    "matrix": "matrix:NAME",
+    "pettingzoo": "pettingzoo:MODULE",
+    "python": "python:MODULE:FACTORY",
+}
 _registered: dict[str, GameFactory] = {}
 
 
@@ -42,16 +47,21 @@ def register(name: str, factory: GameFactory) -> None:
     """Makes a game known by `name` in this process.
 
     A league has several processes: to train in one, give the game an entry point of the group
-    `kumite.games`, or name it `python:MODULE:FACTORY`. Raises `ConfigError` for a name that is taken.
+    `kumite.games`, or name it `python:MODULE:FACTORY`. Raises `ConfigError` for a name that is
+    taken.
     """
     if not name or ":" in name or name in game_names():
-        raise ConfigError(f"a game can't be registered as {name!r}: the name is taken, empty or has a colon")
+        raise ConfigError(
+            f"a game can't be registered as {name!r}: the name is taken, empty or has a colon"
+        )
     _registered[name] = factory
 
 
 def game_names() -> list[str]:
     """Every game that can be named; those that take an argument as `matrix:NAME`."""
-    names = _BUILT_IN.keys() | _registered.keys() | {point.name for point in entry_points(group=GROUP)}
+    names = (
+        _BUILT_IN.keys() | _registered.keys() | {point.name for point in entry_points(group=GROUP)}
+    )
     return sorted({_SPELLED.get(name, name) for name in names | {"python"}})
 
 
@@ -86,8 +96,8 @@ def make_batched(
 ) -> BatchedGame:
     """N matches of the game called `name`.
 
-    `stage` (empty: the game's own) and `options` are the game's; `max_frames` None is its own limit.
-    Raises `ConfigError` when there is no such game or it takes no such option.
+    `stage` (empty: the game's own) and `options` are the game's; `max_frames` None is its own
+    limit. Raises `ConfigError` when there is no such game or it takes no such option.
     """
     factory, carried = _factory(name)
     given = {**({"stage": stage} if stage else {}), **options, **carried}
@@ -102,7 +112,9 @@ def make_batched(
         raise ConfigError(f"game {name!r} can't be made with {given}: {error}") from error
 
 
-def game_spec(name: str, *, stage: str = "", max_frames: int | None = None, **options: Any) -> GameSpec:
+def game_spec(
+    name: str, *, stage: str = "", max_frames: int | None = None, **options: Any
+) -> GameSpec:
     """The spec of the game called `name` (the built-in fighter's without loading the compiler)."""
     if name == "brawl":
         from league.games.brawl.spec import brawl_spec
@@ -125,8 +137,11 @@ def _made_spec(
         game.close()
 
 
-def reward_weights(spec: GameSpec, preset: str, overrides: Mapping[str, float]) -> NDArray[np.float32]:
-    """Weight of each of the game's reward terms, [K]: the preset's, and `overrides` instead of single ones.
+def reward_weights(
+    spec: GameSpec, preset: str, overrides: Mapping[str, float]
+) -> NDArray[np.float32]:
+    """Weight of each of the game's reward terms, [K]: the preset's, and `overrides` instead of
+    single ones.
 
     Raises `ConfigError` for an unknown preset or term.
     """
@@ -137,7 +152,9 @@ def reward_weights(spec: GameSpec, preset: str, overrides: Mapping[str, float]) 
     if unknown:
         terms = ", ".join(spec.reward_terms)
         raise ConfigError(f"game {spec.name} has no reward term {unknown[0]!r}: it has {terms}")
-    endless = [f"{term} = {weight}" for term, weight in overrides.items() if not math.isfinite(weight)]
+    endless = [
+        f"{term} = {weight}" for term, weight in overrides.items() if not math.isfinite(weight)
+    ]
     if endless:
         raise ConfigError(f"reward weight {endless[0]} can't be used: weights are finite numbers")
     weights = {**spec.reward_presets[preset], **overrides}

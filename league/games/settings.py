@@ -6,10 +6,10 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
-from league.config import Settings
 from league.errors import ConfigError
 from league.games.base import CHOICE, BatchedGame, GameSpec
 from league.games.registry import game_spec, make_batched, reward_weights
+from league.settings.base import Settings
 
 Option = bool | int | float | str
 
@@ -18,20 +18,29 @@ class GameSettings(Settings):
     """Which game, under which conditions, for which reward."""
 
     name: str = "brawl"
-    """Name of the game: brawl, kuhn, leduc, matrix:NAME, pettingzoo:MODULE, python:MODULE:FACTORY, or one
-    that a package adds under the entry point group kumite.games."""
+    """Name of the game: brawl, kuhn, leduc, matrix:NAME, pettingzoo:MODULE,
+    python:MODULE:FACTORY, or one that a package adds under the entry point group kumite.games.
+    """
     stage: str = ""
-    """Name of the stage, for games that have some; empty is the game's own, in brawl the warehouse that
-    every published figure refers to."""
+    """Name of the stage, for games that have some; empty is the game's own, in brawl the
+    warehouse that every published figure refers to.
+    """
     match_seconds: float = Field(default=0.0, ge=0, le=3600)
-    """Time limit of a match in seconds of the game; 0 is the game's own, 90 in brawl as in the original."""
+    """Time limit of a match in seconds of the game; 0 is the game's own, 90 in brawl as in the
+    original.
+    """
     frame_skip: int = Field(default=1, ge=1, le=30)
-    """Frames that one decision of a player lasts; 1 decides 30 times a second, as a person may. Games of
-    choices (cards, boards) have one decision a frame."""
+    """Frames that one decision of a player lasts; 1 decides 30 times a second, as a person may.
+    Games of choices (cards, boards) have one decision a frame.
+    """
     reward: str = "dense"
-    """Reward preset, a set of weights for the game's reward terms; dense teaches more than wins alone."""
+    """Reward preset, a set of weights for the game's reward terms; dense teaches more than wins
+    alone.
+    """
     reward_weights: dict[str, float] = Field(default_factory=dict)
-    """Weights that replace single ones of the preset, by reward term; empty leaves the preset as it is."""
+    """Weights that replace single ones of the preset, by reward term; empty leaves the preset as
+    it is.
+    """
     options: dict[str, Option] = Field(default_factory=dict)
     """Options of the game itself, by name (matrix has rounds); empty leaves the game's own."""
 
@@ -46,13 +55,16 @@ class GameSettings(Settings):
         except ConfigError as error:
             raise ValueError(f"{error}{self._hint(spec)}") from None
         if spec.action_kind == CHOICE and self.frame_skip != 1:
-            raise ValueError(f"frame_skip is {self.frame_skip}: in {self.name} a frame is one choice, set 1")
+            raise ValueError(
+                f"frame_skip is {self.frame_skip}: in {self.name} a frame is one choice, set 1"
+            )
         return self
 
     def _hint(self, spec: GameSpec) -> str:
         """What a name alone asks for, where a preset of the fighter's got another game."""
         is_fighters = (
-            self.reward not in spec.reward_presets and self.reward in game_spec("brawl").reward_presets
+            self.reward not in spec.reward_presets
+            and self.reward in game_spec("brawl").reward_presets
         )
         return " (--preset board has settings for games of cards and boards)" if is_fighters else ""
 

@@ -1,4 +1,5 @@
-"""`gymnasium.make_vec("league/Brawl-v0", num_envs=256)`: many matches in one batched game, no loop over them.
+"""`gymnasium.make_vec("league/Brawl-v0", num_envs=256)`: many matches in one batched game, no loop
+over them.
 
 Shape suffixes: N environments, 2 seats, O observation width, A keys, K reward terms.
 """
@@ -29,17 +30,19 @@ from league.games.gym_env import (
 from league.games.registry import game_spec
 
 Opponents = str | Sequence[str] | Callable[[NDArray[np.float32]], Any]
-"""A bot's name, one for each environment, or a function from the opponents' observations [N, O] to their
-keys [N, A]."""
+"""A bot's name, one for each environment, or a function from the opponents' observations [N, O]
+to their keys [N, A].
+"""
 
 
 class BrawlVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int8], NDArray[Any]]):
     """`num_envs` matches, each as in `BrawlEnv` and with the same options.
 
-    A match that ends begins anew in the same step (`AutoresetMode.SAME_STEP`): the observation is the new
-    match's first, the last one is `infos["final_obs"]`, and `infos["final_info"]["outcome"]` 1, 0.5 or 0.
-    Seed s begins environment n as `BrawlEnv` begins with seed s + n; a match depends on nothing else, so it
-    is the same among 1 or 256. Raises `ConfigError` for options that can't be.
+    A match that ends begins anew in the same step (`AutoresetMode.SAME_STEP`): the observation is
+    the new match's first, the last one is `infos["final_obs"]`, and
+    `infos["final_info"]["outcome"]` 1, 0.5 or 0. Seed s begins environment n as `BrawlEnv` begins
+    with seed s + n; a match depends on nothing else, so it is the same among 1 or 256. Raises
+    `ConfigError` for options that can't be.
     """
 
     def __init__(
@@ -83,9 +86,14 @@ class BrawlVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int8], NDArray[An
         return names[self._seat], names[1 - self._seat]
 
     def reset(
-        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: dict[str, Any] | None = None,
     ) -> tuple[NDArray[np.float32], dict[str, Any]]:
-        """Begins all matches, or those of `options["reset_mask"]`. `seed`: as Gymnasium's vectors take it."""
+        """Begins all matches, or those of `options["reset_mask"]`. `seed`: as Gymnasium's
+        vectors take it.
+        """
         where_N = _mask((options or {}).get("reset_mask"), self.num_envs)
         self._game.reset(self._match_seeds(seed), where_N)
         if self._gallery is not None:
@@ -101,7 +109,9 @@ class BrawlVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int8], NDArray[An
         if seed is None:
             return seeds_N
         if len(seed) != self.num_envs:
-            raise InvalidInput(f"{len(seed)} seeds don't fit {self.num_envs} environments: give one for each")
+            raise InvalidInput(
+                f"{len(seed)} seeds don't fit {self.num_envs} environments: give one for each"
+            )
         for n, own in enumerate(seed):
             if own is not None:
                 seeds_N[n] = seeding.np_random(int(own))[0].integers(GREATEST_SEED)
@@ -110,7 +120,11 @@ class BrawlVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int8], NDArray[An
     def step(
         self, actions: NDArray[np.int8]
     ) -> tuple[
-        NDArray[np.float32], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]
+        NDArray[np.float32],
+        NDArray[np.float64],
+        NDArray[np.bool_],
+        NDArray[np.bool_],
+        dict[str, Any],
     ]:
         """Holds each environment's keys, [N, A], for `frame_skip` frames."""
         game, seat = self._game, self._seat
@@ -128,7 +142,9 @@ class BrawlVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int8], NDArray[An
         rewards_N = weighted_NK.sum(axis=1).astype(np.float64)
         return self._views(seat), rewards_N, ended_N, np.zeros_like(ended_N), infos
 
-    def _finals(self, ended_N: NDArray[np.bool_], terms: Mapping[str, NDArray[np.float32]]) -> dict[str, Any]:
+    def _finals(
+        self, ended_N: NDArray[np.bool_], terms: Mapping[str, NDArray[np.float32]]
+    ) -> dict[str, Any]:
         """What ended matches leave behind, in the form of Gymnasium's own vectors."""
         game, outcomes_N = self._game, np.zeros(self.num_envs)
         won_N = game.outcomes_N if self._seat == 0 else 1.0 - game.outcomes_N
@@ -179,7 +195,11 @@ def _mask(mask: Any, num_envs: int) -> NDArray[np.bool_] | None:
 
 def _bots(spec: GameSpec, opponent: Opponents, num_envs: int) -> NDArray[np.int8]:
     """The bot of each environment, EXTERNAL where a function plays."""
-    names = [opponent] * num_envs if isinstance(opponent, str) or callable(opponent) else list(opponent)
+    names = (
+        [opponent] * num_envs if isinstance(opponent, str) or callable(opponent) else list(opponent)
+    )
     if len(names) != num_envs:
-        raise ConfigError(f"{len(names)} opponents don't fit {num_envs} environments: give one for each")
+        raise ConfigError(
+            f"{len(names)} opponents don't fit {num_envs} environments: give one for each"
+        )
     return np.array([bot_index(spec, name) for name in names], np.int8)

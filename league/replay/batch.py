@@ -1,6 +1,7 @@
 """Records the matches of a batched game while they are played.
 
-Shape suffixes: N rows (matches at once), T frames, 2 seats, A action width, B bytes of packed actions.
+Shape suffixes: N rows (matches at once), T frames, 2 seats, A action width, B bytes of packed
+actions.
 """
 
 from __future__ import annotations
@@ -54,15 +55,20 @@ class BatchTake:
         now_N = np.where(game.ended_N, game.final_frames_N, game.frames_N) - 1
         self._played_NTB[self._rows, now_N] = np.packbits(flat, axis=1)
 
-    def finish(self, row: int, bout: Bout, disturbed: tuple[tuple[int, int, int], ...] = ()) -> Replay:
+    def finish(
+        self, row: int, bout: Bout, disturbed: tuple[tuple[int, int, int], ...] = ()
+    ) -> Replay:
         """The match that ended in `row` in the frame noted last; `disturbed` as in `Replay`.
 
-        A bot whose actions the game does not tell is named, so that whoever plays it again lets it play anew.
+        A bot whose actions the game does not tell is named, so that whoever plays it again lets it
+        play anew.
         """
         game = self._game
         frames = int(game.final_frames_N[row])
         actions = np.unpackbits(self._played_NTB[row, :frames], axis=1, count=self._width)
-        bots = ["" if self._told or bot == EXTERNAL else game.spec.bots[bot].name for bot in bout.bots]
+        bots = [
+            "" if self._told or bot == EXTERNAL else game.spec.bots[bot].name for bot in bout.bots
+        ]
         first, second = (
             Contender(name=seat.name, digest=seat.digest, bot=bot)
             for seat, bot in zip(bout.seats, bots, strict=True)

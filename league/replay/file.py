@@ -1,5 +1,6 @@
-"""The file of a replay: `MAGIC`, the format's number, the payload's length and checksum, and the payload, a
-JSON header and the actions as one bit each, compressed. Shape suffixes: T frames, 2 seats, A action width.
+"""The file of a replay: `MAGIC`, the format's number, the payload's length and checksum, and the
+payload, a JSON header and the actions as one bit each, compressed. Shape suffixes: T frames, 2
+seats, A action width.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from league.errors import DataCorrupt, InvalidInput, NotFound, VersionMismatch
-from league.files import write_whole
 from league.replay.match import Contender, Recipe, Replay
+from league.runs.files import write_whole
 
 MAGIC = b"KUMITE-REPLAY"
 FORMAT = 1
@@ -35,23 +36,31 @@ def encode(replay: Replay) -> bytes:
 
 
 def decode(content: bytes, name: str = "the replay") -> Replay:
-    """Reads what `encode` wrote. Raises `DataCorrupt` or `VersionMismatch`, calling the file `name`."""
+    """Reads what `encode` wrote. Raises `DataCorrupt` or `VersionMismatch`, calling the file
+    `name`.
+    """
     if not content.startswith(MAGIC):
         raise DataCorrupt(f"{name} is no replay of Kumite: it does not begin as one")
     if len(content) < _HEAD.size:
         raise DataCorrupt(f"{name} is cut short: it ends within its first {_HEAD.size} bytes")
     _, number, length, checksum = _HEAD.unpack_from(content)
     if number != FORMAT:
-        raise VersionMismatch(f"{name} has format {number}, this Kumite reads {FORMAT}: use a newer one")
+        raise VersionMismatch(
+            f"{name} has format {number}, this Kumite reads {FORMAT}: use a newer one"
+        )
     packed = content[_HEAD.size :]
     if len(packed) < length:
         raise DataCorrupt(f"{name} is cut short: {len(packed)} of its {length} bytes are there")
     if len(packed) > length or hashlib.sha256(packed).digest()[:16] != checksum:
-        raise DataCorrupt(f"{name} is damaged: its checksum does not fit, so get another copy of it")
+        raise DataCorrupt(
+            f"{name} is damaged: its checksum does not fit, so get another copy of it"
+        )
     try:
         return _replay(_unpack_payload(packed))
     except (zlib.error, ValueError, KeyError, TypeError, struct.error) as error:
-        raise DataCorrupt(f"{name} holds no match that can be read ({error}): get another copy") from None
+        raise DataCorrupt(
+            f"{name} holds no match that can be read ({error}): get another copy"
+        ) from None
 
 
 def save_replay(path: Path | str, replay: Replay) -> None:

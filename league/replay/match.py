@@ -1,4 +1,6 @@
-"""A match as its seed and what both seats did. Shape suffixes: T frames, 2 seats, A action width."""
+"""A match as its seed and what both seats did. Shape suffixes: T frames, 2 seats, A action
+width.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,11 @@ class Recipe:
     def make(self, num_matches: int = 1) -> BatchedGame:
         """Matches of the game. Raises `VersionMismatch` when its rules are other ones by now."""
         game = make_batched(
-            self.name, num_matches, stage=self.stage, max_frames=self.max_frames, **dict(self.options)
+            self.name,
+            num_matches,
+            stage=self.stage,
+            max_frames=self.max_frames,
+            **dict(self.options),
         )
         if game.spec.version != self.version:
             game.close()
@@ -66,7 +72,8 @@ class Contender:
 class Replay:
     """A whole match. `outcome` is seat 0's; `final` is the digest of the state it ended in.
 
-    `disturbed` holds (seat, first frame, frames) where the recorder pressed keys in a player's stead.
+    `disturbed` holds (seat, first frame, frames) where the recorder pressed keys in a player's
+    stead.
     """
 
     recipe: Recipe
@@ -85,8 +92,15 @@ class Replay:
 
 
 def final_digest(game: BatchedGame, row: int) -> str:
-    """Digest of how the match that just ended in `row` ended: outcome, length, last views, statistics."""
-    parts = (game.outcomes_N, game.final_frames_N, game.final_observations_N2O, game.final_stats_N2S)
+    """Digest of how the match that just ended in `row` ended: outcome, length, last views,
+    statistics.
+    """
+    parts = (
+        game.outcomes_N,
+        game.final_frames_N,
+        game.final_observations_N2O,
+        game.final_stats_N2S,
+    )
     digest = hashlib.sha256()
     for array in parts:
         digest.update(np.ascontiguousarray(array[row]).tobytes())

@@ -14,9 +14,10 @@ def keys_at_pace(
 ) -> NDArray[np.uint8]:
     """Keys to hold for F frames `[..., A]`, in which the player pressed `frames_FA` `[F, ..., A]`.
 
-    A key that the player has down in any of the frames is down, for a tap must not be lost. But games count
-    presses, and a key held on is not pressed again: one that the player taps anew (down after up, from the
-    frame `before_A` on) while the agent still holds it (`held_A`, its decision before) is let go first.
+    A key that the player has down in any of the frames is down, for a tap must not be lost. But
+    games count presses, and a key held on is not pressed again: one that the player taps anew (down
+    after up, from the frame `before_A` on) while the agent still holds it (`held_A`, its decision
+    before) is let go first.
     """
     down_A = frames_FA.any(0)
     earlier_FA = np.concatenate([before_A[None], frames_FA[:-1]])

@@ -13,7 +13,9 @@ from league.replay.match import Replay, final_digest
 
 
 class Playback:
-    """Plays a replay again: `frames` yields what the game draws, and checks the end against the record."""
+    """Plays a replay again: `frames` yields what the game draws, and checks the end against the
+    record.
+    """
 
     def __init__(self, replay: Replay) -> None:
         self.replay = replay
@@ -25,7 +27,9 @@ class Playback:
             raise
 
     def frames(self) -> Iterator[dict[str, Any]]:
-        """From the first frame to the last before the end. Raises `DataCorrupt` when the end is another."""
+        """From the first frame to the last before the end. Raises `DataCorrupt` when the end is
+        another.
+        """
         game, replay = self.game, self.replay
         game.reset(np.array([replay.seed], np.uint64))
         yield game.frame(0)
@@ -46,7 +50,9 @@ class Playback:
 
 
 def seat(game: BatchedGame, row: int, replay: Replay) -> None:
-    """Seats in `row` whom the game has to play anew. Raises when the replay is not one of this game."""
+    """Seats in `row` whom the game has to play anew. Raises when the replay is not one of this
+    game.
+    """
     spec = game.spec
     if replay.actions_T2A.shape[1:] != (2, spec.action_size):
         raise DataCorrupt(
@@ -64,13 +70,17 @@ def seat(game: BatchedGame, row: int, replay: Replay) -> None:
 
 
 def check_length(game: BatchedGame, row: int, replay: Replay, now: int) -> None:
-    """Raises `DataCorrupt` when the match in `row` ended in its frame `now` and should not have, or lasts."""
+    """Raises `DataCorrupt` when the match in `row` ended in its frame `now` and should not have,
+    or lasts.
+    """
     if bool(game.ended_N[row]) != (now == replay.frames):
         raise _otherwise(f"ended after {now} frames, {replay.frames} are recorded")
 
 
 def check_end(game: BatchedGame, row: int, replay: Replay) -> None:
-    """Raises `DataCorrupt` when the match that just ended in `row` did so otherwise than recorded."""
+    """Raises `DataCorrupt` when the match that just ended in `row` did so otherwise than
+    recorded.
+    """
     if (outcome := float(game.outcomes_N[row])) != replay.outcome:
         raise _otherwise(f"ended with outcome {outcome:g}, {replay.outcome:g} is recorded")
     if final_digest(game, row) != replay.final:
@@ -95,11 +105,15 @@ def end_frame(game: BatchedGame, last: dict[str, Any]) -> dict[str, Any]:
 
 
 def _otherwise(what: str) -> DataCorrupt:
-    return DataCorrupt(f"the match, played again, {what}: the rules changed unnoticed, or the file is forged")
+    return DataCorrupt(
+        f"the match, played again, {what}: the rules changed unnoticed, or the file is forged"
+    )
 
 
 def verify(replay: Replay) -> None:
-    """Plays it through; raises `DataCorrupt` or `VersionMismatch` when it does not end as recorded."""
+    """Plays it through; raises `DataCorrupt` or `VersionMismatch` when it does not end as
+    recorded.
+    """
     playback = Playback(replay)
     try:
         for _ in playback.frames():

@@ -28,9 +28,11 @@ class Take:
         self._decisions.append((np.packbits(actions_2A), frames))
 
     def finish(self, outcome: float, final: str) -> Replay:
-        """The match as a replay, played again to write down what bots did; `final` as of `final_digest`.
+        """The match as a replay, played again to write down what bots did; `final` as of
+        `final_digest`.
 
-        Raises `DataCorrupt` when it does not end as it did, `InvalidInput` when it does not end at all.
+        Raises `DataCorrupt` when it does not end as it did, `InvalidInput` when it does not end at
+        all.
         """
         game = self.recipe.make()
         try:
@@ -39,7 +41,9 @@ class Take:
         finally:
             game.close()
         if not same:
-            raise DataCorrupt(f"match {self.match_id or self.seed} can't be recorded: it ends otherwise")
+            raise DataCorrupt(
+                f"match {self.match_id or self.seed} can't be recorded: it ends otherwise"
+            )
         bots = ["" if told or bot == EXTERNAL else game.spec.bots[bot].name for bot in self.bots]
         seats = tuple(
             Contender(name=seat.name, digest=seat.digest, bot=bot)

@@ -10,15 +10,17 @@ from typing import Any
 
 import grpc
 
-from league.config import load_section
 from league.errors import ConfigError
 from league.security.certificates import read_client
 from league.security.roles import WORDS
 from league.security.settings import SecuritySettings
 from league.security.tokens import FOLDER
+from league.settings.base import load_section
 
 TOKEN, TOKEN_FILE, TLS = "KUMITE_TOKEN", "KUMITE_TOKEN_FILE", "KUMITE_TLS"
-"""Variables: the token itself, a file that holds it, a folder with ca.pem (and client.pem, client.key)."""
+"""Variables: the token itself, a file that holds it, a folder with ca.pem (and client.pem,
+client.key).
+"""
 HEADER = "authorization"
 
 
@@ -42,7 +44,10 @@ class Credentials:
 
 
 def from_environment(
-    environment: Mapping[str, str] | None = None, *, token_file: Path | None = None, tls: Path | None = None
+    environment: Mapping[str, str] | None = None,
+    *,
+    token_file: Path | None = None,
+    tls: Path | None = None,
 ) -> Credentials:
     """What flags (`token_file`, `tls`) and, where they say nothing, the environment give."""
     given = os.environ if environment is None else environment
@@ -64,8 +69,9 @@ def of_run(
     tls: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Credentials:
-    """As `from_environment`; what that leaves open, the run's own files give: its token of `role` (or the
-    strongest other that is there), and the certificates that its settings name."""
+    """As `from_environment`; what that leaves open, the run's own files give: its token of
+    `role` (or the strongest other that is there), and the certificates that its settings name.
+    """
     own = from_environment(environment, token_file=token_file, tls=tls)
     token = own.token or _token_of(run_dir, role)
     return Credentials(token=token, tls=own.tls or _tls_of(run_dir))
@@ -92,7 +98,11 @@ def read_token(file: Path) -> str:
         text = file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise ConfigError(f"the token file {file} can't be read ({reason}): check its path") from None
+        raise ConfigError(
+            f"the token file {file} can't be read ({reason}): check its path"
+        ) from None
     if not text or not text.isascii() or any(character.isspace() for character in text):
-        raise ConfigError(f"{file} holds no token: a token is one word, as bin/league tokens add prints it")
+        raise ConfigError(
+            f"{file} holds no token: a token is one word, as bin/league tokens add prints it"
+        )
     return text

@@ -11,14 +11,22 @@ from league.security.settings import SecuritySettings
 
 def add_service_flags(parser: argparse.ArgumentParser) -> None:
     """What `service_settings` reads; each flag stands above its setting in section [security]."""
-    parser.add_argument("--host", default="", help="address to listen on (default: security.host, 127.0.0.1)")
-    parser.add_argument("--tokens", action="store_true", help="every call must bring a token of the run")
+    parser.add_argument(
+        "--host", default="", help="address to listen on (default: security.host, 127.0.0.1)"
+    )
+    parser.add_argument(
+        "--tokens", action="store_true", help="every call must bring a token of the run"
+    )
     parser.add_argument(
         "--tls", type=Path, metavar="FOLDER", help="speak TLS with the certificates in FOLDER"
     )
-    parser.add_argument("--mutual-tls", action="store_true", help="with --tls: clients show certificates too")
     parser.add_argument(
-        "--allow-open", action="store_true", help="listen for other machines though nothing says who may ask"
+        "--mutual-tls", action="store_true", help="with --tls: clients show certificates too"
+    )
+    parser.add_argument(
+        "--allow-open",
+        action="store_true",
+        help="listen for other machines though nothing says who may ask",
     )
 
 
@@ -53,8 +61,12 @@ def add_client_flags(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def client_credentials(options: argparse.Namespace, role: str, run_dir: Path | None = None) -> Credentials:
-    """By flags, environment, and the run's own files, in this order; `role` is that of the run's token."""
+def client_credentials(
+    options: argparse.Namespace, role: str, run_dir: Path | None = None
+) -> Credentials:
+    """By flags, environment, and the run's own files, in this order; `role` is that of the run's
+    token.
+    """
     if run_dir is None:
         return from_environment(token_file=options.token_file, tls=options.tls)
     return of_run(run_dir, role, token_file=options.token_file, tls=options.tls)

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from league.errors import AlreadyExists, DataCorrupt, InvalidInput
-from league.files import write_whole
+from league.runs.files import write_whole
 from league.security.certificates import CA, CA_KEY, CLIENT, CLIENT_KEY, SERVER, SERVER_KEY
 
 HOSTS = ("localhost", "127.0.0.1", "::1")
@@ -51,13 +51,17 @@ def make_folder(
         names = [*dict.fromkeys([*HOSTS, socket.gethostname(), *hosts])]
         made += _issue(issuer, folder, (SERVER, SERVER_KEY), "kumite server", names, days)
     elif hosts:
-        raise AlreadyExists(f"{folder / SERVER} is there already: remove it and {SERVER_KEY} to make another")
+        raise AlreadyExists(
+            f"{folder / SERVER} is there already: remove it and {SERVER_KEY} to make another"
+        )
     if not (folder / CLIENT).exists():
         made += _issue(issuer, folder, (CLIENT, CLIENT_KEY), "kumite client", [], days)
     for name in clients:
         made += _issue_for(issuer, folder / _folder_name(name), name, days)
     if not made:
-        raise AlreadyExists(f"{folder} holds all certificates already: --client NAME adds one for a client")
+        raise AlreadyExists(
+            f"{folder} holds all certificates already: --client NAME adds one for a client"
+        )
     return made
 
 
@@ -65,7 +69,9 @@ def _make(folder: Path) -> None:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise InvalidInput(f"{folder} can't be made ({error.strerror}): name another folder") from None
+        raise InvalidInput(
+            f"{folder} can't be made ({error.strerror}): name another folder"
+        ) from None
 
 
 def _folder_name(name: str) -> str:
@@ -155,13 +161,22 @@ def _general_name(host: str) -> x509.GeneralName:
         return x509.IPAddress(ip_address(host.strip("[]")))
     except ValueError:
         pass
-    if not host.isascii() or not 0 < len(host) <= 253 or any(c.isspace() or c in ":/" for c in host):
-        raise InvalidInput(f"{host[:80]!r} is no name or address of a machine: leave port and scheme out")
+    if (
+        not host.isascii()
+        or not 0 < len(host) <= 253
+        or any(c.isspace() or c in ":/" for c in host)
+    ):
+        raise InvalidInput(
+            f"{host[:80]!r} is no name or address of a machine: leave port and scheme out"
+        )
     return x509.DNSName(host)
 
 
 def _write(
-    folder: Path, files: tuple[str, str], certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey
+    folder: Path,
+    files: tuple[str, str],
+    certificate: x509.Certificate,
+    key: ec.EllipticCurvePrivateKey,
 ) -> list[Path]:
     text = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
@@ -185,6 +200,9 @@ def _read_issuer(folder: Path) -> Issuer:
             f"the CA in {folder} can't sign ({error}): {CA} and {CA_KEY} must belong together; in an empty "
             f"folder a new one is made"
         ) from None
-    if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != certificate.public_key():
+    if (
+        not isinstance(key, ec.EllipticCurvePrivateKey)
+        or key.public_key() != certificate.public_key()
+    ):
         raise DataCorrupt(f"{CA_KEY} in {folder} is not the key of {CA}: bring the right one back")
     return certificate, key

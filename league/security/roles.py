@@ -1,4 +1,6 @@
-"""What a caller may do: three roles, each with the rights of those below, and the least for every call."""
+"""What a caller may do: three roles, each with the rights of those below, and the least for
+every call.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +81,9 @@ LEAST: dict[str, AccessRole] = {
     for role, methods in by_role.items()
     for method in methods
 }
-"""The least role for each call, by its full name. A test compares it with what the services serve."""
+"""The least role for each call, by its full name. A test compares it with what the services
+serve.
+"""
 
 
 def least_role(path: str) -> AccessRole:

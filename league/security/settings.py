@@ -7,30 +7,42 @@ from pathlib import Path
 
 from pydantic import Field, field_validator
 
-from league.config import Settings
 from league.errors import ConfigError
+from league.settings.base import Settings
 
 
 class SecuritySettings(Settings):
-    """Who may ask the matchmaker and the evaluator, and how. By default: whoever is on this machine."""
+    """Who may ask the matchmaker and the evaluator, and how. By default: whoever is on this
+    machine.
+    """
 
     host: str = Field(default="127.0.0.1", min_length=1, max_length=255)
-    """Address that the services listen on. One that other machines reach needs `tokens` or `mutual_tls`."""
+    """Address that the services listen on. One that other machines reach needs `tokens` or
+    `mutual_tls`.
+    """
 
     tokens: bool = False
-    """Whether every call must bring a token of the run (`bin/league tokens`); one without any makes them."""
+    """Whether every call must bring a token of the run (`bin/league tokens`); one without any
+    makes them.
+    """
 
     tls: str = ""
-    """Folder with certificates as `bin/league certs FOLDER` makes it: the services then speak TLS alone."""
+    """Folder with certificates as `bin/league certs FOLDER` makes it: the services then speak
+    TLS alone.
+    """
 
     mutual_tls: bool = False
     """Whether clients must show a certificate too, signed by the folder's ca.pem."""
 
     allow_open: bool = False
-    """Listens for other machines although nothing says who may ask: whoever reaches the port is obeyed."""
+    """Listens for other machines although nothing says who may ask: whoever reaches the port is
+    obeyed.
+    """
 
     calls_per_second: float = Field(default=2000.0, gt=0.0, le=1e6)
-    """Calls a second that one peer may make on the average: another machine, or a connection of this one."""
+    """Calls a second that one peer may make on the average: another machine, or a connection of
+    this one.
+    """
 
     calls_at_once: int = Field(default=4000, ge=1, le=1_000_000)
     """Calls that a peer may make in one burst before that average holds."""
@@ -48,7 +60,9 @@ class SecuritySettings(Settings):
         return Path(self.tls) if self.tls else None
 
     def checked(self, host: str = "") -> str:
-        """The address to listen on, `host` if given; raises `ConfigError` for one open to strangers."""
+        """The address to listen on, `host` if given; raises `ConfigError` for one open to
+        strangers.
+        """
         host = host or self.host
         if self.mutual_tls and not self.tls:
             raise ConfigError(

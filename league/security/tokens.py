@@ -1,8 +1,9 @@
 """A run's tokens: made once, told once, kept as hashes.
 
-``RUN/tokens/tokens.json`` is what the services read: for each token a name, a role and the sha256 of its text
-(the text has 256 random bits, so there is nothing that a slow hash would protect). Beside it lie the first
-three in plain, one file a role, for the processes of this run: they may be moved to where they are needed.
+``RUN/tokens/tokens.json`` is what the services read: for each token a name, a role and the sha256
+of its text (the text has 256 random bits, so there is nothing that a slow hash would protect).
+Beside it lie the first three in plain, one file a role, for the processes of this run: they may be
+moved to where they are needed.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from league.errors import AlreadyExists, DataCorrupt, InvalidInput, LeagueError, NotFound, Refused
-from league.files import write_whole
+from league.runs.files import write_whole
 from league.security.roles import WORDS, AccessRole
 
 FOLDER = "tokens"
@@ -37,7 +38,9 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}")
 
 @dataclass(frozen=True, kw_only=True)
 class Token:
-    """What is known of a token after it was told: never the token itself. `created_at` in Unix seconds."""
+    """What is known of a token after it was told: never the token itself. `created_at` in Unix
+    seconds.
+    """
 
     name: str
     role: str
@@ -64,28 +67,39 @@ class TokenFile:
         return self.path.exists()
 
     def read(self) -> list[Token]:
-        """Raises `NotFound`, `DataCorrupt`, or `Refused` when others than its owner could change it."""
+        """Raises `NotFound`, `DataCorrupt`, or `Refused` when others than its owner could change
+        it.
+        """
         try:
             with self.path.open(encoding="utf-8") as file:
                 mode = os.fstat(file.fileno()).st_mode
                 content = file.read()
         except FileNotFoundError:
-            raise NotFound(f"there is no {self.path}: make it with bin/league tokens make") from None
+            raise NotFound(
+                f"there is no {self.path}: make it with bin/league tokens make"
+            ) from None
         except OSError as error:
-            raise Refused(f"{self.path} can't be read ({error.strerror}): it is its owner's alone") from None
+            raise Refused(
+                f"{self.path} can't be read ({error.strerror}): it is its owner's alone"
+            ) from None
         if mode & (stat.S_IRWXG | stat.S_IRWXO):
             raise Refused(f"{self.path} is open to others (mode {mode & 0o777:o}): chmod 600 it")
         return _parsed(content, self.path)
 
     def make(self) -> dict[AccessRole, str]:
-        """One token of each role, named as the role, each also in a file ROLE.token. Returns them."""
+        """One token of each role, named as the role, each also in a file ROLE.token. Returns
+        them.
+        """
         if self.exists():
-            raise AlreadyExists(f"{self.path} is there already: add to it with bin/league tokens add")
+            raise AlreadyExists(
+                f"{self.path} is there already: add to it with bin/league tokens add"
+            )
         self._make_folder()
         plain = {AccessRole.parse(word): new_plain(word) for word in WORDS}
         for role, text in plain.items():
             write_whole(self.folder / f"{role.word}.token", text + "\n", private=True)
-        self._write([_kept(role.word, role, text) for role, text in plain.items()])  # last: now it counts
+        # last: now it counts
+        self._write([_kept(role.word, role, text) for role, text in plain.items()])
         return plain
 
     def ensure(self) -> bool:
@@ -99,10 +113,14 @@ class TokenFile:
     def add(self, role: AccessRole, name: str) -> str:
         """A new token, in plain: it can't be read again from the file."""
         if not _NAME.fullmatch(name):
-            raise InvalidInput(f"{name[:80]!r} can't name a token: up to 64 letters, digits, _ . @ -")
+            raise InvalidInput(
+                f"{name[:80]!r} can't name a token: up to 64 letters, digits, _ . @ -"
+            )
         tokens = self.read() if self.exists() else []
         if any(token.name == name for token in tokens):
-            raise AlreadyExists(f"there is a token {name!r} already: revoke it first, or choose another name")
+            raise AlreadyExists(
+                f"there is a token {name!r} already: revoke it first, or choose another name"
+            )
         if len(tokens) >= MOST:
             raise Refused(f"{self.path} holds {MOST} tokens: revoke some first")
         self._make_folder()
@@ -123,7 +141,9 @@ class TokenFile:
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise InvalidInput(f"{self.folder} can't be made ({error.strerror}): name another run") from None
+            raise InvalidInput(
+                f"{self.folder} can't be made ({error.strerror}): name another run"
+            ) from None
 
     def _write(self, tokens: Sequence[Token]) -> None:
         text = json.dumps({"tokens": [asdict(token) for token in tokens]}, indent=1) + "\n"
@@ -131,7 +151,9 @@ class TokenFile:
 
 
 def new_plain(role: str) -> str:
-    """256 random bits behind words by which scanners for leaked secrets, and people, recognise it."""
+    """256 random bits behind words by which scanners for leaked secrets, and people, recognise
+    it.
+    """
     return f"kumite-{role}-{secrets.token_urlsafe(32)}"
 
 
@@ -143,7 +165,9 @@ def _parsed(content: str, path: Path) -> list[Token]:
     try:
         tokens = [_token(**entry) for entry in json.loads(content)["tokens"]]
     except (ValueError, TypeError, KeyError, InvalidInput) as error:
-        raise DataCorrupt(f"{path} can't be used ({error}): restore it, or make new tokens") from None
+        raise DataCorrupt(
+            f"{path} can't be used ({error}): restore it, or make new tokens"
+        ) from None
     return tokens
 
 
@@ -157,8 +181,8 @@ def _token(name: str, role: str, sha256: str, created_at: float) -> Token:
 class TokenBook:
     """A service's view of the file, read anew when it changes.
 
-    At first it raises as `TokenFile.read` does; later, while the file can't be read, nobody is let in and the
-    log says why.
+    At first it raises as `TokenFile.read` does; later, while the file can't be read, nobody is let
+    in and the log says why.
     """
 
     def __init__(self, file: TokenFile, clock: Callable[[], float] = time.monotonic) -> None:

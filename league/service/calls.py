@@ -9,12 +9,14 @@ from typing import Any, NamedTuple
 import grpc
 
 from league.errors import LeagueError
+from league.rpc.status import code_of
 from league.security.roles import AccessRole
-from league.status import code_of
 
 
 class Caller(NamedTuple):
-    """Who calls: the token's name ("" without tokens), its role, and from where ("ipv4:127.0.0.1:40312")."""
+    """Who calls: the token's name ("" without tokens), its role, and from where
+    ("ipv4:127.0.0.1:40312").
+    """
 
     name: str
     role: AccessRole
@@ -27,8 +29,9 @@ class Caller(NamedTuple):
 
 @dataclass(slots=True)
 class Call:
-    """`caller` None: it was turned away before anybody knew who it is. `seconds`: until the reply's last byte
-    was made."""
+    """`caller` None: it was turned away before anybody knew who it is. `seconds`: until the
+    reply's last byte was made.
+    """
 
     method: str
     peer: str

@@ -1,7 +1,9 @@
-"""The one way into a service: who calls, may they, not too often, is it a message at all; then the servicer.
+"""The one way into a service: who calls, may they, not too often, is it a message at all; then the
+servicer.
 
-One interceptor does all of it, and keeps each method's handler, so a call costs little more than without.
-Whatever goes wrong leaves as one sentence with a gRPC code (`league.status`), never as a traceback.
+One interceptor does all of it, and keeps each method's handler, so a call costs little more than
+without. Whatever goes wrong leaves as one sentence with a gRPC code (`league.rpc.status`), never as
+a traceback.
 """
 
 from __future__ import annotations
@@ -15,15 +17,17 @@ from typing import Any
 import grpc
 
 from league.errors import Busy, Closing, InvalidInput, LeagueError, Unauthenticated
+from league.rpc.status import abort
 from league.security.credentials import HEADER
 from league.security.roles import AccessRole, check_role, least_role
 from league.security.tokens import TokenBook
 from league.service.calls import Call, Caller, Observer
 from league.service.rates import Rates
-from league.status import abort
 
 MOST_REFLECTIONS = 4
-"""Streams that ask for descriptions at a time: each holds a thread for as long as its client likes."""
+"""Streams that ask for descriptions at a time: each holds a thread for as long as its client
+likes.
+"""
 DRAIN_RETRY_SECONDS = 0.5
 _log = logging.getLogger(__name__)
 
@@ -32,13 +36,13 @@ class Door(grpc.ServerInterceptor):
     """What a service's server has as its only interceptor.
 
     Args:
-        name: of the service, for sentences: "the matchmaker".
-        book: the tokens; None lets everybody in as an operator.
-        rates: of calls by peer.
-        observers: hear of every call when it is over.
-        audit: hears of every call that only operators may make, before it takes effect; what it raises
+        name: of the service, for sentences: "the matchmaker". book: the tokens; None lets everybody
+        in as an operator. rates: of calls by peer. observers: hear of every call when it is over.
+        audit: hears of every call that only operators may make, before it takes effect; what it
+        raises
             keeps the call from taking place.
-        mutual_tls: whether callers have certificates, whose names they then go by where there are no tokens.
+        mutual_tls: whether callers have certificates, whose names they then go by where there are
+        no tokens.
     """
 
     def __init__(
@@ -82,7 +86,9 @@ class Door(grpc.ServerInterceptor):
         behaviour = self._unary(path, parse, handler.unary_unary)
         return grpc.unary_unary_rpc_method_handler(behaviour, None, serializer)
 
-    def _unary(self, path: str, parse: Callable[[bytes], Any], behaviour: Callable[..., Any]) -> Any:
+    def _unary(
+        self, path: str, parse: Callable[[bytes], Any], behaviour: Callable[..., Any]
+    ) -> Any:
         method = path.rpartition("/")[2]
         is_audited = self._audit is not None and least_role(path) is AccessRole.OPERATOR
 
@@ -105,7 +111,9 @@ class Door(grpc.ServerInterceptor):
 
         return answer
 
-    def _streaming(self, path: str, parse: Callable[[bytes], Any], behaviour: Callable[..., Any]) -> Any:
+    def _streaming(
+        self, path: str, parse: Callable[[bytes], Any], behaviour: Callable[..., Any]
+    ) -> Any:
         method = path.rpartition("/")[2]
 
         def messages(raw: bytes, context: grpc.ServicerContext, call: Call) -> Iterator[Any]:
@@ -123,10 +131,14 @@ class Door(grpc.ServerInterceptor):
         """Reflection: the client asks as long as it likes, within one call."""
         method = path.rpartition("/")[2]
 
-        def messages(requests: Iterator[Any], context: grpc.ServicerContext, call: Call) -> Iterator[Any]:
+        def messages(
+            requests: Iterator[Any], context: grpc.ServicerContext, call: Call
+        ) -> Iterator[Any]:
             self._admit(path, call, context)
             if not self._reflections.acquire(blocking=False):
-                raise Busy(f"{MOST_REFLECTIONS} clients ask for descriptions already: come back in a second")
+                raise Busy(
+                    f"{MOST_REFLECTIONS} clients ask for descriptions already: come back in a second"
+                )
             try:
                 yield from behaviour(requests, context)
             finally:
@@ -155,7 +167,9 @@ class Door(grpc.ServerInterceptor):
     def _admit(self, path: str, call: Call, context: grpc.ServicerContext) -> None:
         """Sets who calls; raises what keeps the call out."""
         if self.is_closing:
-            raise Closing(f"{self._name} is stopping: ask again when it is back", DRAIN_RETRY_SECONDS)
+            raise Closing(
+                f"{self._name} is stopping: ask again when it is back", DRAIN_RETRY_SECONDS
+            )
         self._rates.take(call.peer)
         if self._book is None:
             name = _certified(context) if self._mutual_tls else ""
@@ -213,4 +227,6 @@ def _told(error: Exception) -> LeagueError:
     if isinstance(error, LeagueError):
         return error
     _log.error("a request failed in a way nobody planned", exc_info=error)
-    return LeagueError(f"the service failed inside ({type(error).__name__}): its log has the details")
+    return LeagueError(
+        f"the service failed inside ({type(error).__name__}): its log has the details"
+    )

@@ -1,4 +1,6 @@
-"""A gRPC server with all that the league's services have in common: door, health, reflection, TLS, drain."""
+"""A gRPC server with all that the league's services have in common: door, health, reflection,
+TLS, drain.
+"""
 
 from __future__ import annotations
 
@@ -28,13 +30,10 @@ class ServiceFrame:
     """Make it, add the servicer to `server`, `listen`, `start`, and `stop` (twice is fine).
 
     Args:
-        name: for sentences: "the matchmaker".
-        service: full name of the service, as health and reflection know it.
-        threads: that answer calls.
-        most_bytes: of one request.
-        run_dir: where the run's tokens are; made there when the settings want tokens and there are none.
-        observers, audit: see `Door`.
-        beside: full names of further services of the same server.
+        name: for sentences: "the matchmaker". service: full name of the service, as health and
+        reflection know it. threads: that answer calls. most_bytes: of one request. run_dir: where
+        the run's tokens are; made there when the settings want tokens and there are none.
+        observers, audit: see `Door`. beside: full names of further services of the same server.
 
     Raises `LeagueError` when the tokens can't be used.
     """
@@ -80,12 +79,14 @@ class ServiceFrame:
     def listen(self, host: str, port: int) -> int:
         """Binds the port (0 takes any free one) and returns it.
 
-        Raises `ConfigError` for an address open to strangers or certificates that can't be used, `Refused`
-        when the port is taken.
+        Raises `ConfigError` for an address open to strangers or certificates that can't be used,
+        `Refused` when the port is taken.
         """
         host = self._security.checked(host)
         folder = self._security.tls_folder
-        credentials = None if folder is None else read_server(folder, mutual=self._security.mutual_tls)
+        credentials = (
+            None if folder is None else read_server(folder, mutual=self._security.mutual_tls)
+        )
         try:
             _try_port(host, port)
             if credentials is None:

@@ -1,4 +1,6 @@
-"""Log lines for people or for programs, and a line for calls that are slow, fail or are to be seen."""
+"""Log lines for people or for programs, and a line for calls that are slow, fail or are to be
+seen.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,11 @@ class _Lines(logging.StreamHandler[TextIO]):
 
 
 def configure(form: Literal["human", "json"], stream: TextIO | None = None) -> None:
-    """Sends all that is logged to `stream`, as lines for people or one JSON object a line; again changes it.
+    """Sends all that is logged to `stream`, as lines for people or one JSON object a line; again
+    changes it.
 
-    Without `stream` it is stderr, where nobody else (a test, a program that embeds us) has seen to logging.
+    Without `stream` it is stderr, where nobody else (a test, a program that embeds us) has seen to
+    logging.
     """
     root = logging.getLogger()
     ours = [handler for handler in root.handlers if isinstance(handler, _Lines)]
@@ -63,14 +67,18 @@ class CallLog:
     """An observer that writes one line for a call.
 
     Args:
-        every: whether all calls get one; else only slow ones, those that failed inside, and now and then
+        every: whether all calls get one; else only slow ones, those that failed inside, and now and
+        then
             those of machines whose token is missing, unknown or too weak.
         slow_seconds: from when on a call is slow (streams are never).
         details: what a request says of its sender, such as the worker's name.
     """
 
     def __init__(
-        self, every: bool, slow_seconds: float, details: Callable[[Call], Mapping[str, Any]] = lambda call: {}
+        self,
+        every: bool,
+        slow_seconds: float,
+        details: Callable[[Call], Mapping[str, Any]] = lambda call: {},
     ) -> None:
         self._every, self._slow, self._details = every, slow_seconds, details
         self._told: dict[str, float] = {}

@@ -1,4 +1,5 @@
-"""Prometheus metrics of a service: its calls, and whatever collectors it adds, on a port of their own.
+"""Prometheus metrics of a service: its calls, and whatever collectors it adds, on a port of their
+own.
 
 Names begin with ``kumite_``; units are in the names. Loaded only where a port is asked for.
 """
@@ -25,11 +26,15 @@ SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.
 
 
 class CallMetrics:
-    """An observer that counts calls by method and gRPC code, and how long those that were answered took."""
+    """An observer that counts calls by method and gRPC code, and how long those that were
+    answered took.
+    """
 
     def __init__(self, registry: CollectorRegistry) -> None:
         labels = ["method", "code"]
-        self._calls = Counter("kumite_calls", "Calls, by method and gRPC code.", labels, registry=registry)
+        self._calls = Counter(
+            "kumite_calls", "Calls, by method and gRPC code.", labels, registry=registry
+        )
         self._seconds = Histogram(
             "kumite_call_seconds",
             "Time from a call's arrival in a thread to its reply (streams: to their end).",
@@ -44,7 +49,9 @@ class CallMetrics:
 
 
 class MetricsPort:
-    """Serves a registry over HTTP until it is closed (twice is fine); raises `Refused` for a taken port."""
+    """Serves a registry over HTTP until it is closed (twice is fine); raises `Refused` for a
+    taken port.
+    """
 
     def __init__(self, host: str, port: int, *collectors: Collector) -> None:
         disable_created_metrics()
@@ -78,6 +85,9 @@ class MetricsPort:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()

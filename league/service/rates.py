@@ -28,7 +28,9 @@ class Rates:
         burst: calls it may make at once before that holds.
     """
 
-    def __init__(self, per_second: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, per_second: float, burst: int, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._rate, self._burst, self._clock = per_second, float(max(1, burst)), clock
         self._lock = threading.Lock()
         self._buckets: dict[str, tuple[float, float]] = {}  # key -> (calls left, at)
@@ -60,7 +62,9 @@ class Rates:
         return key
 
     def _forget(self, now: float) -> None:
-        """Drops the buckets that are full again, which is as if they had never been there; at worst all."""
+        """Drops the buckets that are full again, which is as if they had never been there; at
+        worst all.
+        """
         self._keys.clear()
         self._buckets = {
             key: (left, at)

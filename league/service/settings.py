@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from league.config import Settings
+from league.settings.base import Settings
 
 
 class OperationsSettings(Settings):
@@ -25,13 +25,17 @@ class OperationsSettings(Settings):
     """Log lines for people, or one JSON object a line for programs."""
 
     log_calls: bool = False
-    """Whether every call gets a line in the log (method, code, seconds, peer, worker, request id)."""
+    """Whether every call gets a line in the log (method, code, seconds, peer, worker, request
+    id).
+    """
 
     slow_call_seconds: float = Field(default=1.0, gt=0.0, le=3600.0)
     """A call that takes longer gets a line in any case (seconds)."""
 
     least_free_megabytes: float = Field(default=64.0, ge=0.0, le=1e9)
-    """Space (MB) on the disk of the league's log below which the matchmaker's health is NOT_SERVING."""
+    """Space (MB) on the disk of the league's log below which the matchmaker's health is
+    NOT_SERVING.
+    """
 
     drain_seconds: float = Field(default=2.0, ge=0.0, le=3600.0)
     """Longest wait, after SIGTERM, for calls that run to end (seconds)."""

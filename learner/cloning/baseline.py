@@ -27,8 +27,8 @@ def rates_A(learnt: Sequence[Demonstration]) -> NDArray[np.float64]:
 def marginal_log_loss(learnt: Sequence[Demonstration], held_out: Sequence[Demonstration]) -> float:
     """Nats per decision, on `held_out`, of who knows the rates in `learnt` and looks at nothing.
 
-    `-Σ_a x_a log r_a + (1 - x_a) log(1 - r_a)` for keys, `-log r_x / Σ_legal r_a` for choices; forced moves
-    are left out.
+    `-Σ_a x_a log r_a + (1 - x_a) log(1 - r_a)` for keys, `-log r_x / Σ_legal r_a` for choices;
+    forced moves are left out.
     """
     rate_A, lost, steps = rates_A(learnt), 0.0, 0
     for demonstration in held_out:

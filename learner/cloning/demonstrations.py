@@ -39,14 +39,20 @@ class Demonstration:
 
     @property
     def decided_T(self) -> NDArray[np.bool_]:
-        """Where the player chose: a forced move (one legal choice) says nothing, nor do others' keys."""
+        """Where the player chose: a forced move (one legal choice) says nothing, nor do others'
+        keys.
+        """
         return self.own_T if self.legal_TA is None else self.own_T & (self.legal_TA.sum(-1) > 1)
 
 
 def read_replays(folder: Path, game: GameSettings) -> list[tuple[Path, Replay]]:
-    """All replays of a folder, by name. Raises in a sentence when there are none, or of another game."""
+    """All replays of a folder, by name. Raises in a sentence when there are none, or of another
+    game.
+    """
     if not folder.is_dir():
-        raise NotFound(f"there is no folder {folder}: bin/league record makes one, a run has RUN/replays")
+        raise NotFound(
+            f"there is no folder {folder}: bin/league record makes one, a run has RUN/replays"
+        )
     paths = sorted(folder.glob(f"*{SUFFIX}"))
     if not paths:
         raise NotFound(f"{folder} holds no replays (*{SUFFIX}): fill it with bin/league record")
@@ -72,8 +78,9 @@ def demonstrations(
 ) -> list[Demonstration]:
     """The matches of the player `name`, from each seat that it had, in the order of `replays`.
 
-    Every replay is held to how it ended. Raises `NotFound` when nobody is called so, `InvalidInput` when its
-    actions are not in the replays, `DataCorrupt` when a match ends otherwise than recorded.
+    Every replay is held to how it ended. Raises `NotFound` when nobody is called so, `InvalidInput`
+    when its actions are not in the replays, `DataCorrupt` when a match ends otherwise than
+    recorded.
     """
     played = [(path, replay) for path, replay in replays if name in (s.name for s in replay.seats)]
     if not played:
@@ -146,7 +153,11 @@ class _PlayedAgain:
     def demonstrations(self) -> Iterator[list[Demonstration]]:
         """For each match, what the player saw and did in the seats that it had."""
         for row, (_, replay) in enumerate(self._group):
-            seats = [place for place, contender in enumerate(replay.seats) if contender.name == self._name]
+            seats = [
+                place
+                for place, contender in enumerate(replay.seats)
+                if contender.name == self._name
+            ]
             yield [self._of_seat(row, place, replay) for place in seats]
 
     def _of_seat(self, row: int, place: int, replay: Replay) -> Demonstration:
@@ -178,11 +189,13 @@ def _named(path: Path, check: Callable[..., None], *arguments: Any) -> None:
         raise type(error)(f"{path}: {error}") from None
 
 
-def keys_of_decisions(actions_FA: NDArray[np.uint8], frame_skip: int, key_rule: str) -> NDArray[np.uint8]:
+def keys_of_decisions(
+    actions_FA: NDArray[np.uint8], frame_skip: int, key_rule: str
+) -> NDArray[np.uint8]:
     """The keys of each decision `[T, A]`, from those of its frames (the last one may have fewer).
 
-    `taps`: as an agent follows (`league.replay.pace`); `any`: down in one of the frames; `majority`: in half
-    of them or more; `first`: in the first.
+    `taps`: as an agent follows (`league.replay.pace`); `any`: down in one of the frames;
+    `majority`: in half of them or more; `first`: in the first.
     """
     starts = np.arange(0, len(actions_FA), frame_skip)
     if key_rule == "first" or frame_skip == 1:
@@ -196,7 +209,9 @@ def keys_of_decisions(actions_FA: NDArray[np.uint8], frame_skip: int, key_rule: 
     return (2 * down_TA >= frames_T1).astype(np.uint8)
 
 
-def _followed(actions_FA: NDArray[np.uint8], starts: NDArray[np.int64], frame_skip: int) -> NDArray[np.uint8]:
+def _followed(
+    actions_FA: NDArray[np.uint8], starts: NDArray[np.int64], frame_skip: int
+) -> NDArray[np.uint8]:
     keys_TA = np.zeros((len(starts), actions_FA.shape[1]), np.uint8)
     before_A = held_A = np.zeros(actions_FA.shape[1], np.uint8)
     for t, start in enumerate(starts):

@@ -13,10 +13,10 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from league.config import Sections, build, resolve, sections_hash
 from league.errors import AlreadyExists, ConfigError, InvalidInput
 from league.security.credentials import Credentials
 from league.security.flags import add_client_flags, client_credentials
+from league.settings.base import Sections, build, resolve, sections_hash
 
 if TYPE_CHECKING:
     from learner.cloning.making import Clone
@@ -27,9 +27,13 @@ COMMAND = "clone"
 
 def parser() -> argparse.ArgumentParser:
     """The command line behind the word `clone`."""
-    arguments = argparse.ArgumentParser(prog="learner clone", description=__doc__, allow_abbrev=False)
+    arguments = argparse.ArgumentParser(
+        prog="learner clone", description=__doc__, allow_abbrev=False
+    )
     add = arguments.add_argument
-    add("--replays", required=True, type=Path, metavar="DIR", help="folder of replays to learn from")
+    add(
+        "--replays", required=True, type=Path, metavar="DIR", help="folder of replays to learn from"
+    )
     add("--seat", required=True, metavar="NAME", help="the player to clone, as the replays name it")
     place = arguments.add_mutually_exclusive_group(required=True)
     place.add_argument("--out", type=Path, metavar="DIR", help="folder for the snapshot")
@@ -37,20 +41,29 @@ def parser() -> argparse.ArgumentParser:
     add("--matchmaker", metavar="HOST:PORT", help="with --run-dir: make it a member of the league")
     add_client_flags(arguments)
     add("--name", help="its name there (default: clone-NAME)")
-    add("--matches", type=int, default=200, help="matches against a cloned bot at the end (default 200)")
+    add(
+        "--matches",
+        type=int,
+        default=200,
+        help="matches against a cloned bot at the end (default 200)",
+    )
     add("--preset", help="settings when no file gives them (default: laptop)")
     add("--config", type=Path, help="settings file; default: config.toml of the run folder")
     add("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", dest="assignments")
     device = arguments.add_mutually_exclusive_group()
     device.add_argument("--gpu", type=int, metavar="N", help="learn on GPU number N")
-    device.add_argument("--cpu", action="store_true", help="learn on the CPU even if there is a GPU")
+    device.add_argument(
+        "--cpu", action="store_true", help="learn on the CPU even if there is a GPU"
+    )
     return arguments
 
 
 def run(options: argparse.Namespace) -> None:
     """Clones as the command line says; prints the snapshot's file."""
     if options.matchmaker and options.run_dir is None:
-        raise ConfigError("--matchmaker makes the clone a member of a run: name it with --run-dir, not --out")
+        raise ConfigError(
+            "--matchmaker makes the clone a member of a run: name it with --run-dir, not --out"
+        )
     if options.matches < 0:
         raise ConfigError(f"--matches {options.matches}: 0 (none) or more are wanted")
     name = _lineage(options)
@@ -61,8 +74,8 @@ def run(options: argparse.Namespace) -> None:
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))
     import torch
 
-    from league.blobs import BlobFolder
-    from league.device import choose_device, keep_memory
+    from league.agent.device import choose_device, keep_memory
+    from league.runs.blobs import BlobFolder
     from learner.cloning.making import make_clone
 
     torch.set_num_threads(threads)
@@ -70,7 +83,9 @@ def run(options: argparse.Namespace) -> None:
     device, sentence = choose_device(options.gpu, options.cpu)
     log.info("%s", sentence)
     blobs = BlobFolder(options.out or options.run_dir / "blobs")
-    clone = make_clone(_request(options, sections), blobs, device, progress=lambda line: log.info("%s", line))
+    clone = make_clone(
+        _request(options, sections), blobs, device, progress=lambda line: log.info("%s", line)
+    )
     print(blobs.path(clone.digest))
     if options.matchmaker:
         shown = client_credentials(options, "worker", options.run_dir)
@@ -110,14 +125,16 @@ def _lineage(options: argparse.Namespace) -> str:
 
     name = options.name or "clone-" + re.sub(r"[^a-z0-9_.-]+", "-", options.seat.lower())[:50]
     if "@" in checked_player_name(name):
-        raise InvalidInput(f"--name {name}: leave out @ and what follows, the snapshot's step is put there")
+        raise InvalidInput(
+            f"--name {name}: leave out @ and what follows, the snapshot's step is put there"
+        )
     return name
 
 
 def _register(address: str, credentials: Credentials, lineage: str, clone: Clone) -> None:
-    from league.client import MatchmakerClient
     from league.ids import SnapshotName
     from league.players import Player, PlayerKind, Role
+    from league.rpc.client import MatchmakerClient
 
     player = Player(
         name=str(SnapshotName(lineage, clone.card.step)),
@@ -140,5 +157,7 @@ def _register(address: str, credentials: Credentials, lineage: str, clone: Clone
                 f"weights are kept as {clone.digest[:12]}…)"
             ) from None
     log.info(
-        "%s is a member of the league: bin/learner --from %s trains on from it", player.name, player.name
+        "%s is a member of the league: bin/learner --from %s trains on from it",
+        player.name,
+        player.name,
     )

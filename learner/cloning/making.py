@@ -14,11 +14,11 @@ from league.agent.config import AgentConfig
 from league.agent.network import AgentNetwork
 from league.agent.settings import AgentSettings
 from league.agent.snapshot import SnapshotCard, save_snapshot
-from league.blobs import BlobFolder
 from league.errors import ConfigError
 from league.games.base import EXTERNAL
 from league.games.settings import GameSettings
 from league.replay import Contender, Recipe
+from league.runs.blobs import BlobFolder
 from learner.cloning.baseline import marginal_log_loss
 from learner.cloning.demonstrations import Demonstration, demonstrations, read_replays
 from learner.cloning.settings import CloningSettings
@@ -70,7 +70,9 @@ def make_clone(
     config = AgentConfig.of(request.agent, spec)
     network = new_network(config, learnt, request.cloning.seed).to(device)
     metrics = {"matches": float(len(found)), "decisions": float(sum(map(len, found)))}
-    metrics |= _learn(network, learnt, held_out, request.cloning, progress) | {"marginal_log_loss": marginal}
+    metrics |= _learn(network, learnt, held_out, request.cloning, progress) | {
+        "marginal_log_loss": marginal
+    }
     if request.matches and request.seat in (bot.name for bot in spec.bots):
         metrics |= _against_original(network.cpu(), request, progress)
     card = SnapshotCard(
@@ -88,7 +90,9 @@ def make_clone(
     return Clone(save_snapshot(blobs, network, card), card)
 
 
-def _summary(seat: str, learnt: list[Demonstration], held_out: list[Demonstration], marginal: float) -> str:
+def _summary(
+    seat: str, learnt: list[Demonstration], held_out: list[Demonstration], marginal: float
+) -> str:
     steps = sum(map(len, learnt))
     return (
         f"{seat}: {len(learnt)} matches ({steps:,} decisions) to learn from, {len(held_out)} held out; "
@@ -123,9 +127,15 @@ def _against_original(
     game, name = request.game, request.seat
     frozen = copy.deepcopy(network).requires_grad_(False).eval()
     clone, original = Contender(name="the clone", digest="clone"), Contender(name=name)
-    bouts = paired(clone, original, (EXTERNAL, game.spec().bot_index(name)), request.matches, seed=0)
+    bouts = paired(
+        clone, original, (EXTERNAL, game.spec().bot_index(name)), request.matches, seed=0
+    )
     replays = play_bouts(
-        Recipe.of(game), bouts, lambda _: frozen, frame_skip=game.frame_skip, seed=request.cloning.seed
+        Recipe.of(game),
+        bouts,
+        lambda _: frozen,
+        frame_skip=game.frame_skip,
+        seed=request.cloning.seed,
     )
     outcomes = [r.outcome if r.seats[0] == clone else 1.0 - r.outcome for r in replays]
     wins, draws = outcomes.count(1.0), outcomes.count(0.5)

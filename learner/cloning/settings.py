@@ -6,16 +6,19 @@ from typing import Literal
 
 from pydantic import Field
 
-from league.config import Settings
+from league.settings.base import Settings
 
 
 class CloningSettings(Settings):
-    """How `bin/learner clone` learns from replays; frame_skip and sizes are those of [game] and [agent]."""
+    """How `bin/learner clone` learns from replays; frame_skip and sizes are those of [game] and
+    [agent].
+    """
 
     key_rule: Literal["taps", "any", "majority", "first"] = "taps"
-    """Which keys a decision of several frames learns: those down in any of its frames, in at least half of
-    them, or in the first. taps is any, but a key tapped again while it is still held is let go first: only a
-    new press jumps again."""
+    """Which keys a decision of several frames learns: those down in any of its frames, in at
+    least half of them, or in the first. taps is any, but a key tapped again while it is still
+    held is let go first: only a new press jumps again.
+    """
 
     held_out: float = Field(0.1, gt=0, le=0.5)
     """Share of the matches' seeds that is not learnt from, and tells when to stop."""
@@ -42,8 +45,10 @@ class CloningSettings(Settings):
     """The gradient of all parameters together is scaled down to this norm."""
 
     smoothing: float = Field(0.002, ge=0, lt=1)
-    """Share by which the keys learnt are drawn to 1/2 (choices: to all that are legal), so that none that the
-    player never used becomes impossible: training from the clone must be able to try it."""
+    """Share by which the keys learnt are drawn to 1/2 (choices: to all that are legal), so that
+    none that the player never used becomes impossible: training from the clone must be able to
+    try it.
+    """
 
     seed: int = Field(0, ge=0)
     """Seed of weights, of the split and of the order of matches."""

@@ -1,7 +1,7 @@
 """Lays whole matches one behind the other into streams, and cuts the streams into sequences.
 
-Shape suffixes: L rows of a stream, S streams, X = C + T rows (C of history, T to learn), O observation,
-A actions.
+Shape suffixes: L rows of a stream, S streams, X = C + T rows (C of history, T to learn), O
+observation, A actions.
 """
 
 from __future__ import annotations
@@ -31,10 +31,15 @@ class Chunk:
 
 
 class Streams:
-    """Matches side by side on `device`: each goes, whole, to the stream that is the shortest so far."""
+    """Matches side by side on `device`: each goes, whole, to the stream that is the shortest so
+    far.
+    """
 
     def __init__(
-        self, demonstrations: Sequence[Demonstration], streams: int, device: torch.device | str = "cpu"
+        self,
+        demonstrations: Sequence[Demonstration],
+        streams: int,
+        device: torch.device | str = "cpu",
     ) -> None:
         columns: list[list[Demonstration]] = [[] for _ in range(min(streams, len(demonstrations)))]
         lengths = [0] * len(columns)
@@ -56,7 +61,9 @@ class Streams:
         return self._obs_LSO.shape[1]
 
     def chunks(self, steps: int, context: int) -> Iterator[Chunk]:
-        """The streams from their beginning, `steps` rows at a time, each with up to `context` rows before."""
+        """The streams from their beginning, `steps` rows at a time, each with up to `context`
+        rows before.
+        """
         for first in range(0, len(self._obs_LSO), steps):
             prefix, rows = min(context, first), slice(first, first + steps)
             seen = slice(first - prefix, first + steps)

@@ -28,7 +28,9 @@ from learner.cloning.streams import Chunk, Streams
 
 Split = tuple[list[Demonstration], list[Demonstration]]
 FEWEST_SEEDS = 4
-"""Seeds that the replays must have, so that some matches can be held out and still say something."""
+"""Seeds that the replays must have, so that some matches can be held out and still say
+something.
+"""
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,9 @@ class Epoch:
 
 
 def split(demonstrations: Sequence[Demonstration], settings: CloningSettings) -> Split:
-    """(learnt, held out), whole seeds each: the same start is never in both. Raises `InvalidInput`."""
+    """(learnt, held out), whole seeds each: the same start is never in both. Raises
+    `InvalidInput`.
+    """
     seeds = sorted({d.seed for d in demonstrations})
     if len(seeds) < FEWEST_SEEDS:
         raise InvalidInput(
@@ -54,11 +58,15 @@ def split(demonstrations: Sequence[Demonstration], settings: CloningSettings) ->
     count = min(len(seeds) - 1, max(1, round(settings.held_out * len(seeds))))
     order = np.random.default_rng(settings.seed).permutation(len(seeds))
     held = {seeds[index] for index in order[:count]}
-    return [d for d in demonstrations if d.seed not in held], [d for d in demonstrations if d.seed in held]
+    return [d for d in demonstrations if d.seed not in held], [
+        d for d in demonstrations if d.seed in held
+    ]
 
 
 def new_network(config: AgentConfig, learnt: Sequence[Demonstration], seed: int) -> AgentNetwork:
-    """A fresh network that uses each key at the player's own rate, whatever it sees: the baseline."""
+    """A fresh network that uses each key at the player's own rate, whatever it sees: the
+    baseline.
+    """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = AgentNetwork(config)
@@ -81,7 +89,9 @@ def log_loss(kind: str, logits_TSA: Tensor, chunk: Chunk, smoothing: float = 0.0
         target_TSA = (1.0 - smoothing) * x_TSA + smoothing * even_TSA
         return -(target_TSA * torch.where(choice.legal, choice.log_probs, 0.0)).sum(-1)
     target_TSA = (1.0 - smoothing) * x_TSA + 0.5 * smoothing
-    return functional.binary_cross_entropy_with_logits(logits_TSA, target_TSA, reduction="none").sum(-1)
+    return functional.binary_cross_entropy_with_logits(
+        logits_TSA, target_TSA, reduction="none"
+    ).sum(-1)
 
 
 def train(
@@ -90,7 +100,8 @@ def train(
     held_out: Sequence[Demonstration],
     settings: CloningSettings,
 ) -> Iterator[Epoch]:
-    """Passes of Adam until the held-out loss falls no more; `network` ends with the weights that were best.
+    """Passes of Adam until the held-out loss falls no more; `network` ends with the weights that
+    were best.
 
     Raises `NumericalFault` when the loss is not finite.
     """
@@ -98,7 +109,12 @@ def train(
     optimizer = torch.optim.Adam(network.parameters(), lr=settings.learning_rate, eps=1e-5)
     judged = Streams(sorted(held_out, key=len, reverse=True), settings.streams, device)
     rng = np.random.default_rng([settings.seed, 1])
-    best, kept, waited, started = math.inf, copy.deepcopy(network.state_dict()), 0, time.perf_counter()
+    best, kept, waited, started = (
+        math.inf,
+        copy.deepcopy(network.state_dict()),
+        0,
+        time.perf_counter(),
+    )
     for number in range(1, settings.epochs + 1):
         rate = settings.learning_rate_at(number)
         for group in optimizer.param_groups:
@@ -117,7 +133,10 @@ def train(
 
 
 def _pass(
-    network: AgentNetwork, streams: Streams, settings: CloningSettings, optimizer: torch.optim.Optimizer
+    network: AgentNetwork,
+    streams: Streams,
+    settings: CloningSettings,
+    optimizer: torch.optim.Optimizer,
 ) -> float:
     """One pass over all streams; the memory goes on from chunk to chunk, the gradient does not."""
     config, total, count = network.config, 0.0, 0.0
@@ -127,7 +146,9 @@ def _pass(
         steps = chunk.weight_TS.sum()
         if not steps:
             continue
-        loss = (log_loss(config.action_kind, logits_TSA, chunk, settings.smoothing) * chunk.weight_TS).sum()
+        loss = (
+            log_loss(config.action_kind, logits_TSA, chunk, settings.smoothing) * chunk.weight_TS
+        ).sum()
         optimizer.zero_grad(set_to_none=True)
         (loss / steps).backward()
         norm = torch.nn.utils.clip_grad_norm_(network.parameters(), settings.max_grad_norm)
@@ -152,7 +173,9 @@ def evaluate(network: AgentNetwork, streams: Streams, settings: CloningSettings)
     return total / max(count, 1.0)
 
 
-def _unroll(network: AgentNetwork, chunk: Chunk, h_SH: Tensor, c_SH: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _unroll(
+    network: AgentNetwork, chunk: Chunk, h_SH: Tensor, c_SH: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
     # Only the critic sees the time left, and nothing is learnt about values here.
     time_left_TS = torch.zeros_like(chunk.weight_TS)
     out = network.unroll(chunk.obs_XSO, chunk.starts_XS, h_SH, c_SH, time_left_TS, chunk.prefix)

@@ -1,4 +1,5 @@
-"""Causes and consequences: a broken part breaks what stands on it, and only the first is worth mending.
+"""Causes and consequences: a broken part breaks what stands on it, and only the first is worth
+mending.
 
 `LEADS_TO[a]` are the reasons that `a` alone makes look bad. The graph has no circle.
 """
@@ -74,13 +75,21 @@ def explains(cause: Finding, other: Finding) -> bool:
 
 
 def primary_causes(findings: Sequence[Finding]) -> tuple[Cause, ...]:
-    """Every bad finding once, as a cause or under the first cause that leads to it; failures first."""
+    """Every bad finding once, as a cause or under the first cause that leads to it; failures
+    first.
+    """
     bad = [finding for finding in findings if finding.verdict.is_bad]
     bad.sort(key=lambda finding: finding.verdict is not Verdict.FAILURE)
-    roots = [one for one in bad if not any(_reaches(other, one, bad) for other in bad if other is not one)]
+    roots = [
+        one
+        for one in bad
+        if not any(_reaches(other, one, bad) for other in bad if other is not one)
+    ]
     owner: dict[str, list[Finding]] = {root.key: [] for root in roots}
     for finding in bad:
-        root = next((root for root in roots if root is not finding and _reaches(root, finding, bad)), None)
+        root = next(
+            (root for root in roots if root is not finding and _reaches(root, finding, bad)), None
+        )
         if root is not None:
             owner[root.key].append(finding)
     return tuple(Cause(finding=root, consequences=tuple(owner[root.key])) for root in roots)

@@ -1,4 +1,6 @@
-"""Reasons 1 to 10, 19, B and O: what is seen, what acts, what repeats, what pays (docs/doctor.md)."""
+"""Reasons 1 to 10, 19, B and O: what is seen, what acts, what repeats, what pays
+(docs/doctor.md).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import math
 
 import numpy as np
 
-from league.alarms import DOMINANT_SHARE
+from league.runs.alarms import DOMINANT_SHARE
 from learner.doctor.evidence import Evidence, first_scores
 from learner.doctor.findings import Finding, judged
 
@@ -17,7 +19,9 @@ SCALE_FLOOR = 1e-8
 """What the learner's running variance of the return is never below (`ReturnScale`)."""
 NOT_ALIGNED, HARDLY_ALIGNED = 0.5, 0.6
 HARDLY_SEEN = 0.3
-"""Share of matches: what shows one's own state twice still differs where the opponent's play touched it."""
+"""Share of matches: what shows one's own state twice still differs where the opponent's play
+touched it.
+"""
 
 
 def observations_change(evidence: Evidence) -> Finding:
@@ -137,7 +141,9 @@ def reward_scale(evidence: Evidence) -> Finding:
 def win_arrives(evidence: Evidence) -> Finding:
     environment = evidence.environment
     if environment.fault:
-        return judged("B", environment.fault, warning=True, fix="mend what stopped the matches first")
+        return judged(
+            "B", environment.fault, warning=True, fix="mend what stopped the matches first"
+        )
     share = environment.lost / max(environment.accounted / max(environment.ended, 1), 1e-9)
     return judged(
         "B",
@@ -156,7 +162,9 @@ def components_balanced(evidence: Evidence) -> Finding:
     said = f"; never fires: {', '.join(silent)}" if silent else ""
     return judged(
         "9",
-        f"{name} carries {share:.0%}" + (", the only term" if alone else f" of {len(shares)} terms") + said,
+        f"{name} carries {share:.0%}"
+        + (", the only term" if alone else f" of {len(shares)} terms")
+        + said,
         failure=not alone and share > ALONE,
         warning=bool(silent) or (not alone and share > DOMINANT_SHARE),
         fix=f"lower the weight of {name} in game.reward_weights"
@@ -185,7 +193,9 @@ def gamma_fits(evidence: Evidence) -> Finding:
         f"{length:.3g}",
         failure=(reach < 3.0 and length > 2.0 * reach) or (far and reach == float("inf")),
         warning=far or near,
-        fix="raise learner.gamma: 0.98 reaches 50 decisions, 0.99 100" if not far else "lower learner.gamma",
+        fix="raise learner.gamma: 0.98 reaches 50 decisions, 0.99 100"
+        if not far
+        else "lower learner.gamma",
     )
 
 
@@ -193,10 +203,14 @@ def opponents_teach(evidence: Evidence) -> Finding:
     game, bots = evidence.game, evidence.set_up.opponents
     scores_N = first_scores(game.fresh)
     by_name = {
-        name: float(np.nanmean(scores_N[[n for n, met in enumerate(game.fresh_opponents) if met == name]]))
+        name: float(
+            np.nanmean(scores_N[[n for n, met in enumerate(game.fresh_opponents) if met == name]])
+        )
         for name in dict.fromkeys(game.fresh_opponents)
     }
-    paid_N = (game.fresh.rewards_TN2(evidence.set_up.weights_K)[..., 0] * game.fresh.first_TN).sum(0)
+    paid_N = (game.fresh.rewards_TN2(evidence.set_up.weights_K)[..., 0] * game.fresh.first_TN).sum(
+        0
+    )
     told = ", ".join(f"{name} {score:.0%}" for name, score in by_name.items()) or "no bot"
     easy = bool(by_name) and min(by_name.values()) >= 0.95
     return judged(

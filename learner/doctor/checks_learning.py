@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from statistics import fmean, median
 
-from league.alarms import ENTROPY_LOW, ENTROPY_SHARE, KL_LARGEST
+from league.runs.alarms import ENTROPY_LOW, ENTROPY_SHARE, KL_LARGEST
 from learner.doctor.evidence import Evidence
 from learner.doctor.findings import Finding, judged, unknown
 from learner.doctor.network_evidence import NetworkEvidence, is_large
@@ -15,14 +15,19 @@ VANISHED, EXPLODED, STILL_LARGE = 1e-6, 100.0, 30.0
 STUCK = 1e-7
 """KL divergence by which a policy must have moved to have moved at all."""
 TOO_FEW, TOO_FEW_LARGE = (0.78, 0.82), (0.56, 0.56)
-"""Shares of right answers, failure and warning below; large networks are fitted for a shorter time."""
+"""Shares of right answers, failure and warning below; large networks are fitted for a shorter
+time.
+"""
 MANY_WEIGHTS = 5000.0
-"""For each decision of a rollout: below, what is learnt by heart is the fault of too little data alone."""
+"""For each decision of a rollout: below, what is learnt by heart is the fault of too little data
+alone.
+"""
 COARSE = 0.15
 """Cosine of a minibatch's gradient with the true one, below which it points anywhere."""
 MISREAD = 0.05
-"""By how many deviations of the targets the learner may read other values than the actor did; rounding
-to 16 bits stays below 0.01."""
+"""By how many deviations of the targets the learner may read other values than the actor did;
+rounding to 16 bits stays below 0.01.
+"""
 
 
 def _network(evidence: Evidence) -> NetworkEvidence | None:
@@ -34,7 +39,10 @@ def _stopped(key: str, evidence: Evidence) -> Finding:
     if not evidence.probe.fault:
         return unknown(key, "no update was made")
     return judged(
-        key, f"not measured: {evidence.probe.fault}", warning=True, fix="mend what stopped the training first"
+        key,
+        f"not measured: {evidence.probe.fault}",
+        warning=True,
+        fix="mend what stopped the training first",
     )
 
 
@@ -44,7 +52,9 @@ def gradients_reach(evidence: Evidence) -> Finding:
         return _stopped("11", evidence)
     lost = [name for name, norm in network.gradients.items() if not norm > VANISHED]
     parts = {"own state": evidence.game.varying_own, "opponent": evidence.game.varying_rest}
-    unseen = [name for name, moved in network.sensitivity.items() if moved == 0.0 and parts[name] > 0.0]
+    unseen = [
+        name for name, moved in network.sensitivity.items() if moved == 0.0 and parts[name] > 0.0
+    ]
     name, least = min(network.gradients.items(), key=lambda item: item[1])
     said = f"; without gradient: {', '.join(lost)}" if lost else ""
     said += f"; changes no output: {', '.join(unseen)}" if unseen else ""
@@ -100,7 +110,9 @@ def network_small_enough(evidence: Evidence) -> Finding:
     per_decision = network.parameters / rollout
     measured = f"{per_decision:,.0f} weights for each of {rollout:,} decisions of a rollout"
     if whole:
-        measured += f"; facts told {network.fit_train:.0%}, of matches held out {network.fit_held_out:.0%}"
+        measured += (
+            f"; facts told {network.fit_train:.0%}, of matches held out {network.fit_held_out:.0%}"
+        )
     return judged(
         "14",
         measured,
@@ -128,8 +140,13 @@ def learning_rate_fits(evidence: Evidence) -> Finding:
     if not updates and not evidence.probe.fault:
         return unknown("16", "no update was made")
     if evidence.probe.fault:
-        return judged("16", evidence.probe.fault, failure=True, fix="lower learner.learning_rate tenfold")
-    most, rate = max(update.kl for update in updates), evidence.set_up.settings.learner.learning_rate
+        return judged(
+            "16", evidence.probe.fault, failure=True, fix="lower learner.learning_rate tenfold"
+        )
+    most, rate = (
+        max(update.kl for update in updates),
+        evidence.set_up.settings.learner.learning_rate,
+    )
     moved = evidence.probe.moved
     stuck = max(most, moved) < STUCK and not _held_back(evidence)
     return judged(
@@ -138,7 +155,9 @@ def learning_rate_fits(evidence: Evidence) -> Finding:
         f"at most {most:.2g}; {len(updates)} of them by {moved:.2g}",
         failure=most > 2.0 * KL_LARGEST or stuck,
         warning=most > KL_LARGEST,
-        fix="raise learner.learning_rate tenfold" if stuck else "lower learner.learning_rate tenfold",
+        fix="raise learner.learning_rate tenfold"
+        if stuck
+        else "lower learner.learning_rate tenfold",
     )
 
 
@@ -146,21 +165,26 @@ def batch_fits(evidence: Evidence) -> Finding:
     learner = evidence.set_up.settings.learner
     made = optimizer_steps(learner)
     cosine = _cosine(evidence)
-    said = "" if cosine is None else f"; its gradient and the true one have a cosine of {cosine:.2f}"
+    said = (
+        "" if cosine is None else f"; its gradient and the true one have a cosine of {cosine:.2f}"
+    )
     noisy = learner.batch_size < 32 or (cosine is not None and cosine < COARSE)
     return judged(
         "17",
         f"{learner.batch_size} decisions, {made} optimizer steps a rollout{said}",
         failure=learner.batch_size < 8,
         warning=noisy or made < 4,
-        fix="raise learner.batch_size" if noisy else "lower learner.batch_size, or raise learner.n_epochs",
+        fix="raise learner.batch_size"
+        if noisy
+        else "lower learner.batch_size, or raise learner.n_epochs",
     )
 
 
 def _cosine(evidence: Evidence) -> float | None:
     """Of a minibatch's gradient with the true one, from the gradient noise scale.
 
-    A rollout tells no noise apart that is larger than itself: more than its decisions is not believed.
+    A rollout tells no noise apart that is larger than itself: more than its decisions is not
+    believed.
     """
     network, small = _network(evidence), evidence.probe.learner
     noise = network.noise_scale if network is not None else None
@@ -193,7 +217,9 @@ def constraints_leave_room(evidence: Evidence) -> Finding:
     if not probe.updates:
         return _stopped("20", evidence)
     made = fmean(update.minibatches for update in probe.updates) / probe.planned_minibatches
-    clipped, moved = (fmean(getattr(u, name) for u in probe.updates) for name in ("clip_fraction", "kl"))
+    clipped, moved = (
+        fmean(getattr(u, name) for u in probe.updates) for name in ("clip_fraction", "kl")
+    )
     target = "off" if learner.target_kl is None else f"{learner.target_kl:g}"
     held = _held_back(evidence)
     said = f"; gradients are clipped to {learner.max_grad_norm:g}" if held else ""
@@ -210,7 +236,9 @@ def constraints_leave_room(evidence: Evidence) -> Finding:
 
 
 def _held_back(evidence: Evidence) -> bool:
-    """Whether gradients are clipped to less than Adam's epsilon, so that its steps shrink with them."""
+    """Whether gradients are clipped to less than Adam's epsilon, so that its steps shrink with
+    them.
+    """
     network, learner = _network(evidence), evidence.set_up.settings.learner
     if network is None:
         return False
@@ -225,7 +253,9 @@ def values_follow(evidence: Evidence) -> Finding:
     last = explained[-1]
     flat = not probe.target_spread > 1e-6
     misread = not flat and _value_gap(evidence) > MISREAD * probe.target_spread
-    said = f"; the learner reads values {_value_gap(evidence):.2g} from the actor's" if misread else ""
+    said = (
+        f"; the learner reads values {_value_gap(evidence):.2g} from the actor's" if misread else ""
+    )
     return judged(
         "V",
         f"explained variance {explained[0]:.2f} at first, {last:.2f} after {len(explained)} updates; targets "

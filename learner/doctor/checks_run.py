@@ -1,7 +1,7 @@
 """What a run's files say of the reasons: entropy, KL, values, gradients, rewards, wins, scale.
 
-Each function looks at the newest fifth of the run, for what was so at the start need not stay so. What the
-learner warns of while it runs is judged by the same rules, `league.alarms`.
+Each function looks at the newest fifth of the run, for what was so at the start need not stay so.
+What the learner warns of while it runs is judged by the same rules, `league.runs.alarms`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from statistics import fmean, median
 
-from league.alarms import (
+from league.runs.alarms import (
     ENTROPY_LOW,
     EXPLAINED_VARIANCE,
     KL_LARGEST,
@@ -24,8 +24,9 @@ from learner.doctor.run_evidence import FEWEST_MATCHES, FEWEST_UPDATES, RunEvide
 from learner.ppo.rate import SMALLEST
 
 MISREAD_KL, MISREAD_SHARE = 1e-3, 0.2
-"""KL divergence at which an update begins, and its share of the whole update's. It is no exact 0: what the
-actor carried along from the rollout before was computed with the weights of then."""
+"""KL divergence at which an update begins, and its share of the whole update's. It is no exact
+0: what the actor carried along from the rollout before was computed with the weights of then.
+"""
 BROKE = 0.3
 """Share of the entropy that an update must leave: a healthy one leaves over 90 %."""
 
@@ -36,7 +37,8 @@ def entropy_held(run: RunEvidence) -> Finding:
     if len(values) < FEWEST_UPDATES:
         return too_short("18", f"{len(values)} updates")
     most, now = _most(run), fmean(run.late("policy/entropy"))
-    broke = _worst_fall(values)[0] < BROKE  # then the update is to blame (E), not the entropy's weight
+    # then the update is to blame (E), not the entropy's weight
+    broke = _worst_fall(values)[0] < BROKE
     return judged(
         "18",
         f"entropy {values[0]:.3g} at first, {now:.3g} now: {now / most:.0%} of the largest"
@@ -86,26 +88,34 @@ def steps_fit(run: RunEvidence) -> Finding:
         f"updates move the policy by a KL of {usual:.2g} (largest of all {largest:.2g})",
         failure=usual > 2.0 * KL_LARGEST or largest > 1.0 or stuck,
         warning=usual > KL_LARGEST or bool(run.alarms_of("kl_too_high")),
-        fix="raise learner.learning_rate tenfold" if stuck else "lower learner.learning_rate tenfold",
+        fix="raise learner.learning_rate tenfold"
+        if stuck
+        else "lower learner.learning_rate tenfold",
     )
 
 
 def constraints(run: RunEvidence) -> Finding:
-    """20: ratios clipped though nothing moves, the target KL hit by every update, the rate at its floor."""
+    """20: ratios clipped though nothing moves, the target KL hit by every update, the rate at
+    its floor.
+    """
     clipped, kl = run.late("policy/clip_fraction"), run.late("policy/approx_kl")
     if len(kl) < FEWEST_UPDATES:
         return too_short("20", f"{len(kl)} updates")
     learner = run.learner
     hit = learner.target_kl is not None and median(kl) > 0.9 * learner.target_kl
     rate = run.late("learning/rate")
-    floored = learner.desired_kl is not None and fmean(rate) < 1.01 * SMALLEST * learner.learning_rate
+    floored = (
+        learner.desired_kl is not None and fmean(rate) < 1.01 * SMALLEST * learner.learning_rate
+    )
     return judged(
         "20",
         f"{fmean(clipped):.0%} of ratios clipped while KL is {fmean(kl):.1g}; rate {fmean(rate):.1g}"
         + (f"; target_kl {learner.target_kl:g} is hit" if hit else ""),
         failure=fmean(clipped) > 0.5 and fmean(kl) < 0.01,
         warning=hit or floored,
-        fix="raise learner.desired_kl" if floored else "raise learner.clip_range (0.2), target_kl (0.03)",
+        fix="raise learner.desired_kl"
+        if floored
+        else "raise learner.clip_range (0.2), target_kl (0.03)",
     )
 
 

@@ -1,4 +1,6 @@
-"""What a run's files say of its rewards: whether they pay, how they divide, arrive, and are scaled."""
+"""What a run's files say of its rewards: whether they pay, how they divide, arrive, and are
+scaled.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from statistics import fmean, median
 
-from league.alarms import DOMINANT_SHARE, OUTCOME_TERMS, largest_share
+from league.runs.alarms import DOMINANT_SHARE, OUTCOME_TERMS, largest_share
 from learner.doctor.checks_game import ALONE
 from learner.doctor.findings import Finding, judged
 from learner.doctor.run_evidence import FEWEST_MATCHES, FEWEST_UPDATES, RunEvidence, too_short
@@ -53,7 +55,9 @@ def something_paid(run: RunEvidence) -> Finding:
 
 
 def win_paid(run: RunEvidence) -> Finding:
-    """B: what this stage's matches paid for their end, against a win's weight and what arrived of it."""
+    """B: what this stage's matches paid for their end, against a win's weight and what arrived
+    of it.
+    """
     weight = _win_weight(run)
     booked = _booked_wins(run, weight) if weight else []
     met = _arrived(run, _due_by_step(run, abs(weight)))
@@ -72,8 +76,12 @@ def win_paid(run: RunEvidence) -> Finding:
 def _wins_said(booked: list[Pair], weight: float, met: list[Pair]) -> str:
     said = []
     if booked:
-        share = sum(paid * wanted for paid, wanted in booked) / sum(wanted**2 for _, wanted in booked)
-        said.append(f"a win or loss paid {share * abs(weight):.4g} by the accounts (weight {weight:g})")
+        share = sum(paid * wanted for paid, wanted in booked) / sum(
+            wanted**2 for _, wanted in booked
+        )
+        said.append(
+            f"a win or loss paid {share * abs(weight):.4g} by the accounts (weight {weight:g})"
+        )
     if met:
         came, wanted = (median(values) for values in zip(*met, strict=True))
         said.append(f"{wanted:.3g} was due in one step, {came:.3g} arrived")
@@ -87,18 +95,23 @@ def _win_weight(run: RunEvidence) -> float:
 
 
 def _booked_wins(run: RunEvidence, weight: float) -> list[Pair]:
-    """By update, the term `win` a match as it was noted and as the scores want it, where that is not 0."""
+    """By update, the term `win` a match as it was noted and as the scores want it, where that is
+    not 0.
+    """
     scores: dict[str, list[float]] = defaultdict(list)
     for row in run.matches:
         scores[row["step"]].append(float(row["score"]))
-    rows = [row for row in run.rewards if row["step"] in scores and int(row["step"]) > run.stage_start]
+    rows = [
+        row for row in run.rewards if row["step"] in scores and int(row["step"]) > run.stage_start
+    ]
     pairs = [(float(row["win"]), weight * (2.0 * fmean(scores[row["step"]]) - 1.0)) for row in rows]
     return [(paid, wanted) for paid, wanted in pairs if wanted]
 
 
 def _arrived(run: RunEvidence, due: dict[int, float]) -> list[Pair]:
-    """The largest reward that arrived in a rollout and the least that had to; an update is logged a rollout
-    later than the matches of its own."""
+    """The largest reward that arrived in a rollout and the least that had to; an update is
+    logged a rollout later than the matches of its own.
+    """
     largest = run.at_steps("reward/largest")
     steps = sorted(largest)
     logged = ((bisect_right(steps, step), wanted) for step, wanted in due.items() if wanted > 0.0)
@@ -106,7 +119,9 @@ def _arrived(run: RunEvidence, due: dict[int, float]) -> list[Pair]:
 
 
 def _due_by_step(run: RunEvidence, win: float) -> dict[int, float]:
-    """By update, the least that must have arrived in one step: a win's weight, or the largest payoff."""
+    """By update, the least that must have arrived in one step: a win's weight, or the largest
+    payoff.
+    """
     terms = zip(run.set_up.spec.reward_terms, run.set_up.weights_K, strict=True)
     all_at_the_end = all(term in OUTCOME_TERMS for term, weight in terms if weight)
     due: dict[int, float] = {}

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 from league.cli import connect
 from league.cli.output import say
-from league.config import resolve
 from league.errors import InvalidInput, LeagueError
-from league.files import write_whole
 from league.games.base import CHOICE
 from league.players import Book, PayoffCell
+from league.runs.files import write_whole
 from league.security.flags import add_client_flags
+from league.settings.base import resolve
 
 if TYPE_CHECKING:
     from learner.doctor.diagnosis import Diagnosis
@@ -29,22 +29,36 @@ SUMMARY = "why does it not learn? measures game, rewards, network and updates, a
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--preset", help="settings to examine (default: laptop; board for games of choices)")
+    parser.add_argument(
+        "--preset", help="settings to examine (default: laptop; board for games of choices)"
+    )
     parser.add_argument("--config", type=Path, metavar="FILE", help="settings file to examine")
-    parser.add_argument("--game", metavar="NAME", help="game to examine (default: that of the settings)")
-    parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", dest="assignments")
-    parser.add_argument("--run-dir", type=Path, metavar="DIR", help="a run: its settings, weights and files")
+    parser.add_argument(
+        "--game", metavar="NAME", help="game to examine (default: that of the settings)"
+    )
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="SECTION.KEY=VALUE", dest="assignments"
+    )
+    parser.add_argument(
+        "--run-dir", type=Path, metavar="DIR", help="a run: its settings, weights and files"
+    )
     parser.set_defaults(address=None)  # what is examined is files, never a matchmaker alone
     add_client_flags(parser)
-    parser.add_argument("--name", default="main", help="with --run-dir: the learner (default: main)")
-    parser.add_argument("--emergency", action="store_true", help="train the minimal agent too: a minute more")
+    parser.add_argument(
+        "--name", default="main", help="with --run-dir: the learner (default: main)"
+    )
+    parser.add_argument(
+        "--emergency", action="store_true", help="train the minimal agent too: a minute more"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything to FILE, too")
 
 
 def run(args: argparse.Namespace) -> int:
     """0 when nothing failed, 1 when something did."""
     if args.run_dir is not None and (args.preset or args.config or args.game or args.assignments):
-        raise InvalidInput("--run-dir has its own settings: leave out --preset, --config, --game and --set")
+        raise InvalidInput(
+            "--run-dir has its own settings: leave out --preset, --config, --game and --set"
+        )
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     import torch
 
@@ -105,7 +119,9 @@ def _named(args: argparse.Namespace) -> tuple[str | None, Sequence[str]]:
 
 
 def _clean_matches(args: argparse.Namespace) -> list[PayoffCell]:
-    """Clean matches of this learner's snapshots; none, with a word, where the league can't be asked."""
+    """Clean matches of this learner's snapshots; none, with a word, where the league can't be
+    asked.
+    """
     try:
         with connect.connect(args) as client:
             cells = client.payoff(Book.EVAL)

@@ -37,7 +37,8 @@ class Diagnosis:
     def systems(self) -> dict[str, Verdict]:
         """Verdict by system: the worst of its reasons."""
         by_system = {
-            name: [finding for finding in self.findings if finding.reason.system == name] for name in SYSTEMS
+            name: [finding for finding in self.findings if finding.reason.system == name]
+            for name in SYSTEMS
         }
         return {name: worst(findings) for name, findings in by_system.items() if findings}
 
@@ -49,7 +50,10 @@ class Diagnosis:
             "seconds": round(self.seconds, 1),
             "systems": {name: verdict.value for name, verdict in self.systems().items()},
             "causes": [
-                {"reason": cause.finding.key, "consequences": [one.key for one in cause.consequences]}
+                {
+                    "reason": cause.finding.key,
+                    "consequences": [one.key for one in cause.consequences],
+                }
                 for cause in self.causes
             ],
             "findings": [
@@ -69,7 +73,9 @@ class Diagnosis:
 
 def worst(findings: Sequence[Finding]) -> Verdict:
     """The worst verdict; of nothing it is unknown."""
-    return max((finding.verdict for finding in findings), key=_SEVERITY.index, default=Verdict.UNKNOWN)
+    return max(
+        (finding.verdict for finding in findings), key=_SEVERITY.index, default=Verdict.UNKNOWN
+    )
 
 
 def judge(evidence: Evidence) -> tuple[Finding, ...]:

@@ -1,8 +1,9 @@
-"""The minimal agent: the smallest network against the easiest opponent: can anything be learnt at all?
+"""The minimal agent: the smallest network against the easiest opponent: can anything be learnt at
+all?
 
-About a minute. It keeps the game and the rewards that are examined and replaces all else: a tiny network,
-many short matches, settings that learnt quickly here (docs/benchmarks.md), and of the bots that one
-which random play does best against without beating it.
+About a minute. It keeps the game and the rewards that are examined and replaces all else: a tiny
+network, many short matches, settings that learnt quickly here (docs/benchmarks.md), and of the bots
+that one which random play does best against without beating it.
 """
 
 from __future__ import annotations
@@ -119,9 +120,11 @@ class _Curve(BaseCallback):
 def emergency(
     set_up: SetUp, on_step: Callable[[str], None] = lambda _: None, seconds: float = SECONDS
 ) -> tuple[Finding, Curve]:
-    """Trains the minimal agent for `seconds`; the finding says whether its matches came to pay more.
+    """Trains the minimal agent for `seconds`; the finding says whether its matches came to pay
+    more.
 
-    The same matches are played whole before and after: those that end first in training tell little.
+    The same matches are played whole before and after: those that end first in training tell
+    little.
     """
     opponent = easiest(minimal(set_up, "")) if set_up.bots else ""
     small = minimal(set_up, opponent)
@@ -143,7 +146,9 @@ def emergency(
 
 @torch.inference_mode()
 def test_matches(set_up: SetUp, network: AgentNetwork) -> NDArray[np.float64]:
-    """Rewards and scores of whole matches, sampled play from the same seeds each time: [matches, 2]."""
+    """Rewards and scores of whole matches, sampled play from the same seeds each time: [matches,
+    2].
+    """
     env = make_environment(set_up, TEST_MATCHES, seed=5)
     kind, generator = set_up.spec.action_kind, torch.Generator().manual_seed(0)
     state, starts = network.initial_state(TEST_MATCHES), torch.ones(TEST_MATCHES, dtype=torch.bool)
@@ -177,7 +182,9 @@ def _verdict(
 ) -> Finding:
     if fault or min(len(before), len(after)) < TEST_MATCHES // 2:
         said = fault or "most matches did not end in their time"
-        return judged("M", said, failure=bool(fault), warning=not fault, fix="mend what stopped it first")
+        return judged(
+            "M", said, failure=bool(fault), warning=not fault, fix="mend what stopped it first"
+        )
     (first, score), (last, final) = before.mean(0), after.mean(0)
     error = math.sqrt(before[:, 0].var() / len(before) + after[:, 0].var() / len(after))
     return judged(

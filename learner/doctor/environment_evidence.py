@@ -67,4 +67,6 @@ def look_at_environment(set_up: SetUp, seed: int = 0) -> EnvironmentEvidence:
         fault = str(error)
     finally:
         game.close()
-    return EnvironmentEvidence(ended=ended, told=told, paid=paid, accounted=accounted, lost=lost, fault=fault)
+    return EnvironmentEvidence(
+        ended=ended, told=told, paid=paid, accounted=accounted, lost=lost, fault=fault
+    )

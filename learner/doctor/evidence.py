@@ -35,7 +35,8 @@ class Evidence:
         return float(self.game.fresh.first_TN.sum(0).mean())
 
     def term_shares(self) -> dict[str, float]:
-        """Share of each weighted reward term in what matches pay: mean size of its sum over a match.
+        """Share of each weighted reward term in what matches pay: mean size of its sum over a
+        match.
 
         Both seats of bots' matches and the player's of random ones count alike.
         """
@@ -87,7 +88,9 @@ def first_scores(trace: Trace) -> np.ndarray:
     return np.where(ended_TN.any(0), scores, np.nan)
 
 
-def gather(set_up: SetUp, on_step: Callable[[str], None] = lambda _: None, seed: int = 0) -> Evidence:
+def gather(
+    set_up: SetUp, on_step: Callable[[str], None] = lambda _: None, seed: int = 0
+) -> Evidence:
     """Plays, trains a little and looks; `on_step` hears what is done next."""
     on_step(f"playing {set_up.spec.name}: what changes, what acts, what repeats, what pays")
     game = look_at_game(set_up, seed)

@@ -1,4 +1,6 @@
-"""What the doctor can find: the systems it looks at, the reasons for not learning, and a verdict on each."""
+"""What the doctor can find: the systems it looks at, the reasons for not learning, and a verdict
+on each.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,9 @@ from enum import StrEnum
 
 
 class Verdict(StrEnum):
-    """How a reason was judged. `UNKNOWN`: this set-up gives no way to measure it, and that is said."""
+    """How a reason was judged. `UNKNOWN`: this set-up gives no way to measure it, and that is
+    said.
+    """
 
     OK = "ok"
     WARNING = "warning"
@@ -78,7 +82,9 @@ REASONS = {key: Reason(key=key, title=title, system=system) for key, title, syst
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One reason judged: what was measured, the verdict, and what to do about it (empty when all is well)."""
+    """One reason judged: what was measured, the verdict, and what to do about it (empty when all
+    is well).
+    """
 
     key: str
     measured: str
@@ -90,8 +96,12 @@ class Finding:
         return REASONS[self.key]
 
 
-def judged(key: str, measured: str, *, failure: bool = False, warning: bool = False, fix: str) -> Finding:
-    """A finding whose verdict is the worst that holds; its fix is kept where there is something to mend."""
+def judged(
+    key: str, measured: str, *, failure: bool = False, warning: bool = False, fix: str
+) -> Finding:
+    """A finding whose verdict is the worst that holds; its fix is kept where there is something
+    to mend.
+    """
     verdict = Verdict.FAILURE if failure else Verdict.WARNING if warning else Verdict.OK
     return Finding(key=key, measured=measured, verdict=verdict, fix=fix if verdict.is_bad else "")
 

@@ -1,4 +1,5 @@
-"""Evidence that the game alone gives: what changes, what acts, what repeats, who beats whom, what pays.
+"""Evidence that the game alone gives: what changes, what acts, what repeats, who beats whom, what
+pays.
 
 Shape suffixes: T decisions, N matches, 2 seats, O observation, K reward terms, B bots.
 """
@@ -28,13 +29,13 @@ class GameEvidence:
     """What was measured of a game.
 
     Attributes:
-        size, own_size: numbers in an observation, and in one's own part.
-        finite_share: share of numbers seen that are neither NaN nor infinite; largest: their greatest size.
-        varying_own, varying_rest: share of the numbers of either part that ever change.
-        changing_steps: share of decisions after which a seat sees something else than before.
-        repeats: share of matches that come out alike, bit for bit, when played again from their seeds.
-        acting: by action tried, whether doing it ever made a difference to anything.
-        opponent_seen: share of matches in which another play of the opponent ever showed in the part of
+        size, own_size: numbers in an observation, and in one's own part. finite_share: share of
+        numbers seen that are neither NaN nor infinite; largest: their greatest size. varying_own,
+        varying_rest: share of the numbers of either part that ever change. changing_steps: share of
+        decisions after which a seat sees something else than before. repeats: share of matches that
+        come out alike, bit for bit, when played again from their seeds. acting: by action tried,
+        whether doing it ever made a difference to anything. opponent_seen: share of matches in
+        which another play of the opponent ever showed in the part of
             the observation that is the opponent's; None where no decision follows on one.
         fresh: matches of random play against the opponents of the mix.
         fresh_opponents: who was met in each of them. bots: matches of bots against each other.
@@ -109,7 +110,9 @@ def _repetition(set_up: SetUp, seed: int) -> tuple[float, Trace]:
         try:
             player = random_player(2 * half, seed, order)
             traces.append(
-                record(game, seeds[order], player, LOOK_STEPS, set_up.settings.game.frame_skip, bots_N2)
+                record(
+                    game, seeds[order], player, LOOK_STEPS, set_up.settings.game.frame_skip, bots_N2
+                )
             )
         finally:
             game.close()
@@ -120,7 +123,9 @@ def _repetition(set_up: SetUp, seed: int) -> tuple[float, Trace]:
 
 
 def _effects(set_up: SetUp, seed: int) -> tuple[dict[str, bool], float | None]:
-    """Repeats matches with one action of seat 0 done otherwise, and then with seat 1 playing otherwise."""
+    """Repeats matches with one action of seat 0 done otherwise, and then with seat 1 playing
+    otherwise.
+    """
     names = set_up.spec.action_names
     tried = np.unique(np.linspace(0, len(names) - 1, min(len(names), ACTIONS_AT_MOST)).astype(int))
     matches = 8
@@ -153,7 +158,9 @@ def _seen(
     own: int,
     deviated_at: NDArray[np.int64],
 ) -> float | None:
-    """Share of the matches that go on after seat 1 did otherwise where seat 0 ever sees a difference."""
+    """Share of the matches that go on after seat 1 did otherwise where seat 0 ever sees a
+    difference.
+    """
     seen = np.nan_to_num(trace.observations_TN2O[:, :, 0, own:])
     both_TR = trace.first_TN[:, rows] & trace.first_TN[:, base]
     later_TR = both_TR & (np.arange(len(both_TR))[:, None] > deviated_at) & (deviated_at >= 0)
@@ -163,7 +170,9 @@ def _seen(
 
 
 class _Deviation:
-    """Random play in which some rows do one thing otherwise than the row that they are compared with."""
+    """Random play in which some rows do one thing otherwise than the row that they are compared
+    with.
+    """
 
     def __init__(self, streams: NDArray, kinds: NDArray, tried: NDArray, seed: int) -> None:
         self.streams, self.kinds, self.tried, self.seed = streams, kinds, tried, seed
@@ -191,7 +200,9 @@ class _Deviation:
                 self._note(rows, t, flip)
         return actions
 
-    def _choose(self, rows: NDArray, action: int, t: int, game: BatchedGame, actions: NDArray) -> None:
+    def _choose(
+        self, rows: NDArray, action: int, t: int, game: BatchedGame, actions: NDArray
+    ) -> None:
         """Makes the choice once, the first time that it is legal and was not made anyway."""
         assert game.legal_N2A is not None
         legal = game.legal_N2A[rows, 0, action] & (actions[rows, 0, action] == 0)
@@ -206,8 +217,12 @@ class _Deviation:
         self.deviated_N[rows[deviates]] = True
 
 
-def match_play(set_up: SetUp, opponents: tuple[str, ...], seed: int) -> tuple[Trace, tuple[str, ...]]:
-    """Whole matches of random play in seat 0 against these bots in turn, or against itself without any."""
+def match_play(
+    set_up: SetUp, opponents: tuple[str, ...], seed: int
+) -> tuple[Trace, tuple[str, ...]]:
+    """Whole matches of random play in seat 0 against these bots in turn, or against itself
+    without any.
+    """
     names = tuple(str(name) for name in np.resize(opponents, RANDOM_MATCHES)) if opponents else ()
     bots_N2 = np.full((RANDOM_MATCHES, 2), EXTERNAL, np.int8)
     for n, name in enumerate(names):
@@ -216,7 +231,9 @@ def match_play(set_up: SetUp, opponents: tuple[str, ...], seed: int) -> tuple[Tr
 
 
 def _bot_matches(set_up: SetUp, seed: int) -> Trace:
-    """Bots against each other, and against random play (which is the bot where a game has only one)."""
+    """Bots against each other, and against random play (which is the bot where a game has only
+    one).
+    """
     indices = [set_up.spec.bot_index(name) for name in set_up.bots] + [EXTERNAL]
     pairs = [(a, b) for a in indices for b in indices if (a, b) != (EXTERNAL, EXTERNAL)]
     copies = max(1, 32 // len(pairs))

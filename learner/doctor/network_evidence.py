@@ -1,4 +1,5 @@
-"""What a network does with one rollout: gradients by part, what it looks at, whether it forgets and fits.
+"""What a network does with one rollout: gradients by part, what it looks at, whether it forgets and
+fits.
 
 Shape suffixes: X rows of history and rollout, T steps, B matches, O observation, A actions.
 """
@@ -18,11 +19,19 @@ from league.agent.heads import action_distribution
 from league.agent.network import AgentNetwork, UnrollOutput
 from learner.ppo.divergence import kl_to_fixed
 from learner.ppo.league_ppo import LeaguePPO
-from learner.ppo.loss import advantage_sums, clipped_policy_loss, normalised, value_loss, weighted_mean
+from learner.ppo.loss import (
+    advantage_sums,
+    clipped_policy_loss,
+    normalised,
+    value_loss,
+    weighted_mean,
+)
 from learner.rollout.buffer import Minibatch
 
 FIT = {"small": (80, 5e-3), "large": (45, 1e-3)}
-"""Optimizer steps and step size of the supervised fit, by whether the network has over a million weights."""
+"""Optimizer steps and step size of the supervised fit, by whether the network has over a million
+weights.
+"""
 
 
 def is_large(parameters: int) -> bool:
@@ -39,15 +48,19 @@ class NetworkEvidence:
         gradients: norm of the loss's gradient by part of the network.
         norm: of all parts together, before clipping.
         noise_scale: tr(Σ)/|G|² of the loss's gradient in decisions (McCandlish et al. 2018, arXiv
-            1812.06162, eq. 2.8): a batch far below it points anywhere. None when there was one sequence.
+            1812.06162, eq. 2.8): a batch far below it points anywhere. None when there was one
+            sequence.
         sensitivity: by input, how far logits and value move when the input is another match's.
         leak: how far what came before an episode's start moves the outputs after it; should be 0.
         entropy_share: entropy of the policy as a share of the largest that the action space allows.
-        fit_train, fit_held_out: share of right answers, after a short supervised training to tell simple
+        fit_train, fit_held_out: share of right answers, after a short supervised training to tell
+        simple
             facts of the observation, on the rows trained on and on other matches; a guess has 0.5.
-        value_gap: mean distance of the values that the learner reads from those that the actor noted; 0
+        value_gap: mean distance of the values that the learner reads from those that the actor
+        noted; 0
             but for rounding, for both are of the same weights and views.
-        adam_epsilon: what Adam adds to the root of a squared gradient: far smaller ones move nothing.
+        adam_epsilon: what Adam adds to the root of a squared gradient: far smaller ones move
+        nothing.
     """
 
     parameters: int
@@ -64,7 +77,9 @@ class NetworkEvidence:
 
 
 def look_at_network(model: LeaguePPO) -> NetworkEvidence:
-    """Measures on the rollout in the model's buffer; leaves weights and random state as they were."""
+    """Measures on the rollout in the model's buffer; leaves weights and random state as they
+    were.
+    """
     network, buffer = model.policy.network, model.buffer
     rng_state = torch.get_rng_state()
     batches = list(buffer.minibatches(1, np.random.default_rng(0)))
@@ -91,10 +106,13 @@ def look_at_network(model: LeaguePPO) -> NetworkEvidence:
 
 @torch.no_grad()
 def policy_distance(model: LeaguePPO, first: AgentNetwork) -> float:
-    """KL divergence of the model's policy from that of `first`, mean over the rollout in its buffer."""
+    """KL divergence of the model's policy from that of `first`, mean over the rollout in its
+    buffer.
+    """
     batch = next(model.buffer.minibatches(model.n_envs, np.random.default_rng(0)))
     now, before = (
-        _unroll(network, batch, model.buffer.context).logits_TBA for network in (model.policy.network, first)
+        _unroll(network, batch, model.buffer.context).logits_TBA
+        for network in (model.policy.network, first)
     )
     apart_TB = kl_to_fixed(model.agent.action_kind, now, before, batch.legal_TBA)
     return float(weighted_mean(apart_TB, batch.decided_TB()))
@@ -147,17 +165,25 @@ def _backward(model: LeaguePPO, batch: Minibatch) -> dict[str, Tensor]:
 def _gradients(model: LeaguePPO, batch: Minibatch) -> tuple[dict[str, float], float]:
     squares: dict[str, float] = {}
     for name, gradient in _backward(model, batch).items():
-        squares[_part(name)] = squares.get(_part(name), 0.0) + float(gradient.double().square().sum())
-    return {name: math.sqrt(square) for name, square in squares.items()}, math.sqrt(sum(squares.values()))
+        squares[_part(name)] = squares.get(_part(name), 0.0) + float(
+            gradient.double().square().sum()
+        )
+    return {name: math.sqrt(square) for name, square in squares.items()}, math.sqrt(
+        sum(squares.values())
+    )
 
 
 def _noise_scale(model: LeaguePPO, batches: list[Minibatch], norm: float) -> float | None:
-    """tr(Σ)/|G|² from gradients of single sequences and of all together (eq. A.2 and A.3 of the paper)."""
+    """tr(Σ)/|G|² from gradients of single sequences and of all together (eq. A.2 and A.3 of the
+    paper).
+    """
     if len(batches) < 4 or not math.isfinite(norm):
         return None
     taken = batches[:16]
     squares = [
-        sum(float(gradient.double().square().sum()) for gradient in _backward(model, batch).values())
+        sum(
+            float(gradient.double().square().sum()) for gradient in _backward(model, batch).values()
+        )
         for batch in taken
     ]
     small = sum(squares) / len(squares)
@@ -169,7 +195,9 @@ def _noise_scale(model: LeaguePPO, batches: list[Minibatch], norm: float) -> flo
 
 @torch.no_grad()
 def _sensitivity(network: AgentNetwork, batch: Minibatch, prefix: int) -> dict[str, float]:
-    """Mean movement of the outputs when one input is replaced by that of another match at the same step."""
+    """Mean movement of the outputs when one input is replaced by that of another match at the
+    same step.
+    """
     own = network.config.own_size
     usual = _unroll(network, batch, prefix)
 
@@ -187,7 +215,9 @@ def _sensitivity(network: AgentNetwork, batch: Minibatch, prefix: int) -> dict[s
 
 @torch.no_grad()
 def _leak(network: AgentNetwork, batch: Minibatch, prefix: int) -> float:
-    """Movement of outputs behind an episode's start by what was before it: by sequence and by step."""
+    """Movement of outputs behind an episode's start by what was before it: by sequence and by
+    step.
+    """
     rows, steps = batch.obs_XBO.shape[0], batch.obs_XBO.shape[0] - prefix
     half = steps // 2
     starts = batch.starts_XB.clone()
@@ -213,7 +243,8 @@ def _leak(network: AgentNetwork, batch: Minibatch, prefix: int) -> float:
     )
     first = torch.ones(starts.shape[1], dtype=torch.bool)
     step = [
-        network.step(batch.obs_XBO[rows - 1], first, state, batch.time_left_TB[-1]) for state in (fresh, used)
+        network.step(batch.obs_XBO[rows - 1], first, state, batch.time_left_TB[-1])
+        for state in (fresh, used)
     ]
     stepped = (step[0].logits_BA - step[1].logits_BA).abs().max()
     return float(torch.maximum(apart.abs().max(), stepped))
@@ -229,7 +260,9 @@ def _entropy_share(model: LeaguePPO, batch: Minibatch) -> float:
     out = _unroll(model.policy.network, batch, model.buffer.context)
     weight = batch.decided_TB()
     actor = action_distribution(model.agent.action_kind, out.logits_TBA, batch.legal_TBA)
-    even = action_distribution(model.agent.action_kind, torch.zeros_like(out.logits_TBA), batch.legal_TBA)
+    even = action_distribution(
+        model.agent.action_kind, torch.zeros_like(out.logits_TBA), batch.legal_TBA
+    )
     most = float(weighted_mean(even.entropy(), weight))
     return float(weighted_mean(actor.entropy(), weight)) / most if most > 0 else 0.0
 
@@ -242,8 +275,11 @@ def _fit(network: AgentNetwork, batch: Minibatch, prefix: int) -> tuple[float, f
     """
     labels_TBA, asked_A = _questions(batch.obs_XBO[prefix:], network.config.action_size)
     trained = copy.deepcopy(network).requires_grad_(True)
-    trained.actor.last.bias.data.zero_()  # which action is preferred so far says nothing of the size
-    steps, rate = FIT["large" if is_large(sum(p.numel() for p in trained.parameters())) else "small"]
+    # which action is preferred so far says nothing of the size
+    trained.actor.last.bias.data.zero_()
+    steps, rate = FIT[
+        "large" if is_large(sum(p.numel() for p in trained.parameters())) else "small"
+    ]
     optimizer = torch.optim.Adam(trained.parameters(), lr=rate)
     half = max(1, batch.obs_XBO.shape[1] // 2)
     train, held = _rows(batch, slice(0, half)), _rows(batch, slice(half, None))
@@ -273,7 +309,9 @@ def _questions(obs_TBO: Tensor, actions: int) -> tuple[Tensor, Tensor]:
     answers = unit @ weights
     labels = (answers > answers.median(0).values).float()
     share = labels.mean(0)
-    return labels.unflatten(0, obs_TBO.shape[:2]), torch.nonzero((share > 0.2) & (share < 0.8)).flatten()
+    return labels.unflatten(0, obs_TBO.shape[:2]), torch.nonzero(
+        (share > 0.2) & (share < 0.8)
+    ).flatten()
 
 
 def _rows(batch: Minibatch, rows: slice) -> Minibatch:

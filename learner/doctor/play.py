@@ -21,7 +21,9 @@ Chosen = Callable[[int, BatchedGame], NDArray[np.uint8]]
 
 @dataclass(frozen=True, kw_only=True)
 class Trace:
-    """What happened in T decisions of N matches. `scores_TN` is seat 0's where `ended_TN`, else NaN."""
+    """What happened in T decisions of N matches. `scores_TN` is seat 0's where `ended_TN`, else
+    NaN.
+    """
 
     observations_TN2O: NDArray[np.float32]
     terms_TN2K: NDArray[np.float32]
@@ -47,7 +49,8 @@ def record(
     frame_skip: int,
     bots_N2: NDArray[np.int8] | None = None,
 ) -> Trace:
-    """Plays `steps` decisions from `seeds_N`, stopping early once every row's first match has ended.
+    """Plays `steps` decisions from `seeds_N`, stopping early once every row's first match has
+    ended.
 
     `choose(t, game)` gives the actions of both seats; rows' later matches follow from their seeds.
     """
@@ -73,7 +76,9 @@ def record(
     )
 
 
-def random_player(num_matches: int, seed: int, streams_N: NDArray[np.int64] | None = None) -> Chosen:
+def random_player(
+    num_matches: int, seed: int, streams_N: NDArray[np.int64] | None = None
+) -> Chosen:
     """Plays as a fresh policy would: keys held now and then, or any legal choice.
 
     Rows of one stream draw the same luck at each decision; without `streams_N` each has its own.
@@ -102,7 +107,9 @@ def decide(game: BatchedGame, luck_N2A: NDArray[np.float32]) -> NDArray[np.uint8
 def first_difference_N(
     one: Trace, other: Trace, rows: NDArray[np.int64], others: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """First decision at which rows of one trace and rows of another are not bit for bit alike; -1: never."""
+    """First decision at which rows of one trace and rows of another are not bit for bit alike;
+    -1: never.
+    """
     steps = min(len(one.ended_TN), len(other.ended_TN))
     differ_TR = np.zeros((steps, len(rows)), np.bool_)
     for first, second in (

@@ -20,12 +20,12 @@ from league.agent.crowd import Crowd
 from league.agent.network import AgentNetwork
 from league.errors import LeagueError
 from league.players import Assignment, Book, MatchResult, Player, PlayerKind, Role
-from learner.assembly import SessionSettings, make_model
 from learner.doctor.network_evidence import NetworkEvidence, look_at_network, policy_distance
 from learner.doctor.setup import SetUp
 from learner.ppo.league_ppo import LeaguePPO
 from learner.rollout.league_vec_env import LeagueVecEnv
 from learner.settings import LearnerSettings
+from learner.train.assembly import SessionSettings, make_model
 
 UPDATES = 5
 LIVE = "main"
@@ -49,12 +49,11 @@ class ProbeEvidence:
     """What a short training showed.
 
     Attributes:
-        learner: the settings it ran with: those of the set-up on fewer matches.
-        updates: logs in order; fewer than `UPDATES` when `fault` stopped it.
-        fault: the sentence with which an update was refused; empty when none was.
-        planned_minibatches: minibatches of an update that is not cut short.
-        value_spread, target_spread: standard deviations of values and of their targets, last rollout.
-        network: gradients, sensitivities and resets on the first rollout.
+        learner: the settings it ran with: those of the set-up on fewer matches. updates: logs in
+        order; fewer than `UPDATES` when `fault` stopped it. fault: the sentence with which an
+        update was refused; empty when none was. planned_minibatches: minibatches of an update that
+        is not cut short. value_spread, target_spread: standard deviations of values and of their
+        targets, last rollout. network: gradients, sensitivities and resets on the first rollout.
         moved: KL divergence of the last policy from the first, on the last rollout.
     """
 
@@ -82,14 +81,24 @@ def probe(set_up: SetUp, updates: int = UPDATES) -> ProbeEvidence:
 
 
 def _smaller(set_up: SetUp) -> SessionSettings:
-    """The settings on few enough matches and steps for a look, with as many minibatches where that goes."""
+    """The settings on few enough matches and steps for a look, with as many minibatches where
+    that goes.
+    """
     learner = set_up.settings.learner
     tiny = set_up.settings.agent.size == "tiny"
-    matches, steps = min(learner.matches, 64 if tiny else 8), min(learner.n_steps, 32 if tiny else 16)
+    matches, steps = (
+        min(learner.matches, 64 if tiny else 8),
+        min(learner.n_steps, 32 if tiny else 16),
+    )
     minibatches = max(1, learner.matches * learner.n_steps // learner.batch_size)
     sequences = max(1, matches // min(minibatches, matches))
     epochs = learner.n_epochs if tiny else min(learner.n_epochs, 2)
-    changed = {"matches": matches, "n_steps": steps, "batch_size": sequences * steps, "n_epochs": epochs}
+    changed = {
+        "matches": matches,
+        "n_steps": steps,
+        "batch_size": sequences * steps,
+        "n_epochs": epochs,
+    }
     return replace(set_up.settings, learner=learner.model_copy(update=changed))
 
 
@@ -102,11 +111,17 @@ def build_model(set_up: SetUp, settings: SessionSettings, folder: Path) -> Leagu
 
 
 def make_environment(set_up: SetUp, matches: int, seed: int) -> LeagueVecEnv:
-    """Matches against the set-up's bots, for a network that is set as the crowd's live one later."""
+    """Matches against the set-up's bots, for a network that is set as the crowd's live one
+    later.
+    """
     game = set_up.game(matches)
     spec = game.spec
     crowd = Crowd(
-        matches, no_snapshot, seed=seed + 1, action_size=spec.action_size, action_kind=spec.action_kind
+        matches,
+        no_snapshot,
+        seed=seed + 1,
+        action_size=spec.action_size,
+        action_kind=spec.action_kind,
     )
     return set_up.environment(
         game,
@@ -124,7 +139,9 @@ def no_snapshot(digest: str) -> AgentNetwork:
 
 
 class BotMatches:
-    """Endless matches against the named bots in turn, on either seat; against itself when there are none."""
+    """Endless matches against the named bots in turn, on either seat; against itself when there
+    are none.
+    """
 
     def __init__(self, game: str, bots: Iterable[str], seed: int) -> None:
         self._live = Player(name=LIVE, game=game, kind=PlayerKind.LIVE, role=Role.MAIN)
@@ -217,7 +234,8 @@ def _evidence(
         learner=learner,
         updates=tuple(watch.logs),
         fault=fault,
-        planned_minibatches=learner.n_epochs * -(-learner.matches * learner.n_steps // learner.batch_size),
+        planned_minibatches=learner.n_epochs
+        * -(-learner.matches * learner.n_steps // learner.batch_size),
         value_spread=values,
         target_spread=targets,
         network=watch.network,

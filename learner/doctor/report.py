@@ -42,7 +42,9 @@ def headline(diagnosis: Diagnosis) -> str:
 
 
 def drawn(diagnosis: Diagnosis) -> RenderableType:
-    """The report for a terminal: verdict, systems in one line, every reason in one line, causes last."""
+    """The report for a terminal: verdict, systems in one line, every reason in one line, causes
+    last.
+    """
     title = Text.assemble(
         (" league doctor ", "bold black on white"),
         f"  {diagnosis.subject}  ",
@@ -50,11 +52,14 @@ def drawn(diagnosis: Diagnosis) -> RenderableType:
         (f"  {diagnosis.seconds:.0f} s", "grey58"),
     )
     systems = Text(" ").join(
-        Text(f"{MARKS[verdict]}{name}", COLOURS[verdict]) for name, verdict in diagnosis.systems().items()
+        Text(f"{MARKS[verdict]}{name}", COLOURS[verdict])
+        for name, verdict in diagnosis.systems().items()
     )
     parts: list[RenderableType] = [title, systems, _table(diagnosis.findings)]
     if diagnosis.curve:
-        parts.append(Text(f"minimal agent, reward of a match: {curve_line(diagnosis.curve)}", "cyan"))
+        parts.append(
+            Text(f"minimal agent, reward of a match: {curve_line(diagnosis.curve)}", "cyan")
+        )
     parts += [_cause(number, cause) for number, cause in enumerate(diagnosis.causes, 1)]
     return Group(*parts)
 
@@ -96,7 +101,9 @@ def _cause(number: int, cause: Cause) -> RenderableType:
 
 
 def curve_line(values: tuple[float, ...], width: int = 48) -> str:
-    """Values as a line of bars from their least to their largest, with the first and the last in figures."""
+    """Values as a line of bars from their least to their largest, with the first and the last in
+    figures.
+    """
     per_bar = max(1, -(-len(values) // width))
     parts = [values[i : i + per_bar] for i in range(0, len(values), per_bar)]
     means = [sum(part) / len(part) for part in parts]
@@ -110,7 +117,10 @@ def plain(diagnosis: Diagnosis) -> list[str]:
     lines = [f"{diagnosis.subject}: {headline(diagnosis)} ({diagnosis.seconds:.0f} s)"]
     lines += [f"system\t{name}\t{verdict}" for name, verdict in diagnosis.systems().items()]
     lines += ["reason\ttitle\tverdict\tmeasured"]
-    lines += [f"{one.key}\t{one.reason.title}\t{one.verdict}\t{one.measured}" for one in diagnosis.findings]
+    lines += [
+        f"{one.key}\t{one.reason.title}\t{one.verdict}\t{one.measured}"
+        for one in diagnosis.findings
+    ]
     if diagnosis.curve:
         lines.append(f"minimal agent, reward of a match: {curve_line(diagnosis.curve)}")
     for cause in diagnosis.causes:

@@ -1,4 +1,6 @@
-"""What a run folder's files tell: the learner's scalars and tables, its newest checkpoint, clean matches."""
+"""What a run folder's files tell: the learner's scalars and tables, its newest checkpoint, clean
+matches.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +10,17 @@ from pathlib import Path
 
 from league.agent.config import AgentConfig
 from league.agent.network import AgentNetwork
-from league.alarm_watch import AlarmWatch
-from league.alarms import Alarm, largest_entropy
 from league.cluster.settings import SupervisorSettings
-from league.config import Sections, build, resolve
 from league.errors import NotFound
 from league.players import PayoffCell, Role
-from league.records import Row, Series, read_rows, read_scalars, read_updates
-from learner.checkpoint import CheckpointFolder, Values
+from league.runs.alarm_watch import AlarmWatch
+from league.runs.alarms import Alarm, largest_entropy
+from league.runs.records import Row, Series, read_rows, read_scalars, read_updates
+from league.settings.base import Sections, build, resolve
 from learner.doctor.findings import Finding, unknown
 from learner.doctor.setup import SetUp, set_up_of
 from learner.settings import LearnerSettings
+from learner.train.checkpoint import CheckpointFolder, Values
 
 FEWEST_UPDATES, FEWEST_MATCHES = 10, 40
 """Fewer tell nothing."""
@@ -29,14 +31,13 @@ class RunEvidence:
     """One learner's files.
 
     Attributes:
-        folder: the run. name: of the learner.
-        scalars: TensorBoard's values by tag.
-        matches: rows of monitor.csv. rewards: rows of reward_breakdown.csv, one an update.
-        clean: clean matches of this learner's snapshots against each opponent.
-        set_up: the run's settings with the newest checkpoint's network.
-        learner: the settings as they were written; those of `set_up` have the newest step size and clip.
-        step: of that checkpoint, 0 when there is none. stage_start: step at which its stage began.
-        alarms: those of `league.alarms` that were on at the end, found from the files alone.
+        folder: the run. name: of the learner. scalars: TensorBoard's values by tag. matches: rows
+        of monitor.csv. rewards: rows of reward_breakdown.csv, one an update. clean: clean matches
+        of this learner's snapshots against each opponent. set_up: the run's settings with the
+        newest checkpoint's network. learner: the settings as they were written; those of `set_up`
+        have the newest step size and clip. step: of that checkpoint, 0 when there is none.
+        stage_start: step at which its stage began. alarms: those of `league.runs.alarms` that were
+        on at the end, found from the files alone.
     """
 
     folder: Path
@@ -57,7 +58,11 @@ class RunEvidence:
     def at_steps(self, tag: str) -> dict[int, float]:
         """A tag's values by learner step."""
         series = self.scalars.get(tag)
-        return {} if series is None else dict(zip(series.steps.tolist(), series.values.tolist(), strict=True))
+        return (
+            {}
+            if series is None
+            else dict(zip(series.steps.tolist(), series.values.tolist(), strict=True))
+        )
 
     def alarms_of(self, *kinds: str) -> list[Alarm]:
         return [alarm for alarm in self.alarms if alarm.kind in kinds]
@@ -74,13 +79,17 @@ def too_short(key: str, what: str) -> Finding:
 
 
 def read_run(folder: Path, name: str = "main", clean: Sequence[PayoffCell] = ()) -> RunEvidence:
-    """Reads a run; raises `NotFound` when there is nothing to read yet, `ConfigError`, `DataCorrupt`."""
+    """Reads a run; raises `NotFound` when there is nothing to read yet, `ConfigError`,
+    `DataCorrupt`.
+    """
     learner = folder / f"learner-{name}"
     config = folder / "config.toml"
     if not config.is_file():
         raise NotFound(f"{folder} has no config.toml: name the folder of a run with --run-dir")
     if not learner.is_dir():
-        raise NotFound(f"{folder} has no learner-{name} yet: wait for its first update, or name another")
+        raise NotFound(
+            f"{folder} has no learner-{name} yet: wait for its first update, or name another"
+        )
     saved = _checkpoints(learner).read_newest()
     scalars = read_scalars(learner / "tensorboard")
     sections, role = _own_settings(config, learner, name)
@@ -104,7 +113,9 @@ def read_run(folder: Path, name: str = "main", clean: Sequence[PayoffCell] = ())
 
 def _checkpoints(learner: Path) -> CheckpointFolder:
     """Of the learner, or of the newest generation of one that begins anew."""
-    generations = sorted(learner.glob("generation-*"), key=lambda place: int(place.name.rpartition("-")[2]))
+    generations = sorted(
+        learner.glob("generation-*"), key=lambda place: int(place.name.rpartition("-")[2])
+    )
     return CheckpointFolder((generations[-1] if generations else learner) / "checkpoints")
 
 
@@ -128,15 +139,20 @@ def _alarms(learner: Path, set_up: SetUp, stage_start: int) -> tuple[Alarm, ...]
         return weights if step > stage_start else {}
 
     watch = AlarmWatch(
-        largest_entropy(spec.action_kind, spec.action_size), settings.desired_kl or settings.target_kl
+        largest_entropy(spec.action_kind, spec.action_size),
+        settings.desired_kl or settings.target_kl,
     )
     for update in read_updates(learner, weights_at):
         watch.update(update)
     return tuple(watch.active.values())
 
 
-def _set_up(sections: Sections, saved: Values | None, scalars: Mapping[str, Series], role: Role) -> SetUp:
-    """The run's settings as they are now: stage, step size, clip and weights of its newest checkpoint."""
+def _set_up(
+    sections: Sections, saved: Values | None, scalars: Mapping[str, Series], role: Role
+) -> SetUp:
+    """The run's settings as they are now: stage, step size, clip and weights of its newest
+    checkpoint.
+    """
     if saved is None:
         return set_up_of(sections, role=role)
     for setting, name in (("learning_rate", "learning/rate"), ("clip_range", "policy/clip_range")):

@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 from league.agent.config import AgentConfig
 from league.agent.network import AgentNetwork
 from league.agent.settings import AgentSettings
-from league.config import Sections, build
 from league.exploiters import EXPLOITING
 from league.games.base import BatchedGame, GameSpec
 from league.games.settings import GameSettings
 from league.players import Role
-from learner.assembly import SessionSettings, stage_rewards
+from league.settings.base import Sections, build
 from learner.exploiter.lives import settings_of
 from learner.exploiter.settings import ExploiterSettings
 from learner.rollout.league_vec_env import LeagueVecEnv
 from learner.settings import CurriculumSettings, LearnerSettings, RegularisationSettings
+from learner.train.assembly import SessionSettings, stage_rewards
 
 BOTS_AT_MOST = 8
 
@@ -30,11 +30,10 @@ class SetUp:
     """Everything that a learner would be made of.
 
     Attributes:
-        settings: the sections that a learner reads.
-        mix: weights of the opponent mix that its stage plays. stage: index of that stage.
-        game: makes N matches; the settings' game, or one in its place.
-        network: makes the agent; fresh, or that of a run. It is called as often as a copy is needed.
-        environment: the vector environment, or one in its place.
+        settings: the sections that a learner reads. mix: weights of the opponent mix that its stage
+        plays. stage: index of that stage. game: makes N matches; the settings' game, or one in its
+        place. network: makes the agent; fresh, or that of a run. It is called as often as a copy is
+        needed. environment: the vector environment, or one in its place.
     """
 
     settings: SessionSettings
@@ -80,7 +79,8 @@ def set_up_of(sections: Sections, stage: int = 0, role: Role = Role.MAIN) -> Set
         agent=build(AgentSettings, "agent", sections["agent"]),
         learner=build(LearnerSettings, "learner", sections["learner"]),
         curriculum=build(CurriculumSettings, "curriculum", sections["curriculum"]),
-        regularisation=RegularisationSettings(alpha=0.0),  # references take hold later than the doctor looks
+        # references take hold later than the doctor looks
+        regularisation=RegularisationSettings(alpha=0.0),
     )
     if role in EXPLOITING:
         own = build(ExploiterSettings, "exploiter", sections["exploiter"])

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from league.errors import InvalidInput
-from learner.ppo.ranks import Ranks
+from learner.distributed.ranks import Ranks
 
 FloatArray = NDArray[np.float32]
 
@@ -29,12 +29,14 @@ def generalised_advantage(
 ) -> tuple[FloatArray, FloatArray]:
     """Advantages and value targets of a rollout.
 
-    delta_t = r_t + d_t v_{t+1} - v_t and A_t = delta_t + lambda d_t A_{t+1}, where the discount d_t is
-    `gamma`, and 0 when the match ended in step t; the rollout's cut-off bootstraps from `bootstrap_N`
-    (Schulman et al. 2016, arXiv 1506.02438, eq. 16). Targets are A_t + v_t.
+    delta_t = r_t + d_t v_{t+1} - v_t and A_t = delta_t + lambda d_t A_{t+1}, where the discount d_t
+    is `gamma`, and 0 when the match ended in step t; the rollout's cut-off bootstraps from
+    `bootstrap_N` (Schulman et al. 2016, arXiv 1506.02438, eq. 16). Targets are A_t + v_t.
     """
     if not r_TN.shape == v_TN.shape == ended_TN.shape or bootstrap_N.shape != r_TN.shape[1:]:
-        raise InvalidInput(f"shapes differ: r {r_TN.shape}, v {v_TN.shape}, bootstrap {bootstrap_N.shape}")
+        raise InvalidInput(
+            f"shapes differ: r {r_TN.shape}, v {v_TN.shape}, bootstrap {bootstrap_N.shape}"
+        )
     discount_TN = gamma * (1.0 - ended_TN.astype(np.float32))
     advantage_TN = np.zeros_like(v_TN)
     v_next_N, advantage_next_N = bootstrap_N, np.zeros_like(bootstrap_N)
@@ -64,8 +66,8 @@ class ReturnScale:
     """Running standard deviation of the discounted return, by which rewards are divided.
 
     The return R_t = gamma R_{t-1} + r_t is followed per match and starts anew with each match; its
-    variance over all steps so far, of all `ranks`, is kept by the parallel update of Chan et al. (1979).
-    Nothing is clipped: a win counts as much more than a step as its weight says.
+    variance over all steps so far, of all `ranks`, is kept by the parallel update of Chan et al.
+    (1979). Nothing is clipped: a win counts as much more than a step as its weight says.
     """
 
     def __init__(self, num_matches: int, gamma: float, ranks: Ranks | None = None) -> None:
@@ -82,7 +84,9 @@ class ReturnScale:
             self.return_N = np.where(ended_TN[t], 0.0, self.return_N)
         # About the mean so far, which all ranks share, so that no digits are lost in the squares.
         apart = returns - self.mean
-        sums = torch.tensor([returns.size, apart.sum(), np.square(apart).sum()], dtype=torch.float64)
+        sums = torch.tensor(
+            [returns.size, apart.sum(), np.square(apart).sum()], dtype=torch.float64
+        )
         count, total, squares = self._ranks.add_up(sums).tolist()
         self._merge(count, self.mean + total / count, squares - total * total / count)
 
@@ -100,10 +104,17 @@ class ReturnScale:
 
     def state(self) -> dict[str, object]:
         """Plain values for the checkpoint."""
-        return {"return_N": self.return_N.tolist(), "count": self.count, "mean": self.mean, "m2": self.m2}
+        return {
+            "return_N": self.return_N.tolist(),
+            "count": self.count,
+            "mean": self.mean,
+            "m2": self.m2,
+        }
 
     def load(self, state: dict[str, object]) -> None:
         """Continues from `state`; a different number of matches starts their returns at 0."""
         returns = np.asarray(state["return_N"], np.float64)
-        self.return_N = returns if returns.shape == self.return_N.shape else np.zeros_like(self.return_N)
+        self.return_N = (
+            returns if returns.shape == self.return_N.shape else np.zeros_like(self.return_N)
+        )
         self.count, self.mean, self.m2 = (float(state[key]) for key in ("count", "mean", "m2"))  # type: ignore[arg-type]

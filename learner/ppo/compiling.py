@@ -12,10 +12,11 @@ from league.errors import ConfigError
 
 
 def compiled_step(network: AgentNetwork, batch: int) -> Callable[..., StepOutput]:
-    """`network.step` for `batch` rows by `torch.compile`, compiled now; the weights may change afterwards.
+    """`network.step` for `batch` rows by `torch.compile`, compiled now; the weights may change
+    afterwards.
 
-    Raises `ConfigError` where it can't be compiled, as without a C++ compiler. Sums are rounded otherwise
-    than in `step`: some 1e-6.
+    Raises `ConfigError` where it can't be compiled, as without a C++ compiler. Sums are rounded
+    otherwise than in `step`: some 1e-6.
     """
     step: Callable[..., StepOutput] = torch.compile(network.step, dynamic=False)
     device = network.memory.recurrent.device
@@ -23,7 +24,8 @@ def compiled_step(network: AgentNetwork, batch: int) -> Callable[..., StepOutput
     time_left_B, state = torch.ones(batch, device=device), network.initial_state(batch)
     try:
         with torch.inference_mode():
-            for begins in (True, False):  # the first state is laid out otherwise than those that follow
+            # the first state is laid out otherwise than those that follow
+            for begins in (True, False):
                 starts_B = torch.full((batch,), begins, device=device)
                 state = step(obs_BO, starts_B, state, time_left_B).state
     except Exception as error:  # of many kinds, by what is missing

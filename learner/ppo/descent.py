@@ -1,4 +1,6 @@
-"""One step of the optimizer: a minibatch in parts, in mixed precision, on one rank or on several."""
+"""One step of the optimizer: a minibatch in parts, in mixed precision, on one rank or on
+several.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from league.errors import NumericalFault
-from learner.ppo.ranks import Ranks
+from learner.distributed.ranks import Ranks
 from learner.ppo.terms import Readings
 
 SMALLEST_SCALE = 1.0
@@ -18,9 +20,13 @@ SMALLEST_SCALE = 1.0
 
 
 def compute_type(precision: str, device: torch.device) -> torch.dtype:
-    """The type of an update's products; `auto` is bfloat16 or float16 on a GPU, and float32 elsewhere."""
+    """The type of an update's products; `auto` is bfloat16 or float16 on a GPU, and float32
+    elsewhere.
+    """
     if precision != "auto":
-        return {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}[precision]
+        return {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}[
+            precision
+        ]
     if device.type != "cuda":
         return torch.float32
     return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
@@ -73,10 +79,13 @@ class Descent:
         """Adds up the gradients of all ranks, and takes the loss's scale out of them.
 
         Returns:
-            The readings' means and the loss, over all ranks; and whether some rank is `asked` to stop.
+            The readings' means and the loss, over all ranks; and whether some rank is `asked` to
+            stop.
         """
         sums = readings.sums()
-        told = torch.cat([sums.flatten(), torch.tensor([self._total, float(asked)], dtype=torch.float64)])
+        told = torch.cat(
+            [sums.flatten(), torch.tensor([self._total, float(asked)], dtype=torch.float64)]
+        )
         told = self._ranks.add_up_gradients(self._network.parameters(), told)
         self.scaler.unscale_(self._optimizer)
         self._total = float(told[-2])
@@ -89,7 +98,9 @@ class Descent:
         Raises:
             NumericalFault: a number is none; no weight has changed. `step` is told in its sentence.
         """
-        gradients = [parameter.grad for parameter in self._network.parameters() if parameter.grad is not None]
+        gradients = [
+            parameter.grad for parameter in self._network.parameters() if parameter.grad is not None
+        ]
         norm_of_all = torch.nn.utils.get_total_norm(gradients)
         norm = float(norm_of_all)
         finite = math.isfinite(norm) and math.isfinite(self._total)
@@ -99,7 +110,9 @@ class Descent:
                 "not made and the last good weights are kept; go on with a lower learner.learning_rate"
             )
         # Behind the fault: one gradient that is no number makes all of them none.
-        torch.nn.utils.clip_grads_with_norm_(self._network.parameters(), self._max_norm, norm_of_all)
+        torch.nn.utils.clip_grads_with_norm_(
+            self._network.parameters(), self._max_norm, norm_of_all
+        )
         self.scaler.step(self._optimizer)  # leaves the step out when a scaled gradient overflowed
         self.scaler.update()
         return norm

@@ -1,7 +1,8 @@
 """What an update tells beyond its losses, from samples small enough that nobody waits for them.
 
-Gradient norms come from the first minibatch, the latent and the attention from one forward pass of the
-encoder over a sample of the rollout's matches. `tests/bench/diagnostics.py` measures what it all costs.
+Gradient norms come from the first minibatch, the latent and the attention from one forward pass of
+the encoder over a sample of the rollout's matches. `tests/bench/diagnostics.py` measures what it
+all costs.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from learner.ppo import latent
 from learner.rollout.buffer import SequenceBuffer
 
 SAMPLE_SHARE = 16
-"""One in so many matches is sampled, at least `SAMPLE_LEAST`: a forward pass of the encoder over them is far
-below a hundredth of an update's forward and backward passes over all."""
+"""One in so many matches is sampled, at least `SAMPLE_LEAST`: a forward pass of the encoder over
+them is far below a hundredth of an update's forward and backward passes over all.
+"""
 SAMPLE_LEAST = 4
 
 
@@ -29,7 +31,9 @@ class Diagnostics:
         self._values: dict[str, float] = {}
         self._descents = 0
 
-    def rollout_ends(self, latent_ND: Tensor, age_N: Tensor, entries: int, kinds: Sequence[str]) -> None:
+    def rollout_ends(
+        self, latent_ND: Tensor, age_N: Tensor, entries: int, kinds: Sequence[str]
+    ) -> None:
         """Tells kinds of opponents apart by the latents at a rollout's end.
 
         Only matches with a full history of `entries` count: a young one has seen too little.
@@ -39,7 +43,9 @@ class Diagnostics:
         self._put("latent/separation", share)
 
     def gradient(self, network: AgentNetwork, forecast: nn.Module | None = None) -> None:
-        """Takes the gradient's norm in each module, before clipping, of the update's first minibatch."""
+        """Takes the gradient's norm in each module, before clipping, of the update's first
+        minibatch.
+        """
         self._descents += 1
         if self._descents > 1:
             return
@@ -72,9 +78,13 @@ class Diagnostics:
             "latent/spread": latent.spread(pooled.latent),
             "latent/drift": latent.drift(pooled.latent, same_B),
             "attention/entropy": latent.attention_entropy(pooled.latent_weights),
-            "attention/age_frames": latent.attention_age(pooled.latent_weights, config.history_stride),
+            "attention/age_frames": latent.attention_age(
+                pooled.latent_weights, config.history_stride
+            ),
             "context/entropy": latent.attention_entropy(pooled.context_weights),
-            "context/age_frames": latent.attention_age(pooled.context_weights, config.history_stride),
+            "context/age_frames": latent.attention_age(
+                pooled.context_weights, config.history_stride
+            ),
             "largest": largest,
         }
         numbers = torch.stack([value.float() for value in readings.values()]).tolist()
@@ -89,8 +99,8 @@ class Diagnostics:
     def take(self) -> dict[str, float]:
         """The readings since the last call, without those that nothing could be said of.
 
-        `policy/lag_updates` is how many optimizer steps, on average, the weights that learnt were ahead of
-        those that acted.
+        `policy/lag_updates` is how many optimizer steps, on average, the weights that learnt were
+        ahead of those that acted.
         """
         if self._descents:
             self._put("policy/lag_updates", (self._descents - 1) / 2)

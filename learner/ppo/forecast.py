@@ -1,8 +1,8 @@
 """The auxiliary head: from the strategy latent it foretells what the opponent does next.
 
-A step's latent is made of what was seen until the step began, and the target is what the opponent does in
-the step itself: at the same time as the learner, so nothing that was seen shows it yet. It belongs to the
-same match, also where the match ends with it.
+A step's latent is made of what was seen until the step began, and the target is what the opponent
+does in the step itself: at the same time as the learner, so nothing that was seen shows it yet. It
+belongs to the same match, also where the match ends with it.
 
 Shape suffixes: T steps, B and N matches, A actions, D latent.
 """
@@ -23,7 +23,9 @@ from learner.rollout.buffer import Minibatch, SequenceBuffer
 
 
 def forecast_head(config: AgentConfig) -> Head:
-    """Latent `[..., D]` → a logit for each of the opponent's keys, or choices; it begins where play does."""
+    """Latent `[..., D]` → a logit for each of the opponent's keys, or choices; it begins where
+    play does.
+    """
     head = Head(config.width, (config.width,), config.action_size, gain=0.01)
     nn.init.constant_(head.last.bias, config.key_bias if config.action_kind == KEYS else 0.0)
     return head
@@ -32,8 +34,8 @@ def forecast_head(config: AgentConfig) -> Head:
 def forecast_loss(kind: str, logits_TBA: Tensor, batch: Minibatch) -> Tensor:
     """-E[log P(what the opponent does)] in nats, over the steps where that is known.
 
-    Keys: `-Σ_a x_a log p_a + (1 - x_a) log(1 - p_a)`, Bernoulli each. Choices: the cross-entropy over what is
-    legal for the opponent.
+    Keys: `-Σ_a x_a log p_a + (1 - x_a) log(1 - p_a)`, Bernoulli each. Choices: the cross-entropy
+    over what is legal for the opponent.
     """
     assert batch.across_TBA is not None
     foreseen = action_distribution(kind, logits_TBA, batch.across_legal_TBA)
@@ -42,10 +44,11 @@ def forecast_loss(kind: str, logits_TBA: Tensor, batch: Minibatch) -> Tensor:
 
 @torch.no_grad()
 def marginal_loss(kind: str, buffer: SequenceBuffer, add_up: Callable[[Tensor], Tensor]) -> float:
-    """The same of who looks at nothing and knows how often each key is down, or choice made, in this rollout.
+    """The same of who looks at nothing and knows how often each key is down, or choice made, in
+    this rollout.
 
-    Rates are counted over all ranks (`add_up`) from one half each (Jeffreys' prior); a choice has its share
-    of those that are legal. NaN where nothing is known.
+    Rates are counted over all ranks (`add_up`) from one half each (Jeffreys' prior); a choice has
+    its share of those that are legal. NaN where nothing is known.
     """
     assert buffer.across_TNA is not None
     known_TN = buffer.known_TN()

@@ -23,8 +23,8 @@ def spread(latent_TBD: Tensor) -> Tensor:
 def drift(latent_TBD: Tensor, same_B: Tensor) -> Tensor:
     """How far latents move from the first to the last step, over the matches where `same_B`.
 
-    The root mean square distance, divided by what two steps drawn at random from all of them would be
-    apart, sqrt(2 D) times `spread`: 0 stays, 1 is as far as anywhere. NaN without such matches.
+    The root mean square distance, divided by what two steps drawn at random from all of them would
+    be apart, sqrt(2 D) times `spread`: 0 stays, 1 is as far as anywhere. NaN without such matches.
     """
     moved = (latent_TBD[-1] - latent_TBD[0]).square().sum(-1)[same_B].mean()
     return (moved / (2 * latent_TBD.shape[-1])).sqrt() / spread(latent_TBD).clamp_min(1e-12)
@@ -36,7 +36,9 @@ def attention_entropy(weights_TBPh: Tensor) -> Tensor:
 
 
 def largest_entropy(age_TB: Tensor, slots: int) -> Tensor:
-    """The entropy of attention that looks at every entry alike: mean log of the entries there are."""
+    """The entropy of attention that looks at every entry alike: mean log of the entries there
+    are.
+    """
     return age_TB.clamp(1, slots).double().log().mean().float()
 
 
@@ -50,16 +52,21 @@ def attention_age(weights_TBPh: Tensor, stride: int) -> Tensor:
 def separation(latent_ND: np.ndarray, kinds_N: Sequence[str]) -> float:
     """Share of the latents' variance that lies between the kinds, corrected for chance.
 
-    1 - (W / (n - k)) / (S / (n - 1)) with S the total and W the within-kind sum of squares of n latents of
-    k kinds: Kelley's epsilon squared (PNAS 21, 1935), 0 on average for labels that mean nothing, 1 when
-    each kind has one latent. Kinds met once say nothing and are left out; NaN when fewer than two are left.
+    1 - (W / (n - k)) / (S / (n - 1)) with S the total and W the within-kind sum of squares of n
+    latents of k kinds: Kelley's epsilon squared (PNAS 21, 1935), 0 on average for labels that mean
+    nothing, 1 when each kind has one latent. Kinds met once say nothing and are left out; NaN when
+    fewer than two are left.
     """
     if len(latent_ND) != len(kinds_N):
         raise InvalidInput(f"{len(latent_ND)} latents have {len(kinds_N)} kinds: give one for each")
-    names, which_N, counts = np.unique(np.asarray(kinds_N, str), return_inverse=True, return_counts=True)
+    names, which_N, counts = np.unique(
+        np.asarray(kinds_N, str), return_inverse=True, return_counts=True
+    )
     kept_N = counts[which_N] > 1
     rows = np.asarray(latent_ND, np.float64)[kept_N]
-    groups = [np.asarray(latent_ND, np.float64)[which_N == k] for k in range(len(names)) if counts[k] > 1]
+    groups = [
+        np.asarray(latent_ND, np.float64)[which_N == k] for k in range(len(names)) if counts[k] > 1
+    ]
     if len(groups) < 2:
         return math.nan
     total = np.square(rows - rows.mean(0)).sum()

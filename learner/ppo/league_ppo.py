@@ -1,10 +1,10 @@
 """`LeaguePPO`: sb3-contrib's RecurrentPPO with the hot paths made for many matches at once.
 
 Used like its parent (constructor, callbacks, logger, `learn`, `predict`). Two things of sb3-contrib
-2.9 are why its own paths are not used: `MultiBinary` actions fail in its `evaluate_actions` (an int8
-tensor meets a float one), and its shared LSTM is detached from the critic, whose gradient never
-reaches it. Here one unrolled forward gives logits and values of whole sequences, and both losses
-train everything below them.
+2.9 are why its own paths are not used: `MultiBinary` actions fail in its `evaluate_actions` (an
+int8 tensor meets a float one), and its shared LSTM is detached from the critic, whose gradient
+never reaches it. Here one unrolled forward gives logits and values of whole sequences, and both
+losses train everything below them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,13 @@ from league.errors import ConfigError
 from learner.ppo.advantage import explained_variance
 from learner.ppo.divergence import Divergence
 from learner.ppo.forecast import forecast_loss, marginal_loss
-from learner.ppo.loss import advantage_sums, clipped_policy_loss, normalised, value_loss, weighted_mean
+from learner.ppo.loss import (
+    advantage_sums,
+    clipped_policy_loss,
+    normalised,
+    value_loss,
+    weighted_mean,
+)
 from learner.ppo.playing import PlayingPPO
 from learner.ppo.policy import LeaguePolicy, StateArrays
 from learner.ppo.rate import AdaptiveRate
@@ -46,16 +52,18 @@ _READINGS = (
 class LeaguePPO(PlayingPPO):
     """PPO on whole sequences of a `LeagueVecEnv`.
 
-    ``LeaguePPO("LeaguePolicy", env, policy_kwargs={"agent": config})``; arguments as `RecurrentPPO`'s, and:
+    ``LeaguePPO("LeaguePolicy", env, policy_kwargs={"agent": config})``; arguments as
+    `RecurrentPPO`'s, and:
         normalize_returns: divide rewards by the running deviation of the discounted return.
         ent_schedule: entropy weight by the share of steps still to come; none: `ent_coef`.
-        desired_kl: KL divergence per update that the step size is steered to; none: only the schedule.
-        regularisation: holds the policy near frozen copies of itself (`references`); none: not at all.
-        parts: a minibatch's gradient is added up over so many parts, for less memory and the same step.
-        precision: of the products in an update: auto, float32, bfloat16, float16 (`learner.ppo.descent`).
-        forecast_coef: weight of foretelling the opponent's next action (`learner.ppo.forecast`); 0: no head.
-        compiled: decide by a compiled step of the network (`learner.ppo.compiling`).
-        should_stop: asked between steps and minibatches; True ends `learn` early.
+        desired_kl: KL divergence per update that the step size is steered to; none: only the
+        schedule. regularisation: holds the policy near frozen copies of itself (`references`);
+        none: not at all. parts: a minibatch's gradient is added up over so many parts, for less
+        memory and the same step. precision: of the products in an update: auto, float32, bfloat16,
+        float16 (`learner.ppo.descent`). forecast_coef: weight of foretelling the opponent's next
+        action (`learner.ppo.forecast`); 0: no head. compiled: decide by a compiled step of the
+        network (`learner.ppo.compiling`). should_stop: asked between steps and minibatches; True
+        ends `learn` early.
     """
 
     def __init__(
@@ -93,7 +101,9 @@ class LeaguePPO(PlayingPPO):
     def _setup_model(self) -> None:
         super()._setup_model()
         if self.batch_size is None or self.batch_size % self.n_steps:
-            raise ConfigError(f"batch_size {self.batch_size} is no multiple of n_steps {self.n_steps}")
+            raise ConfigError(
+                f"batch_size {self.batch_size} is no multiple of n_steps {self.n_steps}"
+            )
         self.sequences = self.batch_size // self.n_steps
 
     # -- updates --------------------------------------------------------------------------------
@@ -111,7 +121,9 @@ class LeaguePPO(PlayingPPO):
             measured, asked = self._update(rows, sums)
             for name, value in measured.items():
                 totals.setdefault(name, []).append(value)
-            if asked or (self.target_kl is not None and measured["policy/approx_kl"] > 1.5 * self.target_kl):
+            if asked or (
+                self.target_kl is not None and measured["policy/approx_kl"] > 1.5 * self.target_kl
+            ):
                 break
         self._n_updates += len(totals["loss/total"])
         if not asked:  # the KL of a few minibatches says little
@@ -121,7 +133,9 @@ class LeaguePPO(PlayingPPO):
         self.learning_seconds += time.perf_counter() - started
 
     def _renew_references(self) -> None:
-        """Freezes a new reference when enough updates have been made, and logs how far the rollout was."""
+        """Freezes a new reference when enough updates have been made, and logs how far the
+        rollout was.
+        """
         references, buffer = self.references, self.buffer
         if references is None:
             return
@@ -145,7 +159,9 @@ class LeaguePPO(PlayingPPO):
             self.logger.record(name, value)
 
     def _drawn(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """All epochs' minibatches: rows, and over all ranks what the loss needs of the whole (`_sums`)."""
+        """All epochs' minibatches: rows, and over all ranks what the loss needs of the whole
+        (`_sums`).
+        """
         epochs = [self.buffer.drawn(self.sequences, self.shuffle_rng) for _ in range(self.n_epochs)]
         drawn = [rows for epoch in epochs for rows in epoch]
         # In one message: each makes every rank wait for the slowest.
@@ -154,10 +170,14 @@ class LeaguePPO(PlayingPPO):
     def _sums(self, rows: Tensor) -> Tensor:
         """Of the minibatch of some rows: its `advantage_sums` and `_counts`, float64 `[6]`."""
         batch = self.buffer.minibatch(rows)
-        return torch.cat([advantage_sums(batch.advantage_TB, batch.decided_TB()), self._counts(batch)])
+        return torch.cat(
+            [advantage_sums(batch.advantage_TB, batch.decided_TB()), self._counts(batch)]
+        )
 
     def _update(self, rows: Tensor, sums: Tensor) -> tuple[dict[str, float], bool]:
-        """One step of the optimizer with some rows; returns its means for the log, and whether to stop."""
+        """One step of the optimizer with some rows; returns its means for the log, and whether
+        to stop.
+        """
         batch = self._prepared(rows, sums)
         readings = Readings(self.ranks, self._reading_names())
         self.descent.begin()
@@ -171,14 +191,18 @@ class LeaguePPO(PlayingPPO):
         return means | {"learning/gradient_norm": self.descent.finish(self.num_timesteps)}, asked
 
     def _prepared(self, rows: Tensor, sums: Tensor) -> Minibatch:
-        """The minibatch with advantages as the loss wants them; `sums` are of all ranks' (`_sums`)."""
+        """The minibatch with advantages as the loss wants them; `sums` are of all ranks'
+        (`_sums`).
+        """
         batch = self.buffer.minibatch(rows)
         if not self.normalize_advantage:
             return batch
         return replace(batch, advantage_TB=normalised(batch.advantage_TB, sums[:3]))
 
     def _counts(self, batch: Minibatch) -> Tensor:
-        """Steps with something to choose, to learn from, with a known opponent: float64 `[3]`, never 0."""
+        """Steps with something to choose, to learn from, with a known opponent: float64 `[3]`,
+        never 0.
+        """
         size = float(batch.value_TB.numel())
         weights = batch.decided_TB(), batch.weight_TB, batch.known_TB
         numbers = [size if weight is None else float(weight.sum()) for weight in weights]
@@ -236,17 +260,23 @@ class LeaguePPO(PlayingPPO):
     def _forecast_loss(self, latent_TBD: Tensor, batch: Minibatch) -> Tensor | None:
         if self.policy.forecast is None:
             return None
-        return forecast_loss(self.agent.action_kind, self.policy.forecast(latent_TBD).float(), batch)
+        return forecast_loss(
+            self.agent.action_kind, self.policy.forecast(latent_TBD).float(), batch
+        )
 
     def weighted(
         self, terms: LossTerms, decided: float = 1.0, counted: float = 1.0, known: float = 1.0
     ) -> Tensor:
-        """The loss: the sum of its terms by their weights, each a share of the whole minibatch's mean."""
+        """The loss: the sum of its terms by their weights, each a share of the whole minibatch's
+        mean.
+        """
         actor = terms.policy.loss - self.entropy_weight * terms.entropy
         if terms.kl is not None and self.regularisation is not None:
             actor = actor + self.regularisation.alpha * terms.kl.loss
         loss = decided * actor + counted * self.vf_coef * terms.value
-        return loss if terms.forecast is None else loss + known * self.forecast_coef * terms.forecast
+        return (
+            loss if terms.forecast is None else loss + known * self.forecast_coef * terms.forecast
+        )
 
     @property
     def clip_now(self) -> float:
@@ -264,14 +294,17 @@ class LeaguePPO(PlayingPPO):
         for name, values in totals.items():
             self.logger.record(name, float(np.mean(values)))
         self.logger.record("policy/first_kl", totals["policy/approx_kl"][0])
-        if self.policy.forecast is not None:  # as of matches that it had not learnt from, and of who is blind
+        # as of matches that it had not learnt from, and of who is blind
+        if self.policy.forecast is not None:
             self.logger.record("forecast/first_loss", totals["loss/forecast"][0])
             blind = marginal_loss(self.agent.action_kind, self.buffer, self.ranks.add_up)
             self.logger.record("forecast/marginal_loss", blind)
         self.diagnostics.update_ends(self.policy.network, self.buffer, self._n_updates)
         for name, value in self.diagnostics.take().items():
             self.logger.record(name, value)
-        explained = explained_variance(self.buffer.value_TN, self.buffer.target_TN, self.ranks.add_up)
+        explained = explained_variance(
+            self.buffer.value_TN, self.buffer.target_TN, self.ranks.add_up
+        )
         self.logger.record("value/explained_variance", explained)
         self.logger.record("reward/scale", self.return_scale.scale)
         self.logger.record("reward/largest", float(np.abs(self.buffer.reward_TN).max()))
@@ -287,13 +320,23 @@ class LeaguePPO(PlayingPPO):
         deterministic: bool = False,
         action_masks: np.ndarray | None = None,
     ) -> tuple[np.ndarray, StateArrays | None]:
-        """As `LeaguePolicy.predict`: masks too, for `evaluate_policy` of `sb3_contrib.common.maskable`."""
+        """As `LeaguePolicy.predict`: masks too, for `evaluate_policy` of
+        `sb3_contrib.common.maskable`.
+        """
         return self.policy.predict(observation, state, episode_start, deterministic, action_masks)
 
     # -- what the parent would keep in its own buffers -------------------------------------------
 
     def _excluded_save_params(self) -> list[str]:
-        own = ["buffer", "agent_state", "diagnostics", "references", "transform", "last_obs_NO", "descent"]
+        own = [
+            "buffer",
+            "agent_state",
+            "diagnostics",
+            "references",
+            "transform",
+            "last_obs_NO",
+            "descent",
+        ]
         return [
             *super()._excluded_save_params(),
             *own,

@@ -14,7 +14,8 @@ class PolicyLoss(NamedTuple):
 
     loss: Tensor
     approx_kl: (
-        Tensor  # mean of (ratio - 1) - log ratio, an unbiased and never negative estimate of KL(old, new)
+        # mean of (ratio - 1) - log ratio, an unbiased and never negative estimate of KL(old, new)
+        Tensor
     )
     clip_fraction: Tensor
 
@@ -50,7 +51,8 @@ def value_loss(value: Tensor, target: Tensor, weight: Tensor | None = None) -> T
 
 
 def advantage_sums(advantage: Tensor, weight: Tensor | None = None) -> Tensor:
-    """Number, sum and sum of squares of the advantages (that have weight), float64 `[3]` on the CPU.
+    """Number, sum and sum of squares of the advantages (that have weight), float64 `[3]` on the
+    CPU.
 
     Those of a minibatch's parts, or of several ranks, add up to those of the whole.
     """
@@ -60,7 +62,9 @@ def advantage_sums(advantage: Tensor, weight: Tensor | None = None) -> Tensor:
 
 
 def normalised(advantage: Tensor, sums: Tensor) -> Tensor:
-    """Advantages shifted and scaled by what has mean 0 and standard deviation 1 over all of `sums`."""
+    """Advantages shifted and scaled by what has mean 0 and standard deviation 1 over all of
+    `sums`.
+    """
     number, total, squares = sums.tolist()
     if number < 2:
         return advantage

@@ -21,13 +21,13 @@ from torch import Tensor
 from league.agent.config import AgentConfig
 from league.agent.heads import action_distribution
 from league.games.base import CHOICE
+from learner.distributed.ranks import Ranks
 from learner.ppo.advantage import ReturnScale, generalised_advantage
 from learner.ppo.compiling import compiled_step
 from learner.ppo.descent import Descent
 from learner.ppo.diagnostics import Diagnostics
 from learner.ppo.feed import Feed
 from learner.ppo.policy import LeaguePolicy
-from learner.ppo.ranks import Ranks
 from learner.ppo.references import Memory, References
 from learner.ppo.transform import RewardTransform
 from learner.rollout.buffer import SequenceBuffer
@@ -36,7 +36,9 @@ from learner.rollout.league_vec_env import LeagueVecEnv
 from learner.settings import RegularisationSettings
 
 ASK_STEPS = 32
-"""Steps of a rollout between two questions of several ranks whether one of them was told to stop."""
+"""Steps of a rollout between two questions of several ranks whether one of them was told to
+stop.
+"""
 
 
 class PlayingPPO(RecurrentPPO):
@@ -155,8 +157,9 @@ class PlayingPPO(RecurrentPPO):
     ) -> bool:
         """Plays `n_steps` in every match; False when asked to stop before the end.
 
-        Callbacks find a step's `new_obs`, `rewards`, `dones`, `infos`, `actions`, `values`, `log_probs` and
-        `n_steps` in their `locals`, as in Stable-Baselines3. `env.finished` holds this rollout's matches.
+        Callbacks find a step's `new_obs`, `rewards`, `dones`, `infos`, `actions`, `values`,
+        `log_probs` and `n_steps` in their `locals`, as in Stable-Baselines3. `env.finished` holds
+        this rollout's matches.
         """
         self.policy.set_training_mode(False)
         callback.on_rollout_start()
@@ -188,7 +191,8 @@ class PlayingPPO(RecurrentPPO):
 
     def _note_ended(self, played: dict[str, Any]) -> None:
         """Counts matches that ended in the means that are logged as `rollout/`."""
-        if self.ep_info_buffer is not None and played["dones"].any():  # None before the first `learn`
+        # None before the first `learn`
+        if self.ep_info_buffer is not None and played["dones"].any():
             self._update_info_buffer(played["infos"], played["dones"])
 
     def _stops(self) -> bool:
@@ -196,8 +200,9 @@ class PlayingPPO(RecurrentPPO):
         return self.ranks.any(self.should_stop())
 
     def _stops_at(self, t: int) -> bool:
-        """`_stops` behind step `t` of a rollout: several ranks ask each other once in some steps only, for
-        whoever asks waits for the slowest."""
+        """`_stops` behind step `t` of a rollout: several ranks ask each other once in some steps
+        only, for whoever asks waits for the slowest.
+        """
         return (self.ranks.count == 1 or t % ASK_STEPS == 0) and self._stops()
 
     @torch.inference_mode()
@@ -227,18 +232,26 @@ class PlayingPPO(RecurrentPPO):
         }
 
     def _decide(self, env: LeagueVecEnv, t: int) -> NDArray[np.uint8]:
-        """The actions of step `t`, `[N, A]`, as the game takes them; the rest of it goes into the buffer."""
+        """The actions of step `t`, `[N, A]`, as the game takes them; the rest of it goes into
+        the buffer.
+        """
         started = time.perf_counter()
         buffer, row = self.buffer, self.buffer.context + t
         assert self.last_obs_NO is not None
-        obs_NO, starts_N, time_left_N = self.feed(self.last_obs_NO, self.last_starts_N, env.time_left())
+        obs_NO, starts_N, time_left_N = self.feed(
+            self.last_obs_NO, self.last_starts_N, env.time_left()
+        )
         out = self.decide(obs_NO, starts_N, self.agent_state, time_left_N)
         legal_NA = self._legal(env)
         actor = action_distribution(self.agent.action_kind, out.logits_BA, legal_NA)
         actions_NA = actor.sample(self.key_rng)
         if buffer.legal_TNA is not None and legal_NA is not None:
             buffer.legal_TNA[t] = legal_NA
-        buffer.obs_XNO[row], buffer.starts_XN[row], buffer.time_left_TN[t] = obs_NO, starts_N, time_left_N
+        buffer.obs_XNO[row], buffer.starts_XN[row], buffer.time_left_TN[t] = (
+            obs_NO,
+            starts_N,
+            time_left_N,
+        )
         buffer.actions_TNA[t] = actions_NA
         buffer.log_prob_TN[t] = actor.log_prob(actions_NA)
         buffer.value_TN[t] = out.value_B
@@ -246,7 +259,8 @@ class PlayingPPO(RecurrentPPO):
         if self.transform is not None:
             self.transform.before_step(t, env.across(), starts_N, out.logits_BA)
         pressed_NA: NDArray[np.uint8] = actions_NA.to(torch.uint8).cpu().numpy()
-        check_outputs(out.logits_BA, out.value_B, self.num_timesteps)  # behind the one wait for a GPU
+        # behind the one wait for a GPU
+        check_outputs(out.logits_BA, out.value_B, self.num_timesteps)
         self.inference_seconds += time.perf_counter() - started
         return pressed_NA
 
@@ -273,7 +287,9 @@ class PlayingPPO(RecurrentPPO):
         """Values the cut-off, scales rewards, and fills advantages and targets."""
         buffer = self.buffer
         assert self.last_obs_NO is not None
-        obs_NO, starts_N, time_left_N = self.feed(self.last_obs_NO, self.last_starts_N, env.time_left())
+        obs_NO, starts_N, time_left_N = self.feed(
+            self.last_obs_NO, self.last_starts_N, env.time_left()
+        )
         out = self.decide(obs_NO, starts_N, self.agent_state, time_left_N)
         self.diagnostics.rollout_ends(
             out.latent_BD, out.state.age_B, self.agent.sequence_length, env.opponent_kinds()

@@ -23,7 +23,8 @@ StateArrays = tuple[np.ndarray, ...]
 
 
 class LeaguePolicy(RecurrentActorCriticPolicy):
-    """An `AgentNetwork` with its optimizer, and with `forecasts` the auxiliary head, which never plays.
+    """An `AgentNetwork` with its optimizer, and with `forecasts` the auxiliary head, which never
+    plays.
 
     The recurrent state that `predict` takes and returns is the whole `AgentState` as a tuple of
     arrays: the encoder's rings and the LSTM's state; none stands for an empty history. The parent's
@@ -59,7 +60,9 @@ class LeaguePolicy(RecurrentActorCriticPolicy):
         deterministic: bool = False,
         legal: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor, AgentState]:
-        """Actions (zeros and ones), values, log-probabilities and the next state for one step of a batch."""
+        """Actions (zeros and ones), values, log-probabilities and the next state for one step of
+        a batch.
+        """
         time_left = torch.ones(len(obs), device=obs.device)
         out = self.network.step(obs, episode_starts.bool(), state, time_left)
         actor = action_distribution(self.agent.action_kind, out.logits_BA, legal)
@@ -97,9 +100,13 @@ class LeaguePolicy(RecurrentActorCriticPolicy):
             agent_state = self.network.initial_state(batch)
         else:
             agent_state = AgentState(*(torch.as_tensor(part, device=self.device) for part in state))
-        starts = np.zeros(batch, bool) if episode_start is None else np.reshape(episode_start, batch)
+        starts = (
+            np.zeros(batch, bool) if episode_start is None else np.reshape(episode_start, batch)
+        )
         with torch.no_grad():
-            legal = None if action_masks is None else torch.as_tensor(action_masks, device=self.device)
+            legal = (
+                None if action_masks is None else torch.as_tensor(action_masks, device=self.device)
+            )
             actions, after = self._predict(
                 obs, agent_state, torch.as_tensor(starts, device=self.device), deterministic, legal
             )

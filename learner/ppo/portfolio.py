@@ -39,7 +39,9 @@ def least_apart(kl_MM: NDArray[np.floating]) -> int:
     count = len(kl_MM)
     _some(count)
     if kl_MM.shape != (count, count):
-        raise InvalidInput(f"distances have shape {kl_MM.shape}: one row and one column a member are wanted")
+        raise InvalidInput(
+            f"distances have shape {kl_MM.shape}: one row and one column a member are wanted"
+        )
     apart_MM = np.where(np.eye(count, dtype=bool), np.inf, kl_MM)
     return int(apart_MM.min(1).argmin())
 

@@ -1,13 +1,16 @@
-"""The references that a learner is held near: frozen copies of itself that play along in its matches.
+"""The references that a learner is held near: frozen copies of itself that play along in its
+matches.
 
 A reference has weights and a memory of its own. After each rollout it is unrolled once, without a
 gradient, over the very observations that the learner saw; its logits are kept and every epoch is
-compared with them. Its encoder reads the history that the rollout buffer carries, its LSTM goes on from
-where it was after the rollout before, and both start anew with each match, as the learner's do. A copy
-is frozen with the learner's memory of the matches in progress, which from then on goes its own way.
+compared with them. Its encoder reads the history that the rollout buffer carries, its LSTM goes on
+from where it was after the rollout before, and both start anew with each match, as the learner's
+do. A copy is frozen with the learner's memory of the matches in progress, which from then on goes
+its own way.
 
-Shape suffixes: M references, X rows (history and steps), T steps, N matches, C matches in which references
-play along (the first C of the N), B matches of a minibatch, O observation, A actions, H memory.
+Shape suffixes: M references, X rows (history and steps), T steps, N matches, C matches in which
+references play along (the first C of the N), B matches of a minibatch, O observation, A actions, H
+memory.
 """
 
 from __future__ import annotations
@@ -31,7 +34,9 @@ from learner.rollout.buffer import Minibatch, SequenceBuffer
 from learner.settings import RegularisationSettings
 
 ROWS_AT_ONCE = {"cpu": 4096, "cuda": 1 << 17}
-"""History and steps of as many matches as fit go through a reference together: caches, and memory."""
+"""History and steps of as many matches as fit go through a reference together: caches, and
+memory.
+"""
 
 log = logging.getLogger(__name__)
 
@@ -70,11 +75,11 @@ class References:
     """The newest reference (the anchor) and the portfolio of older ones.
 
     Args:
-        register: makes a frozen copy a member of the league and returns its name.
-        ratings: scores by name, asked for when `pruning` is `best`.
-        keep: told the names of those that there are, whenever some have left.
-        agree: given the index that this process would drop, the one that all processes drop.
-        autocast: in what precision they play along: the one that the learner is compared with them in.
+        register: makes a frozen copy a member of the league and returns its name. ratings: scores
+        by name, asked for when `pruning` is `best`. keep: told the names of those that there are,
+        whenever some have left. agree: given the index that this process would drop, the one that
+        all processes drop. autocast: in what precision they play along: the one that the learner is
+        compared with them in.
     """
 
     def __init__(
@@ -89,7 +94,8 @@ class References:
         share = 1.0 if settings.form == "reward" else settings.match_share
         self.matches, self.covered = matches, max(1, math.ceil(share * matches))
         self.members: list[Reference] = []  # the anchor, then the portfolio, oldest first
-        self.renewed_at = self.kept_at = 0  # updates at the last renewal, and at the last that kept the old
+        # updates at the last renewal, and at the last that kept the old
+        self.renewed_at = self.kept_at = 0
         self.register: Callable[[AgentNetwork, int], str] = unnamed
         self.ratings: Callable[[], Mapping[str, float]] = nobody_rated
         self.keep: Callable[[Sequence[str]], None] = nobody_to_tell
@@ -100,7 +106,9 @@ class References:
     # -- renewal --------------------------------------------------------------------------------
 
     def begin(self, network: AgentNetwork, own: Memory, other: Memory | None, step: int) -> None:
-        """The first reference: the learner as it is before its first rollout, if there is none yet."""
+        """The first reference: the learner as it is before its first rollout, if there is none
+        yet.
+        """
         if not self.members:
             self.members = [self._freeze(network.state_dict(), own, other, step)]
 
@@ -120,8 +128,8 @@ class References:
     ) -> None:
         """Freezes the learner as the new anchor. The old one leaves, or stays in the portfolio.
 
-        `buffer` holds the rollout that the references were last unrolled over: the probe on which their
-        differences are measured.
+        `buffer` holds the rollout that the references were last unrolled over: the probe on which
+        their differences are measured.
         """
         interval, old = self.settings.portfolio_interval, self.members[0]
         stays = self.settings.portfolio_size > 1 and updates // interval > self.kept_at // interval
@@ -176,14 +184,19 @@ class References:
         legal_TNA, weight_TN = buffer.legal_TNA, buffer.decided_TN()
         legal_TCA = None if legal_TNA is None else legal_TNA[:, : self.covered]
         apart_MM = pairwise_kl(
-            self.config.action_kind, self.logits_MTCA[places], legal_TCA, weight_TN[:, : self.covered]
+            self.config.action_kind,
+            self.logits_MTCA[places],
+            legal_TCA,
+            weight_TN[:, : self.covered],
         )
         return least_apart(apart_MM.cpu().numpy())
 
     # -- playing along --------------------------------------------------------------------------
 
     def play_along(self, buffer: SequenceBuffer, steps: int) -> None:
-        """Unrolls every reference over the rollout's first `steps` steps and remembers its logits."""
+        """Unrolls every reference over the rollout's first `steps` steps and remembers its
+        logits.
+        """
         started = time.perf_counter()
         context, here = buffer.context, slice(0, self.covered)
         obs_XCO = buffer.obs_XNO[: context + steps, here]
@@ -199,8 +212,8 @@ class References:
     def divergence(self, logits_TBA: Tensor, batch: Minibatch) -> Divergence | None:
         """How far the policy of a minibatch is from its closest reference in each state.
 
-        None when no reference plays along in any match of the minibatch. The matches in which they do
-        stand for all: over many minibatches the mean is that of all matches.
+        None when no reference plays along in any match of the minibatch. The matches in which they
+        do stand for all: over many minibatches the mean is that of all matches.
         """
         assert self.logits_MTCA is not None, "a rollout comes before an update"
         along_B = batch.rows_B < self.covered
@@ -237,7 +250,9 @@ class References:
     # -- checkpoints ----------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """Weights, memories, names and counters, for the checkpoint; between rollouts nothing else counts."""
+        """Weights, memories, names and counters, for the checkpoint; between rollouts nothing
+        else counts.
+        """
         return {
             "members": [
                 {
@@ -254,11 +269,17 @@ class References:
         }
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Goes on from `state`; with another number of matches (or none carried on) memories begin empty."""
+        """Goes on from `state`; with another number of matches (or none carried on) memories
+        begin empty.
+        """
         self.members = []
         for saved in state["members"]:
             h_CH, c_CH = self._memory(saved["own"], self.covered)
-            other = self._memory(saved["other"], self.matches) if self.settings.form == "reward" else None
+            other = (
+                self._memory(saved["other"], self.matches)
+                if self.settings.form == "reward"
+                else None
+            )
             self.members.append(
                 Reference(
                     name=saved["name"],
@@ -289,17 +310,24 @@ class References:
 def unrolled(
     network: AgentNetwork, obs_XNO: Tensor, starts_XN: Tensor, memory: Memory, context: int
 ) -> tuple[Tensor, Memory]:
-    """Logits `[T, N, A]` of a network that plays along, and its memory after the last step: float32."""
+    """Logits `[T, N, A]` of a network that plays along, and its memory after the last step:
+    float32.
+    """
     h_NH, c_NH = memory
     (rows, matches, _), device = obs_XNO.shape, obs_XNO.device
     at_once = max(1, ROWS_AT_ONCE.get(device.type, 4096) // rows)
     parts = []
     for first in range(0, matches, at_once):
         here = slice(first, first + at_once)
-        unseen_TB = obs_XNO.new_zeros(rows - context, h_NH[here].shape[0])  # time left: the critic's alone
+        # time left: the critic's alone
+        unseen_TB = obs_XNO.new_zeros(rows - context, h_NH[here].shape[0])
         parts.append(
-            network.unroll(obs_XNO[:, here], starts_XN[:, here], h_NH[here], c_NH[here], unseen_TB, context)
+            network.unroll(
+                obs_XNO[:, here], starts_XN[:, here], h_NH[here], c_NH[here], unseen_TB, context
+            )
         )
     logits_TNA = torch.cat([part.logits_TBA.float() for part in parts], 1)
-    h_NH, c_NH = (torch.cat(rows).float() for rows in zip(*((p.h_BH, p.c_BH) for p in parts), strict=True))
+    h_NH, c_NH = (
+        torch.cat(rows).float() for rows in zip(*((p.h_BH, p.c_BH) for p in parts), strict=True)
+    )
     return logits_TNA, (h_NH, c_NH)

@@ -8,14 +8,15 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from learner.distributed.ranks import Ranks
 from learner.ppo.divergence import Divergence
 from learner.ppo.loss import PolicyLoss
-from learner.ppo.ranks import Ranks
 
 
 class LossTerms(NamedTuple):
-    """Of one minibatch; `kl` is None without references in its matches, or where rewards carry it, `forecast`
-    without such a head."""
+    """Of one minibatch; `kl` is None without references in its matches, or where rewards carry
+    it, `forecast` without such a head.
+    """
 
     policy: PolicyLoss
     value: Tensor
@@ -36,13 +37,15 @@ class LossTerms(NamedTuple):
 class Readings:
     """Means over a minibatch's parts and over all ranks, each part by its share of the whole.
 
-    A part may lack some (no reference may play along in its matches), and ranks can only add up what all of
-    them name: so `names` are given beforehand, and what was read nowhere is left out in the end.
+    A part may lack some (no reference may play along in its matches), and ranks can only add up
+    what all of them name: so `names` are given beforehand, and what was read nowhere is left out in
+    the end.
     """
 
     def __init__(self, ranks: Ranks, names: Iterable[str]) -> None:
         self._ranks, self._names = ranks, tuple(names)
-        self._sums = {name: [0.0, 0.0] for name in self._names}  # of values by their shares, and of shares
+        # of values by their shares, and of shares
+        self._sums = {name: [0.0, 0.0] for name in self._names}
 
     def add(self, name: str, value: float | Tensor, share: float) -> None:
         """Takes in a part's mean of the reading `name`."""
@@ -58,4 +61,8 @@ class Readings:
     def means(self, sums: Tensor | None = None) -> dict[str, float]:
         """Of all ranks, the same on each; `sums` where they are added up already."""
         pairs = (self._ranks.add_up(self.sums()) if sums is None else sums).tolist()
-        return {name: pair[0] / pair[1] for name, pair in zip(self._names, pairs, strict=True) if pair[1]}
+        return {
+            name: pair[0] / pair[1]
+            for name, pair in zip(self._names, pairs, strict=True)
+            if pair[1]
+        }

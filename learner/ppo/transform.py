@@ -4,9 +4,10 @@ For one's own seat i and the seat across, j:
 
     r'_t = r_t - α log π_i(a_i)/π_ref(a_i) + α log π_j(a_j)/π_ref(a_j)
 
-(Perolat et al. 2022, DeepNash, arXiv 2206.15378, after Perolat et al. 2021, arXiv 2002.08456). The second
-term stands only where the learner itself plays the seat across, so that the game stays zero-sum; another
-opponent is what it is. Unlike a KL in the loss this reaches earlier states too, through the value.
+(Perolat et al. 2022, DeepNash, arXiv 2206.15378, after Perolat et al. 2021, arXiv 2002.08456). The
+second term stands only where the learner itself plays the seat across, so that the game stays
+zero-sum; another opponent is what it is. Unlike a KL in the loss this reaches earlier states too,
+through the value.
 
 Shape suffixes: X rows (history and steps), T steps, N matches, R matches played against oneself, O
 observation, A actions.
@@ -39,7 +40,9 @@ class RewardTransform:
         self.alpha, self.config, self.steps, self.device = alpha, config, steps, device
         actions = (steps, matches, config.action_size)
         self.own_logits_TNA = torch.zeros(actions, device=device)
-        self.obs_XNO = torch.zeros(config.context + steps, matches, config.observation_size, device=device)
+        self.obs_XNO = torch.zeros(
+            config.context + steps, matches, config.observation_size, device=device
+        )
         self.starts_XN = torch.zeros(self.obs_XNO.shape[:2], dtype=torch.bool, device=device)
         self.logits_TNA = torch.zeros(actions, device=device)
         self.actions_TNA = torch.zeros(actions, device=device)
@@ -80,10 +83,13 @@ class RewardTransform:
     # -- behind it ------------------------------------------------------------------------------
 
     def play_along(self, references: References, steps: int) -> Tensor | None:
-        """Lets the references play the seats across that are the learner's: logits `[M, T, R, A]`."""
+        """Lets the references play the seats across that are the learner's: logits `[M, T, R,
+        A]`.
+        """
         live_N = self.live_TN[:steps].any(0)
         if not live_N.any():
-            return None  # a memory that missed some steps is cleared where the next such match begins
+            # a memory that missed some steps is cleared where the next such match begins
+            return None
         started, rows, logits = time.perf_counter(), self.config.context + steps, []
         obs_XRO, starts_XR = self.obs_XNO[:rows, live_N], self.starts_XN[:rows, live_N]
         for reference in references.members:
@@ -135,7 +141,10 @@ class RewardTransform:
 
     def state(self) -> dict[str, Tensor]:
         """What the next rollout needs of this one."""
-        return {"obs": self.obs_XNO[self.steps :].clone(), "starts": self.starts_XN[self.steps :].clone()}
+        return {
+            "obs": self.obs_XNO[self.steps :].clone(),
+            "starts": self.starts_XN[self.steps :].clone(),
+        }
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Puts back what `state` returned."""

@@ -1,4 +1,6 @@
-"""``league profile``: how fast this machine trains, what holds it up, and settings that are faster."""
+"""``league profile``: how fast this machine trains, what holds it up, and settings that are
+faster.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,13 @@ COUNTS = ("matches", "batch_size", "threads", "gradient_parts")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--preset", metavar="NAME", help=f"the settings to measure (default: {PRESET})")
+    parser.add_argument(
+        "--preset", metavar="NAME", help=f"the settings to measure (default: {PRESET})"
+    )
     parser.add_argument("--config", type=Path, metavar="FILE", help="a settings file to measure")
-    parser.add_argument("--set", dest="assignments", action="append", default=[], metavar="SECTION.KEY=VALUE")
+    parser.add_argument(
+        "--set", dest="assignments", action="append", default=[], metavar="SECTION.KEY=VALUE"
+    )
     parser.add_argument(
         "--seconds",
         type=_seconds,
@@ -29,18 +35,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     device = parser.add_mutually_exclusive_group()
     device.add_argument("--gpu", type=int, metavar="N", help="compute on GPU number N")
-    device.add_argument("--cpu", action="store_true", help="compute on the CPU even if there is a GPU")
+    device.add_argument(
+        "--cpu", action="store_true", help="compute on the CPU even if there is a GPU"
+    )
     _add_sweep(parser.add_argument_group("sweep"))
 
 
 def _add_sweep(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--sweep", action="store_true", help="measure many configurations, recommend one")
-    group.add_argument("--matches", type=int, nargs="+", metavar="N", help="values of learner.matches to try")
+    group.add_argument(
+        "--sweep", action="store_true", help="measure many configurations, recommend one"
+    )
+    group.add_argument(
+        "--matches", type=int, nargs="+", metavar="N", help="values of learner.matches to try"
+    )
     group.add_argument(
         "--batch-size", type=int, nargs="+", metavar="N", help="values of learner.batch_size to try"
     )
-    group.add_argument("--threads", type=int, nargs="+", metavar="N", help="values of learner.threads to try")
-    group.add_argument("--precision", nargs="+", metavar="P", help="values of learner.precision to try")
+    group.add_argument(
+        "--threads", type=int, nargs="+", metavar="N", help="values of learner.threads to try"
+    )
+    group.add_argument(
+        "--precision", nargs="+", metavar="P", help="values of learner.precision to try"
+    )
     group.add_argument(
         "--gradient-parts",
         type=int,
@@ -54,7 +70,9 @@ def _add_sweep(group: argparse._ArgumentGroup) -> None:
         metavar="FILE",
         help="write the recommended settings for bin/start-league",
     )
-    group.add_argument("--force", action="store_true", help="write over a settings file that exists")
+    group.add_argument(
+        "--force", action="store_true", help="write over a settings file that exists"
+    )
 
 
 def _seconds(text: str) -> float:
@@ -81,13 +99,17 @@ def _check(args: argparse.Namespace) -> None:
     if not args.sweep:
         for flag in (*COUNTS, "precision", "write_preset"):
             if getattr(args, flag) is not None:
-                raise InvalidInput(f"--{flag.replace('_', '-')} is for a sweep: add --sweep, or leave it out")
+                raise InvalidInput(
+                    f"--{flag.replace('_', '-')} is for a sweep: add --sweep, or leave it out"
+                )
     elif args.trace is not None:
         raise InvalidInput("--trace is of one configuration: leave --sweep out")
     for flag in COUNTS:
         for value in getattr(args, flag) or ():
             if value < 1:
-                raise InvalidInput(f"--{flag.replace('_', '-')} {value} can't be measured: give 1 or more")
+                raise InvalidInput(
+                    f"--{flag.replace('_', '-')} {value} can't be measured: give 1 or more"
+                )
     for path in (args.output, args.trace, args.write_preset):
         if path is not None:
             _check_place(path)

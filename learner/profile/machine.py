@@ -77,7 +77,9 @@ def offer_to_the_killer() -> None:
 
 
 class GpuMeter:
-    """Share of the time in which the GPU computed something, as nvidia-smi tells it; entered for a burst."""
+    """Share of the time in which the GPU computed something, as nvidia-smi tells it; entered for
+    a burst.
+    """
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
@@ -101,7 +103,10 @@ class GpuMeter:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         if self._process is None:
             return

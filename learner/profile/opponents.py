@@ -1,4 +1,6 @@
-"""The league that a profile plays against: bots, and as many frozen snapshots as a run would come to hold."""
+"""The league that a profile plays against: bots, and as many frozen snapshots as a run would
+come to hold.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,12 @@ import torch
 from league.agent.architectures import network_of
 from league.agent.config import AgentConfig
 from league.agent.snapshot import SnapshotCard, save_snapshot
-from league.blobs import BlobFolder
 from league.errors import ConfigError
 from league.games.base import GameSpec
 from league.ids import SnapshotName
 from league.players import Assignment, Book, MatchResult, Player, PlayerKind, Role
-from learner.assembly import SessionSettings
+from league.runs.blobs import BlobFolder
+from learner.train.assembly import SessionSettings
 
 LARGEST_POOL = 2 << 30
 """Bytes of snapshots that are made for a profile at most."""
@@ -30,7 +32,8 @@ def snapshots_of_a_run(sections: Mapping[str, Mapping[str, Any]]) -> int:
 
 
 def make_snapshots(folder: Path, settings: SessionSettings, count: int) -> list[Player]:
-    """Freezes `count` networks with fresh weights, each of its own seed, as files that the crowd loads.
+    """Freezes `count` networks with fresh weights, each of its own seed, as files that the crowd
+    loads.
 
     Fewer where their files would take more than `LARGEST_POOL` bytes.
     """
@@ -71,9 +74,11 @@ def _snapshot(spec: GameSpec, digest: str, step: int) -> Player:
 def opponents_by_category(
     mix: Mapping[str, float], spec: GameSpec, live: Player, snapshots: Sequence[Player]
 ) -> dict[str, list[Player]]:
-    """Who may be drawn under each category of `mix` that has players and a weight; self-play when none has.
+    """Who may be drawn under each category of `mix` that has players and a weight; self-play when
+    none has.
 
-    Exploiters, clones and references are none yet: their share goes to the others, as in a young league.
+    Exploiters, clones and references are none yet: their share goes to the others, as in a young
+    league.
     """
     bots = {
         bot.name: Player(name=bot.name, game=spec.name, kind=PlayerKind.BOT)
@@ -148,7 +153,9 @@ class MixSource:
             self.failed = result.failure
 
 
-def mix_of(sections: Mapping[str, Mapping[str, Any]], settings: SessionSettings) -> dict[str, float]:
+def mix_of(
+    sections: Mapping[str, Mapping[str, Any]], settings: SessionSettings
+) -> dict[str, float]:
     """The mix of the curriculum's last stage, in which most of a run is played."""
     name = settings.curriculum.stages[-1].mix
     mixes: dict[str, dict[str, float]] = sections["matchmaker"]["mixes"]

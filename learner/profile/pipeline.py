@@ -1,7 +1,9 @@
-"""The learner's own pipeline, run in bursts: rollouts of a `LeagueVecEnv`, updates of a `LeaguePPO`.
+"""The learner's own pipeline, run in bursts: rollouts of a `LeagueVecEnv`, updates of a
+`LeaguePPO`.
 
 What is measured are the counters that the learner logs. A burst is as many whole updates as fit its
-time; where not even one does, it is the beginning of a rollout and of its update, scaled up to the whole.
+time; where not even one does, it is the beginning of a rollout and of its update, scaled up to the
+whole.
 """
 
 from __future__ import annotations
@@ -16,12 +18,12 @@ import torch
 from stable_baselines3.common.callbacks import BaseCallback
 
 from league.agent.config import AgentConfig
-from league.blobs import BlobFolder
 from league.players import Player
-from learner.assembly import SessionSettings, make_env, make_game, make_model
-from learner.membership import live_player
+from league.runs.blobs import BlobFolder
 from learner.profile.opponents import MixSource
-from learner.progress import busy_seconds
+from learner.train.assembly import SessionSettings, make_env, make_game, make_model
+from learner.train.membership import live_player
+from learner.train.progress import busy_seconds
 
 OTHER = "other"
 UNUSED = ("waiting", "references")
@@ -41,7 +43,9 @@ class Burst:
     seconds: float
     """Wall clock for them."""
     parts: dict[str, float]
-    """Seconds of it by kind of work; they add up to `seconds`, `other` being what no counter claims."""
+    """Seconds of it by kind of work; they add up to `seconds`, `other` being what no counter
+    claims.
+    """
     cpu_seconds: float
     """CPU time of the process for them, all its threads together."""
     measured_seconds: float
@@ -107,7 +111,12 @@ class Pipeline:
         live = live_player("main", game)
         stage = settings.curriculum.stages[-1]
         self.source = MixSource(
-            mix, game.spec, live, snapshots, settings.learner.seed, matches_per_draw=matches_per_draw
+            mix,
+            game.spec,
+            live,
+            snapshots,
+            settings.learner.seed,
+            matches_per_draw=matches_per_draw,
         )
         self.env = make_env(settings, game, self.source, BlobFolder(blobs), stage, device, live)
         config = AgentConfig.of(settings.agent, game.spec)
@@ -120,7 +129,9 @@ class Pipeline:
         """What a whole update takes, as far as is known."""
 
     def warm_up(self, seconds: float) -> None:
-        """Plays and learns twice, for about `seconds` each: cold, and to know what an update takes."""
+        """Plays and learns twice, for about `seconds` each: cold, and to know what an update
+        takes.
+        """
         for _ in range(2):
             self._update(seconds / 2, seconds / 2)
 
@@ -129,7 +140,9 @@ class Pipeline:
         if self.update_seconds > WHOLE_UNTIL * seconds:
             return self._update(seconds / 2, seconds / 2)
         count = max(1, round(seconds / self.update_seconds))
-        return _together([self._update(PATIENCE * seconds, PATIENCE * seconds) for _ in range(count)])
+        return _together(
+            [self._update(PATIENCE * seconds, PATIENCE * seconds) for _ in range(count)]
+        )
 
     def one_update(self, seconds: float) -> Burst:
         """A single update, cut short when it takes longer than about `seconds`."""
@@ -142,7 +155,9 @@ class Pipeline:
     # -- one update -----------------------------------------------------------------------------
 
     def _update(self, rollout_seconds: float, learning_seconds: float) -> Burst:
-        """One rollout and the passes over it, each cut short after its seconds and scaled up then."""
+        """One rollout and the passes over it, each cut short after its seconds and scaled up
+        then.
+        """
         model = self.model
         ended, steps = self.source.ended, model.num_timesteps
         first = self._now()
@@ -178,7 +193,9 @@ class Pipeline:
         )
 
     def _minibatches_share(self, done: int) -> float:
-        """By what a cut update's seconds are multiplied: sequences of a whole one over those seen."""
+        """By what a cut update's seconds are multiplied: sequences of a whole one over those
+        seen.
+        """
         sequences, matches = self.model.sequences, self.env.num_envs
         passes, rest = divmod(done, math.ceil(matches / sequences))
         return self.model.n_epochs * matches / (passes * matches + rest * sequences)
@@ -193,7 +210,9 @@ class Pipeline:
             torch.cuda.synchronize(self._device)
         model = self.model
         references = 0.0 if model.references is None else model.references.seconds
-        busy = busy_seconds(self.env, model.inference_seconds, model.learning_seconds, 0.0, references)
+        busy = busy_seconds(
+            self.env, model.inference_seconds, model.learning_seconds, 0.0, references
+        )
         return _Phase(time.perf_counter(), time.process_time(), busy)
 
 

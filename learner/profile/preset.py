@@ -6,8 +6,8 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from league.config import Sections, resolve
-from league.config_file import dump_toml
+from league.settings.base import Sections, resolve
+from league.settings.file import dump_toml
 from learner.profile.rows import Changes, Row
 from learner.profile.sweep import CHANGES_LEARNING, CLOSE
 from learner.profile.words import doubt
@@ -23,7 +23,9 @@ def preset_text(
     rows: Sequence[Row],
     facts: Mapping[str, Any],
 ) -> str:
-    """A settings file over the preset `base`: all in which `sections` differ from it, and `row`'s changes."""
+    """A settings file over the preset `base`: all in which `sections` differ from it, and
+    `row`'s changes.
+    """
     below = resolve(base, environment={})
     wanted = {**sections, "learner": {**sections["learner"], **row.changes}}
     changed = {
@@ -34,12 +36,16 @@ def preset_text(
         }
         for section, values in wanted.items()
     }
-    body = dump_toml({section: values for section, values in changed.items() if values}, "").lstrip()
+    body = dump_toml(
+        {section: values for section, values in changed.items() if values}, ""
+    ).lstrip()
     extends = f'extends = "{base}"\n\n' if base else ""
     return f"{_comments(base, own, row, rows, facts)}\n{extends}{body}"
 
 
-def _comments(base: str | None, own: Changes, row: Row, rows: Sequence[Row], facts: Mapping[str, Any]) -> str:
+def _comments(
+    base: str | None, own: Changes, row: Row, rows: Sequence[Row], facts: Mapping[str, Any]
+) -> str:
     speed = row.steps_per_second()
     where = facts["gpu"] or f"{facts['processor']}, {facts['cores']} cores"
     paragraphs = [
@@ -57,7 +63,9 @@ def _comments(base: str | None, own: Changes, row: Row, rows: Sequence[Row], fac
 
 def _before(own: Changes, row: Row, rows: Sequence[Row]) -> list[str]:
     """How the settings that were profiled did in the same minutes."""
-    before = next((other for other in rows if other.counts and dict(other.changes) == dict(own)), None)
+    before = next(
+        (other for other in rows if other.counts and dict(other.changes) == dict(own)), None
+    )
     if before is None or before is row:
         return []
     speed = before.steps_per_second()

@@ -1,4 +1,6 @@
-"""Carries a profile out: what is measured, in which processes, and what is told of it in the end."""
+"""Carries a profile out: what is measured, in which processes, and what is told of it in the
+end.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,11 @@ from typing import Any
 
 import torch
 
+from league.agent.device import choose_device
 from league.cli.output import say
-from league.config import Sections, base_preset, lay_over, resolve
-from league.device import choose_device
 from league.errors import LeagueError
-from league.files import write_whole
-from learner.assembly import SessionSettings
-from learner.membership import live_player
+from league.runs.files import write_whole
+from league.settings.base import Sections, base_preset, lay_over, resolve
 from learner.profile import machine, report, sweep, words
 from learner.profile.command import PRESET, SECONDS, SWEEP_SECONDS
 from learner.profile.opponents import make_snapshots, mix_of, snapshots_of_a_run
@@ -28,6 +28,8 @@ from learner.profile.preset import preset_text
 from learner.profile.round_trip import RoundTrip, measure_round_trip
 from learner.profile.rows import Changes, Row
 from learner.profile.worker import Measured, Order, measure, session_settings, start_server
+from learner.train.assembly import SessionSettings
+from learner.train.membership import live_player
 
 BURSTS = 5
 """Of a profile of one configuration; the first and the last tell how steady the machine is."""
@@ -72,7 +74,10 @@ class Profile:
             "preset": self.base,
             "machine": self.facts,
             "settings": self.sections,
-            "league": {"snapshots_made": self.snapshots_made, "snapshots_of_a_run": self.snapshots_of_a_run},
+            "league": {
+                "snapshots_made": self.snapshots_made,
+                "snapshots_of_a_run": self.snapshots_of_a_run,
+            },
             "rows": [row.to_json() for row in self.rows],
             "left_out": list(self.left_out),
             "stopped": self.stopped,
@@ -120,7 +125,9 @@ def _cells(args: argparse.Namespace, profile: Profile, device: torch.device) -> 
     if not args.sweep:
         return [profile.own]
     wanted = {axis: getattr(args, axis) for axis in sweep.AXES if getattr(args, axis) is not None}
-    planned = sweep.plan(profile.sections["learner"], wanted, machine.cores(), device.type == "cuda")
+    planned = sweep.plan(
+        profile.sections["learner"], wanted, machine.cores(), device.type == "cuda"
+    )
     profile.left_out = planned.left_out
     return planned.cells
 
@@ -131,7 +138,11 @@ def _with(sections: Sections, changes: Changes) -> Sections:
 
 
 def _prepare(
-    profile: Profile, settings: SessionSettings, folder: Path, device: torch.device, args: argparse.Namespace
+    profile: Profile,
+    settings: SessionSettings,
+    folder: Path,
+    device: torch.device,
+    args: argparse.Namespace,
 ) -> Order:
     """Freezes the opponents and asks a matchmaker; the order lacks only the configuration."""
     mix = mix_of(profile.sections, settings)
@@ -145,7 +156,12 @@ def _prepare(
     game = settings.game.make(1)
     try:
         profile.round_trip = measure_round_trip(
-            profile.sections, game.spec, live_player("main", game), snapshots, folder, min(1.0, seconds / 4)
+            profile.sections,
+            game.spec,
+            live_player("main", game),
+            snapshots,
+            folder,
+            min(1.0, seconds / 4),
         )
     finally:
         game.close()
@@ -194,7 +210,9 @@ def _tell(profile: Profile, args: argparse.Namespace) -> int:
     report.print_words("warning", profile.warnings(best))
     report.print_words("not measured", profile.not_measured(best))
     if args.write_preset is not None:
-        text = preset_text(profile.base, profile.sections, profile.own, best, profile.rows, profile.facts)
+        text = preset_text(
+            profile.base, profile.sections, profile.own, best, profile.rows, profile.facts
+        )
         write_whole(args.write_preset, text)
         say(f"{args.write_preset} holds them: bin/start-league --config {args.write_preset}")
     return 130 if profile.stopped else 0
@@ -205,7 +223,9 @@ def _failure(rows: Sequence[Row]) -> LeagueError:
         if row.error is not None:
             return row.error
     reason = rows[0].failure if rows else "it was stopped"
-    return LeagueError(f"nothing could be measured: {reason}; lower learner.matches or learner.batch_size")
+    return LeagueError(
+        f"nothing could be measured: {reason}; lower learner.matches or learner.batch_size"
+    )
 
 
 def _title(profile: Profile, row: Row) -> str:

@@ -13,7 +13,8 @@ from learner.profile.rows import Changes, Row, Spread
 from learner.profile.sweep import AXES, CHANGES_LEARNING
 
 PARTS = tuple(
-    Column(name, name != "part") for name in ("part", "steps_per_second", "lowest", "highest", "share")
+    Column(name, name != "part")
+    for name in ("part", "steps_per_second", "lowest", "highest", "share")
 )
 SPEEDS = ("steps_per_second", "lowest", "highest", "spread")
 MIB = 1 << 20
@@ -30,7 +31,12 @@ def print_row(row: Row, title: str, round_trip: RoundTrip | None) -> None:
     shares = row.shares()
     lines = [_part(kind, row.part_steps_per_second(kind), shares[kind]) for kind in row.kinds]
     lines.append(_part("end to end", row.steps_per_second(), sum(shares.values())))
-    print_table(title, PARTS, lines, caption=f"steps a second, {len(row.bursts)} bursts: median, least, most")
+    print_table(
+        title,
+        PARTS,
+        lines,
+        caption=f"steps a second, {len(row.bursts)} bursts: median, least, most",
+    )
     print()
     print_pairs(_taken(row, round_trip))
 
@@ -38,7 +44,11 @@ def print_row(row: Row, title: str, round_trip: RoundTrip | None) -> None:
 def _part(name: str, speed: Spread | None, share: float) -> list[str]:
     if speed is None:
         return [name, "", "", "", f"{share:.1%}"]
-    return [name, *(number(value) for value in (speed.median, speed.lowest, speed.highest)), f"{share:.1%}"]
+    return [
+        name,
+        *(number(value) for value in (speed.median, speed.lowest, speed.highest)),
+        f"{share:.1%}",
+    ]
 
 
 def _taken(row: Row, round_trip: RoundTrip | None) -> list[tuple[str, str]]:
@@ -70,11 +80,16 @@ def print_sweep(rows: Sequence[Row], best: Row, own: Changes, left_out: Sequence
     """All configurations, the fastest first, those that failed last."""
     ordered = sorted(rows, key=lambda row: -row.steps_per_second().median if row.counts else 0.0)
     columns = [Column(axis, True) for axis in AXES]
-    columns += [Column(name, True) for name in (*SPEEDS, "per_cpu_second", "cpu_cores", "memory_mib")]
+    columns += [
+        Column(name, True) for name in (*SPEEDS, "per_cpu_second", "cpu_cores", "memory_mib")
+    ]
     columns += [Column("slowest"), Column("note")]
     cells = [[*_cells(row), _note(row, best, own)] for row in ordered]
     print_table(
-        "Sweep", columns, cells, caption=f"{' and '.join(CHANGES_LEARNING)} change what is learnt, too"
+        "Sweep",
+        columns,
+        cells,
+        caption=f"{' and '.join(CHANGES_LEARNING)} change what is learnt, too",
     )
     for reason in left_out:
         say(f"left out: {reason}")
@@ -136,7 +151,9 @@ def progress(cells: int, rounds: int, is_sweep: bool) -> Iterator[Callable[[list
             counted = sum(row.counts for row in rows)
             failed = sum(bool(row.failure) for row in rows)
             total = len(rows) * rounds
-            say(f"measurement {seen} of at most {total}: {counted} configurations known, {failed} failed")
+            say(
+                f"measurement {seen} of at most {total}: {counted} configurations known, {failed} failed"
+            )
 
     yield tell
 

@@ -1,4 +1,6 @@
-"""How long a real matchmaker takes to assign a match and to take its result, asked over loopback."""
+"""How long a real matchmaker takes to assign a match and to take its result, asked over
+loopback.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from league.client import MatchmakerClient
-from league.config import Sections
-from league.config_file import write_config
 from league.errors import LeagueError
 from league.games.base import GameSpec
 from league.ids import new_id
 from league.players import Assignment, MatchResult, Player, PlayerKind, SeatResult
+from league.rpc.client import MatchmakerClient
+from league.settings.base import Sections
+from league.settings.file import write_config
 from learner.profile.rows import Spread
 
 START_SECONDS = 30.0
@@ -37,9 +39,12 @@ def measure_round_trip(
     folder: Path,
     seconds: float,
 ) -> RoundTrip | None:
-    """Asks a matchmaker of these settings, started for it in `folder`; None when it can't be asked."""
+    """Asks a matchmaker of these settings, started for it in `folder`; None when it can't be
+    asked.
+    """
     config = folder / "config.toml"
-    write_config(config, sections | {"matchmaker": sections["matchmaker"] | {"admit": "all"}})  # no evaluator
+    # no evaluator
+    write_config(config, sections | {"matchmaker": sections["matchmaker"] | {"admit": "all"}})
     files = ["--db", str(folder / "league.db"), "--config", str(config)]
     process = subprocess.Popen(
         [sys.executable, "-m", "matchmaker", "--port", "0", *files],
@@ -69,7 +74,10 @@ def _ask(
     snapshots: Sequence[Player],
     seconds: float,
 ) -> RoundTrip:
-    bots = [Player(name=b.name, game=spec.name, kind=PlayerKind.BOT, held_out=b.held_out) for b in spec.bots]
+    bots = [
+        Player(name=b.name, game=spec.name, kind=PlayerKind.BOT, held_out=b.held_out)
+        for b in spec.bots
+    ]
     client.register_players([*bots, live, *snapshots])
     incarnation = client.open_incarnation(live.creator, live.name).number
     batch, mix = sections["learner"]["matches_ahead"], sections["curriculum"]["stages"][-1]["mix"]
@@ -78,13 +86,18 @@ def _ask(
     while not times or time.perf_counter() < end:
         started = time.perf_counter()
         assignments = client.acquire_matches(incarnation, batch, mix)
-        client.report_results(incarnation, [_won(match) for match in assignments], request_id=new_id())
+        client.report_results(
+            incarnation, [_won(match) for match in assignments], request_id=new_id()
+        )
         times.append(1000 * (time.perf_counter() - started) / batch)
-    return RoundTrip(milliseconds=Spread.of(times[1:] or times), batch=batch)  # the first one warms up
+    # the first one warms up
+    return RoundTrip(milliseconds=Spread.of(times[1:] or times), batch=batch)
 
 
 def _won(assignment: Assignment) -> MatchResult:
-    first, second = (SeatResult(player=player.name, digest=player.digest) for player in assignment.seats)
+    first, second = (
+        SeatResult(player=player.name, digest=player.digest) for player in assignment.seats
+    )
     return MatchResult(
         match_id=assignment.match_id,
         lease_token=assignment.lease_token,

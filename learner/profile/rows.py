@@ -1,4 +1,6 @@
-"""What was measured, as values: a row per configuration, with medians and spread over its bursts."""
+"""What was measured, as values: a row per configuration, with medians and spread over its
+bursts.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +91,9 @@ class Row:
     def shares(self) -> dict[str, float]:
         """Share of the time by kind of work, over all bursts; they add up to 1."""
         total = sum(sum(burst["parts"].values()) for burst in self.bursts)
-        return {kind: sum(burst["parts"][kind] for burst in self.bursts) / total for kind in self.kinds}
+        return {
+            kind: sum(burst["parts"][kind] for burst in self.bursts) / total for kind in self.kinds
+        }
 
     def cpu_cores(self) -> Spread:
         """CPU time over wall clock: how many cores the process kept busy."""

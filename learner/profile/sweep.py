@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from league.config import build
 from league.errors import ConfigError
+from league.settings.base import build
 from learner.profile.rows import Changes, Row, Setting
 from learner.profile.worker import Measured
 from learner.settings import LearnerSettings
@@ -16,7 +16,9 @@ from learner.settings import LearnerSettings
 AXES = ("matches", "batch_size", "threads", "precision", "gradient_parts")
 """Settings of [learner] that a sweep may change."""
 CHANGES_LEARNING = ("matches", "batch_size")
-"""Those of them that change what a step teaches: other rollouts, fewer or more steps of the optimizer."""
+"""Those of them that change what a step teaches: other rollouts, fewer or more steps of the
+optimizer.
+"""
 ROUNDS = 3
 """Times that each configuration is measured, in a process of its own each time."""
 CLOSE = 0.03
@@ -31,8 +33,11 @@ class Plan:
     left_out: list[str]
 
 
-def plan(learner: Mapping[str, Any], wanted: Mapping[str, Sequence[Setting]], cores: int, gpu: bool) -> Plan:
-    """All combinations of the values of each axis: those that were asked for, else some around the preset's.
+def plan(
+    learner: Mapping[str, Any], wanted: Mapping[str, Sequence[Setting]], cores: int, gpu: bool
+) -> Plan:
+    """All combinations of the values of each axis: those that were asked for, else some around the
+    preset's.
 
     Raises `ConfigError` when nothing is left.
     """
@@ -82,14 +87,17 @@ def run_rounds(
     measure: Callable[[Changes, int], Measured],
     instead: Callable[[Changes], Changes | None] = lambda changes: None,
 ) -> Iterator[list[Row]]:
-    """Measures every cell once a round, every other round backwards; yields all rows after each measurement.
+    """Measures every cell once a round, every other round backwards; yields all rows after each
+    measurement.
 
-    So a machine that is busy for a while shows as spread in all rows, not as a slow row. A configuration
-    that failed is not tried again; for one that ran out of memory comes what `instead` makes of it.
+    So a machine that is busy for a while shows as spread in all rows, not as a slow row. A
+    configuration that failed is not tried again; for one that ran out of memory comes what
+    `instead` makes of it.
     """
     rows = [Row(cell) for cell in cells]
     for number in range(rounds):
-        for row in rows if number % 2 == 0 else rows[::-1]:  # forwards it comes by what is added behind
+        # forwards it comes by what is added behind
+        for row in rows if number % 2 == 0 else rows[::-1]:
             if row.failure:
                 continue
             measured = measure(row.changes, number)
@@ -101,14 +109,16 @@ def run_rounds(
 
 
 def in_more_parts(learner: Mapping[str, Any], changes: Changes) -> Changes | None:
-    """The same configuration with a minibatch's gradient in twice the parts, which takes about half the
-    memory of an update; None where a part would be less than one sequence."""
+    """The same configuration with a minibatch's gradient in twice the parts, which takes about
+    half the memory of an update; None where a part would be less than one sequence.
+    """
     cell = {**changes, "gradient_parts": 2 * int(changes["gradient_parts"])}
     return None if _impossible({**learner, **cell}) else cell
 
 
 def recommended(rows: Sequence[Row], own: Changes) -> Row | None:
-    """The fastest configuration; of those as fast within `CLOSE`, the one that changes least of `own`.
+    """The fastest configuration; of those as fast within `CLOSE`, the one that changes least of
+    `own`.
 
     What changes learning counts before what changes speed alone. None when nothing was measured.
     """
@@ -117,7 +127,9 @@ def recommended(rows: Sequence[Row], own: Changes) -> Row | None:
         return None
     best = max(row.steps_per_second().median for row in counted)
     equals = [row for row in counted if row.steps_per_second().median >= (1 - CLOSE) * best]
-    return min(equals, key=lambda row: (*_distance(row.changes, own), -row.steps_per_second().median))
+    return min(
+        equals, key=lambda row: (*_distance(row.changes, own), -row.steps_per_second().median)
+    )
 
 
 def _distance(changes: Changes, own: Changes) -> tuple[int, int]:

@@ -19,10 +19,11 @@ UPDATES = 2
 
 
 def record_trace(pipeline: Pipeline, seconds: float, path: Path) -> float | None:
-    """Plays and learns twice under torch's profiler and writes its trace for chrome://tracing or Perfetto.
+    """Plays and learns twice under torch's profiler and writes its trace for chrome://tracing or
+    Perfetto.
 
-    Updates that take long are cut to about `seconds`. Returns the share of the time in which the GPU was
-    busy; None without one.
+    Updates that take long are cut to about `seconds`. Returns the share of the time in which the
+    GPU was busy; None without one.
     """
     activities = [ProfilerActivity.CPU]
     if torch.cuda.is_available():
@@ -43,7 +44,11 @@ def gpu_busy_share(events: Iterable[Mapping[str, Any]]) -> float | None:
 
     The time goes from the first event with a duration to the end of the last.
     """
-    timed = [(float(e["ts"]), float(e["ts"]) + float(e["dur"]), e.get("cat")) for e in events if "dur" in e]
+    timed = [
+        (float(e["ts"]), float(e["ts"]) + float(e["dur"]), e.get("cat"))
+        for e in events
+        if "dur" in e
+    ]
     work = sorted((start, end) for start, end, kind in timed if kind in ON_GPU)
     if not work:
         return None

@@ -38,7 +38,9 @@ def bottleneck(row: Row, facts: Mapping[str, Any]) -> str:
     busy = row.cpu_cores().median
     if facts["device"] == "cpu" and busy < STARVED:
         load = facts["load_average"]
-        others = f" (load average {load[0]:.1f} on {facts['cores']} cores at the start)" if load else ""
+        others = (
+            f" (load average {load[0]:.1f} on {facts['cores']} cores at the start)" if load else ""
+        )
         told += (
             f" The process kept only {busy:.2f} of a core busy: the rest of the time it waited, for a core "
             f"that other work held{others}, for processes of the game, or in sleep."
@@ -47,7 +49,9 @@ def bottleneck(row: Row, facts: Mapping[str, Any]) -> str:
 
 
 def doubt(best: Row, before: Row | None) -> str:
-    """Says so when the recommended row's lead is no larger than the spread; "" where there is no doubt."""
+    """Says so when the recommended row's lead is no larger than the spread; "" where there is no
+    doubt.
+    """
     if before is None or before is best or not before.counts:
         return ""
     ours, theirs = best.steps_per_second(), before.steps_per_second()
@@ -61,7 +65,12 @@ def doubt(best: Row, before: Row | None) -> str:
 
 
 def not_measured(
-    row: Row, facts: Mapping[str, Any], made: int, whole_league: int, round_trip: bool, cpu_ranks: int = 1
+    row: Row,
+    facts: Mapping[str, Any],
+    made: int,
+    whole_league: int,
+    round_trip: bool,
+    cpu_ranks: int = 1,
 ) -> list[str]:
     """What a run has beside this, each in a sentence; `cpu_ranks` is the setting of that name."""
     told = [
@@ -78,7 +87,9 @@ def not_measured(
             f"the whole league: {made} of its {whole_league} snapshots were made, for their files' size"
         )
     if "references" in row.kinds:
-        told.append("the portfolio: one reference plays along here, a long run comes to hold several")
+        told.append(
+            "the portfolio: one reference plays along here, a long run comes to hold several"
+        )
     if not row.whole:
         told.append("whole updates: one takes longer than a burst, so its beginning was scaled up")
     if facts["device"] == "cpu":

@@ -1,4 +1,5 @@
-"""One configuration measured in a process of its own: what it takes is its own, and it may run out of memory.
+"""One configuration measured in a process of its own: what it takes is its own, and it may run out
+of memory.
 
 A fork server loads torch once; every measurement starts from there as a fresh process.
 """
@@ -16,9 +17,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from league.config import Sections, build, section_classes
 from league.errors import LeagueError
 from league.players import Player
+from league.settings.base import Sections, build, section_classes
 
 LONGEST = 160
 """Characters that are told of another library's error."""
@@ -30,7 +31,7 @@ class Order:
     """What one process measures."""
 
     sections: Sections
-    """All settings, as `league.config.resolve` gives them."""
+    """All settings, as `league.settings.base.resolve` gives them."""
     device: str
     mix: Mapping[str, float]
     snapshots: tuple[Player, ...]
@@ -66,7 +67,9 @@ def start_server() -> None:
 
 
 def measure(order: Order) -> Measured:
-    """Runs `order` in a fresh process; a failure, the process's death too, is told in the result."""
+    """Runs `order` in a fresh process; a failure, the process's death too, is told in the
+    result.
+    """
     start_server()
     context = multiprocessing.get_context("forkserver")
     receiver, sender = context.Pipe(duplex=False)
@@ -77,7 +80,9 @@ def measure(order: Order) -> Measured:
         answer: Measured = receiver.recv()
     except EOFError:
         process.join()
-        return Measured(failure=_death(process.exitcode), out_of_memory=process.exitcode == -signal.SIGKILL)
+        return Measured(
+            failure=_death(process.exitcode), out_of_memory=process.exitcode == -signal.SIGKILL
+        )
     except BaseException:
         process.kill()
         raise
@@ -95,7 +100,7 @@ def _death(code: int | None) -> str:
 
 def _answer(order: Order, sender: Connection) -> None:
     """The body of the process: sends a `Measured`."""
-    from learner.memory import is_out_of_memory
+    from learner.train.memory import is_out_of_memory
 
     try:
         answer = _run(order)
@@ -104,7 +109,9 @@ def _answer(order: Order, sender: Connection) -> None:
             raise
         size, _, _ = str(error).partition(" for an array")  # numpy goes on with shape and type
         reason = size.splitlines()[0][:LONGEST] if size else "it ran out of it"
-        answer = Measured(failure=f"too little memory on {order.device}: {reason}", out_of_memory=True)
+        answer = Measured(
+            failure=f"too little memory on {order.device}: {reason}", out_of_memory=True
+        )
     except LeagueError as error:
         answer = Measured(failure=str(error), error=error)
     sender.send(answer)
@@ -113,7 +120,7 @@ def _answer(order: Order, sender: Connection) -> None:
 
 def session_settings(sections: Sections) -> Any:
     """The sections that a learner reads, as its own type."""
-    from learner.assembly import SessionSettings
+    from learner.train.assembly import SessionSettings
 
     classes, names = section_classes(), [part.name for part in fields(SessionSettings)]
     values: dict[str, Any] = {name: build(classes[name], name, sections[name]) for name in names}
@@ -123,7 +130,7 @@ def session_settings(sections: Sections) -> Any:
 def _run(order: Order) -> Measured:
     import torch
 
-    from league.device import keep_memory
+    from league.agent.device import keep_memory
     from learner.profile.machine import GpuMeter, memory_use, offer_to_the_killer
     from learner.profile.pipeline import Pipeline
     from learner.profile.trace import record_trace
@@ -136,14 +143,22 @@ def _run(order: Order) -> Measured:
     with tempfile.TemporaryDirectory(prefix="kumite-profile-") as folder:
         in_a_row = order.sections["matchmaker"]["matches_per_draw"]
         pipeline = Pipeline(
-            settings, order.mix, order.snapshots, order.blobs, Path(folder), device, matches_per_draw=in_a_row
+            settings,
+            order.mix,
+            order.snapshots,
+            order.blobs,
+            Path(folder),
+            device,
+            matches_per_draw=in_a_row,
         )
         try:
             pipeline.warm_up(order.seconds)
             with GpuMeter(device) as meter:
                 bursts = [pipeline.burst(order.seconds) for _ in range(order.bursts)]
             memory = memory_use(device)
-            busy = None if order.trace is None else record_trace(pipeline, order.seconds, order.trace)
+            busy = (
+                None if order.trace is None else record_trace(pipeline, order.seconds, order.trace)
+            )
         finally:
             pipeline.close()
     return Measured(

@@ -45,13 +45,17 @@ class Minibatch:
     """Which of the N matches these are."""
 
     def split(self, parts: int) -> Iterator[Minibatch]:
-        """The minibatch as `parts` smaller ones of like size (as many as it has sequences, at most)."""
+        """The minibatch as `parts` smaller ones of like size (as many as it has sequences, at
+        most).
+        """
         if parts == 1:
             yield self
             return
         for rows in torch.arange(len(self.rows_B), device=self.rows_B.device).tensor_split(parts):
             if len(rows):
-                fields: dict[str, Any] = {name: _rows(name, part, rows) for name, part in vars(self).items()}
+                fields: dict[str, Any] = {
+                    name: _rows(name, part, rows) for name, part in vars(self).items()
+                }
                 yield Minibatch(**fields)
 
     def decided_TB(self) -> Tensor | None:
@@ -66,8 +70,14 @@ class Minibatch:
 
 
 def _rows(name: str, part: Tensor | None, rows: Tensor) -> Tensor | None:
-    """Some sequences of one of a minibatch's fields: B is the first axis or, behind X or T, the second."""
-    return None if part is None else part.index_select(0 if name.rpartition("_")[2][0] == "B" else 1, rows)
+    """Some sequences of one of a minibatch's fields: B is the first axis or, behind X or T, the
+    second.
+    """
+    return (
+        None
+        if part is None
+        else part.index_select(0 if name.rpartition("_")[2][0] == "B" else 1, rows)
+    )
 
 
 class SequenceBuffer:
@@ -103,7 +113,9 @@ class SequenceBuffer:
         self.weight_TN: Tensor | None = None
         self.across_TNA = zeros(steps, matches, config.action_size) if keeps_moves else None
         moves = choices if keeps_moves else None
-        self.across_legal_TNA = torch.ones(moves, dtype=torch.bool, device=device) if moves else None
+        self.across_legal_TNA = (
+            torch.ones(moves, dtype=torch.bool, device=device) if moves else None
+        )
         self._known_TN = zeros(steps, matches)
         self.log_prob_TN = zeros(steps, matches)
         self.value_TN = zeros(steps, matches)
@@ -129,25 +141,33 @@ class SequenceBuffer:
             self.across_legal_TNA[t] = torch.from_numpy(moves.legal_NA)
 
     def known_TN(self) -> Tensor:
-        """1 where what the opponent did is known and may be learnt from (`Minibatch.known_TB`), else 0."""
+        """1 where what the opponent did is known and may be learnt from (`Minibatch.known_TB`),
+        else 0.
+        """
         return self._known_TN if self.weight_TN is None else self._known_TN * self.weight_TN
 
     def leave_out(self, t: int, steps_N: NDArray[np.int64], failed_N: NDArray[np.bool_]) -> None:
-        """Takes the matches that failed in step `t` out of what is learnt from, `steps_N` steps back."""
+        """Takes the matches that failed in step `t` out of what is learnt from, `steps_N` steps
+        back.
+        """
         if self.weight_TN is None:
             self.weight_TN = torch.ones(self.value_TN.shape, device=self.value_TN.device)
         for n in np.flatnonzero(failed_N):
             self.weight_TN[max(0, t + 1 - int(steps_N[n])) : t + 1, n] = 0.0
 
     def cut_short(self, steps_played: int) -> None:
-        """Ends the rollout after `steps_played` steps: the rows before are the next one's context."""
+        """Ends the rollout after `steps_played` steps: the rows before are the next one's
+        context.
+        """
         if self.context:
             newest = slice(steps_played, steps_played + self.context)
             self.obs_XNO[self.steps :] = self.obs_XNO[newest].clone()
             self.starts_XN[self.steps :] = self.starts_XN[newest].clone()
 
     def decided_TN(self) -> Tensor:
-        """1 where a choice was to be made that may be learnt from (`Minibatch.decided_TB`), else 0."""
+        """1 where a choice was to be made that may be learnt from (`Minibatch.decided_TB`), else
+        0.
+        """
         decided_TN = torch.ones_like(self.value_TN) if self.weight_TN is None else self.weight_TN
         return decided_TN if self.legal_TNA is None else decided_TN * (self.legal_TNA.sum(-1) > 1)
 

@@ -1,4 +1,6 @@
-"""What is left of a match that ended: the learner's view of it, and its result for the matchmaker."""
+"""What is left of a match that ended: the learner's view of it, and its result for the
+matchmaker.
+"""
 
 from __future__ import annotations
 
@@ -34,9 +36,10 @@ def end_info(
 ) -> dict[str, Any]:
     """What Stable-Baselines3 looks for in the `info` of a step in which a match ended.
 
-    The learner's last view and, as its `Monitor` tells them, `r` the reward, `l` the length in decisions
-    and `t` the seconds since the environment was made; a success is a win. A match that reached its last
-    frame is over by the rules, for its time is part of the game. One that failed (no `match`) was cut off.
+    The learner's last view and, as its `Monitor` tells them, `r` the reward, `l` the length in
+    decisions and `t` the seconds since the environment was made; a success is a win. A match that
+    reached its last frame is over by the rules, for its time is part of the game. One that failed
+    (no `match`) was cut off.
     """
     info: dict[str, Any] = {"terminal_observation": view_O, "TimeLimit.truncated": match is None}
     if match is not None:
@@ -45,10 +48,16 @@ def end_info(
     return info
 
 
-def played_result(assignment: Assignment, game: BatchedGame, n: int, steps: tuple[int, int]) -> MatchResult:
-    """The result of the match that just ended in row `n`; `steps` are the learner's at its start and end."""
+def played_result(
+    assignment: Assignment, game: BatchedGame, n: int, steps: tuple[int, int]
+) -> MatchResult:
+    """The result of the match that just ended in row `n`; `steps` are the learner's at its start
+    and end.
+    """
     first, second = (
-        _seat_result(assignment, seat, steps, dict(zip(game.spec.stats, map(float, row), strict=True)))
+        _seat_result(
+            assignment, seat, steps, dict(zip(game.spec.stats, map(float, row), strict=True))
+        )
         for seat, row in enumerate(game.final_stats_N2S[n])
     )
     return MatchResult(
@@ -66,12 +75,16 @@ def _seat_result(
 ) -> SeatResult:
     player = assignment.seats[seat]
     start, end = steps if player.kind is PlayerKind.LIVE else (player.step, player.step)
-    return SeatResult(player=player.name, digest=player.digest, step_start=start, step_end=end, stats=stats)
+    return SeatResult(
+        player=player.name, digest=player.digest, step_start=start, step_end=end, stats=stats
+    )
 
 
 def failed_result(assignment: Assignment, reason: str) -> MatchResult:
     """A match that could not be played: counted by the matchmaker, never rated."""
-    first, second = (SeatResult(player=player.name, digest=player.digest) for player in assignment.seats)
+    first, second = (
+        SeatResult(player=player.name, digest=player.digest) for player in assignment.seats
+    )
     return MatchResult(
         match_id=assignment.match_id,
         lease_token=assignment.lease_token,

@@ -1,7 +1,8 @@
 """Stops a rollout at the first number that is none, and names where it came from.
 
-A NaN that gets into a match would be learnt from, and reported to the league, long before an update's own
-guard meets it. Shape suffixes: N matches, 2 seats, O observation, K reward terms, A actions.
+A NaN that gets into a match would be learnt from, and reported to the league, long before an
+update's own guard meets it. Shape suffixes: N matches, 2 seats, O observation, K reward terms, A
+actions.
 """
 
 from __future__ import annotations
@@ -19,8 +20,12 @@ from league.players import Assignment
 _REMEDY = "mend the game, then go on from the newest checkpoint"
 
 
-def check_observations(observations_N2O: NDArray[np.float32], playing: Sequence[Assignment | None]) -> None:
-    """Raises `NumericalFault` with the match, the seat and the place of a number that is NaN or infinite."""
+def check_observations(
+    observations_N2O: NDArray[np.float32], playing: Sequence[Assignment | None]
+) -> None:
+    """Raises `NumericalFault` with the match, the seat and the place of a number that is NaN or
+    infinite.
+    """
     finite_N2O = np.isfinite(observations_N2O)
     if not finite_N2O.all():
         n, seat, place = (int(index[0]) for index in np.nonzero(~finite_N2O))

@@ -28,13 +28,17 @@ from learner.rollout.moves import Moves, moves_across
 from learner.rollout.source import OpponentSource
 
 UNPLAYABLE = (DataCorrupt, NotFound, InvalidInput)
-"""Errors of an opponent whose weights can't be used: the match is reported as failed and play goes on."""
+"""Errors of an opponent whose weights can't be used: the match is reported as failed and play
+goes on.
+"""
 UNPLAYABLE_IN_A_ROW = 256
-"""Such opponents handed out one after the other, after which no further one is asked for: if one in twenty
-could be played, so many would come in a row twice in a million times."""
+"""Such opponents handed out one after the other, after which no further one is asked for: if one
+in twenty could be played, so many would come in a row twice in a million times.
+"""
 FAILURES_IN_A_ROW = 16
-"""Matches that failed with none played to its end between them, after which the game is given up; at least
-two for each match that is played at once."""
+"""Matches that failed with none played to its end between them, after which the game is given
+up; at least two for each match that is played at once.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,13 +54,11 @@ class LeagueVecEnv(VecEnv):
     """N matches whose opponents the league assigns.
 
     Args:
-        game: the batched game; its number of matches is the number of environments.
-        source: hands out assignments and takes results.
-        crowd: plays the opponents' seats, one per match.
-        frame_skip: frames that a decision lasts.
-        reward_weights: weight of each of the game's reward terms.
-        live_player: name of the player that learns here.
-        ranks: processes that play as many matches each in step with this one; their steps count too.
+        game: the batched game; its number of matches is the number of environments. source: hands
+        out assignments and takes results. crowd: plays the opponents' seats, one per match.
+        frame_skip: frames that a decision lasts. reward_weights: weight of each of the game's
+        reward terms. live_player: name of the player that learns here. ranks: processes that play
+        as many matches each in step with this one; their steps count too.
     """
 
     def __init__(
@@ -80,7 +82,11 @@ class LeagueVecEnv(VecEnv):
             else gymnasium.spaces.MultiBinary(spec.action_size),
         )
         self.game, self.source, self.crowd = game, source, crowd
-        self.frame_skip, self.reward_weights_K, self.live_player = frame_skip, reward_weights, live_player
+        self.frame_skip, self.reward_weights_K, self.live_player = (
+            frame_skip,
+            reward_weights,
+            live_player,
+        )
         self.assignments: list[Assignment | None] = [None] * game.num_matches
         self.seat_N = np.zeros(game.num_matches, np.int64)
         self.steps_N = np.zeros(game.num_matches, np.int64)
@@ -89,29 +95,37 @@ class LeagueVecEnv(VecEnv):
         self.learner_step = 0  # learner steps so far, written into results
         self._steps_at_once = ranks * game.num_matches
         self.frames_played = 0
-        self.finished: list[FinishedMatch] = []  # since the reader last emptied it; `step` begins it anew
-        self.infos: list[dict[str, Any]] = [{} for _ in range(game.num_matches)]  # of the newest step
+        # since the reader last emptied it; `step` begins it anew
+        self.finished: list[FinishedMatch] = []
+        # of the newest step
+        self.infos: list[dict[str, Any]] = [{} for _ in range(game.num_matches)]
         self._made_at = time.monotonic()
         self.game_seconds = self.opponents_seconds = 0.0
         self._rows = np.arange(game.num_matches)
         self._failed_in_a_row = 0
-        self.failed_N = np.zeros(game.num_matches, np.bool_)  # ended in this step, but not by the rules
+        # ended in this step, but not by the rules
+        self.failed_N = np.zeros(game.num_matches, np.bool_)
         self._actions_N2A = np.zeros((game.num_matches, 2, spec.action_size), np.uint8)
         self.across_actions_NA = self._actions_N2A[:, 0]  # of the crowd, in the newest step
         self.keeps_moves = False
-        self.moves: Moves | None = None  # of the seats across in the newest step, where they are kept
+        # of the seats across in the newest step, where they are kept
+        self.moves: Moves | None = None
 
     # -- VecEnv ---------------------------------------------------------------------------------
 
     def reset(self) -> NDArray[np.float32]:
-        """Begins a match in every row; rows that hold one already (after a restart) go on with it."""
+        """Begins a match in every row; rows that hold one already (after a restart) go on with
+        it.
+        """
         fresh = [n for n, assignment in enumerate(self.assignments) if assignment is None]
         self._begin(fresh)
         return self.observations()
 
     def step_async(self, actions: NDArray[Any]) -> None:
         if self.game.spec.action_kind == CHOICE:
-            actions = np.eye(self.game.spec.action_size, dtype=np.uint8)[np.asarray(actions).astype(np.int64)]
+            actions = np.eye(self.game.spec.action_size, dtype=np.uint8)[
+                np.asarray(actions).astype(np.int64)
+            ]
         self._hold(np.asarray(actions, np.uint8))
 
     def _hold(self, actions_NA: NDArray[np.uint8]) -> None:
@@ -120,7 +134,9 @@ class LeagueVecEnv(VecEnv):
             raise ValueError(f"actions have shape {actions_NA.shape}, not {wanted}")
         self._actions_N2A[self._rows, self.seat_N] = actions_NA
 
-    def step_wait(self) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], list[dict]]:
+    def step_wait(
+        self,
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], list[dict]]:
         self.finished = []  # who reads dictionaries empties no list
         rewards_N, ended_N = self._advance()
         self._turn_over(ended_N)
@@ -148,14 +164,18 @@ class LeagueVecEnv(VecEnv):
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
         setattr(self, attr_name, value)
 
-    def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> list[Any]:
+    def env_method(
+        self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any
+    ) -> list[Any]:
         if method_name == "action_masks":  # the one method that differs from match to match
             masks_NA = self.action_masks()
             return [masks_NA[n] for n in self._indices(indices)]
         return [getattr(self, method_name)(*args, **kwargs) for _ in self._indices(indices)]
 
     def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
-        """True for `Monitor`: every match that ends is told as one tells it, whole and not normalised."""
+        """True for `Monitor`: every match that ends is told as one tells it, whole and not
+        normalised.
+        """
         return [wrapper_class is Monitor for _ in self._indices(indices)]
 
     def _indices(self, indices: Any) -> Sequence[int]:
@@ -164,7 +184,9 @@ class LeagueVecEnv(VecEnv):
     # -- what the learner reads -----------------------------------------------------------------
 
     def observations(self) -> NDArray[np.float32]:
-        """The learner's view of every match, [N, O], a copy; raises `NumericalFault` for NaN or infinity."""
+        """The learner's view of every match, [N, O], a copy; raises `NumericalFault` for NaN or
+        infinity.
+        """
         check_observations(self.game.observations_N2O, self.assignments)
         return self.game.observations_N2O[self._rows, self.seat_N]
 
@@ -178,7 +200,9 @@ class LeagueVecEnv(VecEnv):
         """`legal` under the name by which sb3-contrib's `MaskablePPO` asks for it."""
         legal_NA = self.legal()
         return (
-            np.ones((self.num_envs, self.game.spec.action_size), np.bool_) if legal_NA is None else legal_NA
+            np.ones((self.num_envs, self.game.spec.action_size), np.bool_)
+            if legal_NA is None
+            else legal_NA
         )
 
     def opponent_kinds(self) -> list[str]:
@@ -195,7 +219,9 @@ class LeagueVecEnv(VecEnv):
         return Across(
             obs_NO=self.game.observations_N2O[self._rows, other_N].copy(),
             legal_NA=None if legal_N2A is None else legal_N2A[self._rows, other_N].copy(),
-            live_N=np.array([a is not None and a.opponent.kind is PlayerKind.LIVE for a in self.assignments]),
+            live_N=np.array(
+                [a is not None and a.opponent.kind is PlayerKind.LIVE for a in self.assignments]
+            ),
         )
 
     # -- a step, in parts -----------------------------------------------------------------------
@@ -215,7 +241,9 @@ class LeagueVecEnv(VecEnv):
         ended_N = game.ended_N.copy()
         self.failed_N[:] = False
         self.failed_N[list(game.failures)] = True
-        self.frames_played += int(np.where(ended_N, game.final_frames_N, game.frames_N).sum() - before)
+        self.frames_played += int(
+            np.where(ended_N, game.final_frames_N, game.frames_N).sum() - before
+        )
         terms_NK = game.reward_terms_N2K[self._rows, self.seat_N] * self.reward_weights_K
         check_rewards(terms_NK, game.spec.reward_terms, self.assignments)
         self.terms_NK += terms_NK
@@ -246,7 +274,9 @@ class LeagueVecEnv(VecEnv):
         self._begin(rows)
 
     def _count_failure(self, reason: str) -> None:
-        """Raises `NothingPlayable` once matches have only failed for long: no restart would cure that."""
+        """Raises `NothingPlayable` once matches have only failed for long: no restart would cure
+        that.
+        """
         self._failed_in_a_row += 1
         if self._failed_in_a_row >= max(FAILURES_IN_A_ROW, 2 * self.num_envs):
             raise NothingPlayable(
@@ -258,7 +288,9 @@ class LeagueVecEnv(VecEnv):
         assignment = self.assignments[n]
         assert assignment is not None
         seat = int(self.seat_N[n])
-        result = played_result(assignment, self.game, n, (int(self.step_start_N[n]), self.learner_step))
+        result = played_result(
+            assignment, self.game, n, (int(self.step_start_N[n]), self.learner_step)
+        )
         match = FinishedMatch(
             assignment=assignment,
             score=result.outcome if seat == 0 else 1.0 - result.outcome,
@@ -307,10 +339,14 @@ class LeagueVecEnv(VecEnv):
         self.game.bots_N2[n] = EXTERNAL
         if opponent.kind is PlayerKind.BOT:
             self.crowd.vacate(n)
-            self.game.bots_N2[n, 1 - assignment.learner_seat] = self.game.spec.bot_index(opponent.name)
+            self.game.bots_N2[n, 1 - assignment.learner_seat] = self.game.spec.bot_index(
+                opponent.name
+            )
         elif opponent.kind is PlayerKind.LIVE:
             if opponent.name != self.live_player:
-                raise InvalidInput(f"{opponent.name} trains elsewhere: only its snapshots can be played here")
+                raise InvalidInput(
+                    f"{opponent.name} trains elsewhere: only its snapshots can be played here"
+                )
             self.crowd.seat(n, LIVE)
         else:
             self.crowd.seat(n, opponent.digest)

@@ -1,4 +1,6 @@
-"""Where matches come from and results go: the matchmaker through a background thread, or a recording."""
+"""Where matches come from and results go: the matchmaker through a background thread, or a
+recording.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,10 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from league.client import MatchmakerClient
 from league.errors import Fenced, LeagueError
 from league.ids import new_id
 from league.players import Assignment, MatchResult
+from league.rpc.client import MatchmakerClient
 from league.stages import StageRequest
 
 log = logging.getLogger(__name__)
@@ -51,7 +53,8 @@ class MatchBroker:
     call from the training loop.
 
     Args:
-        leads: of several ranks, who share an incarnation, one beats for all (they go in step, so its
+        leads: of several ranks, who share an incarnation, one beats for all (they go in step, so
+        its
             progress is theirs), and hands back what is left when the others are done.
     """
 
@@ -133,15 +136,17 @@ class MatchBroker:
     def flush(self, timeout: float = 30.0) -> int:
         """Waits until every result is acknowledged; returns the log position behind the last one.
 
-        With a matchmaker that is away it gives up after `timeout` seconds: a checkpoint matters more, and
-        what is acknowledged after it counts as lost when a run goes on from there.
+        With a matchmaker that is away it gives up after `timeout` seconds: a checkpoint matters
+        more, and what is acknowledged after it counts as lost when a run goes on from there.
         """
         limit = time.monotonic() + timeout
         with self._changed:
             self._changed.notify_all()
             while (self._outbox or self._in_flight) and self._error is None:
                 if time.monotonic() > limit:
-                    log.warning("results wait for the matchmaker: the checkpoint is written without them")
+                    log.warning(
+                        "results wait for the matchmaker: the checkpoint is written without them"
+                    )
                     break
                 self._changed.wait(0.05)
             return self._log_position
@@ -181,7 +186,8 @@ class MatchBroker:
             self._send_results()
         except LeagueError as error:
             self._fail(error)
-        except Exception as error:  # a dead thread must not leave the training loop waiting for ever
+        # a dead thread must not leave the training loop waiting for ever
+        except Exception as error:
             log.exception("the match broker broke")
             self._fail(LeagueError(f"the learner's talk with the matchmaker broke: {error!r}"))
 
@@ -207,7 +213,9 @@ class MatchBroker:
         with self._changed:
             dropped, self._dropped = self._dropped, []
         if dropped:
-            self._client.release_matches(self._incarnation, dropped, reason="the opponent mix changed")
+            self._client.release_matches(
+                self._incarnation, dropped, reason="the opponent mix changed"
+            )
 
     def _send_results(self) -> None:
         with self._changed:
@@ -215,7 +223,9 @@ class MatchBroker:
             self._in_flight = len(batch)
         if not batch:
             return
-        verdicts, position = self._client.report_results(self._incarnation, batch, request_id=new_id())
+        verdicts, position = self._client.report_results(
+            self._incarnation, batch, request_id=new_id()
+        )
         for verdict in verdicts:
             if not verdict.accepted:
                 self.refused += 1

@@ -15,22 +15,22 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from league.agent.crowd import Crowd
 from league.agent.perceptron import PerceptronConfig
 from league.agent.snapshot import SnapshotCard, load_snapshot
-from league.blobs import BlobFolder
-from league.client import MatchmakerClient
-from league.config import Sections, build, resolve, sections_hash
 from league.errors import InvalidInput, InvalidName, LeagueError, Refused
 from league.games.registry import reward_weights
 from league.games.settings import GameSettings
 from league.ids import SnapshotName
 from league.players import Assignment, Player, PlayerKind
+from league.rpc.client import MatchmakerClient
+from league.runs.blobs import BlobFolder
 from league.security.credentials import of_run
-from learner.membership import live_player, register_players
-from learner.progress import Progress
-from learner.publisher import Publisher
+from league.settings.base import Sections, build, resolve, sections_hash
 from learner.rollout.league_vec_env import LeagueVecEnv
 from learner.rollout.source import MatchBroker
 from learner.sb3.policy import perceptron_of
 from learner.settings import LearnerSettings
+from learner.train.membership import live_player, register_players
+from learner.train.progress import Progress
+from learner.train.publisher import Publisher
 
 BEAT_SECONDS = 0.5
 """Between two words to the league about how far it is."""
@@ -39,12 +39,17 @@ BEAT_SECONDS = 0.5
 class JoinedEnv(LeagueVecEnv):
     """The matches of one player that learns here, its results reported under its name.
 
-    `league_env` makes it. Leave it by `close`, or use it in a `with` block: matches that were not played are
-    handed back.
+    `league_env` makes it. Leave it by `close`, or use it in a `with` block: matches that were not
+    played are handed back.
     """
 
     def __init__(
-        self, client: MatchmakerClient, broker: MatchBroker, publisher: Publisher, *args: Any, **kwargs: Any
+        self,
+        client: MatchmakerClient,
+        broker: MatchBroker,
+        publisher: Publisher,
+        *args: Any,
+        **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
         self.client, self.broker, self.publisher = client, broker, publisher
@@ -57,7 +62,9 @@ class JoinedEnv(LeagueVecEnv):
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def step_wait(self) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], list[dict]]:
+    def step_wait(
+        self,
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], list[dict]]:
         after = super().step_wait()
         self.progress.add(self.finished)
         if time.monotonic() - self._told_at > BEAT_SECONDS:
@@ -76,7 +83,8 @@ class JoinedEnv(LeagueVecEnv):
         self.broker.beat(self.frames_played, self.learner_step, "rollout", self.progress.metrics())
 
     def follow(self, model: BaseAlgorithm) -> None:
-        """Lets `model`'s newest weights play where the mix has the learner meet itself (category `self`).
+        """Lets `model`'s newest weights play where the mix has the learner meet itself (category
+        `self`).
 
         Also takes over how many steps a model that was loaded has behind it.
         """
@@ -121,15 +129,17 @@ def league_env(
     """Joins the league at `address` as the live player `name`, and gives its matches as a `VecEnv`.
 
     Args:
-        address: HOST:PORT of a matchmaker that runs. A token that it wants is the run's own (`run_dir`), or
+        address: HOST:PORT of a matchmaker that runs. A token that it wants is the run's own
+        (`run_dir`), or
             that of the environment (docs/security.md).
-        run_dir: the run's folder: weights of opponents are read from its `blobs`, ours are written there;
+        run_dir: the run's folder: weights of opponents are read from its `blobs`, ours are written
+        there;
             its `config.toml` has the game, unless `preset` names one (without either: laptop).
-        name: of the player; another process that joins by the same name takes its place.
-        matches: played at once. mix: which opponents it meets, one of [matchmaker.mixes].
-        settings: as `--set`: "game.frame_skip=4", "game.reward=sparse", …
-        seed: of what the opponents draw.
-        goes_on: whether the model that trains here is the newest one of this name. If not, earlier results
+        name: of the player; another process that joins by the same name takes its place. matches:
+        played at once. mix: which opponents it meets, one of [matchmaker.mixes]. settings: as
+        `--set`: "game.frame_skip=4", "game.reward=sparse", … seed: of what the opponents draw.
+        goes_on: whether the model that trains here is the newest one of this name. If not, earlier
+        results
             of the name stay in the log and no longer count in its live rating.
 
     Raises `ConfigError` for settings that can't be used, `Unavailable` when no matchmaker answers.
@@ -145,8 +155,12 @@ def league_env(
         live = live_player(name, game)
         register_players(client, live, game)
         counted = client.status().log_position if goes_on else 0
-        incarnation = client.open_incarnation(live.creator, name, checkpoint_log_position=counted).number
-        card = _card(rules, live, seed, _newest_of(client, name) if goes_on else "", sections_hash(sections))
+        incarnation = client.open_incarnation(
+            live.creator, name, checkpoint_log_position=counted
+        ).number
+        card = _card(
+            rules, live, seed, _newest_of(client, name) if goes_on else "", sections_hash(sections)
+        )
         crowd = Crowd(
             matches,
             lambda digest: load_snapshot(blobs, digest)[0],
@@ -179,8 +193,12 @@ def _sections(run_dir: Path, preset: str | None, settings: Sequence[str]) -> Sec
     return resolve(None, file, settings)
 
 
-def _card(rules: GameSettings, live: Player, seed: int, parent: str, config_hash: str) -> SnapshotCard:
-    """What all snapshots of this player have in common; its network is that of the policy that is frozen."""
+def _card(
+    rules: GameSettings, live: Player, seed: int, parent: str, config_hash: str
+) -> SnapshotCard:
+    """What all snapshots of this player have in common; its network is that of the policy that
+    is frozen.
+    """
     spec = rules.spec()
     return SnapshotCard(
         agent=PerceptronConfig(

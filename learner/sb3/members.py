@@ -15,11 +15,14 @@ from learner.sb3.environment import JoinedEnv
 from learner.sb3.policy import perceptron_of
 
 
-def publish(model: BaseAlgorithm, env: JoinedEnv | None = None, *, milestone: bool = False) -> Player:
+def publish(
+    model: BaseAlgorithm, env: JoinedEnv | None = None, *, milestone: bool = False
+) -> Player:
     """Freezes the policy of `model` as it is now and makes it a member, ``NAME@steps``.
 
-    `env` is the one it trains in unless another is given. A milestone never retires. Raises `InvalidInput`
-    for a policy that is no `MlpPolicy` of this game, `Fenced` when another process has taken the name.
+    `env` is the one it trains in unless another is given. A milestone never retires. Raises
+    `InvalidInput` for a policy that is no `MlpPolicy` of this game, `Fenced` when another process
+    has taken the name.
     """
     joined = _joined(model.get_env() if env is None else env)
     network = perceptron_of(model.policy)
@@ -65,7 +68,9 @@ def _joined(env: VecEnv | None) -> JoinedEnv:
     while isinstance(env, VecEnvWrapper):
         env = env.venv
     if not isinstance(env, JoinedEnv):
-        raise InvalidInput("the model does not train in a league: make its environment by league_env")
+        raise InvalidInput(
+            "the model does not train in a league: make its environment by league_env"
+        )
     return env
 
 
@@ -80,4 +85,8 @@ def _reward_scale(model: BaseAlgorithm) -> float:
             "the policy was trained on normalised observations, which the league does not show: use "
             "VecNormalize(env, norm_obs=False); observations lie in [-1, 1] as they are"
         )
-    return float(np.sqrt(normalised.ret_rms.var + normalised.epsilon)) if normalised.norm_reward else 1.0
+    return (
+        float(np.sqrt(normalised.ret_rms.var + normalised.epsilon))
+        if normalised.norm_reward
+        else 1.0
+    )

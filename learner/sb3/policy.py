@@ -27,11 +27,14 @@ _ACTIVATIONS: dict[type[nn.Module], str] = {
 
 
 def perceptron_of(policy: Any) -> PerceptronNetwork:
-    """The network of an `MlpPolicy` of PPO, A2C or MaskablePPO: it shares the policy's own parameters.
+    """The network of an `MlpPolicy` of PPO, A2C or MaskablePPO: it shares the policy's own
+    parameters.
 
     Raises `InvalidInput` for any other policy.
     """
-    if not isinstance(policy, ActorCriticPolicy | MaskableActorCriticPolicy) or hasattr(policy, "lstm_actor"):
+    if not isinstance(policy, ActorCriticPolicy | MaskableActorCriticPolicy) or hasattr(
+        policy, "lstm_actor"
+    ):
         raise _unlike(f"{type(policy).__name__} is another kind")
     if (
         type(policy.features_extractor) is not FlattenExtractor

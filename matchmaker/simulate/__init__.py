@@ -1,1 +1,3 @@
-"""Leagues of made-up players whose true win chances are known, played through the real matchmaker."""
+"""Leagues of made-up players whose true win chances are known, played through the real
+matchmaker.
+"""

@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from league.players import Book
-from league.ratings import BETA, MU, Belief
-from league.ratings.belief import draw_margin
-from league.ratings.bradley_terry import MAX_NODES, Fit, fit
-from league.ratings.davidson import expected_score
-from league.ratings.epochs import Epoch, curve
-from league.ratings.pairs import PairCounts
+from league.stats.ratings import BETA, MU, Belief
+from league.stats.ratings.belief import draw_margin
+from league.stats.ratings.bradley_terry import MAX_NODES, Fit, fit
+from league.stats.ratings.davidson import expected_score
+from league.stats.ratings.epochs import Epoch, curve
+from league.stats.ratings.pairs import PairCounts
 from matchmaker.simulate.cast import Cast
 from matchmaker.simulate.scenarios import Scenario
-from matchmaker.view import LeagueView
+from matchmaker.state.view import LeagueView
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -33,11 +33,11 @@ class Accuracy:
     """None stands where a scenario has no such truth, or too many players for a fit.
 
     Attributes:
-        rank_correlation: Spearman's, of TrueSkill's μ and the true strengths.
-        trueskill_error, fit_error: mean absolute error of a pair's predicted score, over pairs at random.
+        rank_correlation: Spearman's, of TrueSkill's μ and the true strengths. trueskill_error,
+        fit_error: mean absolute error of a pair's predicted score, over pairs at random.
         ratings_held: share of the fit's 95 % intervals of ratings that hold the true one.
-        scores_held: the same of pairs' scores.
-        misfit: of the fit; about 1 where one number a player says it all.
+        scores_held: the same of pairs' scores. misfit: of the fit; about 1 where one number a
+        player says it all.
     """
 
     players: int
@@ -69,10 +69,16 @@ def accuracy_of(view: LeagueView, scenario: Scenario, cast: Cast, seed: int) -> 
         error = float(np.abs(score_Q - truth_Q).mean())
     return Accuracy(
         players=len(names),
-        rank_correlation=None if strength_N is None else _order([one.mu for one in beliefs], strength_N),
-        trueskill_error=float(np.abs(_trueskill_scores(beliefs, epoch, first_Q, second_Q) - truth_Q).mean()),
+        rank_correlation=None
+        if strength_N is None
+        else _order([one.mu for one in beliefs], strength_N),
+        trueskill_error=float(
+            np.abs(_trueskill_scores(beliefs, epoch, first_Q, second_Q) - truth_Q).mean()
+        ),
         fit_error=error,
-        ratings_held=None if found is None or strength_N is None else _ratings_held(found, strength_N),
+        ratings_held=None
+        if found is None or strength_N is None
+        else _ratings_held(found, strength_N),
         scores_held=held,
         misfit=None if found is None else found.misfit,
     )
@@ -104,8 +110,12 @@ def _ratings_held(found: Fit, strength_N: Array) -> float:
     return float(((low_N <= truth_N) & (truth_N <= high_N)).mean())
 
 
-def _trueskill_scores(beliefs: list[Belief], epoch: Epoch, first_Q: Numbers, second_Q: Numbers) -> Array:
-    mu_N, variance_N = (np.array(x) for x in zip(*((b.mu, b.sigma**2) for b in beliefs), strict=True))
+def _trueskill_scores(
+    beliefs: list[Belief], epoch: Epoch, first_Q: Numbers, second_Q: Numbers
+) -> Array:
+    mu_N, variance_N = (
+        np.array(x) for x in zip(*((b.mu, b.sigma**2) for b in beliefs), strict=True)
+    )
     c_Q = np.sqrt(2 * BETA**2 + variance_N[first_Q] + variance_N[second_Q])
     t_Q, e_Q = (mu_N[first_Q] - mu_N[second_Q]) / c_Q, draw_margin(epoch.draw_probability) / c_Q
     return (curve(t_Q - e_Q, epoch.link) + curve(t_Q + e_Q, epoch.link)) / 2.0

@@ -1,4 +1,6 @@
-"""The league's players in a simulation: bots, learners and snapshots, numbered as in the scenario."""
+"""The league's players in a simulation: bots, learners and snapshots, numbered as in the
+scenario.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from dataclasses import dataclass, field
 
 from league.ids import SnapshotName
 from league.players import Player, PlayerKind, Role
-from matchmaker.roles import LEARNING
+from matchmaker.sampling.roles import LEARNING
 from matchmaker.settings import MatchmakerSettings
 from matchmaker.simulate.scenarios import Scenario
 
@@ -37,9 +39,12 @@ class Cast:
         self.number = {name: number for number, name in enumerate(self.names)}
 
     def first(self, scenario: Scenario) -> list[Player]:
-        """Everybody that is there from the start, in order; a scenario that drifts has no snapshots then."""
+        """Everybody that is there from the start, in order; a scenario that drifts has no
+        snapshots then.
+        """
         bots = [
-            Player(name=name, game=self.game, kind=PlayerKind.BOT) for name in self.names[: scenario.bots]
+            Player(name=name, game=self.game, kind=PlayerKind.BOT)
+            for name in self.names[: scenario.bots]
         ]
         players = [*bots, *self.learners]
         if not scenario.drifts:
@@ -47,7 +52,9 @@ class Cast:
                 return players + [self._given(name) for name in self.given]
             spare = scenario.players - len(players)
             players += [
-                self.snapshot(self.learners[place % len(self.learners)], 1 + place // len(self.learners))
+                self.snapshot(
+                    self.learners[place % len(self.learners)], 1 + place // len(self.learners)
+                )
                 for place in range(spare)
             ]
         return players

@@ -44,15 +44,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="elo (default), rps, disc, blotto, drift, or a .toml or .tsv file",
     )
-    parser.add_argument("--players", type=_count, default=60, metavar="N", help="in all (default: 60)")
     parser.add_argument(
-        "--matches", type=_count, default=20_000, metavar="N", help="to be handed out (default: 20,000)"
+        "--players", type=_count, default=60, metavar="N", help="in all (default: 60)"
     )
-    parser.add_argument("--learners", type=_count, default=3, metavar="N", help="that train (default: 3)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="another league (default: 0)")
+    parser.add_argument(
+        "--matches",
+        type=_count,
+        default=20_000,
+        metavar="N",
+        help="to be handed out (default: 20,000)",
+    )
+    parser.add_argument(
+        "--learners", type=_count, default=3, metavar="N", help="that train (default: 3)"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="another league (default: 0)"
+    )
     parser.add_argument("--mix", default="league", metavar="NAME", help="that learners ask for")
     parser.add_argument(
-        "--clean", type=_share, default=0.3, metavar="S", help="share of clean matches (default: 0.3)"
+        "--clean",
+        type=_share,
+        default=0.3,
+        metavar="S",
+        help="share of clean matches (default: 0.3)",
     )
     parser.add_argument(
         "--faults",
@@ -62,20 +76,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="share of the workers' turns that go wrong (default: 0.01)",
     )
     parser.add_argument(
-        "--batch", type=_count, metavar="N", help="matches a turn (default: 16 to 256, by their number)"
+        "--batch",
+        type=_count,
+        metavar="N",
+        help="matches a turn (default: 16 to 256, by their number)",
     )
     parser.add_argument("--preset", metavar="NAME", help="settings of the matchmaker to simulate")
     parser.add_argument("--config", type=Path, metavar="FILE", help="settings file to simulate")
-    parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", dest="assignments")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="SECTION.KEY=VALUE", dest="assignments"
+    )
     parser.add_argument(
         "--run-dir", type=Path, metavar="DIR", help="keep the league there (default: nowhere)"
     )
     parser.add_argument(
-        "--replay", type=Path, metavar="RUN", help="instead: what --policy would have drawn in this run"
+        "--replay",
+        type=Path,
+        metavar="RUN",
+        help="instead: what --policy would have drawn in this run",
     )
-    parser.add_argument("--policy", type=Path, metavar="FILE", help="settings file of the other policy")
     parser.add_argument(
-        "--points", type=_count, default=500, metavar="N", help="draws of the run to look at (default: 500)"
+        "--policy", type=Path, metavar="FILE", help="settings file of the other policy"
+    )
+    parser.add_argument(
+        "--points",
+        type=_count,
+        default=500,
+        metavar="N",
+        help="draws of the run to look at (default: 500)",
     )
     parser.add_argument("--json", action="store_true", help="one object with all digits")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw it, a .png")
@@ -100,7 +128,9 @@ def _share(text: str) -> float:
 def run(args: argparse.Namespace) -> int:
     """0 when the shares are the rule's, 1 when they are not."""
     if (args.replay is None) != (args.policy is None):
-        raise InvalidInput("--replay RUN and --policy FILE go together: what would FILE have drawn in RUN?")
+        raise InvalidInput(
+            "--replay RUN and --policy FILE go together: what would FILE have drawn in RUN?"
+        )
     if args.replay is not None:
         return _replay(args)
     if args.plot is not None and args.plot.suffix != ".png":
@@ -114,7 +144,7 @@ def run(args: argparse.Namespace) -> int:
         show(report)
     if args.plot is not None:
         from league.cli.simulation_figure import draw  # matplotlib takes a second to load
-        from league.files import write_whole
+        from league.runs.files import write_whole
 
         write_whole(args.plot, draw(report))
         say(f"{args.plot} shows it")
@@ -125,7 +155,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _simulated(args: argparse.Namespace) -> dict[str, Any]:
-    from league.config import build, resolve
+    from league.settings.base import build, resolve
     from matchmaker.settings import MatchmakerSettings
     from matchmaker.simulate.setting_up import set_up
     from matchmaker.simulate.simulation import Plan, Simulation
@@ -134,7 +164,9 @@ def _simulated(args: argparse.Namespace) -> dict[str, Any]:
     settings = build(MatchmakerSettings, "matchmaker", sections["matchmaker"])
     from matchmaker.simulate.report import report_of
 
-    scenario, cast, settings = set_up(args.scenario, settings, args.players, args.learners, args.seed)
+    scenario, cast, settings = set_up(
+        args.scenario, settings, args.players, args.learners, args.seed
+    )
     plan = Plan(
         matches=args.matches,
         seed=args.seed,
@@ -154,11 +186,13 @@ def _simulated(args: argparse.Namespace) -> dict[str, Any]:
 
 def _replay(args: argparse.Namespace) -> int:
     """Shares by another policy beside those of a run; always 0."""
-    from league.config import load_section
+    from league.settings.base import load_section
     from matchmaker.settings import MatchmakerSettings
     from matchmaker.simulate.replaying import Row, replayed
 
-    found = replayed(args.replay, load_section(MatchmakerSettings, "matchmaker", args.policy), args.points)
+    found = replayed(
+        args.replay, load_section(MatchmakerSettings, "matchmaker", args.policy), args.points
+    )
     tables = {kind: found.shares(by) for by, kind in enumerate(("categories", "opponents"))}
     if args.json:
         told = {kind: [row._asdict() for row in rows] for kind, rows in tables.items()}
@@ -197,7 +231,10 @@ def show(report: dict[str, Any]) -> None:
         print_table("Opponents by kind", GROUPS, [_group_row(row) for row in report["groups"]])
     for book, words in (("eval", "Clean matches"), ("train", "Training")):
         if report["calibration"][book]:
-            rows = [_tenth_row(place, row) for place, row in enumerate(report["calibration"][book], start=1)]
+            rows = [
+                _tenth_row(place, row)
+                for place, row in enumerate(report["calibration"][book], start=1)
+            ]
             print_table(f"{words}: scores as predicted before, and as played", TENTHS, rows)
     print_pairs(_lines(report))
 
@@ -220,7 +257,9 @@ def _lines(report: dict[str, Any]) -> list[tuple[str, str]]:
     speed, leases = report["speed"], report["leases"]
     size = f"{report['players']:,} players, {report['matches']:,} matches"
     rates = (f"{speed[name]:,.0f}" for name in ("matches", "assignments", "results"))
-    rule = report["rule"] if report["roles"] == "mix" else f"{report['rule']}, roles {report['roles']}"
+    rule = (
+        report["rule"] if report["roles"] == "mix" else f"{report['rule']}, roles {report['roles']}"
+    )
     lines = [
         ("league", f"{report['scenario']}, {size}, seed {report['seed']}"),
         ("clock", f"{report['simulated_hours']:.1f} hours"),
@@ -235,7 +274,10 @@ def _lines(report: dict[str, Any]) -> list[tuple[str, str]]:
         lines.append(("snapshots", f"{told}, who began anew {report['generations_begun']:,} times"))
     lines += [
         ("leases", ", ".join(f"{count:,} {name}" for name, count in leases.items())),
-        ("faults", ", ".join(f"{count:,} {name}" for name, count in report["faults"].items()) or "none"),
+        (
+            "faults",
+            ", ".join(f"{count:,} {name}" for name, count in report["faults"].items()) or "none",
+        ),
         ("speed", "{} matches/s in all; handed out at {}/s, taken at {}/s".format(*rates)),
     ]
     return lines
@@ -248,7 +290,9 @@ def _fit_words(fit: dict[str, Any]) -> str:
 def _rating_lines(ratings: dict[str, Any]) -> list[tuple[str, str]]:
     lines = [("ratings", f"of {ratings['players']:,} players in clean matches")]
     if ratings["rank_correlation"] is not None:
-        lines.append(("order", f"Spearman's correlation with the true one {ratings['rank_correlation']:.3f}"))
+        lines.append(
+            ("order", f"Spearman's correlation with the true one {ratings['rank_correlation']:.3f}")
+        )
     errors = f"a pair's score is off by {ratings['trueskill_error']:.2%} on average"
     if ratings["fit_error"] is not None:
         errors += f", by the fit of all games {ratings['fit_error']:.2%}"

@@ -1,11 +1,13 @@
-"""The matchmaker's typed client without a socket: every call goes to the servicer in this process."""
+"""The matchmaker's typed client without a socket: every call goes to the servicer in this
+process.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from league.client import MatchmakerClient
-from matchmaker.service import MatchmakerService
+from league.rpc.client import MatchmakerClient
+from matchmaker.api.service import MatchmakerService
 
 
 class DirectClient(MatchmakerClient):

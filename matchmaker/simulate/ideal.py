@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 
 import numpy as np
 
-from matchmaker.sampling import normalised
+from matchmaker.sampling.mixes import normalised
 from matchmaker.simulate.cast import Cast
 from matchmaker.simulate.scenarios import Scenario
 from matchmaker.store.base import Reader
@@ -26,10 +26,12 @@ WHERE a.mix != '' AND a.replaces = '' GROUP BY 1, 2, 3
 def groups_of(
     reader: Reader, scenario: Scenario, cast: Cast, power: float
 ) -> dict[tuple[str, str], tuple[int, float | None]]:
-    """By (learner, group of opponents): matches drawn by a rule, and the share of the learner's such matches
-    that the rule would give to the group by the truth; None where the rule does not go by win chances.
+    """By (learner, group of opponents): matches drawn by a rule, and the share of the learner's
+    such matches that the rule would give to the group by the truth; None where the rule does not go
+    by win chances.
 
-    Categories of one candidate (bots, self-play) are left out. Candidates are those of a learner's last draw.
+    Categories of one candidate (bots, self-play) are left out. Candidates are those of a learner's
+    last draw.
     """
     drawn: dict[str, Counter[str]] = defaultdict(Counter)
     wanted: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))

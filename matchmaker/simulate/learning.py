@@ -1,4 +1,6 @@
-"""Simulated learners climb, take snapshots, and as exploiters begin anew, by the rules of their role."""
+"""Simulated learners climb, take snapshots, and as exploiters begin anew, by the rules of their
+role.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from league.players import Player, Role
-from matchmaker import roles
+from matchmaker.sampling import roles
+from matchmaker.sampling.slices import situation_of
 from matchmaker.simulate.scenarios import Drift
-from matchmaker.slices import situation_of
 
 if TYPE_CHECKING:
     from matchmaker.simulate.simulation import Simulation, Worker
@@ -57,7 +59,10 @@ class Learning:
             self._snapshot(worker, scenario)
 
     def _due(self, name: str) -> bool:
-        settings, view = self._simulation.server.league.settings, self._simulation.server.league.view
+        settings, view = (
+            self._simulation.server.league.settings,
+            self._simulation.server.league.view,
+        )
         learner = view.players[name]
         if settings.roles == "mix":
             return self._since[name] >= self.interval

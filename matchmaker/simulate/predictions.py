@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from league.players import Assignment, Book
-from league.ratings import BETA, Belief
-from league.ratings.belief import draw_margin
-from league.ratings.epochs import curve
-from matchmaker.candidates import learner_belief, opponent_belief
-from matchmaker.view import LeagueView
+from league.stats.ratings import BETA, Belief
+from league.stats.ratings.belief import draw_margin
+from league.stats.ratings.epochs import curve
+from matchmaker.sampling.candidates import learner_belief, opponent_belief
+from matchmaker.state.view import LeagueView
 
 Array = NDArray[np.float64]
 TENTHS = 10
@@ -40,14 +40,20 @@ class Predictions:
 
     def add(self, view: LeagueView, matches: Sequence[Assignment], outcome_G: Array) -> None:
         """`matches` of one book, as ratings see them now."""
-        rated = [place for place, match in enumerate(matches) if match.seats[0].name != match.seats[1].name]
+        rated = [
+            place
+            for place, match in enumerate(matches)
+            if match.seats[0].name != match.seats[1].name
+        ]
         if not rated:
             return
         book = matches[0].book
         with view.lock:
             pairs = [_beliefs(view, matches[place]) for place in rated]
             epoch = view.tables[book].epoch
-        values_G4 = np.array([[first.mu, first.sigma, second.mu, second.sigma] for first, second in pairs])
+        values_G4 = np.array(
+            [[first.mu, first.sigma, second.mu, second.sigma] for first, second in pairs]
+        )
         mu0_G, sigma0_G, mu1_G, sigma1_G = values_G4.T
         c_G = np.sqrt(2 * BETA**2 + sigma0_G**2 + sigma1_G**2)
         t_G, e_G = (mu0_G - mu1_G) / c_G, draw_margin(epoch.draw_probability) / c_G

@@ -1,7 +1,7 @@
 """What another policy would have drawn at each point of a real run's log.
 
-The log is gone through in order: at a draw the books hold the results that it knew of, and the players are
-those of then. A draw's matches count as often as they were handed out.
+The log is gone through in order: at a draw the books hold the results that it knew of, and the
+players are those of then. A draw's matches count as often as they were handed out.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from league.cluster.finding import checked_run, database_of
 from league.errors import InvalidInput
-from matchmaker.drawing import DrawTable, draw_table_of
-from matchmaker.past import DRAWN, Past, evenly
+from league.runs.finding import checked_run, database_of
+from matchmaker.sampling.draw import DrawTable, draw_table_of
 from matchmaker.settings import MatchmakerSettings
+from matchmaker.state.past import DRAWN, Past, evenly
 from matchmaker.store.base import Reader
 from matchmaker.store.sqlite import SqliteStore
 
@@ -39,7 +39,9 @@ class Row(NamedTuple):
 
 @dataclass
 class Replayed:
-    """Matches of the draws that were looked at: as drawn, as their policy said, by the other one."""
+    """Matches of the draws that were looked at: as drawn, as their policy said, by the other
+    one.
+    """
 
     draws: int
     matches: int
@@ -50,7 +52,11 @@ class Replayed:
     def shares(self, by: int) -> list[Row]:
         """Of categories (by = 0) or opponents (1), whom the run played most first."""
         found: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
-        columns: tuple[Mapping[tuple[str, str], float], ...] = (self.drawn, self.written, self.other)
+        columns: tuple[Mapping[tuple[str, str], float], ...] = (
+            self.drawn,
+            self.written,
+            self.other,
+        )
         for place, counts in enumerate(columns):
             for key, count in counts.items():
                 found[key[by]][place] += count / self.matches
@@ -61,11 +67,16 @@ class Replayed:
     def distance(self) -> float:
         """Share of the matches that the other policy would have given to others."""
         keys = self.written.keys() | self.other.keys()
-        return sum(abs(self.written.get(k, 0.0) - self.other.get(k, 0.0)) for k in keys) / 2.0 / self.matches
+        return (
+            sum(abs(self.written.get(k, 0.0) - self.other.get(k, 0.0)) for k in keys)
+            / 2.0
+            / self.matches
+        )
 
 
 def replayed(run: Path, settings: MatchmakerSettings, points: int) -> Replayed:
-    """The other policy at `points` of the run's draws, evenly spread, or at all of them if there are fewer.
+    """The other policy at `points` of the run's draws, evenly spread, or at all of them if there
+    are fewer.
 
     Raises:
         NotFound: no league there, or the policy lacks a mix that its learners asked for.
@@ -82,7 +93,9 @@ def replayed(run: Path, settings: MatchmakerSettings, points: int) -> Replayed:
 def _replayed(reader: Reader, settings: MatchmakerSettings, points: int) -> Replayed:
     calls: dict[int, int] = dict(reader.select(_CALLS))
     if not calls:
-        raise InvalidInput("no opponent was drawn in this league yet: name a run whose learners have played")
+        raise InvalidInput(
+            "no opponent was drawn in this league yet: name a run whose learners have played"
+        )
     chosen = evenly(list(calls), points)
     written: dict[tuple[str, str], float] = defaultdict(float)
     other: dict[tuple[str, str], float] = defaultdict(float)
@@ -94,7 +107,9 @@ def _replayed(reader: Reader, settings: MatchmakerSettings, points: int) -> Repl
         _add(written, draw_table_of(row.body_json), calls[number])
         _add(other, past.draw_table(settings, json.loads(row.body_json)), calls[number])
     numbers = ", ".join(map(str, chosen))
-    drawn = Counter({(category, name): n for category, name, n in reader.select(_DRAWN_OF.format(numbers))})
+    drawn = Counter(
+        {(category, name): n for category, name, n in reader.select(_DRAWN_OF.format(numbers))}
+    )
     return Replayed(len(chosen), drawn.total(), drawn, dict(written), dict(other))
 
 

@@ -7,11 +7,11 @@ from dataclasses import asdict
 from typing import Any
 
 from league.players import Book
+from matchmaker.sampling.slices import configured_shares
 from matchmaker.simulate.accuracy import accuracy_of
 from matchmaker.simulate.ideal import groups_of
 from matchmaker.simulate.shares import Fit, Shares, shares_of
 from matchmaker.simulate.simulation import Simulation
-from matchmaker.slices import configured_shares
 from matchmaker.store.base import Reader
 
 Report = dict[str, Any]
@@ -68,11 +68,17 @@ def _configured(simulation: Simulation) -> dict[str, float]:
     league, view = simulation.server.league, simulation.server.league.view
     found: dict[str, float] = defaultdict(float)
     with view.lock:
-        total = sum(count for (_, mix, _), count in view.drawn.items() if mix == simulation.plan.mix)
+        total = sum(
+            count for (_, mix, _), count in view.drawn.items() if mix == simulation.plan.mix
+        )
         for player in sorted({player for player, _, _ in view.drawn}):
             drawn = sum(count for (name, _, _), count in view.drawn.items() if name == player)
             shares = configured_shares(
-                league.settings, view.players[player], simulation.plan.mix, view.players, view.tables
+                league.settings,
+                view.players[player],
+                simulation.plan.mix,
+                view.players,
+                view.tables,
             )
             for category, share in shares.items():
                 found[category] += share * drawn / total
@@ -122,7 +128,9 @@ def _leases(reader: Reader) -> dict[str, int]:
 
 
 def _speed(simulation: Simulation) -> dict[str, float]:
-    """Seconds in all; matches a second in all, in the calls that hand out, and in those that take results."""
+    """Seconds in all; matches a second in all, in the calls that hand out, and in those that
+    take results.
+    """
     played = simulation.played
     results = played.verdicts.total()
     return {

@@ -1,4 +1,5 @@
-"""Scenarios of one's own: strengths and exceptions in a .toml file, or the table of `league payoff`.
+"""Scenarios of one's own: strengths and exceptions in a .toml file, or the table of `league
+payoff`.
 
 draws = 0.1                 # share of draws between equals
 learner = "fox"             # whom the learners play like; the strongest without
@@ -8,8 +9,8 @@ hare = 100
 fox = 0
 owl = -50
 
-[shares.fox]                # share of a match that the fox gets of others, whatever the strengths say
-hare = 0.8
+[shares.fox]                # share of a match that the fox gets of others, whatever the strengths
+say hare = 0.8
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ import numpy as np
 from league.errors import InvalidInput
 from league.ids import checked_player_name
 from league.players import PayoffCell
-from league.presets import read_toml
-from league.ratings.bradley_terry import fit
-from league.ratings.davidson import expected_score
-from league.ratings.pairs import PairCounts
+from league.settings.presets import read_toml
+from league.stats.ratings.bradley_terry import fit
+from league.stats.ratings.davidson import expected_score
+from league.stats.ratings.pairs import PairCounts
 from matchmaker.settings import MatchmakerSettings
 from matchmaker.simulate.cast import Cast, cast_of
 from matchmaker.simulate.scenarios import LOGITS_AN_ELO, Array, Chances, Numbers, Scenario, davidson
@@ -95,7 +96,9 @@ def scenario_of_file(
 
 def _learner(path: Path, table: Table, name: str) -> str:
     if name and name not in table.names:
-        raise InvalidInput(f"{path}: learner = {name!r} is none of its players: {', '.join(table.names)}")
+        raise InvalidInput(
+            f"{path}: learner = {name!r} is none of its players: {', '.join(table.names)}"
+        )
     return name or table.names[int(table.score_NN.mean(axis=1).argmax())]
 
 
@@ -113,10 +116,14 @@ def _of_toml(path: Path) -> tuple[Table, str]:
             raise InvalidInput(f"{path}: {key!r} is nothing that a scenario has: {', '.join(KEYS)}")
     strengths, shares = _table(path, content, "strengths"), _table(path, content, "shares")
     shares = {name: _table(path, shares, name) for name in shares}
-    names = _checked(path, dict.fromkeys([*strengths, *shares, *(o for row in shares.values() for o in row)]))
+    names = _checked(
+        path, dict.fromkeys([*strengths, *shares, *(o for row in shares.values() for o in row)])
+    )
     draws = _number(path, "draws", content.get("draws", 0.0), 0.0, 0.9)
     nu = 2.0 * draws / (1.0 - draws)
-    elo_N = np.array([_number(path, name, strengths.get(name, 0.0), -5000.0, 5000.0) for name in names])
+    elo_N = np.array(
+        [_number(path, name, strengths.get(name, 0.0), -5000.0, 5000.0) for name in names]
+    )
     gap_NN = (elo_N[:, None] - elo_N[None, :]) * LOGITS_AN_ELO
     chances = davidson(gap_NN, nu)
     score_NN = np.array(chances.score_G)
@@ -124,7 +131,10 @@ def _of_toml(path: Path) -> tuple[Table, str]:
     for one, row in shares.items():
         for other, share in row.items():
             value = _number(path, f"shares.{one}.{other}", share, 0.0, 1.0)
-            score_NN[place[one], place[other]], score_NN[place[other], place[one]] = value, 1.0 - value
+            score_NN[place[one], place[other]], score_NN[place[other], place[one]] = (
+                value,
+                1.0 - value,
+            )
     np.fill_diagonal(score_NN, 0.5)
     return Table(names, score_NN, np.array(chances.draw_G)), str(content.get("learner", ""))
 
@@ -138,7 +148,9 @@ def _table(path: Path, content: Mapping[str, Any], key: str) -> dict[str, Any]:
 
 def _number(path: Path, key: str, value: Any, low: float, high: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-        raise InvalidInput(f"{path}: {key} = {value!r} can't be: a number from {low:g} to {high:g} is wanted")
+        raise InvalidInput(
+            f"{path}: {key} = {value!r} can't be: a number from {low:g} to {high:g} is wanted"
+        )
     return float(value)
 
 
@@ -150,13 +162,16 @@ def _of_cells(path: Path) -> Table:
         if not rows:
             raise ValueError("no rows")
         cells = [_cell(row) for row in rows]
-    except (KeyError, TypeError, ValueError, csv.Error):  # a file that is no text is a ValueError too
+    # a file that is no text is a ValueError too
+    except (KeyError, TypeError, ValueError, csv.Error):
         raise InvalidInput(
             f"{path} is no payoff table: its columns are row, column, games, wins, draws, losses"
         ) from None
     both = {(cell.row, cell.column): cell for cell in cells}
     both |= {
-        (c.column, c.row): PayoffCell(row=c.column, column=c.row, wins=c.losses, draws=c.draws, losses=c.wins)
+        (c.column, c.row): PayoffCell(
+            row=c.column, column=c.row, wins=c.losses, draws=c.draws, losses=c.wins
+        )
         for c in cells
     }
     counts, names = PairCounts.of_cells(both.values())
@@ -171,7 +186,9 @@ def _of_cells(path: Path) -> Table:
         drawn_NN[pair], games_NN[pair] = counts.draws_P, counts.games_P
     score_NN = (won_NN + drawn_NN / 2.0 + PRIOR_GAMES * predicted_NN) / (games_NN + PRIOR_GAMES)
     share = float(counts.draws_P.sum() / max(1.0, counts.games_P.sum()))
-    return Table(tuple(names), score_NN, (drawn_NN + PRIOR_GAMES * share) / (games_NN + PRIOR_GAMES))
+    return Table(
+        tuple(names), score_NN, (drawn_NN + PRIOR_GAMES * share) / (games_NN + PRIOR_GAMES)
+    )
 
 
 def _cell(row: Mapping[str, str]) -> PayoffCell:

@@ -1,7 +1,8 @@
-"""Who beats whom in a simulated league: players with traits, and the true chances that follow from them.
+"""Who beats whom in a simulated league: players with traits, and the true chances that follow from
+them.
 
-Shape suffixes: N players, G games, S pure strategies. Strengths are in logits: with d the difference of two,
-win : draw : loss = e^{d/2} : ν : e^{−d/2} (Davidson 1970).
+Shape suffixes: N players, G games, S pure strategies. Strengths are in logits: with d the
+difference of two, win : draw : loss = e^{d/2} : ν : e^{−d/2} (Davidson 1970).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from league.errors import InvalidInput, nearest
-from league.ratings.davidson import log_odds_free
+from league.stats.ratings.davidson import log_odds_free
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -77,18 +78,26 @@ class EloLine(Scenario):
     bots = len(BOT_ELO)
     strength_N: Array
 
-    def __init__(self, rng: np.random.Generator, players: int, *, spread: float = 300.0, nu: float = NU):
+    def __init__(
+        self, rng: np.random.Generator, players: int, *, spread: float = 300.0, nu: float = NU
+    ):
         self.players, self.nu = players, nu
         self.strength_N = _bots_first(rng, players, spread)
-        quarter_N = np.searchsorted(np.quantile(self.strength_N, (0.25, 0.5, 0.75)), self.strength_N)
-        self.group_N = [("weakest", "weaker", "stronger", "strongest")[quarter] for quarter in quarter_N]
+        quarter_N = np.searchsorted(
+            np.quantile(self.strength_N, (0.25, 0.5, 0.75)), self.strength_N
+        )
+        self.group_N = [
+            ("weakest", "weaker", "stronger", "strongest")[quarter] for quarter in quarter_N
+        ]
 
     def chances(self, first_G: Numbers, second_G: Numbers) -> Chances:
         return davidson(self.strength_N[first_G] - self.strength_N[second_G], self.nu)
 
 
 class RockPaperScissors(Scenario):
-    """Three camps: each beats the next one in 9 of 10 games, and is even with itself. Nobody draws."""
+    """Three camps: each beats the next one in 9 of 10 games, and is even with itself. Nobody
+    draws.
+    """
 
     name = "rps"
     bots = len(BOT_ELO)
@@ -153,16 +162,19 @@ class Blotto(Scenario):
 
 
 class Drift(EloLine):
-    """Learners that climb with their steps, steeply at first, and wander; their snapshots stay as they were.
+    """Learners that climb with their steps, steeply at first, and wander; their snapshots stay as
+    they were.
 
-    Steps are counted in matches. Players behind the bots are learners, then snapshots in order of their
-    making; `copied` and `reset` tell what becomes of a learner.
+    Steps are counted in matches. Players behind the bots are learners, then snapshots in order of
+    their making; `copied` and `reset` tell what becomes of a learner.
     """
 
     name = "drift"
     drifts = True
     START, CLIMB, WANDERING, SETTLING = -600.0, 220.0, 40.0, 200.0
-    """Elo of a new learner; Elo gained and wandered as its matches grow by a factor e; matches before."""
+    """Elo of a new learner; Elo gained and wandered as its matches grow by a factor e; matches
+    before.
+    """
 
     def __init__(self, rng: np.random.Generator, players: int, learners: int = 1):
         super().__init__(rng, players)

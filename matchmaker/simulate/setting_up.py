@@ -18,10 +18,13 @@ def set_up(
 ) -> tuple[Scenario, Cast, MatchmakerSettings]:
     """A scenario by name or file, its players, and the settings with room for all of them.
 
-    Raises `InvalidInput` where snapshots must pass gates: no evaluator is simulated that would play them.
+    Raises `InvalidInput` where snapshots must pass gates: no evaluator is simulated that would play
+    them.
     """
     if settings.admit == "gate":
-        raise InvalidInput('the simulator plays no gates: leave out matchmaker.admit = "gate" for it')
+        raise InvalidInput(
+            'the simulator plays no gates: leave out matchmaker.admit = "gate" for it'
+        )
     rng = np.random.default_rng([seed, 0])
     if Path(scenario).suffix in (".toml", ".tsv"):
         truth, cast, settings = scenario_of_file(Path(scenario), settings, learners)

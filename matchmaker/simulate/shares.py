@@ -1,7 +1,7 @@
 """Whom the learners were given, beside what the rule said: from the log alone, draw by draw.
 
-Every call's draw is in the log with its candidates' weights, so what to expect of all calls together is a
-sum. χ² of sums of unlike draws is a little too small by chance, never too large.
+Every call's draw is in the log with its candidates' weights, so what to expect of all calls
+together is a sum. χ² of sums of unlike draws is a little too small by chance, never too large.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from matchmaker.drawing import draw_table_of
+from matchmaker.sampling.draw import draw_table_of
 from matchmaker.store.base import Reader
 
 FEWEST = 5.0
@@ -76,7 +76,9 @@ def shares_of(reader: Reader) -> Shares:
 
 
 def fit_of(counts: Mapping[str, int], expected: Mapping[str, float]) -> Fit:
-    """Cells of few are put together. What came though nothing was expected of it can't be by chance."""
+    """Cells of few are put together. What came though nothing was expected of it can't be by
+    chance.
+    """
     from scipy.stats import chi2 as distribution
 
     if any(not expected.get(name) for name in counts):

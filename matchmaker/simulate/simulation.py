@@ -1,7 +1,8 @@
-"""Plays a simulated league: workers lease matches, sometimes die, hang or repeat themselves, and report.
+"""Plays a simulated league: workers lease matches, sometimes die, hang or repeat themselves, and
+report.
 
-The servicer, the store and the log are the real ones; only the clock is moved by hand, and outcomes come
-from a scenario. The same plan gives the same league.
+The servicer, the store and the log are the real ones; only the clock is moved by hand, and outcomes
+come from a scenario. The same plan gives the same league.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 
 from league.clock import ManualClock
 from league.players import Assignment, Book, MatchResult, Pairing, PlayerKind, SeatResult
-from matchmaker.server import MatchmakerServer
+from matchmaker.api.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 from matchmaker.simulate.cast import Cast
 from matchmaker.simulate.direct import DirectClient
@@ -130,7 +131,8 @@ class Simulation:
         for start in range(0, len(players), 4096):
             self.client.register_players(players[start : start + 4096])
         workers = [
-            Worker(f"learner-{player.name}", self.cast.number[player.name]) for player in self.cast.learners
+            Worker(f"learner-{player.name}", self.cast.number[player.name])
+            for player in self.cast.learners
         ]
         workers += [Worker(f"evaluator-{place}", None) for place in range(EVALUATORS)]
         for worker in workers:
@@ -155,7 +157,9 @@ class Simulation:
             self._wait(None, SWEEP_SECONDS)
 
     def _turn(self, worker: Worker) -> None:
-        """A worker's batch is over: it reports, or something goes wrong, and it takes the next one."""
+        """A worker's batch is over: it reports, or something goes wrong, and it takes the next
+        one.
+        """
         fault = self._fault() if worker.results and not worker.is_late else ""
         lease = self.server.league.settings.lease_seconds
         if fault:
@@ -182,7 +186,9 @@ class Simulation:
         return ("died", "hung", "reported twice")[int(3.0 * dice / self.plan.faults)]
 
     def _open_after(self, worker: Worker, seconds: float) -> None:
-        """Gone with its matches until their leases have run out; it comes back as another incarnation."""
+        """Gone with its matches until their leases have run out; it comes back as another
+        incarnation.
+        """
         self._wait(Worker(worker.name, worker.learner, position=worker.position), seconds)
 
     def _report(self, worker: Worker) -> None:
@@ -220,7 +226,9 @@ class Simulation:
         if worker.learner is not None:
             return self.plan.batch
         clean = self.plan.clean_share / (1.0 - self.plan.clean_share)
-        return max(GAMES_A_PAIRING, round(self.plan.batch * len(self.cast.learners) * clean / EVALUATORS))
+        return max(
+            GAMES_A_PAIRING, round(self.plan.batch * len(self.cast.learners) * clean / EVALUATORS)
+        )
 
     def _pairings(self, count: int) -> list[Pairing]:
         """Snapshots at random against bots and each other."""
@@ -228,7 +236,9 @@ class Simulation:
         frozen = len(self.cast.names) - first
         found = []
         for _ in range(max(1, count // GAMES_A_PAIRING)):
-            player = first + int(self._rng.integers(frozen)) if frozen else int(self._rng.integers(bots))
+            player = (
+                first + int(self._rng.integers(frozen)) if frozen else int(self._rng.integers(bots))
+            )
             to_bot = bots > 0 and (frozen < 2 or self._rng.random() < BOT_SHARE)
             choice = self._rng.integers(bots if to_bot else frozen - 1)
             if to_bot:
@@ -247,21 +257,26 @@ class Simulation:
         return found
 
     def _outcomes(self, matches: list[Assignment]) -> list[MatchResult]:
-        seats_G2 = np.array([[self.cast.number[seat.name] for seat in match.seats] for match in matches])
+        seats_G2 = np.array(
+            [[self.cast.number[seat.name] for seat in match.seats] for match in matches]
+        )
         chances = self.scenario.chances(seats_G2[:, 0], seats_G2[:, 1])
         dice_G = self._rng.random(len(matches))
         drawn_G = dice_G < chances.win_G + chances.draw_G
         outcome_G = np.where(dice_G < chances.win_G, 1.0, np.where(drawn_G, 0.5, 0.0))
         self.played.predictions[matches[0].book].add(self.server.league.view, matches, outcome_G)
         return [
-            self._result(match, float(outcome)) for match, outcome in zip(matches, outcome_G, strict=True)
+            self._result(match, float(outcome))
+            for match, outcome in zip(matches, outcome_G, strict=True)
         ]
 
     def _result(self, match: Assignment, outcome: float) -> MatchResult:
         first, second = (
             SeatResult(player=seat.name, digest=seat.digest, step_start=step, step_end=step)
             for seat in match.seats
-            for step in [self.learning.steps(seat.name) if seat.kind is PlayerKind.LIVE else seat.step]
+            for step in [
+                self.learning.steps(seat.name) if seat.kind is PlayerKind.LIVE else seat.step
+            ]
         )
         return MatchResult(
             match_id=match.match_id,

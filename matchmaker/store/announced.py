@@ -1,4 +1,5 @@
-"""Results as events: those of one call share a row of the log, which is opened when somebody watches.
+"""Results as events: those of one call share a row of the log, which is opened when somebody
+watches.
 
 The row's position is the last of the call's results'; the ones before it are theirs, in order.
 """
@@ -47,4 +48,6 @@ def events_of(results: Sequence[ResultRow], last: int) -> Iterator[Event]:
             "outcome": row.outcome,
         }
         encoded = json.dumps(data, separators=(",", ":"))
-        yield Event(position=position, at=row.received_at, kind="result", text=text, data_json=encoded)
+        yield Event(
+            position=position, at=row.received_at, kind="result", text=text, data_json=encoded
+        )

@@ -12,7 +12,14 @@ from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 from league.players import Event, MatchResult, Player
-from matchmaker.store.rows import AggregateRow, AssignmentRow, BeatRow, DrawRow, IncarnationRow, ResultRow
+from matchmaker.store.rows import (
+    AggregateRow,
+    AssignmentRow,
+    BeatRow,
+    DrawRow,
+    IncarnationRow,
+    ResultRow,
+)
 
 T = TypeVar("T")
 
@@ -22,7 +29,9 @@ class Reader(ABC):
 
     @abstractmethod
     def select(self, sql: str, **values: Any) -> list[tuple[Any, ...]]:
-        """Any query over the tables of `store.schema`: for the invariants, which are written in SQL."""
+        """Any query over the tables of `store.schema`: for the invariants, which are written in
+        SQL.
+        """
 
     @abstractmethod
     def meta(self, key: str) -> str | None: ...
@@ -84,16 +93,21 @@ class Reader(ABC):
 
     @abstractmethod
     def policy_json(self, log_position: int) -> str | None:
-        """The settings by which was drawn last when the log was so long; before any draw the newest."""
+        """The settings by which was drawn last when the log was so long; before any draw the
+        newest.
+        """
 
     @abstractmethod
     def events_of(self, *kinds: str) -> list[Event]:
         """All of these kinds, in order; those of results are not kept by themselves."""
 
     @abstractmethod
-    def category_counts(self, after: int = 0, until: int | None = None) -> list[tuple[str, str, str, int]]:
-        """(player, mix, category, matches) of all drawn assignments but carried ones, of ordinals behind
-        `after` up to `until`."""
+    def category_counts(
+        self, after: int = 0, until: int | None = None
+    ) -> list[tuple[str, str, str, int]]:
+        """(player, mix, category, matches) of all drawn assignments but carried ones, of
+        ordinals behind `after` up to `until`.
+        """
 
     @abstractmethod
     def match_at(self, position: int) -> str:
@@ -109,8 +123,9 @@ class Reader(ABC):
 
     @abstractmethod
     def overdue(self, now: float, before: float) -> list[AssignmentRow]:
-        """Open leases whose deadline has passed, in order of assignment. Progress does not move it for those
-        whose first deadline was `before`."""
+        """Open leases whose deadline has passed, in order of assignment. Progress does not move
+        it for those whose first deadline was `before`.
+        """
 
     @abstractmethod
     def positions(self) -> tuple[int, int, int]:
@@ -166,16 +181,21 @@ class Transaction(Reader):
     def add_results(
         self, taken: Sequence[tuple[MatchResult, AssignmentRow, bool]], received_at: float
     ) -> list[ResultRow]:
-        """Adds results with their leases, and whether they came late; they follow one another in the log."""
+        """Adds results with their leases, and whether they came late; they follow one another in
+        the log.
+        """
 
     @abstractmethod
     def announce(self, results: Sequence[ResultRow]) -> int:
-        """Adds the events of results that were added in one call; returns the last one's position."""
+        """Adds the events of results that were added in one call; returns the last one's
+        position.
+        """
 
     @abstractmethod
     def lose_results(self, player: str, after: int, by: int) -> int:
-        """Marks a live player's train results behind a position as lost, those that earlier incarnations of
-        the worker of the incarnation `by` reported; returns how many."""
+        """Marks a live player's train results behind a position as lost, those that earlier
+        incarnations of the worker of the incarnation `by` reported; returns how many.
+        """
 
     @abstractmethod
     def add_events(self, events: Sequence[Event]) -> int:
@@ -194,10 +214,11 @@ class Transaction(Reader):
 
     @abstractmethod
     def after_commit(self, effect: Callable[[], None]) -> None:
-        """Moves memory on, by `effect`, before anybody else's request or question meets it (`Store.follow`).
+        """Moves memory on, by `effect`, before anybody else's request or question meets it
+        (`Store.follow`).
 
-        That is once the transaction is on disk. Where another request shares its commit, it is once this
-        one's part is through, and readers of memory are held off until all of it is on disk.
+        That is once the transaction is on disk. Where another request shares its commit, it is once
+        this one's part is through, and readers of memory are held off until all of it is on disk.
         """
 
 
@@ -214,12 +235,16 @@ class Store(ABC):
 
     @abstractmethod
     def follow(
-        self, rebuild: Callable[[], None], held: AbstractContextManager[Any], told: Callable[[], None]
+        self,
+        rebuild: Callable[[], None],
+        held: AbstractContextManager[Any],
+        told: Callable[[], None],
     ) -> None:
         """Names what memory of the log is.
 
         Args:
-            rebuild: brings it level with the log anew, in place of effects that failed or whose commit did;
+            rebuild: brings it level with the log anew, in place of effects that failed or whose
+            commit did;
                 again before each further transaction until it succeeds.
             held: keeps readers of memory out while it is ahead of the disk.
             told: called behind every commit.
@@ -239,8 +264,8 @@ class Store(ABC):
     def submit(self, effect: Callable[[Transaction], T]) -> T:
         """What `effect` returns, once it is on disk; concurrent ones share a commit.
 
-        They run one behind the other, in the order they came. One that raises leaves nothing, and the others
-        of its commit go on. Raises what `write` does, and what `effect` raised.
+        They run one behind the other, in the order they came. One that raises leaves nothing, and
+        the others of its commit go on. Raises what `write` does, and what `effect` raised.
         """
 
     @abstractmethod

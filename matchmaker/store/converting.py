@@ -50,7 +50,9 @@ def assignment_values(row: AssignmentRow) -> tuple[Any, ...]:
 
 
 def assignment_of(row: sqlite3.Row) -> AssignmentRow:
-    """`row` has the columns of ASSIGNMENT_QUERY. Progress has moved the deadline of an open lease on."""
+    """`row` has the columns of ASSIGNMENT_QUERY. Progress has moved the deadline of an open
+    lease on.
+    """
     values = [row[name] for name in ASSIGNMENT_COLUMNS]
     values[_BOOK] = _BOOKS[row["book"]]
     if row["lease_state"] == "open" and row["extended"] is not None:
@@ -60,7 +62,9 @@ def assignment_of(row: sqlite3.Row) -> AssignmentRow:
 
 def result_of(row: sqlite3.Row) -> ResultRow:
     """`row` has the columns of RESULT_QUERY, which are the fields in their order."""
-    position, ordinal, match_id, incarnation, seat0, seat1, book, outcome, frames, failed, *left = row
+    position, ordinal, match_id, incarnation, seat0, seat1, book, outcome, frames, failed, *left = (
+        row
+    )
     failure, finished_at, received_at, late, *others = left
     return ResultRow(
         position,
@@ -82,10 +86,11 @@ def result_of(row: sqlite3.Row) -> ResultRow:
 
 
 def packed(text: str) -> str | bytes:
-    """A draw's body as the file keeps it: compressed where that is shorter, for a long run makes many.
+    """A draw's body as the file keeps it: compressed where that is shorter, for a long run makes
+    many.
 
-    It holds every candidate's weight. Those follow from the log, but only by folding all of it up to there,
-    which no reader of one match could wait for.
+    It holds every candidate's weight. Those follow from the log, but only by folding all of it up
+    to there, which no reader of one match could wait for.
     """
     compressed = zlib.compress(text.encode(), 1)  # more would take as long as finding the weights
     return compressed if len(compressed) < len(text.encode()) else text
@@ -97,7 +102,10 @@ def unpacked(kept: str | bytes) -> str:
 
 
 def reported(
-    row: ResultRow, lease: AssignmentRow, digests: tuple[str, str], stats: tuple[dict[str, float], ...]
+    row: ResultRow,
+    lease: AssignmentRow,
+    digests: tuple[str, str],
+    stats: tuple[dict[str, float], ...],
 ) -> MatchResult:
     """The result as it was reported; a report's names, digests and token are those of its lease."""
     first = SeatResult(

@@ -14,7 +14,9 @@ from league.errors import DataCorrupt, LeagueError, Refused, StorageFull, Storag
 
 @contextmanager
 def as_league_errors(path: Path) -> Iterator[None]:
-    """What goes wrong inside is raised as `StorageFull`, `StorageReadOnly`, `DataCorrupt` or `Refused`."""
+    """What goes wrong inside is raised as `StorageFull`, `StorageReadOnly`, `DataCorrupt` or
+    `Refused`.
+    """
     try:
         yield
     except LeagueError:
@@ -29,7 +31,9 @@ def as_league_errors(path: Path) -> Iterator[None]:
         raise Refused(f"{path} can't be used: {error}") from error
     except sqlite3.DatabaseError as error:
         if getattr(error, "sqlite_errorcode", 0) in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-            raise DataCorrupt(f"{path} is no whole SQLite file ({error}): restore a copy of it") from error
+            raise DataCorrupt(
+                f"{path} is no whole SQLite file ({error}): restore a copy of it"
+            ) from error
         raise
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -48,7 +52,8 @@ def _read_only(path: Path, reason: str) -> StorageReadOnly:
 
 def _is_read_only(error: sqlite3.OperationalError, path: Path) -> bool:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without what makes it an extended one
-    if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN):  # it makes files beside the log even to read
+    # it makes files beside the log even to read
+    if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN):
         try:
             return bool(os.statvfs(path.parent).f_flag & os.ST_RDONLY)
         except OSError:

@@ -1,9 +1,10 @@
 """Group commit: requests of several threads share one commit, in the order they came.
 
-A sync of the disk takes milliseconds, whatever is in it. The thread whose request finds nobody at work
-leads: it commits all that has come until then, its own first, and hands over to the next one that waits.
-Few callers never wait for more to come. In a crowd who leads waits a moment for others, as PostgreSQL does by
-commit_delay and commit_siblings: a commit costs Python's lock, a dozen times over, however many share it.
+A sync of the disk takes milliseconds, whatever is in it. The thread whose request finds nobody at
+work leads: it commits all that has come until then, its own first, and hands over to the next one
+that waits. Few callers never wait for more to come. In a crowd who leads waits a moment for others,
+as PostgreSQL does by commit_delay and commit_siblings: a commit costs Python's lock, a dozen times
+over, however many share it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from typing import Any
 from matchmaker.store.base import Transaction
 
 CROWD = 3
-"""Requests of one commit behind which the next waits for more: clients that come one by one make fewer."""
+"""Requests of one commit behind which the next waits for more: clients that come one by one make
+fewer.
+"""
 PAUSE_SECONDS = 0.002
 
 
@@ -28,8 +31,8 @@ class Request:
         self.result: Any = None
         self.error: BaseException | None = None
         self.leads = False
-        # Held until it is woken. An Event would be made of three locks, and a thousand clients make a
-        # thousand requests a second.
+        # Held until it is woken. An Event would be made of three locks, and a thousand clients make
+        # a thousand requests a second.
         self._asleep = threading.Lock()
         self._asleep.acquire()
 
@@ -51,8 +54,8 @@ class Group:
     """Commits together what several threads want.
 
     Args:
-        commit: runs requests in one transaction, and leaves each with its outcome; it raises nothing.
-        pause: lets others come, in a crowd.
+        commit: runs requests in one transaction, and leaves each with its outcome; it raises
+        nothing. pause: lets others come, in a crowd.
     """
 
     def __init__(
@@ -67,7 +70,9 @@ class Group:
         self._is_led = False
 
     def submit(self, effect: Callable[[Transaction], Any], request_id: str = "") -> Any:
-        """What `effect` returns, once it is on disk; `request_id` is the one whose reply it asks for."""
+        """What `effect` returns, once it is on disk; `request_id` is the one whose reply it asks
+        for.
+        """
         request = Request(effect, request_id)
         with self._lock:
             self._waiting.append(request)

@@ -39,7 +39,9 @@ def lock(path: Path) -> int:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
-        raise Refused(f"another matchmaker has {path} open: stop it first, or use its address") from None
+        raise Refused(
+            f"another matchmaker has {path} open: stop it first, or use its address"
+        ) from None
     return descriptor
 
 
@@ -52,12 +54,18 @@ def check_owner(connection: sqlite3.Connection, path: Path) -> None:
 
 def _half_made(connection: sqlite3.Connection) -> bool:
     """Whether a matchmaker was killed while it created the file."""
-    names = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    return "_sqlite_migrations" in names and (len(names - {"sqlite_sequence"}) == 1 or "assignments" in names)
+    names = {
+        row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    }
+    return "_sqlite_migrations" in names and (
+        len(names - {"sqlite_sequence"}) == 1 or "assignments" in names
+    )
 
 
 def back_up(connection: sqlite3.Connection, path: Path, applied: Sequence[str]) -> None:
-    """Copies a league that is about to be migrated, whole or not at all, to `path`.before-MIGRATION."""
+    """Copies a league that is about to be migrated, whole or not at all, to
+    `path`.before-MIGRATION.
+    """
     pending = [name for name in known_migrations() if name not in applied]
     if not applied or not pending:
         return
@@ -76,7 +84,9 @@ def back_up(connection: sqlite3.Connection, path: Path, applied: Sequence[str]) 
 
 def check_migrations(connection: sqlite3.Connection, path: Path) -> list[str]:
     """Names of the applied ones; raises `VersionMismatch` when one is unknown."""
-    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = '_sqlite_migrations'").fetchone():
+    if not connection.execute(
+        "SELECT 1 FROM sqlite_master WHERE name = '_sqlite_migrations'"
+    ).fetchone():
         return []
     rows = connection.execute(
         "SELECT name FROM _sqlite_migrations WHERE migration_set = ?", (migrations.name,)

@@ -9,13 +9,22 @@ from typing import Any
 from league.players import Event, Player
 from matchmaker.store import announced, converting
 from matchmaker.store.base import Reader
-from matchmaker.store.rows import AggregateRow, AssignmentRow, BeatRow, DrawRow, IncarnationRow, ResultRow
+from matchmaker.store.rows import (
+    AggregateRow,
+    AssignmentRow,
+    BeatRow,
+    DrawRow,
+    IncarnationRow,
+    ResultRow,
+)
 from matchmaker.store.seat_stats import StatNames
 
 NEVER = (1 << 63) - 1
 """A position that no log reaches."""
 # By itself SQLite walks past every closed row to spare the sort.
-_OPEN = converting.ASSIGNMENT_QUERY.format("INDEXED BY open_leases") + "WHERE a.lease_state = 'open'"
+_OPEN = (
+    converting.ASSIGNMENT_QUERY.format("INDEXED BY open_leases") + "WHERE a.lease_state = 'open'"
+)
 
 
 class SqliteReader(Reader):
@@ -43,7 +52,9 @@ class SqliteReader(Reader):
         return None if row is None else row["value"]
 
     def players(self) -> list[Player]:
-        return [converting.player_of(row) for row in self._all("SELECT * FROM players ORDER BY ordinal")]
+        return [
+            converting.player_of(row) for row in self._all("SELECT * FROM players ORDER BY ordinal")
+        ]
 
     def incarnation(self, number: int) -> IncarnationRow | None:
         row = self._one("SELECT * FROM incarnations WHERE number = ?", number)
@@ -71,7 +82,8 @@ class SqliteReader(Reader):
 
     def matches_beginning(self, start: str, limit: int) -> list[str]:
         query = (
-            "SELECT match_id FROM assignments WHERE match_id >= ? AND match_id < ? ORDER BY match_id LIMIT ?"
+            "SELECT match_id FROM assignments WHERE match_id >= ? AND match_id < ?"
+            " ORDER BY match_id LIMIT ?"
         )
         return [row["match_id"] for row in self._all(query, start, f"{start}\x7f", limit)]
 
@@ -95,14 +107,20 @@ class SqliteReader(Reader):
 
     def draw(self, number: int) -> DrawRow | None:
         row = self._one("SELECT * FROM draws WHERE number = ?", number)
-        return None if row is None else DrawRow(**{**row, "body_json": converting.unpacked(row["body_json"])})
+        return (
+            None
+            if row is None
+            else DrawRow(**{**row, "body_json": converting.unpacked(row["body_json"])})
+        )
 
     def result(self, ordinal: int) -> ResultRow | None:
         row = self._one(converting.RESULT_QUERY + "WHERE r.ordinal = ?", ordinal)
         return None if row is None else converting.result_of(row)
 
     def results(self, after: int = 0, until: int | None = None) -> Iterator[ResultRow]:
-        query = converting.RESULT_QUERY + "WHERE r.position > ? AND r.position <= ? ORDER BY r.position"
+        query = (
+            converting.RESULT_QUERY + "WHERE r.position > ? AND r.position <= ? ORDER BY r.position"
+        )
         for row in self._connection.execute(query, (after, NEVER if until is None else until)):
             yield converting.result_of(row)
 
@@ -134,10 +152,14 @@ class SqliteReader(Reader):
         return None if row is None else row["body_json"]
 
     def events_of(self, *kinds: str) -> list[Event]:
-        query = f"SELECT * FROM events WHERE kind IN ({', '.join('?' * len(kinds))}) ORDER BY position"
+        query = (
+            f"SELECT * FROM events WHERE kind IN ({', '.join('?' * len(kinds))}) ORDER BY position"
+        )
         return [Event(**row) for row in self._all(query, *kinds)]
 
-    def category_counts(self, after: int = 0, until: int | None = None) -> list[tuple[str, str, str, int]]:
+    def category_counts(
+        self, after: int = 0, until: int | None = None
+    ) -> list[tuple[str, str, str, int]]:
         query = (
             "SELECT i.player, a.mix, a.category, count(*) FROM assignments a "
             "JOIN incarnations i ON i.number = a.incarnation "

@@ -41,7 +41,9 @@ class DrawRow:
     event_position: int
     body_json: str
     stream: int | None = None
-    """Seed of the stream that its matches are drawn from; None in older logs, where each has its own."""
+    """Seed of the stream that its matches are drawn from; None in older logs, where each has its
+    own.
+    """
 
 
 class AssignmentRow(NamedTuple):
@@ -98,13 +100,15 @@ class ResultRow(NamedTuple):
 
     @property
     def rated(self) -> bool:
-        """Whether ratings and payoffs take it in (a player against itself they skip by themselves)."""
+        """Whether ratings and payoffs take it in (a player against itself they skip by
+        themselves).
+        """
         return not self.failed and self.lost_by is None
 
 
 @dataclass(frozen=True, kw_only=True)
 class AggregateRow:
-    """What memory held up to a result, packed (see `matchmaker.aggregates`)."""
+    """What memory held up to a result, packed (see `matchmaker.state.aggregates`)."""
 
     log_position: int
     event_position: int

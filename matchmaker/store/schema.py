@@ -1,4 +1,6 @@
-"""The schema as an append-only list of migrations. Never edit one that was released: add another."""
+"""The schema as an append-only list of migrations. Never edit one that was released: add
+another.
+"""
 
 from __future__ import annotations
 
@@ -181,7 +183,7 @@ ALTER TABLE draws ADD COLUMN stream INTEGER /* seed of the stream that its match
 
 CREATE INDEX events_by_kind ON events (kind);
 
-CREATE TABLE aggregates (             -- what memory held up to a result, see matchmaker/aggregates.py
+CREATE TABLE aggregates (             -- what memory held up to a result, see matchmaker/state/aggregates.py
   log_position INTEGER PRIMARY KEY,   -- of that result
   event_position INTEGER NOT NULL,    -- of the newest event then
   at REAL NOT NULL,
@@ -193,7 +195,9 @@ CREATE TABLE aggregates (             -- what memory held up to a result, see ma
 
 @migrations()
 def m002_lighter_results(db: Database) -> None:
-    """Results in few bytes: steps as columns, statistics as numbers; names and digests stand elsewhere."""
+    """Results in few bytes: steps as columns, statistics as numbers; names and digests stand
+    elsewhere.
+    """
     _run(db, LIGHTER_RESULTS)
     names = StatNames(db.conn)
     db.conn.create_function("packed_seats", 1, lambda text: _packed(names, text))

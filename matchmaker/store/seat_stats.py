@@ -1,7 +1,9 @@
-"""Behaviour numbers of a match's seats, as the file keeps them: doubles, in the order of names kept once.
+"""Behaviour numbers of a match's seats, as the file keeps them: doubles, in the order of names kept
+once.
 
-Results of a game all have the same names, which in a text would be most of it. A blob is the numbers of
-both seats' lists of names in ``stat_names`` (uint32, 0: none), then their values (float64), seat 0's first.
+Results of a game all have the same names, which in a text would be most of it. A blob is the
+numbers of both seats' lists of names in ``stat_names`` (uint32, 0: none), then their values
+(float64), seat 0's first.
 """
 
 from __future__ import annotations
@@ -12,7 +14,9 @@ import struct
 from collections.abc import Mapping
 
 REMEMBERED = 1000
-"""Names, in the orders they came in, that are known without asking the file; a game has one or a few."""
+"""Names, in the orders they came in, that are known without asking the file; a game has one or a
+few.
+"""
 
 
 class StatNames:
@@ -27,7 +31,9 @@ class StatNames:
         self._known.clear()
 
     def _kept(self, stats: Mapping[str, float]) -> tuple[int, tuple[str, ...]]:
-        """Number of the list of its names, which is added where it is new, and the names in its order."""
+        """Number of the list of its names, which is added where it is new, and the names in its
+        order.
+        """
         names = tuple(stats)
         known = self._known.get(names)
         if known is None:
@@ -41,7 +47,9 @@ class StatNames:
         if not names:
             return 0
         text = json.dumps(names, separators=(",", ":"))
-        self._connection.execute("INSERT OR IGNORE INTO stat_names (names_json) VALUES (?)", (text,))
+        self._connection.execute(
+            "INSERT OR IGNORE INTO stat_names (names_json) VALUES (?)", (text,)
+        )
         query = "SELECT number FROM stat_names WHERE names_json = ?"
         return int(self._connection.execute(query, (text,)).fetchone()[0])
 

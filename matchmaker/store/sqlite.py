@@ -19,7 +19,15 @@ from league.errors import InvalidInput, NotFound, Refused, Unavailable, VersionM
 from matchmaker.store.base import Reader, Store, T, Transaction
 from matchmaker.store.faults import as_league_errors
 from matchmaker.store.group import Group, Request
-from matchmaker.store.opening import back_up, check_migrations, check_owner, has_room, lock, lock_path, quoted
+from matchmaker.store.opening import (
+    back_up,
+    check_migrations,
+    check_owner,
+    has_room,
+    lock,
+    lock_path,
+    quoted,
+)
 from matchmaker.store.reader import SqliteReader
 from matchmaker.store.schema import APPLICATION_ID, known_migrations, migrations
 from matchmaker.store.seat_stats import StatNames
@@ -46,7 +54,9 @@ class SqliteStore(Store):
         self._lock = threading.RLock()  # the writer's
         self._readers_lock = threading.Lock()
         self._group = Group(self._commit_together)
-        self._mover = WalMover(lambda: self._connect(f"file:{quoted(self.path)}?mode=rw"), self._lock)
+        self._mover = WalMover(
+            lambda: self._connect(f"file:{quoted(self.path)}?mode=rw"), self._lock
+        )
         self._readers: list[sqlite3.Connection] = []
         self._idle_readers: list[sqlite3.Connection] = []
         self._lock_file: int | None = None
@@ -64,7 +74,9 @@ class SqliteStore(Store):
 
     def _open_read_only(self) -> None:
         if not self.path.is_file():
-            raise NotFound(f"there is no league at {self.path}: check the path, or start a run there")
+            raise NotFound(
+                f"there is no league at {self.path}: check the path, or start a run there"
+            )
         with self.read():
             connection = self._readers[0]
             check_owner(connection, self.path)
@@ -140,8 +152,8 @@ class SqliteStore(Store):
     def _run(self, group: Sequence[Request], memory: ExitStack) -> int:
         """Commits requests together, each in a savepoint of its own; returns how many.
 
-        Each finds memory as the one before left it. Until all are on disk nobody else sees it: `memory` is
-        held. One whose memory can't follow is the last of its commit.
+        Each finds memory as the one before left it. Until all are on disk nobody else sees it:
+        `memory` is held. One whose memory can't follow is the last of its commit.
         """
         expected = [request.request_id for request in group if request.request_id]
         transaction, is_ahead, done = self._begun(expected), False, 0
@@ -178,7 +190,9 @@ class SqliteStore(Store):
         self._mover.look(transaction.changes)
 
     def _attempt(self, transaction: SqliteTransaction, request: Request) -> None:
-        """Leaves nothing of a request that fails; raises when SQLite gave up the whole transaction."""
+        """Leaves nothing of a request that fails; raises when SQLite gave up the whole
+        transaction.
+        """
         transaction.begin_part()
         try:
             with as_league_errors(self.path):
@@ -207,7 +221,10 @@ class SqliteStore(Store):
             self._is_behind = True
 
     def follow(
-        self, rebuild: Callable[[], None], held: AbstractContextManager[Any], told: Callable[[], None]
+        self,
+        rebuild: Callable[[], None],
+        held: AbstractContextManager[Any],
+        told: Callable[[], None],
     ) -> None:
         self._rebuild, self._held, self._told = rebuild, held, told
 
@@ -228,7 +245,9 @@ class SqliteStore(Store):
         if self._closed:
             raise Refused("the matchmaker is closing: start it again")
         if self._writer is None:
-            raise Refused("this matchmaker only reads: start one without --read-only to change the league")
+            raise Refused(
+                "this matchmaker only reads: start one without --read-only to change the league"
+            )
         return self._writer
 
     def once(
@@ -249,7 +268,9 @@ class SqliteStore(Store):
 
         *bound, reply = self._group.submit(once, request_id)
         if bound != [method, fingerprint]:
-            raise InvalidInput(f"request_id {request_id!r} was used for another request: use a fresh one")
+            raise InvalidInput(
+                f"request_id {request_id!r} was used for another request: use a fresh one"
+            )
         return reply
 
     @contextmanager

@@ -11,7 +11,14 @@ from league.players import Event, MatchResult, Player
 from matchmaker.store import announced, converting
 from matchmaker.store.base import Transaction
 from matchmaker.store.reader import SqliteReader
-from matchmaker.store.rows import AggregateRow, AssignmentRow, BeatRow, DrawRow, IncarnationRow, ResultRow
+from matchmaker.store.rows import (
+    AggregateRow,
+    AssignmentRow,
+    BeatRow,
+    DrawRow,
+    IncarnationRow,
+    ResultRow,
+)
 from matchmaker.store.seat_stats import StatNames
 from matchmaker.store.waiting import ManyRows, WaitingRows
 
@@ -106,7 +113,9 @@ class SqliteTransaction(SqliteReader, Transaction):
 
     def update_player(self, player: Player) -> None:
         values = (player.state.value, player.milestone, player.name)
-        self._connection.execute("UPDATE players SET state = ?, milestone = ? WHERE name = ?", values)
+        self._connection.execute(
+            "UPDATE players SET state = ?, milestone = ? WHERE name = ?", values
+        )
 
     def add_incarnation(self, row: IncarnationRow) -> int:
         cursor = self._connection.execute(
@@ -127,14 +136,23 @@ class SqliteTransaction(SqliteReader, Transaction):
         unfenced = "FROM incarnations WHERE worker = ? AND number < ? AND fenced_by IS NULL ORDER BY number"
         numbers = [row["number"] for row in self._all(f"SELECT number {unfenced}", worker, by)]
         self._connection.executemany(
-            "UPDATE incarnations SET fenced_by = ? WHERE number = ?", [(by, number) for number in numbers]
+            "UPDATE incarnations SET fenced_by = ? WHERE number = ?",
+            [(by, number) for number in numbers],
         )
         return numbers
 
     def set_beat(self, row: BeatRow) -> None:
         self._connection.execute(
             "INSERT OR REPLACE INTO heartbeats VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (row.incarnation, row.at, row.progress, row.step, row.mix, row.activity, row.metrics_json),
+            (
+                row.incarnation,
+                row.at,
+                row.progress,
+                row.step,
+                row.mix,
+                row.activity,
+                row.metrics_json,
+            ),
         )
 
     def add_policy(self, policy_hash: str, body_json: str, at: float) -> bool:
@@ -183,7 +201,9 @@ class SqliteTransaction(SqliteReader, Transaction):
     def add_results(
         self, taken: Sequence[tuple[MatchResult, AssignmentRow, bool]], received_at: float
     ) -> list[ResultRow]:
-        newest = self._connection.execute("SELECT ifnull(max(position), 0) FROM results").fetchone()[0]
+        newest = self._connection.execute(
+            "SELECT ifnull(max(position), 0) FROM results"
+        ).fetchone()[0]
         packed, added = self._stat_names.packed, []
         for position, (result, lease, late) in enumerate(taken, start=newest + 1):
             first, second = result.seats
@@ -251,7 +271,9 @@ class SqliteTransaction(SqliteReader, Transaction):
             self._connection.execute("DELETE FROM aggregates WHERE log_position > ?", (behind,))
             return
         kept = "SELECT log_position FROM aggregates ORDER BY log_position DESC LIMIT ?"
-        self._connection.execute(f"DELETE FROM aggregates WHERE log_position NOT IN ({kept})", (newest,))
+        self._connection.execute(
+            f"DELETE FROM aggregates WHERE log_position NOT IN ({kept})", (newest,)
+        )
 
     def forget_requests(self, before: float) -> int:
         return self._connection.execute("DELETE FROM requests WHERE at < ?", (before,)).rowcount
@@ -266,7 +288,9 @@ class SqliteTransaction(SqliteReader, Transaction):
             self._replies[request_id] = row and (row["method"], row["fingerprint"], row["reply"])
         return self._replies[request_id]
 
-    def keep_reply(self, request_id: str, method: str, fingerprint: str, reply: bytes, at: float) -> None:
+    def keep_reply(
+        self, request_id: str, method: str, fingerprint: str, reply: bytes, at: float
+    ) -> None:
         """The last thing of a part: nothing undoes it."""
         self._waiting.add(_REQUESTS, [(request_id, method, fingerprint, reply, at)])
         self._replies[request_id] = method, fingerprint, reply

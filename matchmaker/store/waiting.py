@@ -1,8 +1,9 @@
-"""Rows that wait within a transaction, to be inserted with those of other requests in one statement.
+"""Rows that wait within a transaction, to be inserted with those of other requests in one
+statement.
 
-Each statement lets go of Python's lock, and may wait long to have it again: with a thousand clients that is
-most of what a request costs. So a request that only adds rows (leases, its reply) makes no statement of its
-own, nor a savepoint: what was not inserted is undone by forgetting it.
+Each statement lets go of Python's lock, and may wait long to have it again: with a thousand clients
+that is most of what a request costs. So a request that only adds rows (leases, its reply) makes no
+statement of its own, nor a savepoint: what was not inserted is undone by forgetting it.
 """
 
 from __future__ import annotations
@@ -31,9 +32,11 @@ class ManyRows:
 
 
 class WaitingRows:
-    """Rows of some tables, and a part of a transaction that a savepoint undoes once something was executed.
+    """Rows of some tables, and a part of a transaction that a savepoint undoes once something was
+    executed.
 
-    `settle` comes before whatever is executed, so nothing in the transaction misses a row that waits.
+    `settle` comes before whatever is executed, so nothing in the transaction misses a row that
+    waits.
     """
 
     def __init__(self, connection: sqlite3.Connection, tables: Sequence[ManyRows]) -> None:
@@ -47,7 +50,9 @@ class WaitingRows:
         self._rows[table].extend(values)
 
     def settle(self) -> None:
-        """Inserts what waits; a part has its savepoint then, behind the rows of the parts before."""
+        """Inserts what waits; a part has its savepoint then, behind the rows of the parts
+        before.
+        """
         if self._is_part and not self._has_savepoint:
             for table, rows in self._rows.items():
                 self._insert(table, rows[: self._kept[table]])

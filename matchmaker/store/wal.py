@@ -1,7 +1,7 @@
 """Moves the write-ahead log into the file, beside the writer instead of in its commits.
 
-Left to itself SQLite does so in the commit that makes the log a thousand pages long, and whoever waits for
-that one waits ten times as long.
+Left to itself SQLite does so in the commit that makes the log a thousand pages long, and whoever
+waits for that one waits ten times as long.
 """
 
 from __future__ import annotations
@@ -14,11 +14,14 @@ from contextlib import AbstractContextManager, closing
 from typing import Any
 
 CHANGES = 5_000
-"""Rows written since the last move that make the next one due: commits wait for the disk while it moves, and
-of a thousand clients the slowest hundredth are those. Fewer at a time cost everybody more."""
+"""Rows written since the last move that make the next one due: commits wait for the disk while
+it moves, and of a thousand clients the slowest hundredth are those. Fewer at a time cost
+everybody more.
+"""
 LONG_PAGES = 32_768
-"""A log of so many pages, 128 MiB, is moved to its end while the writer waits. It starts anew only when all
-of it was moved, which a busy writer would put off for ever."""
+"""A log of so many pages, 128 MiB, is moved to its end while the writer waits. It starts anew
+only when all of it was moved, which a busy writer would put off for ever.
+"""
 _log = logging.getLogger(__name__)
 
 

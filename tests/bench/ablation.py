@@ -1,13 +1,16 @@
-"""What the agent's parts are worth: trainings of equal steps that differ in one thing, and clean matches.
+"""What the agent's parts are worth: trainings of equal steps that differ in one thing, and clean
+matches.
 
-    OMP_NUM_THREADS=1 python tests/bench/ablation.py FOLDER [--cells baseline window ...] [--seeds 1 2 3]
+    OMP_NUM_THREADS=1 python tests/bench/ablation.py FOLDER [--cells baseline window ...] [--seeds 1
+    2 3]
         [--steps 1500000] [--jobs 2]          # trains and plays what FOLDER has no result of yet
     python tests/bench/ablation.py FOLDER --report [--plot ablation.png]
 
-Every training is a matchmaker and a learner, one thread each, of the preset `laptop` with one stage: the
-league's mix from the first step, in the fixed shares of the notes (70 % snapshots, 5 % constant, 15 % based,
-10 % random). The last snapshot then plays clean matches against three of these bots and those held out: as
-many pairs for every cell, on the same seeds. A cell's figures are over all its seeds.
+Every training is a matchmaker and a learner, one thread each, of the preset `laptop` with one
+stage: the league's mix from the first step, in the fixed shares of the notes (70 % snapshots, 5 %
+constant, 15 % based, 10 % random). The last snapshot then plays clean matches against three of
+these bots and those held out: as many pairs for every cell, on the same seeds. A cell's figures are
+over all its seeds.
 """
 
 from __future__ import annotations
@@ -31,10 +34,10 @@ import torch
 sys.path.insert(0, str(Path(__file__).parents[2]))  # learner.py beside this file is not the package
 from practice import clean_scores, load_network
 
-from league.client import MatchmakerClient
 from league.games.registry import game_spec
 from league.metrics import wilson_interval
 from league.players import PlayerKind
+from league.rpc.client import MatchmakerClient
 
 BASE = """
 [learner]
@@ -72,7 +75,9 @@ def settings_of(cell: str, steps: int, seed: int) -> str:
 
 
 def train(folder: Path, cell: str, seed: int, steps: int) -> float:
-    """Trains to the end, or goes on with a training that was stopped; returns the seconds it took now."""
+    """Trains to the end, or goes on with a training that was stopped; returns the seconds it
+    took now.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     settings = folder / "settings.toml"
     settings.write_text(settings_of(cell, steps, seed))
@@ -81,7 +86,16 @@ def train(folder: Path, cell: str, seed: int, steps: int) -> float:
     started = time.monotonic()
     common = ["--preset", "laptop", "--config", str(settings)]
     service = subprocess.Popen(
-        [sys.executable, "-m", "matchmaker", "--db", str(folder / "league.db"), "--port", "0", *common],
+        [
+            sys.executable,
+            "-m",
+            "matchmaker",
+            "--db",
+            str(folder / "league.db"),
+            "--port",
+            "0",
+            *common,
+        ],
         stdout=subprocess.PIPE,
         stderr=log,
         text=True,
@@ -133,7 +147,13 @@ def work(root: Path, cell: str, seed: int, steps: int, pairs: int) -> None:
     if (folder / "result.json").exists():
         return
     seconds = train(folder, cell, seed, steps)
-    result = {"cell": cell, "seed": seed, "steps": steps, "seconds": seconds, "scores": judge(folder, pairs)}
+    result = {
+        "cell": cell,
+        "seed": seed,
+        "steps": steps,
+        "seconds": seconds,
+        "scores": judge(folder, pairs),
+    }
     (folder / "result.json").write_text(json.dumps(result))
     wins = {name: np.mean(np.array(scores) == 1.0) for name, scores in result["scores"].items()}
     told = " ".join(f"{name} {share:.0%}" for name, share in wins.items())
@@ -149,7 +169,9 @@ def results_of(root: Path) -> dict[str, list[dict[str, Any]]]:
 
 def wins_of(result: dict[str, Any], bots: list[str]) -> np.ndarray:
     """1 for a win, 0 for all else, of every match against `bots` in one order."""
-    return np.concatenate([np.array(result["scores"][bot]).ravel() == 1.0 for bot in bots]).astype(float)
+    return np.concatenate([np.array(result["scores"][bot]).ravel() == 1.0 for bot in bots]).astype(
+        float
+    )
 
 
 def difference(
@@ -157,8 +179,8 @@ def difference(
 ) -> tuple[float, float]:
     """Mean difference of the share of wins, seed by seed, and its 95 % half width by Student's t.
 
-    The trainings are the sample: matches alone would tell how well three agents were measured, not what
-    another training would give.
+    The trainings are the sample: matches alone would tell how well three agents were measured, not
+    what another training would give.
     """
     mine = {r["seed"]: wins_of(r, bots) for r in cell}
     theirs = {r["seed"]: wins_of(r, bots) for r in base}
@@ -173,14 +195,18 @@ def report(root: Path) -> None:
     """Prints the table in Markdown."""
     groups = {**{bot: [bot] for bot in SEEN}, "held-out": held_out()}
     results = results_of(root)
-    print(f"| cell | {' | '.join(groups)} | held-out by seed | held-out against baseline | s a run |")
+    print(
+        f"| cell | {' | '.join(groups)} | held-out by seed | held-out against baseline | s a run |"
+    )
     print("|---|" + "---|" * (len(groups) + 3))
     for cell, runs in results.items():
         shares = []
         for bots in groups.values():
             wins = np.concatenate([wins_of(run, bots) for run in runs])
             interval = wilson_interval(int(wins.sum()), len(wins))
-            shares.append(f"{wins.mean():.1%} [{100 * interval.low:.1f}, {100 * interval.high:.1f}]")
+            shares.append(
+                f"{wins.mean():.1%} [{100 * interval.low:.1f}, {100 * interval.high:.1f}]"
+            )
         by_seed = ", ".join(f"{wins_of(run, groups['held-out']).mean():.0%}" for run in runs)
         gap, half = difference(runs, results.get("baseline", []), groups["held-out"])
         against = "" if cell == "baseline" else f"{100 * gap:+.1f} ± {100 * half:.1f}"
@@ -197,7 +223,9 @@ def plot(root: Path, out: Path) -> None:
 
     groups = {"constant": ["constant"], "based": ["based"], "held-out bots": held_out()}
     results = results_of(root)
-    figure, axes = plt.subplots(1, len(groups), figsize=(10, 3.2), sharey=True, layout="constrained")
+    figure, axes = plt.subplots(
+        1, len(groups), figsize=(10, 3.2), sharey=True, layout="constrained"
+    )
     for axis, (title, bots) in zip(axes, groups.items(), strict=True):
         for row, runs in enumerate(results.values()):
             shares = [100 * wins_of(run, bots).mean() for run in runs]

@@ -1,9 +1,11 @@
-"""Speed of the agent: `unroll` forward and backward, `step`, and a crowd of snapshots, on one CPU thread.
+"""Speed of the agent: `unroll` forward and backward, `step`, and a crowd of snapshots, on one CPU
+thread.
 
-    OMP_NUM_THREADS=1 python tests/bench/agent.py [--size tiny] [--length 17] [--seconds 3] [--device cpu]
+    OMP_NUM_THREADS=1 python tests/bench/agent.py [--size tiny] [--length 17] [--seconds 3]
+    [--device cpu]
 
-Prints steps a second of wall clock and of the process's own CPU time (medians), so that figures from a
-busy machine can be told from slow code.
+Prints steps a second of wall clock and of the process's own CPU time (medians), so that figures
+from a busy machine can be told from slow code.
 """
 
 from __future__ import annotations
@@ -17,8 +19,8 @@ import torch
 
 from league.agent.config import SIZES, AgentConfig
 from league.agent.crowd import LIVE, Crowd
+from league.agent.device import keep_memory
 from league.agent.network import AgentNetwork
-from league.device import keep_memory
 
 UNEVEN = [1] * 20 + [2] * 10 + [5] * 6 + [9] * 3 + [31]
 
@@ -36,10 +38,14 @@ def measure(name: str, steps: int, work: Callable[[], object], seconds: float) -
         walls.append(time.perf_counter() - wall)
         cpus.append(time.process_time() - cpu)
     wall_rate, cpu_rate = (steps / max(float(np.median(times)), 1e-9) for times in (walls, cpus))
-    print(f"{name:44s} {wall_rate:10,.0f} steps/s  {cpu_rate:10,.0f} steps/s of CPU time", flush=True)
+    print(
+        f"{name:44s} {wall_rate:10,.0f} steps/s  {cpu_rate:10,.0f} steps/s of CPU time", flush=True
+    )
 
 
-def bench_unroll(network: AgentNetwork, steps: int, batch: int, seconds: float, device: str) -> None:
+def bench_unroll(
+    network: AgentNetwork, steps: int, batch: int, seconds: float, device: str
+) -> None:
     prefix, config = network.config.context, network.config
     obs_XBO = torch.rand(prefix + steps, batch, config.observation_size, device=device) * 2 - 1
     starts_XB = torch.rand(prefix + steps, batch, device=device) < 1 / 600
@@ -67,11 +73,17 @@ def bench_step(network: AgentNetwork, batch: int, seconds: float, device: str) -
     measure(f"step B={batch}", batch, work, seconds)
 
 
-def bench_crowd(config: AgentConfig, name: str, sizes: list[int], seconds: float, device: str) -> None:
+def bench_crowd(
+    config: AgentConfig, name: str, sizes: list[int], seconds: float, device: str
+) -> None:
     seats = sum(sizes)
     crowd = Crowd(seats, lambda digest: AgentNetwork(config), seed=0, device=device)
     crowd.set_live(AgentNetwork(config).to(device))
-    who = [LIVE if name == "live" else str(group) for group, size in enumerate(sizes) for _ in range(size)]
+    who = [
+        LIVE if name == "live" else str(group)
+        for group, size in enumerate(sizes)
+        for _ in range(size)
+    ]
     for seat, digest in enumerate(who):
         crowd.seat(seat, digest)
     observations_SO = np.random.default_rng(0).uniform(-1, 1, (seats, 64)).astype(np.float32)

@@ -1,11 +1,13 @@
 """Do ratings mean what they say? A million simulated games of players whose strengths are known.
 
-    OMP_NUM_THREADS=1 python tests/bench/calibration.py [--plot docs/images/calibration.png] [--more]
+    OMP_NUM_THREADS=1 python tests/bench/calibration.py [--plot docs/images/calibration.png]
+    [--more]
 
-Two bars. The fit of all games: its 95 % intervals hold the truth in 95 ± 1 % of cases. TrueSkill: the scores
-it predicts, each before its game, are within 1 % of those played, in each tenth of all games from the surest
-loss to the surest win. Exits with 1 where one is missed. Beside them stands what TrueSkill's sigma would hold
-if it were taken for an interval, and the deciles without the measured link.
+Two bars. The fit of all games: its 95 % intervals hold the truth in 95 ± 1 % of cases. TrueSkill:
+the scores it predicts, each before its game, are within 1 % of those played, in each tenth of all
+games from the surest loss to the surest win. Exits with 1 where one is missed. Beside them stands
+what TrueSkill's sigma would hold if it were taken for an interval, and the deciles without the
+measured link.
 """
 
 from __future__ import annotations
@@ -26,11 +28,11 @@ sys.path.append(str(Path(__file__).parent))
 from simulated_learners import learner_league
 from simulated_players import LineLeague, Online, line_league
 
-from league.ratings import MU, Drift
-from league.ratings.bradley_terry import Fit, fit
-from league.ratings.davidson import expected_score
-from league.ratings.lineage import measured_drift, nodes_of
-from league.ratings.pairs import PairCounts
+from league.stats.ratings import MU, Drift
+from league.stats.ratings.bradley_terry import Fit, fit
+from league.stats.ratings.davidson import expected_score
+from league.stats.ratings.lineage import measured_drift, nodes_of
+from league.stats.ratings.pairs import PairCounts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,13 +71,19 @@ class Study:
         gap_Q = found.rating_N[first_Q] - found.rating_N[second_Q]
         variance_Q = c[first_Q, first_Q] + c[second_Q, second_Q] - 2.0 * c[first_Q, second_Q]
         reach_Q = REACH * found.widening * np.sqrt(variance_Q)
-        low_Q, high_Q = (expected_score(x / scale, found.nu) for x in (gap_Q - reach_Q, gap_Q + reach_Q))
+        low_Q, high_Q = (
+            expected_score(x / scale, found.nu) for x in (gap_Q - reach_Q, gap_Q + reach_Q)
+        )
         score_Q = expected_score(theta_N[first_Q] - theta_N[second_Q], nu)
         self.scores.append((low_Q <= score_Q) & (score_Q <= high_Q))
         self.misfits.append(found.misfit)
 
-    def add_online(self, online: Online, theta_N: Array, players: slice | Array, scale: float) -> None:
-        """TrueSkill's predictions, and sigma as if it were a standard error around the right mean."""
+    def add_online(
+        self, online: Online, theta_N: Array, players: slice | Array, scale: float
+    ) -> None:
+        """TrueSkill's predictions, and sigma as if it were a standard error around the right
+        mean.
+        """
         self.plain += online.plain
         self.linked += online.predicted
         self.played += online.scored
@@ -145,9 +153,14 @@ def learner_study(name: str, seed: int, leagues: int, nu: float, *, by_rating: b
 
 
 def studies(seed: int, players: int, games: int, *, more: bool) -> Iterator[Study]:
-    """The four lines and the two kinds of learners; with `more`, what the methods do not allow for."""
+    """The four lines and the two kinds of learners; with `more`, what the methods do not allow
+    for.
+    """
     leagues = max(1, round(games / 110_000))
-    for nu, elo_sd, what in ((0.0, 300.0, "no draws, 300 Elo"), (DRAWS, 421.0, "15 % draws, 421 Elo")):
+    for nu, elo_sd, what in (
+        (0.0, 300.0, "no draws, 300 Elo"),
+        (DRAWS, 421.0, "15 % draws, 421 Elo"),
+    ):
         for by_rating in (False, True):
             name = f"line, {what}, {_pairing(by_rating)}"
             yield line_study(name, seed, players, games, nu, by_rating=by_rating, elo_sd=elo_sd)
@@ -157,9 +170,18 @@ def studies(seed: int, players: int, games: int, *, more: bool) -> Iterator[Stud
     if more:
         half = {"draws_as_halves": True}
         yield line_study(
-            "draws as halves, 15 %", seed, players, games, DRAWS, by_rating=False, elo_sd=421.0, **half
+            "draws as halves, 15 %",
+            seed,
+            players,
+            games,
+            DRAWS,
+            by_rating=False,
+            elo_sd=421.0,
+            **half,
         )
-        yield line_study("half of the games drawn", seed, players, games, 2.0, by_rating=True, elo_sd=300.0)
+        yield line_study(
+            "half of the games drawn", seed, players, games, 2.0, by_rating=True, elo_sd=300.0
+        )
         yield line_study(
             "ten games a player", seed, players, 5 * players, DRAWS, by_rating=False, elo_sd=421.0
         )
@@ -208,7 +230,9 @@ def plot(found: list[Study], path: Path) -> None:
         title="TrueSkill's predictions (grey: within 1 %)",
         xlim=(0, 1),
     )
-    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=8.5)
+    figure.legend(
+        *left.get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=8.5
+    )
     _plot_intervals(right, found)
     figure.savefig(path, dpi=110)
 
@@ -238,7 +262,9 @@ def main() -> int:
     parser.add_argument("--players", type=int, default=2_000)
     parser.add_argument("--games", type=int, default=1_000_000, help="of each kind of league")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--more", action="store_true", help="also what the methods do not allow for")
+    parser.add_argument(
+        "--more", action="store_true", help="also what the methods do not allow for"
+    )
     parser.add_argument("--plot", type=Path, help="draws a picture, as .png or .svg")
     args = parser.parse_args()
     print(" " * 36 + "".join(f"{name:>15}" for name, _ in COLUMNS))

@@ -1,8 +1,10 @@
-"""Whether `torch.compile` wins: the network's step and its unroll with gradients, compiled and not, in turns.
+"""Whether `torch.compile` wins: the network's step and its unroll with gradients, compiled and not,
+in turns.
 
     OMP_NUM_THREADS=1 python tests/bench/compiled.py [--size tiny] [--device cpu]
 
-Processor time where the device is the CPU, so that other work beside it does not count; else wall time.
+Processor time where the device is the CPU, so that other work beside it does not count; else wall
+time.
 """
 
 from __future__ import annotations
@@ -18,8 +20,8 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # learner.py beside this file is not the package
 from league.agent.config import SIZES, AgentConfig
+from league.agent.device import keep_memory
 from league.agent.network import AgentNetwork
-from league.device import keep_memory
 from learner.ppo.compiling import compiled_step
 
 SHAPES = {"tiny": (17, 128, 32), "base": (33, 64, 64), "large": (65, 16, 128)}

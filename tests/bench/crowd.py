@@ -2,9 +2,9 @@
 
     OMP_NUM_THREADS=1 python tests/bench/crowd.py [--size base] [--matches 256] [--members 1 16 64]
 
-The crowds take turns, so a busy machine slows all of them; ratios are of medians. Before, logits of the
-crowd are compared with each network's own, one by one. Each figure stands beside its bar, and the exit code
-is 1 when one is missed.
+The crowds take turns, so a busy machine slows all of them; ratios are of medians. Before, logits of
+the crowd are compared with each network's own, one by one. Each figure stands beside its bar, and
+the exit code is 1 when one is missed.
 """
 
 from __future__ import annotations
@@ -23,13 +23,15 @@ from numpy.typing import NDArray
 
 from league.agent.config import SIZES, AgentConfig
 from league.agent.crowd import Crowd
+from league.agent.device import keep_memory
 from league.agent.network import AgentNetwork
-from league.device import keep_memory
 
 _MIB = 1 << 20
 COST_BAR, EQUAL_BAR, GROWTH_BAR = 3.0, 1e-5, 0.1
-"""The most variety, times the cost of one snapshot; the largest difference of a logit; and how much larger,
-as a share of the bound on weights, the process may be after 2,000 members than after 10."""
+"""The most variety, times the cost of one snapshot; the largest difference of a logit; and how
+much larger, as a share of the bound on weights, the process may be after 2,000 members than
+after 10.
+"""
 
 
 def judged(name: str, measured: float, bar: float, form: str) -> bool:
@@ -51,13 +53,17 @@ def make_crowd(config: AgentConfig, seats: int, members: int) -> Crowd:
     return crowd
 
 
-def largest_difference(config: AgentConfig, observations_TSO: NDArray[np.float32], members: int) -> float:
+def largest_difference(
+    config: AgentConfig, observations_TSO: NDArray[np.float32], members: int
+) -> float:
     """Between the crowd's logits and each network's own, over all steps."""
     seats = observations_TSO.shape[1]
     crowd = make_crowd(config, seats, members)
     networks = [network_of(config, str(member)) for member in range(members)]
     places = [torch.arange(member, seats, members) for member in range(members)]
-    states = [network.initial_state(len(place)) for network, place in zip(networks, places, strict=True)]
+    states = [
+        network.initial_state(len(place)) for network, place in zip(networks, places, strict=True)
+    ]
     worst = 0.0
     for observations_SO in observations_TSO:
         crowd.act(observations_SO)
@@ -95,10 +101,11 @@ def compare(config: AgentConfig, options: argparse.Namespace) -> float:
 
 
 def measure_memory(config: AgentConfig, matches: int) -> float:
-    """Memory while every member of a growing league is met, each again and again where they are few.
+    """Memory while every member of a growing league is met, each again and again where they are
+    few.
 
-    The bound leaves no room for ten, so in every league some are forgotten and loaded again. Returns by how
-    much the process grew from 10 to 2,000 members, as a share of the bound.
+    The bound leaves no room for ten, so in every league some are forgotten and loaded again.
+    Returns by how much the process grew from 10 to 2,000 members, as a share of the bound.
     """
     size = sum(parameter.nbytes for parameter in network_of(config, "0").parameters())
     bound = (2 * matches + matches // 4) * size  # the weights of those that play and their stack
@@ -113,7 +120,9 @@ def measure_memory(config: AgentConfig, matches: int) -> float:
             assert crowd.resident_bytes <= bound
         held.append(resident_set() / _MIB)
         weights = f"{crowd.resident_bytes / _MIB:,.1f} MiB of weights, bound {bound / _MIB:,.1f}"
-        print(f"league of {league:5d}: {crowd.resident} resident, {weights}; process {held[-1]:,.1f} MiB")
+        print(
+            f"league of {league:5d}: {crowd.resident} resident, {weights}; process {held[-1]:,.1f} MiB"
+        )
     return (held[-1] - held[0]) / (bound / _MIB)
 
 
@@ -132,7 +141,9 @@ def main() -> None:
     parser.add_argument("--matches", type=int, default=256)
     parser.add_argument("--members", type=int, nargs="+", default=[1, 16, 64])
     parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--memory-matches", type=int, default=8, help="matches at once as the league grows")
+    parser.add_argument(
+        "--memory-matches", type=int, default=8, help="matches at once as the league grows"
+    )
     options = parser.parse_args()
     torch.set_num_threads(1)
     keep_memory()
@@ -147,7 +158,9 @@ def main() -> None:
     bars = [
         judged(f"{most} snapshots against {fewest}, times", cost, COST_BAR, ".2f"),
         judged("64 snapshots in 128 matches and one by one, logits", worst, EQUAL_BAR, ".1e"),
-        judged("growth from 10 members to 2,000, of the bound on weights", growth, GROWTH_BAR, ".1%"),
+        judged(
+            "growth from 10 members to 2,000, of the bound on weights", growth, GROWTH_BAR, ".1%"
+        ),
     ]
     sys.exit(0 if all(bars) else 1)
 

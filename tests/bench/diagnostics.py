@@ -1,9 +1,12 @@
-"""What an update's diagnostics and the rollout's guards cost, by clocks around their calls in real updates.
+"""What an update's diagnostics and the rollout's guards cost, by clocks around their calls in real
+updates.
 
-    OMP_NUM_THREADS=1 python tests/bench/diagnostics.py [--preset laptop] [--updates 20] [--device cpu]
+    OMP_NUM_THREADS=1 python tests/bench/diagnostics.py [--preset laptop] [--updates 20] [--device
+    cpu]
 
-Matches are against the bot `constant`. Prints the time of an update (the optimizer's passes alone, and with
-its rollout), of each call inside it, and the shares: means over the updates, in CPU time of the process.
+Matches are against the bot `constant`. Prints the time of an update (the optimizer's passes alone,
+and with its rollout), of each call inside it, and the shares: means over the updates, in CPU time
+of the process.
 """
 
 from __future__ import annotations
@@ -25,11 +28,11 @@ import learner.ppo.playing as playing
 import learner.rollout.league_vec_env as environment
 from league.agent.config import AgentConfig
 from league.agent.crowd import Crowd
+from league.agent.device import keep_memory
 from league.agent.settings import AgentSettings
-from league.config import build, resolve
-from league.device import keep_memory
 from league.games.registry import make_batched, reward_weights
 from league.games.settings import GameSettings
+from league.settings.base import build, resolve
 from learner.ppo.diagnostics import Diagnostics
 from learner.ppo.league_ppo import LeaguePPO
 from learner.rollout.league_vec_env import LeagueVecEnv
@@ -52,7 +55,9 @@ def clocked(place: Any, name: str) -> None:
     setattr(place, name, timed)
 
 
-def make_model(preset: str, device: str, bot: str = "constant", forecast_coef: float = 0.0) -> LeaguePPO:
+def make_model(
+    preset: str, device: str, bot: str = "constant", forecast_coef: float = 0.0
+) -> LeaguePPO:
     """A learner of the preset's sizes, in matches against one bot."""
     sections = resolve(preset, None, [])
     settings = build(LearnerSettings, "learner", sections["learner"])
@@ -62,7 +67,9 @@ def make_model(preset: str, device: str, bot: str = "constant", forecast_coef: f
     weights_K = reward_weights(game.spec, "laptop", {})
     crowd = Crowd(settings.matches, lambda digest: None, seed=0, action_size=10)  # type: ignore[arg-type, return-value]
     source = BotSource({bot: 1.0}, seed=0)
-    env = LeagueVecEnv(game, source, crowd, frame_skip=game_settings.frame_skip, reward_weights=weights_K)
+    env = LeagueVecEnv(
+        game, source, crowd, frame_skip=game_settings.frame_skip, reward_weights=weights_K
+    )
     return LeaguePPO(
         "LeaguePolicy",
         env,

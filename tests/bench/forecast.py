@@ -2,9 +2,10 @@
 
     OMP_NUM_THREADS=1 python tests/bench/forecast.py [--bot based] [--coef 0.1] [--updates 40]
 
-A learner with the head and one without learn in turns, in matches against the bot. Prints the CPU time of
-a rollout with its update, median of each, and the head's loss on what it had not learnt from beside that of
-who only knows how often each key is down: in the first update, and as means over the last quarter of them.
+A learner with the head and one without learn in turns, in matches against the bot. Prints the CPU
+time of a rollout with its update, median of each, and the head's loss on what it had not learnt
+from beside that of who only knows how often each key is down: in the first update, and as means
+over the last quarter of them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from statistics import fmean, median
 import torch
 from diagnostics import make_model
 
-from league.device import keep_memory
+from league.agent.device import keep_memory
 
 TOLD = ("forecast/first_loss", "forecast/marginal_loss")
 
@@ -31,7 +32,9 @@ def main() -> None:
     torch.set_num_threads(1)
     keep_memory()
     coefs = {"without the head": 0.0, "with it": options.coef}
-    models = {name: make_model(options.preset, "cpu", options.bot, coef) for name, coef in coefs.items()}
+    models = {
+        name: make_model(options.preset, "cpu", options.bot, coef) for name, coef in coefs.items()
+    }
     spent: dict[str, list[float]] = {name: [] for name in models}
     told: list[list[float]] = []
     for _ in range(options.updates):

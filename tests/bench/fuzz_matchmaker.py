@@ -2,12 +2,13 @@
 
     .venv/bin/python tests/bench/fuzz_matchmaker.py [--messages 1000000] [--seed 0] [--typed 0.1]
 
-A tenth are messages with any values in any fields (hypothesis strategies made from the descriptors), six
-tenths valid messages with bytes changed, the rest random bytes. Every one must be refused with one of the
-codes of `fuzzing.REFUSALS`, in a sentence, or be answered. The log may change only by messages that were
-obeyed: its positions are compared after every message that was refused, and a hash of its tables over every
-few hundred of which none was obeyed. In the end the process must live, close whole, and have no traceback in
-its log. Prints a line a minute and a table of codes.
+A tenth are messages with any values in any fields (hypothesis strategies made from the
+descriptors), six tenths valid messages with bytes changed, the rest random bytes. Every one must be
+refused with one of the codes of `fuzzing.REFUSALS`, in a sentence, or be answered. The log may
+change only by messages that were obeyed: its positions are compared after every message that was
+refused, and a hash of its tables over every few hundred of which none was obeyed. In the end the
+process must live, close whole, and have no traceback in its log. Prints a line a minute and a table
+of codes.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ from spoilt_requests import SERVICES, lasting_requests
 from test_bounds import hash_of_log, positions_of
 from test_fuzzing import AUDITED
 
-from league.client import MatchmakerClient
 from league.clock import ManualClock
-from matchmaker.fsck import fsck
+from league.rpc.client import MatchmakerClient
 from matchmaker.store.sqlite import SqliteStore
+from matchmaker.tools.fsck import fsck
 
 BATCH = 1000
 RENEWED = 20
@@ -55,7 +56,10 @@ def served(folder: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     command = [sys.executable, "-m", "matchmaker", "--db", str(folder / "league.db"), "--port", "0"]
     log = (folder / "log").open("w")
     process = subprocess.Popen(
-        [*command, "--config", str(folder / "config.toml")], stdout=subprocess.PIPE, stderr=log, text=True
+        [*command, "--config", str(folder / "config.toml")],
+        stdout=subprocess.PIPE,
+        stderr=log,
+        text=True,
     )
     assert process.stdout is not None
     try:
@@ -67,7 +71,9 @@ def served(folder: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--messages", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
@@ -91,9 +97,13 @@ def main() -> int:
     for code, count in fuzzer.tally.codes.most_common():
         print(f"| {code} | {count:,} |")
     print(f"obeyed: {dict(fuzzer.tally.obeyed) or 'none'}; the log: {summary}")
-    faults = [f"the process had ended ({ended})"] * (not alive) + [f"it ended with {ended}"] * (ended != 0)
+    faults = [f"the process had ended ({ended})"] * (not alive) + [f"it ended with {ended}"] * (
+        ended != 0
+    )
     faults += ["its log holds a traceback"] * ("Traceback" in log) + findings
-    print("\n".join(faults) if faults else "no crash, no traceback, no change but by what was obeyed")
+    print(
+        "\n".join(faults) if faults else "no crash, no traceback, no change but by what was obeyed"
+    )
     return 1 if faults else 0
 
 

@@ -2,12 +2,12 @@
 
     OMP_NUM_THREADS=1 python tests/bench/game.py [--seconds 1] [--against FOLDER] [--profile]
 
-Weapons are on; both observations, all reward terms and all statistics are written in every step, and
-matches that end begin anew within it (a reset costs less than a step). `random`: keys from a ring of random
-actions made before the clock starts, each key down half of the time. `based`: that bot on both seats. Each
-figure is the best of slices of 5 ms, since others on a shared machine only ever slow a run down. `--against`
-measures another checkout of this repository, in turns with this one, and prints the ratio. `--profile` shows
-where a step's time goes.
+Weapons are on; both observations, all reward terms and all statistics are written in every step,
+and matches that end begin anew within it (a reset costs less than a step). `random`: keys from a
+ring of random actions made before the clock starts, each key down half of the time. `based`: that
+bot on both seats. Each figure is the best of slices of 5 ms, since others on a shared machine only
+ever slow a run down. `--against` measures another checkout of this repository, in turns with this
+one, and prints the ratio. `--profile` shows where a step's time goes.
 """
 
 from __future__ import annotations
@@ -69,7 +69,9 @@ def other_steps_per_second(folder: str, num_matches: int, play: str, seconds: fl
     """The same measurement of another checkout, in a process of its own."""
     command = [sys.executable, __file__, "--one", str(num_matches), play, "--seconds", str(seconds)]
     environment = {**os.environ, "PYTHONPATH": folder}
-    found = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True)
+    found = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=True
+    )
     return float(found.stdout)
 
 
@@ -77,7 +79,9 @@ def main() -> None:
     """Compiles, or reads the cache, then measures."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seconds", type=float, default=1.0, help="time for each figure")
-    parser.add_argument("--against", help="folder of another checkout to compare with, on one thread")
+    parser.add_argument(
+        "--against", help="folder of another checkout to compare with, on one thread"
+    )
     parser.add_argument("--profile", action="store_true", help="where a step's time goes")
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args()

@@ -21,15 +21,32 @@ _begin, _key_bits, _distance, _exchange_hits = (
     kernel._distance,
     kernel._exchange_hits,
 )
-PARTS = ("read keys", "moving platform, weapons, pushes", "state machine", "motion and ground", "hits")
+PARTS = (
+    "read keys",
+    "moving platform, weapons, pushes",
+    "state machine",
+    "motion and ground",
+    "hits",
+)
 MORE = ("reward terms and statistics", "observations")
 
 
 @njit
 def _advance(  # type: ignore[no-untyped-def]
-    players_N2, matches_N, actions_N2A, stage_1, tables_1, halves_N22, paid_N2, stats_N2, nothing_1, parts
+    players_N2,
+    matches_N,
+    actions_N2A,
+    stage_1,
+    tables_1,
+    halves_N22,
+    paid_N2,
+    stats_N2,
+    nothing_1,
+    parts,
 ):
-    """A frame of every match with the first `parts` of the parts; returns something of all, to keep it."""
+    """A frame of every match with the first `parts` of the parts; returns something of all, to
+    keep it.
+    """
     stage, tables, kept = stage_1[0], tables_1[0], 0
     for n in range(matches_N.shape[0]):
         one, other, match = players_N2[n, 0], players_N2[n, 1], matches_N[n]
@@ -66,7 +83,9 @@ def _advance(  # type: ignore[no-untyped-def]
 
 
 def _seconds_a_match_step(game: Any, ring: Any, parts: int, seconds: float) -> float:
-    """From the same states each time, so that all that differs is the work on them; best of many."""
+    """From the same states each time, so that all that differs is the work on them; best of
+    many.
+    """
     players, matches = game._players_N2.copy(), game._matches_N.copy()
     nothing_1, best = np.zeros(1, layout.TERMS_ROW), 1.0
     end = time.perf_counter() + seconds

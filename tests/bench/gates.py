@@ -1,11 +1,13 @@
 """What gates get wrong and how long they take, beside peeking at a win rate: tables, and a picture.
 
-    OMP_NUM_THREADS=1 python tests/bench/gates.py [--runs 20000] [--pairs 400] [--plot docs/images/gates.png]
+    OMP_NUM_THREADS=1 python tests/bench/gates.py [--runs 20000] [--pairs 400] [--plot
+    docs/images/gates.png]
 
-Candidates of known strength play frozen opponents: no game, no network. Peeking accepts as soon as the
-win rate of the newest matches (decayed by .99 a match) exceeds .70, looked at after every match from the
-eighth to the 2,000th. Tables: Bernoulli gates with and without draws, with and without the overshoot
-correction; pentanomial gates, `--pairs` of each; how often intervals hold the truth after a stop.
+Candidates of known strength play frozen opponents: no game, no network. Peeking accepts as soon as
+the win rate of the newest matches (decayed by .99 a match) exceeds .70, looked at after every match
+from the eighth to the 2,000th. Tables: Bernoulli gates with and without draws, with and without the
+overshoot correction; pentanomial gates, `--pairs` of each; how often intervals hold the truth after
+a stop.
 """
 
 from __future__ import annotations
@@ -23,14 +25,19 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # learner.py beside this fil
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 from gate_runs import Runs, bernoulli_runs, independent_pairs, pair_runs, peeking, seat_pairs
 
-from league.gates import BernoulliTest, MultinomialTest, Risks, estimated, foreseen, score_of
-from league.gates.hypotheses import mean_score, points
 from league.metrics import wilson_interval
+from league.stats.gates import BernoulliTest, MultinomialTest, Risks, estimated, foreseen, score_of
+from league.stats.gates.hypotheses import mean_score, points
 
 TESTS = (BernoulliTest(p0=0.55, p1=0.65), BernoulliTest(p0=0.65, p1=0.75))
 SCORES = (0.4, 0.45, 0.5, 0.55, 0.575, 0.6, 0.625, 0.65, 0.675, 0.7, 0.725, 0.75, 0.8, 0.85, 0.9)
 COLOURS = ("#0072B2", "#009E73", "#D55E00")
-LEGEND: Any = {"frameon": False, "fontsize": 8.5, "loc": "upper center", "bbox_to_anchor": (0.5, -0.14)}
+LEGEND: Any = {
+    "frameon": False,
+    "fontsize": 8.5,
+    "loc": "upper center",
+    "bbox_to_anchor": (0.5, -0.14),
+}
 
 
 def say(*cells: object) -> None:
@@ -38,13 +45,23 @@ def say(*cells: object) -> None:
 
 
 def rates(runs: int) -> None:
-    say("gate", "true score", "drawn", "accepted", "matches", "foreseen", "corrected: accepted", "matches")
+    say(
+        "gate",
+        "true score",
+        "drawn",
+        "accepted",
+        "matches",
+        "foreseen",
+        "corrected: accepted",
+        "matches",
+    )
     say(*["---"] * 8)
     for test in TESTS:
         for drawn in (0.0, 0.3):
             for score in (test.p0 - 0.05, test.p0, (test.p0 + test.p1) / 2, test.p1):
                 plain, corrected = (
-                    bernoulli_runs(test, score, drawn=drawn, runs=runs, corrected=by) for by in (False, True)
+                    bernoulli_runs(test, score, drawn=drawn, runs=runs, corrected=by)
+                    for by in (False, True)
                 )
                 hundred = (0, round(100 * drawn), 100 - round(100 * drawn))
                 ahead = foreseen(test.steps(score, hundred), Risks())
@@ -87,7 +104,9 @@ def rows(runs: Runs, most: int) -> Iterator[tuple[int, ...]]:
 def coverage(
     test: BernoulliTest | MultinomialTest, runs: Runs, score: float, most: int
 ) -> tuple[float, float, float]:
-    """Shares of intervals that hold `score`: the gate's, Wilson's; and of estimates that lie below it."""
+    """Shares of intervals that hold `score`: the gate's, Wilson's; and of estimates that lie
+    below it.
+    """
     held, wilson, below = [], [], []
     for counts in rows(runs, most):
         one = estimated(test, counts, Risks())
@@ -100,7 +119,14 @@ def coverage(
 
 
 def intervals(number: int) -> None:
-    say("gate", "true score", "mean of the matches", "interval holds", "Wilson's holds", "estimate too low")
+    say(
+        "gate",
+        "true score",
+        "mean of the matches",
+        "interval holds",
+        "Wilson's holds",
+        "estimate too low",
+    )
     say(*["---"] * 6)
     for test in TESTS:
         for score in (test.p0 - 0.1, test.p0, (test.p0 + test.p1) / 2, test.p1, test.p1 + 0.1):
@@ -122,7 +148,10 @@ def plot(runs: int, out: Path) -> None:
                      "axes.titlesize": 10, "axes.titleweight": "bold", "font.size": 9}  # fmt: skip
     figure, (left, middle, right) = plt.subplots(1, 3, figsize=(13.5, 4.4), layout="constrained")
     kinds = [
-        (f"gate, {test.p0:g} against {test.p1:g}", [bernoulli_runs(test, p, runs=runs) for p in SCORES])
+        (
+            f"gate, {test.p0:g} against {test.p1:g}",
+            [bernoulli_runs(test, p, runs=runs) for p in SCORES],
+        )
         for test in TESTS
     ]
     kinds.append(("peeking: decayed win rate > .70", [peeking(p, runs=runs) for p in SCORES]))

@@ -1,9 +1,11 @@
-"""Steps a second and the GPU's busy share of a run's training, without its start and its last gauntlet.
+"""Steps a second and the GPU's busy share of a run's training, without its start and its last
+gauntlet.
 
     python tests/bench/gpu_summary.py RUN GPU_BUSY_CSV [--warm 20]
 
-Both are of the same time: from `--warm` seconds after the learner's first update to its last one, as its
-TensorBoard files have them. GPU_BUSY_CSV has rows "time, busy %, MiB used" as nvidia-smi writes them.
+Both are of the same time: from `--warm` seconds after the learner's first update to its last one,
+as its TensorBoard files have them. GPU_BUSY_CSV has rows "time, busy %, MiB used" as nvidia-smi
+writes them.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ def updates(run: Path) -> list[tuple[float, int]]:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     found: list[tuple[float, int]] = []
-    for folder in sorted({path.parent for path in run.glob("learner-main/tensorboard/**/events.*")}):
+    for folder in sorted(
+        {path.parent for path in run.glob("learner-main/tensorboard/**/events.*")}
+    ):
         events = EventAccumulator(str(folder), size_guidance={"scalars": 0})
         events.Reload()
         if STEPS in events.Tags()["scalars"]:
@@ -75,10 +79,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("run", type=Path)
     parser.add_argument("busy", type=Path)
-    parser.add_argument("--warm", type=float, default=20.0, help="seconds left out at the beginning")
+    parser.add_argument(
+        "--warm", type=float, default=20.0, help="seconds left out at the beginning"
+    )
     options = parser.parse_args()
     marks = updates(options.run)
-    print(summary(marks, readings(options.busy), options.warm) if marks else "steps/s: there was no update")
+    print(
+        summary(marks, readings(options.busy), options.warm)
+        if marks
+        else "steps/s: there was no update"
+    )
 
 
 if __name__ == "__main__":

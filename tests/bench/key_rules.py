@@ -2,10 +2,10 @@
 
     OMP_NUM_THREADS=1 python tests/bench/key_rules.py [--matches 100] [--player based] [--frames 4]
 
-The bot plays at full speed and is followed as a clone would follow it at best: keys that hold for some
-frames, made of the bot's own next frames by each rule. The follower meets bots that decide every frame, the
-bot itself among them, half of the matches from either seat, the same seeds for every rule; in the last
-column a twentieth of its time is disturbed. A score counts a draw half.
+The bot plays at full speed and is followed as a clone would follow it at best: keys that hold for
+some frames, made of the bot's own next frames by each rule. The follower meets bots that decide
+every frame, the bot itself among them, half of the matches from either seat, the same seeds for
+every rule; in the last column a twentieth of its time is disturbed. A score counts a draw half.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ Keys = NDArray[np.uint8]
 
 
 def following(rule: str) -> Callable[[Keys, Keys, Keys], Keys]:
-    """The keys to hold for the frames [F, ..., A] by `rule`; the others need no memory of what was held."""
+    """The keys to hold for the frames [F, ..., A] by `rule`; the others need no memory of what
+    was held.
+    """
     if rule == "taps":
         return keys_at_pace
 
@@ -47,17 +49,27 @@ def following(rule: str) -> Callable[[Keys, Keys, Keys], Keys]:
 
 
 def score(
-    game: GameSettings, player: str, opponent: str, rule: str, matches: int, frames: int, disturb: float
+    game: GameSettings,
+    player: str,
+    opponent: str,
+    rule: str,
+    matches: int,
+    frames: int,
+    disturb: float,
 ) -> float:
     """The follower's share of points against `opponent`."""
     spec = game.spec()
     bots = spec.bot_index(player), spec.bot_index(opponent)
-    made = bouts.paired(Contender(name=FOLLOWER), Contender(name=opponent), bots, matches, 0, FOLLOWER)
+    made = bouts.paired(
+        Contender(name=FOLLOWER), Contender(name=opponent), bots, matches, 0, FOLLOWER
+    )
     bouts.keys_at_pace = following(rule)
     played = bouts.play_bouts(
         Recipe.of(game), made, no_weights, frame_skip=1, seed=0, pace=frames, disturb=disturb
     )
-    points = [match.outcome if match.seats[0].name == FOLLOWER else 1 - match.outcome for match in played]
+    points = [
+        match.outcome if match.seats[0].name == FOLLOWER else 1 - match.outcome for match in played
+    ]
     return float(np.mean(points))
 
 
@@ -66,8 +78,12 @@ def no_weights(digest: str) -> bouts.PlayingNetwork:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--matches", type=int, default=100, help="against each opponent, for each rule")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument(
+        "--matches", type=int, default=100, help="against each opponent, for each rule"
+    )
     parser.add_argument("--player", default="based", help="the bot that is followed")
     parser.add_argument("--opponents", nargs="+", default=["based", "constant", "random"])
     parser.add_argument("--frames", type=int, default=4, help="that a decision lasts")
@@ -83,7 +99,10 @@ def main() -> None:
             for name, share in columns
         ]
         took = time.perf_counter() - started
-        print(f"{rule:8}  " + "  ".join(f"{one:20.1%}" for one in scores) + f"  ({took:.0f} s)", flush=True)
+        print(
+            f"{rule:8}  " + "  ".join(f"{one:20.1%}" for one in scores) + f"  ({took:.0f} s)",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -1,12 +1,14 @@
-"""Steps a second of `bin/start-league` as users start it, with the evaluator paused, capped and free.
+"""Steps a second of `bin/start-league` as users start it, with the evaluator paused, capped and
+free.
 
     python tests/bench/laptop.py FOLDER [--run RUN] [--seconds 60] [--rounds 2] [--shares 0 0.25 1]
         [--set SECTION.KEY=VALUE ...] [-- FLAGS OF start-league]
 
-Each measurement starts the product, preset `laptop`, all of it: matchmaker, learner, evaluator. Without
-`--run` a new league begins, whose opponents are bots; with it a copy of that run goes on where it was, and
-its opponents are snapshots as well. Share 0 stops the evaluator's process while it is measured (SIGSTOP),
-others set `evaluator.cpu_share`. The shares take turns: a machine that changes its speed shows.
+Each measurement starts the product, preset `laptop`, all of it: matchmaker, learner, evaluator.
+Without `--run` a new league begins, whose opponents are bots; with it a copy of that run goes on
+where it was, and its opponents are snapshots as well. Share 0 stops the evaluator's process while
+it is measured (SIGSTOP), others set `evaluator.cpu_share`. The shares take turns: a machine that
+changes its speed shows.
 
 Steps are the learner's own, between two of its beats, updates included.
 """
@@ -28,10 +30,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from league.cli.connect import connect_run
-from league.config import resolve
-from league.config_file import write_config
 from league.errors import LeagueError
 from league.players import WorkerStatus
+from league.settings.base import resolve
+from league.settings.file import write_config
 
 WARM_SECONDS = 15.0
 MORE_STEPS = 100_000_000
@@ -44,7 +46,9 @@ def measure(folder: Path, share: float, options: argparse.Namespace) -> float:
     changed = [*options.set, f"learner.steps={MORE_STEPS}", f"evaluator.cpu_share={share or 1.0}"]
     command = ["bin/start-league", "--headless", "--run-dir", str(run), *options.flags]
     if options.run:
-        shutil.copytree(options.run, run, ignore=shutil.ignore_patterns("replays", "lock", "*.lock"))
+        shutil.copytree(
+            options.run, run, ignore=shutil.ignore_patterns("replays", "lock", "*.lock")
+        )
         write_config(run / "config.toml", resolve(file=run / "config.toml", assignments=changed))
     else:
         command += [word for one in changed for word in ("--set", one)]
@@ -115,8 +119,12 @@ def main() -> None:
     print(f"{os.cpu_count()} cores")
     for share, found in rates.items():
         each = ", ".join(f"{rate:,.0f}" for rate in found)
-        print(f"| {f'{share:g}' if share else 'paused'} | {statistics.median(found):,.0f} | {each} |")
-    (folder / "laptop.json").write_text(json.dumps({str(share): found for share, found in rates.items()}))
+        print(
+            f"| {f'{share:g}' if share else 'paused'} | {statistics.median(found):,.0f} | {each} |"
+        )
+    (folder / "laptop.json").write_text(
+        json.dumps({str(share): found for share, found in rates.items()})
+    )
 
 
 if __name__ == "__main__":

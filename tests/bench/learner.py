@@ -1,17 +1,18 @@
 """Ours against plain sb3-contrib: environment steps a second, learning included, on one CPU thread.
 
-    OMP_NUM_THREADS=1 python tests/bench/learner.py [--size large] [--matches 16] [--sequences 8] [--batches]
+    OMP_NUM_THREADS=1 python tests/bench/learner.py [--size large] [--matches 16] [--sequences 8]
+    [--batches]
 
-Both play the same matches through one `LeagueVecEnv`, with as many steps a rollout, epochs and optimizer
-steps. Plain is `sb3_contrib.RecurrentPPO` with the windowed encoder of the same size as its features
-extractor, its LSTM shared by actor and critic. The two take turns; the ratio is the median over rounds.
-Times are the process's own on its processor: on a machine that other work shares, the wall clock says
-more of the others.
+Both play the same matches through one `LeagueVecEnv`, with as many steps a rollout, epochs and
+optimizer steps. Plain is `sb3_contrib.RecurrentPPO` with the windowed encoder of the same size as
+its features extractor, its LSTM shared by actor and critic. The two take turns; the ratio is the
+median over rounds. Times are the process's own on its processor: on a machine that other work
+shares, the wall clock says more of the others.
 
-Ours makes an optimizer step from `--sequences` whole sequences. Plain is quickest in small batches, far from
-so many steps at once, so it adds the gradients of batches of `--plain-batch` up to as many optimizer steps;
-it has no such setting, and its speed alone is of use then. `--batches` measures its update at several
-batch sizes, to see that the one compared with is its best.
+Ours makes an optimizer step from `--sequences` whole sequences. Plain is quickest in small batches,
+far from so many steps at once, so it adds the gradients of batches of `--plain-batch` up to as many
+optimizer steps; it has no such setting, and its speed alone is of use then. `--batches` measures
+its update at several batch sizes, to see that the one compared with is its best.
 
 The ceiling is the ratio of multiplications of the two agents in a pass forward and backward.
 """
@@ -34,9 +35,9 @@ from practice import BotSource, practice_env
 from sb3_contrib import RecurrentPPO
 
 from league.agent.config import SIZES, AgentConfig
+from league.agent.device import keep_memory
 from league.agent.encoder import StreamingEncoder
 from league.agent.window import WindowEncoder
-from league.device import keep_memory
 from learner.ppo.league_ppo import LeaguePPO
 from learner.rollout.league_vec_env import LeagueVecEnv
 
@@ -93,7 +94,9 @@ def seconds_of(work: Callable[[], object]) -> float:
     return time.process_time() - started
 
 
-def compare_encoders(config: AgentConfig, window: AgentConfig, options: argparse.Namespace) -> float:
+def compare_encoders(
+    config: AgentConfig, window: AgentConfig, options: argparse.Namespace
+) -> float:
     """Frames a second forward and backward of both encoders alone; returns their ratio."""
     ours, plain = StreamingEncoder(config), WindowEncoder(window)
     rows, batch = config.context + options.steps, max(1, options.batch // options.steps)
@@ -108,7 +111,9 @@ def compare_encoders(config: AgentConfig, window: AgentConfig, options: argparse
 
     def windowed() -> None:
         pooled = plain.unroll(
-            entries_XBE[-(some + config.context) :], own_TBO[-some:], ages_XB[-some - config.context :]
+            entries_XBE[-(some + config.context) :],
+            own_TBO[-some:],
+            ages_XB[-some - config.context :],
         )
         (pooled.latent.square().mean() + pooled.context.square().mean()).backward()
 
@@ -144,7 +149,9 @@ def multiplications(config: AgentConfig, rows_per_step: float) -> tuple[float, f
     rest = config.observation_size * hidden + hidden * width
     rest += 4 * config.memory * (3 * width + config.memory)
     heads = [config.memory, *config.head_widths]
-    rest += 2 * sum(a * b for a, b in itertools.pairwise(heads)) + heads[-1] * (config.action_size + 1)
+    rest += 2 * sum(a * b for a, b in itertools.pairwise(heads)) + heads[-1] * (
+        config.action_size + 1
+    )
     return encoder, encoder + rest
 
 
@@ -155,34 +162,48 @@ def print_ceiling(config: AgentConfig, window: AgentConfig, steps: int) -> None:
         (f"at {steps} + {config.context} rows", 1 + config.context / steps),
     ):
         ours = multiplications(config, rows)
-        print(f"ceiling {name}: encoder {plain[0] / ours[0]:.1f}, whole agent {plain[1] / ours[1]:.1f} times")
+        print(
+            f"ceiling {name}: encoder {plain[0] / ours[0]:.1f}, whole agent {plain[1] / ours[1]:.1f} times"
+        )
 
 
 def compare_agents(ours: LeaguePPO, plain: RecurrentPPO, options: argparse.Namespace) -> None:
     """Whole rollouts with their updates, in turns.
 
-    Ours compiles and takes its memory in a rollout that is not timed; what that costs plain is lost in its
-    minutes.
+    Ours compiles and takes its memory in a rollout that is not timed; what that costs plain is lost
+    in its minutes.
     """
     rollout = options.steps * options.matches
     rates: list[tuple[float, float]] = []
     env = ours.env
     ours.learn(rollout)
     for number in range(1, options.rounds + 1):
-        parts = env.game_seconds + env.opponents_seconds, ours.inference_seconds, ours.learning_seconds
+        parts = (
+            env.game_seconds + env.opponents_seconds,
+            ours.inference_seconds,
+            ours.learning_seconds,
+        )
         begun = time.perf_counter()  # as the parts are timed
         fast = seconds_of(lambda: ours.learn(rollout, reset_num_timesteps=False))
         passed = time.perf_counter() - begun
-        after = env.game_seconds + env.opponents_seconds, ours.inference_seconds, ours.learning_seconds
+        after = (
+            env.game_seconds + env.opponents_seconds,
+            ours.inference_seconds,
+            ours.learning_seconds,
+        )
         slow = seconds_of(lambda: plain.learn(rollout, reset_num_timesteps=False))
         rates.append((rollout / fast, rollout / slow))
-        game, inference, learning = (100 * (b - a) / passed for a, b in zip(parts, after, strict=True))
+        game, inference, learning = (
+            100 * (b - a) / passed for a, b in zip(parts, after, strict=True)
+        )
         print(
             f"round {number}: ours {rollout / fast:,.0f} steps/s (learning {learning:.0f} %, inference "
             f"{inference:.0f} %, game {game:.0f} %), plain {rollout / slow:,.1f}: {slow / fast:.1f} times",
             flush=True,
         )
-    print(f"whole agent: {statistics.median(a / b for a, b in rates):.1f} times, median of {len(rates)}")
+    print(
+        f"whole agent: {statistics.median(a / b for a, b in rates):.1f} times, median of {len(rates)}"
+    )
 
 
 def measure_batches(config: AgentConfig, options: argparse.Namespace) -> None:
@@ -213,7 +234,12 @@ def main() -> None:
     options.batch = options.steps * options.sequences
     torch.set_num_threads(1)
     keep_memory()
-    sizes = {"observation_size": 64, "own_size": 32, "action_size": 10, "sequence_length": options.length}
+    sizes = {
+        "observation_size": 64,
+        "own_size": 32,
+        "action_size": 10,
+        "sequence_length": options.length,
+    }
     config = AgentConfig(**sizes, **SIZES[options.size])
     window = AgentConfig(**sizes, encoder="window", **SIZES[options.size])
     print(

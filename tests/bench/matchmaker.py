@@ -1,9 +1,12 @@
-"""What a matchmaker takes: results and assignments a second, latency under many clients, size, restarts.
+"""What a matchmaker takes: results and assignments a second, latency under many clients, size,
+restarts.
 
-    OMP_NUM_THREADS=1 python tests/bench/matchmaker.py [--parts results assignments latency players restart]
+    OMP_NUM_THREADS=1 python tests/bench/matchmaker.py [--parts results assignments latency players
+    restart]
 
-A real matchmaker process and its clients on one machine, over gRPC, with its file on a disk and every commit
-synced. They share the cores that it names. Results are those of the built-in game, with 28 statistics each.
+A real matchmaker process and its clients on one machine, over gRPC, with its file on a disk and
+every commit synced. They share the cores that it names. Results are those of the built-in game,
+with 28 statistics each.
 """
 
 from __future__ import annotations
@@ -28,8 +31,8 @@ from matchmaker_load import assignments, results
 from matchmaker_log import restarts
 from matchmaker_served import Served, fill, played
 
-from league.client import MatchmakerClient
 from league.players import Book
+from league.rpc.client import MatchmakerClient
 
 SIZES = (10, 100, 1_000, 2_000, 10_000)
 MOST = 1_024
@@ -89,7 +92,9 @@ def show_players(args: argparse.Namespace) -> None:
             new = []
             for _ in range(5):
                 _play(client, incarnation, 2 * MOST)
-                new.append(_milliseconds(partial(client.acquire_matches, incarnation, 4, "league"), 1))
+                new.append(
+                    _milliseconds(partial(client.acquire_matches, incarnation, 4, "league"), 1)
+                )
             memory, before = served.mebibytes(), served.cpu_seconds()
             kept = _milliseconds(partial(client.acquire_matches, incarnation, 4, "league"), ROUNDS)
             computed = 1000.0 * (served.cpu_seconds() - before) / ROUNDS
@@ -136,10 +141,16 @@ def main() -> None:
     parser.add_argument("--parts", nargs="*", choices=PARTS, default=list(PARTS))
     parser.add_argument("--players", type=int, default=2_000, help="in the league")
     parser.add_argument("--clients", type=int, default=2, help="processes that report or acquire")
-    parser.add_argument("--count", type=int, default=200_000, help="results or assignments of a measurement")
-    parser.add_argument("--crowd", type=int, default=1_000, help="clients of the latency's measurement")
+    parser.add_argument(
+        "--count", type=int, default=200_000, help="results or assignments of a measurement"
+    )
+    parser.add_argument(
+        "--crowd", type=int, default=1_000, help="clients of the latency's measurement"
+    )
     parser.add_argument("--seconds", type=int, default=20, help="that it lasts")
-    parser.add_argument("--log", type=int, default=10_000_000, help="results in the log of the restart")
+    parser.add_argument(
+        "--log", type=int, default=10_000_000, help="results in the log of the restart"
+    )
     parser.add_argument(
         "--folder", type=Path, help="where the leagues' files are made (default: the system's)"
     )

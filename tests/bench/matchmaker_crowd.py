@@ -1,4 +1,6 @@
-"""A thousand clients with a connection each that call by the clock, whether they were answered or not."""
+"""A thousand clients with a connection each that call by the clock, whether they were answered
+or not.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,10 @@ import numpy as np
 from matchmaker_served import Served, fill, played
 from numpy.typing import NDArray
 
-from league import wire
-from league.client import MatchmakerClient
-from league.connection import CHANNEL_OPTIONS
 from league.ids import new_id
+from league.rpc import convert as wire
+from league.rpc.channel import CHANNEL_OPTIONS
+from league.rpc.client import MatchmakerClient
 from league.v1 import matchmaker_pb2 as m
 from league.v1.matchmaker_pb2_grpc import MatchmakerServiceStub
 
@@ -25,16 +27,18 @@ LEARNERS = 12
 def latencies(
     served: Served, players: int, clients: int, seconds: int, reports: bool
 ) -> tuple[NDArray[np.float64], float]:
-    """Milliseconds from when a call of AcquireMatches was due to its answer; and what the server computed
-    meanwhile, in seconds. Each learner's weights are found before.
+    """Milliseconds from when a call of AcquireMatches was due to its answer; and what the server
+    computed meanwhile, in seconds. Each learner's weights are found before.
 
     Args:
-        reports: whether each client also reports the four matches, just before it asks for the next ones.
+        reports: whether each client also reports the four matches, just before it asks for the next
+        ones.
     """
     with MatchmakerClient(served.address) as client:
         learners = fill(client, players, LEARNERS)
         workers = [
-            client.open_incarnation(f"worker-{n}", learners[n % LEARNERS]).number for n in range(clients)
+            client.open_incarnation(f"worker-{n}", learners[n % LEARNERS]).number
+            for n in range(clients)
         ]
         for worker in workers[:LEARNERS]:
             client.acquire_matches(worker, 1, "league")
@@ -51,7 +55,8 @@ async def _crowd(address: str, workers: list[int], seconds: int, reports: bool) 
         _client(MatchmakerServiceStub(channel), worker, start + n / len(workers), seconds, reports)
         for n, (channel, worker) in enumerate(zip(channels, workers, strict=True))
     ]
-    gc.disable()  # of this process, in which a look for garbage takes 50 ms: as long as a hundred answers
+    # of this process, in which a look for garbage takes 50 ms: as long as a hundred answers
+    gc.disable()
     try:
         found = await asyncio.gather(*calls)
     finally:
@@ -77,7 +82,9 @@ async def _client(
 async def _call(
     stub: MatchmakerServiceStub, worker: int, due: float, reports: bool, found: list[float]
 ) -> None:
-    request = m.AcquireMatchesRequest(request_id=new_id(), incarnation=worker, count=4, mix="league")
+    request = m.AcquireMatchesRequest(
+        request_id=new_id(), incarnation=worker, count=4, mix="league"
+    )
     reply = await stub.AcquireMatches(request)
     assert len(reply.assignments) == 4
     found.append(1000.0 * (time.monotonic() - due))

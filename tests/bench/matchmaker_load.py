@@ -11,10 +11,10 @@ from multiprocessing.synchronize import Barrier
 import grpc
 from matchmaker_served import Served, fill, played
 
-from league.client import MatchmakerClient
-from league.connection import CHANNEL_OPTIONS
 from league.ids import new_id
 from league.players import MatchResult
+from league.rpc.channel import CHANNEL_OPTIONS
+from league.rpc.client import MatchmakerClient
 from league.v1 import matchmaker_pb2 as m
 from league.v1.matchmaker_pb2_grpc import MatchmakerServiceStub
 
@@ -32,7 +32,9 @@ class Load:
 
 
 def measured(clients: int, work: Callable[..., Load], *arguments: object) -> float:
-    """Rate of all clients together, each in a process, from the first one's begin to the last one's end."""
+    """Rate of all clients together, each in a process, from the first one's begin to the last
+    one's end.
+    """
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(clients)
     with context.Pool(clients, initializer=_share, initargs=(barrier,)) as pool:
@@ -55,10 +57,14 @@ def results(served: Served, players: int, clients: int, batch: int, count: int) 
 
 def report(number: int, address: str, learners: list[str], batch: int, count: int) -> Load:
     with MatchmakerClient(address) as client:
-        incarnation = client.open_incarnation(f"learner-{learners[number]}", learners[number]).number
+        incarnation = client.open_incarnation(
+            f"learner-{learners[number]}", learners[number]
+        ).number
         found: list[MatchResult] = []
         while len(found) < count:
-            matches = client.acquire_matches(incarnation, min(ACQUIRED, count - len(found)), "league")
+            matches = client.acquire_matches(
+                incarnation, min(ACQUIRED, count - len(found)), "league"
+            )
             found += [played(match, (0.0, 1.0, 1.0)[match.ordinal % 3]) for match in matches]
         ready.wait()
         began = time.monotonic()
@@ -78,15 +84,23 @@ def assignments(served: Served, players: int, clients: int, batch: int, count: i
 
 
 def acquire(number: int, address: str, learners: list[str], batch: int, count: int) -> Load:
-    with MatchmakerClient(address) as client, grpc.insecure_channel(address, CHANNEL_OPTIONS) as channel:
-        incarnation = client.open_incarnation(f"learner-{learners[number]}", learners[number]).number
+    with (
+        MatchmakerClient(address) as client,
+        grpc.insecure_channel(address, CHANNEL_OPTIONS) as channel,
+    ):
+        incarnation = client.open_incarnation(
+            f"learner-{learners[number]}", learners[number]
+        ).number
         client.acquire_matches(incarnation, 1, "league")  # the first one finds the weights
         stub = MatchmakerServiceStub(channel)
         ready.wait()
         began, got = time.monotonic(), 0
         while got < count:
             request = m.AcquireMatchesRequest(
-                request_id=new_id(), incarnation=incarnation, count=min(batch, count - got), mix="league"
+                request_id=new_id(),
+                incarnation=incarnation,
+                count=min(batch, count - got),
+                mix="league",
             )
             reply = stub.AcquireMatches(request)
             assert all(len(match.seats) == 2 for match in reply.assignments)

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 from matchmaker_served import Served, fill
 
-from league.client import MatchmakerClient
 from league.games.brawl.cast import STATS
 from league.ids import new_id
 from league.players import Book, MatchResult, SeatResult
+from league.rpc.client import MatchmakerClient
 from matchmaker.store.rows import AssignmentRow
 from matchmaker.store.sqlite import SqliteStore
 

@@ -11,9 +11,9 @@ import time
 from pathlib import Path
 from types import TracebackType
 
-from league.client import MatchmakerClient
 from league.games.brawl.cast import STATS
 from league.players import Assignment, MatchResult, Player, PlayerKind, Role, SeatResult
+from league.rpc.client import MatchmakerClient
 
 CONFIG = """
 [matchmaker]
@@ -38,15 +38,29 @@ class Served:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.kill()
 
     def start(self) -> float:
         """Seconds until it is ready."""
         began = time.perf_counter()
-        command = ["-m", "matchmaker", "--port", "0", "--db", str(self.db), "--config", str(self._config)]
-        self._process = subprocess.Popen([sys.executable, *command], stdout=subprocess.PIPE, text=True)
+        command = [
+            "-m",
+            "matchmaker",
+            "--port",
+            "0",
+            "--db",
+            str(self.db),
+            "--config",
+            str(self._config),
+        ]
+        self._process = subprocess.Popen(
+            [sys.executable, *command], stdout=subprocess.PIPE, text=True
+        )
         assert self._process.stdout is not None
         word, _, port = self._process.stdout.readline().strip().partition(" ")
         assert word == "ready", "the matchmaker did not start"
@@ -93,7 +107,9 @@ def snapshot(lineage: str, step: int) -> Player:
 
 
 def fill(client: MatchmakerClient, players: int, learners: int = 1) -> list[str]:
-    """Registers bots, learners and their snapshots, `players` in all; returns the learners' names."""
+    """Registers bots, learners and their snapshots, `players` in all; returns the learners'
+    names.
+    """
     names = [f"main{number}" for number in range(learners)]
     bots = [Player(name=name, game="brawl", kind=PlayerKind.BOT) for name in BOTS]
     client.register_players([*bots, *map(live, names)])

@@ -1,17 +1,19 @@
 """Whether fast means different: learning curves of ours and of plain sb3-contrib, seed by seed.
 
-    OMP_NUM_THREADS=1 python tests/bench/overlap.py FOLDER [--steps 300000] [--seeds 1 2 3] [--jobs 2]
+    OMP_NUM_THREADS=1 python tests/bench/overlap.py FOLDER [--steps 300000] [--seeds 1 2 3] [--jobs
+    2]
         [--kinds ours slow detached plain]      # trains what FOLDER has no result of yet
     python tests/bench/overlap.py FOLDER --report [--plot overlap.png]
 
-All learn brawl from matches against `constant`, as the preset `laptop` begins: size tiny, 128 matches, the
-same settings of PPO with a fixed step size, the same initial key bias, rewards divided by the running
-deviation of the return on all sides.
-    ours      `LeaguePPO`, streaming encoder
-    slow      `sb3_contrib.RecurrentPPO` (its rollouts, buffer, minibatches, updates) that trains the same
+All learn brawl from matches against `constant`, as the preset `laptop` begins: size tiny, 128
+matches, the same settings of PPO with a fixed step size, the same initial key bias, rewards divided
+by the running deviation of the return on all sides.
+    ours      `LeaguePPO`, streaming encoder slow      `sb3_contrib.RecurrentPPO` (its rollouts,
+    buffer, minibatches, updates) that trains the same
               network, windowed: what is left between the two is how it is computed
     detached  as slow, but the critic's gradient ends at its head, as with sb3-contrib's shared LSTM
-    plain     `RecurrentPPO` with its own LSTM and heads behind the windowed encoder, as users would build it
+    plain     `RecurrentPPO` with its own LSTM and heads behind the windowed encoder, as users would
+    build it
 Curves are shares of wins and mean rewards of the training matches that ended in each tenth.
 """
 
@@ -87,7 +89,9 @@ def learn(kind: str, seed: int, steps: int) -> dict[str, Any]:
     """One training; its curve by tenths of the steps."""
     torch.set_num_threads(1)
     torch.manual_seed(seed)
-    league = practice_env(BotSource({"constant": 1.0}, seed), MATCHES, frame_skip=4, reward="laptop")
+    league = practice_env(
+        BotSource({"constant": 1.0}, seed), MATCHES, frame_skip=4, reward="laptop"
+    )
     finished = Finished(league)
     if kind == "ours":
         agent = AgentConfig(**CONFIG)
@@ -96,7 +100,9 @@ def learn(kind: str, seed: int, steps: int) -> dict[str, Any]:
         )
     else:
         agent = AgentConfig(encoder="window", **CONFIG)
-        scaled = VecNormalize(Windows(league, agent), norm_obs=False, gamma=PPO["gamma"], clip_reward=1e9)
+        scaled = VecNormalize(
+            Windows(league, agent), norm_obs=False, gamma=PPO["gamma"], clip_reward=1e9
+        )
         if kind in ("slow", "detached"):
             model = plain_agent(scaled, agent, detached=kind == "detached", seed=seed, **PPO)
         else:
@@ -107,7 +113,10 @@ def learn(kind: str, seed: int, steps: int) -> dict[str, Any]:
     at = np.minimum([int(TENTHS * step / (steps + 1)) for step, _, _ in finished.rows], TENTHS - 1)
     wins, rewards = (np.array([row[column] for row in finished.rows], float) for column in (1, 2))
     curve = {
-        name: [float(values[at == tenth].mean()) if (at == tenth).any() else None for tenth in range(TENTHS)]
+        name: [
+            float(values[at == tenth].mean()) if (at == tenth).any() else None
+            for tenth in range(TENTHS)
+        ]
         for name, values in (("wins", wins), ("reward", rewards))
     }
     return {"kind": kind, "seed": seed, "seconds": seconds, "matches": len(wins), **curve}
@@ -119,13 +128,18 @@ def work(folder: Path, kind: str, seed: int, steps: int) -> None:
         result = learn(kind, seed, steps)
         out.write_text(json.dumps(result))
         wins = [share for share in result["wins"] if share is not None]
-        print(f"{kind} seed {seed}: {result['seconds']:,.0f} s, wins at the end {wins[-1:]}", flush=True)
+        print(
+            f"{kind} seed {seed}: {result['seconds']:,.0f} s, wins at the end {wins[-1:]}",
+            flush=True,
+        )
 
 
 def report(folder: Path, steps: int) -> None:
     """Prints mean and range over the seeds, tenth by tenth, and the mean over each curve."""
     runs = {
-        kind: [json.loads(path.read_text()) for path in sorted(folder.glob(f"{kind}-*-{steps}.json"))]
+        kind: [
+            json.loads(path.read_text()) for path in sorted(folder.glob(f"{kind}-*-{steps}.json"))
+        ]
         for kind in KINDS
     }
     runs = {kind: some for kind, some in runs.items() if some}
@@ -143,7 +157,9 @@ def report(folder: Path, steps: int) -> None:
                 cells.append(f"{form.format(statistics.mean(values))} [{low}, {high}]")
         print(f"| {' | '.join(cells)} |")
     for kind, some in runs.items():
-        over = [statistics.mean(share for share in run["wins"] if share is not None) for run in some]
+        over = [
+            statistics.mean(share for share in run["wins"] if share is not None) for run in some
+        ]
         deviation = statistics.stdev(over) if len(over) > 1 else float("nan")
         speed = statistics.median(steps / run["seconds"] for run in some)
         print(
@@ -164,13 +180,18 @@ def plot(folder: Path, steps: int, out: Path) -> None:
     for kind, (name, colour) in KINDS.items():
         for number, path in enumerate(sorted(folder.glob(f"{kind}-*-{steps}.json"))):
             run = json.loads(path.read_text())
-            shares, rewards = (np.array(run[column], float) for column in ("wins", "reward"))  # None: NaN
+            # None: NaN
+            shares, rewards = (np.array(run[column], float) for column in ("wins", "reward"))
             axes[0].plot(middles, 100 * shares, color=colour, label=name if number == 0 else None)
             axes[1].plot(middles, rewards, color=colour)
     axes[0].set_ylabel("wins against constant (%)")
     axes[1].set_ylabel("reward of a match")
     figure.legend(
-        *axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=9
+        *axes[0].get_legend_handles_labels(),
+        loc="outside lower center",
+        ncols=4,
+        frameon=False,
+        fontsize=9,
     )
     for axis in axes:
         axis.set_xlabel("steps (thousands)")

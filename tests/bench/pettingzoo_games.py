@@ -1,4 +1,5 @@
-"""Steps a second of PettingZoo's games, all seats uniform: `python tests/bench/pettingzoo_games.py`.
+"""Steps a second of PettingZoo's games, all seats uniform: `python
+tests/bench/pettingzoo_games.py`.
 
 By matches and workers.
 """

@@ -1,6 +1,8 @@
-"""What ours is compared with: plain sb3-contrib RecurrentPPO, its windowed encoder as features extractor.
+"""What ours is compared with: plain sb3-contrib RecurrentPPO, its windowed encoder as features
+extractor.
 
-Shared by the benchmarks. Windows travel in the observation, since a plain policy keeps nothing but its LSTM.
+Shared by the benchmarks. Windows travel in the observation, since a plain policy keeps nothing but
+its LSTM.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ from league.agent.window import WindowEncoder
 
 
 class Windows(VecEnvWrapper):
-    """Observation and the opponent's last entries side by side, as a windowed agent without state needs them.
+    """Observation and the opponent's last entries side by side, as a windowed agent without state
+    needs them.
 
     A row is `[age | time left | observation | window entries, the oldest first]`.
     """
@@ -30,8 +33,12 @@ class Windows(VecEnvWrapper):
     def __init__(self, env: VecEnv, config: AgentConfig) -> None:
         self.config = config
         width = 2 + config.observation_size + config.sequence_length * config.entry_size
-        super().__init__(env, gymnasium.spaces.Box(-1.0, float(config.sequence_length), (width,), np.float32))
-        self._window = np.zeros((env.num_envs, config.sequence_length, config.entry_size), np.float32)
+        super().__init__(
+            env, gymnasium.spaces.Box(-1.0, float(config.sequence_length), (width,), np.float32)
+        )
+        self._window = np.zeros(
+            (env.num_envs, config.sequence_length, config.entry_size), np.float32
+        )
         self._age = np.zeros(env.num_envs, np.float32)
 
     def reset(self) -> np.ndarray:
@@ -50,7 +57,9 @@ class Windows(VecEnvWrapper):
         self._window[:, -1] = observations[:, self.config.own_size :]
         self._age[:] = np.minimum(self._age + 1, self.config.sequence_length)
         clocks = np.stack([self._age, self.venv.time_left()], 1)
-        return np.concatenate([clocks, observations, self._window.reshape(len(observations), -1)], axis=1)
+        return np.concatenate(
+            [clocks, observations, self._window.reshape(len(observations), -1)], axis=1
+        )
 
 
 class Parts(NamedTuple):
@@ -81,14 +90,18 @@ class WindowFeatures(BaseFeaturesExtractor):
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
         row = parts_of(rows, self.config)
-        pooled = self.encoder._encode(row.window, row.observation[:, : self.config.own_size], row.age)
+        pooled = self.encoder._encode(
+            row.window, row.observation[:, : self.config.own_size], row.age
+        )
         return torch.cat([self.observation(row.observation), pooled.latent, pooled.context], 1)
 
 
 class KeyPolicy(RecurrentActorCriticPolicy):
-    """With actions as floats: sb3-contrib 2.9 hands int8 keys to torch's Bernoulli, which refuses them.
+    """With actions as floats: sb3-contrib 2.9 hands int8 keys to torch's Bernoulli, which refuses
+    them.
 
-    `key_bias` is the initial logit of every key, as the league's agent has it; none leaves SB3's zero.
+    `key_bias` is the initial logit of every key, as the league's agent has it; none leaves SB3's
+    zero.
     """
 
     def __init__(self, *args: Any, key_bias: float | None = None, **kwargs: Any) -> None:
@@ -103,17 +116,22 @@ class KeyPolicy(RecurrentActorCriticPolicy):
 class AgentPolicy(KeyPolicy):
     """The league's own network, windowed, behind sb3-contrib's rollouts, minibatches and updates.
 
-    Differs from `WindowFeatures` before sb3-contrib's LSTM and heads in what the network is: how its weights
-    begin (SB3 makes every layer orthogonal with gain sqrt 2), ReLU heads, a forget gate that begins open, a
-    critic that knows the time left and whose gradient reaches the layers below.
+    Differs from `WindowFeatures` before sb3-contrib's LSTM and heads in what the network is: how
+    its weights begin (SB3 makes every layer orthogonal with gain sqrt 2), ReLU heads, a forget gate
+    that begins open, a critic that knows the time left and whose gradient reaches the layers below.
     """
 
-    def __init__(self, *args: Any, agent: AgentConfig, detached: bool = False, **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, agent: AgentConfig, detached: bool = False, **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)  # its own layers stay unused
-        self.detached = detached  # as sb3-contrib's shared LSTM: the critic's gradient ends at its head
+        # as sb3-contrib's shared LSTM: the critic's gradient ends at its head
+        self.detached = detached
         self.network = AgentNetwork(agent)
         rate = self.optimizer.param_groups[0]["lr"]
-        self.optimizer = self.optimizer_class(self.network.parameters(), lr=rate, **self.optimizer_kwargs)
+        self.optimizer = self.optimizer_class(
+            self.network.parameters(), lr=rate, **self.optimizer_kwargs
+        )
 
     def _unroll(self, rows, state, starts):  # type: ignore[no-untyped-def]
         """Distribution, values and the state after, for sequences laid one behind the other."""
@@ -121,13 +139,19 @@ class AgentPolicy(KeyPolicy):
         row = parts_of(rows, network.config)
         own = row.observation[:, : network.config.own_size]
         pooled = network.encoder._encode(row.window, own, row.age)
-        inputs = network._inputs(row.observation, pooled).unflatten(0, (sequences, -1)).swapaxes(0, 1)
+        inputs = (
+            network._inputs(row.observation, pooled).unflatten(0, (sequences, -1)).swapaxes(0, 1)
+        )
         begins = starts.reshape(sequences, -1).t().bool()
         h_TBH, h, c = network.memory.unroll(inputs, begins, state[0][0], state[1][0])
         remembered = h_TBH.swapaxes(0, 1).flatten(0, 1)
         logits = network.actor(remembered)
         values = network._value(remembered.detach() if self.detached else remembered, row.time_left)
-        return self.action_dist.proba_distribution(action_logits=logits), values[:, None], (h[None], c[None])
+        return (
+            self.action_dist.proba_distribution(action_logits=logits),
+            values[:, None],
+            (h[None], c[None]),
+        )
 
     def forward(self, obs, lstm_states, episode_starts, deterministic=False):  # type: ignore[no-untyped-def]
         distribution, values, state = self._unroll(obs, lstm_states.pi, episode_starts)
@@ -142,9 +166,18 @@ class AgentPolicy(KeyPolicy):
         return values, distribution.log_prob(actions.float()), distribution.entropy()
 
 
-def plain_agent(env: VecEnv, config: AgentConfig, *, detached: bool = False, **ppo: Any) -> RecurrentPPO:
-    """RecurrentPPO that trains the league's network of a windowed `config`, on a `Windows` environment."""
-    kwargs = {"agent": config, "detached": detached, "lstm_hidden_size": config.memory, "shared_lstm": True}
+def plain_agent(
+    env: VecEnv, config: AgentConfig, *, detached: bool = False, **ppo: Any
+) -> RecurrentPPO:
+    """RecurrentPPO that trains the league's network of a windowed `config`, on a `Windows`
+    environment.
+    """
+    kwargs = {
+        "agent": config,
+        "detached": detached,
+        "lstm_hidden_size": config.memory,
+        "shared_lstm": True,
+    }
     return RecurrentPPO(
         AgentPolicy, env, device="cpu", policy_kwargs={**kwargs, "enable_critic_lstm": False}, **ppo
     )
@@ -174,6 +207,12 @@ def plain_windowed(
 def plain_lstm(
     env: VecEnv, *, memory: int, widths: list[int], key_bias: float | None, **ppo: Any
 ) -> RecurrentPPO:
-    """RecurrentPPO with SB3's own policy for vectors: an LSTM of its own for actor and critic each."""
-    sizes = {"net_arch": {"pi": widths, "vf": widths}, "lstm_hidden_size": memory, "key_bias": key_bias}
+    """RecurrentPPO with SB3's own policy for vectors: an LSTM of its own for actor and critic
+    each.
+    """
+    sizes = {
+        "net_arch": {"pi": widths, "vf": widths},
+        "lstm_hidden_size": memory,
+        "key_bias": key_bias,
+    }
     return RecurrentPPO(KeyPolicy, env, device="cpu", policy_kwargs=sizes, **ppo)

@@ -1,8 +1,9 @@
-"""Shared by the benchmarks that train: matches against bots without a league, and clean matches counted.
+"""Shared by the benchmarks that train: matches against bots without a league, and clean matches
+counted.
 
-Clean matches are those of the evaluator: keys sampled at temperature 1, seats swapped, common seeds; here
-`pairs` match seeds, each played from both seats, the same for every agent, so that agents are compared
-match by match.
+Clean matches are those of the evaluator: keys sampled at temperature 1, seats swapped, common
+seeds; here `pairs` match seeds, each played from both seats, the same for every agent, so that
+agents are compared match by match.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from evaluator.strategy import pair_seed
 from league.agent.contract import PlayingNetwork
 from league.agent.crowd import Crowd
 from league.agent.snapshot import load_snapshot
-from league.blobs import BlobFolder
 from league.games.registry import make_batched, reward_weights
 from league.players import Assignment, Book, MatchResult, Player, PlayerKind, Role
+from league.runs.blobs import BlobFolder
 from learner.rollout.league_vec_env import LeagueVecEnv
 from learner.rollout.source import OpponentSource
 
@@ -28,7 +29,9 @@ LIVE = Player(name="main", game="brawl", kind=PlayerKind.LIVE, role=Role.MAIN)
 PARALLEL = 100
 
 
-def assignment(player: Player, opponent: str, number: int, seat: int, seed: int, book: Book) -> Assignment:
+def assignment(
+    player: Player, opponent: str, number: int, seat: int, seed: int, book: Book
+) -> Assignment:
     """A match of `player` against a bot."""
     bot = Player(name=opponent, game="brawl", kind=PlayerKind.BOT)
     return Assignment(
@@ -45,11 +48,14 @@ def assignment(player: Player, opponent: str, number: int, seat: int, seed: int,
 
 
 class BotSource:
-    """Endless training matches against bots, drawn by `mix` (weights by name), which may be changed."""
+    """Endless training matches against bots, drawn by `mix` (weights by name), which may be
+    changed.
+    """
 
     def __init__(self, mix: dict[str, float], seed: int) -> None:
         self.mix, self._rng, self._number = mix, np.random.default_rng(seed), 0
-        self.results: list[tuple[str, float]] = []  # opponent and the learner's score, of every match
+        # opponent and the learner's score, of every match
+        self.results: list[tuple[str, float]] = []
 
     def take(self) -> Assignment:
         self._number += 1
@@ -57,7 +63,9 @@ class BotSource:
         weights = np.array([self.mix[name] for name in names])
         opponent = names[self._rng.choice(len(names), p=weights / weights.sum())]
         seed = int(self._rng.integers(1 << 62))
-        return assignment(LIVE, opponent, self._number, int(self._rng.integers(2)), seed, Book.TRAIN)
+        return assignment(
+            LIVE, opponent, self._number, int(self._rng.integers(2)), seed, Book.TRAIN
+        )
 
     def report(self, result: MatchResult) -> None:
         """Keeps the score; the opponent's name begins the match's id."""
@@ -67,10 +75,16 @@ class BotSource:
     def win_rate(self, opponent: str, last: int) -> float:
         """Share of wins in the newest `last` matches; NaN before there are so many."""
         scores = [score for name, score in self.results if name == opponent][-last:]
-        return float(np.mean([score == 1.0 for score in scores])) if len(scores) == last else float("nan")
+        return (
+            float(np.mean([score == 1.0 for score in scores]))
+            if len(scores) == last
+            else float("nan")
+        )
 
 
-def practice_env(source: OpponentSource, matches: int, *, frame_skip: int, reward: str) -> LeagueVecEnv:
+def practice_env(
+    source: OpponentSource, matches: int, *, frame_skip: int, reward: str
+) -> LeagueVecEnv:
     """Matches of brawl against the source's bots."""
     game = make_batched("brawl", matches)
 
@@ -85,9 +99,13 @@ def practice_env(source: OpponentSource, matches: int, *, frame_skip: int, rewar
 def clean_scores(
     network: PlayingNetwork, opponent: str, *, pairs: int, frame_skip: int, seed: int = 0
 ) -> np.ndarray:
-    """Scores `[pairs, 2 seats]` (1 win, 0.5 draw, 0 loss) of `network` in clean matches against a bot."""
+    """Scores `[pairs, 2 seats]` (1 win, 0.5 draw, 0 loss) of `network` in clean matches against
+    a bot.
+    """
     player = Player(name="main@0", game="brawl", kind=PlayerKind.SNAPSHOT, digest="0" * 64)
-    arena = Arena(make_batched("brawl", PARALLEL), lambda _: network, frame_skip=frame_skip, seed=seed)
+    arena = Arena(
+        make_batched("brawl", PARALLEL), lambda _: network, frame_skip=frame_skip, seed=seed
+    )
     open_matches: Iterator[Assignment] = (
         assignment(player, opponent, pair, seat, pair_seed(seed, pair), Book.EVAL)
         for pair in range(pairs)
@@ -109,7 +127,9 @@ def load_network(run: Path, digest: str) -> PlayingNetwork:
 
 
 class CleanSource:
-    """Clean matches against a bot, all begun at once; what rows do after their one match is not counted."""
+    """Clean matches against a bot, all begun at once; what rows do after their one match is not
+    counted.
+    """
 
     def __init__(self, opponent: str, pairs: int, seed: int = 0) -> None:
         self.scores = np.full((pairs, 2), np.nan)
@@ -131,12 +151,16 @@ class CleanSource:
             self.scores[pair, seat] = result.outcome if seat == 0 else 1.0 - result.outcome
 
 
-def clean_scores_by(predict: Callable[..., Any], opponent: str, *, pairs: int, frame_skip: int) -> np.ndarray:
+def clean_scores_by(
+    predict: Callable[..., Any], opponent: str, *, pairs: int, frame_skip: int
+) -> np.ndarray:
     """`clean_scores` of anything with the `predict` of Stable-Baselines3's recurrent algorithms."""
     source = CleanSource(opponent, pairs)
     env = practice_env(source, 2 * pairs, frame_skip=frame_skip, reward="laptop")
     observations, state, begins = env.reset(), None, np.ones(2 * pairs, np.bool_)
     while np.isnan(source.scores).any():
-        actions, state = predict(observations, state=state, episode_start=begins, deterministic=False)
+        actions, state = predict(
+            observations, state=state, episode_start=begins, deterministic=False
+        )
         observations, _, begins, _ = env.step(actions)
     return source.scores

@@ -19,9 +19,9 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import torch
 
-from learner.ppo.ranks import Ranks
-from learner.ppo.shared_sum import SharedSum
-from learner.team import Team
+from learner.distributed.ranks import Ranks
+from learner.distributed.shared_sum import SharedSum
+from learner.distributed.team import Team
 
 
 def milliseconds(work: Callable[[], object], times: int) -> float:

@@ -2,9 +2,9 @@
 
     OMP_NUM_THREADS=1 python tests/bench/rating_replay.py RUN [RUN ...]
 
-Folds each run's log anew, in order, and predicts every match before it is folded. What is shown, by book, is
-the log loss of the predicted scores (a draw is half a win; ½ for all matches would give .693). A run of an
-older version is migrated in a copy.
+Folds each run's log anew, in order, and predicts every match before it is folded. What is shown, by
+book, is the log loss of the predicted scores (a draw is half a win; ½ for all matches would give
+.693). A run of an older version is migrated in a copy.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))  # learner.py beside this file is not the package
 
 from league.players import Book
-from league.ratings import NO_DRIFT, outlook
-from matchmaker.books import MARK_KINDS, Books, Mark, marks_of
+from league.stats.ratings import NO_DRIFT, outlook
+from matchmaker.state.books import MARK_KINDS, Books, Mark, marks_of
 from matchmaker.store.base import Reader
 from matchmaker.store.rows import ResultRow
 from matchmaker.store.sqlite import SqliteStore
@@ -33,9 +33,12 @@ Losses = dict[Book, list[float]]
 
 
 def marks(reader: Reader) -> list[Mark]:
-    """Without epochs, which open here by the rule of today. Older logs tell a player's place by the order of
-    events alone."""
-    found = [mark for mark in marks_of(reader.events_of(*MARK_KINDS)) if mark.kind != "rating_epoch"]
+    """Without epochs, which open here by the rule of today. Older logs tell a player's place by
+    the order of events alone.
+    """
+    found = [
+        mark for mark in marks_of(reader.events_of(*MARK_KINDS)) if mark.kind != "rating_epoch"
+    ]
     announced = reader.select(
         "SELECT position, data_json FROM events WHERE kind = 'result' ORDER BY position"
     )
@@ -45,7 +48,9 @@ def marks(reader: Reader) -> list[Mark]:
         while told and told[0][0] < mark.event_position:
             place = told.pop(0)[1]
         position = mark.data.get("log_position", place)
-        placed.append(replace(mark, log_position=position, data={**mark.data, "log_position": position}))
+        placed.append(
+            replace(mark, log_position=position, data={**mark.data, "log_position": position})
+        )
     return placed
 
 
@@ -102,7 +107,9 @@ def main() -> None:
 
 
 def line(name: str, losses: Losses) -> str:
-    cells = (f"{math.fsum(found) / max(1, len(found)):.4f} ({len(found):,})" for found in losses.values())
+    cells = (
+        f"{math.fsum(found) / max(1, len(found)):.4f} ({len(found):,})" for found in losses.values()
+    )
     return f"{name:40}" + "".join(f"{cell:>18}" for cell in cells)
 
 

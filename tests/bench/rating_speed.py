@@ -2,8 +2,9 @@
 
     OMP_NUM_THREADS=1 python tests/bench/rating_speed.py [--players 2000] [--games 1000000]
 
-CPU time, the best of several rounds. A fold is one game of TrueSkill; the table's also counts payoffs and
-predictions. The fit is Bradley and Terry's with draws, full covariance, from the games as columns.
+CPU time, the best of several rounds. A fold is one game of TrueSkill; the table's also counts
+payoffs and predictions. The fit is Bradley and Terry's with draws, full covariance, from the games
+as columns.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # learner.py beside this fil
 sys.path.append(str(Path(__file__).parent))
 from simulated_players import played
 
-from league.ratings import MU, SIGMA, RatedGame, RatingTable
-from league.ratings.belief import draw_margin
-from league.ratings.bradley_terry import fit
-from league.ratings.closed_form import fold
-from league.ratings.pairs import PairCounts
+from league.stats.ratings import MU, SIGMA, RatedGame, RatingTable
+from league.stats.ratings.belief import draw_margin
+from league.stats.ratings.bradley_terry import fit
+from league.stats.ratings.closed_form import fold
+from league.stats.ratings.pairs import PairCounts
 
 ROUNDS = 5
 FOLDS = 200_000
@@ -51,7 +52,9 @@ def folds(rng: np.random.Generator, players: int) -> None:
             (a, b, o, 0.0, 0.0)
             for a, b, o in zip(*(x.tolist() for x in (first, second, outcome)), strict=True)
         ]
-        seconds = best(lambda g=games: fold([MU] * players, [SIGMA**2] * players, g, draw_margin(0.1)))
+        seconds = best(
+            lambda g=games: fold([MU] * players, [SIGMA**2] * players, g, draw_margin(0.1))
+        )
         print(f"fold, {name:12} {seconds / FOLDS * 1e6:10.2f} µs a game")
     rated = [RatedGame(f"p{a}", f"p{b}", o) for a, b, o, *_ in games]
     seconds = best(lambda: RatingTable().fold_all(rated)) / len(rated)
@@ -59,7 +62,9 @@ def folds(rng: np.random.Generator, players: int) -> None:
     for backend in (None, "mpmath"):
         env = trueskill.TrueSkill(tau=0.0, draw_probability=0.1, backend=backend)
         pair = env.create_rating(), env.create_rating()
-        seconds = best(lambda e=env, p=pair: [trueskill.rate_1vs1(*p, env=e) for _ in range(300)]) / 300
+        seconds = (
+            best(lambda e=env, p=pair: [trueskill.rate_1vs1(*p, env=e) for _ in range(300)]) / 300
+        )
         print(f"trueskill, {backend or 'its own':10} {seconds * 1e6:10.1f} µs a game")
 
 
@@ -71,7 +76,9 @@ def fits(rng: np.random.Generator, players: int, games: int) -> None:
     counted = best(lambda: PairCounts.of_games(first, second, outcome, players), 1)
     counts = PairCounts.of_games(first, second, outcome, players)
     fitted = best(lambda: fit(counts, players), 1)
-    print(f"{players:,} players, {games:,} games: counted in {counted:.2f} s, fitted in {fitted:.2f} s")
+    print(
+        f"{players:,} players, {games:,} games: counted in {counted:.2f} s, fitted in {fitted:.2f} s"
+    )
 
 
 def main() -> None:

@@ -1,10 +1,12 @@
-"""What references cost: their share of the learner's time, by size, number and share of the matches.
+"""What references cost: their share of the learner's time, by size, number and share of the
+matches.
 
-    OMP_NUM_THREADS=1 python tests/bench/references.py [--size tiny] [--references 1 5] [--shares 1 0.5 0.25]
+    OMP_NUM_THREADS=1 python tests/bench/references.py [--size tiny] [--references 1 5] [--shares 1
+    0.5 0.25]
 
-The learner of preset `laptop` (tiny) or `test` (large) plays bots of the built-in game; its time is that
-of inference, references and learning, without game and opponents. Rollouts of all variants take turns, so
-that a busy machine is busy for all of them.
+The learner of preset `laptop` (tiny) or `test` (large) plays bots of the built-in game; its time is
+that of inference, references and learning, without game and opponents. Rollouts of all variants
+take turns, so that a busy machine is busy for all of them.
 """
 
 from __future__ import annotations
@@ -24,10 +26,10 @@ from practice import BotSource
 
 from league.agent.config import AgentConfig
 from league.agent.crowd import Crowd
+from league.agent.device import keep_memory
 from league.agent.settings import AgentSettings
-from league.config import build, resolve
-from league.device import keep_memory
 from league.games.settings import GameSettings
+from league.settings.base import build, resolve
 from learner.ppo.league_ppo import LeaguePPO
 from learner.rollout.league_vec_env import LeagueVecEnv
 from learner.settings import LearnerSettings, RegularisationSettings
@@ -56,7 +58,9 @@ def make(size: str, device: str, **regularisation: Any) -> LeaguePPO:
     model = LeaguePPO(
         "LeaguePolicy",
         env,
-        policy_kwargs={"agent": AgentConfig.of(build(AgentSettings, "agent", sections["agent"]), spec)},
+        policy_kwargs={
+            "agent": AgentConfig.of(build(AgentSettings, "agent", sections["agent"]), spec)
+        },
         n_steps=learner.n_steps,
         batch_size=learner.batch_size,
         n_epochs=learner.n_epochs,
@@ -71,14 +75,21 @@ def make(size: str, device: str, **regularisation: Any) -> LeaguePPO:
 def filled(size: str, device: str, references: int, share: float) -> LeaguePPO:
     """A learner whose portfolio is full before the first measured rollout."""
     model = make(
-        size, device, portfolio_size=references, match_share=share, reference_interval=1, portfolio_interval=1
+        size,
+        device,
+        portfolio_size=references,
+        match_share=share,
+        reference_interval=1,
+        portfolio_interval=1,
     )
     epochs, model.n_epochs = model.n_epochs, 1
     for _ in range(references - 1):
         play_and_learn(model)
     model.n_epochs = epochs
     assert model.references is not None
-    model.references.settings = model.references.settings.model_copy(update={"reference_interval": 0})
+    model.references.settings = model.references.settings.model_copy(
+        update={"reference_interval": 0}
+    )
     return model
 
 

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from league.film import Cut, film_json, write_film
 from league.games.base import EXTERNAL
 from league.games.registry import make_batched
 from league.games.render import Painter
 from league.games.render.wire import moving_part, still_part
 from league.replay import Contender, Playback, Recipe, Replay, Take, final_digest
 from league.replay.file import encode
+from league.views.film import Cut, film_json, write_film
 
 
 def record(seed: int) -> Replay:
@@ -30,7 +30,9 @@ def record(seed: int) -> Replay:
     game.bots_N2[0] = bots
     game.reset(np.array([seed], np.uint64))
     seats = Contender(name="based"), Contender(name="random keys")
-    take = Take(recipe=Recipe(name="brawl", version=game.spec.version), seats=seats, bots=bots, seed=seed)
+    take = Take(
+        recipe=Recipe(name="brawl", version=game.spec.version), seats=seats, bots=bots, seed=seed
+    )
     generator = np.random.default_rng(seed)
     while not game.ended_N[0]:
         keys_N2A = (generator.random((1, 2, game.spec.action_size)) < 0.3).astype(np.uint8)

@@ -1,9 +1,12 @@
-"""Steps a second of plain Stable-Baselines3 in the league, by PyTorch's threads and by matches at once.
+"""Steps a second of plain Stable-Baselines3 in the league, by PyTorch's threads and by matches at
+once.
 
-    .venv/bin/python tests/bench/sb3.py [--threads 1,2] [--matches 8,32,128] [--steps 16384] [--rounds 2]
+    .venv/bin/python tests/bench/sb3.py [--threads 1,2] [--matches 8,32,128] [--steps 16384]
+    [--rounds 2]
 
-Each cell trains PPO("MlpPolicy") anew against the bots of brawl; cells take turns within a round, so what
-else the machine does meets all of them. Prints the best of each, by wall clock and by the process's own time.
+Each cell trains PPO("MlpPolicy") anew against the bots of brawl; cells take turns within a round,
+so what else the machine does meets all of them. Prints the best of each, by wall clock and by the
+process's own time.
 """
 
 from __future__ import annotations
@@ -20,11 +23,13 @@ from stable_baselines3 import PPO
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # learner.py beside this file is not the package
 from learner.sb3 import league_env
-from matchmaker.server import MatchmakerServer
+from matchmaker.api.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 
 
-def measure(address: str, run_dir: Path, threads: int, matches: int, steps: int) -> tuple[float, float]:
+def measure(
+    address: str, run_dir: Path, threads: int, matches: int, steps: int
+) -> tuple[float, float]:
     """Steps a second of wall clock and of CPU time, learning included."""
     torch.set_num_threads(threads)
     with league_env(address, run_dir, preset="laptop", matches=matches) as env:
@@ -48,7 +53,9 @@ def main() -> None:
     )
     best: dict[tuple[int, int], tuple[float, float]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        settings = MatchmakerSettings(mixes={"league": {"constant": 1.0, "based": 1.0, "random": 1.0}})
+        settings = MatchmakerSettings(
+            mixes={"league": {"constant": 1.0, "based": 1.0, "random": 1.0}}
+        )
         with MatchmakerServer(Path(folder) / "league.db", 0, settings) as server:
             for _ in range(options.rounds):
                 for cell in product(matches, threads):

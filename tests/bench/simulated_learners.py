@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from simulated_players import CANDIDATES, Online, played
 
-from league.ratings import Drift
-from league.ratings.lineage import Seats
+from league.stats.ratings import Drift
+from league.stats.ratings.lineage import Seats
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -22,8 +22,9 @@ BATCH_OF_A_LEARNER = 20
 OPPONENT_SHARES = (0.3, 0.2)
 """Bots, other learners as they are now; the rest snapshots."""
 START, CLIMB, WANDERING = -13.0, 5.0, 5.0
-"""Points of a new learner, points it gains in a fold of steps (`league.ratings.drift`), and points² it
-wanders in one: as measured in runs of brawl's preset `laptop`, 4 to 5 and 2 to 8."""
+"""Points of a new learner, points it gains in a fold of steps (`league.stats.ratings.drift`),
+and points² it wanders in one: as measured in runs of brawl's preset `laptop`, 4 to 5 and 2 to 8.
+"""
 POINTS_A_LOGIT = 3.05
 
 
@@ -47,9 +48,13 @@ class LearnerLeague:
 
 
 class _Learners:
-    """What a league of learners grows by, batch by batch. Players: bots, then live ones, then snapshots."""
+    """What a league of learners grows by, batch by batch. Players: bots, then live ones, then
+    snapshots.
+    """
 
-    def __init__(self, rng: np.random.Generator, drift: Drift, nu: float, *, by_rating: bool) -> None:
+    def __init__(
+        self, rng: np.random.Generator, drift: Drift, nu: float, *, by_rating: bool
+    ) -> None:
         self.rng, self.nu, self.by_rating = rng, nu, by_rating
         self.drift = drift
         fold_M = np.log1p(np.arange(MATCHES_OF_A_LEARNER) * STEPS_A_MATCH / drift.settling_steps)
@@ -91,10 +96,14 @@ class _Learners:
         first = BOTS + LEARNERS
         snapshots_G = self.rng.integers(first, players, size=size) if players > first else bots_G
         bots, live = OPPONENT_SHARES
-        return np.where(dice_G < bots, bots_G, np.where(dice_G < bots + live, others_G, snapshots_G))
+        return np.where(
+            dice_G < bots, bots_G, np.where(dice_G < bots + live, others_G, snapshots_G)
+        )
 
     def play(self, match: int) -> list[Array]:
-        """Each learner's next matches: lineage, step, liveness and strength of both, and outcome."""
+        """Each learner's next matches: lineage, step, liveness and strength of both, and
+        outcome.
+        """
         turn_G = np.repeat(np.arange(BATCH_OF_A_LEARNER), LEARNERS)
         learner_G = np.tile(np.arange(LEARNERS), BATCH_OF_A_LEARNER)
         for learner in range(LEARNERS):
@@ -104,7 +113,9 @@ class _Learners:
         is_live_G = (other_G >= BOTS) & (other_G < BOTS + LEARNERS)
         at_G = match + turn_G
         theta0_G = self.theta_KM[learner_G, at_G]
-        theta1_G, lineage1_G, step1_G = (np.array(x)[other_G] for x in (self.theta, self.lineage, self.step))
+        theta1_G, lineage1_G, step1_G = (
+            np.array(x)[other_G] for x in (self.theta, self.lineage, self.step)
+        )
         theta1_G[is_live_G] = self.theta_KM[other_G[is_live_G] - BOTS, at_G[is_live_G]]
         step1_G[is_live_G] = at_G[is_live_G] * STEPS_A_MATCH
         outcome_G = played(self.rng, theta0_G - theta1_G, self.nu)
@@ -137,8 +148,12 @@ class _Learners:
         self.online.take(*(np.where(swap_G, swapped, straight) for straight, swapped in sides))
 
 
-def learner_league(rng: np.random.Generator, drift: Drift, nu: float, *, by_rating: bool) -> LearnerLeague:
-    """110,000 games of ten learners that climb as those of laptop runs of brawl do: steeply, then slowly."""
+def learner_league(
+    rng: np.random.Generator, drift: Drift, nu: float, *, by_rating: bool
+) -> LearnerLeague:
+    """110,000 games of ten learners that climb as those of laptop runs of brawl do: steeply,
+    then slowly.
+    """
     league = _Learners(rng, drift, nu, by_rating=by_rating)
     batches, due = [], SNAPSHOT_STEPS
     for match in range(0, MATCHES_OF_A_LEARNER, BATCH_OF_A_LEARNER):

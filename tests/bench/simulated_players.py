@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from league.ratings import BETA, MU, NORMAL_LINK, SIGMA, PredictionRecord
-from league.ratings.belief import draw_margin
-from league.ratings.closed_form import fold
-from league.ratings.davidson import log_odds_free
-from league.ratings.epochs import Epoch, curve, next_epoch
+from league.stats.ratings import BETA, MU, NORMAL_LINK, SIGMA, PredictionRecord
+from league.stats.ratings.belief import draw_margin
+from league.stats.ratings.closed_form import fold
+from league.stats.ratings.davidson import log_odds_free
+from league.stats.ratings.epochs import Epoch, curve, next_epoch
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -33,7 +33,9 @@ def played(rng: np.random.Generator, gap_G: Array, nu: float) -> Array:
 
 @dataclass
 class Online:
-    """TrueSkill as a matchmaker folds it, epochs and all, with what it predicted of each game before."""
+    """TrueSkill as a matchmaker folds it, epochs and all, with what it predicted of each game
+    before.
+    """
 
     players: int
     mus: list[float] = field(init=False)
@@ -49,12 +51,22 @@ class Online:
         self.mus, self.variances = [MU] * self.players, [SIGMA**2] * self.players
 
     def take(
-        self, first_G: Numbers, second_G: Numbers, outcome_G: Array, growth0_G: Array, growth1_G: Array
+        self,
+        first_G: Numbers,
+        second_G: Numbers,
+        outcome_G: Array,
+        growth0_G: Array,
+        growth1_G: Array,
     ) -> None:
         """One batch of results: predicted from what is believed now, then folded."""
         mu_N, variance_N = np.array(self.mus), np.array(self.variances)
-        c_G = np.sqrt(2 * BETA**2 + variance_N[first_G] + variance_N[second_G] + growth0_G + growth1_G)
-        t_G, margin = (mu_N[first_G] - mu_N[second_G]) / c_G, draw_margin(self.epoch.draw_probability)
+        c_G = np.sqrt(
+            2 * BETA**2 + variance_N[first_G] + variance_N[second_G] + growth0_G + growth1_G
+        )
+        t_G, margin = (
+            (mu_N[first_G] - mu_N[second_G]) / c_G,
+            draw_margin(self.epoch.draw_probability),
+        )
         for link, kept in ((NORMAL_LINK, self.plain), (self.epoch.link, self.predicted)):
             kept.append((curve(t_G - margin / c_G, link) + curve(t_G + margin / c_G, link)) / 2.0)
         self.scored.append(outcome_G)
@@ -65,8 +77,12 @@ class Online:
             self.epoch = opened
             self.epochs.append(opened)
 
-    def opponents(self, rng: np.random.Generator, first_G: Numbers, candidates_GC: Numbers) -> Numbers:
-        """One of each row's candidates, the likelier the better the match quality; never the player."""
+    def opponents(
+        self, rng: np.random.Generator, first_G: Numbers, candidates_GC: Numbers
+    ) -> Numbers:
+        """One of each row's candidates, the likelier the better the match quality; never the
+        player.
+        """
         mu_N, variance_N = np.array(self.mus), np.array(self.variances)
         c2_GC = 2 * BETA**2 + variance_N[first_G, None] + variance_N[candidates_GC]
         gap_GC = mu_N[first_G, None] - mu_N[candidates_GC]
@@ -97,7 +113,9 @@ def line_league(
     elo_sd: float = 300.0,
     batch: int = 500,
 ) -> LineLeague:
-    """Strengths drawn from a Gaussian of `elo_sd` Elo; pairs at random, or alike ones by TrueSkill."""
+    """Strengths drawn from a Gaussian of `elo_sd` Elo; pairs at random, or alike ones by
+    TrueSkill.
+    """
     theta_N = rng.normal(0.0, elo_sd * math.log(10.0) / 400.0, players)
     online = Online(players)
     columns: list[tuple[Numbers, Numbers, Array]] = []
@@ -105,7 +123,9 @@ def line_league(
         size = min(batch, games - start)
         first_G = rng.integers(players, size=size)
         if by_rating:
-            second_G = online.opponents(rng, first_G, rng.integers(players, size=(size, CANDIDATES)))
+            second_G = online.opponents(
+                rng, first_G, rng.integers(players, size=(size, CANDIDATES))
+            )
         else:
             second_G = (first_G + rng.integers(1, players, size=size)) % players
         outcome_G = played(rng, theta_N[first_G] - theta_N[second_G], nu)

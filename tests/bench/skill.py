@@ -1,17 +1,19 @@
-"""Time to skill: how long `bin/start-league` takes to beat two bots, and plain RecurrentPPO beside it.
+"""Time to skill: how long `bin/start-league` takes to beat two bots, and plain RecurrentPPO beside
+it.
 
-    python tests/bench/skill.py FOLDER [--seeds 1 2 3 4 5] [--parts ours plain]  # plain: after ours, as long
-    python tests/bench/skill.py FOLDER --report
+    python tests/bench/skill.py FOLDER [--seeds 1 2 3 4 5] [--parts ours plain]  # plain: after
+    ours, as long python tests/bench/skill.py FOLDER --report
 
-Ours is the product as users start it, preset `laptop` on all cores with matchmaker and evaluator, until the
-evaluator's clean matches of the newest five snapshots together (300 a bot) have 90 % wins against `constant`
-and 70 % against `based`, or the minutes are over. It is stopped then and its last snapshot plays 400 clean
-matches against each: a mean over five snapshots of one that learns lies behind the last one.
+Ours is the product as users start it, preset `laptop` on all cores with matchmaker and evaluator,
+until the evaluator's clean matches of the newest five snapshots together (300 a bot) have 90 % wins
+against `constant` and 70 % against `based`, or the minutes are over. It is stopped then and its
+last snapshot plays 400 clean matches against each: a mean over five snapshots of one that learns
+lies behind the last one.
 
-Plain is `sb3_contrib.RecurrentPPO` with its own LSTM policy of the same widths, on the same batched game, the
-same number of matches, rewards, curriculum and settings, its rewards scaled and its keys biased as ours, with
-torch on all cores and no league beside it, for as many seconds as ours took. Its stages end by the last 200
-training matches.
+Plain is `sb3_contrib.RecurrentPPO` with its own LSTM policy of the same widths, on the same batched
+game, the same number of matches, rewards, curriculum and settings, its rewards scaled and its keys
+biased as ours, with torch on all cores and no league beside it, for as many seconds as ours took.
+Its stages end by the last 200 training matches.
 """
 
 from __future__ import annotations
@@ -56,7 +58,14 @@ def wins_of(scores: np.ndarray) -> list[int]:
 def ours(folder: Path, seed: int, minutes: float) -> dict[str, Any]:
     """A run of the product until both goals are reached."""
     run = folder / f"run-{seed}"
-    command = ["bin/start-league", "--headless", "--run-dir", str(run), "--set", f"learner.seed={seed}"]
+    command = [
+        "bin/start-league",
+        "--headless",
+        "--run-dir",
+        str(run),
+        "--set",
+        f"learner.seed={seed}",
+    ]
     with (folder / f"run-{seed}.log").open("w") as log:
         process = subprocess.Popen(command, cwd=Path(__file__).parents[2], stdout=log, stderr=log)
     started = time.monotonic()
@@ -69,15 +78,22 @@ def ours(folder: Path, seed: int, minutes: float) -> dict[str, Any]:
     return {"reached": reached, "seconds": seconds, "clean": judged(run)}
 
 
-def watched(run: Path, process: subprocess.Popen[bytes], most_seconds: float) -> dict[str, dict[str, Any]]:
+def watched(
+    run: Path, process: subprocess.Popen[bytes], most_seconds: float
+) -> dict[str, dict[str, Any]]:
     """When each goal was reached, until all are or the time is over."""
     started, started_at = time.monotonic(), time.time()
     reached: dict[str, dict[str, Any]] = {}
-    while process.poll() is None and len(reached) <= len(GOALS) and time.monotonic() - started < most_seconds:
+    while (
+        process.poll() is None
+        and len(reached) <= len(GOALS)
+        and time.monotonic() - started < most_seconds
+    ):
         time.sleep(1.0)
         newest = gauntlets(run)
         shares = {
-            bot: statistics.fmean(wins[bot] for _, wins in newest) if newest else 0.0 for bot, _ in GOALS
+            bot: statistics.fmean(wins[bot] for _, wins in newest) if newest else 0.0
+            for bot, _ in GOALS
         }
         met = [bot for bot, goal in GOALS if len(newest) == NEWEST and shares[bot] >= goal]
         for goal in [*met, *(["both"] if len(met) == len(GOALS) else [])]:
@@ -109,7 +125,10 @@ def judged(run: Path) -> dict[str, list[int]]:
     with connect_run(run) as client:
         last = max(client.players(kinds=[PlayerKind.SNAPSHOT]), key=lambda player: player.step)
     network = load_network(run, last.digest)
-    return {bot: wins_of(clean_scores(network, bot, pairs=PAIRS, frame_skip=FRAME_SKIP)) for bot, _ in GOALS}
+    return {
+        bot: wins_of(clean_scores(network, bot, pairs=PAIRS, frame_skip=FRAME_SKIP))
+        for bot, _ in GOALS
+    }
 
 
 class Curriculum(BaseCallback):
@@ -167,7 +186,9 @@ def report(folder: Path) -> None:
         cells = [str(found["seed"])]
         for stage in (*(bot for bot, _ in GOALS), "both"):
             goal = found["ours"]["reached"].get(stage)
-            cells.append(f"{goal['seconds']:.0f} s, step {goal['step']:,}" if goal else "not in time")
+            cells.append(
+                f"{goal['seconds']:.0f} s, step {goal['step']:,}" if goal else "not in time"
+            )
         cells += [shown(found["ours"]["clean"][bot]) for bot, _ in GOALS]
         if "plain" in found:
             cells.append(f"{found['plain']['steps']:,}")

@@ -1,10 +1,12 @@
-"""How long the structure of a league takes, by its parts and its number of players, in seconds of CPU time.
+"""How long the structure of a league takes, by its parts and its number of players, in seconds of
+CPU time.
 
-    OMP_NUM_THREADS=1 python tests/bench/structure.py [--players 50 200 2000] [--games 40] [--met 0.3]
+    OMP_NUM_THREADS=1 python tests/bench/structure.py [--players 50 200 2000] [--games 40] [--met
+    0.3]
 
-Players on a line of strengths with styles that beat each other, a share `--met` of the pairs having met. CPU
-time, so that other work on the machine does not count. `structure` is all of `bin/league structure`, with
-as many draws as it takes by itself.
+Players on a line of strengths with styles that beat each other, a share `--met` of the pairs having
+met. CPU time, so that other work on the machine does not count. `structure` is all of `bin/league
+structure`, with as many draws as it takes by itself.
 """
 
 from __future__ import annotations
@@ -15,13 +17,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from league.structure.alpha_rank import alpha_rank, alpha_rank_limit
-from league.structure.clusters import clusters_of
-from league.structure.cycles import strongest_cycles, sure_cycles
-from league.structure.nash import nash_averaging
-from league.structure.split import cyclicity, split
-from league.structure.study import Choices, study
-from league.structure.table import Table, logits, margins, measured_prior
+from league.stats.structure.alpha_rank import alpha_rank, alpha_rank_limit
+from league.stats.structure.clusters import clusters_of
+from league.stats.structure.cycles import strongest_cycles, sure_cycles
+from league.stats.structure.nash import nash_averaging
+from league.stats.structure.split import cyclicity, split
+from league.stats.structure.study import Choices, study
+from league.stats.structure.table import Table, logits, margins, measured_prior
 
 SLOW = 1000
 """Players from which what takes the cube of their number in Python is left out."""
@@ -68,7 +70,9 @@ def parts(table: Table) -> dict[str, Callable[[], object]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--players", type=int, nargs="+", default=[50, 200, 2000])
     parser.add_argument("--games", type=int, default=40)
     parser.add_argument("--met", type=float, default=0.3)

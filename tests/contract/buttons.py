@@ -15,7 +15,9 @@ from league.games.registry import make_batched
 
 def buttons(matches: int = 6, workers: int = 1, **options: Any) -> PettingZooGame:
     options.setdefault("step_seconds", 0.5)
-    game = make_batched("pettingzoo:small_environments:Buttons", matches, workers=workers, **options)
+    game = make_batched(
+        "pettingzoo:small_environments:Buttons", matches, workers=workers, **options
+    )
     assert isinstance(game, PettingZooGame)
     return game
 

@@ -38,7 +38,9 @@ class ChoiceContract(GameContract):
             deciding_N2 = legal_N2A.sum(-1) > 1
             decided_2 |= deciding_N2.any(0)
             assert deciding_N2.all() or self.turns
-            assert not (self.turns and deciding_N2.all(-1).any()), "who waits has exactly one legal choice"
+            assert not (self.turns and deciding_N2.all(-1).any()), (
+                "who waits has exactly one legal choice"
+            )
             game.step(actions(game, luck_N2A))
         assert decided_2.all()
 
@@ -51,14 +53,18 @@ class ChoiceContract(GameContract):
             game.step(chosen_N2A)
         assert taken_A.all()
 
-    def refused(self, game: BatchedGame, actions_N2A: np.ndarray, match: str, frames: int = 1) -> None:
+    def refused(
+        self, game: BatchedGame, actions_N2A: np.ndarray, match: str, frames: int = 1
+    ) -> None:
         before = {name: value.tobytes() for name, value in game.save().items()}
         with pytest.raises(InvalidInput, match=match):
             game.step(actions_N2A, frames)
         assert before == {name: value.tobytes() for name, value in game.save().items()}
 
     @pytest.mark.parametrize("seat", [0, 1])
-    def test_no_choice_two_choices_and_illegal_ones_are_refused_and_change_nothing(self, seat: int) -> None:
+    def test_no_choice_two_choices_and_illegal_ones_are_refused_and_change_nothing(
+        self, seat: int
+    ) -> None:
         game = self.choosing()
         assert game.legal_N2A is not None
         for row in range(3):

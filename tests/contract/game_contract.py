@@ -1,4 +1,6 @@
-"""What every batched game must keep; one subclass of `KeysContract` or `ChoiceContract` for each."""
+"""What every batched game must keep; one subclass of `KeysContract` or `ChoiceContract` for
+each.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +85,9 @@ class GameContract:
     def made(self, num_matches: int, max_frames: int | None = None) -> BatchedGame:
         return self.make(num_matches, max_frames if self.timed else None)
 
-    def begun(self, num_matches: int, max_frames: int | None = None, bots: bool = True) -> BatchedGame:
+    def begun(
+        self, num_matches: int, max_frames: int | None = None, bots: bool = True
+    ) -> BatchedGame:
         """A reset game; with `bots`, a mixture of bots and external seats."""
         game = self.made(num_matches, max_frames)
         if bots:
@@ -97,7 +101,9 @@ class GameContract:
         game = self.begun(3)
         spec, n = game.spec, 3
         assert (
-            game.observations_N2O.shape == game.final_observations_N2O.shape == (n, 2, spec.observation_size)
+            game.observations_N2O.shape
+            == game.final_observations_N2O.shape
+            == (n, 2, spec.observation_size)
         )
         assert game.reward_terms_N2K.shape == (n, 2, len(spec.reward_terms))
         assert game.stats_N2S.shape == game.final_stats_N2S.shape == (n, 2, len(spec.stats))
@@ -161,7 +167,10 @@ class GameContract:
         game.bots_N2[:] = game.spec.bot_index("random")
         game.reset(seeds(32))
         seen, paid = history(game, np.zeros((20, 32, 2, game.spec.action_size)))[:2]
-        assert len({one.tobytes() + other.tobytes() for one, other in zip(seen, paid, strict=True)}) > 24
+        assert (
+            len({one.tobytes() + other.tobytes() for one, other in zip(seen, paid, strict=True)})
+            > 24
+        )
 
     def test_a_saved_state_goes_on_bit_for_bit(self) -> None:
         game = self.begun(6, max_frames=120)
@@ -211,7 +220,8 @@ class GameContract:
             assert np.array_equal(game.frames_N, played)
             assert not game.failures
         assert (ends >= 3).all()
-        assert moved > ends.sum() / 4  # rounds may look alike, but a last observation is no older one
+        # rounds may look alike, but a last observation is no older one
+        assert moved > ends.sum() / 4
 
     def test_a_match_begins_anew_from_its_next_seed(self) -> None:
         bots = self.begun(4).bots_N2
@@ -257,7 +267,9 @@ class GameContract:
         win = game.spec.reward_terms.index("win")
         for luck_N2A in luck(game, 900 // self.pace):
             game.step(actions(game, luck_N2A))
-            assert np.array_equal(game.reward_terms_N2K[:, 0, win], -game.reward_terms_N2K[:, 1, win])
+            assert np.array_equal(
+                game.reward_terms_N2K[:, 0, win], -game.reward_terms_N2K[:, 1, win]
+            )
             paid = game.reward_terms_N2K[:, 0, win]
             assert np.array_equal(paid[game.ended_N], 2 * game.outcomes_N[game.ended_N] - 1)
             assert (paid[~game.ended_N] == 0).all()
@@ -289,7 +301,9 @@ class GameContract:
 
 
 class KeysContract(GameContract):
-    """A game of keys, which is symmetric, has a time limit and is played on when nobody presses any."""
+    """A game of keys, which is symmetric, has a time limit and is played on when nobody presses
+    any.
+    """
 
     def test_several_frames_are_that_many_steps_with_the_keys_held(self) -> None:
         slow, quick = self.begun(5, max_frames=1000), self.begun(5, max_frames=1000)

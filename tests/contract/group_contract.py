@@ -1,4 +1,6 @@
-"""What every store keeps when several threads write at once: one suite, a subclass for each kind of store."""
+"""What every store keeps when several threads write at once: one suite, a subclass for each kind
+of store.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from matchmaker.store.base import Store
 
 
 class Memory:
-    """What a league's memory does: it follows commits, and is held while it is ahead of the disk."""
+    """What a league's memory does: it follows commits, and is held while it is ahead of the
+    disk.
+    """
 
     def __init__(self, store: Store) -> None:
         self.store, self.seen, self.commits, self.rebuilt = store, [], 0, 0
@@ -46,7 +50,8 @@ class GroupContract:
 
     @contextmanager
     def together(self, store, effects):
-        """All effects queue up behind one that waits; yields the outcomes, filled at the end of the block.
+        """All effects queue up behind one that waits; yields the outcomes, filled at the end of the
+        block.
 
         One that is no function is the arguments of `once`.
         """
@@ -107,7 +112,9 @@ class GroupContract:
             pass
         assert self.texts(store) == memory.seen == names
         assert memory.commits <= 3, "six requests and the one before them"
-        assert outcomes == [names[:number] for number in range(6)], "each finds memory as it was left"
+        assert outcomes == [names[:number] for number in range(6)], (
+            "each finds memory as it was left"
+        )
 
     def test_one_that_fails_fails_alone(self, store, memory):
         effects = [self.adds(memory, "a"), self.fails(memory, "bad"), self.adds(memory, "c")]
@@ -125,7 +132,9 @@ class GroupContract:
 
         replies: list[bytes] = []
         threads = [
-            threading.Thread(target=lambda: replies.append(store.once("r", "Method", "f", 1.0, once)))
+            threading.Thread(
+                target=lambda: replies.append(store.once("r", "Method", "f", 1.0, once))
+            )
             for _ in range(5)
         ]
         for thread in threads:
@@ -200,7 +209,11 @@ class GroupContract:
             self.let_commits_fail(store, True)
         self.let_commits_fail(store, False)
         assert self.texts(store) == memory.looked_at() == []
-        assert [type(outcome) for outcome in outcomes] == [StorageFull, ZeroDivisionError, StorageFull]
+        assert [type(outcome) for outcome in outcomes] == [
+            StorageFull,
+            ZeroDivisionError,
+            StorageFull,
+        ]
         assert store.submit(self.adds(memory, "d")) == []
         assert self.texts(store) == memory.seen == ["d"]
 

@@ -1,4 +1,6 @@
-"""PettingZoo environments made for tests: what they do is decided by options and by what is played."""
+"""PettingZoo environments made for tests: what they do is decided by options and by what is
+played.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ PASS, SCORE, HANG, RAISE, EXIT, CRASH, NAN = range(7)
 
 
 class Push(ParallelEnv):
-    """Keys: each seat pushes a number with three keys; whose is greater after `length` steps has won."""
+    """Keys: each seat pushes a number with three keys; whose is greater after `length` steps has
+    won.
+    """
 
     metadata = {"name": "push_v0", "render_modes": ["ansi"], "render_fps": 20}  # noqa: RUF012
 
@@ -41,7 +45,11 @@ class Push(ParallelEnv):
     def reset(self, seed: int | None = None, options: dict | None = None) -> tuple[dict, dict]:
         self.agents = self.possible_agents[:]
         self._luck = np.random.default_rng(seed)
-        self._places, self._keys, self._time = self._luck.normal(size=2), np.zeros((2, 3), np.int8), 0
+        self._places, self._keys, self._time = (
+            self._luck.normal(size=2),
+            np.zeros((2, 3), np.int8),
+            0,
+        )
         return self._seen(), {agent: {} for agent in self.agents}
 
     def _seen(self) -> dict:
@@ -76,9 +84,10 @@ class Push(ParallelEnv):
 class Buttons(ParallelEnv):
     """Choices that score, hang, raise, leave, crash or answer NaN; ends after `length` steps.
 
-    `bad_starts` is the share of seeds with which `reset` raises, `forgets` makes the seed mean nothing,
-    `noisy` prints to standard output, `cut` ends by truncation, and a match of the seed `cursed` takes its
-    process down when it begins for the second time (folder `marks` remembers the first).
+    `bad_starts` is the share of seeds with which `reset` raises, `forgets` makes the seed mean
+    nothing, `noisy` prints to standard output, `cut` ends by truncation, and a match of the seed
+    `cursed` takes its process down when it begins for the second time (folder `marks` remembers the
+    first).
     """
 
     metadata = {"name": "buttons_v0"}  # noqa: RUF012
@@ -138,7 +147,10 @@ class Buttons(ParallelEnv):
             agent: float("nan") if button == NAN else float(button == SCORE)
             for agent, button in zip(self.possible_agents, pressed, strict=True)
         }
-        ends = [dict.fromkeys(self.agents, self._time >= self.length), dict.fromkeys(self.agents, False)]
+        ends = [
+            dict.fromkeys(self.agents, self._time >= self.length),
+            dict.fromkeys(self.agents, False),
+        ]
         done, cut = ends[::-1] if self.cut else ends
         return self._seen(), rewards, done, cut, {}
 
@@ -146,8 +158,8 @@ class Buttons(ParallelEnv):
 class Nim(AECEnv):
     """Turns: take 1 to 3 of `stones`, who takes the last has won. The mask stands in the info.
 
-    `one_leaves`: the loser is done at once, and the winner may take one more step that pays 1. `paid` is
-    what each stone pays besides.
+    `one_leaves`: the loser is done at once, and the winner may take one more step that pays 1.
+    `paid` is what each stone pays besides.
     """
 
     metadata = {"name": "nim_v0", "render_modes": []}  # noqa: RUF012
@@ -179,7 +191,9 @@ class Nim(AECEnv):
         allowed = np.array([self.left >= n for n in (1, 2, 3)], np.int8)
         if self.left == 0:
             allowed[:] = 1
-        self.infos = {agent: {} if self.blind else {"action_mask": allowed} for agent in self.agents}
+        self.infos = {
+            agent: {} if self.blind else {"action_mask": allowed} for agent in self.agents
+        }
 
     def observe(self, agent: str) -> np.ndarray:
         return np.array([self.left, int(agent == "second")])

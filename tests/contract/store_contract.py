@@ -71,7 +71,9 @@ def event(text: str) -> Event:
 
 def many_candidates() -> str:
     weights = [[f"main@{50_000 * number}", (number / 7.0) ** 0.5] for number in range(200)]
-    return json.dumps({"rule": "pfsp_hard", "candidates": {"snapshots": weights}}, separators=(",", ":"))
+    return json.dumps(
+        {"rule": "pfsp_hard", "candidates": {"snapshots": weights}}, separators=(",", ":")
+    )
 
 
 def draw_of(body: str) -> DrawRow:
@@ -228,7 +230,11 @@ class StoreContract:
             ]
             assert reader.open_count(1) == 2
             closed = reader.assignment("m2")
-            assert (closed.lease_state, closed.closed_at, closed.close_reason) == ("released", 7.0, "why")
+            assert (closed.lease_state, closed.closed_at, closed.close_reason) == (
+                "released",
+                7.0,
+                "why",
+            )
             assert closed.lease_deadline == 100.0
 
     def test_leases_are_renewed_both_ways(self, filled):
@@ -256,13 +262,17 @@ class StoreContract:
             assert [row.number for row in reader.newest_incarnations()] == [other, newer]
 
     def test_small_rows(self, filled):
-        beat = BeatRow(incarnation=1, at=1.0, progress=2, step=3, mix="m", activity="a", metrics_json="{}")
+        beat = BeatRow(
+            incarnation=1, at=1.0, progress=2, step=3, mix="m", activity="a", metrics_json="{}"
+        )
         with filled.write() as tx:
             tx.set_beat(beat)
             tx.set_beat(replace(beat, progress=9))
             assert tx.add_policy("h", "{}", 1.0)
             assert not tx.add_policy("h", "{}", 2.0)
-            drawn = DrawRow(number=0, policy_hash="h", log_position=1, event_position=2, body_json="{}")
+            drawn = DrawRow(
+                number=0, policy_hash="h", log_position=1, event_position=2, body_json="{}"
+            )
             number = tx.add_draw(drawn)
             tx.update_player(replace(player("based"), state=PlayerState.RETIRED, milestone=True))
             tx.add_assignments([assignment(4, replaces="m1")])

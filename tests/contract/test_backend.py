@@ -1,4 +1,6 @@
-"""What every `Backend` keeps to. An implementation is tested by one subclass with a `backend` fixture."""
+"""What every `Backend` keeps to. An implementation is tested by one subclass with a `backend`
+fixture.
+"""
 
 from __future__ import annotations
 

@@ -23,14 +23,18 @@ class Made:
     options: dict[str, Any] = {}  # noqa: RUF012
 
     def make(self, num_matches: int, max_frames: int | None = None) -> BatchedGame:
-        return make_batched(f"pettingzoo:{self.name}", num_matches, max_frames=max_frames, **self.options)
+        return make_batched(
+            f"pettingzoo:{self.name}", num_matches, max_frames=max_frames, **self.options
+        )
 
 
 class Choices(Made, ChoiceContract):
     """As other games of choices, but an illegal choice is a loss, as it is in PettingZoo."""
 
     @pytest.mark.parametrize("seat", [0, 1])
-    def test_no_choice_two_choices_and_illegal_ones_are_refused_and_change_nothing(self, seat: int) -> None:
+    def test_no_choice_two_choices_and_illegal_ones_are_refused_and_change_nothing(
+        self, seat: int
+    ) -> None:
         game = self.choosing()
         for row in range(3):
             idle = game.idle_actions()
@@ -201,7 +205,9 @@ def test_the_seed_reaches_the_environment() -> None:
 
 
 def test_an_agent_that_is_done_leaves_the_other_to_play_on() -> None:
-    game = with_stones(make_batched("pettingzoo:small_environments:Nim", 1, stones=4, one_leaves=True), 3)
+    game = with_stones(
+        make_batched("pettingzoo:small_environments:Nim", 1, stones=4, one_leaves=True), 3
+    )
     played(game, [2])
     assert not game.ended_N[0]
     assert game.observations_N2O[0, :, 2].tolist() == [1.0, 0.0]

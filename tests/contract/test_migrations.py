@@ -1,4 +1,6 @@
-"""A file of an older version is brought to this one: nothing of it is lost, and a copy is kept as it was."""
+"""A file of an older version is brought to this one: nothing of it is lost, and a copy is kept
+as it was.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from league.client import MatchmakerClient
 from league.clock import ManualClock
 from league.errors import StorageFull, VersionMismatch
 from league.players import Book, MatchResult, SeatResult
-from matchmaker import invariants
-from matchmaker.server import MatchmakerServer
+from league.rpc.client import MatchmakerClient
+from matchmaker.api.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 from matchmaker.store.schema import known_migrations
 from matchmaker.store.sqlite import SqliteStore
+from matchmaker.tools import invariants
 
 FILES = sorted(Path(__file__).parent.glob("m[0-9][0-9][0-9].sql"))
 """One for each older version, with the same rows."""
@@ -36,7 +38,9 @@ def old(tmp_path, request):
 
 
 def test_there_is_a_file_of_every_older_version():
-    assert [file.stem for file in FILES] == [name.partition("_")[0] for name in known_migrations()[:-1]]
+    assert [file.stem for file in FILES] == [
+        name.partition("_")[0] for name in known_migrations()[:-1]
+    ]
 
 
 def schema(path):

@@ -110,7 +110,9 @@ def test_a_match_keeps_its_outcome_when_the_next_one_cannot_begin() -> None:
 
 
 def test_a_worker_that_dies_while_it_plays_anew_loses_that_match_alone(tmp_path: Path) -> None:
-    """Row 3 hangs; row 2's seed then takes the new process down too, in the middle of the others' return."""
+    """Row 3 hangs; row 2's seed then takes the new process down too, in the middle of the
+    others' return.
+    """
     options = {"cursed": environment_seed(2), "marks": str(tmp_path)}
     game, calm = begun(4, **options), begun(4)
     for frame in range(9):

@@ -20,15 +20,35 @@ from league.games.registry import game_spec, make_batched
     [
         ("pettingzoo", {}, "name it as pettingzoo:MODULE"),
         ("pettingzoo:no.such.module", {}, "no.such.module can't be imported: No module named 'no'"),
-        ("pettingzoo:pettingzoo.classic.conect_four_v3", {}, "can't be imported: No module named 'petting"),
-        ("pettingzoo:json", {}, "makes no environment: it has no function parallel_env, env, raw_env"),
+        (
+            "pettingzoo:pettingzoo.classic.conect_four_v3",
+            {},
+            "can't be imported: No module named 'petting",
+        ),
+        (
+            "pettingzoo:json",
+            {},
+            "makes no environment: it has no function parallel_env, env, raw_env",
+        ),
         ("pettingzoo:small_environments:Pull", {}, "it has no function Pull"),
-        ("pettingzoo:small_environments:Trio", {}, "is played by 3 agents: a league plays games of two"),
-        ("pettingzoo:small_environments:Steered", {}, "played by a Box: Discrete, MultiDiscrete and"),
+        (
+            "pettingzoo:small_environments:Trio",
+            {},
+            "is played by 3 agents: a league plays games of two",
+        ),
+        (
+            "pettingzoo:small_environments:Steered",
+            {},
+            "played by a Box: Discrete, MultiDiscrete and",
+        ),
         ("pettingzoo:small_environments:Spoken", {}, "observes a Text: Box, Discrete"),
         ("pettingzoo:small_environments:Shy", {}, "does not tell its spaces: KeyError: 'one'"),
         ("pettingzoo:broken_environment", {}, "can't be imported: SyntaxError: "),
-        ("pettingzoo:small_environments:Push", {"colour": "red"}, "unexpected keyword argument 'colour'"),
+        (
+            "pettingzoo:small_environments:Push",
+            {"colour": "red"},
+            "unexpected keyword argument 'colour'",
+        ),
         ("pettingzoo:collections:Counter", {}, "it must be a PettingZoo environment"),
         ("pettingzoo:small_environments:Push", {"step_seconds": 0}, "step_seconds = 0"),
     ],
@@ -60,10 +80,16 @@ def test_a_missing_extra_is_named(missing: str) -> None:
     )
 
 
-def test_a_process_that_cannot_make_the_environment_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_cannot_make_the_environment_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     game = buttons()
-    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if not entry.endswith("contract")])
-    with pytest.raises(Unavailable, match="no process could make small_environments:Buttons: module small"):
+    monkeypatch.setattr(
+        sys, "path", [entry for entry in sys.path if not entry.endswith("contract")]
+    )
+    with pytest.raises(
+        Unavailable, match="no process could make small_environments:Buttons: module small"
+    ):
         game.reset(np.arange(6, dtype=np.uint64))
 
 

@@ -1,4 +1,6 @@
-"""The processes that environments are played in: how many changes nothing, and none outlives its parent."""
+"""The processes that environments are played in: how many changes nothing, and none outlives its
+parent.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,9 @@ def test_the_random_bot_takes_every_legal_choice_alike() -> None:
     assert np.abs(together - np.eye(8)).max() < 0.03
 
 
-def test_what_environments_print_stays_out_of_standard_output(capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_environments_print_stays_out_of_standard_output(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     game = begun(noisy=True)
     game.step(pressed(game, {}))
     game.close()
@@ -114,7 +118,9 @@ def parent() -> Iterator[subprocess.Popen[str]]:
     process.wait()
 
 
-def test_workers_end_with_their_parent_even_in_the_middle_of_a_step(parent: subprocess.Popen[str]) -> None:
+def test_workers_end_with_their_parent_even_in_the_middle_of_a_step(
+    parent: subprocess.Popen[str],
+) -> None:
     assert parent.stdout is not None
     pids = [int(word) for word in parent.stdout.readline().split()]
     time.sleep(0.5)

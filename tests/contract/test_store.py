@@ -30,7 +30,9 @@ class TestSqliteStore(StoreContract):
             assert tx.select("PRAGMA journal_mode") == [("wal",)]
             assert tx.select("PRAGMA synchronous") == [(2,)]
 
-    @pytest.mark.parametrize("statement", ["UPDATE results SET outcome = 0.0", "DELETE FROM results"])
+    @pytest.mark.parametrize(
+        "statement", ["UPDATE results SET outcome = 0.0", "DELETE FROM results"]
+    )
     def test_the_log_is_append_only(self, filled, path, statement):
         with filled.write() as tx:
             tx.add_results([(result("m1"), assignment(1), False)], 5.0)
@@ -106,7 +108,9 @@ class TestSqliteStore(StoreContract):
             number = tx.add_draw(draw_of(body))
             tx._connection.execute("INSERT INTO draws SELECT 99, 'h', 1, 2, ?, NULL", (body,))
         with store.read() as reader:
-            (kept,) = reader.select("SELECT length(body_json) FROM draws WHERE number = :n", n=number)[0]
+            (kept,) = reader.select(
+                "SELECT length(body_json) FROM draws WHERE number = :n", n=number
+            )[0]
             assert kept < len(body) / 2
             assert reader.draw(99) == replace(draw_of(body), number=99)
 

@@ -1,7 +1,9 @@
-"""Mutants of a function: its source with one small thing changed, in the ways that mutation testing names.
+"""Mutants of a function: its source with one small thing changed, in the ways that mutation testing
+names.
 
-A comparison or a condition turned round, `and` for `or`, a number one larger, `+` for `-` and `*` for `/`,
-nothing returned, a call, an assignment in place or a raise left out (DeMillo, Lipton and Sayward 1978).
+A comparison or a condition turned round, `and` for `or`, a number one larger, `+` for `-` and `*`
+for `/`, nothing returned, a call, an assignment in place or a raise left out (DeMillo, Lipton and
+Sayward 1978).
 """
 
 from __future__ import annotations
@@ -85,12 +87,16 @@ def _sites(function):
     def expression(node):
         line = getattr(node, "lineno", function.lineno)
         if isinstance(node, ast.Compare) and type(node.ops[0]) in _TURNED:
-            sites.append((line, "compare", lambda: node.ops.__setitem__(0, _TURNED[type(node.ops[0])]())))
+            sites.append(
+                (line, "compare", lambda: node.ops.__setitem__(0, _TURNED[type(node.ops[0])]()))
+            )
         elif isinstance(node, ast.BoolOp):
             other = ast.And if isinstance(node.op, ast.Or) else ast.Or
             sites.append((line, "and/or", lambda: setattr(node, "op", other())))
         elif isinstance(node, ast.If | ast.While | ast.IfExp):
-            sites.append((line, "not", lambda: setattr(node, "test", ast.UnaryOp(ast.Not(), node.test))))
+            sites.append(
+                (line, "not", lambda: setattr(node, "test", ast.UnaryOp(ast.Not(), node.test)))
+            )
         elif isinstance(node, ast.Return) and not _is_none(node.value):
             sites.append((line, "return", lambda: setattr(node, "value", ast.Constant(None))))
         elif isinstance(node, ast.Constant) and isinstance(node.value, bool | int | float):
@@ -104,7 +110,9 @@ def _sites(function):
             body = getattr(node, field, None)
             for i, statement in enumerate(body if isinstance(body, list) else []):
                 if _can_go(statement):
-                    sites.append((statement.lineno, "drop", partial(body.__setitem__, i, ast.Pass())))
+                    sites.append(
+                        (statement.lineno, "drop", partial(body.__setitem__, i, ast.Pass()))
+                    )
 
     def visit(node):
         expression(node)

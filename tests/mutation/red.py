@@ -1,14 +1,15 @@
-"""Which tests can fail: each is run with mutants of the functions that it calls, until it is red once.
+"""Which tests can fail: each is run with mutants of the functions that it calls, until it is red
+once.
 
     python tests/mutation/red.py RECORD tests/unit tests/service [--tries 30] [--minutes 60]
 
-Mutation testing tools tell which mutants no test notices; this tells which tests notice no mutant. It
-runs the tests once unchanged and notes what each calls, then takes a test that has not been red, the
-function it calls that the fewest others call, and one of that function's mutants, and runs all such tests
-that call it. Nothing is written to the source: a forked process gets the function's new code, and
-processes which a test starts import it (hook/sitecustomize.py). RECORD, JSON lines, has the mutant and
-the message that each test was red with; a second start goes on with the others. Functions compiled by
-numba are left alone.
+Mutation testing tools tell which mutants no test notices; this tells which tests notice no mutant.
+It runs the tests once unchanged and notes what each calls, then takes a test that has not been red,
+the function it calls that the fewest others call, and one of that function's mutants, and runs all
+such tests that call it. Nothing is written to the source: a forked process gets the function's new
+code, and processes which a test starts import it (hook/sitecustomize.py). RECORD, JSON lines, has
+the mutant and the message that each test was red with; a second start goes on with the others.
+Functions compiled by numba are left alone.
 """
 
 from __future__ import annotations
@@ -88,7 +89,9 @@ def is_ours(file: str) -> bool:
 
 
 def forked(work: Callable[[Any], None], seconds: float) -> list[dict[str, Any]]:
-    """What a forked process says, in JSON lines, within so many seconds; its whole session is gone then."""
+    """What a forked process says, in JSON lines, within so many seconds; its whole session is
+    gone then.
+    """
     reads, writes = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -126,7 +129,9 @@ def calls_of(tests: list[str], minutes: float) -> tuple[dict[str, set[Function]]
     with tempfile.NamedTemporaryFile() as others:
 
         def work(out: Any) -> None:
-            os.environ.update(KUMITE_CALLS=others.name, KUMITE_ROOT=f"{ROOT}/", PYTHONPATH=str(HOOK))
+            os.environ.update(
+                KUMITE_CALLS=others.name, KUMITE_ROOT=f"{ROOT}/", PYTHONPATH=str(HOOK)
+            )
             pytest.main([*PYTEST, "--timeout", "300", *tests], plugins=[Watcher(out, calls=True)])
 
         said = forked(work, 60 * minutes)
@@ -190,7 +195,9 @@ class Search:
 
     def next(self, test: str, asked: int) -> Mutant | None:
         """A mutant of what the fewest tests call; a further one is another function's."""
-        own = sorted((f for f in self.calls[test] if self._untried[f]), key=lambda f: (len(self.users[f]), f))
+        own = sorted(
+            (f for f in self.calls[test] if self._untried[f]), key=lambda f: (len(self.users[f]), f)
+        )
         return self._untried[own[asked % min(len(own), 8)]].pop() if own else None
 
 
@@ -204,7 +211,9 @@ def search(known: Search, left: set[str], options: argparse.Namespace) -> None:
             if mutant is None:
                 break
             users = known.users[mutant.path, mutant.name] & left - {test}
-            near = sorted(users, key=lambda t: (t.split("::")[0] != test.split("::")[0], len(known.calls[t])))
+            near = sorted(
+                users, key=lambda t: (t.split("::")[0] != test.split("::")[0], len(known.calls[t]))
+            )
             tests = [test, *near[: options.most - 1]]
             for each in tests:
                 tries[each] += 1

@@ -1,4 +1,6 @@
-"""A small real league whose main's snapshots must pass gates, and short ways to take one through its own."""
+"""A small real league whose main's snapshots must pass gates, and short ways to take one through
+its own.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,8 @@ class AdmissionLeague:
     def drawn(self, matches: int = 60) -> set[str]:
         """Whom the main meets in training."""
         return {
-            one.opponent.name for one in self.client.acquire_matches(self.small.open(), matches, "league")
+            one.opponent.name
+            for one in self.client.acquire_matches(self.small.open(), matches, "league")
         }
 
     def events(self, *kinds: str) -> list[str]:

@@ -16,18 +16,29 @@ from evaluator_league import register_bots_and_live, register_snapshot
 from torch.utils.tensorboard import SummaryWriter
 
 from league.cli.main import main
-from league.client import MatchmakerClient
-from league.cluster.run_folder import FORMAT
-from league.config import resolve
-from league.config_file import write_config
 from league.players import Assignment, Book, MatchResult, Pairing, SeatResult
+from league.rpc.client import MatchmakerClient
+from league.runs.folder import FORMAT
+from league.settings.base import resolve
+from league.settings.file import write_config
 from league.stages import Place, Stage
 from matchmaker.main import MatchmakerServer
 
 STAGES = (
-    Stage(name="constant", mix="constant", until_opponent="constant", until_win_rate=0.9, max_steps=2000),
     Stage(
-        name="based", mix="based", until_opponent="based", until_win_rate=0.9, min_matches=6, max_steps=2000
+        name="constant",
+        mix="constant",
+        until_opponent="constant",
+        until_win_rate=0.9,
+        max_steps=2000,
+    ),
+    Stage(
+        name="based",
+        mix="based",
+        until_opponent="based",
+        until_win_rate=0.9,
+        min_matches=6,
+        max_steps=2000,
     ),
     Stage(name="league", mix="league"),
 )
@@ -79,10 +90,16 @@ def served(run_dir: Path, *, read_only: bool = True) -> Iterator[Path]:
 
 
 def make_run(run_dir: Path) -> dict[str, str]:
-    """Fills a run folder as a league leaves it. Returns a match id by category (``snapshots``, …)."""
+    """Fills a run folder as a league leaves it. Returns a match id by category (``snapshots``,
+    …).
+    """
     run_dir.mkdir(parents=True)
-    (run_dir / "run.json").write_text(json.dumps({"format": FORMAT, "version": "0.1.0", "preset": "smoke"}))
-    write_config(run_dir / "config.toml", resolve(assignments=["game.match_seconds=4"], environment={}))
+    (run_dir / "run.json").write_text(
+        json.dumps({"format": FORMAT, "version": "0.1.0", "preset": "smoke"})
+    )
+    write_config(
+        run_dir / "config.toml", resolve(assignments=["game.match_seconds=4"], environment={})
+    )
     with SummaryWriter(str(run_dir / "learner-main" / "tensorboard")) as writer:
         for step in (1000, 2000):
             writer.add_scalar("policy/entropy", 5000 / step, step)

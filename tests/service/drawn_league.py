@@ -1,4 +1,6 @@
-"""A league with a past, whose opponents are drawn through a real server, and its shares computed anew."""
+"""A league with a past, whose opponents are drawn through a real server, and its shares computed
+anew.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +13,13 @@ import pytest
 from scipy import stats
 from small_league import played, small_league, snapshot
 
-from league.client import MatchmakerClient
 from league.clock import ManualClock
 from league.players import Book, Pairing, Player, PlayerKind, Role
-from matchmaker.candidates import candidate_of
-from matchmaker.redrawing import wrong_weights
-from matchmaker.server import MatchmakerServer
+from league.rpc.client import MatchmakerClient
+from matchmaker.api.server import MatchmakerServer
+from matchmaker.sampling.candidates import candidate_of
 from matchmaker.settings import MatchmakerSettings
+from matchmaker.tools.redrawing import wrong_weights
 
 DRAWS = 6 * 1024
 SURE = 0.01
@@ -111,13 +113,17 @@ def _clean(fixed, match):
     if {first, second} == {"twin@1", "twin@2"}:
         return played(match, float(fixed.wins("twins", 0.5) == (first == "twin@1")))
     name, beaten, is_first = (first, second, 1.0) if "@" in first else (second, first, 0.0)
-    rate = 1.0 - BOTS_BEAT[beaten] * (2.0 if name.startswith("twin") else 1.0 + 1.5 * WINS["main"][name])
+    rate = 1.0 - BOTS_BEAT[beaten] * (
+        2.0 if name.startswith("twin") else 1.0 + 1.5 * WINS["main"][name]
+    )
     return played(match, is_first if fixed.wins((name, beaten), rate) else 1.0 - is_first)
 
 
 @contextmanager
 def served(history, folder, *, whole=True, **settings):
-    """The league of `history` under other settings; whatever they are, its log gives the weights drawn by."""
+    """The league of `history` under other settings; whatever they are, its log gives the weights
+    drawn by.
+    """
     shutil.copy(history, folder / "league.db")
     wanted = MatchmakerSettings(**({"near_copies": 0.0, "mixes": PAST_MIX} | settings))
     server = MatchmakerServer(folder / "league.db", settings=wanted, clock=ManualClock())

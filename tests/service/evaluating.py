@@ -14,9 +14,9 @@ from evaluator_league import MATCH_SECONDS
 from evaluator.service import EvaluatorServer
 from evaluator.settings import EvaluatorSettings
 from evaluator.worker import Evaluator
-from league.client import MatchmakerClient
 from league.games.registry import game_spec, make_batched
 from league.replay import Recipe
+from league.rpc.client import MatchmakerClient
 from league.service.settings import OperationsSettings
 from league.v1 import evaluator_pb2 as e
 from league.v1.evaluator_pb2_grpc import EvaluatorServiceStub

@@ -13,10 +13,10 @@ from league.agent.config import AgentConfig
 from league.agent.network import AgentNetwork
 from league.agent.settings import AgentSettings
 from league.agent.snapshot import SnapshotCard, save_snapshot
-from league.blobs import BlobFolder
-from league.client import MatchmakerClient
 from league.games.registry import game_spec
 from league.players import Book, Player, PlayerKind, Role
+from league.rpc.client import MatchmakerClient
+from league.runs.blobs import BlobFolder
 from matchmaker.main import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 
@@ -67,7 +67,10 @@ def register_snapshot(
 def register_bots_and_live(client: MatchmakerClient) -> None:
     """What a learner registers at its start."""
     spec = game_spec("brawl")
-    bots = [Player(name=b.name, game=spec.name, kind=PlayerKind.BOT, held_out=b.held_out) for b in spec.bots]
+    bots = [
+        Player(name=b.name, game=spec.name, kind=PlayerKind.BOT, held_out=b.held_out)
+        for b in spec.bots
+    ]
     live = Player(name="main", game=spec.name, kind=PlayerKind.LIVE, role=Role.MAIN)
     client.register_players([*bots, live])
 

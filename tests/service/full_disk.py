@@ -1,4 +1,5 @@
-"""What a matchmaker does on a disk that fills up, and after: run by `test_full_disk.py` on a disk of 3 MB.
+"""What a matchmaker does on a disk that fills up, and after: run by `test_full_disk.py` on a disk
+of 3 MB.
 
 Prints a JSON object of what was seen.
 """
@@ -15,13 +16,13 @@ import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from small_league import BOTS, bot, live, played, snapshot
 
-from league.client import MatchmakerClient
 from league.errors import StorageFull
 from league.players import MatchResult
+from league.rpc.client import MatchmakerClient
 from league.service.settings import OperationsSettings
-from matchmaker.fsck import fsck
-from matchmaker.server import MatchmakerServer
+from matchmaker.api.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
+from matchmaker.tools.fsck import fsck
 
 SECONDS = 30.0
 
@@ -73,8 +74,9 @@ def status_of(health: health_pb2_grpc.HealthStub) -> str:
 def fill(
     client: MatchmakerClient, incarnation: int, acknowledged: list[str]
 ) -> tuple[str, list[MatchResult]]:
-    """Plays until the disk is full. Returns the report that failed, with its request id; none if another
-    call did."""
+    """Plays until the disk is full. Returns the report that failed, with its request id; none if
+    another call did.
+    """
     for number in itertools.count():
         try:
             matches = client.acquire_matches(incarnation, 200, "league")

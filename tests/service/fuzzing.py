@@ -1,8 +1,8 @@
 """Malformed messages for a service, as many as one likes, and what each may be answered.
 
-Three kinds: values of every type in every field (hypothesis strategies made from the message descriptors,
-with words of good messages among them, so that some get far), valid messages with bytes changed, and random
-bytes. All go over the wire through a generic channel.
+Three kinds: values of every type in every field (hypothesis strategies made from the message
+descriptors, with words of good messages among them, so that some get far), valid messages with
+bytes changed, and random bytes. All go over the wire through a generic channel.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ class Finding(AssertionError):
 
 @dataclass
 class Tally:
-    """What came of the messages, by the code of the answer; `obeyed` by method, reading ones left out."""
+    """What came of the messages, by the code of the answer; `obeyed` by method, reading ones
+    left out.
+    """
 
     codes: Counter[str] = field(default_factory=Counter)
     obeyed: Counter[str] = field(default_factory=Counter)
@@ -71,11 +73,11 @@ class Fuzzer:
     """Sends messages to the methods of the services behind an address.
 
     Args:
-        services: their descriptors; no method of one has the name of another's.
-        good: for every method a request that would be obeyed; its `request_id` is made anew for each message.
-        state: a hash of what the service holds; it must not change but by a message that was obeyed.
-        mark: a part of it that is quickly read, and looked at after every message that was refused.
-        logged: methods that leave a trace, as they should, when they are refused.
+        services: their descriptors; no method of one has the name of another's. good: for every
+        method a request that would be obeyed; its `request_id` is made anew for each message.
+        state: a hash of what the service holds; it must not change but by a message that was
+        obeyed. mark: a part of it that is quickly read, and looked at after every message that was
+        refused. logged: methods that leave a trace, as they should, when they are refused.
     """
 
     def __init__(
@@ -100,8 +102,9 @@ class Fuzzer:
         return kind(f"/{method.containing_service.full_name}/{method.name}", None, None)
 
     def renew(self, good: Mapping[str, Any]) -> None:
-        """Goes on from other requests, made for what the service holds now: a worker of the old ones may
-        have been fenced, and from then on all that it asks for is refused at once."""
+        """Goes on from other requests, made for what the service holds now: a worker of the old
+        ones may have been fenced, and from then on all that it asks for is refused at once.
+        """
         self._good, self._seen = good, self._mark()
         self._words = st.sampled_from(sorted(words_of(good.values())))
 
@@ -143,7 +146,9 @@ class Fuzzer:
         def send() -> None:
             for _ in range(count):
                 method = self._random.choice(self.methods)
-                self.send(method, self._random.randbytes(self._random.choice((0, 1, 3, 10, 100, 3000))))
+                self.send(
+                    method, self._random.randbytes(self._random.choice((0, 1, 3, 10, 100, 3000)))
+                )
 
         self._unchanged(send)
 
@@ -202,8 +207,9 @@ class Fuzzer:
         return "OK", ""
 
     def _has_effect(self, method: Method, reply: bytes) -> bool:
-        """Whether a call that was answered OK may have changed something: not one that only asks, nor a
-        report all of whose results were refused."""
+        """Whether a call that was answered OK may have changed something: not one that only
+        asks, nor a report all of whose results were refused.
+        """
         if method.name.startswith(("Get", "List")):
             return False
         if method.name == "ReportResults":

@@ -12,13 +12,13 @@ from league.agent.config import AgentConfig
 from league.agent.network import AgentNetwork
 from league.agent.settings import AgentSettings
 from league.agent.snapshot import SnapshotCard, save_snapshot
-from league.blobs import BlobFolder
-from league.client import MatchmakerClient
-from league.cluster.run_folder import FORMAT
-from league.config import build, resolve
-from league.config_file import write_config
 from league.games.settings import GameSettings
 from league.players import Player, PlayerKind, Role
+from league.rpc.client import MatchmakerClient
+from league.runs.blobs import BlobFolder
+from league.runs.folder import FORMAT
+from league.settings.base import build, resolve
+from league.settings.file import write_config
 from matchmaker.main import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 
@@ -28,7 +28,9 @@ SNAPSHOT = "main@1000"
 def make_game_run(run_dir: Path, assignments: Sequence[str]) -> str:
     """Fills `run_dir` as a run under these settings leaves it. Returns the snapshot's digest."""
     run_dir.mkdir(parents=True)
-    (run_dir / "run.json").write_text(json.dumps({"format": FORMAT, "version": "0.1.0", "preset": "board"}))
+    (run_dir / "run.json").write_text(
+        json.dumps({"format": FORMAT, "version": "0.1.0", "preset": "board"})
+    )
     sections = resolve("board", assignments=assignments, environment={})
     write_config(run_dir / "config.toml", sections)
     spec = build(GameSettings, "game", sections["game"]).spec()
@@ -37,7 +39,12 @@ def make_game_run(run_dir: Path, assignments: Sequence[str]) -> str:
     card = SnapshotCard(agent=network.config, game=spec.name, game_version=spec.version, step=1000)
     digest = save_snapshot(BlobFolder(run_dir / "blobs"), network, card)
     frozen = Player(
-        name=SNAPSHOT, game=spec.name, kind=PlayerKind.SNAPSHOT, role=Role.MAIN, digest=digest, step=1000
+        name=SNAPSHOT,
+        game=spec.name,
+        kind=PlayerKind.SNAPSHOT,
+        role=Role.MAIN,
+        digest=digest,
+        step=1000,
     )
     bots = [Player(name=bot.name, game=spec.name, kind=PlayerKind.BOT) for bot in spec.bots]
     with (

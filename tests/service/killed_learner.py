@@ -14,15 +14,17 @@ from typing import Any
 
 import torch
 
-from league.client import MatchmakerClient
+from league.rpc.client import MatchmakerClient
 from learner.main import main
 from learner.ppo.descent import Descent
-from learner.publisher import Publisher
-from learner.reference_members import ReferenceMembers
 from learner.rollout.league_vec_env import LeagueVecEnv
+from learner.train.publisher import Publisher
+from learner.train.reference_members import ReferenceMembers
 
 Begun = Callable[..., None]
-"""How much of a call is done when the process is killed in it: given the whole call and its arguments."""
+"""How much of a call is done when the process is killed in it: given the whole call and its
+arguments.
+"""
 
 
 def nothing(whole: Begun, *arguments: Any, **named: Any) -> None:
@@ -59,20 +61,24 @@ MOMENTS: dict[str, tuple[object, str, Begun]] = {
 NEVER = ("never", 0)
 PRELOADED = [
     "killed_learner",
-    "learner.session",
+    "learner.train.session",
     "league.games.brawl.game",
     "torch._dynamo",
     "torch.utils.tensorboard",
 ]
-"""What takes longest of a learner's imports: an optimizer that is made wants torch's compiler, for one."""
+"""What takes longest of a learner's imports: an optimizer that is made wants torch's compiler,
+for one.
+"""
 SECONDS = 150.0
 
 
-def live(flags: Sequence[str], moment: str, times: int, log: Path, context: str = "spawn") -> int | None:
+def live(
+    flags: Sequence[str], moment: str, times: int, log: Path, context: str = "spawn"
+) -> int | None:
     """One life of a learner with these flags; returns how it ended.
 
-    It is killed when something of `MOMENTS` is done for the `times`-th time in this life. The context
-    `forkserver` saves most of the imports; `spawn` gives each life hashes of its own, too.
+    It is killed when something of `MOMENTS` is done for the `times`-th time in this life. The
+    context `forkserver` saves most of the imports; `spawn` gives each life hashes of its own, too.
     """
     processes = multiprocessing.get_context(context)
     if context == "forkserver":

@@ -25,11 +25,21 @@ def matchmaker(folder):
 
 @contextmanager
 def learners(folder):
-    """Yields what starts a learner of preset `smoke` with more flags; ends those that a failed test left."""
+    """Yields what starts a learner of preset `smoke` with more flags; ends those that a failed
+    test left.
+    """
     started = []
 
     def begin(address, *flags):
-        command = [sys.executable, "-m", "learner", "--matchmaker", address, "--run-dir", str(folder)]
+        command = [
+            sys.executable,
+            "-m",
+            "learner",
+            "--matchmaker",
+            address,
+            "--run-dir",
+            str(folder),
+        ]
         with open(folder / "learner.log", "a") as log:
             started.append(
                 subprocess.Popen(

@@ -12,7 +12,9 @@ BOTS = {"one": {"based": 1.0, "random": 1.0, "constant": 1.0}}
 
 def at_step(result, step):
     """As a learner reports it whose weights had so many steps; its opponent's seat says so too."""
-    return replace(result, seats=tuple(replace(s, step_start=step, step_end=step) for s in result.seats))
+    return replace(
+        result, seats=tuple(replace(s, step_start=step, step_end=step) for s in result.seats)
+    )
 
 
 def train(league, incarnation, count, outcome=learner_wins, step=1, mix="one"):

@@ -21,12 +21,12 @@ from grpc_health.v1 import health_pb2_grpc
 from refusing_disk import mount, read_only, sqlite_library
 from small_league import BOTS, bot, live, played, snapshot
 
-from league.client import MatchmakerClient
 from league.errors import LeagueError
+from league.rpc.client import MatchmakerClient
 from league.service.settings import OperationsSettings
-from matchmaker.fsck import fsck
-from matchmaker.server import MatchmakerServer
+from matchmaker.api.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
+from matchmaker.tools.fsck import fsck
 
 SETTINGS = MatchmakerSettings(sweep_seconds=0.05)
 OPERATIONS = OperationsSettings(least_free_megabytes=0.0)
@@ -47,7 +47,9 @@ def main(disk: Path) -> None:
     mount("mount", "-o", "remount,rw", disk)
     with MatchmakerServer(db, 0, SETTINGS) as server, MatchmakerClient(server.address) as client:
         seen["again"] = client.status().log_position
-        seen["known"] = all(client.match(name).result is not None for name in seen.pop("acknowledged"))
+        seen["known"] = all(
+            client.match(name).result is not None for name in seen.pop("acknowledged")
+        )
     seen["findings"] = fsck(db)[0]
     print(json.dumps(seen))
 
@@ -62,7 +64,9 @@ def while_it_runs(disk: Path, db: Path, library: Any) -> dict[str, Any]:
         client.register_players([*map(bot, BOTS), live(), snapshot(1000)])
         incarnation = client.open_incarnation("learner-main", "main").number
         matches = client.acquire_matches(incarnation, 300, "league")
-        first, second = ([played(match) for match in some] for some in (matches[:100], matches[100:]))
+        first, second = (
+            [played(match) for match in some] for some in (matches[:100], matches[100:])
+        )
         told, _ = client.report_results(incarnation, first)
         with read_only(disk, library):
             shown = bool(os.statvfs(disk).f_flag & os.ST_RDONLY)
@@ -71,7 +75,9 @@ def while_it_runs(disk: Path, db: Path, library: Any) -> dict[str, Any]:
                 refusal(lambda: client.acquire_matches(incarnation, 5, "league")),
             ]
             during, trouble = status_of(health), client.status().vitals.trouble
-            reads = client.match(first[0].match_id).result is not None and client.status().log_position
+            reads = (
+                client.match(first[0].match_id).result is not None and client.status().log_position
+            )
             time.sleep(3 * SETTINGS.sweep_seconds)
             still = status_of(health)
         deadline = time.monotonic() + SECONDS
@@ -101,7 +107,10 @@ def refusal(call: Callable[[], object]) -> list[str]:
 
 
 def content(disk: Path) -> list[tuple[str, str]]:
-    return [(file.name, hashlib.sha256(file.read_bytes()).hexdigest()) for file in sorted(disk.iterdir())]
+    return [
+        (file.name, hashlib.sha256(file.read_bytes()).hexdigest())
+        for file in sorted(disk.iterdir())
+    ]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""A real matchmaker whose draws are recorded, or come from a record: two leagues play the same matches."""
+"""A real matchmaker whose draws are recorded, or come from a record: two leagues play the same
+matches.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,11 @@ import pytest
 
 from league.players import Assignment, Incarnation
 from league.v1 import matchmaker_pb2 as m
-from matchmaker import assigning, incarnations, sampling
-from matchmaker.sampling import Draw
-from matchmaker.server import MatchmakerServer
+from matchmaker.acts import assign as assigning
+from matchmaker.acts import incarnate as incarnations
+from matchmaker.api.server import MatchmakerServer
+from matchmaker.sampling import mixes as sampling
+from matchmaker.sampling.mixes import Draw
 
 Place = tuple[str, int]
 """Of a match: the mix that it was drawn by, and which of that mix's draws it is."""
@@ -25,11 +29,13 @@ class NotYet(Exception):
 
 
 class RecordedDraws:
-    """Draws one learner's matches from a record, by mix, and goes on with a matchmaker's own draws behind it.
+    """Draws one learner's matches from a record, by mix, and goes on with a matchmaker's own draws
+    behind it.
 
-    A match keeps its place when it is carried over a restart, and what was drawn behind a checkpoint is drawn
-    again by the life that goes on from there. A draw waits until its opponent has joined: in the recorded
-    league it had, and how far ahead matches are fetched is a matter of time.
+    A match keeps its place when it is carried over a restart, and what was drawn behind a
+    checkpoint is drawn again by the life that goes on from there. A draw waits until its opponent
+    has joined: in the recorded league it had, and how far ahead matches are fetched is a matter of
+    time.
     """
 
     def __init__(self, record: Mapping[str, Sequence[Draw]]) -> None:
@@ -56,7 +62,9 @@ class RecordedDraws:
         patch.setattr(server.service, "AcquireMatches", wait)
         return self
 
-    def acquire_matches(self, league: Any, tx: Any, number: int, count: int, mix: str) -> list[Assignment]:
+    def acquire_matches(
+        self, league: Any, tx: Any, number: int, count: int, mix: str
+    ) -> list[Assignment]:
         first = self._next[mix]
         known = self.record.setdefault(mix, [])[first : first + count]
         self._given = list(takewhile(lambda draw: draw.opponent in league.view.players, known))

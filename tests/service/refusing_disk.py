@@ -1,9 +1,10 @@
 """A disk that turns read-only under a process that writes to it.
 
-The kernel remounts no disk for reading while somebody has a file of it open for writing; a disk that fails is
-made read-only all the same, and then each write through a descriptor that is open already is refused as well.
-Here the one is a read-only mount over the same folder, and the other SQLite's own table of system calls, in
-which its tests, too, put calls that fail (`xSetSystemCall`, https://sqlite.org/c3ref/vfs.html).
+The kernel remounts no disk for reading while somebody has a file of it open for writing; a disk
+that fails is made read-only all the same, and then each write through a descriptor that is open
+already is refused as well. Here the one is a read-only mount over the same folder, and the other
+SQLite's own table of system calls, in which its tests, too, put calls that fail (`xSetSystemCall`,
+https://sqlite.org/c3ref/vfs.html).
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Agents of rock-paper-scissors whose play is known: their weights are drawn, and their last bias is set."""
+"""Agents of rock-paper-scissors whose play is known: their weights are drawn, and their last
+bias is set.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,9 @@ from league.agent.config import AgentConfig
 from league.agent.network import AgentNetwork
 from league.agent.settings import AgentSettings
 from league.agent.snapshot import SnapshotCard, save_snapshot
-from league.blobs import BlobFolder
 from league.games.registry import game_spec
 from league.players import Player, PlayerKind, Role
+from league.runs.blobs import BlobFolder
 
 GAME = "matrix:rps"
 ROCK, PAPER, SCISSORS = 0, 1, 2
@@ -21,7 +23,9 @@ ROCK, PAPER, SCISSORS = 0, 1, 2
 def rps_network(choice: int | None, strength: float = 12.0) -> AgentNetwork:
     """Takes `choice` nearly always (None: each a third of the time)."""
     torch.manual_seed(7)
-    network = AgentNetwork(AgentConfig.of(AgentSettings(size="tiny", sequence_length=17), game_spec(GAME)))
+    network = AgentNetwork(
+        AgentConfig.of(AgentSettings(size="tiny", sequence_length=17), game_spec(GAME))
+    )
     if choice is not None:
         with torch.no_grad():
             network.actor.last.bias[choice] = strength
@@ -36,7 +40,9 @@ def save_rps(folder: Path, choice: int | None, step: int, strength: float = 12.0
     return save_snapshot(BlobFolder(folder / "blobs"), network, card)
 
 
-def rps_player(folder: Path, lineage: str, step: int, choice: int | None, role: Role = Role.MAIN) -> Player:
+def rps_player(
+    folder: Path, lineage: str, step: int, choice: int | None, role: Role = Role.MAIN
+) -> Player:
     return Player(
         name=f"{lineage}@{step}",
         game=GAME,

@@ -8,16 +8,25 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from league.client import MatchmakerClient
 from league.clock import ManualClock
-from league.players import Assignment, Book, MatchResult, Player, PlayerKind, Role, SeatResult, Verdict
-from league.ratings import RatingTable
+from league.players import (
+    Assignment,
+    Book,
+    MatchResult,
+    Player,
+    PlayerKind,
+    Role,
+    SeatResult,
+    Verdict,
+)
+from league.rpc.client import MatchmakerClient
 from league.security.credentials import Credentials, of_run
 from league.security.settings import SecuritySettings
 from league.service.settings import OperationsSettings
-from matchmaker import invariants
-from matchmaker.server import MatchmakerServer
+from league.stats.ratings import RatingTable
+from matchmaker.api.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
+from matchmaker.tools import invariants
 
 BOTS = ("constant", "random", "based")
 
@@ -75,7 +84,9 @@ class SmallLeague:
     client: MatchmakerClient
     clock: ManualClock
 
-    def open(self, checkpoint: int = 0, carried: Sequence[str] = (), worker: str = "learner-main") -> int:
+    def open(
+        self, checkpoint: int = 0, carried: Sequence[str] = (), worker: str = "learner-main"
+    ) -> int:
         opened = self.client.open_incarnation(worker, "main", 0, checkpoint, carried)
         return opened.number
 
@@ -132,7 +143,9 @@ def small_league(
     )
     with (
         server,
-        MatchmakerClient(server.address, wait_seconds=5, credentials=shown(folder, security)) as client,
+        MatchmakerClient(
+            server.address, wait_seconds=5, credentials=shown(folder, security)
+        ) as client,
     ):
         client.register_players([*(bot(name) for name in BOTS), live()])
         for step in snapshots:

@@ -1,4 +1,6 @@
-"""Requests as a faithful client sends them, one of every kind, and every way to spoil one field of them."""
+"""Requests as a faithful client sends them, one of every kind, and every way to spoil one field
+of them.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,11 @@ from small_league import SmallLeague, played, snapshot
 
 from league.ids import new_id
 from league.players import Book, Pairing, Role
+from league.rpc.convert import to_pairing, to_player, to_result
 from league.v1 import evaluator_pb2 as e
 from league.v1 import exploiters_pb2 as x
 from league.v1 import matchmaker_pb2 as m
 from league.v1 import types_pb2 as t
-from league.wire import to_pairing, to_player, to_result
 
 SERVICES = (
     m.DESCRIPTOR.services_by_name["MatchmakerService"],
@@ -36,11 +38,18 @@ def good_requests(league: SmallLeague) -> dict[str, Message]:
     number = league.open()
     matches = league.client.acquire_matches(number, 2, "league")
     stage = t.Stage(
-        name="one", mix="league", until_opponent="based", until_win_rate=0.5, min_matches=5, max_steps=9
+        name="one",
+        mix="league",
+        until_opponent="based",
+        until_win_rate=0.5,
+        min_matches=5,
+        max_steps=9,
     )
     league.client._stub.EnterStage(
         m.EnterStageRequest(
-            request_id=new_id(), incarnation=number, stages=[stage, t.Stage(name="two", mix="league")]
+            request_id=new_id(),
+            incarnation=number,
+            stages=[stage, t.Stage(name="two", mix="league")],
         )
     )
     pairing = Pairing(player="main@1000", opponent="based", pairs=1, book=Book.EVAL, seed=3)
@@ -53,21 +62,34 @@ def good_requests(league: SmallLeague) -> dict[str, Message]:
             worker="learner-main", player="main", carried_matches=[matches[0].match_id]
         ),
         "AcquireMatches": m.AcquireMatchesRequest(incarnation=number, count=1, mix="league"),
-        "AcquirePairings": m.AcquirePairingsRequest(incarnation=number, pairings=[to_pairing(pairing)]),
+        "AcquirePairings": m.AcquirePairingsRequest(
+            incarnation=number, pairings=[to_pairing(pairing)]
+        ),
         "ReleaseMatches": m.ReleaseMatchesRequest(
             incarnation=number, match_ids=[matches[0].match_id], reason="done"
         ),
-        "ReportResults": m.ReportResultsRequest(incarnation=number, results=[to_result(played(matches[1]))]),
+        "ReportResults": m.ReportResultsRequest(
+            incarnation=number, results=[to_result(played(matches[1]))]
+        ),
         "Heartbeat": m.HeartbeatRequest(
-            incarnation=number, progress=5, step=6, mix="league", activity="rollout", metrics={"a/b": 1.0}
+            incarnation=number,
+            progress=5,
+            step=6,
+            mix="league",
+            activity="rollout",
+            metrics={"a/b": 1.0},
         ),
         "KeepReferences": m.KeepReferencesRequest(incarnation=number, names=[]),
-        "EnterStage": m.EnterStageRequest(incarnation=number, step=1, stages=[stage], reason="because"),
+        "EnterStage": m.EnterStageRequest(
+            incarnation=number, step=1, stages=[stage], reason="because"
+        ),
         "AskStage": m.AskStageRequest(player="main", stage="two", by="bob"),
         "Quarantine": m.QuarantineRequest(player="based", reason="loses to all", by="bob"),
         "PinRating": m.PinRatingRequest(player="based", mu=25.0, by="bob"),
         "GetCurricula": m.GetCurriculaRequest(),
-        "ListPlayers": m.ListPlayersRequest(kinds=[t.PLAYER_KIND_BOT], states=[t.PLAYER_STATE_ACTIVE]),
+        "ListPlayers": m.ListPlayersRequest(
+            kinds=[t.PLAYER_KIND_BOT], states=[t.PLAYER_STATE_ACTIVE]
+        ),
         "GetRatings": m.GetRatingsRequest(book=t.BOOK_EVAL),
         "GetPayoff": m.GetPayoffRequest(book=t.BOOK_TRAIN, rows=["main"], columns=["based"]),
         "GetMatch": m.GetMatchRequest(match_id=matches[0].match_id),
@@ -100,9 +122,13 @@ def exploiters_requests(league: SmallLeague) -> dict[str, Message]:
         "GetGeneration": x.GetGenerationRequest(learner=EXPLOITER),
         "GetStanding": x.GetStandingRequest(player=begun.player, steps=600, interval=1000),
         "OpenGate": x.OpenGateRequest(incarnation=number, player=to_player(other)),
-        "AcquireGateMatches": x.AcquireGateMatchesRequest(incarnation=number, candidate=frozen.name, count=2),
+        "AcquireGateMatches": x.AcquireGateMatchesRequest(
+            incarnation=number, candidate=frozen.name, count=2
+        ),
         "DecideGate": x.DecideGateRequest(incarnation=number, candidate=frozen.name),
-        "GiveUpGate": x.GiveUpGateRequest(incarnation=number, candidate=frozen.name, reason="because"),
+        "GiveUpGate": x.GiveUpGateRequest(
+            incarnation=number, candidate=frozen.name, reason="because"
+        ),
         "GetGates": x.GetGatesRequest(open_only=True, with_certificates=True),
         "ReviewExploiters": x.ReviewExploitersRequest(incarnation=number, player="main@1000"),
     }
@@ -113,7 +139,8 @@ def lasting_requests(league: SmallLeague) -> dict[str, Message]:
     requests = good_requests(league)
     requests["OpenIncarnation"] = m.OpenIncarnationRequest(worker="learner-other", player="main")
     gate: Any = requests["GiveUpGate"]
-    gate.candidate = gate.candidate.replace("@500", "@600")  # there is one once the other gate is opened
+    # there is one once the other gate is opened
+    gate.candidate = gate.candidate.replace("@500", "@600")
     return requests
 
 
@@ -128,7 +155,9 @@ def is_map(field: Any) -> bool:
 
 
 def spoils(message: Message, place: str = "") -> Iterator[Spoil]:
-    """Every way to spoil one field of `message`: its place, what is wrong, and a function that does it."""
+    """Every way to spoil one field of `message`: its place, what is wrong, and a function that
+    does it.
+    """
     for field in message.DESCRIPTOR.fields:
         name = field.name
         if is_map(field):
@@ -142,7 +171,10 @@ def spoils(message: Message, place: str = "") -> Iterator[Spoil]:
                 yield what, lambda target, n=name, s=spoil: s(getattr(target, n))
         else:
             for what, value in bad_values(field):
-                yield f"{place}{name}: {what}", lambda target, n=name, v=value: setattr(target, n, v)
+                yield (
+                    f"{place}{name}: {what}",
+                    lambda target, n=name, v=value: setattr(target, n, v),
+                )
 
 
 def _of_items(message: Message, field: Any, place: str) -> Iterator[Spoil]:
@@ -186,7 +218,12 @@ def bad_values(field: Any) -> list[tuple[str, Any]]:
     if field.cpp_type in (F.CPPTYPE_UINT32, F.CPPTYPE_UINT64):
         return []  # seeds: every value is one
     if field.cpp_type in (F.CPPTYPE_DOUBLE, F.CPPTYPE_FLOAT):
-        bad = [("NaN", math.nan), ("infinity", math.inf), ("minus infinity", -math.inf), ("-1e300", -1e300)]
+        bad = [
+            ("NaN", math.nan),
+            ("infinity", math.inf),
+            ("minus infinity", -math.inf),
+            ("-1e300", -1e300),
+        ]
         times = [("milliseconds", 1.8e12), ("1e300", 1e300)] if field.name.endswith("_at") else []
         return bad + times
     if field.cpp_type == F.CPPTYPE_STRING:

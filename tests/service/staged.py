@@ -4,7 +4,12 @@ from league.stages import Stage
 
 STAGES = (
     Stage(
-        name="first", mix="constant", until_opponent="based", until_win_rate=0.7, min_matches=4, max_steps=900
+        name="first",
+        mix="constant",
+        until_opponent="based",
+        until_win_rate=0.7,
+        min_matches=4,
+        max_steps=900,
     ),
     Stage(name="second", mix="league", reward="duel", manual=True),
     Stage(name="last", mix="league"),

@@ -16,7 +16,9 @@ HEADROOM = 4 << 20
 
 
 def starve_update():
-    """The process may hold hardly more than before its first update, whose activations do not fit."""
+    """The process may hold hardly more than before its first update, whose activations do not
+    fit.
+    """
     train = LeaguePPO.train
 
     def limited(model):

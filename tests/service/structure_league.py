@@ -1,4 +1,6 @@
-"""A league whose true structure is known: made-up players, real matchmaker, matches that end by a table."""
+"""A league whose true structure is known: made-up players, real matchmaker, matches that end by
+a table.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from league.client import MatchmakerClient
 from league.players import Assignment, Book, MatchResult, Pairing, Player, PlayerKind, SeatResult
+from league.rpc.client import MatchmakerClient
 
 STYLES = ("rock", "paper", "scissors")
 NAMES = (*STYLES, "rock-too", "weak", "weaker")
@@ -41,14 +43,18 @@ def fill(
 ) -> None:
     """Everybody plays everybody `pairs` pairs of matches, but for those who are never to meet."""
     rng = np.random.default_rng(seed)
-    client.register_players([Player(name=name, game="brawl", kind=PlayerKind.BOT) for name in names])
+    client.register_players(
+        [Player(name=name, game="brawl", kind=PlayerKind.BOT) for name in names]
+    )
     evaluator = client.open_incarnation("evaluator-0").number
     apart = {frozenset(pair) for pair in unmet}
     for one, other in itertools.combinations(names, 2):
         if frozenset((one, other)) not in apart:
             pairing = Pairing(player=one, opponent=other, pairs=pairs, book=book, seed=7)
             matches = client.acquire_pairings(evaluator, [pairing])
-            verdicts, _ = client.report_results(evaluator, [_result(match, rng) for match in matches])
+            verdicts, _ = client.report_results(
+                evaluator, [_result(match, rng) for match in matches]
+            )
             assert all(verdict.accepted for verdict in verdicts)
 
 

@@ -1,4 +1,6 @@
-"""`admit = "gate"`: mains' snapshots come to a gate, and are members or stay on record, never both."""
+"""`admit = "gate"`: mains' snapshots come to a gate, and are members or stay on record, never
+both.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,9 @@ from small_league import played, small_league, snapshot
 
 from league.errors import Refused
 from league.exploiters import GateState
-from league.gates import Certificate, Gate, MultinomialTest, Verdict
 from league.players import Assignment, Book, PlayerKind, PlayerState, Role
-from matchmaker import gating, judging
+from league.stats.gates import Certificate, Gate, MultinomialTest, Verdict
+from matchmaker.acts import gating, judging
 
 HYPOTHESES = MultinomialTest(elo0=0.0, elo1=35.0)
 
@@ -33,7 +35,9 @@ def league(tmp_path: Path) -> Iterator[AdmissionLeague]:
         yield running
 
 
-def test_one_that_beats_the_newest_member_is_admitted_with_a_certificate(league: AdmissionLeague) -> None:
+def test_one_that_beats_the_newest_member_is_admitted_with_a_certificate(
+    league: AdmissionLeague,
+) -> None:
     assert league.state("main@1000") is PlayerState.ACTIVE, "the first has nobody to beat"
     assert league.register(2000).state is PlayerState.CANDIDATE
     (test,) = league.gate("main@2000").victims
@@ -64,10 +68,13 @@ def test_one_that_is_too_weak_stays_on_record_and_is_never_drawn(league: Admissi
     league.register(2000)
     gate = league.to_the_end("main@2000", first_seat_wins)
     assert (gate.state, gate.reason) == (GateState.REJECTED, "it is too weak against main@1000")
-    assert gate.victims[0].pairs[2] == sum(gate.victims[0].pairs), "the seat decides: every pair is even"
+    assert gate.victims[0].pairs[2] == sum(gate.victims[0].pairs), (
+        "the seat decides: every pair is even"
+    )
     assert league.state("main@2000") is PlayerState.RETIRED
     assert (
-        Certificate.from_json(league.gate("main@2000").victims[0].certificate_json).verdict is Verdict.REJECT
+        Certificate.from_json(league.gate("main@2000").victims[0].certificate_json).verdict
+        is Verdict.REJECT
     )
     assert league.register(3000, parent="main@2000").state is PlayerState.CANDIDATE, (
         "the main learnt on from it"
@@ -82,7 +89,10 @@ def test_one_whom_the_limit_stops_is_undecided(tmp_path: Path) -> None:
         league.register(2000)
         scores = itertools.cycle([1.0, 1.0, 1.0, 0.0, 0.0, 1.0, 1.0, 0.0])
         gate = league.to_the_end("main@2000", lambda match, who: next(scores))
-        assert (gate.state, gate.reason) == (GateState.UNDECIDED, "20 pairs with main@1000 did not decide")
+        assert (gate.state, gate.reason) == (
+            GateState.UNDECIDED,
+            "20 pairs with main@1000 did not decide",
+        )
         assert gate.victims[0].matches == 40
         assert league.state("main@2000") is PlayerState.RETIRED
 
@@ -113,7 +123,9 @@ def test_pairs_behind_one_that_is_open_wait(league: AdmissionLeague) -> None:
     )
     gate = league.client.decide_gate(league.evaluator, "main@2000")
     assert gate.state is GateState.ACCEPTED
-    assert gate.victims[0].pairs[:4] == (0, 0, 1, 0), "the first pair is counted first: a loss and a win"
+    assert gate.victims[0].pairs[:4] == (0, 0, 1, 0), (
+        "the first pair is counted first: a loss and a win"
+    )
 
 
 def test_half_a_pair_is_left_out_and_stays_so(league: AdmissionLeague) -> None:
@@ -124,7 +136,9 @@ def test_half_a_pair_is_left_out_and_stays_so(league: AdmissionLeague) -> None:
     small.clock.advance(10_000.0)
     assert small.server.sweep() == 1
     assert client.decide_gate(league.evaluator, "main@2000").victims[0].pairs == (0, 0, 0, 0, 2)
-    ((late,), _) = client.report_results(league.evaluator, [played(first, loses_always(first, "main@2000"))])
+    ((late,), _) = client.report_results(
+        league.evaluator, [played(first, loses_always(first, "main@2000"))]
+    )
     assert late.accepted
     assert client.decide_gate(league.evaluator, "main@2000").victims[0].pairs == (0, 0, 0, 0, 2)
     failed, whole, *_ = league.lease("main@2000", 4)
@@ -164,7 +178,9 @@ def test_who_waits_must_beat_whoever_is_admitted_before_it(league: AdmissionLeag
         "main@2000",
     ]
     inside = league.small.server.league
-    kept = inside.store.submit(lambda tx: gating.decide(inside, tx, league.evaluator, "main@3000", stale))
+    kept = inside.store.submit(
+        lambda tx: gating.decide(inside, tx, league.evaluator, "main@3000", stale)
+    )
     assert kept.state is GateState.OPEN, "a look at the log from before decides nothing"
     league.to_the_end("main@3000", loses_always)
     league.register(4000)
@@ -198,13 +214,18 @@ def test_the_newest_waits_alone(league: AdmissionLeague) -> None:
 
 def test_who_needs_no_gate(league: AdmissionLeague) -> None:
     league.register(2000)
-    assert league.register(500, "rival", parent="").state is PlayerState.ACTIVE, "another learner's first"
+    assert league.register(500, "rival", parent="").state is PlayerState.ACTIVE, (
+        "another learner's first"
+    )
     assert league.register(900, "rival", parent="rival@500").state is PlayerState.CANDIDATE
     for made in (
         snapshot(1, "clone", parent="", role=Role.CLONE, creator="learner-main"),
         snapshot(1000, "other:main", parent="", creator="learner-main"),
         replace(
-            snapshot(1500), name="main.reference-1500", kind=PlayerKind.REFERENCE, creator="learner-main"
+            snapshot(1500),
+            name="main.reference-1500",
+            kind=PlayerKind.REFERENCE,
+            creator="learner-main",
         ),
     ):
         ((registered,), _) = league.client.register_players([made])
@@ -237,7 +258,10 @@ def test_of_several_in_one_call_the_first_is_whom_the_others_must_beat(tmp_path:
         assert [gate.victims[0].victim for gate in league.client.gates()] == ["rival@1", "rival@1"]
         made = [snapshot(step, "rival", parent="", creator="learner-rival") for step in (4, 5)]
         league.client.register_players(made)
-        told = [f"rival@{n} is not accepted: rival@4 was frozen before its gate had begun" for n in (2, 3)]
+        told = [
+            f"rival@{n} is not accepted: rival@4 was frozen before its gate had begun"
+            for n in (2, 3)
+        ]
         assert league.events("gate_decided") == told, "each once"
 
 

@@ -1,4 +1,6 @@
-"""Gates of mains' snapshots in the log: restarts, the past, `fsck`, another policy's replay, commands."""
+"""Gates of mains' snapshots in the log: restarts, the past, `fsck`, another policy's replay,
+commands.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +15,20 @@ from small_league import live, played, snapshot
 from test_matchmaker_process import matchmaker, ready_port
 
 from league.cli.main import main
-from league.client import MatchmakerClient
-from league.config import resolve
 from league.errors import ConfigError, InvalidInput
 from league.exploiters import GateState
-from league.gates import Certificate
 from league.players import PlayerState
-from matchmaker import gate_checks, gating, history, judging
-from matchmaker.exploiters import ExploiterState
-from matchmaker.fsck import fsck
+from league.rpc.client import MatchmakerClient
+from league.settings.base import resolve
+from league.stats.gates import Certificate
+from matchmaker.acts import gating, judging
 from matchmaker.settings import MatchmakerSettings
 from matchmaker.simulate.replaying import replayed
 from matchmaker.simulate.setting_up import set_up
+from matchmaker.state import history
+from matchmaker.state.exploiters import ExploiterState
+from matchmaker.tools import gate_checks
+from matchmaker.tools.fsck import fsck
 
 
 def test_a_matchmaker_killed_in_the_middle_of_a_gate_loses_nothing_of_it(tmp_path: Path) -> None:
@@ -117,7 +121,9 @@ def test_the_league_as_it_was_knows_who_was_a_candidate(tmp_path: Path) -> None:
             found = []
             for moment in moments:
                 players = history.players_at(reader, history.Moment(0, moment, 0.0))
-                found.append([p.state.value for p in players if p.name in ("main@2000", "main@3000")])
+                found.append(
+                    [p.state.value for p in players if p.name in ("main@2000", "main@3000")]
+                )
         assert found == [["candidate"], ["active"], ["active", "candidate"], ["active", "retired"]]
 
 
@@ -130,11 +136,14 @@ def test_fsck_counts_the_gates_matches_again(tmp_path: Path) -> None:
         (true,) = league.gate("main@2000").victims
         league.play("main@3000", wins_always)
         league.register(4000)
-        claimed = replace(true, victim="main@2000")  # as if the last gate's matches had been this one's
+        # as if the last gate's matches had been this one's
+        claimed = replace(true, victim="main@2000")
         decision = judging.Decision(state=GateState.ACCEPTED, tests=(claimed,))
         with inside.store.read() as reader:
             assert gate_checks.wrong_gates(reader) == []
-        inside.store.submit(lambda tx: gating.decide(inside, tx, league.evaluator, "main@3000", decision))
+        inside.store.submit(
+            lambda tx: gating.decide(inside, tx, league.evaluator, "main@3000", decision)
+        )
         let_in = replace(inside.view.players["main@4000"], state=PlayerState.ACTIVE)
         with inside.store.write() as tx:
             tx.update_player(let_in)
@@ -174,7 +183,9 @@ def test_another_policy_is_replayed_among_members_alone(tmp_path: Path) -> None:
     assert {row.name for row in found.shares(1)} == {"main@1000"}
 
 
-def said(league: AdmissionLeague, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+def said(
+    league: AdmissionLeague, capsys: pytest.CaptureFixture[str], *words: str
+) -> tuple[int, str, str]:
     code = main([*words, "--address", league.small.server.address])
     told = capsys.readouterr()
     return code, told.out, told.err
@@ -207,8 +218,13 @@ def test_commands_show_gates_and_hand_out_certificates(
         assert "gate\trejected: it is too weak against main@2000" in out
         assert "hypotheses\tlogistic Elo 0 against 35" in out
         code, _, err = said(league, capsys, "gates", "ghost")
-        assert (code, err) == (1, "league: there is no candidate 'ghost': bin/league gates lists them\n")
-        assert "gate\tmain@4000 against main@2000, 4-0-0 so far" in said(league, capsys, "status")[1]
+        assert (code, err) == (
+            1,
+            "league: there is no candidate 'ghost': bin/league gates lists them\n",
+        )
+        assert (
+            "gate\tmain@4000 against main@2000, 4-0-0 so far" in said(league, capsys, "status")[1]
+        )
         told = json.loads(said(league, capsys, "status", "--json")[1])
         assert told["gates"] == ["main@4000 against main@2000, 4-0-0 so far"]
         assert said(league, capsys, "exploiters")[1].count("\n") == 1, "these are no exploiters"

@@ -1,4 +1,6 @@
-"""A restart goes on from what memory held, and it is what the whole log gives; what is torn is noticed."""
+"""A restart goes on from what memory held, and it is what the whole log gives; what is torn is
+noticed.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,18 @@ from small_league import bot, learner_wins, live, played, small_league, snapshot
 
 from league.clock import ManualClock
 from league.players import Book
-from matchmaker import aggregates, assigning, incarnations, invariants, registration, reporting
-from matchmaker.books import Books
-from matchmaker.league import League
-from matchmaker.server import MatchmakerServer
+from matchmaker.acts import assign as assigning
+from matchmaker.acts import incarnate as incarnations
+from matchmaker.acts import register as registration
+from matchmaker.acts import report as reporting
+from matchmaker.api.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
+from matchmaker.state import aggregates
+from matchmaker.state.books import Books
+from matchmaker.state.league import League
 from matchmaker.store.reader import SqliteReader
 from matchmaker.store.sqlite import SqliteStore
+from matchmaker.tools import invariants
 
 
 class Run:
@@ -32,7 +39,9 @@ class Run:
         self.path, self.clock = Path(folder) / "league.db", ManualClock()
         self.start()
         self.write(registration.register_players, [bot("random"), live(), snapshot(1000)])
-        self.number = self.write(incarnations.open_incarnation, "learner-main", "main", 0, 0, []).number
+        self.number = self.write(
+            incarnations.open_incarnation, "learner-main", "main", 0, 0, []
+        ).number
         self.step = 1000
 
     def start(self) -> None:
@@ -72,7 +81,9 @@ class Run:
         view = self.league.view
         with self.store.read() as reader:
             assert view.books.state()["tables"] == Books.of(reader).state()["tables"]
-            assert view.drawn == {tuple(key): count for *key, count in map(tuple, reader.category_counts())}
+            assert view.drawn == {
+                tuple(key): count for *key, count in map(tuple, reader.category_counts())
+            }
             assert list(aggregates.differing(reader)) == []
 
 
@@ -164,7 +175,9 @@ def test_fsck_finds_what_the_log_does_not_give(kept):
         digest = aggregates.digest(tx, row.log_position, row.event_position, packed)
         tx.add_aggregates(replace(row, body=packed, digest=digest))
     with store.read() as reader:
-        assert invariants.full_scan(reader) == ["what was kept at log position 30 is not what the log gives"]
+        assert invariants.full_scan(reader) == [
+            "what was kept at log position 30 is not what the log gives"
+        ]
     store.close()
 
 

@@ -1,4 +1,6 @@
-"""The supervisor's drawing of training curves: a process beside the run, now and then and at the end."""
+"""The supervisor's drawing of training curves: a process beside the run, now and then and at the
+end.
+"""
 
 import time
 

@@ -39,7 +39,11 @@ def hash_of_log(store: Store) -> str:
         names = reader.select("SELECT name FROM sqlite_master WHERE type = 'table'")
         found = [name for (name,) in names if name not in besides]
         content = {
-            table: [tuple(row) for row in reader.select(f"SELECT * FROM {table}") if AUDIT not in tuple(row)]
+            table: [
+                tuple(row)
+                for row in reader.select(f"SELECT * FROM {table}")
+                if AUDIT not in tuple(row)
+            ]
             for table in sorted(found)
         }
     return hashlib.sha256(repr(content).encode()).hexdigest()
@@ -111,7 +115,9 @@ def test_every_field_of_the_matchmakers_requests_has_bounds(league, method: str)
 
 
 def test_what_changes_nothing_any_more_has_bounds_too(tmp_path: Path) -> None:
-    """A generation that has begun, a gate that is decided: a second time is fine, but not with anything."""
+    """A generation that has begun, a gate that is decided: a second time is fine, but not with
+    anything.
+    """
     with small_league(tmp_path) as made:
         requests: Any = exploiters_requests(made)
         requests["BeginGeneration"].number, requests["BeginGeneration"].parent = 1, ""

@@ -14,12 +14,12 @@ from exploiter_league import exploiter_league, wins_always
 from ratings_league import BOTS, train
 from small_league import SmallLeague, learner_wins, played, small_league, snapshot
 
-from league.client import MatchmakerClient
 from league.errors import InvalidInput, NotFound
 from league.players import Vitals
+from league.rpc.client import MatchmakerClient
 from league.service.settings import OperationsSettings
 from league.stages import Place, Stage
-from matchmaker.server import MatchmakerServer
+from matchmaker.api.server import MatchmakerServer
 
 
 @contextmanager
@@ -34,7 +34,8 @@ def past(folder: Path, at: str) -> Iterator[MatchmakerClient]:
 def told(client: MatchmakerClient, matches: list[str]) -> dict[str, Any]:
     """What a client hears of a league, but for the service's own state."""
     status = client.status()
-    shares = tuple(sorted(status.shares, key=lambda share: share.category))  # the log keeps no order of them
+    # the log keeps no order of them
+    shares = tuple(sorted(status.shares, key=lambda share: share.category))
     status = replace(status, vitals=Vitals(), shares=shares)
     return {
         "status": status,
@@ -143,4 +144,6 @@ def test_metrics_of_the_past_are_refused(tmp_path: Path) -> None:
         pass
     operations = OperationsSettings(matchmaker_metrics_port=1)
     with pytest.raises(InvalidInput, match="--at shows it as it was: leave out the metrics port"):
-        MatchmakerServer(tmp_path / "league.db", read_only=True, at="2100-01-01", operations=operations)
+        MatchmakerServer(
+            tmp_path / "league.db", read_only=True, at="2100-01-01", operations=operations
+        )

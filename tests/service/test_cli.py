@@ -49,7 +49,10 @@ def test_errors_are_one_sentence_and_an_exit_code(
 
 def test_config_write_keeps_what_exists(tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "mine.toml"
-    assert main(["config", "write", "--preset", "laptop", "--set", "learner.steps=123", str(file)]) == 0
+    assert (
+        main(["config", "write", "--preset", "laptop", "--set", "learner.steps=123", str(file)])
+        == 0
+    )
     assert "steps = 123" in file.read_text()
     assert main(["config", "write", str(file)]) == 1
     assert "add --force" in capsys.readouterr().err
@@ -59,7 +62,9 @@ def test_config_write_keeps_what_exists(tmp_path: Path, capsys: Capture) -> None
     assert "[learner]" in capsys.readouterr().out
 
 
-def test_a_package_adds_a_command(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_adds_a_command(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "sample_command.py").write_text(
         "def add_arguments(parser):\n    parser.add_argument('word')\n"
         "def run(args):\n    print('heard', args.word)\n    return 3\n"
@@ -133,6 +138,8 @@ def test_help_tells_every_commands_purpose_and_loads_none(tmp_path: Path, capsys
         "except SystemExit: print([name for name in sys.modules if name.split('.')[0] in "
         "('learner', 'matchmaker', 'torch', 'numba', 'numpy', 'grpc', 'pydantic')], file=sys.stderr)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path
+    )
     assert done.stderr == "[]\n"
     assert "of the package" not in done.stdout, "wherever one stands"

@@ -17,14 +17,14 @@ from evaluator.journal import Journal
 from evaluator.queue import Queue
 from evaluator.settings import EvaluatorSettings
 from evaluator.strategy import is_imported
-from league.blobs import BlobFolder
 from league.cli.main import main
-from league.client import MatchmakerClient
-from league.cluster import finding
 from league.errors import InvalidName
 from league.ids import SnapshotName, checked_player_name
 from league.players import Book, Pairing, Player, PlayerKind
-from matchmaker.server import MatchmakerServer
+from league.rpc.client import MatchmakerClient
+from league.runs import finding
+from league.runs.blobs import BlobFolder
+from matchmaker.api.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 
 Capture = pytest.CaptureFixture[str]
@@ -83,7 +83,11 @@ def test_an_anchor_is_pinned_shown_and_let_go(first: Path, tmp_path: Path, capsy
         assert (based["mu"], based["sigma"], based["anchor"]) == ("27.00", "0.00", "pinned")
         assert (based["fit"], based["low"], based["high"]) == ("27.00", "27.00", "27.00")
         assert by_name["random"]["anchor"] == ""
-        for kind, wanted in (("md", "| based (anchor) |"), ("html", "based</td>"), ("csv", ",True,")):
+        for kind, wanted in (
+            ("md", "| based (anchor) |"),
+            ("html", "based</td>"),
+            ("csv", ",True,"),
+        ):
             out, _ = said(capsys, "leaderboard", "export", "--format", kind, *where)
             assert wanted in out
         assert out.count(",True,") == 1
@@ -111,7 +115,9 @@ def test_a_pin_that_can_not_be_is_one_sentence(
     assert told.count("\n") == 1
 
 
-def test_snapshots_of_another_run_come_in_as_anchors(first: Path, second: Path, capsys: Capture) -> None:
+def test_snapshots_of_another_run_come_in_as_anchors(
+    first: Path, second: Path, capsys: Capture
+) -> None:
     out, told = said(capsys, "import", str(first), "--run-dir", str(second))
     best, other = rows(out)
     assert (best["player"], best["from"]) == ("first-run:main@2000", "main@2000")
@@ -129,7 +135,8 @@ def test_snapshots_of_another_run_come_in_as_anchors(first: Path, second: Path, 
         learner = client.open_incarnation("learner-main", "main").number
         drawn = {match.opponent for match in client.acquire_matches(learner, 60, "league")}
     assert snapshots(drawn) == {"main@3000"}, "nobody asked to train against them"
-    with served(first):  # a run that goes on can be imported from too; and what is there already stays
+    # a run that goes on can be imported from too; and what is there already stays
+    with served(first):
         again, _ = said(capsys, "import", str(first), "--run-dir", str(second))
     assert again == out
 
@@ -158,7 +165,11 @@ def test_gauntlets_meet_the_imported_ones_which_have_none_of_their_own(
         players, ratings = client.players(), client.ratings()
     assert [player.name for player in queue.waiting(players)] == ["main@3000"]
     new = next(player for player in players if player.name == "main@3000")
-    met = {entry.opponent for entry in queue.open(new, players, ratings, {}).plan if entry.book is Book.EVAL}
+    met = {
+        entry.opponent
+        for entry in queue.open(new, players, ratings, {}).plan
+        if entry.book is Book.EVAL
+    }
     assert met == {"based", "first-run:main@1000", "first-run:main@2000"}
     assert queue.request("first-run:main@1000", players) == 1
 
@@ -210,7 +221,9 @@ def test_a_run_is_not_imported_into_itself_nor_into_one_that_rests(
     assert "is not going on: start it" in told
 
 
-def test_two_runs_of_one_name_do_not_mix(first: Path, second: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_two_runs_of_one_name_do_not_mix(
+    first: Path, second: Path, tmp_path: Path, capsys: Capture
+) -> None:
     other = tmp_path / "elsewhere" / first.name
     other.mkdir(parents=True)
     with matchmaker_of(other) as client:
@@ -226,7 +239,11 @@ def test_two_runs_of_one_name_do_not_mix(first: Path, second: Path, tmp_path: Pa
     assert "give these another --prefix" in told
     said(capsys, "import", str(other), "--run-dir", str(second), "--prefix", "other")
     with league_of(second) as client:
-        assert set(client.anchors()) == {"first-run:main@1000", "first-run:main@2000", "other:main@2000"}
+        assert set(client.anchors()) == {
+            "first-run:main@1000",
+            "first-run:main@2000",
+            "other:main@2000",
+        }
 
 
 def test_names_of_imported_snapshots_keep_to_their_run() -> None:

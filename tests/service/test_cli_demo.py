@@ -1,4 +1,6 @@
-"""``bin/league demo``: fights of bots and of a run's snapshots, other games told choice by choice."""
+"""``bin/league demo``: fights of bots and of a run's snapshots, other games told choice by
+choice.
+"""
 
 from __future__ import annotations
 
@@ -87,7 +89,9 @@ def test_demo_of_two_snapshots_repeats_with_its_seed(served_run: Path, capsys: C
         return capsys.readouterr().out
 
     first = demo("--seed", "3")
-    assert "main@1000 against main@2000, seed 3:" in first, "a live player is shown by its newest snapshot"
+    assert "main@1000 against main@2000, seed 3:" in first, (
+        "a live player is shown by its newest snapshot"
+    )
     assert first == demo("--seed", "3")
     assert first != demo("--seed", "4")
     assert first != demo("--seed", "3", "--greedy")

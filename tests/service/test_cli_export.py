@@ -17,12 +17,14 @@ from sb3_contrib import RecurrentPPO
 
 from league.agent.perceptron import PerceptronConfig, PerceptronNetwork
 from league.agent.snapshot import SnapshotCard, save_snapshot
-from league.blobs import BlobFolder
 from league.cli.main import main
 from league.games.registry import game_spec
+from league.runs.blobs import BlobFolder
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "export.md"
-BLOCK = re.compile(r"<!-- run by tests/service/test_cli_export.py -->\n```python\n(.*?)```", re.DOTALL)
+BLOCK = re.compile(
+    r"<!-- run by tests/service/test_cli_export.py -->\n```python\n(.*?)```", re.DOTALL
+)
 Capture = pytest.CaptureFixture[str]
 
 
@@ -32,7 +34,9 @@ def weights(tmp_path: Path) -> Path:
     spec = game_spec("brawl")
     torch.manual_seed(1)
     network = PerceptronNetwork(PerceptronConfig(observation_size=64, action_size=10))
-    card = SnapshotCard(agent=network.config, game="brawl", game_version=spec.version, frame_skip=4, step=7)
+    card = SnapshotCard(
+        agent=network.config, game="brawl", game_version=spec.version, frame_skip=4, step=7
+    )
     blobs = BlobFolder(tmp_path)
     save_snapshot(blobs, network, replace(card, game_version="0", step=8))
     return blobs.path(save_snapshot(blobs, network, card))
@@ -49,7 +53,9 @@ def test_a_runs_snapshot_by_name(tmp_path: Path, capsys: Capture) -> None:
         assert words in capsys.readouterr().err
 
 
-def test_a_file_by_the_ending_of_what_is_written(weights: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_a_file_by_the_ending_of_what_is_written(
+    weights: Path, tmp_path: Path, capsys: Capture
+) -> None:
     out = tmp_path / "a.onnx"
     assert main(["export", str(weights), "--out", str(out)]) == 0
     assert next(given.name for given in onnx.load(out).graph.input) == "observation"
@@ -59,10 +65,15 @@ def test_a_file_by_the_ending_of_what_is_written(weights: Path, tmp_path: Path, 
     assert out.stat().st_size > 0
 
 
-def test_a_folder_wants_the_version_of_the_game(weights: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_a_folder_wants_the_version_of_the_game(
+    weights: Path, tmp_path: Path, capsys: Capture
+) -> None:
     for file in weights.parent.glob("*.safetensors"):
         if file != weights:
-            assert main(["export", str(file), "--format", "folder", "--out", str(tmp_path / "old")]) == 4
+            assert (
+                main(["export", str(file), "--format", "folder", "--out", str(tmp_path / "old")])
+                == 4
+            )
     assert "brawl version 0" in capsys.readouterr().err
     assert not (tmp_path / "old").exists()
 
@@ -71,7 +82,9 @@ def test_the_examples_of_the_page(weights: Path, tmp_path: Path) -> None:
     """As they stand, with the exports that the page made before."""
     page = PAGE.read_text(encoding="utf-8")
     assert page.count("```python") == len(BLOCK.findall(page)) == 2
-    for command in re.findall(r"^\$ bin/league (export main@2000 .*?)(?:\s+#.*)?$", page, re.MULTILINE):
+    for command in re.findall(
+        r"^\$ bin/league (export main@2000 .*?)(?:\s+#.*)?$", page, re.MULTILINE
+    ):
         words = command.replace("main@2000", str(weights)).split()
         place = words.index("--out") + 1
         words[place] = str(tmp_path / words[place])

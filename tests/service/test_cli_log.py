@@ -14,15 +14,15 @@ import pytest
 from cli_league import make_run, rows, served
 
 from league.cli.main import main
-from league.client import MatchmakerClient, Payoffs
-from league.cluster import finding
 from league.errors import StorageFull
 from league.players import Book
-from matchmaker.backup import backup
-from matchmaker.fsck import fsck
-from matchmaker.recompute import differing_from_shown
-from matchmaker.server import MatchmakerServer
+from league.rpc.client import MatchmakerClient, Payoffs
+from league.runs import finding
+from matchmaker.api.server import MatchmakerServer
 from matchmaker.store.sqlite import SqliteStore
+from matchmaker.tools.backup import backup
+from matchmaker.tools.fsck import fsck
+from matchmaker.tools.recompute import differing_from_shown
 
 Capture = pytest.CaptureFixture[str]
 
@@ -41,10 +41,14 @@ def run(made: Path, tmp_path: Path) -> Path:
     return path
 
 
-def test_recompute_says_whether_the_running_numbers_are_the_same(run: Path, capsys: Capture) -> None:
+def test_recompute_says_whether_the_running_numbers_are_the_same(
+    run: Path, capsys: Capture
+) -> None:
     assert main(["recompute", str(run)]) == 0
     said = capsys.readouterr().out
-    assert re.search(r"^eval: 6 players, 90 rated results, 0 anchors; expects 0.1 draws", said, re.MULTILINE)
+    assert re.search(
+        r"^eval: 6 players, 90 rated results, 0 anchors; expects 0.1 draws", said, re.MULTILINE
+    )
     assert "no matchmaker serves this run now" in said
     with served(run, read_only=False):
         address = finding.live_address(run)
@@ -53,7 +57,10 @@ def test_recompute_says_whether_the_running_numbers_are_the_same(run: Path, caps
             client.pin_rating("based", 27.0, "anna")
             assert client.open_incarnation("learner-main", "main", 0, 5).lost_results > 0
         assert main(["recompute", str(run)]) == 0
-        assert f"the numbers that {address} shows are the same, to the last bit" in capsys.readouterr().out
+        assert (
+            f"the numbers that {address} shows are the same, to the last bit"
+            in capsys.readouterr().out
+        )
 
 
 def test_a_number_that_is_not_the_logs_is_told(run: Path, capsys: Capture) -> None:
@@ -72,10 +79,14 @@ def test_a_payoff_that_is_not_the_logs_is_told(run: Path, capsys: Capture, book:
         address = finding.live_address(run)
         assert address
         with MatchmakerServer(db=run / "league.db", read_only=True) as server:
-            met = server.league.view.tables[book].payoff.row("main" if book is Book.TRAIN else "main@2000")
+            met = server.league.view.tables[book].payoff.row(
+                "main" if book is Book.TRAIN else "main@2000"
+            )
             won, other = sorted(met.values(), key=lambda counts: -counts.wins)[:2]
             won.wins, other.wins = won.wins - 1, other.wins + 1
-            (run / "matchmaker.json").write_text(json.dumps({"address": server.address, "pid": os.getpid()}))
+            (run / "matchmaker.json").write_text(
+                json.dumps({"address": server.address, "pid": os.getpid()})
+            )
             told = f"the {book.value} payoffs shown at {server.address} are not those of the log"
             assert main(["recompute", str(run)]) == 1
             assert told in capsys.readouterr().out
@@ -84,7 +95,9 @@ def test_a_payoff_that_is_not_the_logs_is_told(run: Path, capsys: Capture, book:
 
 
 def test_shown_numbers_are_held_against_the_log_of_their_moment(run: Path) -> None:
-    """The matchmaker goes on between the question and the look into the log, and loses results at that."""
+    """The matchmaker goes on between the question and the look into the log, and loses results
+    at that.
+    """
     with served(run, read_only=False):
         address = finding.live_address(run)
         assert address
@@ -104,7 +117,9 @@ def test_shown_numbers_are_held_against_the_log_of_their_moment(run: Path) -> No
         store.close()
 
 
-def test_results_lost_between_two_answers_are_no_finding(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_lost_between_two_answers_are_no_finding(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Ratings were asked for before a restart took results back, and payoffs behind it."""
     plain, asked = MatchmakerClient.payoffs, []
 
@@ -140,7 +155,9 @@ def test_fsck_as_a_command(run: Path, capsys: Capture) -> None:
     assert "a closed lease has the time it was closed at" in capsys.readouterr().out
 
 
-def test_a_copy_is_made_while_the_matchmaker_writes_and_opens_by_itself(run: Path, capsys: Capture) -> None:
+def test_a_copy_is_made_while_the_matchmaker_writes_and_opens_by_itself(
+    run: Path, capsys: Capture
+) -> None:
     copy = run.parent / "copy.db"
     with served(run, read_only=False):
         address = finding.live_address(run)
@@ -152,8 +169,12 @@ def test_a_copy_is_made_while_the_matchmaker_writes_and_opens_by_itself(run: Pat
             board = client.leaderboard()
             client.unpin_rating("based", "anna")
     with closing(sqlite3.connect(copy)) as connection:
-        assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",), "one file, no more"
-    assert [path.name for path in run.parent.iterdir() if path.name.startswith((".", "copy"))] == ["copy.db"]
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",), (
+            "one file, no more"
+        )
+    assert [path.name for path in run.parent.iterdir() if path.name.startswith((".", "copy"))] == [
+        "copy.db"
+    ]
     assert fsck(copy)[0] == []
     moved = run.parent / "elsewhere"
     moved.mkdir()
@@ -163,7 +184,9 @@ def test_a_copy_is_made_while_the_matchmaker_writes_and_opens_by_itself(run: Pat
 
 
 @pytest.mark.parametrize("wrong", ["there", "no_folder", "no_league"])
-def test_a_copy_that_can_not_be_made_is_one_sentence(run: Path, capsys: Capture, wrong: str) -> None:
+def test_a_copy_that_can_not_be_made_is_one_sentence(
+    run: Path, capsys: Capture, wrong: str
+) -> None:
     source, copy = run, run.parent / "copy.db"
     if wrong == "there":
         copy.write_text("mine")
@@ -191,7 +214,7 @@ def test_a_copy_without_room_leaves_nothing(run: Path, monkeypatch: pytest.Monke
         error.sqlite_errorcode = sqlite3.SQLITE_FULL
         raise error
 
-    monkeypatch.setattr("matchmaker.backup._copied", full)
+    monkeypatch.setattr("matchmaker.tools.backup._copied", full)
     with pytest.raises(StorageFull):
         backup(run / "league.db", run.parent / "copy.db")
     assert not list(run.parent.glob("*copy*"))

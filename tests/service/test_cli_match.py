@@ -27,7 +27,9 @@ def league(live: Live, capsys: Capture) -> Callable[..., str]:
 def test_a_drawn_match_tells_why(live: Live, league: Callable[..., str]) -> None:
     text = league("match", live.ids["snapshots"])
     assert "asked for an opponent under the mix 'league'" in text
-    assert re.search(r"category 'snapshots' was drawn out of snapshots 70\.0%, constant 5\.0%", text)
+    assert re.search(
+        r"category 'snapshots' was drawn out of snapshots 70\.0%, constant 5\.0%", text
+    )
     assert re.search(r"the rule pfsp_hard chose main@\d+ out of 2", text)
     assert re.search(r"^main@\d+\t\S+\t\d+\.\d%\tdrawn$", text, re.MULTILINE)
     chances = [float(x) for x in re.findall(r"^main@\d+\t\S+\t([\d.]+)%", text, re.MULTILINE)]

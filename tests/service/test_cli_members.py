@@ -1,4 +1,6 @@
-"""Who and what game a command means: names that nobody has, bots of other games, `--game` beside a run."""
+"""Who and what game a command means: names that nobody has, bots of other games, `--game` beside
+a run.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +9,10 @@ from pathlib import Path
 import pytest
 from game_run import make_game_run
 
-from league.blobs import BlobFolder
 from league.cli.main import main
 from league.errors import ConfigError
-from learner.assembly import initial_values
+from league.runs.blobs import BlobFolder
+from learner.train.assembly import initial_values
 
 
 @pytest.fixture
@@ -32,10 +34,14 @@ def refused(words: str, capsys: pytest.CaptureFixture[str]) -> str:
 NO_BOT = "matrix:rps has no bot {!r}: it has random, always-rock, always-paper, always-scissors"
 
 
-def test_a_game_that_is_named_lists_its_bots(newest: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_game_that_is_named_lists_its_bots(
+    newest: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert NO_BOT.format("constant") in refused("demo random constant --game matrix:rps", capsys)
     assert NO_BOT.format("nash") in refused("exploitability nash --game matrix:rps", capsys)
-    assert "did you mean 'always-rock'?" in refused("demo random always-rok --game matrix:rps", capsys)
+    assert "did you mean 'always-rock'?" in refused(
+        "demo random always-rok --game matrix:rps", capsys
+    )
 
 
 def test_and_does_so_where_there_is_no_run(
@@ -44,10 +50,14 @@ def test_and_does_so_where_there_is_no_run(
     monkeypatch.chdir(tmp_path)
     assert NO_BOT.format("constant") in refused("demo random constant --game matrix:rps", capsys)
     assert NO_BOT.format("nash") in refused("exploitability nash --game matrix:rps", capsys)
-    assert "did you mean the bot 'nash' of kuhn (--game kuhn)?" in refused("demo random nash", capsys)
+    assert "did you mean the bot 'nash' of kuhn (--game kuhn)?" in refused(
+        "demo random nash", capsys
+    )
 
 
-def test_a_bot_of_another_game_is_named_with_it(newest: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bot_of_another_game_is_named_with_it(
+    newest: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     said = refused("demo main@1000 nash", capsys)
     assert "there is no member 'nash' in runs/laptop-1, which plays brawl" in said
     assert "did you mean the bot 'nash' of kuhn (--game kuhn)?" in said
@@ -59,7 +69,10 @@ def test_a_misspelt_bot_of_another_game_too(
     monkeypatch.chdir(tmp_path)
     make_game_run(Path("runs/board-1"), ["game.name=kuhn"])
     said = refused("demo baset constant", capsys)
-    assert "in runs/board-1, which plays kuhn: did you mean the bot 'based' of brawl (--game brawl)?" in said
+    assert (
+        "in runs/board-1, which plays kuhn: did you mean the bot 'based' of brawl (--game brawl)?"
+        in said
+    )
 
 
 def test_a_learner_does_not_start_from_an_agent_of_another_game(tmp_path: Path) -> None:

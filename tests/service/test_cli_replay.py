@@ -1,4 +1,6 @@
-"""`league demo --save`, `league replay` and `league render`: a match is kept, found, told again and drawn."""
+"""`league demo --save`, `league replay` and `league render`: a match is kept, found, told again
+and drawn.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,9 @@ from evaluator_league import register_bots_and_live, register_snapshot, write_co
 from PIL import Image
 
 from league.cli.main import main
-from league.client import MatchmakerClient
-from league.cluster.run_folder import FORMAT
 from league.replay import load_replay
+from league.rpc.client import MatchmakerClient
+from league.runs.folder import FORMAT
 from matchmaker.main import MatchmakerServer
 
 
@@ -76,10 +78,23 @@ def test_a_run_s_replays_are_listed(run_dir: Path, capsys: pytest.CaptureFixture
     assert "cut short" in rows["broken"][3]
 
 
-def test_a_film_is_made_of_a_match(run_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_film_is_made_of_a_match(
+    run_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "x.png"
     told(
-        ["render", "ab34", "--run-dir", str(run_dir), "--out", str(out), "--width", "320", "--from", "1"],
+        [
+            "render",
+            "ab34",
+            "--run-dir",
+            str(run_dir),
+            "--out",
+            str(out),
+            "--width",
+            "320",
+            "--from",
+            "1",
+        ],
         capsys,
     )
     with Image.open(out) as image:
@@ -105,7 +120,9 @@ def test_mistakes_are_one_sentence(
     assert "Traceback" not in said
 
 
-def test_a_damaged_file_is_named(saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_file_is_named(
+    saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "half.replay"
     path.write_bytes(saved.read_bytes()[:-20])
     assert "half.replay is cut short" in refused(["replay", str(path)], capsys)
@@ -136,7 +153,9 @@ def test_what_an_agent_looked_at_is_drawn_and_told(
     words = ["attention", "fe", "--run-dir", str(seen), "--out", str(out)]
     lines = told(words, capsys).splitlines()
     assert lines[0].split("\t")[:2] == ["attention", "mean_age_seconds"]
-    rows = {line.split("\t")[0]: [float(value) for value in line.split("\t")[1:]] for line in lines[1:]}
+    rows = {
+        line.split("\t")[0]: [float(value) for value in line.split("\t")[1:]] for line in lines[1:]
+    }
     assert set(rows) == {"latent", "context"}
     for age, low, high, entropy, fixed in rows.values():
         assert 0 <= low <= age <= high <= 0.8
@@ -145,14 +164,20 @@ def test_what_an_agent_looked_at_is_drawn_and_told(
     with Image.open(out) as image:
         assert image.size == (1600, 1160)
     file = seen / "replays" / "fe01.replay"
-    told(["attention", str(file), "--blobs", str(seen / "blobs"), "--out", str(out), "--to", "1"], capsys)
+    told(
+        ["attention", str(file), "--blobs", str(seen / "blobs"), "--out", str(out), "--to", "1"],
+        capsys,
+    )
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["fe", "--out", "{tmp}/x.gif"], "name a file that ends in .png"),
-        (["fe", "--seat", "0", "--out", "{tmp}/x.png"], "based in seat 0 has no weights: read --seat 1"),
+        (
+            ["fe", "--seat", "0", "--out", "{tmp}/x.png"],
+            "based in seat 0 has no weights: read --seat 1",
+        ),
         (["fe", "--from", "9", "--out", "{tmp}/x.png"], "it can't be shown from 9 s"),
         (["ff", "--out", "{tmp}/x.png"], "no replay of match ff"),
         (["fe", "--blobs", "{tmp}", "--out", "{tmp}/x.png"], "the weights of main@1000 are not in"),

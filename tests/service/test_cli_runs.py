@@ -1,4 +1,6 @@
-"""Commands find their league: a run that goes on by its own matchmaker, a finished one by a reader."""
+"""Commands find their league: a run that goes on by its own matchmaker, a finished one by a
+reader.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,8 @@ def test_a_finished_run_is_read_and_its_reader_ended(run_dir: Path, capsys: Capt
 def test_a_live_run_is_asked_at_its_own_matchmaker(
     served_run: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("league.cli.connect._read_only_matchmaker", None)  # would fail if it were called
+    # would fail if it were called
+    monkeypatch.setattr("league.cli.connect._read_only_matchmaker", None)
     assert main(["ratings", "--run-dir", str(served_run)]) == 0
     assert rows(capsys.readouterr().out)[0]["player"] == "main@2000"
 

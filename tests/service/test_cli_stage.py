@@ -1,4 +1,6 @@
-"""``bin/league stage`` shows the stages with what would end the present one, and asks for another."""
+"""``bin/league stage`` shows the stages with what would end the present one, and asks for
+another.
+"""
 
 import json
 
@@ -43,7 +45,11 @@ def test_the_stages_are_shown_with_what_would_end_the_present_one(league, at, ca
         "*\tfirst\tconstant\t\t70% of 4 against based\t900",
     ]
     shown = lines(out)
-    assert (shown["stage"], shown["since step"], shown["now at step"]) == ("first", "300 (by itself)", "500")
+    assert (shown["stage"], shown["since step"], shown["now at step"]) == (
+        "first",
+        "300 (by itself)",
+        "500",
+    )
     assert shown["measured"] == "nothing yet: no snapshot has been evaluated against based"
     assert shown["ended by"] == (
         "70% wins against based in at least 4 clean matches, or its time-out in 700 steps"
@@ -73,7 +79,9 @@ def test_a_stage_is_asked_for_by_name_and_taken_up(league, at, capsys):
     by = json.loads(event.data_json)["by"]
     assert by in event.text
     assert "@" in by
-    client.enter_stage(learner, 9, STAGES, Place(index=1, since_step=9, by_hand=True, obeyed=event.position))
+    client.enter_stage(
+        learner, 9, STAGES, Place(index=1, since_step=9, by_hand=True, obeyed=event.position)
+    )
     shown = lines(said(capsys, *at)[1])
     assert shown["since step"] == "9 (by hand)"
     assert shown["ended by"] == "hand alone (bin/league stage next)"

@@ -14,10 +14,10 @@ from ratings_league import pair
 from small_league import small_league
 
 from league.cli.main import main
-from league.cli.standings import gather
-from league.client import MatchmakerClient
-from league.cluster.run_folder import FORMAT
-from league.ratings.bradley_terry import fit_cells
+from league.rpc.client import MatchmakerClient
+from league.runs.folder import FORMAT
+from league.stats.ratings.bradley_terry import fit_cells
+from league.views.standings import gather
 
 Capture = pytest.CaptureFixture[str]
 
@@ -47,7 +47,9 @@ def test_ratings_are_listed_best_first(league: Callable[..., str]) -> None:
     best = listed[0]
     assert int(best["games"]) == 30 == int(best["wins"]) + int(best["draws"]) + int(best["losses"])
     assert best["win_rate"] == f"{100 * int(best['wins']) / 30:.1f}%"
-    assert float(best["score"]) == pytest.approx(float(best["mu"]) - 3 * float(best["sigma"]), abs=0.03)
+    assert float(best["score"]) == pytest.approx(
+        float(best["mu"]) - 3 * float(best["sigma"]), abs=0.03
+    )
 
 
 def test_each_book_has_its_own_ratings(league: Callable[..., str]) -> None:
@@ -56,7 +58,9 @@ def test_each_book_has_its_own_ratings(league: Callable[..., str]) -> None:
     assert "main" not in {row["player"] for row in rows(league("ratings", "--book", "greedy"))}
 
 
-def test_the_fit_of_all_games_stands_beside_the_ratings(league: Callable[..., str], live: Live) -> None:
+def test_the_fit_of_all_games_stands_beside_the_ratings(
+    league: Callable[..., str], live: Live
+) -> None:
     plain, listed = rows(league("ratings")), rows(league("ratings", "--fit"))
     assert [{key: row[key] for key in plain[0]} for row in listed] == plain
     assert all(float(row["low"]) < float(row["fit"]) < float(row["high"]) for row in listed)
@@ -99,7 +103,9 @@ def test_a_player_on_whom_the_two_disagree_is_named(tmp_path: Path, capsys: Capt
         for row in exported:
             shown = listed[row["player"]]
             fitted = [float(row[key]) for key in ("fit", "fit_low", "fit_high")]
-            assert fitted == pytest.approx([float(shown[key]) for key in ("fit", "low", "high")], abs=0.006)
+            assert fitted == pytest.approx(
+                [float(shown[key]) for key in ("fit", "low", "high")], abs=0.006
+            )
     said = f"disagree on {len(apart)} player"
     assert said in whole["agreement"]
     assert said in table
@@ -110,7 +116,7 @@ def test_a_player_on_whom_the_two_disagree_is_named(tmp_path: Path, capsys: Capt
 def test_a_league_too_large_for_the_fit_says_so(
     league: Callable[..., str], live: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("league.cli.standings.MOST_FITTED", 5)
+    monkeypatch.setattr("league.views.standings.MOST_FITTED", 5)
     whole = json.loads(league("leaderboard", "export", "--format", "json"))
     assert "see `bin/league ratings --fit`" in whole["agreement"]
     assert {row["fit"] for row in whole["standings"]} == {None}
@@ -120,7 +126,10 @@ def test_a_league_too_large_for_the_fit_says_so(
 @pytest.mark.parametrize(
     ("width", "left"),
     [
-        (160, "rank player kind score mu sigma games wins draws losses win_rate fit low high disagrees"),
+        (
+            160,
+            "rank player kind score mu sigma games wins draws losses win_rate fit low high disagrees",
+        ),
         (100, "rank player kind score mu sigma games fit low high disagrees"),
         (80, "rank player mu sigma games fit low high disagrees"),
         (30, "player mu fit low high disagrees"),
@@ -158,7 +167,11 @@ def test_payoff_counts_the_pair_from_both_sides(league: Callable[..., str]) -> N
     cells = {(row["row"], row["column"]): row for row in rows(league("payoff"))}
     one, other = cells["based", "random"], cells["random", "based"]
     assert one["games"] == "6"
-    assert (one["wins"], one["draws"], one["losses"]) == (other["losses"], other["draws"], other["wins"])
+    assert (one["wins"], one["draws"], one["losses"]) == (
+        other["losses"],
+        other["draws"],
+        other["wins"],
+    )
     assert int(one["wins"]) > 3
     only = rows(league("payoff", "--row", "based", "--column", "random"))
     assert [(row["row"], row["column"]) for row in only] == [("based", "random")]
@@ -174,19 +187,28 @@ def test_the_leaderboard_is_the_same_in_every_format(
         league("leaderboard", "export", "--out", str(tmp_path / f"board.{suffix}"))
     table = list(csv.DictReader((tmp_path / "board.csv").open()))
     assert [row["player"] for row in table] == names
-    assert float(table[0]["wilson_low"]) < float(table[0]["win_rate"]) < float(table[0]["wilson_high"])
+    assert (
+        float(table[0]["wilson_low"]) < float(table[0]["win_rate"]) < float(table[0]["wilson_high"])
+    )
     whole = json.loads((tmp_path / "board.json").read_text())
     assert [row["player"] for row in whole["standings"]] == names
     assert len(whole["payoff"]) == 30
-    assert re.findall(r"^\| \d+ \| (\S+) \|", (tmp_path / "board.md").read_text(), re.MULTILINE) == names
+    assert (
+        re.findall(r"^\| \d+ \| (\S+) \|", (tmp_path / "board.md").read_text(), re.MULTILINE)
+        == names
+    )
     assert board.matches == 90
 
 
-def test_the_page_stands_alone_and_escapes_names(tmp_path: Path, league: Callable[..., str]) -> None:
+def test_the_page_stands_alone_and_escapes_names(
+    tmp_path: Path, league: Callable[..., str]
+) -> None:
     file = tmp_path / "board.html"
     league("leaderboard", "export", "--out", str(file), "--title", "<b>Mine</b> & yours")
     page = file.read_text()
-    assert not re.search(r"(src|href)=|@import|url\(|<script", page), "nothing is loaded from elsewhere"
+    assert not re.search(r"(src|href)=|@import|url\(|<script", page), (
+        "nothing is loaded from elsewhere"
+    )
     assert "&lt;b&gt;Mine&lt;/b&gt; &amp; yours" in page
     assert "<b>Mine" not in page
     assert page.count('class="dot"') == 2
@@ -197,16 +219,28 @@ def test_a_format_must_be_told_by_flag_or_file(live: Live, tmp_path: Path, capsy
     out = str(tmp_path / "board.txt")
     assert main(["leaderboard", "export", "--out", out, "--address", live.address]) == 2
     assert "add --format csv|html|json|md" in capsys.readouterr().err
-    assert main(["leaderboard", "export", "--out", out, "--format", "csv", "--address", live.address]) == 0
+    assert (
+        main(["leaderboard", "export", "--out", out, "--format", "csv", "--address", live.address])
+        == 0
+    )
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["payoff", "--row", "main@200"], "there is no player 'main@200': did you mean 'main@2000'?"),
-        (["payoff", "--row", "based", "--column", "xyz"], "no player 'xyz': bin/league players lists them"),
+        (
+            ["payoff", "--row", "main@200"],
+            "there is no player 'main@200': did you mean 'main@2000'?",
+        ),
+        (
+            ["payoff", "--row", "based", "--column", "xyz"],
+            "no player 'xyz': bin/league players lists them",
+        ),
         (["watch", "--kind", "results"], "no kind of event 'results': did you mean 'result'?"),
-        (["watch", "--kind", "nonsense"], "no kind of event 'nonsense': there are clusters, configuration"),
+        (
+            ["watch", "--kind", "nonsense"],
+            "no kind of event 'nonsense': there are clusters, configuration",
+        ),
     ],
 )
 def test_names_that_mean_nothing_are_told(
@@ -226,7 +260,9 @@ def test_players_who_never_met_are_an_empty_table_and_a_word(live: Live, capsys:
     assert said.err == "(no such matches in the book eval yet)\n"
 
 
-def test_a_board_of_the_past_says_so_and_an_empty_one_claims_nothing(tmp_path: Path, capsys: Capture) -> None:
+def test_a_board_of_the_past_says_so_and_an_empty_one_claims_nothing(
+    tmp_path: Path, capsys: Capture
+) -> None:
     with small_league(tmp_path):
         (tmp_path / "run.json").write_text(json.dumps({"format": FORMAT, "version": "0.1.0"}))
     words = ["leaderboard", "export", "--format", "md", "--run-dir", str(tmp_path)]

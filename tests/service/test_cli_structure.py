@@ -15,7 +15,7 @@ import structure_league
 from PIL import Image
 
 from league.cli.main import main
-from league.client import MatchmakerClient
+from league.rpc.client import MatchmakerClient
 from matchmaker.main import MatchmakerServer
 
 Capture = pytest.CaptureFixture[str]
@@ -65,7 +65,9 @@ def test_the_known_structure_is_found(structure: Callable[..., str]) -> None:
     for name, player in row.items():
         if not name.startswith("weak"):
             together[name.removesuffix("-too")] += percent(player["nash"])
-    assert list(together.values()) == pytest.approx([1 / 3] * 3, abs=0.12), "rock's copy shares its third"
+    assert list(together.values()) == pytest.approx([1 / 3] * 3, abs=0.12), (
+        "rock's copy shares its third"
+    )
     assert row["weak"]["nash"] == row["weaker"]["nash"] == "0.0%"
     assert {row["weak"]["in_support"], row["weaker"]["alpha_rank"]} == {"0.0%"}
     assert [player["player"] for player in players][-2:] == ["weak", "weaker"]
@@ -73,7 +75,10 @@ def test_the_known_structure_is_found(structure: Callable[..., str]) -> None:
     assert row["rock"]["cluster"] == row["rock-too"]["cluster"] != row["paper"]["cluster"]
     copies = next(one for one in clusters if one["cluster"] == row["rock"]["cluster"])
     assert sorted(copies["members"].split(", ")) == ["rock", "rock-too"]
-    strongest = {cycles[0]["first"], *(cycles[0][column].split()[0] for column in ("beats", "who_beats"))}
+    strongest = {
+        cycles[0]["first"],
+        *(cycles[0][column].split()[0] for column in ("beats", "who_beats")),
+    }
     assert {name.removesuffix("-too") for name in strongest} == set(structure_league.STYLES)
     assert float(cycles[0]["p_value"]) < 0.05
 
@@ -135,7 +140,11 @@ def test_choices_reach_the_figures(structure: Callable[..., str]) -> None:
     ("words", "code", "message"),
     [
         (["--book", "train"], 2, "only 0 of the book's 0 players have the matches"),
-        (["--games-at-least", "10000"], 2, "the matches asked for (at least 10000): a structure needs two"),
+        (
+            ["--games-at-least", "10000"],
+            2,
+            "the matches asked for (at least 10000): a structure needs two",
+        ),
         (["--games-at-least", "none"], 2, "'none' is no whole number from 1"),
         (["--top", "0"], 2, "'0' is no whole number from 1"),
         (["--alpha", "-1"], 2, "'-1' is no number above 0"),

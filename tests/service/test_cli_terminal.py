@@ -27,10 +27,13 @@ LIMIT_SECONDS = 90.0
 def on_terminal(
     *words: str, columns: int = 110, rows: int = 40, interrupt_at: bytes = b""
 ) -> tuple[int, str]:
-    """Runs ``bin/league`` on a pseudo-terminal; Ctrl-C once `interrupt_at` was seen. Exit status, output."""
+    """Runs ``bin/league`` on a pseudo-terminal; Ctrl-C once `interrupt_at` was seen. Exit
+    status, output.
+    """
     child, terminal = pty.fork()
     if child == 0:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a background job ignores it, and hands that on
+        # a background job ignores it, and hands that on
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.environ |= {"COLUMNS": str(columns), "LINES": str(rows), "TERM": "xterm-256color"}
         os.execv(sys.executable, [sys.executable, "-m", "league.cli.main", *words])
     seen = b""

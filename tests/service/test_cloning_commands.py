@@ -12,13 +12,13 @@ from small_league import small_league
 
 import learner.main
 from league.agent.snapshot import load_snapshot
-from league.blobs import BlobFolder
 from league.cli.main import main as league_main
 from league.ids import SnapshotName
 from league.players import PlayerKind, Role
 from league.replay import load_replay, verify
-from learner.assembly import initial_values
+from league.runs.blobs import BlobFolder
 from learner.cloning.main import parser
+from learner.train.assembly import initial_values
 
 SETTINGS = '[game]\nname = "brawl"\nframe_skip = 4\nmatch_seconds = 5\nreward = "laptop"\n'
 QUICK = ["--set", "cloning.epochs=2", "--set", "cloning.held_out=0.3", "--matches", "4", "--cpu"]
@@ -66,7 +66,17 @@ def test_what_is_recorded_is_counted_and_kept(
 
 
 def test_the_same_again_writes_the_same_files(run_dir: Path, tmp_path: Path) -> None:
-    words = ["record", "based", "random", "--matches", "4", "--run-dir", str(run_dir), "--disturb", "0.2"]
+    words = [
+        "record",
+        "based",
+        "random",
+        "--matches",
+        "4",
+        "--run-dir",
+        str(run_dir),
+        "--disturb",
+        "0.2",
+    ]
     for _ in range(2):
         assert league_main([*words, "--out", str(tmp_path)]) == 0
     replays = [load_replay(path) for path in tmp_path.glob("*.replay")]
@@ -90,10 +100,19 @@ def test_a_clone_is_made_plays_and_can_be_trained_from(
     values, parent = initial_values(str(path), BlobFolder(tmp_path), [], "brawl")
     assert values["network"].keys() == network.state_dict().keys()
     assert parent == ""
-    assert league_main(["record", str(path), "random", "--matches", "2", "--run-dir", str(run_dir)]) == 0
-    assert capsys.readouterr().out.splitlines()[1].split("\t")[:3] == [path.stem[:12], "random", "2"]
+    assert (
+        league_main(["record", str(path), "random", "--matches", "2", "--run-dir", str(run_dir)])
+        == 0
+    )
+    assert capsys.readouterr().out.splitlines()[1].split("\t")[:3] == [
+        path.stem[:12],
+        "random",
+        "2",
+    ]
     assert clone(run_dir, "--out", str(tmp_path)) == 0
-    assert capsys.readouterr().out.strip() == str(path), "the same replays and seed make the same file"
+    assert capsys.readouterr().out.strip() == str(path), (
+        "the same replays and seed make the same file"
+    )
     assert clone(run_dir, "--out", str(tmp_path), "--set", "cloning.seed=1") == 0
     assert capsys.readouterr().out.strip() != str(path)
 
@@ -112,10 +131,15 @@ def test_a_clone_becomes_a_member_that_is_met_in_its_category(
         assert json.loads(player.card_json)["cloned_from"] == "based"
         assignments, _, _ = league.play(league.open(), 4)
         assert {match.opponent.name for match in assignments} == {player.name}
-        assert initial_values(player.name, BlobFolder(run_dir / "blobs"), [player], "brawl")[1] == player.name
+        assert (
+            initial_values(player.name, BlobFolder(run_dir / "blobs"), [player], "brawl")[1]
+            == player.name
+        )
         capsys.readouterr()
         assert clone(run_dir, *member, "--set", "cloning.seed=1") != 0
-        assert "another clone-based@0 already: give this one another name" in capsys.readouterr().err
+        assert (
+            "another clone-based@0 already: give this one another name" in capsys.readouterr().err
+        )
         assert clone(run_dir, *member, "--set", "cloning.seed=1", "--name", "other") == 0
         assert {p.name for p in league.client.players() if p.role is Role.CLONE} == {
             "clone-based@0",
@@ -151,10 +175,23 @@ def test_a_clone_becomes_a_member_that_is_met_in_its_category(
     ],
 )
 def test_mistakes_in_cloning_are_one_sentence(
-    words: list[str], message: str, run_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    words: list[str],
+    message: str,
+    run_dir: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     given = [word.format(run=run_dir) for word in words]
-    base = ["clone", "--replays", str(run_dir / "lessons"), "--seat", "based", "--out", str(tmp_path), *QUICK]
+    base = [
+        "clone",
+        "--replays",
+        str(run_dir / "lessons"),
+        "--seat",
+        "based",
+        "--out",
+        str(tmp_path),
+        *QUICK,
+    ]
     status = learner.main.main([*base, "--config", str(run_dir / "config.toml"), *given])
     said = capsys.readouterr().err.splitlines()[-1]
     assert status != 0
@@ -194,12 +231,16 @@ def test_the_learner_itself_still_takes_its_own_words() -> None:
 def test_training_from_a_clone_is_held_near_it(
     run_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The first reference of a run is the agent that it starts from, and stays with an interval of 0."""
+    """The first reference of a run is the agent that it starts from, and stays with an interval
+    of 0.
+    """
     assert clone(run_dir, "--out", str(tmp_path), "--matches", "0") == 0
     path = Path(capsys.readouterr().out.strip())
     cloned, _ = load_snapshot(BlobFolder(tmp_path), path.stem)
     with small_league(
-        tmp_path / "db", snapshots=(), mixes={"constant": {"constant": 1.0}, "league": {"self": 1.0}}
+        tmp_path / "db",
+        snapshots=(),
+        mixes={"constant": {"constant": 1.0}, "league": {"self": 1.0}},
     ) as league:
         words = [
             "--matchmaker",
@@ -209,8 +250,21 @@ def test_training_from_a_clone_is_held_near_it(
             "--preset",
             "smoke",
         ]
-        words += ["--cpu", "--from", str(path), "--steps", "1024", "--set", "regularisation.alpha=0.01"]
-        words += ["--set", "regularisation.reference_interval=0", "--set", "learner.learning_rate=1e-2"]
+        words += [
+            "--cpu",
+            "--from",
+            str(path),
+            "--steps",
+            "1024",
+            "--set",
+            "regularisation.alpha=0.01",
+        ]
+        words += [
+            "--set",
+            "regularisation.reference_interval=0",
+            "--set",
+            "learner.learning_rate=1e-2",
+        ]
         assert learner.main.main(words) == 0
         (reference,) = league.client.players(kinds=[PlayerKind.REFERENCE])
         (trained,) = league.client.players(kinds=[PlayerKind.SNAPSHOT])

@@ -1,4 +1,6 @@
-"""The marked examples of README and docs/ are run, against a finished run, and say what is written there."""
+"""The marked examples of README and docs/ are run, against a finished run, and say what is
+written there.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ def alike(text: str) -> str:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A working folder with a run in it, whose matchmaker is up (so that no example has to start one)."""
+    """A working folder with a run in it, whose matchmaker is up (so that no example has to start
+    one).
+    """
     path = tmp_path_factory.mktemp("user")
     run_dir = path / "runs" / "laptop-1"
     (path / "ids.json").write_text(json.dumps(make_run(run_dir)))
@@ -81,11 +85,17 @@ def test_examples_say_what_is_written(
 
 
 def test_the_command_line_is_documented() -> None:
-    ours = [point.name for point in entry_points(group=GROUP) if point.dist and point.dist.name == "kumite"]
+    ours = [
+        point.name
+        for point in entry_points(group=GROUP)
+        if point.dist and point.dist.name == "kumite"
+    ]
     assert ours
     text = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
     for name in [*COMMANDS, *ours]:
-        assert re.search(rf"^## {name}\b", text, re.MULTILINE), f"docs/cli.md has no section on {name}"
+        assert re.search(rf"^## {name}\b", text, re.MULTILINE), (
+            f"docs/cli.md has no section on {name}"
+        )
 
 
 def anchors(page: Path) -> set[str]:

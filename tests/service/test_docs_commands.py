@@ -1,4 +1,6 @@
-"""Every command line of README and docs/ is run, or named here with the reason why not, and can be parsed."""
+"""Every command line of README and docs/ is run, or named here with the reason why not, and can
+be parsed.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ from league.errors import LeagueError
 LONG = "trains for minutes; tests/system/test_league.py runs the command with the preset smoke"
 GUIDES = "trains for hours; test_preset_starts.py begins such a run"
 OWN_GAME = "needs the page's own files; test_docs_own_game.py runs it"
-BY_HAND = "trains until it is stopped; tests/service/test_learner.py and test_evaluator_process.py run it"
+BY_HAND = (
+    "trains until it is stopped; tests/service/test_learner.py and test_evaluator_process.py run it"
+)
 CARDS = "test_sb3_league.py trains in such a league"
 EXPORTS = "takes its time; test_cli_export.py runs it with a small agent"
 REPLAYS = "needs a run with replays; test_cli_replay.py runs it"
@@ -36,7 +40,9 @@ ANCHORS = "needs a run that goes on; test_cli_anchors.py pins and imports in one
 APART = "needs a run that goes on; test_quarantine.py puts a player there by command"
 STAGES = "needs a run that goes on; test_cli_stage.py asks one"
 CLONING = "records and learns for minutes; test_cloning_commands.py runs it, at small size"
-PROFILE = "measures for minutes; tests/unit/test_profile_command.py runs the command on small settings"
+PROFILE = (
+    "measures for minutes; tests/unit/test_profile_command.py runs the command on small settings"
+)
 STRUCTURE = "an example of cli.md runs it"
 DOCTOR = "half a minute and more; test_doctor_presets.py runs it, marked slow"
 DOCTOR_CARDS = "test_doctor_command.py runs it, kuhn with smaller rollouts, leduc marked slow"
@@ -184,8 +190,8 @@ SERVED = {
     "bin/matchmaker --db runs/one/league.db --port 50051 --read-only",
 }
 CHECKS = {
-    ".venv/bin/python -m matchmaker.fsck --db runs/one/league.db",
-    ".venv/bin/python -m matchmaker.fsck --db runs/one/league.db --address 127.0.0.1:50051",
+    ".venv/bin/python -m matchmaker.tools.fsck --db runs/one/league.db",
+    ".venv/bin/python -m matchmaker.tools.fsck --db runs/one/league.db --address 127.0.0.1:50051",
 }
 ALONE = {  # need no run
     "bin/league sprt --p0 0.55 --p1 0.65",
@@ -211,7 +217,9 @@ COMMAND = re.compile(
 
 
 def commands(page: Path) -> list[str]:
-    """Lines of fenced (but Python, TOML) and indented blocks that begin as a command; comments left out."""
+    """Lines of fenced (but Python, TOML) and indented blocks that begin as a command; comments
+    left out.
+    """
     text = page.read_text(encoding="utf-8")
     lines = [line for kind, block in FENCE.findall(text) if kind in ("", "sh", "bash", "console")
              for line in block.splitlines()]  # fmt: skip
@@ -245,7 +253,10 @@ def test_its_program_understands_every_command(command: str) -> None:
 
 @pytest.mark.parametrize("command", sorted(ALONE))
 def test_what_needs_no_run_works_by_itself(
-    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert league.cli.main.main(shlex.split(command)[1:]) == 0, capsys.readouterr().err

@@ -1,4 +1,6 @@
-"""docs/your-own-game.md, as a reader follows it: every file is written, every block run, in a new folder."""
+"""docs/your-own-game.md, as a reader follows it: every file is written, every block run, in a
+new folder.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,11 @@ class Block:
 
 
 BLOCKS = [Block(*(part or "" for part in found)) for found in BLOCK.findall(TEXT)]
-FILES = {block.mark.removeprefix("file: "): block.code for block in BLOCKS if block.mark.startswith("file: ")}
+FILES = {
+    block.mark.removeprefix("file: "): block.code
+    for block in BLOCKS
+    if block.mark.startswith("file: ")
+}
 SCRIPTS = [block for block in BLOCKS if block.mark == "run" and block.kind == "python"]
 LINES = [line for block in BLOCKS if block.kind == "sh" for line in block.code.splitlines()]
 TRAININGS = [line for line in LINES if line.startswith("bin/start-league")]
@@ -58,7 +64,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def run(*words: str, **environment: str) -> str:
     done = subprocess.run(
-        words, capture_output=True, text=True, timeout=170, env={**os.environ, **environment}, check=False
+        words,
+        capture_output=True,
+        text=True,
+        timeout=170,
+        env={**os.environ, **environment},
+        check=False,
     )
     assert done.returncode == 0, f"{words}: {done.stderr}{done.stdout}"
     return done.stdout
@@ -68,7 +79,13 @@ def test_every_block_is_of_a_kind_that_is_run_here() -> None:
     assert len(BLOCKS) == TEXT.count("```") // 2 - sum(bool(block.wanted) for block in BLOCKS)
     kinds = {(block.mark.partition(":")[0], block.kind) for block in BLOCKS}
     assert kinds == {
-        *{("file", "python"), ("run", "python"), ("run", "console"), ("", "sh"), ("entry point", "toml")}
+        *{
+            ("file", "python"),
+            ("run", "python"),
+            ("run", "console"),
+            ("", "sh"),
+            ("entry point", "toml"),
+        }
     }
     known = ("bin/start-league ", "PYTHONPATH=tests/contract:. .venv/bin/python -m pytest ")
     assert all(line.startswith(known) for line in LINES)
@@ -123,12 +140,14 @@ def test_the_rules_on_arrays_are_those_of_the_environment(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", ["", "--run-dir runs/board-1", "--game python:quick_sticks:make", f"{SNAPSHOT} perfect"]
+    "words",
+    ["", "--run-dir runs/board-1", "--game python:quick_sticks:make", f"{SNAPSHOT} perfect"],
 )
 def test_snapshots_of_an_own_game_have_exact_values(
     folder: Path, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    fewer = FILES["quick_sticks.py"].replace("FIRST = 18", "FIRST = 3")  # a tree of 21 sticks takes its time
+    # a tree of 21 sticks takes its time
+    fewer = FILES["quick_sticks.py"].replace("FIRST = 18", "FIRST = 3")
     Path("quick_sticks.py").write_text(fewer, encoding="utf-8")
     registry._made_spec.cache_clear()
     make_game_run(Path("runs/board-1"), ["game.name=python:quick_sticks:make"])
@@ -138,7 +157,9 @@ def test_snapshots_of_an_own_game_have_exact_values(
     assert 0.0 < float(row[2]) <= 1.0
 
 
-def test_a_demo_takes_the_options_of_its_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_demo_takes_the_options_of_its_run(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     options = ["game.name=pettingzoo:sticks", "game.options.sticks=17", "game.options.workers=1"]
     digest = make_game_run(Path("runs/board-1"), options)
     seated = [SNAPSHOT, "random", "--seed", "1", "--game", "pettingzoo:sticks"]
@@ -180,7 +201,9 @@ DOCTOR = "bin/league doctor --game python:rope:make"
 
 @pytest.mark.slow
 def test_the_doctor_examines_an_own_game(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its one warning is right: the reward preset `dense` of the page's game pays mostly for the pull."""
+    """Its one warning is right: the reward preset `dense` of the page's game pays mostly for the
+    pull.
+    """
     page = (ROOT / "docs" / "doctor.md").read_text(encoding="utf-8")
     assert f"\n{DOCTOR} " in page
     out = folder / "findings.json"

@@ -14,9 +14,9 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from evaluator.report import Report
-from league.client import MatchmakerClient
 from league.players import Book
 from league.replay import load_replay, verify
+from league.rpc.client import MatchmakerClient
 from league.v1 import evaluator_pb2 as e
 
 
@@ -46,7 +46,9 @@ def test_every_snapshot_gets_its_gauntlet(client: MatchmakerClient, tmp_path: Pa
     keys = [(r["player"], r["opponent"], r["book"], r["matches"]) for r in rows]
     assert len(keys) == len(set(keys)) == 2 * 2 * len(BOTS) + 2
     assert ("main@20", "main@10", "eval", "8") in keys
-    assert ("main@10", "main@20", "eval", "8") in keys, "played in the newer one's gauntlet, not again"
+    assert ("main@10", "main@20", "eval", "8") in keys, (
+        "played in the newer one's gauntlet, not again"
+    )
 
 
 def test_telling_matches_of_a_gauntlet_can_be_watched_by_their_id(
@@ -86,7 +88,9 @@ def test_seats_are_swapped_on_common_seeds(client: MatchmakerClient, tmp_path: P
     register_snapshot(client, tmp_path, 10)
     with running(client, tmp_path) as run:
         wait_for(lambda: run.status().drained)
-        matches = [m for name in BOTS for m in run.evaluator.journal.matches("main@10", name, Book.EVAL)]
+        matches = [
+            m for name in BOTS for m in run.evaluator.journal.matches("main@10", name, Book.EVAL)
+        ]
     seeds: dict[str, set[tuple[int, int]]] = {}
     for match in matches:
         record = client.match(match.match_id)
@@ -109,7 +113,9 @@ def test_the_newest_snapshot_comes_first(client: MatchmakerClient, tmp_path: Pat
     assert list(dict.fromkeys(row["player"] for row in rows)) == ["main@30", "main@20", "main@10"]
 
 
-def test_a_request_is_played_again_and_replaces_its_rows(client: MatchmakerClient, tmp_path: Path) -> None:
+def test_a_request_is_played_again_and_replaces_its_rows(
+    client: MatchmakerClient, tmp_path: Path
+) -> None:
     register_snapshot(client, tmp_path, 10)
     with running(client, tmp_path) as run:
         wait_for(lambda: run.status().drained)
@@ -140,15 +146,21 @@ def test_health_and_reflection_are_on(client: MatchmakerClient, tmp_path: Path) 
         reply = health_pb2_grpc.HealthStub(channel).Check(check)
         assert reply.status == health_pb2.HealthCheckResponse.SERVING
         ask = reflection_pb2.ServerReflectionRequest(list_services="")
-        answers = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo(iter([ask]))
+        answers = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo(
+            iter([ask])
+        )
         names = {s.name for s in next(iter(answers)).list_services_response.service}
         assert "league.v1.EvaluatorService" in names
 
 
 def test_a_share_of_a_core_is_not_exceeded(client: MatchmakerClient, tmp_path: Path) -> None:
-    """The matchmaker and the test's polling are in this process, too, and counted: both are kept rare."""
+    """The matchmaker and the test's polling are in this process, too, and counted: both are kept
+    rare.
+    """
     register_snapshot(client, tmp_path, 10)
-    with running(client, tmp_path, 1.0, cpu_share=0.2, heartbeat_seconds=2.0, poll_seconds=0.5) as run:
+    with running(
+        client, tmp_path, 1.0, cpu_share=0.2, heartbeat_seconds=2.0, poll_seconds=0.5
+    ) as run:
         wait_for(lambda: run.status().current != "")
         worked, began = time.process_time(), time.monotonic()
         wait_for(lambda: run.status().drained or run.status().matches_done >= 8, every=0.5)

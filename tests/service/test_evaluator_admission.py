@@ -13,11 +13,11 @@ from rps_agents import GAME, PAPER, ROCK, SCISSORS, rps_player
 
 from evaluator.settings import EvaluatorSettings
 from evaluator.worker import Evaluator
-from league.client import MatchmakerClient
 from league.exploiters import GateState
 from league.games.registry import make_batched
-from league.gates import Certificate
 from league.players import Book, Player, PlayerKind, PlayerState, Role
+from league.rpc.client import MatchmakerClient
+from league.stats.gates import Certificate
 from matchmaker.admission_settings import AdmissionSettings
 from matchmaker.main import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
@@ -32,7 +32,9 @@ def rps_league(folder: Path, **admission: float) -> Iterator[MatchmakerClient]:
         MatchmakerServer(db=folder / "league.db", settings=settings, seed=1) as server,
         MatchmakerClient(server.address, wait_seconds=5) as connection,
     ):
-        live = Player(name="main", game=GAME, kind=PlayerKind.LIVE, role=Role.MAIN, creator="learner-main")
+        live = Player(
+            name="main", game=GAME, kind=PlayerKind.LIVE, role=Role.MAIN, creator="learner-main"
+        )
         connection.register_players([live, rps_player(folder, "main", 100, ROCK)])
         yield connection
 
@@ -105,7 +107,9 @@ def test_an_evaluator_that_stops_in_a_gate_leaves_it_to_the_next(tmp_path: Path)
     assert all(then <= now for then, now in zip(*found, strict=True))
 
 
-def test_a_candidate_whose_weights_are_gone_is_given_up(client: MatchmakerClient, tmp_path: Path) -> None:
+def test_a_candidate_whose_weights_are_gone_is_given_up(
+    client: MatchmakerClient, tmp_path: Path
+) -> None:
     player = rps_player(tmp_path, "main", 200, PAPER)
     client.register_players([player])
     next((tmp_path / "blobs").glob(f"{player.digest}*")).unlink()

@@ -14,9 +14,9 @@ from evaluator.journal import OPEN, Journal
 from evaluator.play import Arena
 from evaluator.service import EvaluatorServer
 from evaluator.strategy import Entry, Slot
-from league.client import MatchmakerClient
 from league.errors import Fenced, Refused
 from league.players import Book, Pairing, Player, SeatResult
+from league.rpc.client import MatchmakerClient
 
 
 @pytest.fixture
@@ -60,18 +60,25 @@ def test_a_stop_hands_the_leases_back_and_the_next_start_plays_the_rest(
     assert 8 <= before < 40 * len(BOTS)
     with running(client, tmp_path, **long) as run:
         wait_for(lambda: run.status().drained)
-    assert games(client, Book.EVAL, "main@10") == dict.fromkeys(BOTS, 40), "nothing missing, nothing twice"
+    assert games(client, Book.EVAL, "main@10") == dict.fromkeys(BOTS, 40), (
+        "nothing missing, nothing twice"
+    )
 
 
-def test_reports_on_their_way_at_a_kill_are_asked_after(client: MatchmakerClient, tmp_path: Path) -> None:
+def test_reports_on_their_way_at_a_kill_are_asked_after(
+    client: MatchmakerClient, tmp_path: Path
+) -> None:
     register_snapshot(client, tmp_path, 10)
     with running(client, tmp_path) as run:
         wait_for(lambda: run.status().drained)
-    # What a kill amid a report leaves: matches written down as pending. One of these had arrived, two not.
+    # What a kill amid a report leaves: matches written down as pending. One of these had arrived,
+    # two not.
     journal = Journal(tmp_path / "evaluator" / "journal.db")
     matches = journal.matches("main@10", "based", Book.EVAL)
     journal.write(replace(journal.gauntlets()["main@10"], state=OPEN))
-    journal._db.execute("UPDATE matches SET accepted = 0 WHERE match_id = ?", (matches[0].match_id,))
+    journal._db.execute(
+        "UPDATE matches SET accepted = 0 WHERE match_id = ?", (matches[0].match_id,)
+    )
     number = client.open_incarnation("evaluator-0").number
     pairing = Pairing(player="main@10", opponent="clockwork", pairs=2, book=Book.GREEDY, seed=9)
     leases = client.acquire_pairings(number, [pairing])[:2]
@@ -122,5 +129,7 @@ def test_a_newer_evaluator_fences_the_older(client: MatchmakerClient, tmp_path: 
 def test_a_taken_port_is_one_sentence(client: MatchmakerClient, tmp_path: Path) -> None:
     with running(client, tmp_path) as run:
         port = int(run.address.rpartition(":")[2])
-        with pytest.raises(Refused, match=f"127.0.0.1:{port} can't be listened on .the port is taken"):
+        with pytest.raises(
+            Refused, match=f"127.0.0.1:{port} can't be listened on .the port is taken"
+        ):
             EvaluatorServer(run.evaluator, client, port=port)

@@ -1,4 +1,6 @@
-"""The evaluator plays gates of real agents to their end, before gauntlets, and has exploiters reviewed."""
+"""The evaluator plays gates of real agents to their end, before gauntlets, and has exploiters
+reviewed.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,11 @@ from rps_agents import GAME, PAPER, ROCK, SCISSORS, rps_player
 from evaluator.gates import GateRun
 from evaluator.settings import EvaluatorSettings
 from evaluator.worker import Evaluator
-from league.client import MatchmakerClient
 from league.exploiters import GateState
 from league.games.registry import make_batched
-from league.gates import Certificate
 from league.players import Book, Player, PlayerKind, PlayerState, Role
+from league.rpc.client import MatchmakerClient
+from league.stats.gates import Certificate
 from matchmaker.main import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 
@@ -30,7 +32,9 @@ def client(tmp_path: Path) -> Iterator[MatchmakerClient]:
         MatchmakerServer(db=tmp_path / "league.db", settings=settings, seed=1) as server,
         MatchmakerClient(server.address, wait_seconds=5) as connection,
     ):
-        live = Player(name="main", game=GAME, kind=PlayerKind.LIVE, role=Role.MAIN, creator="learner-main")
+        live = Player(
+            name="main", game=GAME, kind=PlayerKind.LIVE, role=Role.MAIN, creator="learner-main"
+        )
         connection.register_players([live, rps_player(tmp_path, "main", 100, ROCK)])
         yield connection
 
@@ -55,7 +59,9 @@ def evaluating(client: MatchmakerClient, folder: Path) -> Iterator[Evaluator]:
 def freeze(client: MatchmakerClient, folder: Path, number: int, choice: int | None) -> str:
     """A candidate of the exploiter's next generation against the mains as they are."""
     worker = client.open_incarnation("learner-main-exploiter").number
-    begun = client.begin_generation(worker, "main-exploiter", Role.MAIN_EXPLOITER, number, 10 * number)
+    begun = client.begin_generation(
+        worker, "main-exploiter", Role.MAIN_EXPLOITER, number, 10 * number
+    )
     worker = client.open_incarnation("learner-main-exploiter", begun.player).number
     player = rps_player(folder, begun.player, 10 * number + 5, choice, begun.role)
     return client.open_gate(worker, player).candidate
@@ -76,7 +82,11 @@ def test_gates_are_played_to_their_end_and_the_main_is_patched_in_a_gauntlet(
         client.register_players([rps_player(tmp_path, "main", 200, SCISSORS)])  # which beats paper
         wait_for(lambda: client.gates()[0].patches)
     (patch,) = client.gates()[0].patches
-    assert (patch.main, patch.snapshot, patch.wins + patch.draws + patch.losses) == ("main", "main@200", 20)
+    assert (patch.main, patch.snapshot, patch.wins + patch.draws + patch.losses) == (
+        "main",
+        "main@200",
+        20,
+    )
     accepted = client.gates(certificates=True)[0].victims[0]
     certificate = Certificate.from_json(accepted.certificate_json)
     assert (certificate.subject.candidate, certificate.subject.opponent) == (paper, "main@100")
@@ -87,7 +97,9 @@ def test_gates_are_played_to_their_end_and_the_main_is_patched_in_a_gauntlet(
     assert met == {"main@100"}, "who is rejected gets no gauntlet"
 
 
-def test_a_candidate_whose_weights_are_gone_is_given_up(client: MatchmakerClient, tmp_path: Path) -> None:
+def test_a_candidate_whose_weights_are_gone_is_given_up(
+    client: MatchmakerClient, tmp_path: Path
+) -> None:
     candidate = freeze(client, tmp_path, 1, PAPER)
     digest = next(p.digest for p in client.players() if p.name == candidate)
     next((tmp_path / "blobs").glob(f"{digest}*")).unlink()
@@ -99,7 +111,8 @@ def test_a_candidate_whose_weights_are_gone_is_given_up(client: MatchmakerClient
 def test_an_evaluator_that_stops_in_a_gate_goes_on_where_the_log_is(
     client: MatchmakerClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    handed_back: list[str] = []  # its matches are over in one step, so none is in play when it stops
+    # its matches are over in one step, so none is in play when it stops
+    handed_back: list[str] = []
 
     def hand_back(run: GateRun, reason: str = "") -> int:
         if not reason:  # a gate that is decided hands back by itself

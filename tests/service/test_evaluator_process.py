@@ -16,9 +16,9 @@ import pytest
 from evaluator_league import games, matchmaker_of, register_snapshot, write_config
 
 from evaluator.report import KEY, Report
-from league.client import MatchmakerClient
 from league.games.registry import game_spec
 from league.players import Book
+from league.rpc.client import MatchmakerClient
 from league.v1 import evaluator_pb2 as e
 from league.v1.evaluator_pb2_grpc import EvaluatorServiceStub
 from matchmaker.main import MatchmakerServer
@@ -72,14 +72,20 @@ def wait_for(condition: Callable[[], bool], seconds: float = 30.0) -> None:
 
 def drained(port: int) -> bool:
     with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
-        return EvaluatorServiceStub(channel).GetEvaluatorStatus(e.GetEvaluatorStatusRequest()).drained
+        return (
+            EvaluatorServiceStub(channel).GetEvaluatorStatus(e.GetEvaluatorStatusRequest()).drained
+        )
 
 
 def test_killed_and_stopped_it_goes_on_without_double_rows(
     client: MatchmakerClient, tmp_path: Path, started: Callable[..., subprocess.Popen[str]]
 ) -> None:
     write_config(
-        tmp_path, matches_per_opponent=32, parallel_matches=4, report_seconds=0.05, heartbeat_seconds=0.2
+        tmp_path,
+        matches_per_opponent=32,
+        parallel_matches=4,
+        report_seconds=0.05,
+        heartbeat_seconds=0.2,
     )
     register_snapshot(client, tmp_path, 10)
     arguments = ("--matchmaker", client.address, "--run-dir", str(tmp_path))
@@ -111,7 +117,9 @@ def test_killed_and_stopped_it_goes_on_without_double_rows(
     wait_for(lambda: drained(port))
     process.terminate()
     assert process.wait(10) == 0
-    assert games(client, Book.EVAL, "main@10") == dict.fromkeys(BOTS, 32), "nothing missing, nothing twice"
+    assert games(client, Book.EVAL, "main@10") == dict.fromkeys(BOTS, 32), (
+        "nothing missing, nothing twice"
+    )
     assert games(client, Book.GREEDY, "main@10") == dict.fromkeys(BOTS, 16)
     rows = Report(tmp_path / "evaluator" / "evaluation_results.csv").rows()
     keys = [tuple(row[name] for name in KEY) for row in rows]
@@ -125,7 +133,8 @@ def test_it_waits_for_the_matchmaker_and_says_so(
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{unused.getsockname()[1]}"
-    write_config(tmp_path)  # without stepping back, which lets others go first when it is to end as well
+    # without stepping back, which lets others go first when it is to end as well
+    write_config(tmp_path)
     process = started("--matchmaker", address, "--run-dir", str(tmp_path))
     assert process.stderr is not None
     line = process.stderr.readline()

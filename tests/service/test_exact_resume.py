@@ -1,9 +1,11 @@
 """kill -9 at any moment, started again: the run equals one that was never interrupted, bit for bit.
 
-`bin/learner` as a process, against a real matchmaker. A first run is left alone, and what the matchmaker drew
-for it is recorded; a second one in another league plays the same matches and is killed again and again.
+`bin/learner` as a process, against a real matchmaker. A first run is left alone, and what the
+matchmaker drew for it is recorded; a second one in another league plays the same matches and is
+killed again and again.
 
-python -m pytest -m slow tests/service/test_exact_resume.py      # every moment, or KUMITE_KILLS of them
+python -m pytest -m slow tests/service/test_exact_resume.py      # every moment, or KUMITE_KILLS of
+them
 """
 
 from __future__ import annotations
@@ -24,11 +26,11 @@ from killed_learner import MOMENTS, NEVER, live
 from recorded_draws import RecordedDraws
 
 from league.agent.snapshot import SnapshotCard, load_snapshot
-from league.blobs import BlobFolder
-from league.config import load_section
 from league.players import PlayerKind
-from learner.checkpoint import CheckpointFolder
-from matchmaker.server import MatchmakerServer
+from league.runs.blobs import BlobFolder
+from league.settings.base import load_section
+from learner.train.checkpoint import CheckpointFolder
+from matchmaker.api.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 
 LEARNING = """
@@ -68,8 +70,9 @@ name = "second"
 mix = "second"
 {reward}
 """
-"""A rollout has 64 steps and 4 updates and is followed by a checkpoint; a snapshot comes every 256 steps, a
-reference every 192."""
+"""A rollout has 64 steps and 4 updates and is followed by a checkpoint; a snapshot comes every
+256 steps, a reference every 192.
+"""
 
 KEYS = (
     LEARNING.format(form="loss", reward='reward = "curriculum"')
@@ -85,7 +88,9 @@ first = { constant = 1.0, random = 1.0, self = 1.0 }
 second = { snapshots = 3.0, reference = 2.0, self = 2.0, based = 1.0 }
 """
 )
-"""The fighter, keys; rewards that turn from one preset into another while the second stage lasts."""
+"""The fighter, keys; rewards that turn from one preset into another while the second stage
+lasts.
+"""
 
 CHOICES = (
     LEARNING.format(form="reward", reward="")
@@ -117,7 +122,14 @@ class League:
 
     def live(self, moment: str, times: int, steps: int, context: str) -> int | None:
         """One life of the learner; returns how it ended."""
-        flags = ["--matchmaker", self.server.address, "--run-dir", str(self.folder), "--preset", self.preset]
+        flags = [
+            "--matchmaker",
+            self.server.address,
+            "--run-dir",
+            str(self.folder),
+            "--preset",
+            self.preset,
+        ]
         flags += ["--config", str(self.folder / "config.toml"), "--cpu", "--steps", str(steps)]
         return live(flags, moment, times, self.log, context)
 
@@ -127,7 +139,9 @@ class League:
 
 
 @contextmanager
-def league(folder: Path, game: str, drawn: RecordedDraws, patch: pytest.MonkeyPatch) -> Iterator[League]:
+def league(
+    folder: Path, game: str, drawn: RecordedDraws, patch: pytest.MonkeyPatch
+) -> Iterator[League]:
     folder.mkdir()
     preset, settings = GAMES[game]
     config = folder / "config.toml"
@@ -141,13 +155,16 @@ def league(folder: Path, game: str, drawn: RecordedDraws, patch: pytest.MonkeyPa
 
 
 def outcome(of: League) -> dict[str, Any]:
-    """Everything that a run leaves, without what is of its league (ids, digests) or of the clock."""
+    """Everything that a run leaves, without what is of its league (ids, digests) or of the
+    clock.
+    """
     return {
         "checkpoint": checkpoint(of),
         "results": results(of),
         "members": members(of),
         "files": {
-            name: rows(of.folder / "learner-main" / name, left_out) for name, left_out in FILES.items()
+            name: rows(of.folder / "learner-main" / name, left_out)
+            for name, left_out in FILES.items()
         },
     }
 
@@ -238,8 +255,12 @@ def differences(one: Any, two: Any, where: str = "") -> Iterator[str]:
 def random_kills(count: int, seed: int) -> list[tuple[str, int]]:
     """So many moments, each kind in turn, at random times of a life."""
     random = np.random.default_rng(seed)
-    kinds = [kind for _ in range(-(-count // len(MOMENTS))) for kind in random.permutation(list(MOMENTS))]
-    return [(str(kind), int(random.integers(1, MOST.get(str(kind), 1) + 1))) for kind in kinds[:count]]
+    kinds = [
+        kind for _ in range(-(-count // len(MOMENTS))) for kind in random.permutation(list(MOMENTS))
+    ]
+    return [
+        (str(kind), int(random.integers(1, MOST.get(str(kind), 1) + 1))) for kind in kinds[:count]
+    ]
 
 
 MOST = {
@@ -279,7 +300,9 @@ def test_a_run_that_is_killed_again_and_again_equals_one_that_was_not(
         assert whole.live(*NEVER, steps, context) == 0, whole.log.read_text()
         expected = outcome(whole)
     exercised(expected, steps)
-    with league(tmp_path / "killed", game, RecordedDraws(whole.drawn.record), monkeypatch) as killed:
+    with league(
+        tmp_path / "killed", game, RecordedDraws(whole.drawn.record), monkeypatch
+    ) as killed:
         for moment in kills:
             ended = killed.live(*moment, steps, context)
             assert ended == -signal.SIGKILL, (moment, killed.log.read_text())

@@ -12,7 +12,9 @@ from PIL import Image
 
 from league.cli.main import main
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
 WIDTH, FRAME = 960, 95
 
 
@@ -48,12 +50,17 @@ def screenshot(page: Path, out: Path, folder: Path) -> np.ndarray:
 def test_the_page_looks_like_the_png(tmp_path: Path) -> None:
     fight = str(tmp_path / "x.replay")
     assert main(["demo", "based", "aggressive", "--seed", "4", "--save", fight]) == 0
-    for name, options in (("x.html", []), ("x.png", ["--width", str(WIDTH), "--from", f"{FRAME / 30:.4f}"])):
+    for name, options in (
+        ("x.html", []),
+        ("x.png", ["--width", str(WIDTH), "--from", f"{FRAME / 30:.4f}"]),
+    ):
         out = ["--out", str(tmp_path / name)]
         assert main(["render", fight, *out, *(options or ["--to", "5"])]) == 0
     seen = screenshot(tmp_path / "x.html", tmp_path / "seen.png", tmp_path / "profile")
     with Image.open(tmp_path / "x.png") as image:
         drawn = np.asarray(image).astype(float)
     tall, left = drawn.shape[0], 18
-    off = min(np.abs(seen[top : top + tall, left : left + WIDTH] - drawn).mean() for top in range(40, 80))
+    off = min(
+        np.abs(seen[top : top + tall, left : left + WIDTH] - drawn).mean() for top in range(40, 80)
+    )
     assert off < 5, f"{off:.1f} of 255 between the browser's and Pillow's picture"

@@ -15,7 +15,17 @@ MOUNT = 'mount -t tmpfs -o size=3m tmpfs "$1"'
 
 
 def in_namespace(command: str, *words: object) -> subprocess.CompletedProcess[str]:
-    shell = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", command, "sh", *map(str, words)]
+    shell = [
+        "unshare",
+        "--user",
+        "--map-root-user",
+        "--mount",
+        "sh",
+        "-c",
+        command,
+        "sh",
+        *map(str, words),
+    ]
     return subprocess.run(shell, capture_output=True, text=True, check=False, timeout=150)
 
 
@@ -58,11 +68,15 @@ def test_a_disk_that_turns_read_only_costs_nothing_acknowledged_and_heals(tmp_pa
     for kind, sentence in (*seen["refused"], seen["started"], seen["asked"]):
         assert kind == "StorageReadOnly"
         assert sentence.startswith(f"the disk of {tmp_path / 'league.db'} takes no more writes (")
-        assert sentence.endswith("mount it for writing, or move the run; nothing acknowledged is lost")
+        assert sentence.endswith(
+            "mount it for writing, or move the run; nothing acknowledged is lost"
+        )
     assert seen["trouble"] == seen["refused"][0][1]
     assert seen["reads"] == 100, "questions are answered as before"
     assert seen["health"] == ["NOT_SERVING", "NOT_SERVING", "SERVING"]
-    assert (seen["position"], seen["twice"]) == (300, 0), "the report that was refused is taken, once"
+    assert (seen["position"], seen["twice"]) == (300, 0), (
+        "the report that was refused is taken, once"
+    )
     assert seen["untouched"], "a start that is refused leaves the files as they were"
     assert (seen["again"], seen["known"]) == (300, True)
     assert seen["findings"] == []

@@ -28,7 +28,13 @@ def fuzzer_of(league, channel: grpc.Channel, seed: int = 1) -> Fuzzer:
     store = league.server.store
     good = lasting_requests(league)
     return Fuzzer(
-        channel, SERVICES, good, lambda: hash_of_log(store), lambda: positions_of(store), seed, AUDITED
+        channel,
+        SERVICES,
+        good,
+        lambda: hash_of_log(store),
+        lambda: positions_of(store),
+        seed,
+        AUDITED,
     )
 
 
@@ -48,7 +54,9 @@ def test_malformed_messages_change_nothing_and_break_nothing(
                 fuzzer.bytes(50)
         assert fuzzer.tally.messages == 1000
         assert fuzzer.tally.codes["INVALID_ARGUMENT"] > 300
-        assert fuzzer.tally.codes["NOT_FOUND"] > 20, "some get as far as to ask for what is not there"
+        assert fuzzer.tally.codes["NOT_FOUND"] > 20, (
+            "some get as far as to ask for what is not there"
+        )
         assert 0 < fuzzer.tally.obeyed.total() < 500, "some are good in spite of all"
         assert league.client.status().game == "brawl"
     assert errors_in(caplog) == [], "nothing failed in a way nobody planned"
@@ -57,7 +65,9 @@ def test_malformed_messages_change_nothing_and_break_nothing(
 def test_malformed_messages_do_not_break_the_evaluator(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Nobody is there to be evaluated, so none is obeyed and the evaluator does nothing of itself."""
+    """Nobody is there to be evaluated, so none is obeyed and the evaluator does nothing of
+    itself.
+    """
     service = e.DESCRIPTOR.services_by_name["EvaluatorService"]
     with (
         small_league(tmp_path, snapshots=()) as league,
@@ -97,15 +107,17 @@ def test_the_fuzzer_sees_a_change_that_nobody_was_told_of(
                 tx.set_meta("trace", str(fuzzer.tally.messages))
             raise InvalidInput("no")
 
-        monkeypatch.setattr("matchmaker.checks.identifier", leaves_a_trace)
+        monkeypatch.setattr("matchmaker.api.checks.identifier", leaves_a_trace)
         with pytest.raises(Finding, match="the state changed although"):
             fuzzer.bytes(100)
 
 
-def test_the_fuzzer_sees_what_breaks_inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fuzzer_sees_what_breaks_inside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with small_league(tmp_path) as league, grpc.insecure_channel(league.server.address) as channel:
         fuzzer = fuzzer_of(league, channel)
-        monkeypatch.setattr("matchmaker.checks.identifier", lambda *_: 1 / 0)
+        monkeypatch.setattr("matchmaker.api.checks.identifier", lambda *_: 1 / 0)
         with pytest.raises(Finding, match="UNKNOWN: the service failed inside"):
             fuzzer.bytes(100)
         monkeypatch.undo()

@@ -9,7 +9,9 @@ import pytest
 import torch
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "gymnasium.md"
-BLOCK = re.compile(r"<!-- run by tests/service/test_gymnasium_docs.py -->\n```python\n(.*?)```", re.DOTALL)
+BLOCK = re.compile(
+    r"<!-- run by tests/service/test_gymnasium_docs.py -->\n```python\n(.*?)```", re.DOTALL
+)
 FEWER = {"total_timesteps=200_000": "total_timesteps=2048", "range(1000)": "range(20)"}
 
 

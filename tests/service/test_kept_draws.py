@@ -6,8 +6,8 @@ import grpc
 import pytest
 from small_league import learner_wins, live, played, small_league, snapshot
 
-from league import wire
 from league.errors import StorageFull
+from league.rpc import convert as wire
 from league.v1 import matchmaker_pb2 as m
 
 STEPS = range(1000, 33_000, 1000)
@@ -84,7 +84,7 @@ def test_a_call_that_fails_keeps_no_weights(league, monkeypatch):
         raise StorageFull("no space left")
 
     with monkeypatch.context() as patch:
-        patch.setattr("matchmaker.assigning._store", full)
+        patch.setattr("matchmaker.acts.assign._store", full)
         with pytest.raises(StorageFull):
             league.client.acquire_matches(incarnation, 4, "league")
     assert drawn_from(league, incarnation) == {1}
@@ -93,7 +93,9 @@ def test_a_call_that_fails_keeps_no_weights(league, monkeypatch):
 
 
 def request(incarnation, request_id):
-    return m.AcquireMatchesRequest(request_id=request_id, incarnation=incarnation, count=3, mix="league")
+    return m.AcquireMatchesRequest(
+        request_id=request_id, incarnation=incarnation, count=3, mix="league"
+    )
 
 
 def test_a_reply_is_given_again_after_a_restart(tmp_path):
@@ -145,7 +147,9 @@ def test_verdicts_are_told_in_brief_only_to_who_asks_for_it(tmp_path):
 
         long, short = report("long", sent[:2], False), report("short", sent[2:], True)
         assert [verdict.log_position for verdict in long.verdicts] == [1, 2]
-        assert [verdict.match_id for verdict in long.verdicts] == [match.match_id for match in matches[:2]]
+        assert [verdict.match_id for verdict in long.verdicts] == [
+            match.match_id for match in matches[:2]
+        ]
         assert (long.first_position, long.log_position) == (0, 2)
         assert not short.verdicts
         assert (short.first_position, short.log_position) == (3, 4)

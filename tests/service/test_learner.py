@@ -1,4 +1,6 @@
-"""The learner as a process against a real matchmaker: publishes, reports, survives kill -9, stops in time."""
+"""The learner as a process against a real matchmaker: publishes, reports, survives kill -9,
+stops in time.
+"""
 
 import signal
 import sqlite3
@@ -7,9 +9,9 @@ import time
 import pytest
 from learner_process import learners, matchmaker, snapshots, wait_for
 
-from league.blobs import BlobFolder
-from league.client import MatchmakerClient
 from league.players import Book, Player, PlayerKind
+from league.rpc.client import MatchmakerClient
+from league.runs.blobs import BlobFolder
 
 
 @pytest.fixture
@@ -60,7 +62,10 @@ def test_kill_at_any_time_and_the_run_goes_on_from_its_checkpoint(server, start,
         assert len(names) == len(set(names)) == 6
         assert client.status().open_leases == 0
     assert "goes on from step" in (tmp_path / "learner.log").read_text()
-    steps = [int(line.split(",")[0]) for line in _rows(tmp_path / "learner-main" / "reward_breakdown.csv")]
+    steps = [
+        int(line.split(",")[0])
+        for line in _rows(tmp_path / "learner-main" / "reward_breakdown.csv")
+    ]
     assert steps == sorted(set(steps))
 
 
@@ -100,7 +105,9 @@ def test_without_any_playable_opponent_it_ends_with_a_sentence_and_keeps_what_it
     server, start, tmp_path
 ):
     assert start(server.address, "--steps", "1024").wait(timeout=150) == 0
-    gone = Player(name="ghost.reference-1", game="brawl", kind=PlayerKind.REFERENCE, digest="ab" * 32)
+    gone = Player(
+        name="ghost.reference-1", game="brawl", kind=PlayerKind.REFERENCE, digest="ab" * 32
+    )
     with MatchmakerClient(server.address) as client:
         client.register_players([gone])
     stages, mixes = "[{name='past', mix='past'}]", "{past={reference=1.0}}"
@@ -144,12 +151,18 @@ def test_a_learner_starts_from_a_snapshot_of_the_league(server, start, tmp_path)
     words = ("--steps", "512", "--name", "second", "--from", "main@1024")
     assert start(server.address, *words).wait(timeout=60) == 2
     log = (tmp_path / "learner.log").read_text()
-    assert f"--from main@1024: second in {tmp_path} has steps of its own already; leave --from out" in log
+    assert (
+        f"--from main@1024: second in {tmp_path} has steps of its own already; leave --from out"
+        in log
+    )
     assert start(server.address, *words, "--if-new").wait(timeout=60) == 0
     elsewhere = ("--run-dir", str(tmp_path / "other"), "--name", "third", "--from", "main@1024")
     assert start(server.address, *elsewhere).wait(timeout=60) == 2
     log = (tmp_path / "learner.log").read_text()
-    assert f"are not in {tmp_path / 'other' / 'blobs'}: --run-dir must be the league's own folder" in log
+    assert (
+        f"are not in {tmp_path / 'other' / 'blobs'}: --run-dir must be the league's own folder"
+        in log
+    )
     assert "Traceback" not in log
 
 
@@ -158,8 +171,14 @@ def test_a_learner_starts_from_a_snapshot_of_the_league(server, start, tmp_path)
     [
         (["--from", "nobody"], "--from nobody: neither a member of this league nor a file"),
         (["--set", "learner.learning_rat=1"], "did you mean 'learning_rate'?"),
-        (["--set", "curriculum.stages=[{name='x', mix='nowhere'}]"], "lacks: it has based, constant, league"),
-        (["--set", "curriculum.stages=[{name='x', mix='league', reward='y'}]"], "no reward preset 'y'"),
+        (
+            ["--set", "curriculum.stages=[{name='x', mix='nowhere'}]"],
+            "lacks: it has based, constant, league",
+        ),
+        (
+            ["--set", "curriculum.stages=[{name='x', mix='league', reward='y'}]"],
+            "no reward preset 'y'",
+        ),
         (["--set", "agent.history_stride=1"], "set both to the same number of frames"),
     ],
 )

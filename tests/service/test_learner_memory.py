@@ -1,4 +1,6 @@
-"""A learner that runs out of memory says what to lower, keeps what it has learnt, and can go on from it."""
+"""A learner that runs out of memory says what to lower, keeps what it has learnt, and can go on
+from it.
+"""
 
 import os
 import subprocess
@@ -9,9 +11,9 @@ import numpy as np
 import pytest
 import torch
 
-from league.client import MatchmakerClient
 from league.players import PlayerKind
-from learner.memory import is_out_of_memory
+from league.rpc.client import MatchmakerClient
+from learner.train.memory import is_out_of_memory
 from matchmaker.main import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 
@@ -44,7 +46,8 @@ def learn(command, address, run_dir, *flags):
 
 @pytest.mark.parametrize(
     ("where", "steps"),
-    [("update", (8192, 16384)), ("rollout", (256 * 47,))],  # what is free already may carry one update more
+    # what is free already may carry one update more
+    [("update", (8192, 16384)), ("rollout", (256 * 47,))],
     ids=["update", "rollout"],
 )
 def test_out_of_memory_keeps_a_snapshot_and_names_the_settings(where, steps, tmp_path):
@@ -81,7 +84,11 @@ def test_ways_to_say_out_of_memory():
 
     assert is_out_of_memory(raised(lambda: torch.empty(1 << 60)))
     assert is_out_of_memory(raised(lambda: np.ones(1 << 48)))
-    assert is_out_of_memory(torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"))
-    assert is_out_of_memory(RuntimeError("CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"))
+    assert is_out_of_memory(
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+    )
+    assert is_out_of_memory(
+        RuntimeError("CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`")
+    )
     assert not is_out_of_memory(raised(lambda: torch.zeros(2) + torch.zeros(3)))
     assert not is_out_of_memory(ValueError("out of memory"))

@@ -11,8 +11,8 @@ import pytest
 import torch
 from learner_process import learners, matchmaker, snapshots, wait_for
 
-from league.client import MatchmakerClient
-from learner.checkpoint import CheckpointFolder, parts_of
+from league.rpc.client import MatchmakerClient
+from learner.train.checkpoint import CheckpointFolder, parts_of
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def ranks(learner):
             parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
         except (OSError, ValueError, IndexError):
             continue
-        if parent == learner.pid and words[1:3] == ["-m", "learner.team"]:
+        if parent == learner.pid and words[1:3] == ["-m", "learner.distributed.team"]:
             found[int(words[4])] = int(entry.name)
     return [found[rank] for rank in sorted(found)]
 
@@ -71,7 +71,8 @@ def test_two_ranks_are_one_learner(server, start, tmp_path):
     written = [row["match_id"] for row in rows(tmp_path, "behavior_metrics.csv")]
     assert sorted(written) == sorted(match_id for (match_id,) in reported)
     assert len(set(written)) == len(written)
-    # Matches last 45 decisions, a rollout 16: all 16, of both ranks, end in the third rollout at first.
+    # Matches last 45 decisions, a rollout 16: all 16, of both ranks, end in the third rollout at
+    # first.
     firsts = [row["step"] for row in rows(tmp_path, "monitor.csv")][:16]
     assert firsts == ["768"] * 16
     ends = "SELECT {0} FROM results JOIN assignments USING (ordinal) WHERE {1} = 'main'"
@@ -101,7 +102,9 @@ def test_one_rank_killed_ends_all_and_the_run_goes_on_from_its_checkpoint(server
         wait_for(lambda: not any(map(is_running, processes)), 5)
         assert time.monotonic() - killed < 5
         said = (tmp_path / "learner.log").read_text().splitlines()[-1]
-        assert said.startswith(f"learner: rank 1 (process {processes[1]}) was ended by signal 9: the others")
+        assert said.startswith(
+            f"learner: rank 1 (process {processes[1]}) was ended by signal 9: the others"
+        )
         before = [player.name for player in snapshots(client)]
 
         learner = start(server.address, "--ranks", "2")
@@ -114,7 +117,9 @@ def test_one_rank_killed_ends_all_and_the_run_goes_on_from_its_checkpoint(server
         assert names[: len(before)] == before
         assert len(names) == len(set(names))
         assert client.status().open_leases == 0
-    carried = query(tmp_path, "SELECT count(*) FROM assignments WHERE incarnation = 2 AND replaces != ''")
+    carried = query(
+        tmp_path, "SELECT count(*) FROM assignments WHERE incarnation = 2 AND replaces != ''"
+    )
     assert carried >= [(16,)]
     # Each match that was carried on was finished in one life at most.
     twice = query(

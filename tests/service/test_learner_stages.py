@@ -27,7 +27,9 @@ def test_a_learner_obeys_once_over_kill_9_and_goes_on_as_before(tmp_path):
             assert client.curricula()[0].stage.name == "wait", "nothing ends it by itself"
             client.ask_stage("next", "anna@desk")
             wait_for(lambda: client.curricula()[0].stage.name == "end")
-            kept = kill_behind_its_checkpoint(running, client.curricula()[0].place.since_step, tmp_path)
+            kept = kill_behind_its_checkpoint(
+                running, client.curricula()[0].place.since_step, tmp_path
+            )
         entered = [event.text for event in events(league, "stage")]
         assert len(entered) == 3
         assert "asked for by hand by anna@desk" in entered[1]
@@ -64,7 +66,8 @@ def kill_behind_its_checkpoint(process, step, folder):
 
     def newest():
         return max(
-            (int(file.stem.removeprefix("step_")) for file in checkpoints.glob("step_*.pt")), default=0
+            (int(file.stem.removeprefix("step_")) for file in checkpoints.glob("step_*.pt")),
+            default=0,
         )
 
     wait_for(lambda: newest() > step)

@@ -1,4 +1,6 @@
-"""What a learner takes over from the snapshot or checkpoint that it starts from, and what begins anew."""
+"""What a learner takes over from the snapshot or checkpoint that it starts from, and what begins
+anew.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +10,10 @@ import pytest
 import torch
 from learner_process import matchmaker, snapshots
 
-from league.client import MatchmakerClient
+from league.rpc.client import MatchmakerClient
 from learner import main
-from learner.checkpoint import CheckpointFolder
-from learner.session import Session
+from learner.train.checkpoint import CheckpointFolder
+from learner.train.session import Session
 
 STAGES = "[{name='short', mix='constant', max_steps=256}, {name='end', mix='league'}]"
 SETTINGS = (
@@ -24,7 +26,9 @@ STEPS = 512
 
 
 class League:
-    """One in which `main` has learnt for a few updates; `begin` starts further learners, who don't play."""
+    """One in which `main` has learnt for a few updates; `begin` starts further learners, who
+    don't play.
+    """
 
     def __init__(self, folder, server):
         self.folder, self.server = folder, server
@@ -34,7 +38,14 @@ class League:
         self.checkpoint, self.saved = str(folder.files()[0]), folder.read_newest()
 
     def learn(self, *flags):
-        words = ["--matchmaker", self.server.address, "--run-dir", str(self.folder), "--preset", "smoke"]
+        words = [
+            "--matchmaker",
+            self.server.address,
+            "--run-dir",
+            str(self.folder),
+            "--preset",
+            "smoke",
+        ]
         settings = [word for setting in SETTINGS for word in ("--set", setting)]
         main.run(main.parser().parse_args([*words, "--cpu", *settings, *flags]))
 
@@ -68,7 +79,9 @@ def snapshot(league):
 
 
 def same(found, expected):
-    return found.keys() == expected.keys() and all(torch.equal(found[name], expected[name]) for name in found)
+    return found.keys() == expected.keys() and all(
+        torch.equal(found[name], expected[name]) for name in found
+    )
 
 
 def has_weights(session, expected):
@@ -139,7 +152,9 @@ def test_a_snapshot_gives_its_weights_alone_and_its_name_as_the_parent(league, s
 
 
 def test_a_snapshots_file_gives_its_weights_and_no_parent(league, snapshot):
-    session = league.begin("--from", str(league.folder / "blobs" / f"{snapshot.digest}.safetensors"))
+    session = league.begin(
+        "--from", str(league.folder / "blobs" / f"{snapshot.digest}.safetensors")
+    )
     assert has_weights(session, league.saved["algorithm"])
     has_no_more_than_weights(session, league.saved["algorithm"])
     assert session.publisher.parent == ""

@@ -1,4 +1,6 @@
-"""Two learners of one name, as real processes: the newer one takes over, the older one stops and says why."""
+"""Two learners of one name, as real processes: the newer one takes over, the older one stops and
+says why.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +9,25 @@ from pathlib import Path
 import pytest
 from learner_process import learners, matchmaker, wait_for
 
-from league.client import MatchmakerClient
 from league.errors import Fenced
-from matchmaker.fsck import fsck
+from league.rpc.client import MatchmakerClient
+from matchmaker.tools.fsck import fsck
 
 
 def steps_of(client: MatchmakerClient) -> tuple[int, int]:
     """Incarnation of the learner that is at work, and its step; zeros before there is one."""
-    found = [(one.incarnation, one.step) for one in client.status().workers if one.worker == "learner-main"]
+    found = [
+        (one.incarnation, one.step)
+        for one in client.status().workers
+        if one.worker == "learner-main"
+    ]
     return max(found, default=(0, 0))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("folders", [("one", "one"), ("one", "other")], ids=["one run folder", "two"])
+@pytest.mark.parametrize(
+    "folders", [("one", "one"), ("one", "other")], ids=["one run folder", "two"]
+)
 def test_the_second_of_one_name_takes_over_and_the_first_stops(
     tmp_path: Path, folders: tuple[str, str]
 ) -> None:
@@ -38,7 +46,9 @@ def test_the_second_of_one_name_takes_over_and_the_first_stops(
         second = begin_again(server.address, *flags)
         assert first.wait(60) == Fenced.exit_code
         words = (first_folder / "learner.log").read_text()
-        assert "took its place, so stop this one" in words or "another process has taken over" in words
+        assert (
+            "took its place, so stop this one" in words or "another process has taken over" in words
+        )
         assert "Traceback" not in words
         newer, step = wait_for(lambda: (found := steps_of(client))[0] > older and found)
         wait_for(lambda: steps_of(client)[1] > step + 500)

@@ -1,4 +1,6 @@
-"""When a main is frozen, by the rule of its role: asked of the matchmaker, which knows whom it beats."""
+"""When a main is frozen, by the rule of its role: asked of the matchmaker, which knows whom it
+beats.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,11 @@ def test_a_main_of_the_pseudocode_waits_until_it_beats_its_past_or_twice_as_long
     league: ExploiterLeague,
 ) -> None:
     main = Main(league)
-    assert (main.standing().due, main.standing().reset, len(main.standing().victims)) == (False, False, 1)
+    assert (main.standing().due, main.standing().reset, len(main.standing().victims)) == (
+        False,
+        False,
+        1,
+    )
     assert main.standing(2 * N).due
     main.plays("main@2000")
     assert not main.standing().due

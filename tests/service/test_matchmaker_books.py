@@ -1,4 +1,6 @@
-"""Ratings follow the log: epochs, anchors, inheritance, lost branches, whatever happens to the process."""
+"""Ratings follow the log: epochs, anchors, inheritance, lost branches, whatever happens to the
+process.
+"""
 
 import json
 from dataclasses import replace
@@ -9,11 +11,12 @@ from small_league import learner_wins, played, report, small_league, snapshot
 
 from league.errors import InvalidInput, NotFound
 from league.players import Book, Pairing
-from league.ratings import NEWCOMER, Drift, Link
-from league.ratings.epochs import FIRST_GAMES, PRIOR_GAMES
-from matchmaker import history, invariants
-from matchmaker.books import MARK_KINDS, Books, marks_of
-from matchmaker.candidates import candidate_of, opponent_belief
+from league.stats.ratings import NEWCOMER, Drift, Link
+from league.stats.ratings.epochs import FIRST_GAMES, PRIOR_GAMES
+from matchmaker.sampling.candidates import candidate_of, opponent_belief
+from matchmaker.state import history
+from matchmaker.state.books import MARK_KINDS, Books, marks_of
+from matchmaker.tools import invariants
 
 
 @pytest.fixture
@@ -72,7 +75,12 @@ def test_what_an_epoch_measured_is_held_against_the_log(tmp_path):
     with small_league(tmp_path, mixes=BOTS, whole=False) as league:
         many(league, league.open(), FIRST_GAMES)
         with league.server.store.write() as tx:
-            wrong = {"book": "train", "games": FIRST_GAMES, "draw_probability": 0.3, "sharpness": 1.0}
+            wrong = {
+                "book": "train",
+                "games": FIRST_GAMES,
+                "draw_probability": 0.3,
+                "sharpness": 1.0,
+            }
             league.server.league.log(tx, "rating_epoch", "made up", **wrong, logistic_share=0.0)
         with league.server.store.read() as reader:
             (found,) = history.wrong_epochs(reader)
@@ -97,7 +105,9 @@ def test_results_lost_after_an_epoch_leave_its_numbers_and_the_next_one_measures
     league.server.sweep()
     assert belief_epoch(league).games == FIRST_GAMES + 500
     expected = PRIOR_GAMES * before.draw_probability / (600 + PRIOR_GAMES)
-    assert belief_epoch(league).draw_probability == pytest.approx(expected), "nothing was drawn since"
+    assert belief_epoch(league).draw_probability == pytest.approx(expected), (
+        "nothing was drawn since"
+    )
     with league.server.store.read() as reader:
         assert history.wrong_epochs(reader) == []
 
@@ -122,7 +132,9 @@ def test_a_snapshot_begins_as_its_learner_stands_and_stays_then(league):
     league.client.register_players([snapshot(60_000, parent="main@2000")])
     child = belief(league, "main@60000")
     assert child.mu == main.mu
-    assert child.sigma**2 == pytest.approx(main.sigma**2 + Drift().variance(20_000, 60_000), abs=1e-9)
+    assert child.sigma**2 == pytest.approx(
+        main.sigma**2 + Drift().variance(20_000, 60_000), abs=1e-9
+    )
     train(league, incarnation, 10, step=100_000)
     assert belief(league, "main@60000") == child, "the learner went on, it did not"
     pair(league, "main@60000", "based", 5)
@@ -130,12 +142,18 @@ def test_a_snapshot_begins_as_its_learner_stands_and_stays_then(league):
     clean = belief(league, "main@60000", Book.EVAL)
     league.client.register_players([snapshot(90_000, parent="main@60000")])
     heir = belief(league, "main@90000", Book.EVAL)
-    assert (heir.mu, heir.sigma > clean.sigma) == (clean.mu, True), "no learner plays in the clean book"
-    assert belief(league, "main@90000", Book.GREEDY) == NEWCOMER, "likelier keys are another player's"
+    assert (heir.mu, heir.sigma > clean.sigma) == (clean.mu, True), (
+        "no learner plays in the clean book"
+    )
+    assert belief(league, "main@90000", Book.GREEDY) == NEWCOMER, (
+        "likelier keys are another player's"
+    )
     assert "main@90000" not in [r.player.name for r in league.client.ratings()]
     view = league.server.league.view
     heir, main = view.players["main@90000"], belief(league, "main")
-    assert opponent_belief(heir, main, view.tables) == belief(league, "main@90000"), "its learner's, for now"
+    assert opponent_belief(heir, main, view.tables) == belief(league, "main@90000"), (
+        "its learner's, for now"
+    )
     assert opponent_belief(view.players["main@60000"], main, view.tables) == clean
 
 
@@ -206,11 +224,15 @@ def events(league):
 
 def test_an_anchor_counts_in_every_book_and_for_the_sampler(tmp_path):
     """A newcomer that is known to be weak is not taken for an equal of the learner."""
-    with small_league(tmp_path, snapshots=(), mixes={"all": {"snapshots": 1.0, "based": 1.0}}) as league:
+    with small_league(
+        tmp_path, snapshots=(), mixes={"all": {"snapshots": 1.0, "based": 1.0}}
+    ) as league:
         incarnation = league.open()
         train(league, incarnation, 1, mix="all")
         for name, mu in (("first:main@10", 5.0), ("second:main@10", 45.0)):
-            one = replace(snapshot(10), name=name, digest=name.encode().hex().ljust(64, "0"), parent="")
+            one = replace(
+                snapshot(10), name=name, digest=name.encode().hex().ljust(64, "0"), parent=""
+            )
             league.client.register_players([one])
             league.client.pin_rating(name, mu, "operator")
             match = league.client.acquire_matches(incarnation, 1, "all")[0]

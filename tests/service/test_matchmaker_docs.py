@@ -23,7 +23,12 @@ def test_the_python_example_runs(tmp_path, capsys):
     with small_league(tmp_path) as league:
         league.play(league.open(), 5)
         example = example.replace("127.0.0.1:50051", league.server.address)
-        exec(compile(example.replace("client.ratings():", "client.ratings(Book.TRAIN):"), "docs", "exec"), {})
+        exec(
+            compile(
+                example.replace("client.ratings():", "client.ratings(Book.TRAIN):"), "docs", "exec"
+            ),
+            {},
+        )
     assert capsys.readouterr().out.startswith("1 ")
 
 

@@ -1,4 +1,6 @@
-"""What is wrong is told and loses nothing: a full disk, a broken log, memory that could not follow it."""
+"""What is wrong is told and loses nothing: a full disk, a broken log, memory that could not
+follow it.
+"""
 
 import sqlite3
 
@@ -11,9 +13,9 @@ from league.errors import (
     VersionMismatch,
 )
 from league.players import Book
-from matchmaker import invariants
-from matchmaker.server import MatchmakerServer
+from matchmaker.api.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
+from matchmaker.tools import invariants
 
 
 @pytest.fixture
@@ -41,7 +43,9 @@ def test_a_full_disk_is_told_and_nothing_changes(league):
     assert league.client.ratings(Book.TRAIN) == before
     assert league.client.status().log_position == 10
     writer.execute("PRAGMA max_page_count = 1000000")
-    verdicts, position = league.client.report_results(incarnation, [played(match) for match in matches])
+    verdicts, position = league.client.report_results(
+        incarnation, [played(match) for match in matches]
+    )
     assert all(verdict.accepted for verdict in verdicts)
     assert position == 210
 
@@ -53,7 +57,9 @@ def test_broken_logs_are_found(tmp_path, caplog):
         assert caplog.text == ""
         with league.server.store.write() as tx:
             tx._connection.execute("UPDATE assignments SET lease_state = 'open' WHERE ordinal = 2")
-            tx._connection.execute("UPDATE assignments SET category = 'constant', seed = 1 WHERE ordinal = 3")
+            tx._connection.execute(
+                "UPDATE assignments SET category = 'constant', seed = 1 WHERE ordinal = 3"
+            )
         with league.server.store.read() as reader:
             findings = "\n".join(invariants.full_scan(reader))
             assert "closed as reported exactly when there is a result, but not" in findings

@@ -8,12 +8,12 @@ import pytest
 from ratings_league import BOTS, books, pair, random_outcome, train
 from small_league import small_league, snapshot
 
-from league.client import MatchmakerClient
 from league.errors import InvalidInput
 from league.players import Book
-from matchmaker import aggregates, history
-from matchmaker.books import MARK_KINDS, Books, marks_of
-from matchmaker.server import MatchmakerServer
+from league.rpc.client import MatchmakerClient
+from matchmaker.api.server import MatchmakerServer
+from matchmaker.state import aggregates, history
+from matchmaker.state.books import MARK_KINDS, Books, marks_of
 from matchmaker.store.sqlite import SqliteStore
 
 
@@ -40,7 +40,10 @@ def lived(league, seed=9):
 
 
 def test_reopened_it_shows_the_same_bits_and_goes_on_as_if_it_had_never_stopped(tmp_path):
-    with small_league(tmp_path / "one", mixes=BOTS) as one, small_league(tmp_path / "two", mixes=BOTS) as two:
+    with (
+        small_league(tmp_path / "one", mixes=BOTS) as one,
+        small_league(tmp_path / "two", mixes=BOTS) as two,
+    ):
         lived(one)
         lived(two)
         before = books(one).state()
@@ -49,8 +52,13 @@ def test_reopened_it_shows_the_same_bits_and_goes_on_as_if_it_had_never_stopped(
     with small_league(tmp_path / "one", snapshots=(), mixes=BOTS) as one:
         assert books(one).state()["tables"] == before["tables"]
         train(one, one.open(checkpoint=one.client.status().log_position), 10, step=80_000)
-        numbers = {book: [(r.player.name, r.mu, r.sigma) for r in one.client.ratings(book)] for book in Book}
-        assert numbers == {b: [(r.player.name, r.mu, r.sigma) for r in rs] for b, rs in after.items()}
+        numbers = {
+            book: [(r.player.name, r.mu, r.sigma) for r in one.client.ratings(book)]
+            for book in Book
+        }
+        assert numbers == {
+            b: [(r.player.name, r.mu, r.sigma) for r in rs] for b, rs in after.items()
+        }
 
 
 def test_from_a_checkpoint_at_any_place_the_books_come_out_the_same(league):
@@ -73,8 +81,15 @@ def test_the_league_as_it_was(tmp_path):
         def remember():
             league.clock.advance(60.0)
             shown = {book: league.client.ratings(book) for book in Book}
-            moments[league.clock.now()] = (shown, league.client.payoff(Book.TRAIN), league.client.anchors())
-            moments[league.clock.now()] += (league.client.players(), league.client.status().log_position)
+            moments[league.clock.now()] = (
+                shown,
+                league.client.payoff(Book.TRAIN),
+                league.client.anchors(),
+            )
+            moments[league.clock.now()] += (
+                league.client.players(),
+                league.client.status().log_position,
+            )
             kept.append(aggregates.keep(league.server.league, 1))
             league.clock.advance(60.0)
 
@@ -89,7 +104,9 @@ def test_the_league_as_it_was(tmp_path):
         remember()
         train(league, incarnation, 5, step=50_000)
         pair(league, "main@40000", "random", 2)
-        league.client.register_players([replace(snapshot(40_000, parent="main@2000"), milestone=True)])
+        league.client.register_players(
+            [replace(snapshot(40_000, parent="main@2000"), milestone=True)]
+        )
         remember()
     for at, (shown, payoff, anchors, players, position) in moments.items():
         with past(tmp_path, repr(at)) as view:
@@ -103,7 +120,9 @@ def test_the_league_as_it_was(tmp_path):
     with store.read() as reader:
         assert aggregates.before(reader, 10**9, 10**9).log_position > 10
         last = max(row.event_position for row in reader.aggregates())
-        assert aggregates.before(reader, 10**9, last - 1).log_position < position, "nothing of later"
+        assert aggregates.before(reader, 10**9, last - 1).log_position < position, (
+            "nothing of later"
+        )
     store.close()
     first = next(iter(moments.values()))
     with past(tmp_path, "10") as view:
@@ -138,7 +157,12 @@ def test_times_are_utc_unless_they_say_otherwise(tmp_path):
         league.clock.advance(2_000_000_000.0)
         train(league, league.open(), 1)
         with league.server.store.read() as reader:
-            for words in ("2040-01-01T12:00", "2040-01-01T12:00Z", "2040-01-01T14:00+02:00", "2209032000"):
+            for words in (
+                "2040-01-01T12:00",
+                "2040-01-01T12:00Z",
+                "2040-01-01T14:00+02:00",
+                "2209032000",
+            ):
                 assert history.moment_of(reader, words).at == 2209032000.0
 
 

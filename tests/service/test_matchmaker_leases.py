@@ -8,7 +8,7 @@ from small_league import played, report, small_league, snapshot
 from league.clock import ManualClock
 from league.errors import Fenced, InvalidInput, NotFound
 from league.players import Book, Pairing, Refusal
-from matchmaker import invariants
+from matchmaker.tools import invariants
 
 
 @pytest.fixture
@@ -107,7 +107,9 @@ def test_carried_matches_are_leased_anew(league):
     old = league.open()
     going, finished = league.client.acquire_matches(old, 2, "league")
     report(league, old, played(finished))
-    opened = league.client.open_incarnation("learner-main", "main", 0, 0, [finished.match_id, going.match_id])
+    opened = league.client.open_incarnation(
+        "learner-main", "main", 0, 0, [finished.match_id, going.match_id]
+    )
     assert [match.replaces for match in opened.carried] == [finished.match_id, going.match_id]
     for carried, original in zip(opened.carried, (finished, going), strict=True):
         for field in ("seats", "seed", "category", "book", "learner_seat"):
@@ -215,7 +217,8 @@ def test_a_match_that_counts_beside_the_one_that_carries_it_on_is_found(tmp_path
         report(league, first, played(once), played(twice))
         with sqlite3.connect(tmp_path / "league.db") as log:
             log.execute(
-                "UPDATE assignments SET replaces = ? WHERE match_id = ?", (once.match_id, twice.match_id)
+                "UPDATE assignments SET replaces = ? WHERE match_id = ?",
+                (once.match_id, twice.match_id),
             )
         with league.server.store.read() as reader:
             found = [f for f in invariants.broken(reader) if "carries it on one counts" in f]

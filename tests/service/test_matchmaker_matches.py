@@ -1,4 +1,6 @@
-"""Matches are handed out and why: categories, seats, pairings, held-out players, draws made again."""
+"""Matches are handed out and why: categories, seats, pairings, held-out players, draws made
+again.
+"""
 
 import json
 from dataclasses import replace
@@ -12,9 +14,9 @@ from small_league import bot, live, played, report, small_league, snapshot
 from league.errors import AlreadyExists, InvalidInput, InvalidName, LeagueError, NotFound, Refused
 from league.players import Book, Pairing, PlayerKind, PlayerState, Role
 from league.v1 import matchmaker_pb2 as m
-from matchmaker.books import MARK_KINDS, Books, marks_of
-from matchmaker.drawing import draw_table, draw_table_of
-from matchmaker.sampling import Stream, draws
+from matchmaker.sampling.draw import draw_table, draw_table_of
+from matchmaker.sampling.mixes import Stream, draws
+from matchmaker.state.books import MARK_KINDS, Books, marks_of
 
 
 @pytest.fixture
@@ -66,7 +68,11 @@ def test_the_learner_meets_every_category_in_its_share(league):
     assert stats.chisquare(list(counts.values()), [700, 50, 150, 100]).pvalue > 1e-3
     assert stats.binomtest(sum(match.learner_seat for match in matches), 1000).pvalue > 1e-3
     assert [match.ordinal for match in matches] == list(range(1, 1001))
-    assert len({match.seed for match in matches}) == len({match.lease_token for match in matches}) == 1000
+    assert (
+        len({match.seed for match in matches})
+        == len({match.lease_token for match in matches})
+        == 1000
+    )
     assert not any(seat.card_json for match in matches for seat in match.seats)
 
 
@@ -107,7 +113,9 @@ def test_held_out_and_retired_players_are_never_drawn(tmp_path):
 
 
 def test_several_matches_of_a_draw_are_in_a_row_and_can_be_drawn_again(tmp_path):
-    with small_league(tmp_path, (1000, 2000, 3000), matches_per_draw=4, within_snapshots="uniform") as league:
+    with small_league(
+        tmp_path, (1000, 2000, 3000), matches_per_draw=4, within_snapshots="uniform"
+    ) as league:
         incarnation = league.open()
         matches = []
         while len(matches) < 400:
@@ -121,7 +129,9 @@ def test_several_matches_of_a_draw_are_in_a_row_and_can_be_drawn_again(tmp_path)
             assert len({match.seed for match in group}) == len(group)
         names = [group[0].opponent.name for group in drawn.values()]
         assert len(set(names)) >= 5
-        assert sum(one == other for one, other in pairwise(names)) < 60, "of 100, where each is drawn anew"
+        assert sum(one == other for one, other in pairwise(names)) < 60, (
+            "of 100, where each is drawn anew"
+        )
         assert {match.learner_seat for match in matches} == {0, 1}
         league.check()
 
@@ -145,7 +155,9 @@ def test_milestones_never_retire(tmp_path):
 
 
 def test_who_is_in_the_nash_support_retires_last_also_after_a_restart(tmp_path):
-    """Three that beat one another in a ring stay, with room for four; of the others the oldest goes first."""
+    """Three that beat one another in a ring stay, with room for four; of the others the oldest
+    goes first.
+    """
     ring = ("main@1", "main@3", "main@4")
 
     def outcome(match):
@@ -177,10 +189,14 @@ def test_who_is_in_the_nash_support_retires_last_also_after_a_restart(tmp_path):
             assert retired == [gone]
         league.client.register_players([snapshot(7, milestone=True)])
         _, retired = league.client.register_players([snapshot(8)])
-        assert retired == ["main@1"], "a lineage keeps no more than it may, with its support or without"
+        assert retired == ["main@1"], (
+            "a lineage keeps no more than it may, with its support or without"
+        )
 
 
-@pytest.mark.parametrize("rule", ["uniform", "recent", "latest", "quality", "pfsp_hard", "pfsp_var"])
+@pytest.mark.parametrize(
+    "rule", ["uniform", "recent", "latest", "quality", "pfsp_hard", "pfsp_var"]
+)
 def test_why_lets_the_draw_be_made_again(tmp_path, rule):
     with small_league(tmp_path, (1000, 2000, 3000), within_snapshots=rule) as league:
         incarnation = league.open()
@@ -191,8 +207,12 @@ def test_why_lets_the_draw_be_made_again(tmp_path, rule):
             assert why["rule"] == rule
             assert why["log_position"] == 80
             assert why["policy_hash"] == league.server.league.settings.policy_hash()
-            table = draw_table_of(json.dumps({"shares": why["shares"], "candidates": why["candidates"]}))
-            (again,) = draws(table.shares, table.within, Stream(why["draw_seed"]), [why["draw_ordinal"]])
+            table = draw_table_of(
+                json.dumps({"shares": why["shares"], "candidates": why["candidates"]})
+            )
+            (again,) = draws(
+                table.shares, table.within, Stream(why["draw_seed"]), [why["draw_ordinal"]]
+            )
             assert (again.category, again.opponent) == (match.category, match.opponent.name)
             assert (again.learner_seat, again.match_seed) == (match.learner_seat, match.seed)
             assert again.probability == why["probability"]
@@ -221,7 +241,9 @@ def test_pfsp_prefers_the_opponent_that_beats_the_learner(league):
 
     league.play(incarnation, 200, outcome)
     why = json.loads(
-        league.client.match(league.client.acquire_matches(incarnation, 1, "league")[0].match_id).why_json
+        league.client.match(
+            league.client.acquire_matches(incarnation, 1, "league")[0].match_id
+        ).why_json
     )
     weights = dict(why["candidates"]["snapshots"])
     assert weights["main@2000"] > 5 * weights["main@1000"]
@@ -252,7 +274,9 @@ def test_every_learner_has_its_own_shares(league):
 def test_realised_shares_stand_beside_configured_ones(league):
     incarnation = league.open()
     matches = league.client.acquire_matches(incarnation, 200, "league")
-    league.client.heartbeat(incarnation, 1, 10, "league", "rollout", {"rate/frames_per_second": 3.0})
+    league.client.heartbeat(
+        incarnation, 1, 10, "league", "rollout", {"rate/frames_per_second": 3.0}
+    )
     status = league.client.status()
     shares = {share.category: share for share in status.shares}
     assert shares["snapshots"].configured == pytest.approx(0.7)
@@ -295,7 +319,13 @@ def test_pairings_swap_seats_on_common_seeds(league):
 )
 def test_bad_pairings_are_refused(league, change, error, says):
     incarnation = league.client.open_incarnation("evaluator-0").number
-    fields = {"player": "main@2000", "opponent": "based", "pairs": 1, "book": Book.EVAL, "seed": 1} | change
+    fields = {
+        "player": "main@2000",
+        "opponent": "based",
+        "pairs": 1,
+        "book": Book.EVAL,
+        "seed": 1,
+    } | change
     with pytest.raises(error, match=says):
         league.client.acquire_pairings(incarnation, [Pairing(**fields)])
 
@@ -304,18 +334,42 @@ def test_asking_wrongly_is_answered_in_a_sentence(league):
     incarnation = league.open()
     evaluator = league.client.open_incarnation("evaluator-0").number
     cases = [
-        (NotFound, "no mix 'legue'", lambda: league.client.acquire_matches(incarnation, 1, "legue")),
-        (InvalidInput, "count = 0", lambda: league.client.acquire_matches(incarnation, 0, "league")),
-        (InvalidInput, "count = 5000", lambda: league.client.acquire_matches(incarnation, 5000, "league")),
+        (
+            NotFound,
+            "no mix 'legue'",
+            lambda: league.client.acquire_matches(incarnation, 1, "legue"),
+        ),
+        (
+            InvalidInput,
+            "count = 0",
+            lambda: league.client.acquire_matches(incarnation, 0, "league"),
+        ),
+        (
+            InvalidInput,
+            "count = 5000",
+            lambda: league.client.acquire_matches(incarnation, 5000, "league"),
+        ),
         (NotFound, "no incarnation 99", lambda: league.client.acquire_matches(99, 1, "league")),
-        (Refused, "trains no player", lambda: league.client.acquire_matches(evaluator, 1, "league")),
+        (
+            Refused,
+            "trains no player",
+            lambda: league.client.acquire_matches(evaluator, 1, "league"),
+        ),
         (InvalidInput, "can't name a worker", lambda: league.client.open_incarnation("Bad Worker")),
-        (NotFound, "'ghost' to train", lambda: league.client.open_incarnation("learner-x", "ghost")),
+        (
+            NotFound,
+            "'ghost' to train",
+            lambda: league.client.open_incarnation("learner-x", "ghost"),
+        ),
         (InvalidInput, "only a live", lambda: league.client.open_incarnation("learner-x", "based")),
         (InvalidInput, "checkpoint_log_position", lambda: league.open(checkpoint=7)),
         (NotFound, "no match zzz", lambda: league.client.match("zzz")),
         (InvalidInput, "progress", lambda: league.client.heartbeat(incarnation, -1)),
-        (InvalidInput, "activity", lambda: league.client.heartbeat(incarnation, 1, activity="x" * 501)),
+        (
+            InvalidInput,
+            "activity",
+            lambda: league.client.heartbeat(incarnation, 1, activity="x" * 501),
+        ),
     ]
     for error, says, call in cases:
         with pytest.raises(error, match=says) as caught:
@@ -325,11 +379,14 @@ def test_asking_wrongly_is_answered_in_a_sentence(league):
 
 def test_a_match_is_found_by_the_beginning_of_its_id(league):
     matches = league.client.acquire_matches(league.open(), 40, "league")
-    ids = sorted(match.match_id for match in matches)  # 40: several begin with one hexadecimal digit
+    # 40: several begin with one hexadecimal digit
+    ids = sorted(match.match_id for match in matches)
     assert all(league.client.match(match_id).assignment.match_id == match_id for match_id in ids)
     assert league.client.match(ids[0][:20]).assignment.match_id == ids[0]
     twice = next(a[0] for a, b in pairwise(ids) if a[0] == b[0])
-    with pytest.raises(InvalidInput, match=f"several matches begin with {twice}: give more of the match id"):
+    with pytest.raises(
+        InvalidInput, match=f"several matches begin with {twice}: give more of the match id"
+    ):
         league.client.match(twice)
     with pytest.raises(NotFound, match="there is no match xyz"):
         league.client.match("xyz")
@@ -351,7 +408,9 @@ def test_a_request_id_is_wanted_and_bound_to_its_request(league):
 
     def acquire(request_id, count):
         return stub.AcquireMatches(
-            m.AcquireMatchesRequest(request_id=request_id, incarnation=incarnation, count=count, mix="league")
+            m.AcquireMatchesRequest(
+                request_id=request_id, incarnation=incarnation, count=count, mix="league"
+            )
         )
 
     first = acquire("request-1", 4)
@@ -372,7 +431,7 @@ def test_what_fails_inside_is_told_without_its_details(league, monkeypatch, capl
     def broken(*_):
         raise ZeroDivisionError("secret")
 
-    monkeypatch.setattr("matchmaker.assigning.acquire_matches", broken)
+    monkeypatch.setattr("matchmaker.acts.assign.acquire_matches", broken)
     with pytest.raises(LeagueError, match="failed inside") as caught:
         league.client.acquire_matches(league.open(), 1, "league")
     assert "secret" not in str(caught.value)

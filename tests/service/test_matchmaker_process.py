@@ -15,15 +15,15 @@ from contextlib import contextmanager
 import pytest
 from small_league import bot, live, played, small_league, snapshot
 
-from league.client import MatchmakerClient
-from league.config import resolve
 from league.errors import Refused
 from league.players import Book
-from league.ratings import RatedGame
-from league.ratings.epochs import FIRST_GAMES
-from matchmaker.fsck import fsck
-from matchmaker.fsck import main as fsck_main
+from league.rpc.client import MatchmakerClient
+from league.settings.base import resolve
+from league.stats.ratings import RatedGame
+from league.stats.ratings.epochs import FIRST_GAMES
 from matchmaker.main import main
+from matchmaker.tools.fsck import fsck
+from matchmaker.tools.fsck import main as fsck_main
 
 
 @contextmanager
@@ -95,7 +95,10 @@ def test_a_finished_run_is_served_read_only(tmp_path):
             assert len([event for event in client.watch() if event.kind == "result"]) == 20
             with pytest.raises(Refused, match="only reads"):
                 client.open_incarnation("learner-main", "main")
-            assert "the league as of result 20: what a run adds from now on" in process.stderr.readline()
+            assert (
+                "the league as of result 20: what a run adds from now on"
+                in process.stderr.readline()
+            )
             with pytest.raises(Refused, match="only reads"):
                 client.heartbeat(1, 1)
         process.send_signal(signal.SIGINT)
@@ -126,7 +129,9 @@ def test_what_it_can_not_start_on_is_one_sentence(tmp_path, capsys):
     assert "newer version" in sentence(capsys, "--db", db, "--port", 0)
     config.write_text("[matchmaker]\nlease_secondz = 3\n")
     typo = sentence(capsys, "--db", tmp_path / "new.db", "--config", config)
-    assert typo.startswith(f"matchmaker: {config}: [matchmaker] has no setting 'lease_secondz': did you mean")
+    assert typo.startswith(
+        f"matchmaker: {config}: [matchmaker] has no setting 'lease_secondz': did you mean"
+    )
 
 
 def test_a_file_of_something_else_stays_as_it_was(tmp_path, capsys):
@@ -141,7 +146,9 @@ def test_a_file_of_something_else_stays_as_it_was(tmp_path, capsys):
 
 
 def test_it_takes_a_preset_as_the_learner_does(tmp_path, capsys):
-    assert "did you mean 'laptop'?" in sentence(capsys, "--db", tmp_path / "a.db", "--preset", "labtop")
+    assert "did you mean 'laptop'?" in sentence(
+        capsys, "--db", tmp_path / "a.db", "--preset", "labtop"
+    )
     with matchmaker(tmp_path / "league.db", "--preset", "laptop") as process:
         with MatchmakerClient(f"127.0.0.1:{ready_port(process)}") as client:
             register(client)
@@ -154,7 +161,10 @@ def test_it_takes_a_preset_as_the_learner_does(tmp_path, capsys):
 
 
 def test_a_taken_port_is_one_sentence(tmp_path):
-    with small_league(tmp_path) as league, matchmaker(tmp_path / "b.db", port=league.server.port) as process:
+    with (
+        small_league(tmp_path) as league,
+        matchmaker(tmp_path / "b.db", port=league.server.port) as process,
+    ):
         said, complaint = process.communicate(timeout=60)
     assert process.returncode == 1
     assert said == ""
@@ -175,7 +185,9 @@ def test_kill_9_in_mid_traffic_loses_no_acknowledged_result(tmp_path):
             incarnation = client.open_incarnation("learner-main", "main").number
             while not kills.is_set():
                 matches = client.acquire_matches(incarnation, 16, "league")
-                results = [played(match, 1.0 if match.learner_seat == 0 else 0.0) for match in matches]
+                results = [
+                    played(match, 1.0 if match.learner_seat == 0 else 0.0) for match in matches
+                ]
                 verdicts, _ = client.report_results(incarnation, results)
                 client.heartbeat(incarnation, len(acknowledged) + 16, 1, "league")
                 for verdict in verdicts:
@@ -210,7 +222,9 @@ def test_kill_9_in_mid_traffic_loses_no_acknowledged_result(tmp_path):
 
 
 def test_kill_9_keeps_all_that_ratings_depend_on(tmp_path):
-    """An epoch, an anchor, a branch that was lost, what a snapshot inherited: the same bits afterwards."""
+    """An epoch, an anchor, a branch that was lost, what a snapshot inherited: the same bits
+    afterwards.
+    """
     db, config = tmp_path / "league.db", tmp_path / "config.toml"
     config.write_text("[matchmaker]\nsweep_seconds = 0.1\n")
     with matchmaker(db, "--config", str(config)) as process:
@@ -266,7 +280,9 @@ def test_fsck_speaks_and_exits_by_its_findings(tmp_path, capsys):
     said = capsys.readouterr().out
     with small_league(tmp_path) as league:
         events = league.client.status().vitals.event_position
-    assert f"whole; 6 players, 5 matches assigned, 0 leases open, 5 results, {events} events" in said
+    assert (
+        f"whole; 6 players, 5 matches assigned, 0 leases open, 5 results, {events} events" in said
+    )
     assert "count" not in said
     with small_league(tmp_path) as league:
         league.open(checkpoint=2)

@@ -6,9 +6,9 @@ import pytest
 from small_league import learner_wins, played, report, small_league
 
 from league.players import Book, Pairing
-from league.ratings import NEWCOMER, Drift, rate
-from matchmaker import invariants
-from matchmaker.books import marks_of
+from league.stats.ratings import NEWCOMER, Drift, rate
+from matchmaker.state.books import marks_of
+from matchmaker.tools import invariants
 
 
 @pytest.fixture
@@ -28,7 +28,9 @@ def test_failed_matches_are_kept_and_never_rated(league):
     incarnation = league.open()
     matches = league.client.acquire_matches(incarnation, 3, "league")
     verdicts = report(
-        league, incarnation, *(replace(played(match), failed=True, failure="it broke") for match in matches)
+        league,
+        incarnation,
+        *(replace(played(match), failed=True, failure="it broke") for match in matches),
     )
     assert all(verdict.accepted for verdict in verdicts)
     assert league.client.match(matches[0].match_id).result.failure == "it broke"
@@ -79,7 +81,9 @@ def test_the_live_player_drifts_and_the_bot_does_not(tmp_path):
 
 def at_step(result, step):
     """As a learner reports it whose weights had so many steps; its opponent's seat says so too."""
-    return replace(result, seats=tuple(replace(s, step_start=step, step_end=step) for s in result.seats))
+    return replace(
+        result, seats=tuple(replace(s, step_start=step, step_end=step) for s in result.seats)
+    )
 
 
 def test_ratings_survive_a_restart_to_the_last_bit(tmp_path):
@@ -99,7 +103,10 @@ def test_a_changed_draw_probability_opens_a_logged_epoch(tmp_path):
         assert league.client.ratings(Book.TRAIN) == before
         with league.server.store.read() as reader:
             marks = marks_of(reader.events_of("rating_epoch"))
-            assert [(m.log_position, m.data["draw_probability"]) for m in marks] == [(0, 0.1), (20, 0.3)]
+            assert [(m.log_position, m.data["draw_probability"]) for m in marks] == [
+                (0, 0.1),
+                (20, 0.3),
+            ]
         league.play(league.open(checkpoint=20), 20)
         with league.server.store.read() as reader:
             assert invariants.differing_ratings(reader, league.server.league.view.tables) == []

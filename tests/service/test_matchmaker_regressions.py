@@ -1,4 +1,6 @@
-"""Clocks that jump, workers of one name, and results that come forged, twice, late or in another order."""
+"""Clocks that jump, workers of one name, and results that come forged, twice, late or in another
+order.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,11 @@ from types import SimpleNamespace
 import pytest
 from small_league import bot, live, played, report, small_league, snapshot
 
-from league.client import MatchmakerClient
 from league.clock import ManualClock
 from league.errors import Fenced
 from league.players import Book
-from matchmaker.server import MatchmakerServer
+from league.rpc.client import MatchmakerClient
+from matchmaker.api.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 
 YEAR = 365 * 86_400.0
@@ -32,17 +34,22 @@ def league(tmp_path):
 def test_a_clock_that_is_set_while_it_runs_ends_no_lease_and_keeps_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump: float
 ) -> None:
-    """With the real clock: leases neither run out at the jump nor outlive the time that they have."""
+    """With the real clock: leases neither run out at the jump nor outlive the time that they
+    have.
+    """
     settings = MatchmakerSettings(lease_seconds=1.0, sweep_seconds=0.05)
     jumped = SimpleNamespace(time=lambda: time.time() + jump, monotonic=time.monotonic)
     with (
         MatchmakerServer(tmp_path / "league.db", settings=settings) as server,
         MatchmakerClient(server.address) as client,
     ):
-        client.register_players([bot("constant"), bot("random"), bot("based"), live(), snapshot(1000)])
+        client.register_players(
+            [bot("constant"), bot("random"), bot("based"), live(), snapshot(1000)]
+        )
         incarnation = client.open_incarnation("learner-main", "main").number
         matches = client.acquire_matches(incarnation, 3, "league")
-        monkeypatch.setattr("league.clock.time", jumped)  # the client's own deadlines need the true one
+        # the client's own deadlines need the true one
+        monkeypatch.setattr("league.clock.time", jumped)
         time.sleep(0.3)
         client.heartbeat(incarnation, 1)
         assert client.status().open_leases == 3
@@ -138,12 +145,16 @@ def test_a_token_is_good_for_its_own_match_alone(league) -> None:
         assert "lease token is not the one" in verdict.reason
     (stolen,) = report(league, learner, played(third))
     assert "belongs to incarnation" in stolen.reason
-    assert all(verdict.accepted for verdict in report(league, learner, played(first), played(second)))
+    assert all(
+        verdict.accepted for verdict in report(league, learner, played(first), played(second))
+    )
     assert report(league, other, played(third))[0].accepted
 
 
 def test_results_count_once_in_whatever_order_they_come(league) -> None:
-    """Batches that overlap, repeat and overtake each other, from four threads, each sent several times."""
+    """Batches that overlap, repeat and overtake each other, from four threads, each sent several
+    times.
+    """
     incarnation = league.open()
     matches = league.client.acquire_matches(incarnation, 120, "league")
     results = [played(match, (0.0, 0.5, 1.0)[number % 3]) for number, match in enumerate(matches)]
@@ -174,7 +185,9 @@ def test_results_count_once_in_whatever_order_they_come(league) -> None:
     assert failures == []
     for name, answers in replies.items():
         assert len(answers) == 3
-        assert answers[0] == answers[1] == answers[2], f"{name}: a repeated call gets its first reply"
+        assert answers[0] == answers[1] == answers[2], (
+            f"{name}: a repeated call gets its first reply"
+        )
     positions = {}
     for (verdicts, _), *_ in replies.values():
         for verdict in verdicts:

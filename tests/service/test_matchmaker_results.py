@@ -6,10 +6,10 @@ import grpc
 import pytest
 from small_league import played, report, small_league
 
-from league import wire
 from league.players import Refusal, SeatResult
+from league.rpc import convert as wire
+from league.rpc.convert import to_result
 from league.v1 import matchmaker_pb2 as m
-from league.wire import to_result
 
 
 @pytest.fixture
@@ -43,9 +43,13 @@ CONTRADICTIONS = {
     "outcome = 1, and now with 0.5": lambda result: replace(result, outcome=0.5),
     "frames = 300, and now with 299": lambda result: replace(result, frames=299),
     "failed = 0, and now with 1": lambda result: replace(result, failed=True),
-    "step_start of seat 0 = 1, and now with 0": lambda result: seat_changed(result, 0, step_start=0),
+    "step_start of seat 0 = 1, and now with 0": lambda result: seat_changed(
+        result, 0, step_start=0
+    ),
     "step_end of seat 0 = 2, and now with 3": lambda result: seat_changed(result, 0, step_end=3),
-    "step_start of seat 1 = 1, and now with 2": lambda result: seat_changed(result, 1, step_start=2),
+    "step_start of seat 1 = 1, and now with 2": lambda result: seat_changed(
+        result, 1, step_start=2
+    ),
     "step_end of seat 1 = 2, and now with 7": lambda result: seat_changed(result, 1, step_end=7),
 }
 
@@ -87,7 +91,9 @@ def bad_results(match):
         "outcome = 0.7": replace(good, outcome=0.7),
         "outcome = nan": replace(good, outcome=float("nan")),
         "frames = -1": replace(good, frames=-1),
-        "seat 0 was assigned to": replace(good, seats=(replace(other_seat, player="nobody"), good.seats[1])),
+        "seat 0 was assigned to": replace(
+            good, seats=(replace(other_seat, player="nobody"), good.seats[1])
+        ),
         "with digest": replace(good, seats=tuple(replace(s, digest="f" * 64) for s in good.seats)),
         "step_end": replace(good, seats=(replace(good.seats[0], step_start=9), good.seats[1])),
         "stat 'falls' = nan": replace(
@@ -144,11 +150,16 @@ def test_another_workers_lease_is_not_ones_own(league):
 
 
 def test_statistics_come_with_their_names_or_in_the_order_of_the_calls(league):
-    """As maps from clients of older versions; a result with too many values is refused by itself."""
+    """As maps from clients of older versions; a result with too many values is refused by
+    itself.
+    """
     incarnation = league.open()
     matches = league.client.acquire_matches(incarnation, 3, "league")
     names, results = ("falls",), [played(match) for match in matches]
-    messages = [wire.to_result(results[0]), *(wire.to_result(result, names) for result in results[1:])]
+    messages = [
+        wire.to_result(results[0]),
+        *(wire.to_result(result, names) for result in results[1:]),
+    ]
     messages[2].seats[1].stat_values.append(5.0)
     request = m.ReportResultsRequest(
         request_id="r1", incarnation=incarnation, results=messages, stat_names=names

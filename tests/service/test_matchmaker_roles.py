@@ -5,7 +5,18 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
-from drawn_league import LEARNERS, NAMES, SURE, Beliefs, drawn, lived, mixed, opened, p_value, served
+from drawn_league import (
+    LEARNERS,
+    NAMES,
+    SURE,
+    Beliefs,
+    drawn,
+    lived,
+    mixed,
+    opened,
+    p_value,
+    served,
+)
 
 
 @pytest.fixture(scope="module")
@@ -16,8 +27,13 @@ def history(tmp_path_factory):
 def role_shares(preset, name, beliefs):
     """What each preset's table says of this league, written out by hand."""
     chance = beliefs.chance
-    hard, var, capped = (partial(beliefs.shares, rule) for rule in ("pfsp_hard", "pfsp_var", "pfsp_capped"))
-    mains, others = [n for n in NAMES if n.startswith("main")], [n for n in NAMES if n.startswith("other")]
+    hard, var, capped = (
+        partial(beliefs.shares, rule) for rule in ("pfsp_hard", "pfsp_var", "pfsp_capped")
+    )
+    mains, others = (
+        [n for n in NAMES if n.startswith("main")],
+        [n for n in NAMES if n.startswith("other")],
+    )
     if name == "sweeper":
         return mixed((1.0, "snapshots", (hard if preset == "alphastar-paper" else capped)(NAMES)))
     if (preset, name) == ("alphastar-paper", "hunter"):

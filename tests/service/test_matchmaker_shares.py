@@ -1,7 +1,8 @@
-"""χ² of realised shares against every sampling rule's own, drawn through a real server over a real socket.
+"""χ² of realised shares against every sampling rule's own, drawn through a real server over a real
+socket.
 
-What a rule's shares are is computed here anew, by quadrature over each posterior, from the counts that the
-service tells. All seeds are fixed, so a p-value is the same on every run.
+What a rule's shares are is computed here anew, by quadrature over each posterior, from the counts
+that the service tells. All seeds are fixed, so a p-value is the same on every run.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from drawn_league import (
 from small_league import played, small_league, snapshot
 
 from league.players import Book, Pairing
-from matchmaker import drawing
-from matchmaker.candidates import candidate_of
+from matchmaker.sampling import draw as drawing
+from matchmaker.sampling.candidates import candidate_of
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +77,14 @@ def test_shares_of_the_recent_and_of_the_latest(history, tmp_path):
 
 
 def test_shares_of_a_mix_with_empty_categories(history, tmp_path):
-    mix = {"snapshots": 7.0, "constant": 0.5, "based": 1.5, "random": 1.0, "clone": 4.0, "reference": 2.0}
+    mix = {
+        "snapshots": 7.0,
+        "constant": 0.5,
+        "based": 1.5,
+        "random": 1.0,
+        "clone": 4.0,
+        "reference": 2.0,
+    }
     settings = {"mixes": {"league": mix}, "within_snapshots": "uniform"}
     with served(history, tmp_path, **settings) as (_, client):
         parts = {"constant": 0.05, "based": 0.15, "random": 0.1}
@@ -122,7 +130,10 @@ def test_near_copies_share_the_weight_of_one(history, tmp_path):
 
         def within(names):
             shares = alone.shares("pfsp_hard", names)
-            halved = {name: share / (2 if name.startswith("twin") else 1) for name, share in shares.items()}
+            halved = {
+                name: share / (2 if name.startswith("twin") else 1)
+                for name, share in shares.items()
+            }
             return {name: share / sum(halved.values()) for name, share in halved.items()}
 
         counts = drawn(client)
@@ -153,8 +164,15 @@ def test_slightly_wrong_weights_are_noticed(history, tmp_path, monkeypatch, wron
 
 
 def test_everybody_beaten_is_drawn_alike_and_not_by_zero(tmp_path):
-    """(1 − p)² of players that are always beaten vanishes; dividing by its sum has ended other leagues."""
-    settings = {"within_snapshots": "pfsp_hard", "pfsp_power": 16.0, "prior_games": 0.001, "near_copies": 0.0}
+    """(1 − p)² of players that are always beaten vanishes; dividing by its sum has ended other
+    leagues.
+    """
+    settings = {
+        "within_snapshots": "pfsp_hard",
+        "pfsp_power": 16.0,
+        "prior_games": 0.001,
+        "near_copies": 0.0,
+    }
     mixes = {"past": {"snapshots": 1.0}}
     with small_league(tmp_path, (1, 2, 3), mixes=mixes, **settings) as league:
         incarnation = league.open()
@@ -167,7 +185,9 @@ def test_everybody_beaten_is_drawn_alike_and_not_by_zero(tmp_path):
 
 
 def test_a_newcomer_takes_what_the_ratings_say_and_not_two_thirds(tmp_path):
-    """50 opponents beaten at .95, and one that the learner has not met and is predicted to beat at .8."""
+    """50 opponents beaten at .95, and one that the learner has not met and is predicted to beat
+    at .8.
+    """
     mixes = {"past": {"snapshots": 1.0}}
     with small_league(tmp_path, range(1, 51), mixes=mixes, near_copies=0.0) as league:
         client, fixed = league.client, Fixed()
@@ -199,5 +219,7 @@ def _rate(league, name, chance):
         pairing = Pairing(player=name, opponent="based", pairs=1, book=Book.EVAL, seed=seed)
         won = predicted > chance
         pair = client.acquire_pairings(evaluator, [pairing])
-        client.report_results(evaluator, [played(m, float((m.seats[0].name == name) == won)) for m in pair])
+        client.report_results(
+            evaluator, [played(m, float((m.seats[0].name == name) == won)) for m in pair]
+        )
     raise AssertionError(f"{name} could not be rated so: {predicted}")

@@ -14,10 +14,15 @@ from small_league import bot, live, played, snapshot
 
 from league.clock import ManualClock
 from league.errors import Fenced
-from matchmaker import assigning, incarnations, invariants, leases, registration, reporting
-from matchmaker.league import League
+from matchmaker.acts import assign as assigning
+from matchmaker.acts import incarnate as incarnations
+from matchmaker.acts import lease as leases
+from matchmaker.acts import register as registration
+from matchmaker.acts import report as reporting
 from matchmaker.settings import MatchmakerSettings
+from matchmaker.state.league import League
 from matchmaker.store.sqlite import SqliteStore
+from matchmaker.tools import invariants
 
 WORKERS = {"learner-main": "main", "learner-second": "second"}
 TAKEN = ("open", "expired")
@@ -35,7 +40,14 @@ class Leases(RuleBasedStateMachine):
         self.newest: dict[str, int] = {}
         self.progress = 0
         self.start()
-        players = [bot("constant"), bot("random"), bot("based"), live(), live("second"), snapshot(1000)]
+        players = [
+            bot("constant"),
+            bot("random"),
+            bot("based"),
+            live(),
+            live("second"),
+            snapshot(1000),
+        ]
         self.write(registration.register_players, players)
 
     def start(self) -> None:
@@ -51,9 +63,13 @@ class Leases(RuleBasedStateMachine):
     def opens(self, worker, data):
         mine = [m.match_id for m in self.matches if self.worker_of(m.match_id) == worker]
         going = [match_id for match_id in mine if self.state[match_id] not in ("reported",)]
-        carried = data.draw(st.lists(st.sampled_from(going), unique=True, max_size=2)) if going else []
+        carried = (
+            data.draw(st.lists(st.sampled_from(going), unique=True, max_size=2)) if going else []
+        )
         position = self.league.view.log_position
-        opened = self.write(incarnations.open_incarnation, worker, WORKERS[worker], 0, position, carried)
+        opened = self.write(
+            incarnations.open_incarnation, worker, WORKERS[worker], 0, position, carried
+        )
         for match_id in mine:
             if self.state[match_id] == "open":
                 self.state[match_id] = "abandoned"
@@ -115,7 +131,9 @@ class Leases(RuleBasedStateMachine):
     def beats(self, data, rises):
         number = data.draw(st.sampled_from(sorted(self.newest.values())))
         self.progress += rises
-        fenced, deadline, _ = self.write(incarnations.heartbeat, number, self.progress, 1, "league", "", {})
+        fenced, deadline, _ = self.write(
+            incarnations.heartbeat, number, self.progress, 1, "league", "", {}
+        )
         assert not fenced
         assert deadline <= self.clock.now() + self.league.settings.lease_seconds
 
@@ -123,7 +141,11 @@ class Leases(RuleBasedStateMachine):
     def time_passes(self, seconds):
         self.clock.advance(seconds)
         with self.store.read() as reader:
-            due = [r.match_id for r in reader.open_assignments() if r.lease_deadline <= self.clock.now()]
+            due = [
+                r.match_id
+                for r in reader.open_assignments()
+                if r.lease_deadline <= self.clock.now()
+            ]
         assert self.write(leases.sweep) == len(due)
         self.state.update(dict.fromkeys(due, "expired"))
 

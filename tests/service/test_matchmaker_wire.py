@@ -9,13 +9,15 @@ import grpc
 import pytest
 from google.protobuf.descriptor_pool import DescriptorPool
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
+from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
+    ProtoReflectionDescriptorDatabase,
+)
 from small_league import bot, small_league, snapshot
 
-from league.client import MatchmakerClient
 from league.errors import InvalidInput, LeagueError, Unavailable
+from league.rpc.client import MatchmakerClient
 from league.v1 import matchmaker_pb2 as m
-from matchmaker.server import MatchmakerServer
+from matchmaker.api.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 
 
@@ -79,7 +81,7 @@ def test_a_closed_client_says_so(league):
 
 def test_watching_from_the_start_and_as_it_happens(league, monkeypatch):
     """The next poll is far away, so only the commit can wake the watcher."""
-    monkeypatch.setattr("matchmaker.service.WATCH_POLL_SECONDS", 60.0)
+    monkeypatch.setattr("matchmaker.api.service.WATCH_POLL_SECONDS", 60.0)
     seen: list[str] = []
     enough = threading.Event()
 

@@ -1,4 +1,6 @@
-"""How a service is watched, over real sockets: metrics, health of the disk, draining, log lines, status."""
+"""How a service is watched, over real sockets: metrics, health of the disk, draining, log lines,
+status.
+"""
 
 from __future__ import annotations
 
@@ -23,15 +25,18 @@ from test_matchmaker_process import matchmaker, ready_port, register
 from test_matchmaker_results import bad_results
 
 from league.cli.main import main
-from league.client import MatchmakerClient
 from league.errors import Closing, LeagueError, Refused, StorageFull, StorageReadOnly
+from league.rpc.client import MatchmakerClient
 from league.service.calls import Call
 from league.service.logs import configure
 from league.service.settings import OperationsSettings
 from league.v1 import matchmaker_pb2 as m
-from matchmaker.server import SERVICE_NAME
+from matchmaker.api.server import SERVICE_NAME
 
-SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
+SERVING, NOT_SERVING = (
+    health_pb2.HealthCheckResponse.SERVING,
+    health_pb2.HealthCheckResponse.NOT_SERVING,
+)
 
 
 def free_port() -> int:
@@ -61,12 +66,15 @@ def health_of(address: str, service: str = "") -> int:
 
 def test_metrics_count_what_happened(tmp_path: Path) -> None:
     port = free_port()
-    with small_league(tmp_path, operations=OperationsSettings(matchmaker_metrics_port=port)) as league:
+    with small_league(
+        tmp_path, operations=OperationsSettings(matchmaker_metrics_port=port)
+    ) as league:
         incarnation = league.open()
         first, second, third, *_ = league.client.acquire_matches(incarnation, 5, "league")
         report(league, incarnation, played(first), *bad_results(second).values())
         report(league, incarnation, played(first))
-        for _ in range(2):  # nothing is refused, so the reply is brief; the same call again changes nothing
+        # nothing is refused, so the reply is brief; the same call again changes nothing
+        for _ in range(2):
             league.client.report_results(incarnation, [played(third)], request_id="once")
         with pytest.raises(LeagueError):
             league.client.acquire_matches(incarnation, -1, "league")
@@ -117,9 +125,16 @@ def test_a_metrics_port_that_is_taken_is_told(tmp_path: Path) -> None:
 def test_the_evaluators_metrics_and_health(tmp_path: Path) -> None:
     port = free_port()
     operations = OperationsSettings(evaluator_metrics_port=port)
-    with small_league(tmp_path) as league, running(league.client, tmp_path, operations=operations) as run:
+    with (
+        small_league(tmp_path) as league,
+        running(league.client, tmp_path, operations=operations) as run,
+    ):
         run.status()
-        assert health_of(run.address) == health_of(run.address, "league.v1.EvaluatorService") == SERVING
+        assert (
+            health_of(run.address)
+            == health_of(run.address, "league.v1.EvaluatorService")
+            == SERVING
+        )
         seen = metrics_at(port)
     assert seen["kumite_calls_total", "OK", "GetEvaluatorStatus"] == 1
     assert seen["kumite_evaluator_gauntlets_total",] == 0
@@ -289,7 +304,8 @@ def test_people_are_told_of_slow_calls_and_faults_alone(
     assert (slow := re.search(r"OK in ([\d.]+) ms", text)) is not None
     assert float(slow[1]) >= 60
     assert "UNKNOWN in" in text
-    assert "ZeroDivisionError: division by zero" in text  # the log has the traceback, the caller has none
+    # the log has the traceback, the caller has none
+    assert "ZeroDivisionError: division by zero" in text
 
 
 def test_the_last_call_before_a_stop_is_logged_though_the_store_is_closed(
@@ -297,7 +313,9 @@ def test_the_last_call_before_a_stop_is_logged_though_the_store_is_closed(
 ) -> None:
     with small_league(tmp_path) as league:
         lookout, incarnation = league.server.lookout, league.open()
-    call = Call("Heartbeat", "ipv4:127.0.0.1:1", request=m.HeartbeatRequest(incarnation=incarnation))
+    call = Call(
+        "Heartbeat", "ipv4:127.0.0.1:1", request=m.HeartbeatRequest(incarnation=incarnation)
+    )
     call.error = LeagueError("it broke")
     lookout.observers[0](call)
     assert "it broke" in caplog.text
@@ -307,7 +325,9 @@ def test_status_is_one_look_at_a_league(tmp_path: Path, capsys: pytest.CaptureFi
     with small_league(tmp_path, clock=None) as league:
         incarnation = league.open()
         league.play(incarnation, 40)
-        league.client.heartbeat(incarnation, 1, 500, "league", "rollout", {"rate/steps_per_second": 1234.5})
+        league.client.heartbeat(
+            incarnation, 1, 500, "league", "rollout", {"rate/steps_per_second": 1234.5}
+        )
         to = ("--address", league.server.address)
         assert main(["status", *to, "--json"]) == 0
         told = json.loads(capsys.readouterr().out)
@@ -323,7 +343,9 @@ def test_status_is_one_look_at_a_league(tmp_path: Path, capsys: pytest.CaptureFi
         assert all(len(line) <= 40 for line in lines)
         whole = " ".join(" ".join(lines).split())
         assert "health SERVING" in whole
-        assert "rollout (league) · main at step 500 · 1,234 steps/s · 0 leases · seen 0 s ago" in whole
+        assert (
+            "rollout (league) · main at step 500 · 1,234 steps/s · 0 leases · seen 0 s ago" in whole
+        )
         assert "70% ›" in whole
         disk_trouble(league, "query_only = ON")
         with pytest.raises(StorageReadOnly):

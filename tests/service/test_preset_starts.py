@@ -1,15 +1,17 @@
-"""Presets that nobody trains in a test begin: a few steps of each, by a real session and matchmaker."""
+"""Presets that nobody trains in a test begin: a few steps of each, by a real session and
+matchmaker.
+"""
 
 import pytest
 import torch
 
 from league.agent.snapshot import load_snapshot
-from league.blobs import BlobFolder
-from league.client import MatchmakerClient
-from league.config import build, resolve, section_classes
 from league.players import Book
-from learner.assembly import SessionSettings
-from learner.session import Session
+from league.rpc.client import MatchmakerClient
+from league.runs.blobs import BlobFolder
+from league.settings.base import build, resolve, section_classes
+from learner.train.assembly import SessionSettings
+from learner.train.session import Session
 from matchmaker.main import MatchmakerServer
 
 SHORT = (
@@ -29,7 +31,8 @@ def test_a_preset_trains_and_publishes_what_it_says(preset, tmp_path):
     sections = resolve(preset, assignments=SHORT, environment={})
     classes = section_classes()
     parts = {
-        name: build(classes[name], name, sections[name]) for name in SessionSettings.__dataclass_fields__
+        name: build(classes[name], name, sections[name])
+        for name in SessionSettings.__dataclass_fields__
     }
     settings = build(classes["matchmaker"], "matchmaker", sections["matchmaker"])
     with (

@@ -6,28 +6,43 @@ import torch
 from league.agent.config import SIZES, AgentConfig
 from league.agent.network import AgentNetwork
 from league.agent.snapshot import SnapshotCard, load_snapshot
-from league.blobs import BlobFolder
-from league.client import MatchmakerClient
 from league.errors import Fenced
 from league.players import Player, PlayerKind, Role
-from learner.publisher import Publisher
+from league.rpc.client import MatchmakerClient
+from league.runs.blobs import BlobFolder
+from learner.train.publisher import Publisher
 from matchmaker.main import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 
-LIVE = Player(name="main", game="brawl", kind=PlayerKind.LIVE, role=Role.MAIN, creator="learner-main")
+LIVE = Player(
+    name="main", game="brawl", kind=PlayerKind.LIVE, role=Role.MAIN, creator="learner-main"
+)
 
 
 def config():
-    sizes = {**SIZES["tiny"], "width": 16, "feed_forward": 32, "memory": 16, "observation_hidden": 16}
+    sizes = {
+        **SIZES["tiny"],
+        "width": 16,
+        "feed_forward": 32,
+        "memory": 16,
+        "observation_hidden": 16,
+    }
     return AgentConfig(
-        observation_size=64, own_size=32, action_size=10, sequence_length=17, history_stride=4, **sizes
+        observation_size=64,
+        own_size=32,
+        action_size=10,
+        sequence_length=17,
+        history_stride=4,
+        **sizes,
     )
 
 
 @pytest.fixture
 def client(tmp_path):
     with (
-        MatchmakerServer(db=tmp_path / "league.db", port=0, settings=MatchmakerSettings()) as server,
+        MatchmakerServer(
+            db=tmp_path / "league.db", port=0, settings=MatchmakerSettings()
+        ) as server,
         MatchmakerClient(server.address) as connected,
     ):
         connected.register_players([LIVE])

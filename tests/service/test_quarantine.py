@@ -10,11 +10,12 @@ from ratings_league import pair
 from small_league import played, report, small_league
 
 from league.cli.main import main
-from league.client import MatchmakerClient
 from league.errors import InvalidInput, NotFound, Refused
 from league.players import Book, Pairing, Player, PlayerKind, PlayerState
-from matchmaker import history, invariants
-from matchmaker.history import Moment
+from league.rpc.client import MatchmakerClient
+from matchmaker.state import history
+from matchmaker.state.history import Moment
+from matchmaker.tools import invariants
 
 MIX = {"league": {"snapshots": 1.0, "based": 1.0}}
 ACTIVE, RETIRED, QUARANTINED = PlayerState.ACTIVE, PlayerState.RETIRED, PlayerState.QUARANTINED
@@ -41,7 +42,9 @@ def test_nobody_meets_it_until_it_is_released(league):
     assert league.client.quarantine("main@1000", "stands still", "anna@desk") is QUARANTINED
     assert met(league, incarnation) == {"main@2000", "based"}
     league.client.quarantine("based", "its file is another's", "anna@desk")
-    assert met(league, incarnation) == {"main@2000"}, "the share of an empty category goes to the others"
+    assert met(league, incarnation) == {"main@2000"}, (
+        "the share of an empty category goes to the others"
+    )
     assert league.client.players(states=[QUARANTINED]) == [
         player for player in league.client.players() if player.name in ("main@1000", "based")
     ]
@@ -77,7 +80,9 @@ def test_its_results_stay_and_a_match_under_way_counts(league):
 
 
 def test_released_it_is_what_it_would_be_without(tmp_path):
-    """Retired meanwhile by nobody: who was retired before is retired again, also after a restart."""
+    """Retired meanwhile by nobody: who was retired before is retired again, also after a
+    restart.
+    """
     with small_league(tmp_path, snapshots=(1000, 2000, 3000), mixes=MIX, max_saved=2) as league:
         assert state(league.client, "main@1000") is RETIRED
         league.client.quarantine("main@1000", "doubtful", "anna")
@@ -116,7 +121,8 @@ def test_the_league_as_it_was_has_them_in_the_state_of_then(league):
     league.client.release_player("based", "anna")
     with league.server.store.read() as reader:
         positions = {
-            event.kind: event.position for event in reader.events_of("player_quarantined", "player_released")
+            event.kind: event.position
+            for event in reader.events_of("player_quarantined", "player_released")
         }
         seen = [
             {p.name: p.state for p in history.players_at(reader, Moment(0, position, 0.0))}
@@ -146,7 +152,12 @@ def test_what_can_not_be_put_there_is_one_sentence(league):
     client = league.client
     for name, reason, error, words in (
         ("nobody", "x", NotFound, "there is no player 'nobody': `bin/league players` lists them"),
-        ("main", "x", InvalidInput, "main learns and nobody else meets it: stop its learner, or name its"),
+        (
+            "main",
+            "x",
+            InvalidInput,
+            "main learns and nobody else meets it: stop its learner, or name its",
+        ),
         ("based", " ", InvalidInput, "based is put into quarantine without a reason: say why"),
     ):
         with pytest.raises(error, match=words):
@@ -175,7 +186,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("based", "--reason", "x"), "is not going on: start it again"),
     ],
 )
-def test_a_command_that_can_not_be_is_one_sentence(run: Path, capsys, words: tuple[str, ...], says: str):
+def test_a_command_that_can_not_be_is_one_sentence(
+    run: Path, capsys, words: tuple[str, ...], says: str
+):
     assert main(["quarantine", *words, "--run-dir", str(run)]) != 0
     told = capsys.readouterr().err
     assert says in told
@@ -189,7 +202,9 @@ def test_a_player_is_put_there_shown_and_released_by_command(run: Path, capsys):
 
     with served(run, read_only=False):
         _, told = said("main@1000", "--reason", "stands still")
-        assert told == ("nobody is sent to main@1000 until `bin/league quarantine main@1000 --release`\n")
+        assert told == (
+            "nobody is sent to main@1000 until `bin/league quarantine main@1000 --release`\n"
+        )
         out, _ = said()
         assert rows(out) == [{"player": "main@1000", "kind": "snapshot", "step": "1000"}]
         _, told = said("main@1000", "--release")

@@ -12,11 +12,11 @@ from exploiter_league import exploiter_league, loses_always, wins_always
 from ratings_league import pair
 from small_league import small_league, snapshot
 
-from league.client import MatchmakerClient
-from league.cluster.opinion import MOST_PLAYERS, OpinionReader
-from league.cluster.reader import LeagueReader
 from league.cluster.settings import SupervisorSettings
 from league.players import PayoffCell, Player, PlayerKind, Rating
+from league.rpc.client import MatchmakerClient
+from league.views.terminal.opinion import MOST_PLAYERS, OpinionReader
+from league.views.terminal.reader import LeagueReader
 from matchmaker.main import MatchmakerServer
 
 
@@ -113,7 +113,9 @@ def test_the_fit_takes_a_small_part_of_the_time_and_none_of_a_large_league() -> 
     reader._next_at = time.monotonic() + 60.0
     assert reader.read(client, both(5)) is found, "it waits"
     assert reader.read(client, both(5), now=True) is not found, "not at the end of a run"
-    assert reader.read(client, both(5), now=True) is reader.read(client, both(5)), "nothing has come"
+    assert reader.read(client, both(5), now=True) is reader.read(client, both(5)), (
+        "nothing has come"
+    )
     assert client.times == 2
     assert reader.read(client, both(4) * (MOST_PLAYERS // 2 + 1), now=True) is None
     assert client.times == 2

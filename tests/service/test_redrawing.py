@@ -13,13 +13,13 @@ from small_league import played, small_league, snapshot
 
 from league.cli.main import main
 from league.players import Book, Pairing
-from matchmaker import redrawing
-from matchmaker.drawing import draw_table_of
-from matchmaker.fsck import fsck
-from matchmaker.sampling import Stream, draws
+from matchmaker.sampling.draw import draw_table_of
+from matchmaker.sampling.mixes import Stream, draws
 from matchmaker.settings import MatchmakerSettings
 from matchmaker.store.converting import unpacked
 from matchmaker.store.sqlite import SqliteStore
+from matchmaker.tools import redrawing
+from matchmaker.tools.fsck import fsck
 
 WRONG = "opponents are drawn by weights that the log gives, but not "
 
@@ -34,7 +34,9 @@ def meet(league: ExploiterLeague, main: str, other: str, pairs: int, outcome: fl
 
 
 def lived(league: ExploiterLeague) -> None:
-    """Draws of the main and of an exploiter while gates are opened, passed and failed, and one is patched."""
+    """Draws of the main and of an exploiter while gates are opened, passed and failed, and one
+    is patched.
+    """
     main_worker = league.small.open()
     first = league.begin(1)
 
@@ -42,7 +44,8 @@ def lived(league: ExploiterLeague) -> None:
         league.small.play(main_worker, 12)
         hunter = league.learn(first)
         league.client.report_results(
-            hunter, [played(match, 1.0) for match in league.client.acquire_matches(hunter, 6, "victims")]
+            hunter,
+            [played(match, 1.0) for match in league.client.acquire_matches(hunter, 6, "victims")],
         )
 
     both()
@@ -107,7 +110,9 @@ def test_the_log_gives_the_weights_of_all_that_was_drawn(exploited: Path) -> Non
     store = SqliteStore(exploited / "league.db", read_only=True)
     with store.read() as reader:
         assert len(reader.select(redrawing._FIRST_MATCHES)) >= 10
-        bodies = [json.loads(unpacked(row[0])) for row in reader.select("SELECT body_json FROM draws")]
+        bodies = [
+            json.loads(unpacked(row[0])) for row in reader.select("SELECT body_json FROM draws")
+        ]
     store.close()
     drawn = [body for body in bodies if "candidates" in body]
     assert any(len(body["candidates"].get("exploiters", ())) for body in drawn)
@@ -115,7 +120,9 @@ def test_the_log_gives_the_weights_of_all_that_was_drawn(exploited: Path) -> Non
 
 
 def tampered(folder: Path, change: Callable[[dict[str, object]], None]) -> str:
-    """Alters what the newest draw says, and its matches so that its seed draws them; its first match."""
+    """Alters what the newest draw says, and its matches so that its seed draws them; its first
+    match.
+    """
     with sqlite3.connect(folder / "league.db") as connection:
         number, text, stream = connection.execute(
             "SELECT number, body_json, stream FROM draws ORDER BY number DESC LIMIT 1"
@@ -128,7 +135,9 @@ def tampered(folder: Path, change: Callable[[dict[str, object]], None]) -> str:
             (number,),
         ).fetchall()
         connection.execute("DROP TRIGGER draws_never_update")
-        connection.execute("UPDATE draws SET body_json = ? WHERE number = ?", (json.dumps(body), number))
+        connection.execute(
+            "UPDATE draws SET body_json = ? WHERE number = ?", (json.dumps(body), number)
+        )
         again = draws(table.shares, table.within, Stream(stream), [row[0] for row in rows])
         for (ordinal, _, seat), drawn in zip(rows, again, strict=True):
             connection.execute(

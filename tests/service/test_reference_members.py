@@ -1,4 +1,6 @@
-"""References as members of the league: registered once whatever happened, rated, and played against."""
+"""References as members of the league: registered once whatever happened, rated, and played
+against.
+"""
 
 import dataclasses
 import json
@@ -13,12 +15,12 @@ from small_league import played
 from test_publisher import LIVE, begin_life, network, publisher
 
 from league.agent.snapshot import SnapshotCard, load_snapshot
-from league.blobs import BlobFolder
-from league.client import MatchmakerClient
 from league.errors import Fenced, InvalidInput
 from league.ids import ReferenceName
 from league.players import Book, PlayerKind, PlayerState
-from learner.reference_members import ReferenceMembers
+from league.rpc.client import MatchmakerClient
+from league.runs.blobs import BlobFolder
+from learner.train.reference_members import ReferenceMembers
 from matchmaker.main import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 
@@ -105,14 +107,18 @@ def active(client):
 
 def test_those_that_leave_retire_and_are_drawn_no_more(client, blobs):
     one = members(client, blobs)
-    first, second, third = (one.register(network(seed), step) for seed, step in ((2, 50), (3, 150), (4, 250)))
+    first, second, third = (
+        one.register(network(seed), step) for seed, step in ((2, 50), (3, 150), (4, 250))
+    )
     one.keep([second, third])
     assert active(client) == [second, third]
     one.keep([second])
     one.keep([second])
     assert active(client) == [second]
     assert {drawn.opponent.name for drawn in client.acquire_matches(1, 32, "held")} == {second}
-    told = [event for event in events(client) if event.kind in ("player_retired", "player_returned")]
+    told = [
+        event for event in events(client) if event.kind in ("player_retired", "player_returned")
+    ]
     assert [json.loads(event.data_json)["player"] for event in told] == [first, third]
     one.keep([first])  # a restart from a checkpoint that has it
     assert active(client) == [first]
@@ -177,7 +183,9 @@ def run_learner(address, folder, *flags):
 
 
 @pytest.mark.timeout(400)  # two processes on a machine that may be busy
-def test_a_learner_registers_its_references_plays_them_and_goes_on_with_them(server, blobs, tmp_path):
+def test_a_learner_registers_its_references_plays_them_and_goes_on_with_them(
+    server, blobs, tmp_path
+):
     for steps in ("1024", "2048"):
         run_learner(server.address, tmp_path, "--steps", steps)
     with MatchmakerClient(server.address) as client:
@@ -186,7 +194,9 @@ def test_a_learner_registers_its_references_plays_them_and_goes_on_with_them(ser
         assert names[0] == ReferenceName("main", 0)
         # 4 updates a rollout of 256 steps, a renewal every 8
         assert [name.step for name in names] == [0, 512, 1024, 1536, 2048]
-        assert {name.lineage for name in names} == {"main"}, "the second life goes on with those of the first"
+        assert {name.lineage for name in names} == {"main"}, (
+            "the second life goes on with those of the first"
+        )
         assert all(blobs.has(player.digest) for player in entered)
         met = {cell.column for cell in client.payoff(Book.TRAIN) if cell.row == "main"}
         assert met & {player.name for player in entered}, "the mix names them"

@@ -21,26 +21,36 @@ from evaluator_league import write_config
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.evaluation import evaluate_policy as evaluate_with_masks
 from stable_baselines3 import A2C, PPO
-from stable_baselines3.common.callbacks import CheckpointCallback, EvalCallback, StopTrainingOnMaxEpisodes
+from stable_baselines3.common.callbacks import (
+    CheckpointCallback,
+    EvalCallback,
+    StopTrainingOnMaxEpisodes,
+)
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import VecMonitor, VecNormalize
 
 from league.agent.perceptron import PerceptronNetwork
 from league.agent.snapshot import SnapshotCard, load_snapshot
-from league.blobs import BlobFolder
 from league.cli.main import main
-from league.client import MatchmakerClient
 from league.errors import ConfigError, Fenced, InvalidInput, Refused
 from league.games.registry import game_spec
 from league.players import Book, PlayerKind
+from league.rpc.client import MatchmakerClient
+from league.runs.blobs import BlobFolder
 from learner.sb3 import JoinedEnv, PublishEvery, league_env, perceptron_of, publish
-from matchmaker.server import MatchmakerServer
+from matchmaker.api.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "stable-baselines.md"
-BLOCK = re.compile(r"<!-- run by tests/service/test_sb3_league.py -->\n```python\n(.*?)```", re.DOTALL)
-FEWER = {"200_000": "4096", "PublishEvery(50_000)": "PublishEvery(2048)", "n_steps=128": "n_steps=32"}
+BLOCK = re.compile(
+    r"<!-- run by tests/service/test_sb3_league.py -->\n```python\n(.*?)```", re.DOTALL
+)
+FEWER = {
+    "200_000": "4096",
+    "PublishEvery(50_000)": "PublishEvery(2048)",
+    "n_steps=128": "n_steps=32",
+}
 FEWER |= {"20_000": "4096", "verbose=1": "verbose=0", "matches=32": "matches=16"}
 
 
@@ -86,7 +96,11 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Pat
     """A matchmaker's process, in whose league the page's first example has trained."""
     run_dir = tmp_path_factory.mktemp("run")
     write_config(
-        run_dir, matches_per_opponent=2, milestone_matches=2, parallel_matches=8, report_seconds=0.05
+        run_dir,
+        matches_per_opponent=2,
+        milestone_matches=2,
+        parallel_matches=8,
+        report_seconds=0.05,
     )
     before = Path.cwd()
     os.chdir(run_dir)  # where the example saves its model
@@ -109,7 +123,8 @@ def test_the_example_trains_reports_and_joins(trained: tuple[str, Path, PPO]) ->
     assert (run_dir / "sb3-model.zip").is_file()
     with MatchmakerClient(address) as client:
         known = client.players(kinds=[PlayerKind.SNAPSHOT])
-        made = [player for player in known if player.name.startswith("sb3@")]  # another test may have run
+        # another test may have run
+        made = [player for player in known if player.name.startswith("sb3@")]
         assert [(p.name, p.parent, p.milestone) for p in made] == [
             ("sb3@2048", "", False),
             ("sb3@4096", "sb3@2048", True),
@@ -137,7 +152,8 @@ def test_the_evaluator_plays_its_gauntlet(trained: tuple[str, Path, PPO]) -> Non
         wait_for(lambda: (run_dir / "evaluator" / "evaluation_results.csv").is_file())
         wait_for(lambda: len(met(client, "sb3@4096")) > len(bots))
         others = {p.name for p in client.players(kinds=[PlayerKind.SNAPSHOT])} - {"sb3@4096"}
-        assert bots | {"sb3@2048"} <= met(client, "sb3@4096") <= bots | others  # another test may add some
+        # another test may add some
+        assert bots | {"sb3@2048"} <= met(client, "sb3@4096") <= bots | others
         assert {r.player.name for r in client.ratings(Book.EVAL)} >= {"sb3@4096", "sb3@2048"}
 
 
@@ -147,7 +163,10 @@ def met(client: MatchmakerClient, name: str) -> set[str]:
 
 def test_another_learner_meets_it(trained: tuple[str, Path, PPO]) -> None:
     address, run_dir, _ = trained
-    with league_env(address, run_dir, name="other", matches=8) as env, MatchmakerClient(address) as client:
+    with (
+        league_env(address, run_dir, name="other", matches=8) as env,
+        MatchmakerClient(address) as client,
+    ):
         env.reset()
         for _ in range(60):
             env.step(np.zeros((8, 10), np.int8))
@@ -174,7 +193,11 @@ def test_callbacks_loggers_and_evaluation_work_as_always(
         model.set_logger(configure(str(tmp_path), ["csv", "json", "stdout", "tensorboard"]))
         watched = [
             EvalCallback(
-                other, eval_freq=64, n_eval_episodes=8, best_model_save_path=str(tmp_path), verbose=0
+                other,
+                eval_freq=64,
+                n_eval_episodes=8,
+                best_model_save_path=str(tmp_path),
+                verbose=0,
             ),
             CheckpointCallback(64, str(tmp_path)),
             StopTrainingOnMaxEpisodes(8),
@@ -188,12 +211,16 @@ def test_callbacks_loggers_and_evaluation_work_as_always(
         told = [row for row in rows if row["rollout/ep_rew_mean"] and row["rollout/success_rate"]]
         assert 0 < float(told[-1]["rollout/ep_len_mean"]) <= longest
         assert any(row["eval/mean_reward"] and row["eval/success_rate"] for row in rows)
-        rewards, lengths = evaluate_policy(model, other, n_eval_episodes=8, return_episode_rewards=True)
+        rewards, lengths = evaluate_policy(
+            model, other, n_eval_episodes=8, return_episode_rewards=True
+        )
         assert len(rewards) == len(lengths) == 8
         assert max(lengths) <= longest
         again = algorithm.load(tmp_path / "best_model.zip", device="cpu")
         assert again.predict(env.reset())[0].shape == (8, 10)
-        assert f"{name}@512" in {player.name for player in client.players(kinds=[PlayerKind.SNAPSHOT])}
+        assert f"{name}@512" in {
+            player.name for player in client.players(kinds=[PlayerKind.SNAPSHOT])
+        }
         assert len(env.finished) <= 8
 
 
@@ -207,14 +234,18 @@ def cards(tmp_path: Path) -> Iterator[str]:
 
 
 def cards_env(address: str, run_dir: Path, **options: Any) -> JoinedEnv:
-    return league_env(address, run_dir, matches=8, preset="board", settings=("game.name=kuhn",), **options)
+    return league_env(
+        address, run_dir, matches=8, preset="board", settings=("game.name=kuhn",), **options
+    )
 
 
 def learner_of(env: Any, **options: Any) -> MaskablePPO:
     return MaskablePPO("MlpPolicy", env, n_steps=32, batch_size=64, device="cpu", seed=1, **options)
 
 
-def test_a_game_of_choices_with_masks(cards: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_game_of_choices_with_masks(
+    cards: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     names = example(1, cards, tmp_path)
     steps = names["model"].num_timesteps
     assert f"sb3@{steps}" in capsys.readouterr().out
@@ -237,7 +268,9 @@ def test_self_play_wants_the_model_and_follows_it(cards: str, tmp_path: Path) ->
         assert live is not None
         assert not torch.equal(dict(live.named_parameters())["actor.weight"], before)
         assert publish(model).name == "sb3@512"
-        rewards, _ = evaluate_with_masks(model, env, n_eval_episodes=16, return_episode_rewards=True)
+        rewards, _ = evaluate_with_masks(
+            model, env, n_eval_episodes=16, return_episode_rewards=True
+        )
         assert len(rewards) == 16
         assert client.payoff(Book.TRAIN, rows=["sb3"]) == []  # self-play rates nobody
 

@@ -15,7 +15,6 @@ from small_league import small_league, snapshot
 
 from evaluator.service import SERVICE as EVALUATOR
 from evaluator.service import EvaluatorServer
-from league.client import MatchmakerClient
 from league.errors import (
     Busy,
     ConfigError,
@@ -25,6 +24,7 @@ from league.errors import (
     Unauthenticated,
     Unavailable,
 )
+from league.rpc.client import MatchmakerClient
 from league.security.credentials import Credentials, of_run
 from league.security.issuing import make_folder
 from league.security.roles import LEAST, AccessRole
@@ -33,14 +33,16 @@ from league.security.tokens import TokenFile
 from league.stages import Place
 from league.v1 import matchmaker_pb2 as m
 from league.v1.matchmaker_pb2_grpc import MatchmakerServiceStub
+from matchmaker.api.server import EXPLOITER_SERVICE_NAME, SERVICE_NAME, MatchmakerServer
 from matchmaker.main import main
-from matchmaker.server import EXPLOITER_SERVICE_NAME, SERVICE_NAME, MatchmakerServer
 
 TURNED_AWAY = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
 TOKENS = SecuritySettings(tokens=True)
 
 
-def code_of(channel: grpc.Channel, path: str, token: str, method: str = "unary_unary") -> grpc.StatusCode:
+def code_of(
+    channel: grpc.Channel, path: str, token: str, method: str = "unary_unary"
+) -> grpc.StatusCode:
     """What an empty request is answered, by any of the ways to send one."""
     metadata = (("authorization", f"Bearer {token}"),) if token else ()
     try:
@@ -65,7 +67,8 @@ def code_of(channel: grpc.Channel, path: str, token: str, method: str = "unary_u
 
 def check_every_call(address: str, folder: Path, paths: list[str]) -> None:
     plain = {
-        role: (folder / "tokens" / f"{role.word}.token").read_text().strip() for role in list(AccessRole)[1:]
+        role: (folder / "tokens" / f"{role.word}.token").read_text().strip()
+        for role in list(AccessRole)[1:]
     }
     with grpc.insecure_channel(address) as channel:
         for path in paths:
@@ -82,7 +85,9 @@ def check_every_call(address: str, folder: Path, paths: list[str]) -> None:
 
 def test_every_call_of_the_matchmaker_wants_its_role(tmp_path: Path) -> None:
     with small_league(tmp_path, security=TOKENS) as league:
-        check_every_call(league.server.address, tmp_path, [path for path in LEAST if EVALUATOR not in path])
+        check_every_call(
+            league.server.address, tmp_path, [path for path in LEAST if EVALUATOR not in path]
+        )
 
 
 def test_every_call_of_the_evaluator_wants_its_role(tmp_path: Path) -> None:
@@ -104,7 +109,8 @@ def test_a_token_is_told_in_a_sentence_and_taken_back_while_it_runs(tmp_path: Pa
             assert client.status().game == "brawl"
             assert next(client.watch()).position == 1
             with pytest.raises(
-                Forbidden, match="token 'dashboard' has the role read, and OpenIncarnation needs worker"
+                Forbidden,
+                match="token 'dashboard' has the role read, and OpenIncarnation needs worker",
             ):
                 client.open_incarnation("learner-main", "main")
             file.revoke("dashboard")
@@ -179,7 +185,9 @@ def test_mutual_tls_takes_only_who_has_a_certificate(tmp_path: Path, certs: Path
         assert audit_of(league)[0]["who"] == "bob"
 
 
-def test_a_client_that_speaks_tls_to_who_does_not_is_told_at_once(tmp_path: Path, certs: Path) -> None:
+def test_a_client_that_speaks_tls_to_who_does_not_is_told_at_once(
+    tmp_path: Path, certs: Path
+) -> None:
     with (
         small_league(tmp_path) as league,
         MatchmakerClient(
@@ -191,7 +199,9 @@ def test_a_client_that_speaks_tls_to_who_does_not_is_told_at_once(tmp_path: Path
 
 
 @pytest.mark.parametrize("spoilt", ["server.key", "server.pem"])
-def test_certificates_that_do_not_belong_together_are_told(tmp_path: Path, certs: Path, spoilt: str) -> None:
+def test_certificates_that_do_not_belong_together_are_told(
+    tmp_path: Path, certs: Path, spoilt: str
+) -> None:
     folder = tmp_path / "spoilt"
     shutil.copytree(certs / "certs", folder)
     shutil.copy(certs / "strangers" / spoilt, folder)
@@ -218,7 +228,8 @@ def test_the_program_is_not_open_to_strangers_by_mistake(
 def test_all_of_the_network_is_served_when_it_is_said_who_may_ask(tmp_path: Path) -> None:
     with small_league(tmp_path, security=SecuritySettings(host="0.0.0.0", tokens=True)) as league:
         shown = of_run(tmp_path, "read", environment={})
-        for host in ("127.0.0.1", "127.0.0.2"):  # what listens on the first alone is not at the second
+        # what listens on the first alone is not at the second
+        for host in ("127.0.0.1", "127.0.0.2"):
             assert asked(f"{host}:{league.server.port}", shown) == "brawl"
 
 
@@ -246,7 +257,10 @@ def test_a_client_that_asks_too_often_is_slowed_down_not_failed(tmp_path: Path) 
 def test_one_peer_does_not_take_anothers_calls(tmp_path: Path) -> None:
     security = SecuritySettings(calls_per_second=0.001, calls_at_once=6)
     with small_league(tmp_path, security=security, snapshots=()) as league:
-        with MatchmakerClient(league.server.address, wait_seconds=0.01) as greedy, pytest.raises(Busy):
+        with (
+            MatchmakerClient(league.server.address, wait_seconds=0.01) as greedy,
+            pytest.raises(Busy),
+        ):
             ask(greedy, 7)
         assert league.client.status().game == "brawl"
 
@@ -275,7 +289,9 @@ def test_what_an_operator_does_is_in_the_log_once(tmp_path: Path) -> None:
         name = TokenFile(tmp_path).add(AccessRole.OPERATOR, "alice")
         league.server._frame.door._book._looked_at = -1e9
         metadata = Credentials(token=name).metadata
-        request = m.AskStageRequest(request_id="ask-1", player="main", stage="league", by="alice@home")
+        request = m.AskStageRequest(
+            request_id="ask-1", player="main", stage="league", by="alice@home"
+        )
         with grpc.insecure_channel(league.server.address) as channel:
             stub = MatchmakerServiceStub(channel)
             first = stub.AskStage(request, metadata=metadata)
@@ -307,7 +323,7 @@ def test_what_can_not_be_recorded_does_not_take_place(
         def broken(*_: object) -> bytes:
             raise InvalidInput("the trail is torn")
 
-        monkeypatch.setattr("matchmaker.operations.audit.Audit._record", broken)
+        monkeypatch.setattr("matchmaker.api.audit.Audit._record", broken)
         with pytest.raises(LeagueError, match="trail is torn"):
             league.client.ask_stage("league", "bob", "main")
         assert league.client.curricula()[0].asked is None

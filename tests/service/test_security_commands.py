@@ -12,8 +12,8 @@ from small_league import small_league
 from test_matchmaker_process import matchmaker, ready_port
 
 from league.cli.main import main
-from league.client import MatchmakerClient
 from league.errors import Unauthenticated
+from league.rpc.client import MatchmakerClient
 from league.security.credentials import Credentials, of_run
 from league.security.settings import SecuritySettings
 
@@ -41,7 +41,10 @@ def test_tokens_are_made_added_listed_and_taken_back(
     assert printed.startswith("kumite-worker-")
     assert said(capsys, "tokens", "add", "read", "dashboard", "--run-dir", run, "--out", own) == ""
     assert stat.S_IMODE(own.stat().st_mode) == 0o600
-    listed = [line.split("\t")[:2] for line in said(capsys, "tokens", "list", "--run-dir", run).splitlines()]
+    listed = [
+        line.split("\t")[:2]
+        for line in said(capsys, "tokens", "list", "--run-dir", run).splitlines()
+    ]
     assert listed == [
         ["name", "role"],
         ["read", "read"],
@@ -80,7 +83,9 @@ def test_certificates_are_made_once(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_a_program_makes_its_tokens_and_its_helpers_find_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The real processes: a matchmaker with tokens and TLS, and fsck asking it by the run's own token."""
+    """The real processes: a matchmaker with tokens and TLS, and fsck asking it by the run's own
+    token.
+    """
     said(capsys, "certs", tmp_path / "certs")
     flags = ("--tokens", "--tls", str(tmp_path / "certs"), "--mutual-tls")
     with matchmaker(tmp_path / "league.db", *flags) as process:
@@ -91,13 +96,15 @@ def test_a_program_makes_its_tokens_and_its_helpers_find_them(
         fsck = [
             sys.executable,
             "-m",
-            "matchmaker.fsck",
+            "matchmaker.tools.fsck",
             "--db",
             str(tmp_path / "league.db"),
             "--address",
             address,
         ]
-        done = subprocess.run([*fsck, "--tls", str(tmp_path / "certs")], capture_output=True, text=True)
+        done = subprocess.run(
+            [*fsck, "--tls", str(tmp_path / "certs")], capture_output=True, text=True
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         process.terminate()
         assert process.wait(10) == 0

@@ -1,12 +1,14 @@
-"""An operator moves a learner to another stage: through the matchmaker, once, over crashes of either."""
+"""An operator moves a learner to another stage: through the matchmaker, once, over crashes of
+either.
+"""
 
 import pytest
 from small_league import live, small_league
 from staged import STAGES, events
 from test_matchmaker_process import matchmaker, ready_port
 
-from league.client import MatchmakerClient
 from league.errors import Fenced, InvalidInput, NotFound, Refused
+from league.rpc.client import MatchmakerClient
 from league.stages import Place, Stage
 
 
@@ -54,7 +56,9 @@ def test_a_learner_back_at_an_older_checkpoint_is_asked_again(league):
     first, client = league.open(), league.client
     client.enter_stage(first, 0, STAGES, Place())
     asked = client.ask_stage("last", "anna")
-    client.enter_stage(first, 50, STAGES, Place(index=2, since_step=50, by_hand=True, obeyed=asked.number))
+    client.enter_stage(
+        first, 50, STAGES, Place(index=2, since_step=50, by_hand=True, obeyed=asked.number)
+    )
     second = league.open()
     assert client.enter_stage(second, 0, STAGES, Place()) == asked
     assert client.heartbeat(second, 1).asked == asked
@@ -79,7 +83,11 @@ def test_what_was_told_twice_is_one_event(league):
         ),
         (InvalidInput, "by is empty", lambda c, _: c.ask_stage("next", " ")),
         (InvalidInput, "by has 81 characters", lambda c, _: c.ask_stage("next", "a" * 81)),
-        (InvalidInput, "each its own: a, a", lambda c, n: c.enter_stage(n, 0, [stage("a")] * 2, Place())),
+        (
+            InvalidInput,
+            "each its own: a, a",
+            lambda c, n: c.enter_stage(n, 0, [stage("a")] * 2, Place()),
+        ),
         (InvalidInput, "stages = 0", lambda c, n: c.enter_stage(n, 0, [], Place())),
         (
             InvalidInput,

@@ -1,4 +1,6 @@
-"""docs/troubleshooting.md names what exists: settings, commands, metrics, alarms, reasons, messages."""
+"""docs/troubleshooting.md names what exists: settings, commands, metrics, alarms, reasons,
+messages.
+"""
 
 from __future__ import annotations
 
@@ -20,31 +22,33 @@ from test_docs_commands import PARSERS
 
 import league.cluster.command
 from evaluator.settings import EvaluatorSettings
-from league import alarms
 from league.agent.config import SIZES, AgentConfig
 from league.agent.crowd import Crowd
+from league.agent.device import choose_device
 from league.agent.network import AgentNetwork
-from league.columns import TABLES
-from league.config import resolve, section_classes
-from league.device import choose_device
 from league.errors import LeagueError
 from league.games.brawl.rewards import PRESETS
 from league.games.registry import game_spec
-from league.presets import preset_names
-from learner.assembly import SessionSettings, check_stages, make_game
-from learner.checkpoint import load_weights
+from league.runs import alarms
+from league.runs.columns import TABLES
+from league.settings.base import resolve, section_classes
+from league.settings.presets import preset_names
+from learner.distributed.ranks import Ranks
 from learner.doctor.findings import REASONS
-from learner.memory import is_out_of_memory, too_little
 from learner.ppo.descent import Descent
-from learner.ppo.ranks import Ranks
 from learner.ppo.terms import Readings
 from learner.rollout.guard import check_observations
+from learner.train.assembly import SessionSettings, check_stages, make_game
+from learner.train.checkpoint import load_weights
+from learner.train.memory import is_out_of_memory, too_little
 
 PAGE = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
 TEXT = re.sub(r"```.*?```", "", PAGE, flags=re.DOTALL)
 QUOTED = sorted(set(re.findall(r"`([^`]+)`", TEXT)))
 SOURCES = "\n".join(
-    path.read_text(encoding="utf-8") for name in ("league", "learner") for path in (ROOT / name).rglob("*.py")
+    path.read_text(encoding="utf-8")
+    for name in ("league", "learner")
+    for path in (ROOT / name).rglob("*.py")
 )
 OTHERS = {  # what other programs, guides and the system say
     "unsupported operand … 'function'",
@@ -77,7 +81,8 @@ def checked(*assignments: str, preset: str = "laptop") -> None:
     AgentConfig.of(settings.agent, settings.game.spec())
 
 
-# -- messages ------------------------------------------------------------------------------------------
+# -- messages
+# ------------------------------------------------------------------------------------------
 
 
 def not_finite() -> None:
@@ -97,7 +102,7 @@ def another_size() -> None:
 
 
 def contradicting() -> None:
-    from league.cluster.run_folder import Request, open_run
+    from league.runs.folder import Request, open_run
 
     folder = Path("run")
     with open_run(Request(run_dir=folder)):
@@ -144,12 +149,16 @@ MESSAGES: dict[str, Callable[[], object]] = {
         torch.full((1, 2, 3), torch.nan).numpy(), [None]
     ),
     "there is no section [agnet]: did you mean 'agent'?": setting("agnet.size=tiny"),
-    "[learner] has no setting 'ent_coeff': did you mean 'ent_coef'?": setting("learner.ent_coeff=0.1"),
+    "[learner] has no setting 'ent_coeff': did you mean 'ent_coef'?": setting(
+        "learner.ent_coeff=0.1"
+    ),
     "[learner] ent_coef = 'linear' can't be used: input should be a valid number": setting(
         "learner.ent_coef=linear"
     ),
     "the weights to start from are of another agent size": another_size,
-    "agent.history_stride is 4 and game.frame_skip 2": lambda: make_game(settings_of("game.frame_skip=2")),
+    "agent.history_stride is 4 and game.frame_skip 2": lambda: make_game(
+        settings_of("game.frame_skip=2")
+    ),
     "agent sequence_length = 30 leaves no output to pool over": setting(
         "agent.sequence_length=30", preset="full"
     ),
@@ -173,7 +182,9 @@ MESSAGES: dict[str, Callable[[], object]] = {
 
 
 @pytest.mark.parametrize("quote", MESSAGES)
-def test_a_message_reads_as_it_is_quoted(quote: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_message_reads_as_it_is_quoted(
+    quote: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     monkeypatch.setattr("torch.backends.mps.is_available", lambda: False)
@@ -203,13 +214,16 @@ def test_all_reasons_of_the_doctor_are_there_and_no_others() -> None:
     assert named == REASONS.keys()
 
 
-# -- names ---------------------------------------------------------------------------------------------
+# -- names
+# ---------------------------------------------------------------------------------------------
 
 
 def known_names() -> set[str]:
     """What a plain word in the page may be."""
     spec = game_spec("brawl")
-    names = {f"{section}.{key}" for section, cls in section_classes().items() for key in cls.model_fields}
+    names = {
+        f"{section}.{key}" for section, cls in section_classes().items() for key in cls.model_fields
+    }
     names |= set(section_classes()["learner"].model_fields)
     names |= {column for columns in TABLES.values() for column in columns} | TABLES.keys()
     names |= {*spec.stats, *spec.reward_terms, *(bot.name for bot in spec.bots), *PRESETS, *SIZES}
@@ -257,13 +271,17 @@ def test_a_setting_can_be_given_so(quote: str) -> None:
     checked(f"{key if '.' in key else f'learner.{key}'}={value}")
 
 
-FLAGS = [quote for quote in QUOTED if quote.startswith("--") and quote not in ("--run-dir", "--set")]
+FLAGS = [
+    quote for quote in QUOTED if quote.startswith("--") and quote not in ("--run-dir", "--set")
+]
 STARTS = re.findall(r"^bin/start-league .*$", PAGE, re.MULTILINE)
 
 
 @pytest.mark.parametrize("words", [*FLAGS, *STARTS])
 def test_the_flags_of_a_start_can_be_used(words: str) -> None:
-    request = league.cluster.command.parse(shlex.split(words.removeprefix("bin/start-league"))).request
+    request = league.cluster.command.parse(
+        shlex.split(words.removeprefix("bin/start-league"))
+    ).request
     checked(*request.assignments, preset=request.preset or "laptop")
 
 
@@ -288,13 +306,19 @@ def test_a_run_that_goes_on_alone_is_started_as_it_says() -> None:
 
 def test_the_script_prints_what_is_seen_and_paid(tmp_path: Path) -> None:
     (script,) = re.findall(
-        r"<!-- run by tests/service/test_troubleshooting.py -->\n```python\n(.*?)```", PAGE, re.DOTALL
+        r"<!-- run by tests/service/test_troubleshooting.py -->\n```python\n(.*?)```",
+        PAGE,
+        re.DOTALL,
     )
     command = [sys.executable, "-W", "ignore", "-c", script]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False
+    )
     assert done.returncode == 0, done.stderr
     spec = game_spec("brawl")
     lines = done.stdout.splitlines()
     assert len(lines) == spec.observation_size + len(spec.reward_terms)
     assert re.fullmatch(r"own x +-?\d\.\d\d to +-?\d\.\d\d", lines[0])
-    assert re.fullmatch(r"damage +paid +-?\d+\.\d\d in \d+ of \d+ frames", lines[spec.observation_size])
+    assert re.fullmatch(
+        r"damage +paid +-?\d+\.\d\d in \d+ of \d+ frames", lines[spec.observation_size]
+    )

@@ -1,4 +1,6 @@
-"""Weights & Biases gets what TensorBoard gets: offline, in a process that can't reach the network."""
+"""Weights & Biases gets what TensorBoard gets: offline, in a process that can't reach the
+network.
+"""
 
 import os
 import subprocess
@@ -9,7 +11,7 @@ import pytest
 from wandb.proto.wandb_internal_pb2 import Record
 from wandb.sdk.internal.datastore import DataStore
 
-from league.records import read_scalars
+from league.runs.records import read_scalars
 from matchmaker.main import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 
@@ -28,8 +30,19 @@ socket.socket.connect = loopback_only
 
 def learn(address, run_dir, *flags, before=LOCKED_UP):
     code = f"{before}\nfrom learner.main import main\nsys.exit(main(sys.argv[1:]))"
-    words = ["--matchmaker", address, "--run-dir", str(run_dir), "--preset", "smoke", "--cpu", *flags]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("WANDB")}
+    words = [
+        "--matchmaker",
+        address,
+        "--run-dir",
+        str(run_dir),
+        "--preset",
+        "smoke",
+        "--cpu",
+        *flags,
+    ]
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("WANDB")
+    }
     environment |= {"OMP_NUM_THREADS": "1", "HTTPS_PROXY": NO_NETWORK, "HTTP_PROXY": NO_NETWORK}
     return subprocess.run(
         [sys.executable, "-c", code, *words],
@@ -58,17 +71,22 @@ def logged(path: Path) -> tuple[str, list[dict[str, float]]]:
         run_id = record.run.run_id or run_id
         if record.HasField("history"):
             items = record.history.item
-            rows.append({item.key or "/".join(item.nested_key): float(item.value_json) for item in items})
+            rows.append(
+                {item.key or "/".join(item.nested_key): float(item.value_json) for item in items}
+            )
     return run_id, rows
 
 
-def test_offline_it_gets_all_that_tensorboard_gets_and_a_run_that_goes_on_stays_one(server, tmp_path):
+def test_offline_it_gets_all_that_tensorboard_gets_and_a_run_that_goes_on_stays_one(
+    server, tmp_path
+):
     ids, steps = [], []
     for target in ("512", "1024"):
         done = learn(server.address, tmp_path, "--set", "learner.wandb=offline", "--steps", target)
         assert done.returncode == 0, done.stderr
         newest = max(
-            (tmp_path / "learner-main" / "wandb").glob("offline-run-*/*.wandb"), key=os.path.getmtime
+            (tmp_path / "learner-main" / "wandb").glob("offline-run-*/*.wandb"),
+            key=os.path.getmtime,
         )
         run_id, rows = logged(newest)
         ids.append(run_id)
@@ -77,7 +95,9 @@ def test_offline_it_gets_all_that_tensorboard_gets_and_a_run_that_goes_on_stays_
     assert ids[0] == ids[1] == (tmp_path / "learner-main" / "wandb" / "run_id").read_text().strip()
     scalars = read_scalars(tmp_path / "learner-main" / "tensorboard")
     assert {name for name in rows[-1] if not name.startswith("_")} - {"step"} <= scalars.keys()
-    assert {"loss/policy", "gradient/encoder", "latent/norm", "attention/entropy"} <= rows[-1].keys()
+    assert {"loss/policy", "gradient/encoder", "latent/norm", "attention/entropy"} <= rows[
+        -1
+    ].keys()
     assert rows[-1]["loss/policy"] == pytest.approx(scalars["loss/policy"].values[-1], rel=1e-5)
 
 

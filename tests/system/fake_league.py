@@ -1,7 +1,7 @@
 """A supervisor over made-up workers that serve nothing: ``python fake_league.py RUN_DIR LEARNER``.
 
-LEARNER names how the learner behaves: `obeys`, `finishes`, `ignores` (SIGTERM), `refuses` (its input),
-`fills` (the disk), `hangs` (stopped by the test; the supervisor has its own time limits).
+LEARNER names how the learner behaves: `obeys`, `finishes`, `ignores` (SIGTERM), `refuses` (its
+input), `fills` (the disk), `hangs` (stopped by the test; the supervisor has its own time limits).
 Each worker writes its name into RUN_DIR/stopped when it obeys.
 """
 
@@ -11,13 +11,13 @@ import sys
 from pathlib import Path
 
 from league.cluster.backend import ProcessSpec
-from league.cluster.display import LineDisplay
 from league.cluster.local import LocalBackend
-from league.cluster.run_folder import Request, open_run
 from league.cluster.settings import SupervisorSettings
 from league.cluster.supervisor import Supervisor
 from league.cluster.topology import EVALUATOR, LEARNER, MATCHMAKER, Topology
 from league.errors import LeagueError
+from league.runs.folder import Request, open_run
+from league.views.terminal.display import LineDisplay
 
 OBEYS = """
 import signal, sys, time
@@ -54,7 +54,11 @@ def main(run_dir: Path, learner: str) -> int:
         specs = tuple(
             ProcessSpec(
                 name=name,
-                command=(sys.executable, "-c", code.format(trace=str(run_dir / "stopped"), name=name)),
+                command=(
+                    sys.executable,
+                    "-c",
+                    code.format(trace=str(run_dir / "stopped"), name=name),
+                ),
                 log=folder.log(name),
             )
             for name, code in codes.items()

@@ -14,12 +14,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from league.client import MatchmakerClient
 from league.errors import LeagueError
 from league.players import Assignment, MatchResult, Player, PlayerKind, Role, SeatResult
+from league.rpc.client import MatchmakerClient
 
 MOST_SECONDS = {"matchmaker": 1.0, "learner": 5.0, "evaluator": 4.0}
-"""A process that is ready lives at most so long: matches last 2 s, and checkpoints are a second apart."""
+"""A process that is ready lives at most so long: matches last 2 s, and checkpoints are a second
+apart.
+"""
 STARTING_SECONDS = {"matchmaker": 1.0, "learner": 4.0, "evaluator": 3.0}
 """Without waiting until it is ready it lives at most so long: most such kills meet a start."""
 UNAWAITED = 0.25
@@ -39,16 +41,27 @@ def free_port() -> int:
 
 
 class Killed:
-    """A process of the league, killed `kills` times at random moments and started again, in its own thread.
+    """A process of the league, killed `kills` times at random moments and started again, in its own
+    thread.
 
-    Afterwards it runs on until `stop`. `unawaited` counts the kills that did not wait until it was ready.
+    Afterwards it runs on until `stop`. `unawaited` counts the kills that did not wait until it was
+    ready.
     """
 
     def __init__(
-        self, name: str, command: list[str], kills: int, is_ready: Callable[[float], bool], folder: Path
+        self,
+        name: str,
+        command: list[str],
+        kills: int,
+        is_ready: Callable[[float], bool],
+        folder: Path,
     ) -> None:
         self.name, self.kills, self.unawaited = name, 0, 0
-        self._command, self._wanted, self._is_ready = [sys.executable, "-m", *command], kills, is_ready
+        self._command, self._wanted, self._is_ready = (
+            [sys.executable, "-m", *command],
+            kills,
+            is_ready,
+        )
         self._log, self._random = folder / f"{name}.out", random.Random(name)
         self.error: BaseException | None = None
         self.process = self._start()
@@ -88,7 +101,9 @@ class Killed:
         begun, limit = time.time(), time.monotonic() + seconds
         while not self._is_ready(begun):
             assert self.process.poll() is None, f"{self.name} ended by itself: {self.said()}"
-            assert time.monotonic() < limit, f"{self.name} is not ready after {seconds:.0f} s: {self.said()}"
+            assert time.monotonic() < limit, (
+                f"{self.name} is not ready after {seconds:.0f} s: {self.said()}"
+            )
             time.sleep(0.02)
 
     def join(self) -> None:
@@ -106,7 +121,9 @@ class Killed:
 
 
 class KilledLeague:
-    """Matchmaker, learner and evaluator of preset `smoke`, each killed `kills` times, beside a bystander."""
+    """Matchmaker, learner and evaluator of preset `smoke`, each killed `kills` times, beside a
+    bystander.
+    """
 
     def __init__(self, folder: Path, kills: int) -> None:
         self.folder, self.address = folder, f"127.0.0.1:{free_port()}"
@@ -153,7 +170,9 @@ class KilledLeague:
             one.wait_ready()
         limit = time.monotonic() + 120.0
         while not self.journal("SELECT 1 FROM gauntlets WHERE state = 'done'"):
-            assert time.monotonic() < limit, f"no gauntlet comes to its end: {self.evaluator.said()}"
+            assert time.monotonic() < limit, (
+                f"no gauntlet comes to its end: {self.evaluator.said()}"
+            )
             time.sleep(0.1)
         self.bystander.stop()
         self.codes = [one.stop() for one in (self.learner, self.evaluator)]
@@ -225,7 +244,8 @@ class Bystander:
 
     def _play(self, client: MatchmakerClient) -> None:
         bots = [
-            Player(name=name, game="brawl", kind=PlayerKind.BOT) for name in ("constant", "random", "based")
+            Player(name=name, game="brawl", kind=PlayerKind.BOT)
+            for name in ("constant", "random", "based")
         ]
         mine = Player(name="bystander", game="brawl", kind=PlayerKind.LIVE, role=Role.MAIN)
         client.register_players([*bots, mine])
@@ -242,7 +262,9 @@ class Bystander:
 
 
 def won(match: Assignment) -> MatchResult:
-    first, second = (SeatResult(player=p.name, digest=p.digest, stats={"falls": 1.0}) for p in match.seats)
+    first, second = (
+        SeatResult(player=p.name, digest=p.digest, stats={"falls": 1.0}) for p in match.seats
+    )
     return MatchResult(
         match_id=match.match_id,
         lease_token=match.lease_token,

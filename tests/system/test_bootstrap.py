@@ -51,8 +51,16 @@ class Checkout:
         (self.fakes / "status").write_text("0")
 
     def environment(self, **more: str) -> dict[str, str]:
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("PIP_", "UV_", "SSL_", "KUMITE_"))}
-        own = {"PATH": f"{self.fakes}:/usr/bin:/bin", "FAKES": str(self.fakes), "PIP_CONFIG_FILE": os.devnull}
+        kept = {
+            k: v
+            for k, v in os.environ.items()
+            if not k.startswith(("PIP_", "UV_", "SSL_", "KUMITE_"))
+        }
+        own = {
+            "PATH": f"{self.fakes}:/usr/bin:/bin",
+            "FAKES": str(self.fakes),
+            "PIP_CONFIG_FILE": os.devnull,
+        }
         return {**kept, **own, **more}
 
     def start(self, **environment: str) -> subprocess.Popen[str]:
@@ -131,7 +139,9 @@ def test_pips_settings_are_handed_on_to_uv(checkout: Checkout) -> None:
         PIP_DEFAULT_TIMEOUT="99",
     )
     assert status == 0, said
-    handed = dict(line.split("=", 1) for line in (checkout.fakes / "environment").read_text().splitlines())
+    handed = dict(
+        line.split("=", 1) for line in (checkout.fakes / "environment").read_text().splitlines()
+    )
     assert handed == {
         "UV_FIND_LINKS": "/wheels,/more",
         "UV_DEFAULT_INDEX": "https://mirror.invalid/simple",

@@ -1,4 +1,5 @@
-"""kill -9 of every process at random moments, under load: nothing acknowledged is lost, nothing counts twice.
+"""kill -9 of every process at random moments, under load: nothing acknowledged is lost, nothing
+counts twice.
 
 python -m pytest -m slow -s tests/system/test_kills.py      # 200 kills of each, or KUMITE_KILLS
 """
@@ -14,9 +15,9 @@ from pathlib import Path
 import pytest
 from killing import Killed, KilledLeague
 
-from league.client import MatchmakerClient
 from league.players import Book
-from matchmaker.fsck import fsck
+from league.rpc.client import MatchmakerClient
+from matchmaker.tools.fsck import fsck
 
 KILLS = int(os.environ.get("KUMITE_KILLS", "200"))
 
@@ -39,12 +40,16 @@ AND r.position NOT IN (SELECT position FROM lost_results)
     "kills",
     [2, pytest.param(KILLS, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])],
 )
-def test_kills_at_random_moments_lose_nothing_and_count_nothing_twice(tmp_path: Path, kills: int) -> None:
+def test_kills_at_random_moments_lose_nothing_and_count_nothing_twice(
+    tmp_path: Path, kills: int
+) -> None:
     began, league = time.monotonic(), KilledLeague(tmp_path, kills)
     try:
         league.run()
         assert league.codes == [0, 0], league.learner.said() + league.evaluator.said()
-        assert fsck(league.db, league.address)[0] == [], "the log is whole, ratings in memory are the log's"
+        assert fsck(league.db, league.address)[0] == [], (
+            "the log is whole, ratings in memory are the log's"
+        )
         told = checked(league)
     finally:
         league.close()
@@ -54,14 +59,18 @@ def test_kills_at_random_moments_lose_nothing_and_count_nothing_twice(tmp_path: 
 def checked(league: KilledLeague) -> str:
     """Compares what workers were told with the log; returns the counts in words."""
     stored = dict(
-        league.rows("SELECT a.match_id, r.position FROM results r JOIN assignments a USING (ordinal)")
+        league.rows(
+            "SELECT a.match_id, r.position FROM results r JOIN assignments a USING (ordinal)"
+        )
     )
     acknowledged = league.bystander.acknowledged
     assert acknowledged
     missing = {match for match, position in acknowledged.items() if stored.get(match) != position}
     assert not missing, f"{len(missing)} acknowledged results are not where they were said to be"
     counted_once(league)
-    assert not league.rows(CARRIED_TWICE), "a match that was carried over a restart counts under both its ids"
+    assert not league.rows(CARRIED_TWICE), (
+        "a match that was carried over a restart counts under both its ids"
+    )
     (snapshots,) = league.rows("SELECT count(*) FROM players WHERE kind = 'snapshot'")
     assert snapshots[0]
     settled = gauntlets_hold(league, stored)
@@ -75,11 +84,15 @@ def checked(league: KilledLeague) -> str:
 
 
 def counted_once(league: KilledLeague) -> None:
-    """Each game that the bystander was told is taken counts in payoffs and ratings, and none of them twice;
-    so do the learner's, as many as the log holds that no restart took back."""
+    """Each game that the bystander was told is taken counts in payoffs and ratings, and none of
+    them twice; so do the learner's, as many as the log holds that no restart took back.
+    """
     games = Counter(league.bystander.opponents[match] for match in league.bystander.acknowledged)
     with MatchmakerClient(league.address, wait_seconds=5) as client:
-        payoff = {cell.column: (cell.wins, cell.games) for cell in client.payoff(Book.TRAIN, ["bystander"])}
+        payoff = {
+            cell.column: (cell.wins, cell.games)
+            for cell in client.payoff(Book.TRAIN, ["bystander"])
+        }
         rated = {rating.player.name: rating.games for rating in client.ratings(Book.TRAIN)}
     assert payoff == {opponent: (number, number) for opponent, number in games.items()}
     assert rated["bystander"] == len(league.bystander.acknowledged)
@@ -87,8 +100,9 @@ def counted_once(league: KilledLeague) -> None:
 
 
 def gauntlets_hold(league: KilledLeague, stored: dict[object, object]) -> int:
-    """Every match that the evaluator was told is taken is in the log, and no other of a gauntlet is; one that
-    is done has as many as planned. Returns how many it was told."""
+    """Every match that the evaluator was told is taken is in the log, and no other of a gauntlet
+    is; one that is done has as many as planned. Returns how many it was told.
+    """
     taken = league.journal("SELECT match_id, player, opponent, book FROM matches WHERE accepted")
     plans = league.journal("SELECT player, plan_json FROM gauntlets WHERE state = 'done'")
     assert taken

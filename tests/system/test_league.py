@@ -1,4 +1,6 @@
-"""The whole league as a user runs it: preset `smoke` from start to summary, through kill -9 and Ctrl-C."""
+"""The whole league as a user runs it: preset `smoke` from start to summary, through kill -9 and
+Ctrl-C.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from league.client import MatchmakerClient
 from league.errors import LeagueError, Unauthenticated
 from league.players import PlayerKind, WorkerStatus
+from league.rpc.client import MatchmakerClient
 from league.security.credentials import Credentials, of_run
 from league.security.issuing import make_folder
 
@@ -44,7 +46,9 @@ class League:
         return json.loads(file.read_text()) if file.exists() else {}
 
     def learner(self) -> WorkerStatus | None:
-        """What the learner has said since this start; None before, and while the league can't be asked."""
+        """What the learner has said since this start; None before, and while the league can't be
+        asked.
+        """
         address = self.announced("matchmaker").get("address")
         if not isinstance(address, str):
             return None
@@ -54,7 +58,8 @@ class League:
         except LeagueError:
             return None
         return next(
-            (w for w in workers if w.player and w.last_beat_at >= self.started_at and w.metrics), None
+            (w for w in workers if w.player and w.last_beat_at >= self.started_at and w.metrics),
+            None,
         )
 
     def shown(self) -> Credentials:
@@ -76,7 +81,11 @@ class League:
         """Id of one of the league's processes, by the command line of its newest start."""
         for entry in Path("/proc").iterdir():
             try:
-                words = (entry / "cmdline").read_bytes().decode().split("\0") if entry.name.isdigit() else []
+                words = (
+                    (entry / "cmdline").read_bytes().decode().split("\0")
+                    if entry.name.isdigit()
+                    else []
+                )
             except OSError:
                 continue
             if words[1:3] == ["-m", process] and any(str(self.folder) in word for word in words):
@@ -129,7 +138,13 @@ def start(tmp_path: Path) -> Iterator[Callable[..., League]]:
 def assert_whole(league: League) -> None:
     """The database is sound, no lease is open, and the log passes every check."""
     assert league.query("PRAGMA integrity_check") == [("ok",)]
-    check = [sys.executable, "-m", "matchmaker.fsck", "--db", str(league.folder / "league.db")]
+    check = [
+        sys.executable,
+        "-m",
+        "matchmaker.tools.fsck",
+        "--db",
+        str(league.folder / "league.db"),
+    ]
     done = subprocess.run(check, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -145,7 +160,11 @@ def test_smoke_survives_the_kill_of_every_process(start: Callable[..., League]) 
     league.kill("matchmaker")
     assert league.process.wait(timeout=150) == 0, league.words
     for words in (
-        *("learner-main ended (signal 9)", "evaluator-0 ended (signal 9)", "matchmaker ended (signal 9)"),
+        *(
+            "learner-main ended (signal 9)",
+            "evaluator-0 ended (signal 9)",
+            "matchmaker ended (signal 9)",
+        ),
         *("The learner has done its steps.", "\n4,096 steps, ", "main@4096 (newest rated)"),
         *("main@4096 against the bots", "leaderboard.html", "training_curves.png"),
     ):
@@ -159,10 +178,18 @@ def test_smoke_survives_the_kill_of_every_process(start: Callable[..., League]) 
 
 @pytest.mark.timeout(300)
 @pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
-def test_ctrl_c_saves_and_the_same_command_goes_on(start: Callable[..., League], tmp_path: Path) -> None:
-    """All of it with tokens and mutual TLS, which every process finds in the run's folder and settings."""
+def test_ctrl_c_saves_and_the_same_command_goes_on(
+    start: Callable[..., League], tmp_path: Path
+) -> None:
+    """All of it with tokens and mutual TLS, which every process finds in the run's folder and
+    settings.
+    """
     make_folder(tmp_path / "certs")
-    secured = ("security.tokens=true", f"security.tls={tmp_path / 'certs'}", "security.mutual_tls=true")
+    secured = (
+        "security.tokens=true",
+        f"security.tls={tmp_path / 'certs'}",
+        "security.mutual_tls=true",
+    )
     flags = ("--preset", "smoke", *QUICK, "--set", "learner.steps=8_192")
     flags += tuple(word for setting in secured for word in ("--set", setting))
     league = start(*flags)
@@ -170,7 +197,10 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(start: Callable[..., League],
     pid = league.pid("learner")
     os.kill(pid, signal.SIGTERM)  # somebody else's: its steps are not done, so it must come back
     league.until(lambda: league.pid("learner") not in (0, pid))
-    assert "learner-main ended (exit code 0, as if told to stop): it restarts in 0.1 s." in league.words
+    assert (
+        "learner-main ended (exit code 0, as if told to stop): it restarts in 0.1 s."
+        in league.words
+    )
     assert "has done its steps" not in league.words
     league.until(lambda: (league.learner() or idle).activity in ("rollout", "update"))
     began = time.monotonic()

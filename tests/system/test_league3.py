@@ -1,7 +1,8 @@
-"""A real league of three learners: one exploiter is accepted, one rejected, and the main has patched it.
+"""A real league of three learners: one exploiter is accepted, one rejected, and the main has
+patched it.
 
-Rock-paper-scissors. The main's curriculum plants the weakness: at first it only meets somebody who always
-takes scissors, so it always takes rock. All the while the three make as many steps each.
+Rock-paper-scissors. The main's curriculum plants the weakness: at first it only meets somebody who
+always takes scissors, so it always takes rock. All the while the three make as many steps each.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from league.client import MatchmakerClient
 from league.exploiters import GateState
-from league.gates import Certificate
 from league.ids import SnapshotName
 from league.players import Book
-from learner.evenly import SLACK_TURNS
-from matchmaker.server import MatchmakerServer
+from league.rpc.client import MatchmakerClient
+from league.stats.gates import Certificate
+from learner.distributed.evenly import SLACK_TURNS
+from matchmaker.api.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 
 MATCHES, N_STEPS = 32, 16
@@ -84,8 +85,8 @@ def events(run: Path, kind: str) -> list[dict[str, object]]:
 
 
 def patched_weakness(db: Path) -> str:
-    """An exploiter of the planted weakness, which the main has patched after that weakness was no more
-    taught: each of its victims is of that time, and takes rock.
+    """An exploiter of the planted weakness, which the main has patched after that weakness was no
+    more taught: each of its victims is of that time, and takes rock.
 
     Who takes rock beats scissors and loses to paper, in the clean matches of its gauntlet.
     """
@@ -103,7 +104,11 @@ def patched_weakness(db: Path) -> str:
     told = []
     for gate in gates:
         victims = [test.victim for test in gate.victims]
-        weak = [name for name in victims if SnapshotName.parse(name).step <= PLANTED and takes_rock(name)]
+        weak = [
+            name
+            for name in victims
+            if SnapshotName.parse(name).step <= PLANTED and takes_rock(name)
+        ]
         patched = [patch.snapshot for patch in gate.patches if patch.main == "main"]
         later = [name for name in patched if SnapshotName.parse(name).step > PLANTED]
         told.append((gate.candidate, gate.state.value, victims, weak, later))
@@ -113,7 +118,9 @@ def patched_weakness(db: Path) -> str:
 
 
 def leads_of(league: subprocess.Popen[bytes], turns: Path) -> list[float]:
-    """How many steps the first of the three learners was ahead of the last, ten times a second to the end."""
+    """How many steps the first of the three learners was ahead of the last, ten times a second
+    to the end.
+    """
     leads = []
     while league.poll() is None:
         time.sleep(0.1)
@@ -136,14 +143,24 @@ def text_of(file: Path) -> str:
 def test_a_planted_weakness_is_found_and_patched(tmp_path: Path) -> None:
     run, config = tmp_path / "run", tmp_path / "planted.toml"
     config.write_text(SETTINGS)
-    command = [sys.executable, "-m", "league.cluster.main", "--headless", "--cpu", "--config", str(config)]
+    command = [
+        sys.executable,
+        "-m",
+        "league.cluster.main",
+        "--headless",
+        "--cpu",
+        "--config",
+        str(config),
+    ]
     log = tmp_path / "run.log"
     with log.open("w") as out:
         league = subprocess.Popen([*command, "--run-dir", str(run)], stdout=out, stderr=out)
         leads = leads_of(league, run / "turns")
     assert league.returncode == 0, log.read_text()
     assert len(leads) > 20, "all three are at work at the same time"
-    assert max(leads) <= (SLACK_TURNS + 1) * MATCHES * N_STEPS, "who is ahead waits for who is behind"
+    assert max(leads) <= (SLACK_TURNS + 1) * MATCHES * N_STEPS, (
+        "who is ahead waits for who is behind"
+    )
 
     listed = [sys.executable, "-m", "league.cli.main", "exploiters", "--run-dir", str(run)]
     table = subprocess.run(listed, capture_output=True, text=True, check=True).stdout
@@ -152,7 +169,11 @@ def test_a_planted_weakness_is_found_and_patched(tmp_path: Path) -> None:
     states = {row["candidate"]: row["state"] for row in rows}
     assert "accepted" in states.values(), table
     assert "rejected" in states.values(), table
-    patched = {row["candidate"] for row in rows if row["state"] == "accepted" and row["patched_by"] == "main"}
+    patched = {
+        row["candidate"]
+        for row in rows
+        if row["state"] == "accepted" and row["patched_by"] == "main"
+    }
     assert patched, table
 
     candidate = patched_weakness(run / "league.db")
@@ -168,5 +189,5 @@ def test_a_planted_weakness_is_found_and_patched(tmp_path: Path) -> None:
     opened, decided, patches = (events(run, kind) for kind in kinds)
     assert len(opened) >= len(decided) >= 2
     assert patches
-    check = [sys.executable, "-m", "matchmaker.fsck", "--db", str(run / "league.db")]
+    check = [sys.executable, "-m", "matchmaker.tools.fsck", "--db", str(run / "league.db")]
     assert subprocess.run(check, check=False).returncode == 0

@@ -1,4 +1,6 @@
-"""PettingZoo's games learnt by the whole league in about a minute each: `pytest -m slow` runs these."""
+"""PettingZoo's games learnt by the whole league in about a minute each: `pytest -m slow` runs
+these.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +19,34 @@ STEPS = 100_000
 
 
 def against_random(folder: Path, name: str) -> tuple[int, int, int]:
-    """Trains in `folder` as a user would; wins, draws and matches of the newest snapshot's clean matches."""
+    """Trains in `folder` as a user would; wins, draws and matches of the newest snapshot's clean
+    matches.
+    """
     game = f"pettingzoo:pettingzoo.classic.{name}"
-    command = [sys.executable, "-m", "league.cluster.main", "--headless", "--cpu", "--preset", "board"]
-    command += ["--set", f"game.name={game}", "--steps", str(STEPS), "--run-dir", str(folder / name)]
+    command = [
+        sys.executable,
+        "-m",
+        "league.cluster.main",
+        "--headless",
+        "--cpu",
+        "--preset",
+        "board",
+    ]
+    command += [
+        "--set",
+        f"game.name={game}",
+        "--steps",
+        str(STEPS),
+        "--run-dir",
+        str(folder / name),
+    ]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     with (folder / name / "evaluator" / "evaluation_results.csv").open() as file:
-        rows = [r for r in csv.DictReader(file) if r["opponent"] == "random" and r["book"] == "eval"]
+        rows = [
+            r for r in csv.DictReader(file) if r["opponent"] == "random" and r["book"] == "eval"
+        ]
     last = max(rows, key=lambda row: int(row["step"]))
     assert int(last["step"]) >= STEPS
     wins, draws, matches = (int(last[column]) for column in ("wins", "draws", "matches"))

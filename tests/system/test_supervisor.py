@@ -1,4 +1,6 @@
-"""The supervisor as a process, over made-up workers: signals, order of stopping, exit codes, orphans."""
+"""The supervisor as a process, over made-up workers: signals, order of stopping, exit codes,
+orphans.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from league.cluster.run_folder import Request, open_run
+from league.runs.folder import Request, open_run
 
 LEAGUE = Path(__file__).with_name("fake_league.py")
 WORKERS = ("matchmaker", "learner-main", "evaluator-0")
@@ -131,7 +133,9 @@ def test_done_learner_ends_the_run_after_a_bounded_wait_for_the_evaluator(
     assert run.stopped[-1] == "matchmaker"
 
 
-def test_learner_that_ignores_the_signal_is_killed_and_that_is_said(start: Callable[[str], Run]) -> None:
+def test_learner_that_ignores_the_signal_is_killed_and_that_is_said(
+    start: Callable[[str], Run],
+) -> None:
     run = start("ignores")
     run.await_workers()
     run.process.terminate()
@@ -142,7 +146,9 @@ def test_learner_that_ignores_the_signal_is_killed_and_that_is_said(start: Calla
 
 
 def test_processes_that_hang_are_ended_within_10_seconds(start: Callable[[str], Run]) -> None:
-    """As the settings are: a learner in a step that does not end, and a matchmaker that hangs too."""
+    """As the settings are: a learner in a step that does not end, and a matchmaker that hangs
+    too.
+    """
     run = start("hangs")
     run.await_workers()
     for pid in run.pids():
@@ -198,7 +204,9 @@ def test_killed_worker_is_replaced_at_the_same_address(start: Callable[[str], Ru
     assert "matchmaker ended (signal 9): it restarts in 0.5 s." in run.end()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux can tie a child to its parent's life")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="only Linux can tie a child to its parent's life"
+)
 def test_killed_supervisor_leaves_no_orphans_and_no_lock(start: Callable[[str], Run]) -> None:
     run = start("ignores")
     run.await_workers()
@@ -223,7 +231,15 @@ def test_one_run_folder_has_one_supervisor(start: Callable[[str], Run]) -> None:
 
 def start_league(folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:
     """The real command, in the folder's parent."""
-    command = [sys.executable, "-m", "league.cluster.main", "--preset", "smoke", "--cpu", "--headless"]
+    command = [
+        sys.executable,
+        "-m",
+        "league.cluster.main",
+        "--preset",
+        "smoke",
+        "--cpu",
+        "--headless",
+    ]
     return subprocess.run(
         [*command, "--run-dir", str(folder), *flags],
         capture_output=True,

@@ -14,7 +14,9 @@ from league.agent.contract import AgentState, NetworkConfig, PlayingNetwork, Ste
 from league.agent.perceptron import PerceptronConfig
 from league.games.base import KEYS
 
-TINY = AgentConfig(observation_size=64, own_size=32, action_size=10, sequence_length=17, **SIZES["tiny"])
+TINY = AgentConfig(
+    observation_size=64, own_size=32, action_size=10, sequence_length=17, **SIZES["tiny"]
+)
 # Other depths, spans and an uneven split of the observation: 1 + 3·2 + 3 = 10 entries.
 DEEP = AgentConfig(
     observation_size=11,
@@ -31,23 +33,48 @@ DEEP = AgentConfig(
     sequence_length=10,
 )
 WINDOW = AgentConfig(
-    observation_size=64, own_size=32, action_size=10, sequence_length=9, encoder="window", **SIZES["tiny"]
+    observation_size=64,
+    own_size=32,
+    action_size=10,
+    sequence_length=9,
+    encoder="window",
+    **SIZES["tiny"],
 )
-BASE = AgentConfig(observation_size=64, own_size=32, action_size=10, sequence_length=25, **SIZES["base"])
-LARGE = AgentConfig(observation_size=64, own_size=32, action_size=10, sequence_length=33, **SIZES["large"])
+BASE = AgentConfig(
+    observation_size=64, own_size=32, action_size=10, sequence_length=25, **SIZES["base"]
+)
+LARGE = AgentConfig(
+    observation_size=64, own_size=32, action_size=10, sequence_length=33, **SIZES["large"]
+)
 CHOICE = AgentConfig(
-    observation_size=30, own_size=18, action_size=7, action_kind="choice", sequence_length=12, **SIZES["tiny"]
+    observation_size=30,
+    own_size=18,
+    action_size=7,
+    action_kind="choice",
+    sequence_length=12,
+    **SIZES["tiny"],
 )
-CONFIGS = {"tiny": TINY, "base": BASE, "large": LARGE, "deep": DEEP, "choice": CHOICE, "window": WINDOW}
+CONFIGS = {
+    "tiny": TINY,
+    "base": BASE,
+    "large": LARGE,
+    "deep": DEEP,
+    "choice": CHOICE,
+    "window": WINDOW,
+}
 NO_HISTORY, NO_MEMORY = replace(DEEP, history=False), replace(DEEP, recurrent=False)
 NOW_ONLY = replace(WINDOW, history=False, recurrent=False)
-PERCEPTRON = PerceptronConfig(observation_size=64, action_size=10, policy_widths=(24, 16), value_widths=(12,))
+PERCEPTRON = PerceptronConfig(
+    observation_size=64, action_size=10, policy_widths=(24, 16), value_widths=(12,)
+)
 MEMBERS: dict[str, NetworkConfig] = {**CONFIGS, "perceptron": PERCEPTRON}
 """One of every architecture, for what all of them keep."""
 
 
 def network(config: NetworkConfig = TINY, seed: int = 0) -> Any:
-    """A network whose every weight differs from its start, biases too, so that nothing hides at zero."""
+    """A network whose every weight differs from its start, biases too, so that nothing hides at
+    zero.
+    """
     generator = torch.Generator().manual_seed(seed)
     made = network_of(config)
     with torch.no_grad():
@@ -76,7 +103,9 @@ def sequence(
 
 
 def legal_choices(config: AgentConfig, *shape: int, seed: int = 2) -> Tensor | None:
-    """In games of choices some that are legal, at least one a row `[*shape, A]`; None in games of keys."""
+    """In games of choices some that are legal, at least one a row `[*shape, A]`; None in games
+    of keys.
+    """
     if config.action_kind == KEYS:
         return None
     generator = torch.Generator().manual_seed(seed)

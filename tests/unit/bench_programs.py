@@ -19,5 +19,6 @@ def bench_program(name: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses look their module up
     spec.loader.exec_module(module)
-    sys.path[:] = before  # they add the repository's root, and learner.py beside them is not the package
+    # they add the repository's root, and learner.py beside them is not the package
+    sys.path[:] = before
     return module

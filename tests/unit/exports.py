@@ -32,7 +32,9 @@ SIZES: dict[str, Any] = {
 KUHN = game_spec("kuhn")
 EXPORTED: dict[str, NetworkConfig] = {
     "streaming": AgentConfig(observation_size=64, own_size=32, action_size=10, **SIZES),
-    "window": AgentConfig(observation_size=64, own_size=32, action_size=10, encoder="window", **SIZES),
+    "window": AgentConfig(
+        observation_size=64, own_size=32, action_size=10, encoder="window", **SIZES
+    ),
     "kuhn": AgentConfig(
         observation_size=KUHN.observation_size,
         own_size=KUHN.own_size,
@@ -46,12 +48,16 @@ EXPORTED: dict[str, NetworkConfig] = {
 
 @cache
 def agent(name: str) -> PlayingNetwork:
-    """An agent whose actions follow what it sees: each logit is on either side of 0 half the time."""
+    """An agent whose actions follow what it sees: each logit is on either side of 0 half the
+    time.
+    """
     net: Any = network(EXPORTED[name])
     data = seen(EXPORTED[name], 100, 4)
     with torch.no_grad():
         state, logits = net.initial_state(4), []
-        for obs, starts, left, _ in zip(*(torch.from_numpy(part) for part in data.values()), strict=True):
+        for obs, starts, left, _ in zip(
+            *(torch.from_numpy(part) for part in data.values()), strict=True
+        ):
             output = net.step(obs, starts, state, left)
             state = output.state
             logits.append(output.logits_BA)
@@ -72,7 +78,9 @@ def card(name: str) -> SnapshotCard:
 
 
 def seen(config: NetworkConfig, steps: int, rows: int, seed: int = 0) -> dict[str, np.ndarray]:
-    """Observations, episode starts (some in the middle), times left, and which choices are legal."""
+    """Observations, episode starts (some in the middle), times left, and which choices are
+    legal.
+    """
     rng = np.random.default_rng(seed)
     starts_TB = rng.random((steps, rows)) < 0.02
     starts_TB[0] = True
@@ -91,10 +99,14 @@ def seen(config: NetworkConfig, steps: int, rows: int, seed: int = 0) -> dict[st
 def greedy_actions(net: PlayingNetwork, data: dict[str, np.ndarray]) -> np.ndarray:
     """What the agent itself does, `[T, B, A]`."""
     state, chosen = net.initial_state(data["obs"].shape[1]), []
-    for obs, starts, left, legal in zip(*(torch.from_numpy(part) for part in data.values()), strict=True):
+    for obs, starts, left, legal in zip(
+        *(torch.from_numpy(part) for part in data.values()), strict=True
+    ):
         output = net.step(obs, starts, state, left)
         state = output.state
-        chosen.append(action_distribution(net.config.action_kind, output.logits_BA, legal).greedy().numpy())
+        chosen.append(
+            action_distribution(net.config.action_kind, output.logits_BA, legal).greedy().numpy()
+        )
     return np.stack(chosen)
 
 

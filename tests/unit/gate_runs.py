@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from league.gates import BernoulliTest, MultinomialTest, Risks
-from league.gates.likelihood import likeliest_of_mean
+from league.stats.gates import BernoulliTest, MultinomialTest, Risks
+from league.stats.gates.likelihood import likeliest_of_mean
 
 # Shape suffixes: R runs, C cells.
 
@@ -49,10 +49,11 @@ def bernoulli_runs(
     risks: Risks | None = None,
     corrected: bool = False,
 ) -> Runs:
-    """Matches won with `score` − `drawn`/2 and drawn with `drawn`, until each of the tests has decided.
+    """Matches won with `score` − `drawn`/2 and drawn with `drawn`, until each of the tests has
+    decided.
 
-    `corrected` pulls each bound in by the mean overshoot so far, ½ Σδ²/Σδ over the steps δ to a new record
-    in its direction (Siegmund 1985, corollary 8.33).
+    `corrected` pulls each bound in by the mean overshoot so far, ½ Σδ²/Σδ over the steps δ to a new
+    record in its direction (Siegmund 1985, corollary 8.33).
     """
     risks, rng = risks or Risks(), np.random.default_rng(seed)
     moves = np.array([test.loss, (test.loss + test.win) / 2, test.win])
@@ -88,7 +89,9 @@ def pair_runs(
     seed: int = 0,
     risks: Risks | None = None,
 ) -> Runs:
-    """Pairs (or matches, of three cells) of a fixed distribution, the exact ratio after every one."""
+    """Pairs (or matches, of three cells) of a fixed distribution, the exact ratio after every
+    one.
+    """
     risks, rng = risks or Risks(), np.random.default_rng(seed)
     accepted, stopped = [], []
     for _ in range(runs):
@@ -113,7 +116,9 @@ def independent_pairs(score: float, drawn: float = 0.0) -> list[float]:
 
 
 def seat_pairs(score: float) -> list[float]:
-    """Shares of pairs in a game whose seat decides most, moved to a score by the likeliest change."""
+    """Shares of pairs in a game whose seat decides most, moved to a score by the likeliest
+    change.
+    """
     likeliest = likeliest_of_mean([0.02, 0.13, 0.70, 0.13, 0.02], score)
     return [share / sum(likeliest) for share in likeliest]
 
@@ -128,7 +133,8 @@ def peeking(
     runs: int = 1000,
     seed: int = 0,
 ) -> Runs:
-    """What leagues do: accept as soon as the decayed win rate exceeds `bar`, looked at after every game.
+    """What leagues do: accept as soon as the decayed win rate exceeds `bar`, looked at after every
+    game.
 
     Looked at from `least` games on; given up after `games`.
     """

@@ -22,9 +22,20 @@ def snapshot_player(name, seed):
 
 
 def config():
-    sizes = {**SIZES["tiny"], "width": 16, "feed_forward": 32, "memory": 16, "observation_hidden": 16}
+    sizes = {
+        **SIZES["tiny"],
+        "width": 16,
+        "feed_forward": 32,
+        "memory": 16,
+        "observation_hidden": 16,
+    }
     return AgentConfig(
-        observation_size=64, own_size=32, action_size=10, sequence_length=17, history_stride=4, **sizes
+        observation_size=64,
+        own_size=32,
+        action_size=10,
+        sequence_length=17,
+        history_stride=4,
+        **sizes,
     )
 
 
@@ -35,7 +46,10 @@ def network_of(digest):
 
 def assignments(count):
     """A fixed list of matches against bots, snapshots and itself, on both seats."""
-    bots = [Player(name=name, game="brawl", kind=PlayerKind.BOT) for name in ("constant", "based", "random")]
+    bots = [
+        Player(name=name, game="brawl", kind=PlayerKind.BOT)
+        for name in ("constant", "based", "random")
+    ]
     others = [*bots, snapshot_player("main@1", 1), snapshot_player("main@2", 2), LIVE]
     made = []
     for i in range(count):

@@ -1,6 +1,8 @@
-"""GAME.md's table of moves, written out once more for the tests, and matches in which a move is begun.
+"""GAME.md's table of moves, written out once more for the tests, and matches in which a move is
+begun.
 
-Reach is (from, to) forward of the attacker, over all boxes of the move; `up` and `down` where given.
+Reach is (from, to) forward of the attacker, over all boxes of the move; `up` and `down` where
+given.
 """
 
 from __future__ import annotations
@@ -105,7 +107,9 @@ def begun(weapon: int, name: str) -> Arena:
 
 
 def offer(arena: Arena, stage: moves.Stage, damage: float = 0.0) -> None:
-    """Puts the opponent into the middle of a stage's box, in the air and at rest when the blow comes."""
+    """Puts the opponent into the middle of a stage's box, in the air and at rest when the blow
+    comes.
+    """
     near, reach, top, bottom = stage.box
     x = arena.of(0, "x") + arena.of(0, "facing") * (near + reach) / 2
     y = arena.of(0, "y") + (top + bottom) / 2
@@ -113,7 +117,9 @@ def offer(arena: Arena, stage: moves.Stage, damage: float = 0.0) -> None:
 
 
 def blows(weapon: int, name: str, damage: float = 0.0) -> list[tuple[int, float, float, float]]:
-    """(frame, damage, Δvx, Δvy) of each blow to an opponent who is always offered to the next stage."""
+    """(frame, damage, Δvx, Δvy) of each blow to an opponent who is always offered to the next
+    stage.
+    """
     arena, stages = begun(weapon, name), row(weapon, name).stages
     found, frame = [], 0
     while arena.of(0, "state") == rules.ATTACK:
@@ -122,5 +128,7 @@ def blows(weapon: int, name: str, damage: float = 0.0) -> list[tuple[int, float,
         arena.play()
         frame += 1
         if arena.of(1, "damage") != damage:
-            found.append((frame, arena.of(1, "damage") - damage, arena.of(1, "vx"), arena.of(1, "vy")))
+            found.append(
+                (frame, arena.of(1, "damage") - damage, arena.of(1, "vx"), arena.of(1, "vy"))
+            )
     return found

@@ -25,7 +25,9 @@ def slow(num_matches, *, max_frames=None):
 
 
 def deadly(num_matches, *, max_frames=None):
-    """Kuhn poker that ends its process, as Linux does when memory runs out, with more than 8 matches."""
+    """Kuhn poker that ends its process, as Linux does when memory runs out, with more than 8
+    matches.
+    """
     if num_matches > 8:
         os.kill(os.getpid(), signal.SIGKILL)
     return make_batched("kuhn", num_matches)

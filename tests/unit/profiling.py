@@ -2,7 +2,7 @@
 
 import torch
 
-from league.config import resolve
+from league.settings.base import resolve
 from learner.profile.opponents import make_snapshots, mix_of
 from learner.profile.pipeline import Pipeline
 from learner.profile.rows import Row
@@ -36,7 +36,14 @@ def pipeline_of(sections, folder):
 
 def row(steps=1000, changes=None, **parts):
     """A row of two bursts; the second took twice as long."""
-    parts = {"game": 0.1, "opponents": 0.2, "inference": 0.3, "learning": 0.4, "other": 0.0, **parts}
+    parts = {
+        "game": 0.1,
+        "opponents": 0.2,
+        "inference": 0.3,
+        "learning": 0.4,
+        "other": 0.0,
+        **parts,
+    }
     bursts = [
         {
             "steps": steps,

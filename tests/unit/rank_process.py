@@ -10,7 +10,9 @@ from learning import assignments, make_env
 from referenced import memories, regularised
 from test_league_ppo import updates
 
-from learner.checkpoint import (
+from learner.distributed.ranks import Ranks
+from learner.distributed.team import Team
+from learner.train.checkpoint import (
     CheckpointFolder,
     algorithm_state,
     environment_state,
@@ -19,8 +21,6 @@ from learner.checkpoint import (
     parts_of,
     rank_state,
 )
-from learner.ppo.ranks import Ranks
-from learner.team import Team
 
 HELD = {
     "reference_interval": 7,
@@ -34,7 +34,9 @@ HELD = {
 def made(plan):
     """A model that steers its step size, normalises returns and is held near references."""
     env = make_env(plan, max_frames=60)
-    return regularised(env, options={"desired_kl": 1e-6, "target_kl": 1.0, "forecast_coef": 0.5}, **HELD)
+    return regularised(
+        env, options={"desired_kl": 1e-6, "target_kl": 1.0, "forecast_coef": 0.5}, **HELD
+    )
 
 
 def begun(plan):
@@ -71,7 +73,8 @@ def outcome(model):
         "rate": model.rate.scale,
         "scale": model.return_scale.state(),
         "references": [
-            [one.name, one.step, [m.clone() for m in memories(one)]] for one in model.references.members
+            [one.name, one.step, [m.clone() for m in memories(one)]]
+            for one in model.references.members
         ],
         "keys": model.key_rng.get_state(),
         "observations": torch.from_numpy(model.last_obs_NO.copy()),
@@ -79,12 +82,16 @@ def outcome(model):
 
 
 def summed_gradients(ranks: Ranks, kind: torch.dtype) -> dict[str, object]:
-    """Through shared memory (float32) or in a message: of the second parameter one rank has no gradient."""
+    """Through shared memory (float32) or in a message: of the second parameter one rank has no
+    gradient.
+    """
     parameters = [torch.nn.Parameter(torch.zeros(size, dtype=kind)) for size in (3, 2)]
     parameters[0].grad = torch.full((3,), 1.0 + ranks.rank, dtype=kind)
     if ranks.rank:
         parameters[1].grad = torch.full((2,), 0.5, dtype=kind)
-    beside = ranks.add_up_gradients(parameters, torch.tensor([ranks.rank + 1e-9, 4.0], dtype=torch.float64))
+    beside = ranks.add_up_gradients(
+        parameters, torch.tensor([ranks.rank + 1e-9, 4.0], dtype=torch.float64)
+    )
     return {
         "shared": kind == torch.float32 and ranks._shared is not None,
         "gradients": [parameter.grad.tolist() for parameter in parameters],
@@ -99,7 +106,9 @@ def tell(ranks: Ranks, network) -> dict[str, object]:
         "any": [ranks.any(ranks.rank == 1), ranks.any(False)],
         "largest": ranks.largest(7 - ranks.rank),
         "leading": dict(ranks.leading({"who": ranks.rank, "tensor": torch.arange(3)})),
-        "gathered": [dict(one) for one in ranks.gather({"who": ranks.rank, "long": "x" * 100 * ranks.rank})],
+        "gathered": [
+            dict(one) for one in ranks.gather({"who": ranks.rank, "long": "x" * 100 * ranks.rank})
+        ],
     }
     said["gradients"] = [summed_gradients(ranks, kind) for kind in (torch.float32, torch.float64)]
     with torch.no_grad():

@@ -22,7 +22,9 @@ QUICK = CloningSettings(epochs=2, streams=4, sequence=16, held_out=0.25)
 
 
 def bouts(matches: int = 8) -> list[Bout]:
-    return paired(Contender(name="based"), Contender(name="random"), (BASED, RANDOM), matches, 3, "based")
+    return paired(
+        Contender(name="based"), Contender(name="random"), (BASED, RANDOM), matches, 3, "based"
+    )
 
 
 def recorded(disturb: float = 0.0, matches: int = 8) -> list[tuple[Path, Replay]]:

@@ -5,20 +5,24 @@ from __future__ import annotations
 from dataclasses import replace
 
 from league.cluster.crew import ProcessFacts, State
-from league.cluster.facts import EvaluatorFacts, Exam, LeagueFacts, Note, Screen
 from league.players import LeagueStatus, PayoffCell, Player, PlayerKind, Rating, Share, WorkerStatus
-from league.ratings.beside import SecondOpinion
-from league.ratings.bradley_terry import Interval
+from league.stats.ratings.beside import SecondOpinion
+from league.stats.ratings.bradley_terry import Interval
+from league.views.terminal.facts import EvaluatorFacts, Exam, LeagueFacts, Note, Screen
 
 BOTS = ("constant", "random", "based", "clockwork")
 NOW = 1_700_000_000.0
 
-EMPTY = Screen(run_dir="runs/laptop-1", preset="laptop", device="", started_at=NOW, now=NOW, phase="starting")
+EMPTY = Screen(
+    run_dir="runs/laptop-1", preset="laptop", device="", started_at=NOW, now=NOW, phase="starting"
+)
 
 
 def rating(rank: int, name: str, mu: float, kind: PlayerKind, step: int = 0) -> Rating:
     player = Player(name=name, game="brawl", kind=kind, step=step)
-    return Rating(player=player, mu=mu, sigma=1.1, score=mu - 3.3, wins=412, draws=9, losses=79, rank=rank)
+    return Rating(
+        player=player, mu=mu, sigma=1.1, score=mu - 3.3, wins=412, draws=9, losses=79, rank=rank
+    )
 
 
 def ratings() -> tuple[Rating, ...]:
@@ -71,7 +75,14 @@ def full() -> Screen:
         open_leases=128,
     )
     shares = tuple(
-        Share(player="main", mix="league", category=name, configured=set_to, realised=met, matches=matches)
+        Share(
+            player="main",
+            mix="league",
+            category=name,
+            configured=set_to,
+            realised=met,
+            matches=matches,
+        )
         for name, set_to, met, matches in (
             ("snapshots", 0.7, 0.689, 4120),
             ("constant", 0.05, 0.053, 310),
@@ -80,7 +91,12 @@ def full() -> Screen:
         )
     )
     status = LeagueStatus(
-        game="brawl", log_position=18_230, open_leases=131, workers=(learner,), shares=shares, version="0.1.0"
+        game="brawl",
+        log_position=18_230,
+        open_leases=131,
+        workers=(learner,),
+        shares=shares,
+        version="0.1.0",
     )
     cell = PayoffCell(row="main@650000", column="based", wins=318, draws=6, losses=76)
     exams = tuple(
@@ -118,8 +134,12 @@ def full() -> Screen:
         },
     )
     processes = (
-        ProcessFacts(name="matchmaker", state=State.RUNNING, pid=4711, started_at=NOW - 700, restarts=0),
-        ProcessFacts(name="learner-main", state=State.RUNNING, pid=4712, started_at=NOW - 60, restarts=1),
+        ProcessFacts(
+            name="matchmaker", state=State.RUNNING, pid=4711, started_at=NOW - 700, restarts=0
+        ),
+        ProcessFacts(
+            name="learner-main", state=State.RUNNING, pid=4712, started_at=NOW - 60, restarts=1
+        ),
         ProcessFacts(
             name="evaluator-0",
             state=State.WAITING,
@@ -132,7 +152,11 @@ def full() -> Screen:
     notes = (
         Note(at=NOW - 700, text="Run folder runs/laptop-1 made with preset laptop."),
         Note(at=NOW - 500, text="Opponents now: based."),
-        Note(at=NOW - 62, text="learner-main ended (signal 9): it restarts in 0.5 s.", is_trouble=True),
+        Note(
+            at=NOW - 62,
+            text="learner-main ended (signal 9): it restarts in 0.5 s.",
+            is_trouble=True,
+        ),
         Note(at=NOW - 10, text="main@650000 joined the league (13 active snapshots)."),
     )
     return Screen(

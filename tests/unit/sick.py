@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from league.config import resolve
 from league.games.base import BatchedGame
 from league.games.brawl.game import BrawlGame
+from league.settings.base import resolve
 from learner.doctor.setup import SetUp, set_up_of
 
 WEIGHTED = ("toward_opponent", "damage", "combo", "knockout", "win")
@@ -46,7 +46,9 @@ def spoiled(
     before: Callable[[BatchedGame, np.ndarray], np.ndarray] = lambda game, actions_N2A: actions_N2A,
     seeds: Callable[[np.ndarray], np.ndarray] = lambda seeds_N: seeds_N,
 ) -> SetUp:
-    """The same in a game whose arrays, actions or seeds are changed on their way, whichever game it is."""
+    """The same in a game whose arrays, actions or seeds are changed on their way, whichever game
+    it is.
+    """
 
     def make(matches: int) -> BatchedGame:
         game = made.game(matches)

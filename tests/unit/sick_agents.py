@@ -33,7 +33,9 @@ class Remembering(AgentNetwork):
         return super().step(obs_BO, torch.zeros_like(starts_B), state, time_left_B)
 
     def unroll(self, obs_XBO, starts_XB, h_BH, c_BH, time_left_TB, prefix):
-        return super().unroll(obs_XBO, torch.zeros_like(starts_XB), h_BH, c_BH, time_left_TB, prefix)
+        return super().unroll(
+            obs_XBO, torch.zeros_like(starts_XB), h_BH, c_BH, time_left_TB, prefix
+        )
 
 
 def parts(change: Callable[[AgentNetwork], None]) -> type[AgentNetwork]:
@@ -80,7 +82,9 @@ class ForgetfulUnroll(AgentNetwork):
     """The learner is not told that an episode starts; the actor is."""
 
     def unroll(self, obs_XBO, starts_XB, h_BH, c_BH, time_left_TB, prefix):
-        return super().unroll(obs_XBO, torch.zeros_like(starts_XB), h_BH, c_BH, time_left_TB, prefix)
+        return super().unroll(
+            obs_XBO, torch.zeros_like(starts_XB), h_BH, c_BH, time_left_TB, prefix
+        )
 
 
 class ForgetfulStep(AgentNetwork):

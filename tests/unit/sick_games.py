@@ -1,4 +1,6 @@
-"""Games that are broken on purpose, and changes that break any game, for the tests of `league doctor`."""
+"""Games that are broken on purpose, and changes that break any game, for the tests of `league
+doctor`.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,9 @@ class Unseeded(BrawlGame):
     """Every match begins somewhere else, whatever its seed."""
 
     def reset(self, seeds, where=None):
-        super().reset(np.random.default_rng().integers(2**62, size=len(seeds)).astype(np.uint64), where)
+        super().reset(
+            np.random.default_rng().integers(2**62, size=len(seeds)).astype(np.uint64), where
+        )
 
 
 class Inflation(Watched):

@@ -1,5 +1,6 @@
-"""A solver for game trees, to see that their known values come out: regret matching+ on counterfactual
-values, linearly averaged (Tammelin, "Solving large imperfect information games using CFR+", 2014).
+"""A solver for game trees, to see that their known values come out: regret matching+ on
+counterfactual values, linearly averaged (Tammelin, "Solving large imperfect information games using
+CFR+", 2014).
 
 Shape suffixes: M positions of a level, E edges, K infosets, A actions.
 """
@@ -27,18 +28,29 @@ def regret_matching(tree: GameTree, rounds: int) -> Table:
 
 def _normal(tree: GameTree, weights_KA: NDArray[np.float64]) -> Table:
     sums_K1 = weights_KA.sum(-1, keepdims=True)
-    return np.where(sums_K1 > 0, weights_KA / np.where(sums_K1 > 0, sums_K1, 1.0), uniform_table(tree))
+    return np.where(
+        sums_K1 > 0, weights_KA / np.where(sums_K1 > 0, sums_K1, 1.0), uniform_table(tree)
+    )
 
 
-def _pass(tree: GameTree, table_KA: Table, player: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """What each action would have gained `player` over the policy, and how likely it comes to be asked."""
+def _pass(
+    tree: GameTree, table_KA: Table, player: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What each action would have gained `player` over the policy, and how likely it comes to be
+    asked.
+    """
     by_view_VA = _by_view(tree, table_KA)
-    place_V = np.full(len(by_view_VA), len(table_KA))  # forced moves are summed in a row of their own
+    # forced moves are summed in a row of their own
+    place_V = np.full(len(by_view_VA), len(table_KA))
     place_V[tree.infosets_K] = np.arange(len(table_KA))
     own, other = (
-        [_edge_probabilities(level, by_view_VA, who) for level in tree.levels] for who in (player, 1 - player)
+        [_edge_probabilities(level, by_view_VA, who) for level in tree.levels]
+        for who in (player, 1 - player)
     )
-    gains_KA, weights_K = np.zeros((len(table_KA) + 1, table_KA.shape[1])), np.zeros(len(table_KA) + 1)
+    gains_KA, weights_K = (
+        np.zeros((len(table_KA) + 1, table_KA.shape[1])),
+        np.zeros(len(table_KA) + 1),
+    )
     values_M = np.zeros(0)
     parts = zip(tree.levels, own, other, _reaches(tree, other), _reaches(tree, own), strict=True)
     for level, own_E, other_E, reach_M, own_reach_M in reversed(list(parts)):

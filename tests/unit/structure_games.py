@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from hypothesis import strategies as st
 
-from league.structure.table import Matrix, Table, measured_prior
+from league.stats.structure.table import Matrix, Table, measured_prior
 
 RPS = np.array([[0.0, -1, 1], [1, 0, -1], [-1, 1, 0]])
 CHAIN = np.array([[0.0, -1, -1], [1, 0, -1], [1, 1, 0]])
@@ -51,7 +51,11 @@ def chances(logit_NN: Matrix) -> Matrix:
 
 def expected(chance_NN: Matrix, games: int, known_NN: Matrix | None = None) -> Table:
     """Matches that end as often as their chances say, and ratings that know nothing."""
-    counts_NN = np.full(chance_NN.shape, float(games)) if known_NN is None else games * known_NN.astype(float)
+    counts_NN = (
+        np.full(chance_NN.shape, float(games))
+        if known_NN is None
+        else games * known_NN.astype(float)
+    )
     np.fill_diagonal(counts_NN, 0.0)
     return _table(np.round(chance_NN * counts_NN), np.zeros_like(counts_NN))
 

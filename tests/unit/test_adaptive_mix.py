@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from league.payoff import Counts
 from league.players import Book, Player, PlayerKind
-from league.ratings import RatingTable
-from matchmaker.drawing import draw_table
-from matchmaker.sampling import adapted_mix
+from league.stats.payoff import Counts
+from league.stats.ratings import RatingTable
+from matchmaker.sampling.draw import draw_table
+from matchmaker.sampling.mixes import adapted_mix
 from matchmaker.settings import MatchmakerSettings
 
 MIX = {"snapshots": 7.0, "constant": 0.5, "based": 1.5, "random": 1.0}
@@ -29,7 +29,9 @@ def test_a_weight_grows_with_the_share_of_matches_not_won() -> None:
 def test_draws_count_half_and_a_few_matches_say_little() -> None:
     drawn = adapted_mix(MIX, {"based": Counts(draws=60)}, 1.0, 10.0)["based"]
     assert drawn == pytest.approx(1.5 * 1.5)
-    one, many = (adapted_mix(MIX, {"based": Counts(losses=n)}, 1.0, 10.0)["based"] for n in (1, 1000))
+    one, many = (
+        adapted_mix(MIX, {"based": Counts(losses=n)}, 1.0, 10.0)["based"] for n in (1, 1000)
+    )
     assert one == pytest.approx(1.5 * (1 + 6 / 11))
     assert many == pytest.approx(3.0, abs=0.02)
 
@@ -53,7 +55,9 @@ def league(results: dict[tuple[str, str], tuple[int, int]], train: tuple[int, in
 
 
 def shares(players, tables, **settings) -> dict[str, float]:
-    table = draw_table(MatchmakerSettings(mixes={"league": MIX}, **settings), MAIN, "league", players, tables)
+    table = draw_table(
+        MatchmakerSettings(mixes={"league": MIX}, **settings), MAIN, "league", players, tables
+    )
     shares = json.loads(table.body_json)["shares"]
     assert dict(zip(table.shares.names, table.shares.probabilities, strict=True)) == shares
     return shares

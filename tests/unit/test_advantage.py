@@ -39,7 +39,9 @@ def test_advantage_is_the_sum_of_discounted_differences_of_one_match():
 def test_cut_off_bootstraps_and_an_end_does_not():
     one = np.zeros((1, 2), np.float32)
     ended = np.array([[True, False]])
-    advantage, _ = generalised_advantage(one, one, ended, np.full(2, 10.0, np.float32), GAMMA, LAMBDA)
+    advantage, _ = generalised_advantage(
+        one, one, ended, np.full(2, 10.0, np.float32), GAMMA, LAMBDA
+    )
     np.testing.assert_allclose(advantage, [[0.0, 9.0]], atol=1e-6)
 
 

@@ -8,9 +8,9 @@ from agents import DEEP, TINY
 from league.agent.config import SIZES, AgentConfig
 from league.agent.network import AgentNetwork
 from league.agent.settings import AgentSettings
-from league.config import build
 from league.errors import ConfigError, DataCorrupt
 from league.games.base import GameSpec
+from league.settings.base import build
 
 SPEC = GameSpec(
     name="any",
@@ -29,7 +29,12 @@ SPEC = GameSpec(
 
 def test_the_defaults_are_the_large_agent_with_35_outputs_to_pool() -> None:
     config = AgentConfig.of(AgentSettings(), SPEC)
-    assert (config.layers, config.width, config.memory, config.observation_hidden) == (6, 256, 512, 512)
+    assert (config.layers, config.width, config.memory, config.observation_hidden) == (
+        6,
+        256,
+        512,
+        512,
+    )
     assert (config.span, config.pool, config.sequence_length, config.context) == (6, 35, 65, 64)
     assert config.key_bias == -1.5
     assert (config.entry_size, config.action_size) == (32, 10)
@@ -89,7 +94,11 @@ def test_configs_are_values() -> None:
 
 
 def test_cards_from_before_history_and_memory_could_be_left_out_have_both() -> None:
-    older = {name: value for name, value in TINY.to_dict().items() if name not in ("history", "recurrent")}
+    older = {
+        name: value
+        for name, value in TINY.to_dict().items()
+        if name not in ("history", "recurrent")
+    }
     assert AgentConfig.from_dict(older) == TINY
     without = dataclasses.replace(TINY, history=False, recurrent=False)
     assert AgentConfig.from_dict(without.to_dict()) == without

@@ -16,7 +16,9 @@ def test_log_prob_entropy_and_kl_are_torchs(logits: torch.Tensor) -> None:
     other = logits.flip(0) - 0.5
     keys, theirs = BernoulliKeys(logits), Bernoulli(logits=logits)
     pressed = theirs.sample()
-    torch.testing.assert_close(keys.log_prob(pressed.to(torch.uint8)), theirs.log_prob(pressed).sum(-1))
+    torch.testing.assert_close(
+        keys.log_prob(pressed.to(torch.uint8)), theirs.log_prob(pressed).sum(-1)
+    )
     torch.testing.assert_close(keys.entropy(), theirs.entropy().sum(-1))
     torch.testing.assert_close(
         keys.kl(BernoulliKeys(other)), kl_divergence(theirs, Bernoulli(logits=other)).sum(-1)

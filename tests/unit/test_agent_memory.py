@@ -78,8 +78,12 @@ def test_windowed_products_and_their_gradients() -> None:
         for column in range(stride):
             n = row * stride + column
             window = k[:, :, [(row + slot) * stride + column for slot in range(slots)]]
-            torch.testing.assert_close(scores[:, :, n], torch.einsum("hd,hds->sh", q[:, :, n], window))
-            torch.testing.assert_close(mixed[:, :, n], torch.einsum("sh,hds->hd", weights[:, :, n], window))
+            torch.testing.assert_close(
+                scores[:, :, n], torch.einsum("hd,hds->sh", q[:, :, n], window)
+            )
+            torch.testing.assert_close(
+                mixed[:, :, n], torch.einsum("sh,hds->hd", weights[:, :, n], window)
+            )
     assert torch.autograd.gradcheck(lambda a, b: window_scores(a, b, slots, stride), (q, k))
     assert torch.autograd.gradcheck(lambda a, b: window_mix(a, b, stride), (weights, k))
 

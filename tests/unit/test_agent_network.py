@@ -35,7 +35,9 @@ def config(request) -> AgentConfig:
 def test_unroll_from_the_start_equals_step_across_episodes(config: AgentConfig) -> None:
     net, data = network(config), sequence(config, 50, 5)
     outputs, states = play(net, data)
-    unrolled = net.unroll(data["obs"], data["starts"], states[0].h_BH, states[0].c_BH, data["left"], 0)
+    unrolled = net.unroll(
+        data["obs"], data["starts"], states[0].h_BH, states[0].c_BH, data["left"], 0
+    )
     torch.testing.assert_close(unrolled.logits_TBA, stacked(outputs, "logits_BA"), **CLOSE)
     torch.testing.assert_close(unrolled.value_TB, stacked(outputs, "value_B"), **CLOSE)
     torch.testing.assert_close(unrolled.latent_TBD, stacked(outputs, "latent_BD"), **CLOSE)
@@ -50,7 +52,9 @@ def test_unroll_with_history_equals_step(config: AgentConfig, more: int) -> None
     outputs, states = play(net, data)
     rows = slice(first - prefix, None)
     h_BH, c_BH = states[first].h_BH, states[first].c_BH
-    unrolled = net.unroll(data["obs"][rows], data["starts"][rows], h_BH, c_BH, data["left"][first:], prefix)
+    unrolled = net.unroll(
+        data["obs"][rows], data["starts"][rows], h_BH, c_BH, data["left"][first:], prefix
+    )
     torch.testing.assert_close(unrolled.logits_TBA, stacked(outputs[first:], "logits_BA"), **CLOSE)
     torch.testing.assert_close(unrolled.value_TB, stacked(outputs[first:], "value_B"), **CLOSE)
 
@@ -64,7 +68,12 @@ def test_the_bare_window_gives_the_same_latent_and_keys(config: AgentConfig) -> 
     column = slice(2, 3)  # the one without another episode in its window
     h_BH, c_BH = states[last].h_BH[column], states[last].c_BH[column]
     bare = net.unroll(
-        data["obs"][rows, column], never[:, column], h_BH, c_BH, data["left"][-1:, column], length - 1
+        data["obs"][rows, column],
+        never[:, column],
+        h_BH,
+        c_BH,
+        data["left"][-1:, column],
+        length - 1,
     )
     torch.testing.assert_close(bare.latent_TBD[0], outputs[last].latent_BD[column], **CLOSE)
     torch.testing.assert_close(bare.logits_TBA[0], outputs[last].logits_BA[column], **CLOSE)
@@ -123,7 +132,9 @@ def test_a_start_clears_a_used_state(config: AgentConfig) -> None:
 def test_learner_and_actor_agree_on_log_probs_values_and_entropies(config: AgentConfig) -> None:
     net, data = network(config), sequence(config, 40, 4)
     outputs, states = play(net, data)
-    unrolled = net.unroll(data["obs"], data["starts"], states[0].h_BH, states[0].c_BH, data["left"], 0)
+    unrolled = net.unroll(
+        data["obs"], data["starts"], states[0].h_BH, states[0].c_BH, data["left"], 0
+    )
     legal = legal_choices(config, 40, 4)
     acted = action_distribution(config.action_kind, stacked(outputs, "logits_BA"), legal)
     keys = acted.sample(torch.Generator().manual_seed(0))
@@ -138,7 +149,9 @@ def test_every_parameter_gets_a_gradient_at_the_usual_start(config: AgentConfig)
     net, data = type(network(config))(config), sequence(config, 30, 3)
     zeros = torch.zeros(3, config.memory)
     unrolled = net.unroll(data["obs"], data["starts"], zeros, zeros, data["left"], 0)
-    actor = action_distribution(config.action_kind, unrolled.logits_TBA, legal_choices(config, 30, 3))
+    actor = action_distribution(
+        config.action_kind, unrolled.logits_TBA, legal_choices(config, 30, 3)
+    )
     actions = actor.sample(torch.Generator().manual_seed(0))
     loss = actor.log_prob(actions).mean() + unrolled.value_TB.square().mean()
     loss.backward()
@@ -148,7 +161,9 @@ def test_every_parameter_gets_a_gradient_at_the_usual_start(config: AgentConfig)
 
 
 def test_every_input_changes_the_keys(config: AgentConfig) -> None:
-    """One column for each field, which differs from the same columns unchanged in that field alone."""
+    """One column for each field, which differs from the same columns unchanged in that field
+    alone.
+    """
     width = config.observation_size
     net, data = network(config), sequence(config, 8, width, rate=0.0)
     data["starts"][1:] = False
@@ -160,7 +175,9 @@ def test_every_input_changes_the_keys(config: AgentConfig) -> None:
         assert moved_B.all(), (row, moved_B)
 
 
-def test_own_past_does_not_reach_the_strategy_latent_nor_does_the_present_self(config: AgentConfig) -> None:
+def test_own_past_does_not_reach_the_strategy_latent_nor_does_the_present_self(
+    config: AgentConfig,
+) -> None:
     net, data = network(config), sequence(config, 8, 2)
     changed = data["obs"].clone()
     changed[..., : config.own_size] *= -1
@@ -211,11 +228,15 @@ def test_the_long_unroll_keeps_memory_linear() -> None:
     assert 4000 <= biggest <= 4001 * 100
 
 
-@pytest.mark.parametrize("config", [NO_HISTORY, NO_MEMORY, NOW_ONLY], ids=["history", "memory", "both"])
+@pytest.mark.parametrize(
+    "config", [NO_HISTORY, NO_MEMORY, NOW_ONLY], ids=["history", "memory", "both"]
+)
 def test_an_agent_without_history_or_memory_plays_as_it_learns(config: AgentConfig) -> None:
     net, data = network(config), sequence(config, 30, 3)
     outputs, states = play(net, data)
-    unrolled = net.unroll(data["obs"], data["starts"], states[0].h_BH, states[0].c_BH, data["left"], 0)
+    unrolled = net.unroll(
+        data["obs"], data["starts"], states[0].h_BH, states[0].c_BH, data["left"], 0
+    )
     torch.testing.assert_close(unrolled.logits_TBA, stacked(outputs, "logits_BA"), **CLOSE)
     torch.testing.assert_close(unrolled.value_TB, stacked(outputs, "value_B"), **CLOSE)
     torch.testing.assert_close(unrolled.c_BH, states[-1].c_BH, **CLOSE)
@@ -228,11 +249,18 @@ def test_without_history_the_past_reaches_the_keys_through_memory_alone_and_the_
         data["starts"][1:] = False
         changed = {**data, "obs": data["obs"].clone()}
         changed["obs"][-1 - past, :, config.own_size :] *= -1
-        return not torch.equal(play(net, data)[0][-1].logits_BA, play(net, changed)[0][-1].logits_BA)
+        return not torch.equal(
+            play(net, data)[0][-1].logits_BA, play(net, changed)[0][-1].logits_BA
+        )
 
     beyond = NO_MEMORY.context + 1
     assert [moved(NO_HISTORY, past) for past in (0, 1, beyond)] == [True, True, True]
-    assert [moved(NO_MEMORY, past) for past in (0, 1, beyond - 1, beyond)] == [True, True, True, False]
+    assert [moved(NO_MEMORY, past) for past in (0, 1, beyond - 1, beyond)] == [
+        True,
+        True,
+        True,
+        False,
+    ]
     assert [moved(NOW_ONLY, past) for past in (0, 1, 2)] == [True, False, False]
 
 
@@ -248,7 +276,9 @@ def test_without_history_the_strategy_latent_is_of_the_present_entry() -> None:
 
 @pytest.mark.parametrize("encoder", ["streaming", "window"])
 def test_entries_of_zeros_do_not_blow_up_the_first_gradient(encoder: str) -> None:
-    """As in games whose opponent shows nothing yet: layer norms of zeros would multiply it by 1e8."""
+    """As in games whose opponent shows nothing yet: layer norms of zeros would multiply it by
+    1e8.
+    """
     torch.manual_seed(0)
     config = replace(TINY, encoder=encoder)
     net, data = type(network(config))(config), sequence(config, 12, 3)

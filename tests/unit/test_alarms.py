@@ -1,4 +1,6 @@
-"""When a run looks ill: each rule by a table of cases, each alarm said once and once when it is over."""
+"""When a run looks ill: each rule by a table of cases, each alarm said once and once when it is
+over.
+"""
 
 import math
 import subprocess
@@ -6,9 +8,9 @@ import sys
 
 import pytest
 
-from league import alarms
-from league.alarm_watch import AlarmWatch, MatchFacts, UpdateFacts
-from league.alarms import Alarm, Streak
+from league.runs import alarms
+from league.runs.alarm_watch import AlarmWatch, MatchFacts, UpdateFacts
+from league.runs.alarms import Alarm, Streak
 
 TEN_KEYS = 10 * math.log(2)
 
@@ -72,7 +74,8 @@ def test_kl(divergences, wanted, is_ill):
         (Streak(299, 50), False, False, False),
         (Streak(300, 20), True, False, False),
         (Streak(500, 20), True, True, True),
-        (Streak(5000, 19), False, False, False),  # a game of one move: too little was learnt in between
+        # a game of one move: too little was learnt in between
+        (Streak(5000, 19), False, False, False),
     ],
 )
 def test_streaks(streak, lost, won, silent):
@@ -93,7 +96,9 @@ def test_streaks(streak, lost, won, silent):
     ],
 )
 def test_dominant_term(absolute, matches, term):
-    assert kinds(alarms.dominant_term(absolute, matches)) == ([("term_dominates", term)] if term else [])
+    assert kinds(alarms.dominant_term(absolute, matches)) == (
+        [("term_dominates", term)] if term else []
+    )
 
 
 def test_not_finite():
@@ -105,7 +110,9 @@ def test_not_finite():
 @pytest.mark.parametrize("kind", alarms.KINDS)
 def test_an_alarm_travels_as_a_metric_and_says_what_was_measured(kind):
     sent = Alarm(kind, "based" if "{subject}" in alarms._SENTENCES[kind] else "", 0.875)
-    (received,) = alarms.of_metrics({sent.key: 0.875, "loss/policy": 1.0, "alarm/of_another_version": 1.0})
+    (received,) = alarms.of_metrics(
+        {sent.key: 0.875, "loss/policy": 1.0, "alarm/of_another_version": 1.0}
+    )
     assert received == sent
     assert sent.sentence.endswith(".")
     assert sent.subject in sent.sentence
@@ -118,7 +125,9 @@ def update(step, *, matches=(), weights=None, **metrics):
 
 
 def told(watch, updates):
-    return [(c.alarm.kind, c.alarm.subject, c.is_over, c.step) for u in updates for c in watch.update(u)]
+    return [
+        (c.alarm.kind, c.alarm.subject, c.is_over, c.step) for u in updates for c in watch.update(u)
+    ]
 
 
 def test_an_alarm_is_said_once_and_once_more_when_it_is_over():
@@ -153,7 +162,10 @@ def test_only_terms_with_a_weight_are_missed_and_from_the_stage_on_that_gives_th
 
 def test_wins_and_losses_of_a_term_do_not_cancel_out():
     watch = AlarmWatch(TEN_KEYS, None)
-    rows = [*matches(10, score=1.0, knockout=5.0, damage=0.5), *matches(10, knockout=-5.0, damage=0.5)]
+    rows = [
+        *matches(10, score=1.0, knockout=5.0, damage=0.5),
+        *matches(10, knockout=-5.0, damage=0.5),
+    ]
     updates = [update(s, matches=rows, weights={"knockout": 1, "damage": 1}) for s in range(20)]
     assert told(watch, updates) == [("term_dominates", "knockout", False, 14)]
 
@@ -164,7 +176,10 @@ def test_a_run_that_learns_is_silent():
     for s in range(400):
         share = s / 400
         scores = [float(n < 10 * share) for n in range(10)]
-        rows = [MatchFacts("based", x, {"win": 10 * x - 5, "damage": share, "toward": 2.0}) for x in scores]
+        rows = [
+            MatchFacts("based", x, {"win": 10 * x - 5, "damage": share, "toward": 2.0})
+            for x in scores
+        ]
         explained = -0.3 if s % 40 == 0 else share - 0.03  # one bad update now and then
         told_of = {"policy__entropy": 6.9 - 5 * share, "value__explained_variance": explained}
         updates.append(update(s, matches=rows, weights=weights, policy__approx_kl=0.02, **told_of))
@@ -172,5 +187,7 @@ def test_a_run_that_learns_is_silent():
 
 
 def test_the_rules_load_no_torch():
-    code = "import sys, league.alarm_watch, league.records; sys.exit('torch' in sys.modules)"
+    code = (
+        "import sys, league.runs.alarm_watch, league.runs.records; sys.exit('torch' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,4 +1,6 @@
-"""What an agent looked at in a recorded match is what it saw while it played, and the picture shows it."""
+"""What an agent looked at in a recorded match is what it saw while it played, and the picture
+shows it.
+"""
 
 import io
 from dataclasses import replace
@@ -12,23 +14,27 @@ from PIL import Image
 from league.agent.bouts import Bout, play_bouts
 from league.agent.perceptron import PerceptronConfig, PerceptronNetwork
 from league.agent.snapshot import SnapshotCard
-from league.attention.figure import draw, figure_of, principal, relative
-from league.attention.moments import Course, Hit, KnockOut, course_of, key_frames
-from league.attention.reading import agent_seat, read_match, summary_of
 from league.errors import InvalidInput
 from league.games.base import CHOICE, EXTERNAL
 from league.games.registry import game_spec
 from league.replay import Contender, Recipe, Take
 from league.replay.match import final_digest
+from league.views.attention.figure import draw, figure_of, principal, relative
+from league.views.attention.moments import Course, Hit, KnockOut, course_of, key_frames
+from league.views.attention.reading import agent_seat, read_match, summary_of
 
 SKIP, FRAMES = 4, 150
 AGENT = network(TINY, 5).eval()
-CARD = SnapshotCard(agent=TINY, game="brawl", game_version=game_spec("brawl").version, frame_skip=SKIP)
+CARD = SnapshotCard(
+    agent=TINY, game="brawl", game_version=game_spec("brawl").version, frame_skip=SKIP
+)
 
 
 @pytest.fixture(scope="module")
 def played():
-    """A replay of AGENT in seat 1 against `based`, and the latents of its decisions as it made them."""
+    """A replay of AGENT in seat 1 against `based`, and the latents of its decisions as it made
+    them.
+    """
     recipe = Recipe(name="brawl", version=CARD.game_version, max_frames=FRAMES)
     game = recipe.make()
     bots = (game.spec.bot_index("based"), EXTERNAL)
@@ -147,7 +153,9 @@ def test_numbers_of_known_attention():
     assert (alike.age_seconds, alike.entropy_share) == pytest.approx((0.1, 1.0))
     assert alike.fixed_share == 1.0
     newest = summary_of(np.tile([0.0, 0.0, 1.0], (9, 1)), age_P)
-    assert (newest.age_seconds, newest.entropy_share, newest.fixed_share) == pytest.approx((0.0, 0.0, 1.0))
+    assert (newest.age_seconds, newest.entropy_share, newest.fixed_share) == pytest.approx(
+        (0.0, 0.0, 1.0)
+    )
     turns = summary_of(np.eye(3)[[0, 0, *range(3), *range(3)]], age_P)
     assert turns.fixed_share == pytest.approx(0.0), "age says nothing"
     assert (turns.lowest, turns.highest) == pytest.approx((0.0, 0.2))
@@ -175,7 +183,11 @@ def test_principal_components_of_points_on_a_line():
 def test_all_panels_share_the_seconds_asked_for_and_mark_the_scenes(reading):
     figure = figure_of(reading, 1.0, 3.0)
     panels = [axes for axes in figure.axes if axes.get_ylabel()]
-    assert [axes.get_ylabel() for axes in panels] == ["damage", *["looks back, seconds"] * 2, "deviations"]
+    assert [axes.get_ylabel() for axes in panels] == [
+        "damage",
+        *["looks back, seconds"] * 2,
+        "deviations",
+    ]
     assert [axes.get_xlim() for axes in panels] == [(1.0, 3.0)] * 4
     pictures = [axes for axes in figure.axes if axes.images and not axes.get_ylabel()]
     scenes = [float(axes.get_title(loc="left").split(" s")[0]) for axes in pictures]

@@ -17,7 +17,9 @@ PROGRAMS = sorted(path.name for path in FOLDER.glob("*.py") if "ArgumentParser" 
 def test_it_starts(name: str) -> None:
     command = [sys.executable, str(FOLDER / name), "--help"]
     environment = {**os.environ, "PYTHONPATH": "", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=environment, timeout=120, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("usage: ")
 
@@ -28,7 +30,9 @@ def test_those_that_take_flags_are_found() -> None:
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
 def test_the_gpu_benchmark_says_that_there_is_no_gpu(tmp_path: Path) -> None:
-    done = subprocess.run([FOLDER / "gpu.sh", tmp_path / "out"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [FOLDER / "gpu.sh", tmp_path / "out"], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (
         "gpu.sh: there is no CUDA GPU 0 that torch can use on this machine: run it on one that has."

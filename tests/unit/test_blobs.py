@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from league.blobs import BlobFolder
 from league.errors import DataCorrupt, InvalidName, NotFound, StorageFull
+from league.runs.blobs import BlobFolder
 
 
 def test_put_and_get_by_digest(tmp_path) -> None:
@@ -36,7 +36,9 @@ def test_a_missing_blob_is_not_found(tmp_path) -> None:
     assert not BlobFolder(tmp_path).has("0" * 64)
 
 
-@pytest.mark.parametrize("digest", ["", "../" + "0" * 61, "0" * 63, "A" * 64, "0" * 64 + "\n", "/etc/passwd"])
+@pytest.mark.parametrize(
+    "digest", ["", "../" + "0" * 61, "0" * 63, "A" * 64, "0" * 64 + "\n", "/etc/passwd"]
+)
 def test_a_crafted_digest_never_makes_a_path(tmp_path, digest: str) -> None:
     for use in (BlobFolder(tmp_path).path, BlobFolder(tmp_path).get, BlobFolder(tmp_path).has):
         with pytest.raises(InvalidName):

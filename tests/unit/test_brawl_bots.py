@@ -70,10 +70,14 @@ def test_three_bots_are_held_out_and_all_are_told_apart() -> None:
 def test_the_aggressive_one_presses_on(characters: BotTable) -> None:
     attacks, apart = figure(characters, "attacks/min"), figure(characters, "distance")
     assert attacks["aggressive"] > 30
-    assert all(attacks["aggressive"] > 1.5 * attacks[name] for name in ("defensive", "kiter", "sig_spammer"))
+    assert all(
+        attacks["aggressive"] > 1.5 * attacks[name]
+        for name in ("defensive", "kiter", "sig_spammer")
+    )
     assert apart["aggressive"] < 4.0
     dashes = sum(
-        (p["state"][:, 0] == rules.DASH).sum() for p in frames(playing("aggressive", "constant"), 60)
+        (p["state"][:, 0] == rules.DASH).sum()
+        for p in frames(playing("aggressive", "constant"), 60)
     )
     assert dashes > 0
 
@@ -124,7 +128,9 @@ def test_the_weapon_seeker_fetches_weapons(characters: BotTable) -> None:
     assert name == "weapon_seeker"
     assert pickups > 1.0
     assert next_best == 0.0
-    armed = [players["weapon"][:, 0] > 0 for players in frames(playing("weapon_seeker", "constant"), 700)]
+    armed = [
+        players["weapon"][:, 0] > 0 for players in frames(playing("weapon_seeker", "constant"), 700)
+    ]
     assert max(mask.mean() for mask in armed if len(mask)) > 0.5
 
 

@@ -55,7 +55,9 @@ def test_a_late_blow_hurts_less_and_only_whom_the_early_one_missed(weapon: int, 
 
 @every_move
 @pytest.mark.parametrize("damage", [0.0, 100.0, 200.0])
-def test_knockback_is_within_3_percent_of_the_formula(weapon: int, name: str, damage: float) -> None:
+def test_knockback_is_within_3_percent_of_the_formula(
+    weapon: int, name: str, damage: float
+) -> None:
     figures = TABLE[weapon, name]
     _, dealt, vx, vy = blows(weapon, name, damage)[-1]
     x = damage + dealt
@@ -131,10 +133,13 @@ MULTIPLE = [(weapon, name) for (weapon, name), figures in TABLE.items() if len(f
 
 
 @pytest.mark.parametrize(
-    ("weapon", "name"), [key for key in MULTIPLE if key not in ((UNARMED, "DSig"), (HAMMER, "DSig"))]
+    ("weapon", "name"),
+    [key for key in MULTIPLE if key not in ((UNARMED, "DSig"), (HAMMER, "DSig"))],
 )
 def test_every_blow_of_a_move_reaches_who_was_hit_by_the_first(weapon: int, name: str) -> None:
-    """Nobody is put back in its way: holding, pushing and dragging must keep the victim in reach."""
+    """Nobody is put back in its way: holding, pushing and dragging must keep the victim in
+    reach.
+    """
     arena, first = begun(weapon, name), row(weapon, name).stages[0]
     near, reach, _top, _bottom = first.box
     while arena.stat("hits") == 0:
@@ -190,13 +195,17 @@ def test_a_held_sig_waits_and_its_charge_adds_no_damage(weapon: int, name: str) 
     assert dealt[1][1:] == dealt[0][1:]
 
 
-@pytest.mark.parametrize("name", [name for weapon, name in TABLE if weapon == UNARMED and "Light" in name])
+@pytest.mark.parametrize(
+    "name", [name for weapon, name in TABLE if weapon == UNARMED and "Light" in name]
+)
 def test_lights_and_air_moves_are_not_charged(name: str) -> None:
     for weapon in (UNARMED, SPEAR, HAMMER):
         assert row(weapon, name).charge_from == 0
 
 
-@pytest.mark.parametrize(("weapon", "name"), [(SPEAR, "SLight"), (SPEAR, "NLight"), (HAMMER, "Recovery")])
+@pytest.mark.parametrize(
+    ("weapon", "name"), [(SPEAR, "SLight"), (SPEAR, "NLight"), (HAMMER, "Recovery")]
+)
 def test_a_dragging_stage_takes_its_victim_along(weapon: int, name: str) -> None:
     arena, first = begun(weapon, name), row(weapon, name).stages[0]
     while arena.stat("hits") == 0:

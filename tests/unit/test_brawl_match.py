@@ -34,14 +34,21 @@ def results(first: str, second: str, matches: int = MATCHES) -> tuple[int, int, 
         stats[now] = game.final_stats_N2S[now]
     outcomes[half:] = 1 - outcomes[half:]
     game.final_stats_N2S[:] = stats
-    return int((outcomes == 1).sum()), int((outcomes == 0.5).sum()), int((outcomes == 0).sum()), game
+    return (
+        int((outcomes == 1).sum()),
+        int((outcomes == 0.5).sum()),
+        int((outcomes == 0).sum()),
+        game,
+    )
 
 
 def test_based_beats_constant_by_knocking_it_out() -> None:
     wins, _, _, game = results("based", "constant")
     assert wins == MATCHES
     based_seat = (game.bots_N2[:, 1] == game.spec.bot_index("based")).astype(int)
-    knockouts = game.final_stats_N2S[np.arange(MATCHES), based_seat, game.spec.stats.index("knockouts")]
+    knockouts = game.final_stats_N2S[
+        np.arange(MATCHES), based_seat, game.spec.stats.index("knockouts")
+    ]
     hits = game.final_stats_N2S[np.arange(MATCHES), based_seat, game.spec.stats.index("hits")]
     assert (knockouts == 3).all()
     assert (hits >= 3).all()
@@ -68,7 +75,10 @@ def test_random_presses_half_of_the_keys_and_clockwork_repeats() -> None:
     *_, game = results("random", "clockwork", 8)
     pressed = game.final_stats_N2S[:4, 0, game.spec.stats.index("keys_pressed")].sum()
     arena = Arena()
-    arena.game.bots_N2[0] = (arena.game.spec.bot_index("random"), arena.game.spec.bot_index("clockwork"))
+    arena.game.bots_N2[0] = (
+        arena.game.spec.bot_index("random"),
+        arena.game.spec.bot_index("clockwork"),
+    )
     from league.games.brawl.bots import CLOCKWORK_SCRIPT
 
     period = sum(frames for frames, _ in CLOCKWORK_SCRIPT)
@@ -115,7 +125,10 @@ def test_swapping_the_seats_swaps_the_match_exactly(bot: str) -> None:
             game.final_observations_N2O[ends], swapped.final_observations_N2O[ends][:, ::-1]
         )
         first_match = first_match & ~ends
-        views, other_views = game.observations_N2O[first_match], swapped.observations_N2O[first_match]
+        views, other_views = (
+            game.observations_N2O[first_match],
+            swapped.observations_N2O[first_match],
+        )
         assert np.array_equal(views, other_views[:, ::-1])
     assert not first_match.all()
 
@@ -136,7 +149,9 @@ def test_observation_fields_and_scales() -> None:
         arena = Arena(raw=raw)
         values = {"vx": 9.0, "vy": -6.0, "facing": -1, "air_jumps": 1, "recoveries": 1}
         arena.put(0, -7.0, -4.0, grounded=False, **values, damage=350.0, stocks=2)
-        arena.put(1, 6.0, RIGHT_GROUND_Y, state=rules.ATTACK, move=moves.SSIG, move_frame=0, weapon=0)
+        arena.put(
+            1, 6.0, RIGHT_GROUND_Y, state=rules.ATTACK, move=moves.SSIG, move_frame=0, weapon=0
+        )
         arena.put(1, 6.0, RIGHT_GROUND_Y)
         arena.play("", "D K")
         own = dict(zip(FIELDS, arena.game.observations_N2O[0, 0].tolist(), strict=False))

@@ -82,7 +82,11 @@ def test_walk_dash_and_run(arena: Arena) -> None:
 
 def test_turn_takes_a_frame_and_backdash_keeps_facing(arena: Arena) -> None:
     arena.play("A")
-    assert (arena.of(0, "state"), arena.of(0, "facing"), arena.of(0, "vx")) == (rules.TURNAROUND, -1, 0.0)
+    assert (arena.of(0, "state"), arena.of(0, "facing"), arena.of(0, "vx")) == (
+        rules.TURNAROUND,
+        -1,
+        0.0,
+    )
     arena.play("A")
     assert (arena.of(0, "state"), arena.of(0, "vx")) == (rules.WALKING, -6.75)
     arena.put(0, 5.0, RIGHT_GROUND_Y)
@@ -97,7 +101,11 @@ def test_turn_takes_a_frame_and_backdash_keeps_facing(arena: Arena) -> None:
 def test_air_turn_divides_speed_by_three(arena: Arena) -> None:
     arena.put(0, 4.0, -3.0, grounded=False, vx=6.0)
     arena.play("A")
-    assert (arena.of(0, "state"), arena.of(0, "facing"), arena.of(0, "vx")) == (rules.AIR_TURNAROUND, -1, 2.0)
+    assert (arena.of(0, "state"), arena.of(0, "facing"), arena.of(0, "vx")) == (
+        rules.AIR_TURNAROUND,
+        -1,
+        2.0,
+    )
     arena.play("A")
     assert arena.of(0, "vx") == pytest.approx(2.0 - 0.358)
 
@@ -134,7 +142,11 @@ def test_dodge_lasts_ten_frames_and_comes_back_after_its_wait(
         if arena.stat("dodges") > len(begun):
             begun.append(frame)
         if frame < 10:
-            assert (arena.of(0, "state"), arena.of(0, "vx"), arena.of(0, "vy")) == (rules.DODGE, 0.0, 0.0)
+            assert (arena.of(0, "state"), arena.of(0, "vx"), arena.of(0, "vy")) == (
+                rules.DODGE,
+                0.0,
+                0.0,
+            )
         assert frame != 10 or arena.of(0, "state") != rules.DODGE
     assert begun == [0, wait]
 
@@ -200,7 +212,9 @@ def test_platform_is_solid_from_below(arena: Arena) -> None:
 
 
 @pytest.mark.parametrize(("x", "y"), [(14.2, 0.0), (-14.2, 0.0), (0.0, 8.2), (9.0, -8.2)])
-def test_leaving_the_blast_zone_costs_a_stock_and_ninety_frames(arena: Arena, x: float, y: float) -> None:
+def test_leaving_the_blast_zone_costs_a_stock_and_ninety_frames(
+    arena: Arena, x: float, y: float
+) -> None:
     arena.put(0, x, y, grounded=False, damage=77.0)
     arena.play()
     assert (arena.of(0, "state"), arena.of(0, "stocks")) == (rules.KO, 2)
@@ -235,7 +249,9 @@ def test_no_body_ever_overlaps_ground_or_platform(name: str) -> None:
         x, y = game._players_N2["x"], game._players_N2["y"]
         px, py = game._matches_N["platform_x"][:, None], game._matches_N["platform_y"][:, None]
         boxes = [np.broadcast_to(np.array(box)[:, None, None], (4, 64, 2)) for box in solids]
-        boxes.append(np.stack([np.broadcast_to(v, (64, 2)) for v in (px - 1, py - 0.1, px + 1, py + 0.1)]))
+        boxes.append(
+            np.stack([np.broadcast_to(v, (64, 2)) for v in (px - 1, py - 0.1, px + 1, py + 0.1)])
+        )
         for left, top, right, bottom in boxes:
             deep_x = np.minimum(x + 0.435 - left, right - (x - 0.435))
             deep_y = np.minimum(y + 0.5 - top, bottom - (y - 0.5))
@@ -258,7 +274,12 @@ def test_platform_lifts_and_lowers_who_stands_on_it() -> None:
     game = BrawlGame(1, stage="flat")
     game.reset(np.array([5], np.uint64))
     player, match = game._players_N2[0, 0], game._matches_N[0]
-    player["x"], player["y"], player["grounded"], player["on_platform"] = 0.2, match["platform_y"] - 0.6, 1, 1
+    player["x"], player["y"], player["grounded"], player["on_platform"] = (
+        0.2,
+        match["platform_y"] - 0.6,
+        1,
+        1,
+    )
     player["state"] = rules.STANDING
     heights = []
     for _ in range(290):

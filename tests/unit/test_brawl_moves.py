@@ -14,10 +14,14 @@ from league.games.brawl.moves import UNARMED
 
 
 def begun(name: str, *, in_reach: bool) -> Arena:
-    """A match in which seat 0 has just pressed the keys of a move, the opponent in its way or far away."""
+    """A match in which seat 0 has just pressed the keys of a move, the opponent in its way or
+    far away.
+    """
     arena = Arena()
     x, y = 4.0, (RIGHT_GROUND_Y - 3.0 if name in AERIAL else RIGHT_GROUND_Y)
-    arena.put(0, x, y, grounded=name not in AERIAL, recoveries=1, vy=-3.0 if name in AERIAL else 0.0)
+    arena.put(
+        0, x, y, grounded=name not in AERIAL, recoveries=1, vy=-3.0 if name in AERIAL else 0.0
+    )
     arena.put(1, *((x + 0.3, y) if in_reach else (-6.0, LEFT_GROUND_Y)), grounded=not in_reach)
     arena.play(KEYS[name])
     return arena
@@ -25,7 +29,9 @@ def begun(name: str, *, in_reach: bool) -> Arena:
 
 def follow(arena: Arena) -> None:
     """Keeps the opponent in the middle of whatever comes."""
-    arena.put(1, arena.of(0, "x") + 0.3, arena.of(0, "y"), grounded=False, state=rules.STUN, stun_left=2)
+    arena.put(
+        1, arena.of(0, "x") + 0.3, arena.of(0, "y"), grounded=False, state=rules.STUN, stun_left=2
+    )
 
 
 @pytest.mark.parametrize("facing", [1, -1])
@@ -39,7 +45,11 @@ def test_a_hit_adds_its_knockback_and_stuns(facing: int, damage: float) -> None:
     x = damage + 18
     speed = 0.096 * (45 + 55 * (x / 70 + x * x / 12000))
     assert arena.of(1, "vx") == pytest.approx(facing * speed)
-    assert (arena.of(1, "state"), arena.of(1, "stun_left"), arena.of(1, "damage")) == (rules.STUN, 9, x)
+    assert (arena.of(1, "state"), arena.of(1, "stun_left"), arena.of(1, "damage")) == (
+        rules.STUN,
+        9,
+        x,
+    )
 
 
 @pytest.mark.parametrize("name", ["DLight", "SSig"])

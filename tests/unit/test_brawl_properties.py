@@ -1,4 +1,6 @@
-"""What holds in every match: bounds, order, symmetry, determinism, and that matches go on after a save."""
+"""What holds in every match: bounds, order, symmetry, determinism, and that matches go on after
+a save.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +92,8 @@ def test_everything_stays_in_its_bounds_and_in_order(
         assert (now["stocks"] >= stocks - 1)[goes_on].all()
         back = down & (now["state"] != rules.KO)
         assert ((now["damage"] >= damage) | back)[goes_on].all()
-        # A respawned fighter is clean, and open to a hit in that very frame: only the dodge protects.
+        # A respawned fighter is clean, and open to a hit in that very frame: only the dodge
+        # protects.
         assert (now["damage"] == now["dealt"][:, ::-1])[back & goes_on[:, None]].all()
         stocks, damage = now["stocks"].copy(), now["damage"].copy()
 
@@ -124,7 +127,13 @@ def test_a_match_ends_with_exactly_one_outcome_for_each_seat(
 @settings(max_examples=25, deadline=None)
 @given(**conditions, cut=st.integers(0, 400), raw=st.booleans())
 def test_a_match_goes_on_from_wherever_it_was_saved(
-    stage: str, seed: int, density: float, bots: tuple[int, int], max_frames: int, cut: int, raw: bool
+    stage: str,
+    seed: int,
+    density: float,
+    bots: tuple[int, int],
+    max_frames: int,
+    cut: int,
+    raw: bool,
 ) -> None:
     game = begun(stage, seed, bots, max_frames, raw=raw)
     random = np.random.default_rng(seed)
@@ -189,10 +198,19 @@ def test_on_the_flat_stage_a_match_and_its_mirror_image_are_played_alike(bot: st
         image.step(mirrored)
         assert np.array_equal(game.ended_N[running], image.ended_N[running])
         running &= ~game.ended_N
-        for name, sign in (("x", -1), ("y", 1), ("vx", -1), ("vy", 1), ("facing", -1), ("damage", 1)):
+        for name, sign in (
+            ("x", -1),
+            ("y", 1),
+            ("vx", -1),
+            ("vy", 1),
+            ("facing", -1),
+            ("damage", 1),
+        ):
             one, other = game._players_N2[name][running], image._players_N2[name][running]
             assert np.array_equal(one, sign * other), name
-        assert np.array_equal(game._players_N2["weapon"][running], image._players_N2["weapon"][running])
+        assert np.array_equal(
+            game._players_N2["weapon"][running], image._players_N2["weapon"][running]
+        )
         assert np.array_equal(game.reward_terms_N2K[running], image.reward_terms_N2K[running])
         armed |= (game._players_N2["weapon"][running] > 0).any()
     assert armed

@@ -36,8 +36,14 @@ def strike(arena: Arena) -> None:
 def test_damage_pays_the_striker_and_costs_the_struck(arena: Arena) -> None:
     strike(arena)
     assert arena.term("damage", 0) == pytest.approx(13 / 140) == -arena.term("damage", 1)
-    assert (arena.term("damage_dealt", 0), arena.term("damage_dealt", 1)) == (pytest.approx(13 / 140), 0)
-    assert (arena.term("damage_taken", 0), arena.term("damage_taken", 1)) == (0, pytest.approx(-13 / 140))
+    assert (arena.term("damage_dealt", 0), arena.term("damage_dealt", 1)) == (
+        pytest.approx(13 / 140),
+        0,
+    )
+    assert (arena.term("damage_taken", 0), arena.term("damage_taken", 1)) == (
+        0,
+        pytest.approx(-13 / 140),
+    )
 
 
 def test_only_the_lower_part_is_dangerous_and_costs(arena: Arena) -> None:
@@ -53,7 +59,10 @@ def test_only_the_lower_part_is_dangerous_and_costs(arena: Arena) -> None:
 def test_attack_taunt_idle_and_many_keys_count_seconds(arena: Arena) -> None:
     far(arena)
     arena.play("J", "G", frames=2)
-    assert (arena.term("attack_state", 0), arena.term("attack_state", 1)) == (pytest.approx(2 * DT), 0)
+    assert (arena.term("attack_state", 0), arena.term("attack_state", 1)) == (
+        pytest.approx(2 * DT),
+        0,
+    )
     assert (arena.term("taunt", 0), arena.term("taunt", 1)) == (0, pytest.approx(2 * DT))
     arena = Arena()
     arena.play("W A S D", "W A S")
@@ -101,7 +110,11 @@ def test_a_fall_gives_back_what_the_way_to_the_opponent_paid(arena: Arena) -> No
 
 def test_edge_pressure_pays_who_stands_nearer_to_the_middle(arena: Arena) -> None:
     arena.play()
-    assert arena.term("edge_pressure", 0) == pytest.approx(DT * 2.0 / 7.0) == -arena.term("edge_pressure", 1)
+    assert (
+        arena.term("edge_pressure", 0)
+        == pytest.approx(DT * 2.0 / 7.0)
+        == -arena.term("edge_pressure", 1)
+    )
 
 
 def test_height_costs_squared_distance(arena: Arena) -> None:
@@ -176,7 +189,9 @@ def test_weights_can_be_overridden_and_mistakes_are_named() -> None:
 
 def test_curriculum_turns_from_dense_into_sparse_in_the_course_of_a_run() -> None:
     dense, sparse = reward_weights("dense"), reward_weights("sparse")
-    at = [annealed_weights("curriculum", step, 1000) for step in (0, 200, 350, 500, 800, 1000, 5000)]
+    at = [
+        annealed_weights("curriculum", step, 1000) for step in (0, 200, 350, 500, 800, 1000, 5000)
+    ]
     assert np.array_equal(at[0], dense)
     assert np.array_equal(at[1], dense)
     assert at[2] == pytest.approx(0.75 * dense + 0.25 * sparse)
@@ -263,9 +278,13 @@ def played_returns(preset: str, one: str, other: str, matches: int = 24):  # typ
 
 
 @pytest.mark.parametrize("preset", ["dense", "sparse", "curriculum", "duel", "laptop"])
-@pytest.mark.parametrize("pair", [("based", "constant"), ("weapon_seeker", "random"), ("aerial", "based")])
+@pytest.mark.parametrize(
+    "pair", [("based", "constant"), ("weapon_seeker", "random"), ("aerial", "based")]
+)
 def test_who_wins_earns_more_than_who_loses(preset: str, pair: tuple[str, str]) -> None:
-    """A win bonus that paid for losses too, or shaping that outweighs it, would turn this around."""
+    """A win bonus that paid for losses too, or shaping that outweighs it, would turn this
+    around.
+    """
     sums, outcomes = played_returns(preset, *pair)
     decided = outcomes != 0.5
     returns = sums.sum(-1)[decided]

@@ -41,7 +41,9 @@ def arena() -> Arena:
 
 @pytest.fixture(scope="module")
 def appearances() -> list[list[tuple[int, int, float, float, int, int]]]:
-    """Of each spawner: (match, frame, x, y, type, frames it stayed) of all that came in 300 matches."""
+    """Of each spawner: (match, frame, x, y, type, frames it stayed) of all that came in 300
+    matches.
+    """
     game = BrawlGame(300)
     game.reset(np.arange(300, dtype=np.uint64))
     idle = np.zeros((300, 2, 10), np.uint8)
@@ -54,7 +56,12 @@ def appearances() -> list[list[tuple[int, int, float, float, int, int]]]:
         for n, side in np.argwhere(now["type"] != before):
             weapon = now[n, side]
             if weapon["type"]:
-                begun[n, side] = (frame, float(weapon["x"]), float(weapon["y"]), int(weapon["type"]))
+                begun[n, side] = (
+                    frame,
+                    float(weapon["x"]),
+                    float(weapon["y"]),
+                    int(weapon["type"]),
+                )
             else:
                 at, x, y, kind = begun.pop((n, side))
                 found[side].append((n, at, x, y, kind, frame - at))
@@ -62,7 +69,9 @@ def appearances() -> list[list[tuple[int, int, float, float, int, int]]]:
     return found
 
 
-@pytest.mark.parametrize(("side", "least", "most", "y"), [(RIGHT, 2.6, 6.5, 0.7), (LEFT, -6.5, -2.6, 2.7)])
+@pytest.mark.parametrize(
+    ("side", "least", "most", "y"), [(RIGHT, 2.6, 6.5, 0.7), (LEFT, -6.5, -2.6, 2.7)]
+)
 def test_spawners_show_weapons_over_their_stretch_of_ground(
     appearances: list, side: int, least: float, most: float, y: float
 ) -> None:
@@ -91,7 +100,9 @@ def test_the_first_comes_within_350_frames_and_later_ones_after_the_cooldown(
     firsts = np.array([frames[0] for frames in by_match.values()])
     assert 0 < firsts.min() < 15
     assert 335 < firsts.max() <= 350
-    waits = np.array([b - a - 350 for frames in by_match.values() for a, b in itertools.pairwise(frames)])
+    waits = np.array(
+        [b - a - 350 for frames in by_match.values() for a, b in itertools.pairwise(frames)]
+    )
     assert 250 <= waits.min() < 300
     assert 960 < waits.max() <= 1050
     assert abs(waits.mean() - 540) < 40  # fewer of the long ones fit into a match
@@ -118,12 +129,18 @@ def test_a_weapon_can_be_taken_36_frames_after_it_appeared(arena: Arena) -> None
 
 
 @pytest.mark.parametrize(("weapon", "worth"), [(SPEAR, 1.0), (HAMMER, 2.0)])
-def test_taking_arms_pays_once_and_empties_the_place(arena: Arena, weapon: int, worth: float) -> None:
+def test_taking_arms_pays_once_and_empties_the_place(
+    arena: Arena, weapon: int, worth: float
+) -> None:
     place(arena, RIGHT, weapon, 4.0)
     arena.play()
     assert arena.of(0, "weapon") == UNARMED
     arena.play("H")
-    assert (arena.of(0, "weapon"), arena.term("equip"), arena.term("equip", 1)) == (weapon, worth, 0)
+    assert (arena.of(0, "weapon"), arena.term("equip"), arena.term("equip", 1)) == (
+        weapon,
+        worth,
+        0,
+    )
     assert arena.game._weapons_N4[0, RIGHT]["type"] == UNARMED
     arena.play("H", frames=40)
     assert (arena.of(0, "weapon"), arena.term("equip"), arena.stat("pickups")) == (weapon, 0, 1)
@@ -133,7 +150,13 @@ def test_taking_arms_pays_once_and_empties_the_place(arena: Arena, weapon: int, 
 
 @pytest.mark.parametrize(
     ("dx", "dy", "reached"),
-    [(1.2, 0.0, True), (1.22, 0.0, False), (0.0, 0.92, True), (0.0, 0.94, False), (-1.2, 0.0, True)],
+    [
+        (1.2, 0.0, True),
+        (1.22, 0.0, False),
+        (0.0, 0.92, True),
+        (0.0, 0.94, False),
+        (-1.2, 0.0, True),
+    ],
 )
 def test_reach_is_that_of_two_capsules(arena: Arena, dx: float, dy: float, reached: bool) -> None:
     """0.335 + 0.415 + 0.464 to the side, 0.415 + 0.512 up and down."""
@@ -154,7 +177,9 @@ def test_attackers_and_the_armed_take_nothing(arena: Arena) -> None:
     assert arena.stat("pickups") == 0
 
 
-def test_dropping_costs_once_lies_where_it_fell_and_can_be_taken_after_15_frames(arena: Arena) -> None:
+def test_dropping_costs_once_lies_where_it_fell_and_can_be_taken_after_15_frames(
+    arena: Arena,
+) -> None:
     arena.put(0, 4.0, RIGHT_GROUND_Y, weapon=HAMMER, side=1)
     arena.play("H")
     assert (arena.of(0, "weapon"), arena.term("drop"), arena.term("drop", 1)) == (UNARMED, -1, 0)
@@ -238,7 +263,8 @@ def test_all_four_places_are_observed_by_both_seats(raw: bool) -> None:
         view = arena.game.observations_N2O[0, seat]
         for where in range(4):
             seen = [
-                view[field_index(f"slot{where}_{name}", opponent=opponent)] for name in ("x", "y", "type")
+                view[field_index(f"slot{where}_{name}", opponent=opponent)]
+                for name in ("x", "y", "type")
             ]
             units = np.array([3.0 + where, -1.0 - where, 1 + where % 2])
             assert seen == pytest.approx(units if raw else units / [14, 8, 3], rel=1e-6)
@@ -260,6 +286,13 @@ def test_the_frame_lists_what_lies_on_the_ground(arena: Arena) -> None:
     arena.play("H")
     assert arena.game.frame(0)["weapons"] == [
         {"x": -4.0, "y": 2.7, "type": "hammer", "dropped": False, "ready": True, "frames_left": 10},
-        {"x": 4.0, "y": RIGHT_GROUND_Y, "type": "spear", "dropped": True, "ready": False, "frames_left": 250},
+        {
+            "x": 4.0,
+            "y": RIGHT_GROUND_Y,
+            "type": "spear",
+            "dropped": True,
+            "ready": False,
+            "frames_left": 250,
+        },
     ]
     assert arena.game.frame(0)["players"][0]["weapon"] == "unarmed"

@@ -1,6 +1,8 @@
-"""The calibration study in small: leagues of 300 players and 110,000 games, with tolerances for so few.
+"""The calibration study in small: leagues of 300 players and 110,000 games, with tolerances for so
+few.
 
-A coverage of 300 intervals has a standard error of 1.3 %, and a decile of 11,000 games one of 0.5 %.
+A coverage of 300 intervals has a standard error of 1.3 %, and a decile of 11,000 games one of 0.5
+%.
 """
 
 import sys

@@ -1,4 +1,6 @@
-"""Certificates of our own making: good for what they say, for nothing else, and never overwritten."""
+"""Certificates of our own making: good for what they say, for nothing else, and never
+overwritten.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,10 @@ def test_the_server_is_verified_for_its_names_alone(folder: Path) -> None:
 
 
 def test_a_clients_certificate_is_no_servers(folder: Path) -> None:
-    for path, name in ((folder / "client.pem", "kumite client"), (folder / "bob" / "client.pem", "bob")):
+    for path, name in (
+        (folder / "client.pem", "kumite client"),
+        (folder / "bob" / "client.pem", "bob"),
+    ):
         certificate = loaded(path)
         certificate.verify_directly_issued_by(loaded(folder / "ca.pem"))
         (purpose,) = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
@@ -91,7 +96,9 @@ def test_nothing_that_is_there_is_changed(folder: Path) -> None:
         ({"clients": [".."]}, "can't name a client"),
     ],
 )
-def test_what_can_not_be_certified_is_told(tmp_path: Path, arguments: dict[str, object], says: str) -> None:
+def test_what_can_not_be_certified_is_told(
+    tmp_path: Path, arguments: dict[str, object], says: str
+) -> None:
     with pytest.raises(InvalidInput, match=says):
         make_folder(tmp_path / "certs", **arguments)  # type: ignore[arg-type]
 

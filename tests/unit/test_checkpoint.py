@@ -8,7 +8,12 @@ import torch
 from learning import STEPS, make_env, make_model
 
 from league.errors import ConfigError, DataCorrupt, StorageFull, VersionMismatch
-from learner.checkpoint import CheckpointFolder, algorithm_state, load_weights, read_checkpoint
+from learner.train.checkpoint import (
+    CheckpointFolder,
+    algorithm_state,
+    load_weights,
+    read_checkpoint,
+)
 
 
 def test_newest_is_read_and_only_so_many_are_kept(tmp_path):
@@ -77,12 +82,16 @@ def test_weights_alone_can_be_taken_over():
     giver, taker = make_model(make_env()), make_model(make_env())
     giver.learn(STEPS * 6)
     load_weights(taker, {"network": algorithm_state(giver)["network"]})
-    for a, b in zip(giver.policy.network.parameters(), taker.policy.network.parameters(), strict=True):
+    for a, b in zip(
+        giver.policy.network.parameters(), taker.policy.network.parameters(), strict=True
+    ):
         assert torch.equal(a, b)
 
 
 def test_how_a_step_is_computed_is_not_restored():
-    """A checkpoint of a program that made a step in many calls doesn't slow down one that makes it in one."""
+    """A checkpoint of a program that made a step in many calls doesn't slow down one that makes
+    it in one.
+    """
     model, other = make_model(make_env()), make_model(make_env())
     model.learn(STEPS)
     values = algorithm_state(model)
@@ -91,5 +100,7 @@ def test_how_a_step_is_computed_is_not_restored():
     load_weights(other, values)
     (group,) = other.policy.optimizer.param_groups
     assert (group["fused"], group["lr"]) == (True, 0.5)
-    moments = zip(model.policy.optimizer.state.values(), other.policy.optimizer.state.values(), strict=True)
+    moments = zip(
+        model.policy.optimizer.state.values(), other.policy.optimizer.state.values(), strict=True
+    )
     assert all(torch.equal(one["exp_avg"], two["exp_avg"]) for one, two in moments)

@@ -27,7 +27,13 @@ MATCHES, STEPS = 6, 8
 
 
 def config(spec):
-    sizes = {**SIZES["tiny"], "width": 16, "feed_forward": 32, "memory": 16, "observation_hidden": 16}
+    sizes = {
+        **SIZES["tiny"],
+        "width": 16,
+        "feed_forward": 32,
+        "memory": 16,
+        "observation_hidden": 16,
+    }
     return AgentConfig(
         observation_size=spec.observation_size,
         own_size=spec.own_size,
@@ -44,7 +50,9 @@ def network_of(spec, seed):
 
 
 def matches_against(*names, count=400):
-    """Recorded matches on both seats against these members, in turn: bots, and "live" for itself."""
+    """Recorded matches on both seats against these members, in turn: bots, and "live" for
+    itself.
+    """
     plan = []
     for i, assignment in enumerate(assignments(count)):
         name = names[i % len(names)]
@@ -74,9 +82,17 @@ def make_env(game="kuhn", opponents=("random", "live"), matches=MATCHES, count=4
 
 def make_model(env, **changes):
     torch.manual_seed(0)
-    options = {"n_steps": STEPS, "batch_size": STEPS * MATCHES, "n_epochs": 2, "seed": 0, "device": "cpu"}
+    options = {
+        "n_steps": STEPS,
+        "batch_size": STEPS * MATCHES,
+        "n_epochs": 2,
+        "seed": 0,
+        "device": "cpu",
+    }
     config_ = config(env.game.spec)
-    model = LeaguePPO("LeaguePolicy", env, policy_kwargs={"agent": config_}, **{**options, **changes})
+    model = LeaguePPO(
+        "LeaguePolicy", env, policy_kwargs={"agent": config_}, **{**options, **changes}
+    )
     env.crowd.set_live(model.policy.network)
     return model
 
@@ -124,11 +140,15 @@ def test_what_was_played_is_what_is_learnt_from(rollouts):
         prefix=model.buffer.context,
     )
     actor = action_distribution(CHOICE, unrolled.logits_TBA, batch.legal_TBA)
-    torch.testing.assert_close(actor.log_prob(batch.actions_TBA), batch.log_prob_TB, atol=2e-6, rtol=0)
+    torch.testing.assert_close(
+        actor.log_prob(batch.actions_TBA), batch.log_prob_TB, atol=2e-6, rtol=0
+    )
     torch.testing.assert_close(unrolled.value_TB, batch.value_TB, atol=2e-6, rtol=0)
     measured, _ = model._update(batch.rows_B, model._sums(batch.rows_B))
     assert measured["policy/clip_fraction"] == 0
-    assert 0.6 < measured["policy/entropy"] < np.log(3), "the mean over decisions, not over forced moves"
+    assert 0.6 < measured["policy/entropy"] < np.log(3), (
+        "the mean over decisions, not over forced moves"
+    )
 
 
 def _rewards(told):
@@ -138,12 +158,16 @@ def _rewards(told):
 
 def test_a_few_updates_learn_to_take_chips_from_the_random_bot():
     env = make_env("kuhn", ("random",), matches=128, count=8000)
-    model = make_model(env, n_steps=8, batch_size=8 * 64, n_epochs=4, learning_rate=4e-3, ent_coef=0.005)
+    model = make_model(
+        env, n_steps=8, batch_size=8 * 64, n_epochs=4, learning_rate=4e-3, ent_coef=0.005
+    )
     paid: list[float] = []
     model.learn(8 * 128 * 14, callback=lambda told, _: paid.extend(_rewards(told)) is None)
     before, after = np.mean(paid[:800]), np.mean(paid[-2500:])
     assert after > before + 0.05
-    assert after > 0.17, "in units of the largest pot, two chips; a best response takes 0.229 a match"
+    assert after > 0.17, (
+        "in units of the largest pot, two chips; a best response takes 0.229 a match"
+    )
 
 
 def test_evaluation_with_masks_and_its_callback():
@@ -197,7 +221,9 @@ def test_a_greedy_seat_repeats_itself_where_a_sampled_one_does_not():
 def test_seats_of_keys_and_of_choices_do_not_mix():
     spec = make_batched("kuhn", 1).spec
     crowd = Crowd(1, lambda _: network_of(spec, 1), seed=0, action_size=3)
-    with pytest.raises(InvalidInput, match=r"3 actions \(choice\) can't sit where others have 3 \(keys\)"):
+    with pytest.raises(
+        InvalidInput, match=r"3 actions \(choice\) can't sit where others have 3 \(keys\)"
+    ):
         crowd.seat(0, "1")
 
 
@@ -209,7 +235,9 @@ def test_stable_baselines_sees_discrete_actions_and_their_masks():
         masks = np.stack(env.env_method("action_masks"))
         np.testing.assert_array_equal(masks, env.legal())
         np.testing.assert_array_equal(
-            masks, env.game.legal_N2A[np.arange(MATCHES), env.seat_N], err_msg="of the learner's own seat"
+            masks,
+            env.game.legal_N2A[np.arange(MATCHES), env.seat_N],
+            err_msg="of the learner's own seat",
         )
         env.step(masks.argmax(-1))
     assert env.source.results
@@ -217,7 +245,9 @@ def test_stable_baselines_sees_discrete_actions_and_their_masks():
 
 def test_maskable_ppo_of_sb3_contrib_trains_in_the_league():
     env = make_env("leduc", ("random",))
-    model = MaskablePPO("MlpPolicy", env, n_steps=16, batch_size=32, n_epochs=1, seed=0, device="cpu")
+    model = MaskablePPO(
+        "MlpPolicy", env, n_steps=16, batch_size=32, n_epochs=1, seed=0, device="cpu"
+    )
     model.learn(200)
     assert len(env.source.results) > 20
 

@@ -9,12 +9,12 @@ import pytest
 import torch
 
 from league.agent.bouts import paired, play_bouts
+from league.agent.device import keep_memory
 from league.agent.settings import AgentSettings
-from league.blobs import BlobFolder
-from league.config import build, resolve
-from league.device import keep_memory
 from league.games.settings import GameSettings
 from league.replay import SUFFIX, Contender, Recipe, save_replay
+from league.runs.blobs import BlobFolder
+from league.settings.base import build, resolve
 from learner.cloning.making import CloneRequest, make_clone
 from learner.cloning.settings import CloningSettings
 
@@ -24,7 +24,9 @@ OPPONENTS = {"based": 300, "random": 40, "aggressive": 40, "clockwork": 40, "con
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_a_clone_of_based_is_near_it(tmp_path: Path) -> None:
-    """What docs/cloning.md does by its commands; 200 sampled matches, seats swapped, a draw half."""
+    """What docs/cloning.md does by its commands; 200 sampled matches, seats swapped, a draw
+    half.
+    """
     torch.set_num_threads(1)
     keep_memory()
     sections = resolve("laptop", environment={})

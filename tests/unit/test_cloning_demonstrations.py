@@ -56,7 +56,9 @@ def test_it_sees_what_the_player_saw(plain: list[tuple[Path, Replay]], name: str
         game.reset(np.array([replay.seed], np.uint64))
         for frame, actions_2A in enumerate(replay.actions_T2A):
             if frame % 4 == 0:
-                assert np.array_equal(demonstration.obs_TO[frame // 4], game.observations_N2O[0, seat])
+                assert np.array_equal(
+                    demonstration.obs_TO[frame // 4], game.observations_N2O[0, seat]
+                )
             game.step(actions_2A[None])
         assert len(demonstration) == -(-replay.frames // 4)
         assert demonstration.own_T.all()
@@ -83,7 +85,9 @@ def test_a_folder_without_replays_is_named(tmp_path: Path) -> None:
         read_replays(tmp_path / "none", GAME)
 
 
-def test_replays_of_another_game_or_rules_are_named(tmp_path: Path, plain: list[tuple[Path, Replay]]) -> None:
+def test_replays_of_another_game_or_rules_are_named(
+    tmp_path: Path, plain: list[tuple[Path, Replay]]
+) -> None:
     good = plain[0][1]
     folder = folder_of(tmp_path, [good, replace(good, recipe=replace(good.recipe, version="0"))])
     with pytest.raises(VersionMismatch, match=r"1\.replay was played under version 0 of the rules"):
@@ -103,13 +107,17 @@ def test_a_forged_replay_is_named(plain: list[tuple[Path, Replay]]) -> None:
     path, replay = plain[2]
     keys = replay.actions_T2A.copy()
     keys[-1, 0] ^= 1
-    with pytest.raises(DataCorrupt, match=r"2\.replay: the match, played again, ended in another state"):
+    with pytest.raises(
+        DataCorrupt, match=r"2\.replay: the match, played again, ended in another state"
+    ):
         demos([*plain[:2], (path, replace(replay, actions_T2A=keys)), *plain[3:]])
     with pytest.raises(DataCorrupt, match=r"2\.replay: .*frames"):
         demos([*plain[:2], (path, replace(replay, actions_T2A=replay.actions_T2A[:-1]))])
 
 
-def test_a_player_that_the_game_plays_anew_can_not_be_cloned(plain: list[tuple[Path, Replay]]) -> None:
+def test_a_player_that_the_game_plays_anew_can_not_be_cloned(
+    plain: list[tuple[Path, Replay]],
+) -> None:
     path, replay = plain[0]
     seats = tuple(replace(s, bot=s.name) for s in replay.seats)
     with pytest.raises(InvalidInput, match="does not hold what based did"):

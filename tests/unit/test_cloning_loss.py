@@ -1,4 +1,6 @@
-"""The loss of behaviour cloning is the log-loss of what was done, and its baseline that of the rates."""
+"""The loss of behaviour cloning is the log-loss of what was done, and its baseline that of the
+rates.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,9 @@ def test_the_loss_of_a_choice_is_over_the_legal_ones() -> None:
 
 
 def test_in_streams_the_loss_is_that_of_playing_step_by_step() -> None:
-    """Whatever the streams and sequences: memory and history run over a whole match and never beyond it."""
+    """Whatever the streams and sequences: memory and history run over a whole match and never
+    beyond it.
+    """
     net, found = network(SMALL), made_up([70, 5, 33, 41, 1, 64])
     lost, steps = 0.0, 0
     with torch.no_grad():
@@ -73,7 +77,10 @@ def test_in_streams_the_loss_is_that_of_playing_step_by_step() -> None:
             state = net.initial_state(1)
             for t in range(len(d)):
                 out = net.step(
-                    torch.from_numpy(d.obs_TO[t : t + 1]), torch.tensor([t == 0]), state, torch.zeros(1)
+                    torch.from_numpy(d.obs_TO[t : t + 1]),
+                    torch.tensor([t == 0]),
+                    state,
+                    torch.zeros(1),
                 )
                 state = out.state
                 if d.own_T[t]:
@@ -83,7 +90,9 @@ def test_in_streams_the_loss_is_that_of_playing_step_by_step() -> None:
                     steps += 1
     for streams, sequence in [(1, 16), (3, 7), (6, 200), (50, 32)]:
         settings = CloningSettings(streams=streams, sequence=sequence)
-        assert evaluate(net, Streams(found, streams), settings) == pytest.approx(lost / steps, abs=1e-4)
+        assert evaluate(net, Streams(found, streams), settings) == pytest.approx(
+            lost / steps, abs=1e-4
+        )
 
 
 def test_the_baseline_is_the_entropy_of_the_rates() -> None:
@@ -99,4 +108,6 @@ def test_the_baseline_is_the_entropy_of_the_rates() -> None:
 def test_a_fresh_network_is_the_baseline(plain: list[tuple[Path, Replay]]) -> None:
     found = demos(plain)
     net = new_network(replace(SMALL, history_stride=4), found, seed=0)
-    assert evaluate(net, Streams(found, 4), QUICK) == pytest.approx(marginal_log_loss(found, found), abs=0.02)
+    assert evaluate(net, Streams(found, 4), QUICK) == pytest.approx(
+        marginal_log_loss(found, found), abs=0.02
+    )

@@ -1,4 +1,6 @@
-"""Recording for behaviour cloning: many matches side by side, mistakes marked, keys at an agent's pace."""
+"""Recording for behaviour cloning: many matches side by side, mistakes marked, keys at an
+agent's pace.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ def test_a_snapshot_is_recorded_at_its_own_pace() -> None:
         assert np.array_equal(replay.actions_T2A, first)
         assert replay.actions_T2A.any()
     again = list(play_bouts(Recipe.of(GAME), made, lambda _: network(), frame_skip=4, seed=1))
-    assert not all(np.array_equal(a.actions_T2A, b.actions_T2A) for a, b in zip(replays, again, strict=False))
+    assert not all(
+        np.array_equal(a.actions_T2A, b.actions_T2A) for a, b in zip(replays, again, strict=False)
+    )
 
 
 def test_who_meets_itself_plays_every_match_but_once() -> None:
@@ -113,11 +117,15 @@ def test_a_bot_at_an_agents_pace_plays_what_its_clone_learns() -> None:
 
 
 def test_taps_are_followed_by_presses() -> None:
-    """based taps the jump key every other frame, and jumps as often as it can. Held on, the key jumps once:
-    an agent of its pace that presses what based has down in any frame does not cross the pit to win."""
+    """based taps the jump key every other frame, and jumps as often as it can. Held on, the key
+    jumps once: an agent of its pace that presses what based has down in any frame does not cross
+    the pit to win.
+    """
     game = GameSettings(name="brawl", match_seconds=30, frame_skip=4, reward="laptop")
     constant = game.spec().bot_index("constant")
-    made = paired(Contender(name="based"), Contender(name="constant"), (BASED, constant), 12, 0, "based")
+    made = paired(
+        Contender(name="based"), Contender(name="constant"), (BASED, constant), 12, 0, "based"
+    )
     played = play_bouts(Recipe.of(game), made, lambda _: network(), frame_skip=1, seed=0, pace=4)
     scores = [r.outcome if r.seats[0].name == "based" else 1 - r.outcome for r in played]
     assert min(scores) > 0.0

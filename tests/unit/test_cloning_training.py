@@ -1,4 +1,6 @@
-"""A clone's training: whole seeds held out, the best weights kept, what is not the player's left out."""
+"""A clone's training: whole seeds held out, the best weights kept, what is not the player's left
+out.
+"""
 
 from __future__ import annotations
 
@@ -63,18 +65,26 @@ def test_it_learns_and_the_same_seed_learns_the_same(plain: list[tuple[Path, Rep
     assert torch.equal(starts[0], new_network(SMALL, learnt, 0).memory.recurrent)
     assert not torch.equal(*starts)
     other, _, _ = trained(found, settings.model_copy(update={"seed": 1}))
-    assert not all(torch.equal(a, b) for a, b in zip(net.parameters(), other.parameters(), strict=True))
+    assert not all(
+        torch.equal(a, b) for a, b in zip(net.parameters(), other.parameters(), strict=True)
+    )
 
 
 def test_it_stops_early_and_keeps_the_best() -> None:
-    """Noise can't be learnt: the held-out loss soon rises, and the weights from before that are kept."""
+    """Noise can't be learnt: the held-out loss soon rises, and the weights from before that are
+    kept.
+    """
     settings = QUICK.model_copy(update={"epochs": 50, "patience": 2, "learning_rate": 0.01})
     net, epochs, held_out = trained(made_up([60] * 8), settings)
     best = min(epochs, key=lambda epoch: epoch.held_out)
     assert len(epochs) == best.number + 2 < 50
     assert [epoch.number for epoch in epochs if epoch.is_best][-1] == best.number
     rates = [epoch.learning_rate for epoch in epochs]
-    assert rates == [settings.learning_rate_at(n + 1) for n in range(len(epochs))] == sorted(rates)[::-1]
+    assert (
+        rates
+        == [settings.learning_rate_at(n + 1) for n in range(len(epochs))]
+        == sorted(rates)[::-1]
+    )
     judged = Streams(sorted(held_out, key=len, reverse=True), settings.streams)
     assert evaluate(net, judged, settings) == pytest.approx(best.held_out, abs=1e-5)
 
@@ -85,7 +95,9 @@ def test_what_is_not_the_players_own_is_not_learnt() -> None:
     for demonstration in second:
         demonstration.actions_TA[~demonstration.own_T] ^= 1
     nets = [trained(found)[0] for found in (first, second)]
-    assert all(torch.equal(a, b) for a, b in zip(nets[0].parameters(), nets[1].parameters(), strict=True))
+    assert all(
+        torch.equal(a, b) for a, b in zip(nets[0].parameters(), nets[1].parameters(), strict=True)
+    )
 
 
 def test_a_loss_that_is_no_number_stops_it() -> None:
@@ -97,7 +109,9 @@ def test_a_loss_that_is_no_number_stops_it() -> None:
 
 
 def test_a_game_of_choices_is_cloned() -> None:
-    """Kuhn's Nash player acts by its card: who sees the card loses less than who knows the rates."""
+    """Kuhn's Nash player acts by its card: who sees the card loses less than who knows the
+    rates.
+    """
     game = GameSettings(name="kuhn", reward="dense")
     spec = game_spec("kuhn")
     bots = (spec.bot_index("nash"), spec.bot_index("random"))
@@ -108,7 +122,12 @@ def test_a_game_of_choices_is_cloned() -> None:
     assert all(d.legal_TA is not None and d.actions_TA.sum(-1).all() for d in found)
     settings = CloningSettings(epochs=12, streams=16, learning_rate=0.01)
     learnt, held_out = split(found, settings)
-    sizes = SIZES["tiny"] | {"width": 16, "feed_forward": 32, "memory": 16, "observation_hidden": 16}
+    sizes = SIZES["tiny"] | {
+        "width": 16,
+        "feed_forward": 32,
+        "memory": 16,
+        "observation_hidden": 16,
+    }
     config = AgentConfig(
         observation_size=spec.observation_size,
         own_size=spec.own_size,

@@ -1,12 +1,14 @@
-"""Near-copies share the weight of one: whose rows are alike, what each has of a weight, when it is due."""
+"""Near-copies share the weight of one: whose rows are alike, what each has of a weight, when it
+is due.
+"""
 
 import json
 
 import pytest
 
 from league.players import Event, Player, PlayerKind, PlayerState
-from league.ratings import RatedGame, RatingTable
-from matchmaker.clustering import (
+from league.stats.ratings import RatedGame, RatingTable
+from matchmaker.acts.clustering import (
     FIRST_MATCHES,
     GROWTH,
     NO_CLUSTERING,

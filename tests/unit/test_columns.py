@@ -9,20 +9,31 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from league.players import Book, Player, PlayerKind
-from league.ratings import RatingTable
-from league.ratings.epochs import Epoch
-from league.ratings.link import Link
-from league.ratings.record import PredictionRecord
-from matchmaker.candidates import candidate_of
-from matchmaker.columns import columns_of, weights_of
-from matchmaker.sampling import Policy, candidate_weights
+from league.stats.ratings import RatingTable
+from league.stats.ratings.epochs import Epoch
+from league.stats.ratings.link import Link
+from league.stats.ratings.record import PredictionRecord
+from matchmaker.sampling.candidates import candidate_of
+from matchmaker.sampling.columns import columns_of, weights_of
+from matchmaker.sampling.mixes import Policy, candidate_weights
 
-RULES = ("uniform", "latest", "recent", "quality", "pfsp_hard", "pfsp_var", "pfsp_linear", "pfsp_capped")
+RULES = (
+    "uniform",
+    "latest",
+    "recent",
+    "quality",
+    "pfsp_hard",
+    "pfsp_var",
+    "pfsp_linear",
+    "pfsp_capped",
+)
 LEARNER = Player(name="main", game="brawl", kind=PlayerKind.LIVE)
 NAMES = [f"main@{number}" for number in range(8)] + ["based", "random"]
 games = st.lists(
     st.tuples(
-        st.sampled_from(["main", *NAMES]), st.sampled_from(["main", *NAMES]), st.sampled_from([0.0, 0.5, 1.0])
+        st.sampled_from(["main", *NAMES]),
+        st.sampled_from(["main", *NAMES]),
+        st.sampled_from([0.0, 0.5, 1.0]),
     ),
     max_size=40,
 )
@@ -64,8 +75,12 @@ def test_weights_in_columns_are_those_of_each(train, clean, pinned, link, policy
     candidates = [candidate_of(one, LEARNER, tables) for one in players]
     columns = columns_of(players, LEARNER, tables)
     assert list(columns.names) == names
-    assert columns.predicted_N.tolist() == pytest.approx([one.predicted for one in candidates], rel=1e-12)
-    assert columns.quality_N.tolist() == pytest.approx([one.quality for one in candidates], rel=1e-12)
+    assert columns.predicted_N.tolist() == pytest.approx(
+        [one.predicted for one in candidates], rel=1e-12
+    )
+    assert columns.quality_N.tolist() == pytest.approx(
+        [one.quality for one in candidates], rel=1e-12
+    )
     found = weights_of(policy, columns)
     assert found == pytest.approx(candidate_weights(policy, candidates), rel=1e-9)
     assert all(type(weight) is float for weight in found)
@@ -79,7 +94,10 @@ def test_columns_of_beliefs_are_those_of_each(played, pinned):
     columns = made.columns(names)
     for place, name in enumerate(names):
         belief = made.belief(name)
-        assert (columns.mu_N[place], math.sqrt(columns.variance_N[place])) == (belief.mu, belief.sigma)
+        assert (columns.mu_N[place], math.sqrt(columns.variance_N[place])) == (
+            belief.mu,
+            belief.sigma,
+        )
         assert columns.has_N[place] == made.has(name)
         assert columns.knows_N[place] == made.knows(name)
 

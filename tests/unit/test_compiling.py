@@ -1,4 +1,6 @@
-"""A compiled step decides as the network does, in a rollout too, and says in a sentence where it can't."""
+"""A compiled step decides as the network does, in a rollout too, and says in a sentence where it
+can't.
+"""
 
 import numpy as np
 import pytest
@@ -22,7 +24,9 @@ def test_a_compiled_step_gives_the_networks_outputs_and_follows_its_weights() ->
             for parameter in net.parameters():
                 parameter.mul_(scale)
             plain = compiled = net.initial_state(5)
-            for obs_BO, starts_B, left_B in zip(data["obs"], data["starts"], data["left"], strict=True):
+            for obs_BO, starts_B, left_B in zip(
+                data["obs"], data["starts"], data["left"], strict=True
+            ):
                 wanted = net.step(obs_BO, starts_B, plain, left_B)
                 found = step(obs_BO, starts_B, compiled, left_B)
                 plain, compiled = wanted.state, found.state
@@ -32,7 +36,8 @@ def test_a_compiled_step_gives_the_networks_outputs_and_follows_its_weights() ->
 
 @pytest.mark.slow
 def test_a_rollout_by_a_compiled_step_is_learnt_from_as_it_was_played() -> None:
-    model = make_model(make_env(max_frames=40), compiled=True)  # matches end in the middle of rollouts
+    # matches end in the middle of rollouts
+    model = make_model(make_env(max_frames=40), compiled=True)
     net = model.policy.network
     with torch.no_grad():  # fresh heads say nearly the same whatever they are shown
         net.actor.last.weight.mul_(100.0)
@@ -41,7 +46,12 @@ def test_a_rollout_by_a_compiled_step_is_learnt_from_as_it_was_played() -> None:
     assert model.buffer.ended_TN.any()
     batch = next(model.buffer.minibatches(MATCHES, np.random.default_rng(0)))
     out = net.unroll(
-        batch.obs_XBO, batch.starts_XB, batch.h_BH, batch.c_BH, batch.time_left_TB, model.buffer.context
+        batch.obs_XBO,
+        batch.starts_XB,
+        batch.h_BH,
+        batch.c_BH,
+        batch.time_left_TB,
+        model.buffer.context,
     )
     log_prob_TB = BernoulliKeys(out.logits_TBA).log_prob(batch.actions_TBA)
     assert log_prob_TB.std() > 0.1
@@ -63,7 +73,9 @@ def test_what_can_not_be_compiled_is_told_in_a_sentence(monkeypatch: pytest.Monk
         compiled_step(network(TINY), 3)
 
 
-def test_a_learner_decides_by_what_was_compiled_when_told_to(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_learner_decides_by_what_was_compiled_when_told_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     calls = []
 
     def counted(function, **_options):
@@ -79,4 +91,5 @@ def test_a_learner_decides_by_what_was_compiled_when_told_to(monkeypatch: pytest
     model = make_model(make_env(), compiled=True)
     calls.clear()
     collect(model)
-    assert calls == [model.n_envs] * (model.n_steps + 1)  # every decision, and the value of the cut-off
+    # every decision, and the value of the cut-off
+    assert calls == [model.n_envs] * (model.n_steps + 1)

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from league import config, presets
 from league.errors import ConfigError
+from league.settings import base as config
+from league.settings import presets
 from matchmaker.settings import MatchmakerSettings
 
 MODULE = """
 from pydantic import Field
-from league.config import Settings, by_name
+from league.settings.base import Settings, by_name
 
 class Stage(Settings):
     name: str
@@ -40,7 +41,9 @@ PRESETS = {
 
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[type[config.Settings]]:
-    """A package installed for the time of these tests, whose entry point registers a section `sample`."""
+    """A package installed for the time of these tests, whose entry point registers a section
+    `sample`.
+    """
     root = tmp_path_factory.mktemp("site")
     package = root / "sample_game"
     (package / "presets").mkdir(parents=True)
@@ -103,7 +106,8 @@ def test_every_section_is_complete_and_of_plain_values(sample: type[config.Setti
 
 def test_flags_build_a_table_entry_by_entry(sample: type[config.Settings]) -> None:
     assigned = config.resolve(
-        environment={}, assignments=["sample.weights.mine.based=7", "sample.weights.mine.constant=1"]
+        environment={},
+        assignments=["sample.weights.mine.based=7", "sample.weights.mine.constant=1"],
     )
     assert assigned["sample"]["weights"] == {"mine": {"based": 7.0, "constant": 1.0}}
 
@@ -112,7 +116,9 @@ def test_a_file_keeps_the_named_parts_that_it_does_not_give(
     tmp_path: Path, sample: type[config.Settings]
 ) -> None:
     path = tmp_path / "mine.toml"
-    path.write_text("extends = 'parts'\n[sample.named]\na = {y = 5}\n[sample.weights.mine]\nrandom = 1\n")
+    path.write_text(
+        "extends = 'parts'\n[sample.named]\na = {y = 5}\n[sample.weights.mine]\nrandom = 1\n"
+    )
     resolved = config.resolve(file=path, environment={})["sample"]
     assert resolved["named"] == {"a": {"y": 5.0}, "b": {"x": 3.0}}
     assert resolved["weights"] == {"mine": {"random": 1.0}}
@@ -120,16 +126,25 @@ def test_a_file_keeps_the_named_parts_that_it_does_not_give(
     assert config.resolve("parts", None, [], environment)["sample"]["named"]["b"] == {"x": 7.0}
 
 
-def test_a_flag_keeps_the_files_other_entries(tmp_path: Path, sample: type[config.Settings]) -> None:
+def test_a_flag_keeps_the_files_other_entries(
+    tmp_path: Path, sample: type[config.Settings]
+) -> None:
     path = tmp_path / "mine.toml"
     path.write_text("[sample.weights.league]\nbased = 3.0\nrandom = 4.0\n")
-    resolved = config.resolve(file=path, environment={}, assignments=["sample.weights.league.based=9"])
+    resolved = config.resolve(
+        file=path, environment={}, assignments=["sample.weights.league.based=9"]
+    )
     assert resolved["sample"]["weights"] == {"league": {"based": 9.0, "random": 4.0}}
 
 
 def test_none_is_written_as_a_word(sample: type[config.Settings]) -> None:
-    assert config.resolve(environment={}, assignments=["sample.rate=none"])["sample"]["rate"] is None
-    assert config.resolve(environment={}, assignments=["sample.label=none"])["sample"]["label"] == "none"
+    assert (
+        config.resolve(environment={}, assignments=["sample.rate=none"])["sample"]["rate"] is None
+    )
+    assert (
+        config.resolve(environment={}, assignments=["sample.label=none"])["sample"]["label"]
+        == "none"
+    )
 
 
 @pytest.mark.parametrize(
@@ -161,7 +176,9 @@ def test_a_wrong_value_is_explained_in_one_sentence(
 def test_a_fault_names_where_it_came_from(tmp_path: Path, sample: type[config.Settings]) -> None:
     path = tmp_path / "mine.toml"
 
-    def fault(content: str = "", environment: Mapping[str, str] | None = None, *assignments: str) -> str:
+    def fault(
+        content: str = "", environment: Mapping[str, str] | None = None, *assignments: str
+    ) -> str:
         path.write_text(content)
         with pytest.raises(ConfigError) as caught:
             config.resolve(None, path, assignments, environment or {})
@@ -171,8 +188,12 @@ def test_a_fault_names_where_it_came_from(tmp_path: Path, sample: type[config.Se
     assert fault("[smaple]\n").startswith(f"{path}: there is no section [smaple]")
     variable = {"KUMITE_SAMPLE__SPEDE": "1"}
     assert fault("", variable).startswith("KUMITE_SAMPLE__SPEDE: [sample] has no setting 'spede'")
-    assert fault("", {"KUMITE_SMAPLE__SPEED": "1"}).startswith("KUMITE_SMAPLE__SPEED: there is no section")
-    assert fault("", {}, "sample.speed=0").startswith("--set sample.speed=0: [sample] speed = 0 can't")
+    assert fault("", {"KUMITE_SMAPLE__SPEED": "1"}).startswith(
+        "KUMITE_SMAPLE__SPEED: there is no section"
+    )
+    assert fault("", {}, "sample.speed=0").startswith(
+        "--set sample.speed=0: [sample] speed = 0 can't"
+    )
     overridden = fault("[sample]\nspeed = 1\n", {"KUMITE_SAMPLE__SPEED": "0"})
     assert overridden.startswith("KUMITE_SAMPLE__SPEED: [sample] speed = 0")
     path.write_text("[sample]\nspede = 1\n")
@@ -180,7 +201,9 @@ def test_a_fault_names_where_it_came_from(tmp_path: Path, sample: type[config.Se
         config.load_section(sample, "sample", path)
 
 
-def test_a_service_reads_its_section_of_a_preset(tmp_path: Path, sample: type[config.Settings]) -> None:
+def test_a_service_reads_its_section_of_a_preset(
+    tmp_path: Path, sample: type[config.Settings]
+) -> None:
     path = tmp_path / "mine.toml"
     path.write_text("[sample]\nspeed = 7\n")
     preset = config.load_section(sample, "sample", preset="quick")

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from pydantic import Field
 
-from league import config, presets
-from league.config_file import dump_toml, toml_value, write_config
 from league.errors import InvalidInput
+from league.settings import base as config
+from league.settings import presets
+from league.settings.file import dump_toml, toml_value, write_config
 
 
 def _settings() -> list[tuple[str, str, Any]]:
@@ -29,8 +30,12 @@ def test_a_written_file_reads_back_to_the_same_values(tmp_path: Path, preset: st
     assert config.resolve(file=path, environment={}) == sections
     over_another = config.resolve("smoke", path, environment={})
     mixes = over_another["matchmaker"]["mixes"]
-    over_another["matchmaker"]["mixes"] = {name: mixes[name] for name in sections["matchmaker"]["mixes"]}
-    assert over_another == sections, "a complete file leaves the preset below it spare mixes at most"
+    over_another["matchmaker"]["mixes"] = {
+        name: mixes[name] for name in sections["matchmaker"]["mixes"]
+    }
+    assert over_another == sections, (
+        "a complete file leaves the preset below it spare mixes at most"
+    )
 
 
 def test_tables_inside_tables_and_lists_of_tables_read_back(tmp_path: Path) -> None:
@@ -49,7 +54,9 @@ def test_tables_inside_tables_and_lists_of_tables_read_back(tmp_path: Path) -> N
     assert config.resolve(file=path, environment={}) == sections
 
 
-@pytest.mark.parametrize(("section", "name", "field"), _settings(), ids=lambda value: str(value)[:30])
+@pytest.mark.parametrize(
+    ("section", "name", "field"), _settings(), ids=lambda value: str(value)[:30]
+)
 def test_every_setting_is_explained_with_its_default(section: str, name: str, field: Any) -> None:
     assert field.description, (
         f"[{section}] {name} has no docstring: say what it is, its unit and why its default"
@@ -79,7 +86,7 @@ class Bounded(config.Settings):
 
 
 def test_bounds_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("league.config_file.section_classes", lambda: {"bounded": Bounded})
+    monkeypatch.setattr("league.settings.file.section_classes", lambda: {"bounded": Bounded})
     text = dump_toml({"bounded": {"share": 0.25}}, "Heading.")
     assert text == (
         "# Heading.\n\n# Settings with bounds.\n[bounded]\n\n"
@@ -98,7 +105,9 @@ def test_every_plain_value_survives(value: object) -> None:
 
 def test_no_line_is_longer_than_the_page() -> None:
     comments = [
-        line for line in dump_toml(config.resolve(environment={})).splitlines() if line.startswith("#")
+        line
+        for line in dump_toml(config.resolve(environment={})).splitlines()
+        if line.startswith("#")
     ]
     assert max(map(len, comments)) <= 100
 

@@ -71,7 +71,9 @@ class Stage:
             time.sleep(0.01)
 
     def await_word(self, *names: str) -> None:
-        self.tend_until(lambda: all("here" in self.log(name).read_text().splitlines() for name in names))
+        self.tend_until(
+            lambda: all("here" in self.log(name).read_text().splitlines() for name in names)
+        )
 
 
 @pytest.fixture
@@ -97,19 +99,24 @@ def test_killed_process_runs_again(stage: Stage) -> None:
 
 def test_gives_up_when_it_dies_too_often(stage: Stage) -> None:
     stage.play(worker="import sys; print('out of luck', file=sys.stderr); sys.exit(1)")
-    with pytest.raises(Unavailable, match=r"worker ended 3 times .* exit code 1, saying 'out of luck'"):
+    with pytest.raises(
+        Unavailable, match=r"worker ended 3 times .* exit code 1, saying 'out of luck'"
+    ):
         stage.tend_until(lambda: False)
 
 
 def test_wrong_input_is_not_tried_again(stage: Stage) -> None:
-    crew = stage.play(worker="import sys; print('worker: no such stage', file=sys.stderr); sys.exit(2)")
+    crew = stage.play(
+        worker="import sys; print('worker: no such stage', file=sys.stderr); sys.exit(2)"
+    )
     with pytest.raises(ConfigError, match=r"worker can't run: worker: no such stage"):
         stage.tend_until(lambda: False)
     assert crew.facts()[0].restarts == 0
 
 
 @pytest.mark.parametrize(
-    ("code", "error", "otherwise"), [(3, StorageFull, "the disk is full"), (4, DataCorrupt, "damaged")]
+    ("code", "error", "otherwise"),
+    [(3, StorageFull, "the disk is full"), (4, DataCorrupt, "damaged")],
 )
 def test_what_a_restart_cannot_cure_is_not_tried_again(
     stage: Stage, code: int, error: type[Exception], otherwise: str
@@ -131,7 +138,9 @@ def test_a_restart_is_told_with_the_last_words_of_that_life(stage: Stage) -> Non
 def test_who_was_told_to_stop_from_outside_has_not_finished(stage: Stage) -> None:
     crew = stage.play(frozenset({"learner"}), {"learner": False}, learner="")
     stage.tend_until(lambda: crew.members["learner"].restarts == 1)
-    assert stage.said[0] == "learner ended (exit code 0, as if told to stop): it restarts in 0.01 s."
+    assert (
+        stage.said[0] == "learner ended (exit code 0, as if told to stop): it restarts in 0.01 s."
+    )
 
 
 def test_end_without_error_is_a_death_unless_it_may_finish(stage: Stage) -> None:
@@ -145,7 +154,10 @@ def test_end_without_error_is_a_death_unless_it_may_finish(stage: Stage) -> None
 
 def test_stops_in_order_and_all_are_waited_for(stage: Stage) -> None:
     trace = str(stage.folder / "trace")
-    codes = {name: OBEDIENT.format(trace=trace, name=name) for name in ("matchmaker", "learner", "evaluator")}
+    codes = {
+        name: OBEDIENT.format(trace=trace, name=name)
+        for name in ("matchmaker", "learner", "evaluator")
+    }
     crew = stage.play(**codes)
     stage.await_word(*codes)
     assert crew.stop(["learner"], 5) == []
@@ -176,7 +188,10 @@ def test_hurry_ends_the_wait(stage: Stage) -> None:
 def test_waits_double_and_old_restarts_are_forgotten() -> None:
     policy = RestartPolicy(
         SupervisorSettings(
-            restart_first_seconds=1, restart_longest_seconds=3, restart_limit=3, restart_window_seconds=100
+            restart_first_seconds=1,
+            restart_longest_seconds=3,
+            restart_limit=3,
+            restart_window_seconds=100,
         )
     )
     assert [policy.delay(now) for now in (0, 10, 20, 30)] == [1, 2, 3, None]

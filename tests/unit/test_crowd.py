@@ -76,7 +76,11 @@ def same_keys(keys: np.ndarray, logits: np.ndarray) -> bool:
 
 
 def test_greedy_play_equals_each_network_alone_while_seats_change() -> None:
-    crowd, alone, rng = seated(greedy=True), Alone(len(SEATING), NETWORKS["h"]), np.random.default_rng(0)
+    crowd, alone, rng = (
+        seated(greedy=True),
+        Alone(len(SEATING), NETWORKS["h"]),
+        np.random.default_rng(0),
+    )
     for index, digest in enumerate(SEATING):
         alone.seat(index, digest)
     for turn in range(40):
@@ -123,12 +127,16 @@ def test_a_seats_luck_depends_on_the_seed_alone() -> None:
 
 
 def test_an_opponent_of_the_same_weights_and_seed_makes_choices_of_its_own() -> None:
-    """A learner draws from a generator of its seed; in rock-paper-scissors, alike would be tied for ever."""
+    """A learner draws from a generator of its seed; in rock-paper-scissors, alike would be tied
+    for ever.
+    """
     for seed in range(5):
         crowd = seated(greedy=False, seed=seed)
         keys = crowd.act(observe(np.random.default_rng(0), len(SEATING)))
         assert crowd.logits_SA is not None
-        drawn_by_learner = BernoulliKeys(crowd.logits_SA).sample(torch.Generator().manual_seed(seed))
+        drawn_by_learner = BernoulliKeys(crowd.logits_SA).sample(
+            torch.Generator().manual_seed(seed)
+        )
         seats = [index for index, digest in enumerate(SEATING) if digest]
         assert (keys[seats] != drawn_by_learner.numpy()[seats]).any()
 

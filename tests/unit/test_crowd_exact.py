@@ -5,7 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from agents import BASE, LARGE, MEMBERS, NO_HISTORY, NO_MEMORY, NOW_ONLY, PERCEPTRON, TINY, WINDOW, network
+from agents import (
+    BASE,
+    LARGE,
+    MEMBERS,
+    NO_HISTORY,
+    NO_MEMORY,
+    NOW_ONLY,
+    PERCEPTRON,
+    TINY,
+    WINDOW,
+    network,
+)
 from torch import Tensor
 
 from league.agent.contract import NetworkConfig, PlayingNetwork
@@ -22,7 +33,10 @@ class Telling(Crowd):
     values_S: Tensor
 
     def _forward(self, batch: _Batch, obs_SO: Tensor) -> Tensor:
-        step, self.values_S = batch.network.step, getattr(self, "values_S", torch.zeros(self.num_seats + 1))
+        step, self.values_S = (
+            batch.network.step,
+            getattr(self, "values_S", torch.zeros(self.num_seats + 1)),
+        )
 
         def telling(*arguments):
             output = step(*arguments)
@@ -67,8 +81,13 @@ def check(networks: dict[str, PlayingNetwork], seating: list[str], changes: dict
         if turn == STEPS // 2:
             for seat, name in changes.items():
                 crowd.seat(seat, name)
-                alone.seats[seat], alone.states[seat] = networks[name], networks[name].initial_state(1)
-        observations_SO = rng.uniform(-1, 1, (len(seating), config.observation_size)).astype(np.float32)
+                alone.seats[seat], alone.states[seat] = (
+                    networks[name],
+                    networks[name].initial_state(1),
+                )
+        observations_SO = rng.uniform(-1, 1, (len(seating), config.observation_size)).astype(
+            np.float32
+        )
         crowd.act(observations_SO)
         logits_SA, values_S = alone.act(observations_SO)
         assert crowd.logits_SA is not None
@@ -87,6 +106,8 @@ def test_every_architecture_in_every_size_equals_one_by_one(kind: str) -> None:
 
 def test_architectures_that_play_together_equal_one_by_one() -> None:
     kinds = {"t": TINY, "b": BASE, "l": LARGE, "w": WINDOW, "p": PERCEPTRON}
-    networks = {f"{kind}{seed}": network(config, seed) for kind, config in kinds.items() for seed in (1, 2)}
+    networks = {
+        f"{kind}{seed}": network(config, seed) for kind, config in kinds.items() for seed in (1, 2)
+    }
     seating = ["t1"] * 5 + ["t2", "b1", "b2", "b1", "l1", "l2", "w1", "w2", "p1"] + ["p2"] * 9
     check(networks, seating, {0: "p1", 5: "l1", 9: "w2", 13: "t2", 22: "b2"})

@@ -63,7 +63,9 @@ def test_the_longest_unused_is_forgotten_first() -> None:
     crowd.seat(0, "t1")
     act(crowd)
     crowd.seat(0, "t3")
-    assert blobs.loaded == ["t1", "t2", "t3", "t4", "t1", "t3"], "3 was unused for longest when 1 came back"
+    assert blobs.loaded == ["t1", "t2", "t3", "t4", "t1", "t3"], (
+        "3 was unused for longest when 1 came back"
+    )
 
 
 def test_bytes_count_and_not_networks() -> None:

@@ -14,14 +14,16 @@ from league.stages import (
     newest_evaluated,
     one_curriculum,
 )
-from learner.curriculum import Curriculum
 from learner.settings import CurriculumSettings, StageSettings
+from learner.train.curriculum import Curriculum
 
 GOAL = {"mix": "constant", "until_opponent": "constant", "until_win_rate": 0.9, "min_matches": 100}
 SETTINGS = CurriculumSettings(
     stages=(
         StageSettings(name="first", **GOAL, max_steps=1000),
-        StageSettings(name="second", mix="based", manual=True, until_opponent="based", until_win_rate=0.5),
+        StageSettings(
+            name="second", mix="based", manual=True, until_opponent="based", until_win_rate=0.5
+        ),
         StageSettings(name="last", mix="league"),
     )
 )
@@ -106,7 +108,9 @@ def test_a_stage_begun_by_hand_wants_new_evidence():
 
 
 def test_a_checkpoint_from_before_requests_is_taken():
-    assert Curriculum(SETTINGS, **{"index": 1, "stage_start": 30}).place() == Place(index=1, since_step=30)
+    assert Curriculum(SETTINGS, **{"index": 1, "stage_start": 30}).place() == Place(
+        index=1, since_step=30
+    )
 
 
 @pytest.mark.parametrize(
@@ -157,7 +161,9 @@ def test_which_stage_a_name_means(index, asked, name, expected):
 
 
 def test_a_run_of_one_stage_and_a_run_that_is_done():
-    one = CurriculumStatus(player="main", stages=(Stage(name="league", mix="league"),), place=Place())
+    one = CurriculumStatus(
+        player="main", stages=(Stage(name="league", mix="league"),), place=Place()
+    )
     with pytest.raises(LeagueError, match="main has one stage, 'league': there is no next one"):
         named_stage(one, "next")
     with pytest.raises(LeagueError, match="main has done all its steps"):

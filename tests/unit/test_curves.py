@@ -10,14 +10,14 @@ from matplotlib.figure import Figure
 from PIL import Image
 from torch.utils.tensorboard import SummaryWriter
 
-from league.alarm_watch import AlarmWatch
 from league.cli.main import main
-from league.columns import EVALUATION
-from league.curves.figure import PANELS, _finish
-from league.curves.history import Stage, gather
 from league.errors import NotFound
 from league.metrics import wilson_interval
-from league.records import read_rows, read_scalars, read_updates
+from league.runs.alarm_watch import AlarmWatch
+from league.runs.columns import EVALUATION
+from league.runs.records import read_rows, read_scalars, read_updates
+from league.views.curves.figure import PANELS, _finish
+from league.views.curves.history import Stage, gather
 
 
 def write_csv(path, rows):
@@ -44,7 +44,10 @@ def scalars(folder, values):
 def metrics(i):
     """Of the i-th of forty updates."""
     return {
-        **{f"time/{kind}_share": 0.2 for kind in ("learning", "inference", "opponents", "game", "waiting")},
+        **{
+            f"time/{kind}_share": 0.2
+            for kind in ("learning", "inference", "opponents", "game", "waiting")
+        },
         "policy/entropy": 6.0 - i / 10,
         "policy/approx_kl": 0.01,
         "policy/clip_fraction": 0.1,
@@ -69,7 +72,8 @@ def run_dir(tmp_path):
     )
     scalars(learner / "tensorboard", [(100 * i, metrics(i)) for i in range(1, 41)])
     write_csv(
-        learner / "monitor.csv", [{"r": 1, "l": 2, "t": 3, "step": 100, "opponent": "based", "score": 1}]
+        learner / "monitor.csv",
+        [{"r": 1, "l": 2, "t": 3, "step": 100, "opponent": "based", "score": 1}],
     )
     evaluated = [(1000, 2), (2000, 10), (3000, 18)]
     rows = [clean(step, bot, wins) for step, wins in evaluated for bot in ("based", "clockwork")]
@@ -80,7 +84,8 @@ def run_dir(tmp_path):
     ]
     write_csv(tmp_path / "evaluator" / "evaluation_results.csv", rows)
     board = [
-        {"player": f"main@{s}", "kind": "snapshot", "step": s, "score": s / 100} for s in (3000, 1000, 2000)
+        {"player": f"main@{s}", "kind": "snapshot", "step": s, "score": s / 100}
+        for s in (3000, 1000, 2000)
     ]
     board.append({"player": "based", "kind": "bot", "step": 0, "score": 12.5})
     write_csv(tmp_path / "leaderboard.csv", board)
@@ -92,7 +97,8 @@ def test_clean_matches_are_pooled_over_three_snapshots_with_their_wilson_interva
     assert (list(history.trained), list(history.others)) == (["based"], ["clockwork"])
     rate = history.trained["based"]
     assert rate.steps.tolist() == [1000, 2000, 3000]
-    assert rate.rate.tolist() == [2 / 20, 12 / 40, 30 / 60]  # greedy, other learners and snapshots left out
+    # greedy, other learners and snapshots left out
+    assert rate.rate.tolist() == [2 / 20, 12 / 40, 30 / 60]
     whole = wilson_interval(30, 60)
     assert (rate.low[-1], rate.high[-1]) == (whole.low, whole.high)
 
@@ -162,7 +168,14 @@ def test_a_finished_run_is_watched_again_from_its_files(run_dir):
     rows = [{"step": 100 * i, "matches": 30, "total": 3.0, "damage": 3.0, "win": 0.0 if i > 5 else 1.0}
             for i in range(1, 41)]  # fmt: skip
     write_csv(learner / "reward_breakdown.csv", rows)
-    match = {"match_id": "", "opponent": "based", "category": "based", "seat": 0, "score": 0.0, "frames": 9}
+    match = {
+        "match_id": "",
+        "opponent": "based",
+        "category": "based",
+        "seat": 0,
+        "score": 0.0,
+        "frames": 9,
+    }
     played = [{"step": 100 * i, **match} for i in range(1, 41) for _ in range(30)]
     write_csv(learner / "behavior_metrics.csv", played)
     watch = AlarmWatch(6.93, 0.012)

@@ -1,4 +1,6 @@
-"""An update in parts, on several ranks or in lower precision is the update that it would be in one."""
+"""An update in parts, on several ranks or in lower precision is the update that it would be in
+one.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,10 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import configure
 
 from league.errors import NumericalFault
+from learner.distributed.ranks import Ranks
 from learner.ppo.advantage import ReturnScale
 from learner.ppo.descent import Descent, compute_type
 from learner.ppo.loss import advantage_sums, normalised
-from learner.ppo.ranks import Ranks
 from learner.ppo.terms import Readings
 from learner.settings import RegularisationSettings
 
@@ -32,8 +34,14 @@ class NoCallback(BaseCallback):
 
 
 def rolled_out(**changes):
-    """A model with every term of the loss, behind a rollout with a match that failed: means are weighted."""
-    options = {"batch_size": STEPS * MATCHES, "regularisation": NEAR_REFERENCES, "forecast_coef": 0.3}
+    """A model with every term of the loss, behind a rollout with a match that failed: means are
+    weighted.
+    """
+    options = {
+        "batch_size": STEPS * MATCHES,
+        "regularisation": NEAR_REFERENCES,
+        "forecast_coef": 0.3,
+    }
     model = make_model(make_env(max_frames=40), **options, **changes)
     callback = NoCallback()
     callback.init_callback(model)
@@ -41,7 +49,9 @@ def rolled_out(**changes):
     model.buffer.leave_out(3, np.full(MATCHES, 2), np.arange(MATCHES) == 1)
     with torch.no_grad():  # away from the reference, so that its divergence counts
         for parameter in model.policy.network.parameters():
-            parameter.add_(0.01 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(0)))
+            parameter.add_(
+                0.01 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(0))
+            )
     return model
 
 
@@ -133,7 +143,8 @@ def test_a_loss_that_is_no_number_is_a_fault_at_any_scale():
 
 
 def fault_of(spoil):
-    """The sentence of an update whose gradients `spoil` changes by name, though every loss is finite.
+    """The sentence of an update whose gradients `spoil` changes by name, though every loss is
+    finite.
 
     Neither a weight nor the optimizer's state may have changed.
     """
@@ -163,7 +174,9 @@ def test_a_gradient_that_is_no_number_is_named_though_it_makes_their_norm_none(n
             gradient.flatten()[-1] = number
         return gradient
 
-    assert fault_of(spoil).startswith(f"the gradient of {culprit} is not finite at step {STEPS * MATCHES}: ")
+    assert fault_of(spoil).startswith(
+        f"the gradient of {culprit} is not finite at step {STEPS * MATCHES}: "
+    )
 
 
 def test_gradients_whose_norm_alone_overflows_are_a_fault_too():
@@ -172,7 +185,9 @@ def test_gradients_whose_norm_alone_overflows_are_a_fault_too():
 
 
 def test_two_ranks_with_half_of_the_matches_each_make_the_step_of_one(tmp_path: Path):
-    """Real processes over gloo: one minibatch, its halves on two ranks; and the return scale over both."""
+    """Real processes over gloo: one minibatch, its halves on two ranks; and the return scale
+    over both.
+    """
     alone = rolled_out()
     batch = minibatch(alone)
     torch.save(vars(batch), tmp_path / "batch.pt")
@@ -181,7 +196,9 @@ def test_two_ranks_with_half_of_the_matches_each_make_the_step_of_one(tmp_path: 
     script = Path(__file__).with_name("two_ranks.py")
     command = [sys.executable, str(script), str(tmp_path)]
     ranks = [
-        subprocess.Popen([*command, str(rank)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        subprocess.Popen(
+            [*command, str(rank)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
         for rank in range(2)
     ]
     said = [rank.communicate(timeout=120)[0] for rank in ranks]
@@ -230,7 +247,12 @@ def test_an_update_that_is_asked_to_stop_ends_behind_its_minibatch():
 def test_advantages_are_normalised_unless_that_is_off():
     model, plain = rolled_out(), rolled_out(normalize_advantage=False)
     rows = torch.arange(MATCHES)
-    assert torch.equal(plain._prepared(rows, plain._sums(rows)).advantage_TB, plain.buffer.advantage_TN)
+    assert torch.equal(
+        plain._prepared(rows, plain._sums(rows)).advantage_TB, plain.buffer.advantage_TN
+    )
     batch = model._prepared(rows, model._sums(rows))
     counted = batch.advantage_TB[batch.weight_TB > 0]
-    assert (float(counted.mean()), float(counted.std())) == (pytest.approx(0, abs=1e-5), pytest.approx(1))
+    assert (float(counted.mean()), float(counted.std())) == (
+        pytest.approx(0, abs=1e-5),
+        pytest.approx(1),
+    )

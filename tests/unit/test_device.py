@@ -8,9 +8,9 @@ import sys
 import pytest
 import torch
 
-from league.device import choose_device, choose_devices, keep_memory
-from league.device_flags import DeviceFlags
+from league.agent.device import choose_device, choose_devices, keep_memory
 from league.errors import DeviceError
+from league.settings.device_flags import DeviceFlags
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_apples_gpu_comes_before_the_cpu(monkeypatch) -> None:
 
 FAULTS = """
 import ctypes, resource
-from league.device import keep_memory
+from league.agent.device import keep_memory
 
 libc = ctypes.CDLL(None)
 libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, (ctypes.c_size_t,)
@@ -106,8 +106,12 @@ print(given_back, faults())
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc alone has the option")
 def test_freed_memory_is_kept_for_the_next_block_on_glibc() -> None:
-    """In a process of its own, for it can't be undone; 64 MiB, which glibc maps whatever was freed before."""
-    done = subprocess.run([sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True)
+    """In a process of its own, for it can't be undone; 64 MiB, which glibc maps whatever was
+    freed before.
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True
+    )
     given_back, kept = (int(word) for word in done.stdout.split())
     assert given_back >= 32, "a page fault for each page again, be it a huge one"
     assert kept <= 8

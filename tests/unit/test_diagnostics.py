@@ -1,4 +1,6 @@
-"""What an update tells beyond its losses: known answers for latent and attention, and where they are read."""
+"""What an update tells beyond its losses: known answers for latent and attention, and where they
+are read.
+"""
 
 import math
 
@@ -50,7 +52,9 @@ def test_separation_is_1_for_clusters_and_0_on_average_for_labels_that_mean_noth
     clusters = np.repeat(np.eye(3), 20, axis=0)
     kinds = ["a"] * 20 + ["b"] * 20 + ["c"] * 20
     assert latent.separation(clusters, kinds) == pytest.approx(1.0)
-    by_chance = [latent.separation(rng.normal(size=(60, 4)), list(rng.permutation(kinds))) for _ in range(40)]
+    by_chance = [
+        latent.separation(rng.normal(size=(60, 4)), list(rng.permutation(kinds))) for _ in range(40)
+    ]
     assert abs(np.mean(by_chance)) < 0.01  # uncorrected it would be 2 / 59 = 0.034
 
 
@@ -71,7 +75,9 @@ def test_an_update_reads_gradients_of_every_module_latent_and_attention():
         collect(model)
         model.train()
     told = model.logger.name_to_value
-    gradients = [told[f"gradient/{name}"] for name in ("encoder", "observation", "memory", "actor", "critic")]
+    gradients = [
+        told[f"gradient/{name}"] for name in ("encoder", "observation", "memory", "actor", "critic")
+    ]
     assert all(value > 0 for value in gradients)
     assert 0 < told["latent/spread"] <= told["latent/norm"]
     assert 0 < told["attention/entropy_share"] <= 1.0
@@ -83,7 +89,9 @@ def test_an_update_reads_gradients_of_every_module_latent_and_attention():
 
 
 def test_what_older_weights_remembered_stays_near_what_newer_ones_would():
-    """The memory that a rollout begins with is of weights before the update: near, and never the same."""
+    """The memory that a rollout begins with is of weights before the update: near, and never the
+    same.
+    """
     model = prepared(make_model(make_env(max_frames=4000)))
     apart, moved = [], []
     for _ in range(6):

@@ -1,4 +1,6 @@
-"""Each of the twenty reasons in a set-up that is broken for it alone: named first, its consequences below."""
+"""Each of the twenty reasons in a set-up that is broken for it alone: named first, its
+consequences below.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,12 @@ def healthy_play():
 
 
 def examine(set_up, *, own_play=True):
-    game, environment = (look_at_game(set_up), look_at_environment(set_up)) if own_play else healthy_play()
-    return judge(Evidence(set_up=set_up, game=game, environment=environment, probe=probe(set_up, updates=3)))
+    game, environment = (
+        (look_at_game(set_up), look_at_environment(set_up)) if own_play else healthy_play()
+    )
+    return judge(
+        Evidence(set_up=set_up, game=game, environment=environment, probe=probe(set_up, updates=3))
+    )
 
 
 def causes(set_up, **kind) -> tuple[Cause, ...]:
@@ -42,18 +48,25 @@ def test_nothing_is_wrong_with_a_healthy_set_up():
 
 
 SHAKY = {"V"}
-"""After three updates the critic's explained variance hangs on a hair: it may stand under any cause."""
+"""After three updates the critic's explained variance hangs on a hair: it may stand under any
+cause.
+"""
 
 
 def assert_named(case: Case, monkeypatch):
-    """The reason alone is a cause; what follows from it stands under it, and nothing else is bad."""
+    """The reason alone is a cause; what follows from it stands under it, and nothing else is
+    bad.
+    """
     if case.sizes is not None:
         monkeypatch.setitem(agent_config.SIZES, "tiny", case.sizes)
     made = case.make()
     own_play = case.own_play or made.settings.game != sick.set_up().settings.game
     found = causes(made, own_play=own_play)
     told = {
-        cause.finding.key: (cause.finding.measured, [(one.key, one.measured) for one in cause.consequences])
+        cause.finding.key: (
+            cause.finding.measured,
+            [(one.key, one.measured) for one in cause.consequences],
+        )
         for cause in found
     }
     assert list(told) == [case.key], told
@@ -62,7 +75,8 @@ def assert_named(case: Case, monkeypatch):
     assert case.follows <= below <= case.follows | case.may | SHAKY, told
 
 
-@pytest.mark.slow  # in every run the fresh ones are asked, which know nothing of how thresholds were set
+# in every run the fresh ones are asked, which know nothing of how thresholds were set
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in CALIBRATED])
 def test_the_broken_part_is_named_with_what_follows(case, monkeypatch):
     assert_named(case, monkeypatch)
@@ -70,7 +84,10 @@ def test_the_broken_part_is_named_with_what_follows(case, monkeypatch):
 
 @pytest.mark.parametrize(
     "case",
-    [pytest.param(case, id=case.id, marks=[] if case.id in QUICK else [pytest.mark.slow]) for case in FRESH],
+    [
+        pytest.param(case, id=case.id, marks=[] if case.id in QUICK else [pytest.mark.slow])
+        for case in FRESH
+    ],
 )
 def test_set_ups_that_no_threshold_was_fitted_to_are_named_too(case, monkeypatch):
     assert_named(case, monkeypatch)

@@ -17,7 +17,14 @@ from learner.doctor.diagnosis import Diagnosis, ordered
 from learner.doctor.findings import REASONS, SYSTEMS, judged, unknown
 from learner.doctor.report import curve_line, drawn, headline, plain
 
-SMALL = ["--set", "learner.matches=16", "--set", "learner.n_steps=16", "--set", "learner.batch_size=64"]
+SMALL = [
+    "--set",
+    "learner.matches=16",
+    "--set",
+    "learner.n_steps=16",
+    "--set",
+    "learner.batch_size=64",
+]
 
 
 def doctor(*words):
@@ -29,7 +36,9 @@ def test_a_healthy_game_ends_with_0_and_a_line_for_every_system_and_reason(capsy
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("kuhn, preset board: healthy (")
     fields = [line.split("\t") for line in lines[1:]]
-    assert {words[1]: words[2] for words in fields if words[0] == "system"} == dict.fromkeys(SYSTEMS, "ok")
+    assert {words[1]: words[2] for words in fields if words[0] == "system"} == dict.fromkeys(
+        SYSTEMS, "ok"
+    )
     reasons = {words[0]: words[1:] for words in fields if len(words) == 4 and words[0] in REASONS}
     assert set(reasons) == {*map(str, range(1, 21)), "B", "O", "V"}
     assert all(title == REASONS[key].title for key, (title, _, _) in reasons.items())
@@ -86,7 +95,12 @@ def test_a_settings_file_is_examined_and_flags_lie_over_it(tmp_path, capsys):
 
 @pytest.mark.slow
 def test_another_game_of_the_preset_is_healthy(tmp_path):
-    assert doctor("--preset", "board", "--set", "game.name=leduc", "--json", str(tmp_path / "told.json")) == 0
+    assert (
+        doctor(
+            "--preset", "board", "--set", "game.name=leduc", "--json", str(tmp_path / "told.json")
+        )
+        == 0
+    )
     told = json.loads((tmp_path / "told.json").read_text(encoding="utf-8"))
     assert (told["subject"], told["causes"]) == ("leduc, preset board", [])
 
@@ -106,7 +120,9 @@ def test_a_wrong_flag_ends_with_2_and_a_sentence(words, said, capsys):
 
 
 def diagnosis(*findings, curve=()):
-    return Diagnosis(subject="brawl, preset smoke", findings=ordered(findings), seconds=12.0, curve=curve)
+    return Diagnosis(
+        subject="brawl, preset smoke", findings=ordered(findings), seconds=12.0, curve=curve
+    )
 
 
 ILL = diagnosis(
@@ -144,7 +160,8 @@ def test_the_curve_is_a_line_from_first_to_last():
     assert "minimal agent, reward of a match: 0 ▁▃▅█ 4" in plain(ILL)
 
 
-# -- the minimal agent --------------------------------------------------------------------------------------
+# -- the minimal agent
+# --------------------------------------------------------------------------------------
 
 
 def rows(reward, spread=1.0, score=0.5, matches=512):

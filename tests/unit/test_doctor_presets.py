@@ -1,4 +1,6 @@
-"""`bin/league doctor` on every shipped preset: no failure, and no warning but those explained here."""
+"""`bin/league doctor` on every shipped preset: no failure, and no warning but those explained
+here.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ import json
 import pytest
 
 from league.cli.main import main
-from league.presets import preset_names
+from league.settings.presets import preset_names
 
 QUICK = ("smoke",)
 """In every run of the suite; test_doctor_command.py has `board` there, with smaller rollouts."""
@@ -19,11 +21,15 @@ EXPLAINED = {"seed": {"7": SPARSE}, "fast": {"7": SPARSE}, "stable": {"7": SPARS
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     "preset",
-    [pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow]) for name in preset_names()],
+    [
+        pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow])
+        for name in preset_names()
+    ],
 )
 def test_a_shipped_preset_is_healthy(preset, tmp_path, capsys):
     out = tmp_path / "findings.json"
-    named = [] if preset == "laptop" else ["--preset", preset]  # laptop is meant where none is named
+    # laptop is meant where none is named
+    named = [] if preset == "laptop" else ["--preset", preset]
     status = main(["doctor", *named, "--json", str(out)])
     told = json.loads(out.read_text(encoding="utf-8"))
     assert told["subject"].endswith(f"preset {preset}")

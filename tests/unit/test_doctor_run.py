@@ -1,4 +1,6 @@
-"""The doctor on the run folder of a healthy training: as it is, and with files changed as illness would."""
+"""The doctor on the run folder of a healthy training: as it is, and with files changed as
+illness would.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +13,18 @@ import torch
 from torch.utils.tensorboard import SummaryWriter
 from trained_runs import all_score, causes, change_rows, findings, rewrite, train
 
-from league import alarms
 from league.agent.network import AgentNetwork
-from league.config import resolve
-from league.config_file import write_config
 from league.errors import NotFound
 from league.games.brawl.rewards import reward_weights
 from league.players import PayoffCell
-from league.records import read_scalars
-from learner.checkpoint import CheckpointFolder
+from league.runs import alarms
+from league.runs.records import read_scalars
+from league.settings.base import resolve
+from league.settings.file import write_config
 from learner.doctor.causes import primary_causes
 from learner.doctor.findings import Verdict
 from learner.doctor.run_evidence import read_run
+from learner.train.checkpoint import CheckpointFolder
 
 NO_TERMS = ("step", "matches", "total")
 """Columns of reward_breakdown.csv beside the terms."""
@@ -54,7 +56,9 @@ def fade(values, to):
 
 def second_half(values, factor):
     half = len(values) // 2
-    return np.concatenate([values[:half], values[half:] * np.linspace(1.0, factor, len(values) - half)])
+    return np.concatenate(
+        [values[:half], values[half:] * np.linspace(1.0, factor, len(values) - half)]
+    )
 
 
 CHANGED = [
@@ -98,7 +102,10 @@ def test_what_the_scalars_say_is_named_alone(run, key, verdict, changes):
 
 def test_one_sided_results_stand_under_the_entropy_that_made_them(run):
     rewrite(
-        run, policy__entropy=lambda values: np.where(np.arange(len(values)) < 25, fade(values, 0.05), 0.05)
+        run,
+        policy__entropy=lambda values: np.where(
+            np.arange(len(values)) < 25, fade(values, 0.05), 0.05
+        ),
     )
     all_score(run, 0.0)
     found = causes(run)
@@ -144,7 +151,10 @@ def others(row, but):
 def test_a_run_in_which_the_outcome_carries_all_is_no_patient(run):
     table = run / "learner-main" / "reward_breakdown.csv"
     change_rows(
-        table, lambda row: {name: float(row[name]) * 1e-3 for name in row if name not in (*NO_TERMS, "win")}
+        table,
+        lambda row: {
+            name: float(row[name]) * 1e-3 for name in row if name not in (*NO_TERMS, "win")
+        },
     )
     found = {finding.key: finding for finding in findings(run)}
     assert found["9"].verdict is Verdict.OK
@@ -159,7 +169,8 @@ def test_a_term_that_never_fires(run):
     change_rows(run / "learner-main" / "reward_breakdown.csv", lambda row: {"taunt": 0.0})
     (finding,) = [one for one in findings(run) if one.key == "9"]
     assert finding.verdict is Verdict.WARNING
-    assert re.search(r"never fires: [^;]*\btaunt\b", finding.measured)  # a combo may not have come up either
+    # a combo may not have come up either
+    assert re.search(r"never fires: [^;]*\btaunt\b", finding.measured)
 
 
 def test_a_target_that_every_update_hits_is_a_tight_one(run):
@@ -202,7 +213,8 @@ def test_one_minibatch_an_update_is_no_stuck_policy(run):
 def test_the_doctor_judges_by_the_thresholds_of_the_alarms(run, monkeypatch):
     rewrite(run, value__explained_variance=lambda values: np.full_like(values, -0.4))
     monkeypatch.setattr(alarms, "EXPLAINED_VARIANCE", -0.5)
-    assert causes(run)["V"][0] == "warning"  # the alarm is silent; that it is negative is still worth a word
+    # the alarm is silent; that it is negative is still worth a word
+    assert causes(run)["V"][0] == "warning"
 
 
 def test_the_alarms_that_a_run_ended_with_are_found_in_its_files(run):
@@ -220,7 +232,9 @@ def test_a_run_of_too_few_updates_is_not_judged(run):
             for step, value in list(zip(series.steps, series.values, strict=True))[:5]:
                 writer.add_scalar(name, float(value), int(step))
     found = {finding.key: finding for finding in findings(run)}
-    assert {found[key].verdict for key in ("12", "15", "16", "18", "20", "A", "E", "V")} == {Verdict.UNKNOWN}
+    assert {found[key].verdict for key in ("12", "15", "16", "18", "20", "A", "E", "V")} == {
+        Verdict.UNKNOWN
+    }
     assert found["18"].measured == "too little to judge: 5 updates"
 
 
@@ -233,14 +247,20 @@ def test_a_folder_without_a_run_is_no_patient(tmp_path):
 
 
 def test_an_exploiter_is_examined_by_its_own_settings_and_its_newest_generation(run):
-    """It plays one stage for a reward of its own, and begins anew in a folder for each generation."""
+    """It plays one stage for a reward of its own, and begins anew in a folder for each
+    generation.
+    """
     learners = '[{name="main"},{name="rival",role="main_exploiter",set=["learner.gamma=0.9"]}]'
     flags = (f"supervisor.learners={learners}", "exploiter.reward=duel", "exploiter.mix=victims")
-    sections = resolve("smoke", assignments=(*flags, "matchmaker.mixes.victims.victims=1"), environment={})
+    sections = resolve(
+        "smoke", assignments=(*flags, "matchmaker.mixes.victims.victims=1"), environment={}
+    )
     write_config(run / "config.toml", sections)
     rival = (run / "learner-main").rename(run / "learner-rival")
     for number, step in (("9", 7000), ("10", 8192)):
-        place = shutil.copytree(rival / "checkpoints", rival / f"generation-{number}" / "checkpoints")
+        place = shutil.copytree(
+            rival / "checkpoints", rival / f"generation-{number}" / "checkpoints"
+        )
         folder = CheckpointFolder(place)
         saved = folder.read_newest()
         saved["algorithm"]["num_timesteps"] = step
@@ -251,5 +271,8 @@ def test_an_exploiter_is_examined_by_its_own_settings_and_its_newest_generation(
     assert evidence.learner.gamma == evidence.set_up.settings.learner.gamma == 0.9
     assert evidence.set_up.mix == {"victims": 1.0}
     assert evidence.set_up.weights_K.tolist() == reward_weights("duel").tolist()
-    trained, fresh = evidence.set_up.network(evidence.set_up.agent), AgentNetwork(evidence.set_up.agent)
+    trained, fresh = (
+        evidence.set_up.network(evidence.set_up.agent),
+        AgentNetwork(evidence.set_up.agent),
+    )
     assert not torch.equal(trained.actor.last.bias, fresh.actor.last.bias)

@@ -1,4 +1,6 @@
-"""`bin/league doctor --run-dir` whole: files, weights and clean matches of a run in one diagnosis."""
+"""`bin/league doctor --run-dir` whole: files, weights and clean matches of a run in one
+diagnosis.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,16 @@ from trained_runs import UPDATES, all_score, rewrite, train, write_league
 
 from league.cli.main import main
 from league.players import PayoffCell
-from learner.checkpoint import CheckpointFolder
 from learner.doctor import command
+from learner.train.checkpoint import CheckpointFolder
 from matchmaker.main import MatchmakerServer
 
 
 @pytest.fixture(scope="module")
 def healthy(tmp_path_factory):
-    """In matches of three seconds nobody hits twice in a row: a weight of `combo` would be warned of."""
+    """In matches of three seconds nobody hits twice in a row: a weight of `combo` would be
+    warned of.
+    """
     folder = tmp_path_factory.mktemp("runs") / "healthy"
     return write_league(train(folder, "game.reward_weights.combo=0"), wins=20)
 
@@ -42,7 +46,9 @@ def served(run):
 
 
 def examine(run, out, *words):
-    """Exit status, everything that `--json` holds, and what is bad: by reason its verdict and measure."""
+    """Exit status, everything that `--json` holds, and what is bad: by reason its verdict and
+    measure.
+    """
     status = main(["doctor", "--run-dir", str(run), "--json", str(out), *words])
     told = json.loads(out.read_text(encoding="utf-8"))
     bad = {
@@ -65,7 +71,8 @@ def test_a_run_that_trains_is_healthy_by_its_files_its_weights_and_its_clean_mat
     assert (status, bad, told["causes"]) == (0, {}, [])
     assert told["subject"] == f"healthy at step {UPDATES * 256:,}"
     assert {one["reason"] for one in told["findings"]} == {*map(str, range(1, 21)), *"BOVAWE"}
-    assert measured(told, "18").startswith("entropy ")  # by its curve, where the set-up says the same
+    # by its curve, where the set-up says the same
+    assert measured(told, "18").startswith("entropy ")
     assert measured(told, "14").startswith("training scores exceed clean ones by at most ")
     assert "healthy" in capsys.readouterr().out.splitlines()[0]
 
@@ -120,7 +127,13 @@ def test_clean_matches_are_those_of_the_learner_that_is_named(monkeypatch, name,
             asked.append(book.value)
             return [
                 PayoffCell(row=row, column="constant", wins=1, draws=0, losses=1)
-                for row in ("main@100", "main.g2@300", "main-exploiter.g1@50", "mainly@7", "constant")
+                for row in (
+                    "main@100",
+                    "main.g2@300",
+                    "main-exploiter.g1@50",
+                    "mainly@7",
+                    "constant",
+                )
             ]
 
     @contextmanager

@@ -45,7 +45,9 @@ def test_what_was_trained_ill_shows_in_its_files(tmp_path, key, flags, parts):
 @pytest.mark.slow
 def test_a_scale_that_never_settles_has_drifted(tmp_path):
     sick_games.Inflation.factor = 1.0
-    found = causes(train(tmp_path, game=lambda matches: sick_games.Inflation(matches, max_frames=90)))
+    found = causes(
+        train(tmp_path, game=lambda matches: sick_games.Inflation(matches, max_frames=90))
+    )
     assert found["A"][0] == "failure"
 
 

@@ -12,7 +12,16 @@ from evaluator.gauntlet import REFUSALS_IN_A_ROW, GauntletRun, Office
 from evaluator.journal import Journal
 from evaluator.strategy import Slot, pair_seed
 from league.errors import Refused
-from league.players import Assignment, Book, MatchResult, Pairing, Player, PlayerKind, SeatResult, Verdict
+from league.players import (
+    Assignment,
+    Book,
+    MatchResult,
+    Pairing,
+    Player,
+    PlayerKind,
+    SeatResult,
+    Verdict,
+)
 
 ME = Player(name="main@1", game="brawl", kind=PlayerKind.SNAPSHOT, digest="1" * 64, step=1)
 PAIR = [Slot("based", Book.EVAL, 0, 0), Slot("based", Book.EVAL, 0, 1)]
@@ -55,7 +64,9 @@ class Rows:
 
 
 class Matchmaker:
-    """Leases both seats of every pair, and judges the reports as `judge` (by their number, from 1) says."""
+    """Leases both seats of every pair, and judges the reports as `judge` (by their number, from
+    1) says.
+    """
 
     def __init__(self, judge: Callable[[int, MatchResult], Verdict]) -> None:
         self.judge = judge
@@ -87,7 +98,9 @@ class Matchmaker:
         self.released += match_ids
         return len(match_ids)
 
-    def report_results(self, incarnation: int, results: Sequence[MatchResult]) -> tuple[list[Verdict], int]:
+    def report_results(
+        self, incarnation: int, results: Sequence[MatchResult]
+    ) -> tuple[list[Verdict], int]:
         self.reports.append([result.match_id for result in results])
         return [self.judge(len(self.reports), result) for result in results], 0
 
@@ -124,7 +137,9 @@ def begin(
     return GauntletRun(office, Rows(), ME.name, slots), said
 
 
-def test_a_pair_is_played_from_both_seats_and_written_down_from_the_players_side(journal: Journal) -> None:
+def test_a_pair_is_played_from_both_seats_and_written_down_from_the_players_side(
+    journal: Journal,
+) -> None:
     matchmaker = Matchmaker(accepts)
     run, said = begin(matchmaker, journal)
     run.step()
@@ -149,7 +164,8 @@ def test_the_half_of_a_pair_that_was_played_before_is_handed_back(journal: Journ
 
 def test_a_result_reported_twice_counts_as_taken(journal: Journal) -> None:
     run, said = begin(
-        Matchmaker(lambda _, r: Verdict(match_id=r.match_id, accepted=False, duplicate=True)), journal
+        Matchmaker(lambda _, r: Verdict(match_id=r.match_id, accepted=False, duplicate=True)),
+        journal,
     )
     run.step()
     assert run.finished
@@ -174,12 +190,16 @@ def test_what_is_refused_is_said_and_played_again(journal: Journal) -> None:
     assert journal.done_slots("main@1", "based", Book.EVAL) == {(0, 0), (0, 1)}
 
 
-def test_it_gives_up_when_every_result_of_some_reports_in_a_row_is_refused(journal: Journal) -> None:
+def test_it_gives_up_when_every_result_of_some_reports_in_a_row_is_refused(
+    journal: Journal,
+) -> None:
     matchmaker = Matchmaker(refuses)
     run, said = begin(matchmaker, journal)
     for _ in range(REFUSALS_IN_A_ROW - 1):
         run.step()
-    with pytest.raises(Refused, match=f"every result of {REFUSALS_IN_A_ROW} reports in a row.*'no 3'"):
+    with pytest.raises(
+        Refused, match=f"every result of {REFUSALS_IN_A_ROW} reports in a row.*'no 3'"
+    ):
         run.step()
     assert len(matchmaker.reports) == len(said) == REFUSALS_IN_A_ROW == 3
     assert run.accepted == 0
@@ -189,7 +209,9 @@ def test_it_gives_up_when_every_result_of_some_reports_in_a_row_is_refused(journ
 
 def test_one_result_that_is_taken_begins_the_count_of_refusals_anew(journal: Journal) -> None:
     matchmaker = Matchmaker(
-        lambda number, r: (accepts if number == 3 and r.match_id.endswith("4") else refuses)(number, r)
+        lambda number, r: (accepts if number == 3 and r.match_id.endswith("4") else refuses)(
+            number, r
+        )
     )
     run, _ = begin(matchmaker, journal)
     for _ in range(2 * REFUSALS_IN_A_ROW - 1):

@@ -61,7 +61,8 @@ def test_what_other_work_delayed_is_made_up_for_a_moment_only() -> None:
 
 @pytest.mark.parametrize("leads", [True, False])
 def test_it_steps_back_and_takes_its_own_session_along_alone(leads: bool) -> None:
-    # a process that no session was ever made for (a container's first), and some kernels, show an empty file
+    # a process that no session was ever made for (a container's first), and some kernels, show an
+    # empty file
     script = (
         "import os; from evaluator.pace import OWN_GROUP, step_back;"
         "group = lambda: OWN_GROUP.read_text() if OWN_GROUP.exists() else '';"
@@ -69,7 +70,11 @@ def test_it_steps_back_and_takes_its_own_session_along_alone(leads: bool) -> Non
     )
     nice = max(7, os.nice(0))
     said = subprocess.run(
-        [sys.executable, "-c", script], start_new_session=leads, capture_output=True, text=True, check=True
+        [sys.executable, "-c", script],
+        start_new_session=leads,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     own, before, after = (part.strip() for part in said.stdout.split("|"))
     assert int(own) == nice
@@ -78,5 +83,7 @@ def test_it_steps_back_and_takes_its_own_session_along_alone(leads: bool) -> Non
 
 def test_who_was_started_nicer_stays_so() -> None:
     script = "import os; from evaluator.pace import step_back; os.nice(12); step_back(7); print(os.nice(0))"
-    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    said = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert int(said.stdout) == max(12, min(19, os.nice(0) + 12))

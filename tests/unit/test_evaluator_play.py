@@ -52,7 +52,9 @@ def assignment(
     )
 
 
-def play(game: BatchedGame, matches: Sequence[Assignment], seed: int = 0) -> tuple[list[MatchResult], Arena]:
+def play(
+    game: BatchedGame, matches: Sequence[Assignment], seed: int = 0
+) -> tuple[list[MatchResult], Arena]:
     arena = Arena(game, load, frame_skip=4, seed=seed, now=lambda: 123.0)
     arena.seat(matches)
     results: list[MatchResult] = []
@@ -71,7 +73,9 @@ def test_the_named_bot_plays_the_named_seat() -> None:
         assert [s.player for s in result.seats] == [p.name for p in pair]
         assert [s.digest for s in result.seats] == [p.digest for p in pair]
         assert [s.step_end for s in result.seats] == [p.step for p in pair]
-        assert all(set(s.stats) == set(SPEC.stats) and s.stats["keys_pressed"] > 0.0 for s in result.seats)
+        assert all(
+            set(s.stats) == set(SPEC.stats) and s.stats["keys_pressed"] > 0.0 for s in result.seats
+        )
         assert result.seats[0].stats["damage_dealt"] == pytest.approx(
             result.seats[1].stats["damage_taken"], abs=0.1
         )
@@ -106,7 +110,9 @@ def test_snapshots_meet_each_other(game: BatchedGame) -> None:
 
 
 def test_a_row_that_is_used_again_starts_clean(game: BatchedGame) -> None:
-    """A greedy match is the same in a fresh arena and in a row where another match was just played."""
+    """A greedy match is the same in a fresh arena and in a row where another match was just
+    played.
+    """
     (alone,), _ = play(game, [assignment(0, ME, CONSTANT, Book.GREEDY, seed=3)])
     arena = Arena(game, load, frame_skip=4, seed=0)
     arena.seat([assignment(i, BASED, OTHER, seed=i) for i in range(ROWS)])

@@ -14,7 +14,9 @@ from evaluator.strategy import Slot
 from league.errors import DataCorrupt, NotFound, VersionMismatch
 from league.players import Book, Player, PlayerKind, PlayerState
 
-SETTINGS = EvaluatorSettings(matches_per_opponent=4, milestone_matches=8, greedy_share=0.0, best_snapshots=0)
+SETTINGS = EvaluatorSettings(
+    matches_per_opponent=4, milestone_matches=8, greedy_share=0.0, best_snapshots=0
+)
 
 
 def snapshot(step: int, **changes: object) -> Player:
@@ -42,7 +44,9 @@ def names(players: list[Player]) -> list[str]:
     return [p.name for p in players]
 
 
-def played(match_id: str, pair: int, seat: int, player: str = "main@30", opponent: str = "based") -> Played:
+def played(
+    match_id: str, pair: int, seat: int, player: str = "main@30", opponent: str = "based"
+) -> Played:
     return Played(
         match_id=match_id,
         player=player,

@@ -24,7 +24,9 @@ def recorder(folder: Path, *, most: int = 100) -> Recorder:
     return Recorder(folder / "replays", recipe, ME.name, 4, most)
 
 
-def play(game: BatchedGame, matches: list[Assignment], recording: Recorder) -> dict[str, MatchResult]:
+def play(
+    game: BatchedGame, matches: list[Assignment], recording: Recorder
+) -> dict[str, MatchResult]:
     """Two rows play all matches, one after the other."""
     arena = Arena(game, load, frame_skip=4, seed=0, recorder=recording)
     waiting, results = list(matches), {}
@@ -104,7 +106,9 @@ def test_the_first_loss_is_kept_and_no_win(
     assert chosen == ["0", "2"]
 
 
-def test_a_first_match_that_is_lost_is_the_first_loss_too(game: BatchedGame, tmp_path: Path) -> None:
+def test_a_first_match_that_is_lost_is_the_first_loss_too(
+    game: BatchedGame, tmp_path: Path
+) -> None:
     recording = recorder(tmp_path)
     recording.begin(0, assignment(0, ME, BASED))
     recording.begin(1, assignment(1, ME, BASED))
@@ -113,7 +117,9 @@ def test_a_first_match_that_is_lost_is_the_first_loss_too(game: BatchedGame, tmp
 
 
 def test_the_oldest_go_first(game: BatchedGame, tmp_path: Path) -> None:
-    matches = [assignment(n, ME, opponent, seed=n) for n, opponent in enumerate((CONSTANT, BASED, OTHER))]
+    matches = [
+        assignment(n, ME, opponent, seed=n) for n, opponent in enumerate((CONSTANT, BASED, OTHER))
+    ]
     one_row = make_batched("brawl", 1, max_frames=FRAMES)
     play(one_row, matches, recorder(tmp_path, most=2))
     assert kept(tmp_path) == {"1", "2"}
@@ -142,7 +148,9 @@ def test_what_can_not_be_kept_stops_nothing(
     assert "no replay of match 0 is kept" in caplog.text
 
 
-def test_no_more_is_remembered_than_the_longest_match_in_progress(game: BatchedGame, tmp_path: Path) -> None:
+def test_no_more_is_remembered_than_the_longest_match_in_progress(
+    game: BatchedGame, tmp_path: Path
+) -> None:
     recording = recorder(tmp_path)
     play(game, [assignment(n, ME, CONSTANT, seed=n) for n in range(6)], recording)
     assert len(recording._noted_NB) == 0

@@ -49,7 +49,12 @@ def test_a_row_tells_what_was_played() -> None:
     assert row["damage_taken_mean"] == "", "the game does not tell"
     assert row["seconds_mean"] == "5.0000"
     assert row["finished_at"] == "2023-11-14T22:13:23+00:00"
-    assert (row["player"], row["step"], row["opponent"], row["book"]) == ("main@50", "50", "based", "eval")
+    assert (row["player"], row["step"], row["opponent"], row["book"]) == (
+        "main@50",
+        "50",
+        "based",
+        "eval",
+    )
 
 
 def test_a_game_without_sides_leaves_them_empty() -> None:
@@ -96,7 +101,9 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_the_documentation_shows_every_column() -> None:
     text = (Path(__file__).parents[2] / "docs" / "evaluator.md").read_text(encoding="utf-8")
-    listed = [line.split("|")[1].strip(" `") for line in text.splitlines() if line.startswith("| `")]
+    listed = [
+        line.split("|")[1].strip(" `") for line in text.splitlines() if line.startswith("| `")
+    ]
     assert [name for name in listed if name in COLUMNS] == list(COLUMNS)
     for name, meaning in COLUMNS.items():
         assert f"| `{name}` | {meaning} |" in text

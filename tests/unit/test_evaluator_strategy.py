@@ -18,17 +18,19 @@ from evaluator.strategy import (
     next_gate,
     pair_seed,
 )
-from league.config import build
 from league.errors import ConfigError
 from league.exploiters import CandidateGate, GateState, Generation, Patch
 from league.players import Book, Player, PlayerKind, PlayerState, Rating, Role
-from league.presets import load_preset
+from league.settings.base import build
+from league.settings.presets import load_preset
 
 BOTS = ("constant", "clockwork")
 SETTINGS = EvaluatorSettings(matches_per_opponent=10, milestone_matches=40, best_snapshots=2)
 
 
-def snapshot(step: int, *, milestone: bool = False, state: PlayerState = PlayerState.ACTIVE) -> Player:
+def snapshot(
+    step: int, *, milestone: bool = False, state: PlayerState = PlayerState.ACTIVE
+) -> Player:
     parent = f"main@{step - 10}" if step > 10 else ""
     return Player(
         name=f"main@{step}",
@@ -44,7 +46,9 @@ def snapshot(step: int, *, milestone: bool = False, state: PlayerState = PlayerS
 
 def ratings(*players: Player) -> list[Rating]:
     return [
-        Rating(player=p, mu=25.0 - i, sigma=1.0, score=22.0 - i, wins=0, draws=0, losses=0, rank=i + 1)
+        Rating(
+            player=p, mu=25.0 - i, sigma=1.0, score=22.0 - i, wins=0, draws=0, losses=0, rank=i + 1
+        )
         for i, p in enumerate(players)
     ]
 
@@ -60,7 +64,8 @@ def test_an_ordinary_gauntlet_is_bots_parent_and_best() -> None:
     me = players[4]
     best_first = ratings(live, bot, me, players[0], players[3], players[1], players[2])
     plan = compose(me, [live, bot, *players], best_first, BOTS, SETTINGS)
-    # The parent (40) is taken anyway, so the two best others are 10 and 20: never bots, live, itself.
+    # The parent (40) is taken anyway, so the two best others are 10 and 20: never bots, live,
+    # itself.
     assert opponents(plan, Book.EVAL) == [
         ("constant", 10),
         ("clockwork", 10),
@@ -123,7 +128,11 @@ def test_what_only_the_matchmaker_counts_stands_for_whole_pairs() -> None:
     assert [(s.pair, s.seat) for s in missing_slots(entry, set(), counted=4)] == [(2, 0), (2, 1)]
     assert [(s.pair, s.seat) for s in missing_slots(entry, set(), counted=5)] == [(2, 0), (2, 1)]
     # One pair is half done here: the two matches beyond it stand for the pair after it.
-    assert [(s.pair, s.seat) for s in missing_slots(entry, {(0, 0)}, counted=3)] == [(0, 1), (2, 0), (2, 1)]
+    assert [(s.pair, s.seat) for s in missing_slots(entry, {(0, 0)}, counted=3)] == [
+        (0, 1),
+        (2, 0),
+        (2, 1),
+    ]
     assert missing_slots(entry, set(), counted=100) == []
 
 
@@ -145,21 +154,33 @@ def test_presets_fit_the_settings(name: str) -> None:
 
 
 def test_whom_a_curriculum_waits_for_comes_first_and_more_often() -> None:
-    settings = EvaluatorSettings(matches_per_opponent=10, matches_by_opponent={"b": 40}, milestone_matches=60)
+    settings = EvaluatorSettings(
+        matches_per_opponent=10, matches_by_opponent={"b": 40}, milestone_matches=60
+    )
 
     def plan(milestone: bool) -> list[tuple[str, Book, int]]:
         one = snapshot(10, milestone=milestone)
-        return [(e.opponent, e.book, e.matches) for e in compose(one, [one], [], ["a", "b", "c"], settings)]
+        return [
+            (e.opponent, e.book, e.matches)
+            for e in compose(one, [one], [], ["a", "b", "c"], settings)
+        ]
 
     sampled = [("b", Book.EVAL, 40), ("a", Book.EVAL, 10), ("c", Book.EVAL, 10)]
-    assert plan(False) == [*sampled, ("b", Book.GREEDY, 20), ("a", Book.GREEDY, 4), ("c", Book.GREEDY, 4)]
+    assert plan(False) == [
+        *sampled,
+        ("b", Book.GREEDY, 20),
+        ("a", Book.GREEDY, 4),
+        ("c", Book.GREEDY, 4),
+    ]
     assert {matches for _, book, matches in plan(True) if book is Book.EVAL} == {60}
     for count in (7, 0):
         with pytest.raises(ConfigError, match=f"b = {count} can't be played"):
             build(EvaluatorSettings, "evaluator", {"matches_by_opponent": {"b": count}})
 
 
-def gate(candidate: str, state: GateState = GateState.OPEN, *, exploiters: bool = False) -> CandidateGate:
+def gate(
+    candidate: str, state: GateState = GateState.OPEN, *, exploiters: bool = False
+) -> CandidateGate:
     generation = None
     if exploiters:
         role = Role.MAIN_EXPLOITER
@@ -204,12 +225,16 @@ def test_whom_it_has_yet_to_beat_goes_before_the_patched_and_the_newest_first() 
 
 
 @pytest.mark.parametrize("patched", [set[int](), set(range(12))], ids=["unbeaten", "patched"])
-def test_of_too_many_exploiters_the_newest_are_met_always_and_the_others_in_turns(patched: set[int]) -> None:
+def test_of_too_many_exploiters_the_newest_are_met_always_and_the_others_in_turns(
+    patched: set[int],
+) -> None:
     gates = accepted_ones(12, patched)
     met = Counter[str]()
     for step in range(400):
         of_one = exploiters_to_meet(gates, snapshot(step), 4)
-        assert of_one == exploiters_to_meet(list(reversed(gates)), snapshot(step), 4), "a restart draws anew"
+        assert of_one == exploiters_to_meet(list(reversed(gates)), snapshot(step), 4), (
+            "a restart draws anew"
+        )
         assert len(set(of_one)) == 4
         met.update(of_one)
     assert met["x.g1@11"] == met["x.g1@10"] == 400

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from learner.evenly import GONE_SECONDS, HANGING_SECONDS, SLACK_TURNS, Evenly
+from learner.distributed.evenly import GONE_SECONDS, HANGING_SECONDS, SLACK_TURNS, Evenly
 
 
 class Machine:
@@ -39,7 +39,11 @@ class Machine:
             for name in self.alive:
                 if self.learners[name]._count is not None:
                     self.learners[name].touch()
-            ready = {name: at for name, at in self.due.items() if name not in self.waiting and at <= until}
+            ready = {
+                name: at
+                for name, at in self.due.items()
+                if name not in self.waiting and at <= until
+            }
             if not ready:
                 return
             name = min(ready, key=lambda one: ready[one])
@@ -112,7 +116,7 @@ def test_alone_nobody_waits(tmp_path: Path) -> None:
 
 
 def test_no_file_is_written_behind_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("learner.evenly.TOUCH_SECONDS", 0.001)
+    monkeypatch.setattr("learner.distributed.evenly.TOUCH_SECONDS", 0.001)
     slow = threading.Event()
 
     def touch(evenly: Evenly) -> None:
@@ -131,7 +135,7 @@ def test_no_file_is_written_behind_its_end(tmp_path: Path, monkeypatch: pytest.M
 def test_as_a_context_it_says_that_it_lives_and_leaves_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("learner.evenly.TOUCH_SECONDS", 0.01)
+    monkeypatch.setattr("learner.distributed.evenly.TOUCH_SECONDS", 0.01)
     with Evenly(tmp_path, "main") as evenly:
         evenly.turn(100)
         first = (tmp_path / "main").read_text()

@@ -34,7 +34,9 @@ def agent(spec: GameSpec, seed: int = 0) -> AgentNetwork:
     return network(config, seed).eval()
 
 
-@pytest.mark.parametrize(("name", "options"), [("kuhn", {}), ("leduc", {}), ("matrix:rps", {"rounds": 3})])
+@pytest.mark.parametrize(
+    ("name", "options"), [("kuhn", {}), ("leduc", {}), ("matrix:rps", {"rounds": 3})]
+)
 def test_greedy_answers_are_the_choices_of_a_crowd_in_matches(name: str, options: dict) -> None:
     spec, tree = game_spec(name, **options), tree_of(name, **options)
     played = agent(spec)

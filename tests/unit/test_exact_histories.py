@@ -1,4 +1,6 @@
-"""What a policy is asked is what it would see in the game itself, and its table plays as it does."""
+"""What a policy is asked is what it would see in the game itself, and its table plays as it
+does.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ GAMES: list[tuple[str, dict[str, Any]]] = [
 
 
 class Watched:
-    """Matches whose seats' observations and legal choices are kept, played by a table of histories."""
+    """Matches whose seats' observations and legal choices are kept, played by a table of
+    histories.
+    """
 
     def __init__(self, name: str, num_matches: int, table_KA: np.ndarray, **options: Any) -> None:
         self.game = make_batched(name, num_matches, **options)
@@ -46,7 +50,10 @@ class Watched:
             for seat in range(2):
                 seen, legal = seats[seat]
                 legal_A = game.legal_N2A[n, seat]
-                seats[seat] = (seen + game.observations_N2O[n, seat].tobytes(), legal + legal_A.tobytes())
+                seats[seat] = (
+                    seen + game.observations_N2O[n, seat].tobytes(),
+                    legal + legal_A.tobytes(),
+                )
                 if legal_A.sum() > 1:
                     k = self.known[seats[seat]]
                     self.visited[k] += 1
@@ -62,11 +69,14 @@ def test_every_infoset_is_met_in_the_game_and_no_other(name: str, options: dict[
     watched = Watched(name, 100, uniform_table(tree_of(name, **options)), **options)
     for _ in range(150):
         watched.step()
-    assert (watched.visited > 0).mean() > 0.8  # what is rare may miss, what is unknown is a KeyError
+    # what is rare may miss, what is unknown is a KeyError
+    assert (watched.visited > 0).mean() > 0.8
 
 
 @pytest.mark.parametrize(("name", "options"), GAMES)
-def test_matches_played_by_a_table_pay_its_expected_value(name: str, options: dict[str, Any]) -> None:
+def test_matches_played_by_a_table_pay_its_expected_value(
+    name: str, options: dict[str, Any]
+) -> None:
     tree = tree_of(name, **options)
     table = random_table(tree, 5)
     watched = Watched(name, 100, table, **options)
@@ -83,7 +93,9 @@ def test_matches_played_by_a_table_pay_its_expected_value(name: str, options: di
 @pytest.mark.parametrize(
     ("name", "one", "other"), [("kuhn", "nash", "caller"), ("leduc", "aggressive", "random")]
 )
-def test_bots_of_the_game_win_what_their_strategies_are_worth(name: str, one: str, other: str) -> None:
+def test_bots_of_the_game_win_what_their_strategies_are_worth(
+    name: str, one: str, other: str
+) -> None:
     tree = tree_of(name)
     strategies = {bot.name: bot.strategy for bot in tree.rules.bots}
     tables = [strategy_table(tree, strategies[bot]) for bot in (one, other)]

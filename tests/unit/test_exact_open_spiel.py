@@ -21,7 +21,8 @@ def _kuhn_label(text: str) -> str:
     """`0pb` of OpenSpiel: card, then passes and bets."""
     card, choices = "JQK"[int(text[0])], text[1:]
     letters = "".join(
-        "r" if letter == "b" and "b" not in choices[:at] else "c" for at, letter in enumerate(choices)
+        "r" if letter == "b" and "b" not in choices[:at] else "c"
+        for at, letter in enumerate(choices)
     )
     return f"{('first', 'second')[len(choices) % 2]} {card}:{letters}"
 
@@ -32,7 +33,10 @@ def _leduc_label(text: str) -> str:
     def card(number: str) -> str:
         return f"{'JQK'[int(number) // 2]}{int(number) % 2}"
 
-    rounds = ["".join("fcr"[int(choice)] for choice in found[name].split()) for name in ("Round1", "Round2")]
+    rounds = [
+        "".join("fcr"[int(choice)] for choice in found[name].split())
+        for name in ("Round1", "Round2")
+    ]
     side = ("first", "second")[int(found["Observer"])]
     if "Public" not in found:
         return f"{side} {card(found['Private'])}:{rounds[0]}"
@@ -50,7 +54,9 @@ def _policy(game, tree: GameTree, table, label, actions):  # type: ignore[no-unt
         k = rows.pop(label(text))
         policy.action_probability_array[state] = 0.0
         for ours in np.flatnonzero(tree.legal_KA[k]):
-            policy.action_probability_array[state, actions(ours, tree.legal_KA[k, 0])] = table[k, ours]
+            policy.action_probability_array[state, actions(ours, tree.legal_KA[k, 0])] = table[
+                k, ours
+            ]
     assert not rows
     return policy
 
@@ -69,14 +75,18 @@ def test_random_policies_have_the_same_values(name, game_name, label, actions) -
     for seed in range(2):
         table = random_table(tree, seed)
         policy = _policy(game, tree, table, label, actions)
-        assert nash_conv(tree, table) == pytest.approx(exploitability.nash_conv(game, policy), abs=1e-9)
+        assert nash_conv(tree, table) == pytest.approx(
+            exploitability.nash_conv(game, policy), abs=1e-9
+        )
         score = expected_game_score.policy_value(game.new_initial_state(), [policy] * 2)
         assert expected_value(tree, table) == pytest.approx(score[0], abs=1e-9)
 
 
 @pytest.mark.parametrize("name", ["kuhn", "leduc"])
 def test_every_hand_is_paid_as_there(name: str) -> None:
-    """All deals and all choices: the same choices are legal, and the same hands end with the same pay."""
+    """All deals and all choices: the same choices are legal, and the same hands end with the
+    same pay.
+    """
     game, rules = pyspiel.load_game(f"{name}_poker"), tree_of(name).rules
     ended = 0
     for index, deal in enumerate(rules._deals_DC.tolist()):
@@ -90,7 +100,9 @@ def test_every_hand_is_paid_as_there(name: str) -> None:
             for choice in np.flatnonzero(legal_A):
                 action = KUHN_ACTIONS[bool(legal_A[0])][choice] if name == "kuhn" else int(choice)
                 after, moved = _dealt(theirs.child(action), deal), ours.copy()
-                paid, ends = rules.play(moved, np.array([[choice, 1] if actor == 0 else [1, choice]]))
+                paid, ends = rules.play(
+                    moved, np.array([[choice, 1] if actor == 0 else [1, choice]])
+                )
                 assert ends[0] == after.is_terminal()
                 assert paid[0] == (after.returns()[0] if ends[0] else 0.0)
                 ended += int(ends[0])
@@ -100,7 +112,9 @@ def test_every_hand_is_paid_as_there(name: str) -> None:
 
 
 def _dealt(state, deal):  # type: ignore[no-untyped-def]
-    """The state once the cards that are due now lie where `deal` has them: one each, then the public one."""
+    """The state once the cards that are due now lie where `deal` has them: one each, then the
+    public one.
+    """
     while state.is_chance_node():
         before = len(state.history())
         state.apply_action(deal[min(before, 2)])

@@ -58,7 +58,9 @@ def test_uniform_play_has_the_known_nash_conv(name: str, infosets: int, conv: fl
 
 
 def test_the_values_of_the_matrix_players_are_told_apart() -> None:
-    """Against uniform play the first player of this table gets 1 at most, the second loses 0.25 at least."""
+    """Against uniform play the first player of this table gets 1 at most, the second loses 0.25
+    at least.
+    """
     tree = game_tree(MatrixRules(named_payoffs("mp")))
     one_sided = np.array([[0.75, 0.25], [0.75, 0.25]])
     assert best_response_value(tree, one_sided, 0) == pytest.approx(0.5)
@@ -85,7 +87,9 @@ def test_kuhns_equilibrium_has_its_value_and_can_not_be_exploited() -> None:
     assert best_response_value(tree, table, 0) == pytest.approx(-1 / 18, abs=1e-12)
 
 
-@pytest.mark.parametrize(("alpha", "holds"), [(0.0, True), (1 / 3, True), (0.2, True), (0.4, False)])
+@pytest.mark.parametrize(
+    ("alpha", "holds"), [(0.0, True), (1 / 3, True), (0.2, True), (0.4, False)]
+)
 def test_kuhns_equilibria_are_those_of_alpha_up_to_a_third(alpha: float, holds: bool) -> None:
     tree = tree_of("kuhn")
     table = strategy_table(tree, variants.kuhn_nash)
@@ -113,7 +117,8 @@ def test_a_best_response_gets_its_value_when_it_is_played(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "rounds", "value", "conv"), [("kuhn", 500, -1 / 18, 1e-3), ("leduc", 300, -0.0856, 0.02)]
+    ("name", "rounds", "value", "conv"),
+    [("kuhn", 500, -1 / 18, 1e-3), ("leduc", 300, -0.0856, 0.02)],
 )
 def test_a_solver_on_the_tree_finds_the_known_value(
     name: str, rounds: int, value: float, conv: float
@@ -144,7 +149,9 @@ def test_a_table_that_is_no_policy_is_refused(change: Any, message: str) -> None
         table_of(tree, lambda histories: table)
 
 
-def test_too_large_a_tree_and_a_game_without_one_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_large_a_tree_and_a_game_without_one_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("league.games.exact.tree.MAX_POSITIONS", 9**3)
     assert len(tree_of("matrix:rps", rounds=3).levels) == 3
     with pytest.raises(InvalidInput, match=r"too large.*fewer rounds"):

@@ -1,4 +1,6 @@
-"""The graph computes what the agent's step does; its folder plays with numpy and onnxruntime alone."""
+"""The graph computes what the agent's step does; its folder plays with numpy and onnxruntime
+alone.
+"""
 
 import hashlib
 import json
@@ -13,9 +15,9 @@ import pytest
 import torch
 from exports import EXPORTED, KUHN, agent, card, greedy_actions, run_alone, seen
 
+from league.agent.export.folder import FILES, write_folder
+from league.agent.export.onnx_graph import STATE_NAMES, write_onnx
 from league.errors import InvalidInput
-from league.export.folder import FILES, write_folder
-from league.export.onnx_graph import STATE_NAMES, write_onnx
 from league.games.registry import game_spec
 
 STEPS = 40
@@ -64,12 +66,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("rows", [1, 2, 7])
 @pytest.mark.parametrize("name", EXPORTED)
 def test_every_step_equals_torch(folder: Path, name: str, rows: int) -> None:
-    session = onnxruntime.InferenceSession(folder / f"{name}.onnx", providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(
+        folder / f"{name}.onnx", providers=["CPUExecutionProvider"]
+    )
     outputs = [output.name for output in session.get_outputs()]
     inputs = {given.name for given in session.get_inputs()}
     net, data = agent(name), seen(EXPORTED[name], STEPS, rows)
     state = net.initial_state(rows)
-    carried = {key: part.numpy() for key, part in zip(STATE_NAMES, state, strict=True) if key in inputs}
+    carried = {
+        key: part.numpy() for key, part in zip(STATE_NAMES, state, strict=True) if key in inputs
+    }
     for obs, starts, left, legal in zip(*data.values(), strict=True):
         given = {"observation": obs, "starts": starts, "time_left": left, "legal": legal, **carried}
         given = {key: value for key, value in given.items() if key in inputs}
@@ -115,7 +121,9 @@ def test_a_graph_is_sound_and_holds_its_card(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["streaming", "kuhn"])
-def test_the_folder_plays_with_numpy_and_onnxruntime_alone(folder: Path, tmp_path: Path, name: str) -> None:
+def test_the_folder_plays_with_numpy_and_onnxruntime_alone(
+    folder: Path, tmp_path: Path, name: str
+) -> None:
     shutil.copytree(folder / name, tmp_path, dirs_exist_ok=True)
     data, net = seen(EXPORTED[name], 60, 1, seed=5), agent(name)
     np.savez(tmp_path / "data.npz", **data)
@@ -158,7 +166,7 @@ def test_a_folder_tells_what_its_numbers_mean(folder: Path) -> None:
 def test_another_graph_under_the_card_is_refused(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder / "kuhn", tmp_path, dirs_exist_ok=True)
     shutil.copy(folder / "perceptron.onnx", tmp_path / "model.onnx")
-    from league.export.play import Agent
+    from league.agent.export.play import Agent
 
     with pytest.raises(ValueError, match="export anew"):
         Agent(tmp_path)

@@ -13,9 +13,9 @@ from sb3_contrib import RecurrentPPO
 
 from league.agent import memory
 from league.agent.encoder import StreamingEncoder
+from league.agent.export.sb3 import write_sb3
 from league.agent.network import AgentNetwork
 from league.errors import InvalidInput
-from league.export.sb3 import write_sb3
 
 STEPS, ROWS = 240, 3
 PROGRAM = """

@@ -1,4 +1,6 @@
-"""Matches that could not be played to their end: reported as failed, never rated, never learnt from."""
+"""Matches that could not be played to their end: reported as failed, never rated, never learnt
+from.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ def test_a_failed_match_is_reported_as_failed_and_the_next_one_begins():
     lost = [env.assignments[n].match_id for n in (1, 4)]
     for _ in range(4):
         *_, ended_N = env.step_arrays(np.zeros((MATCHES, 10), np.uint8))
-    assert [(r.match_id, r.failed, r.failure) for r in env.source.results] == [(m, True, HUNG) for m in lost]
+    assert [(r.match_id, r.failed, r.failure) for r in env.source.results] == [
+        (m, True, HUNG) for m in lost
+    ]
     assert env.finished == []
     assert env.steps_N.tolist() == [4, 1, 4, 4, 1, 4]
     assert not ended_N.any()
@@ -60,7 +64,9 @@ def test_a_game_whose_matches_only_fail_is_given_up():
     idle = np.zeros((MATCHES, 10), np.uint8)
     for _ in range(2):
         env.step_arrays(idle)
-    with pytest.raises(ConfigError, match=f"16 matches of brawl failed one after the other.*{HUNG}: mend"):
+    with pytest.raises(
+        ConfigError, match=f"16 matches of brawl failed one after the other.*{HUNG}: mend"
+    ):
         env.step_arrays(idle)
     assert len(env.source.results) == 16
 
@@ -106,7 +112,9 @@ def test_steps_without_weight_change_neither_losses_nor_gradients():
     kept = weight > 0
     wild = torch.where(kept, advantage, 1e6)
     log_prob.requires_grad_()
-    masked = clipped_policy_loss(log_prob, old, normalised(wild, advantage_sums(wild, weight)), 0.2, weight)
+    masked = clipped_policy_loss(
+        log_prob, old, normalised(wild, advantage_sums(wild, weight)), 0.2, weight
+    )
     seen = normalised(advantage[kept], advantage_sums(advantage[kept]))
     alone = clipped_policy_loss(log_prob[kept], old[kept], seen, 0.2)
     for mine, theirs in zip(masked, alone, strict=True):
@@ -141,5 +149,7 @@ def test_the_evaluator_passes_a_failure_on_and_frees_the_row():
     seated = [a.__class__(**{**vars(a), "seats": (a.opponent, a.opponent)}) for a in bots[:2]]
     arena.seat(seated)
     results = [result for _ in range(3) for result in arena.step()]
-    assert [(r.match_id, r.failed, r.failure) for r in results] == [(seated[0].match_id, True, HUNG)]
+    assert [(r.match_id, r.failed, r.failure) for r in results] == [
+        (seated[0].match_id, True, HUNG)
+    ]
     assert arena.free == 2

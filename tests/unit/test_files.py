@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from league.errors import InvalidInput, StorageFull
-from league.files import write_whole
+from league.runs.files import write_whole
 
 
 def test_the_text_replaces_what_was_there(tmp_path: Path) -> None:

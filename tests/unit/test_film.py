@@ -17,11 +17,11 @@ import pytest
 from PIL import Image
 
 from league.errors import DataCorrupt, InvalidInput
-from league.film import FORMATS, Cut, Reel, film_json, write_film
-from league.film.reel import VERDICT_SECONDS
 from league.games.base import EXTERNAL
 from league.games.registry import make_batched
 from league.replay import Contender, Recipe, Replay, Take, final_digest
+from league.views.film import FORMATS, Cut, Reel, film_json, write_film
+from league.views.film.reel import VERDICT_SECONDS
 
 SECONDS = 2
 NAMES = ("main@100", "<b>&co")
@@ -72,7 +72,9 @@ def test_the_verdict_ends_it_and_only_it(replay: Replay) -> None:
     assert replay.outcome == 0.5
     assert told.index(True) > 30 * SECONDS
     assert told[-1]
-    assert not any("a draw" in json.dumps(p) for p in film_json(replay, Cut(stop=1), 30, 1280)["pictures"])
+    assert not any(
+        "a draw" in json.dumps(p) for p in film_json(replay, Cut(stop=1), 30, 1280)["pictures"]
+    )
 
 
 def test_the_last_knock_out_is_shown_though_the_game_keeps_no_frame_of_it(replay: Replay) -> None:
@@ -90,7 +92,10 @@ def test_the_last_knock_out_is_shown_though_the_game_keeps_no_frame_of_it(replay
     end = reel._after({**fight, "players": [player, player]})
     assert end["players"][0] == player
     assert (end["players"][1]["state"], end["players"][1]["stocks"]) == (11, 0)
-    assert reel._after({**fight, "players": [player, player], "max_frames": 60})["players"][1] == player
+    assert (
+        reel._after({**fight, "players": [player, player], "max_frames": 60})["players"][1]
+        == player
+    )
 
 
 def test_a_forged_replay_makes_no_film(replay: Replay, tmp_path: Path) -> None:
@@ -147,7 +152,9 @@ def ffmpeg(monkeypatch: pytest.MonkeyPatch) -> types.SimpleNamespace:
     """Stands for imageio-ffmpeg, which few have: writes the sizes it is given."""
     seen = types.SimpleNamespace(frames=0, size=(0, 0), fps=0.0, fails_at=10**9)
 
-    def write_frames(path: str, size: tuple[int, int], *, fps: float, **_: object) -> Iterator[None]:
+    def write_frames(
+        path: str, size: tuple[int, int], *, fps: float, **_: object
+    ) -> Iterator[None]:
         seen.size, seen.fps = size, fps
         with Path(path).open("wb") as file:
             while True:
@@ -198,7 +205,9 @@ def test_without_ffmpeg_one_sentence_says_what_to_do(
         ("no/x.png", {}, "can't be written"),
     ],
 )
-def test_mistakes_are_named(replay: Replay, tmp_path: Path, name: str, options: dict, message: str) -> None:
+def test_mistakes_are_named(
+    replay: Replay, tmp_path: Path, name: str, options: dict, message: str
+) -> None:
     with pytest.raises(InvalidInput, match=message):
         write_film(tmp_path / name, replay, **options)
 
@@ -213,7 +222,9 @@ def test_impossible_cuts_are_refused(cut: tuple) -> None:
 def hand() -> Replay:
     """A hand of leduc of several choices, that does not end in a draw."""
     return next(
-        replay for seed in range(20) if (replay := record("leduc", seed)).frames > 3 and replay.outcome != 0.5
+        replay
+        for seed in range(20)
+        if (replay := record("leduc", seed)).frames > 3 and replay.outcome != 0.5
     )
 
 
@@ -229,7 +240,9 @@ def test_every_choice_is_shown_for_its_second_and_the_clock_knows_the_length(han
     assert film_json(hand, Cut(start=1.0, stop=99.0), 10, 1280)["seconds"] == hand.frames - 1
 
 
-def test_the_end_of_a_game_of_choices_is_after_its_last_choice(hand: Replay, tmp_path: Path) -> None:
+def test_the_end_of_a_game_of_choices_is_after_its_last_choice(
+    hand: Replay, tmp_path: Path
+) -> None:
     last = json.dumps(film_json(hand, Cut(), 10, 1280)["pictures"][-1])
     assert f'"{hand.frames} of at most 8"' in last
     assert "call, call / call, call" in last

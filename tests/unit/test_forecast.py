@@ -11,8 +11,10 @@ from test_league_ppo import collect, prepared, updates
 
 from league.agent.network import AgentNetwork
 from league.agent.snapshot import SnapshotCard, load_snapshot, save_snapshot
-from league.blobs import BlobFolder
-from learner.checkpoint import (
+from league.runs.blobs import BlobFolder
+from learner.ppo.forecast import marginal_loss
+from learner.ppo.league_ppo import LeaguePPO
+from learner.train.checkpoint import (
     CheckpointFolder,
     algorithm_state,
     environment_state,
@@ -20,8 +22,6 @@ from learner.checkpoint import (
     load_environment_state,
     load_weights,
 )
-from learner.ppo.forecast import marginal_loss
-from learner.ppo.league_ppo import LeaguePPO
 
 COEF = 0.5
 
@@ -45,7 +45,8 @@ def policy_weights(model):
     return {name: value.clone() for name, value in model.policy.state_dict().items()}
 
 
-# -- whom it moves -------------------------------------------------------------------------------------
+# -- whom it moves
+# -------------------------------------------------------------------------------------
 
 
 def windowed(**options):
@@ -74,7 +75,9 @@ def test_its_term_alone_moves_the_encoder_and_the_head_and_nothing_else(make):
     }
     assert not [name for name, moved in touched.items() if moved and not moves(name)]
     assert not [
-        name for name, moved in touched.items() if not moved and moves(name) and not idle(name, model)
+        name
+        for name, moved in touched.items()
+        if not moved and moves(name) and not idle(name, model)
     ]
 
 
@@ -83,7 +86,9 @@ def moves(name):
 
 
 def idle(name, model):
-    """What only one's own question reads; and where one output is pooled there is nothing to weigh."""
+    """What only one's own question reads; and where one output is pooled there is nothing to
+    weigh.
+    """
     own = "pooling.query" in name or "context" in name
     return own or (model.agent.pool == 1 and "latent_bias" in name)
 
@@ -96,7 +101,8 @@ def test_the_loss_is_the_sum_of_its_weighted_terms():
     torch.testing.assert_close(model.weighted(terms), wanted)
 
 
-# -- that it learns ------------------------------------------------------------------------------------
+# -- that it learns
+# ------------------------------------------------------------------------------------
 
 
 def against(name, count, first=0):
@@ -106,7 +112,13 @@ def against(name, count, first=0):
 
 def against_bot(name, first):
     env = make_env(against(name, 200, first), num_matches=24, max_frames=480)
-    options = {"n_steps": 32, "batch_size": 192, "n_epochs": 8, "learning_rate": 1e-2, "max_grad_norm": 5.0}
+    options = {
+        "n_steps": 32,
+        "batch_size": 192,
+        "n_epochs": 8,
+        "learning_rate": 1e-2,
+        "max_grad_norm": 5.0,
+    }
     return prepared(forecasting(env, forecast_coef=10.0, **options))
 
 
@@ -136,7 +148,8 @@ def test_it_can_not_foretell_what_is_drawn_at_random():
     assert 0.99 * blind < loss < 1.1 * blind
 
 
-# -- that it is nothing else's business ----------------------------------------------------------------
+# -- that it is nothing else's business
+# ----------------------------------------------------------------
 
 
 def test_without_weight_there_is_no_head_and_nothing_is_kept():
@@ -214,7 +227,9 @@ def test_a_checkpoint_goes_on_when_it_was_switched_on_or_off(before):
     mine, theirs = (m.policy.optimizer.state for m in (giver, taker))
     shared = [
         (a, b)
-        for a, b in zip(giver.policy.network.parameters(), taker.policy.network.parameters(), strict=True)
+        for a, b in zip(
+            giver.policy.network.parameters(), taker.policy.network.parameters(), strict=True
+        )
     ]
     assert all(torch.equal(mine[a]["exp_avg"], theirs[b]["exp_avg"]) for a, b in shared)
     assert set(taker.policy.optimizer.state) <= set(taker.policy.parameters())

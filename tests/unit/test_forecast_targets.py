@@ -1,4 +1,6 @@
-"""What the auxiliary head is asked to foretell, and what its loss and the baseline beside it are."""
+"""What the auxiliary head is asked to foretell, and what its loss and the baseline beside it
+are.
+"""
 
 from types import SimpleNamespace
 
@@ -14,7 +16,9 @@ from learner.rollout.moves import moves_across
 
 
 def watched(env):
-    """Notes at each step what was seen before it and what both seats then did, from the game itself."""
+    """Notes at each step what was seen before it and what both seats then did, from the game
+    itself.
+    """
     told, step = [], env.game.step
 
     def watching(actions_N2A, frames=1):
@@ -22,7 +26,13 @@ def watched(env):
         legal = None if env.game.legal_N2A is None else env.game.legal_N2A.copy()
         step(actions_N2A, frames)
         rows, other = np.arange(len(seats)), 1 - seats
-        told.append((seen, env.game.played_N2A()[rows, other], None if legal is None else legal[rows, other]))
+        told.append(
+            (
+                seen,
+                env.game.played_N2A()[rows, other],
+                None if legal is None else legal[rows, other],
+            )
+        )
 
     env.game.step = watching
     return told
@@ -81,7 +91,9 @@ def test_what_is_known_of_an_opponent(played, legal, known):
         [[[9, 9], [1, 0]], [[9, 9], [1, 1]]], np.uint8
     )  # the learner in seat 0, a bot across in row 1
     done = None if played is None else np.array([[row, row] for row in played], np.uint8)
-    game = SimpleNamespace(num_matches=2, bots_N2=np.array([[-1, -1], [-1, 0]]), played_N2A=lambda: done)
+    game = SimpleNamespace(
+        num_matches=2, bots_N2=np.array([[-1, -1], [-1, 0]]), played_N2A=lambda: done
+    )
     legal = None if legal is None else np.array(legal, bool)
     moves = moves_across(game, sent, np.array([1, 1]), legal)
     assert moves.known_N.tolist() == known
@@ -104,7 +116,9 @@ def test_the_loss_is_the_log_loss_over_what_is_known():
         known_TB=torch.ones(1, 1),
     )
     logits = torch.tensor([[[0.0, 1.0, 50.0]]])  # what is not legal takes no share
-    assert float(forecast_loss("choice", logits, batch)) == pytest.approx(np.log1p(np.exp(-1)), rel=1e-6)
+    assert float(forecast_loss("choice", logits, batch)) == pytest.approx(
+        np.log1p(np.exp(-1)), rel=1e-6
+    )
 
 
 @pytest.mark.parametrize("model", [forecasting, choosing_model])
@@ -128,5 +142,6 @@ def test_the_baseline_is_the_loss_of_the_best_constant_answer(model):
         assert told == pytest.approx(float(closure().detach()), abs=0.05)
     else:  # rates among all that was legal are near the best logits, and no better
         assert -1e-6 < told - float(closure().detach()) < 0.1
-    twice = marginal_loss(kind, buffer, lambda numbers: 2 * numbers)  # a second rank that saw the same
+    # a second rank that saw the same
+    twice = marginal_loss(kind, buffer, lambda numbers: 2 * numbers)
     assert twice == pytest.approx(told, abs=0.05)

@@ -60,9 +60,9 @@ def test_text_of_several_lines_keeps_its_columns() -> None:
 
 
 def test_fields_of_fields_are_said_in_one_line() -> None:
-    assert say_fields({"hand": ["J", "Q"], "score": {"own": 2, "other": 0.25}, "none": None, "list": []}) == (
-        "hand J, Q · score own 2 · other 0.25"
-    )
+    assert say_fields(
+        {"hand": ["J", "Q"], "score": {"own": 2, "other": 0.25}, "none": None, "list": []}
+    ) == ("hand J, Q · score own 2 · other 0.25")
 
 
 def drawn(frame: dict, said: list[str], size: tuple[int, int]) -> list[str]:

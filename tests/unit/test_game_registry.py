@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from numba import njit
 
-from league.config import build
 from league.errors import ConfigError
 from league.games.registry import game_names, game_spec, make_batched, reward_weights
 from league.games.settings import GameSettings
+from league.settings.base import build
 
 
 def test_brawl_is_known_by_name() -> None:
@@ -23,7 +23,11 @@ def test_brawl_is_known_by_name() -> None:
     assert game.spec == game_spec("brawl", max_frames=60)
     assert (game.num_matches, game.spec.max_frames) == (3, 60)
     assert [bot.name for bot in game.spec.bots][:4] == ["constant", "random", "based", "clockwork"]
-    assert [bot.name for bot in game.spec.bots if bot.held_out] == ["edge_guarder", "mirror", "drunk"]
+    assert [bot.name for bot in game.spec.bots if bot.held_out] == [
+        "edge_guarder",
+        "mirror",
+        "drunk",
+    ]
     with pytest.raises(ConfigError, match="no game 'brawll'"):
         game_spec("brawll")
 
@@ -46,7 +50,10 @@ def test_settings_have_the_defaults_of_full_training_and_name_mistakes() -> None
         ({"name": "chess"}, "there is no game 'chess'"),
         ({"name": "python:nowhere:make", "reward": "laptop"}, "No module named 'nowhere'$"),
         ({"reward": "denser"}, "no reward preset 'denser': it has [a-z, ]+$"),
-        ({"name": "kuhn", "reward": "laptop"}, "it has dense, sparse \\(--preset board has settings"),
+        (
+            {"name": "kuhn", "reward": "laptop"},
+            "it has dense, sparse \\(--preset board has settings",
+        ),
         ({"reward_weights": {"wins": 1}}, "no reward term 'wins'"),
         ({"frame_skip": 0}, "frame_skip"),
         ({"frameskip": 2}, "did you mean 'frame_skip'"),
@@ -80,7 +87,10 @@ def test_an_edited_rule_is_compiled_anew() -> None:
 
         return answer
 
-    keys = {made(text)._cache._index_key(((), None), made("a").targetctx.codegen()) for text in ("a", "b")}
+    keys = {
+        made(text)._cache._index_key(((), None), made("a").targetctx.codegen())
+        for text in ("a", "b")
+    }
     assert len(keys) == 2
 
 
@@ -90,7 +100,9 @@ def test_the_digest_holds_all_that_the_compiled_step_is_made_of() -> None:
     for name in kernel.COMPILED:
         text = Path(kernel.__file__).with_name(name).read_text()
         imported = set(re.findall(r"from league\.games\.brawl\.(\w+) import", text))
-        imported |= set(re.findall(r"\w+", " ".join(re.findall(r"games\.brawl import ([^(\n]+)", text))))
+        imported |= set(
+            re.findall(r"\w+", " ".join(re.findall(r"games\.brawl import ([^(\n]+)", text)))
+        )
         assert {f"{module}.py" for module in imported} <= set(kernel.COMPILED), name
 
 

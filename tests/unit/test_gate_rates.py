@@ -1,4 +1,6 @@
-"""Gates against players of known strength: how often they err, how long they take, what they cover."""
+"""Gates against players of known strength: how often they err, how long they take, what they
+cover.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import numpy as np
 import pytest
 from gate_runs import Runs, bernoulli_runs, independent_pairs, pair_runs, peeking, seat_pairs
 
-from league.gates import (
+from league.stats.gates import (
     BernoulliTest,
     Gate,
     MultinomialTest,
@@ -17,7 +19,7 @@ from league.gates import (
     foreseen,
     score_of,
 )
-from league.gates.hypotheses import mean_score
+from league.stats.gates.hypotheses import mean_score
 
 WIDE = BernoulliTest(p0=0.65, p1=0.75)
 EXPLOITER = BernoulliTest(p0=0.55, p1=0.65)
@@ -117,7 +119,9 @@ def test_forecasts_over_all_strengths():
 
 @pytest.mark.slow
 def test_intervals_cover_and_estimates_lie_in_the_middle():
-    """And the plain mean does not: at the null hypothesis it is too low, where the test mostly rejects."""
+    """And the plain mean does not: at the null hypothesis it is too low, where the test mostly
+    rejects.
+    """
     for score in (0.45, 0.55, 0.6, 0.65, 0.75):
         runs = bernoulli_runs(EXPLOITER, score, runs=1500, seed=3)
         held, below = covered(EXPLOITER, runs, score, 1500)

@@ -1,4 +1,6 @@
-"""Gates take results in order, one by one or many at once; certificates say what was decided, and on what."""
+"""Gates take results in order, one by one or many at once; certificates say what was decided,
+and on what.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from league.errors import DataCorrupt, InvalidInput
-from league.gates import (
+from league.stats.gates import (
     Assigned,
     BernoulliTest,
     Certificate,
@@ -29,7 +31,7 @@ from league.gates import (
     settled,
     settled_pairs,
 )
-from league.gates.hypotheses import amount
+from league.stats.gates.hypotheses import amount
 
 BERNOULLI = BernoulliTest(p0=0.55, p1=0.65)
 PAIRS = MultinomialTest(elo0=0, elo1=100)
@@ -97,7 +99,11 @@ def test_a_gate_stops_where_it_decides():
     gate = taken(Gate(test=BERNOULLI), [1.0] * (wins - 1))
     assert gate.verdict is Verdict.GO_ON
     accepted = gate.take(results([1.0, 0.0, 0.0], gate.last + 1))
-    assert (accepted.verdict, accepted.counts, accepted.last) == (Verdict.ACCEPT, (0, 0, wins), wins - 1)
+    assert (accepted.verdict, accepted.counts, accepted.last) == (
+        Verdict.ACCEPT,
+        (0, 0, wins),
+        wins - 1,
+    )
     assert taken(accepted, [0.0] * 50) == accepted, "what comes after the decision is not counted"
     rejected = taken(Gate(test=BERNOULLI), [0.0] * 50)
     assert rejected.verdict is Verdict.REJECT
@@ -176,17 +182,24 @@ def test_pairs_count_whole_or_not_at_all():
 
 
 def test_counting_what_ends_first_would_be_wrong():
-    """Wins are quick here: by the clock a gate accepts a weak player that assignment order rejects."""
+    """Wins are quick here: by the clock a gate accepts a weak player that assignment order
+    rejects.
+    """
     chance = random.Random(3)
     won = [chance.random() < 0.5 for _ in range(400)]
     done_at = [place + (1 if win else 300) for place, win in enumerate(won)]
     by_clock = sorted(range(400), key=lambda place: done_at[place])
-    assert taken(Gate(test=BERNOULLI), [float(won[place]) for place in by_clock]).verdict is Verdict.ACCEPT
+    assert (
+        taken(Gate(test=BERNOULLI), [float(won[place]) for place in by_clock]).verdict
+        is Verdict.ACCEPT
+    )
     gate = Gate(test=BERNOULLI)
     for now in range(0, 701, 50):
         state = [
             assigned(
-                place, float(won[place]) if done_at[place] <= now else None, is_open=done_at[place] > now
+                place,
+                float(won[place]) if done_at[place] <= now else None,
+                is_open=done_at[place] > now,
             )
             for place in range(400)
         ]

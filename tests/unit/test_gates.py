@@ -1,4 +1,6 @@
-"""Log-likelihood ratios, what they are made of, estimates: known answers, properties, other ways to them."""
+"""Log-likelihood ratios, what they are made of, estimates: known answers, properties, other ways
+to them.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from league.errors import InvalidInput
-from league.gates import (
+from league.stats.gates import (
     BernoulliTest,
     EloModel,
     MultinomialTest,
@@ -21,8 +23,8 @@ from league.gates import (
     foreseen,
     score_of,
 )
-from league.gates.elo import NORMALISED_UNIT
-from league.gates.likelihood import (
+from league.stats.gates.elo import NORMALISED_UNIT
+from league.stats.gates.likelihood import (
     likeliest_of_mean,
     likeliest_of_ratio,
     likelihood,
@@ -30,7 +32,7 @@ from league.gates.likelihood import (
     regularised,
     scores_of,
 )
-from league.gates.walk import worse_outcome
+from league.stats.gates.walk import worse_outcome
 
 FISHTEST = (10789, 19328, 33806, 19402, 10543)
 NARROW = (39, 2226, 31451, 2412, 40)
@@ -69,7 +71,9 @@ def test_known_ratios(test, counts, wanted):
 
 
 def normal_form(test, counts, logarithmic):
-    """The two approximations of the literature: with variances about each hypothesis, or about the mean."""
+    """The two approximations of the literature: with variances about each hypothesis, or about
+    the mean.
+    """
     total, seen = regularised(counts)
     mean, variance = moments(seen)
     ends = [score_of(elo) for elo in test.values]
@@ -85,7 +89,9 @@ def test_approximations_hold_for_small_differences_alone():
     assert normal_form(far, LOPSIDED, False) == pytest.approx(13.90, abs=5e-3)
     near = MultinomialTest(elo0=-3, elo1=1)
     for logarithmic in (True, False):
-        assert normal_form(near, FISHTEST, logarithmic) == pytest.approx(near.llr(FISHTEST), abs=1e-3)
+        assert normal_form(near, FISHTEST, logarithmic) == pytest.approx(
+            near.llr(FISHTEST), abs=1e-3
+        )
 
 
 def test_known_elo_with_its_interval():
@@ -105,7 +111,9 @@ def test_a_bernoulli_ratio_by_hand():
 @settings(max_examples=60, deadline=None)
 @given(shares, shares, st.floats(0, 1), st.floats(0, 1))
 def test_draws_never_favour_the_stronger_hypothesis(p0, p1, score, drawn):
-    """Under any share of draws, at a score of p0 or less, the likelihood ratio does not grow on average."""
+    """Under any share of draws, at a score of p0 or less, the likelihood ratio does not grow on
+    average.
+    """
     assume(p0 < p1 - 1e-3)
     score *= p0
     drawn *= 2 * min(score, 1 - score)
@@ -134,18 +142,24 @@ def test_a_multinomial_ratio_changes_sign_from_the_other_side(counts, one, other
     test = MultinomialTest(elo0=low, elo1=high, model=model, cells=cells)
     mirrored = MultinomialTest(elo0=-high, elo1=-low, model=model, cells=cells)
     ratio = test.llr(counts[:cells])
-    assert mirrored.llr(counts[:cells][::-1]) == pytest.approx(-ratio, abs=1e-6 + 1e-8 * sum(counts))
+    assert mirrored.llr(counts[:cells][::-1]) == pytest.approx(
+        -ratio, abs=1e-6 + 1e-8 * sum(counts)
+    )
 
 
 @settings(max_examples=40, deadline=None)
 @given(
-    st.tuples(*[st.integers(0, 500)] * 3).filter(any), st.floats(0.1, 150), st.sampled_from(list(EloModel))
+    st.tuples(*[st.integers(0, 500)] * 3).filter(any),
+    st.floats(0.1, 150),
+    st.sampled_from(list(EloModel)),
 )
 def test_symmetric_counts_favour_neither_of_symmetric_hypotheses(half, elo, model):
     counts = (*half, half[1], half[0])
     test = MultinomialTest(elo0=-elo, elo1=elo, model=model)
     assert test.llr(counts) == pytest.approx(0.0, abs=1e-6)
-    assert BernoulliTest(p0=0.4, p1=0.6).llr((half[0], half[1], half[0])) == pytest.approx(0.0, abs=1e-9)
+    assert BernoulliTest(p0=0.4, p1=0.6).llr((half[0], half[1], half[0])) == pytest.approx(
+        0.0, abs=1e-9
+    )
 
 
 def brute_force(seen, constraint):
@@ -168,7 +182,11 @@ def brute_force(seen, constraint):
 
 
 @settings(max_examples=8, deadline=None)
-@given(st.lists(st.integers(20, 400), min_size=5, max_size=5), st.floats(-80, 80), st.sampled_from([3, 5]))
+@given(
+    st.lists(st.integers(20, 400), min_size=5, max_size=5),
+    st.floats(-80, 80),
+    st.sampled_from([3, 5]),
+)
 def test_the_likeliest_shares_are_those_of_an_optimiser(counts, elo, cells):
     _, seen = regularised(counts[:cells])
     mean = score_of(elo)
@@ -208,7 +226,9 @@ def test_the_likeliest_shares_keep_their_constraint_for_any_counts(counts, elo, 
 
 
 def test_of_several_solutions_the_likeliest_counts():
-    """One drawn pair: 200 Elo come likeliest by pairs won twice, nearly as well by pairs won once."""
+    """One drawn pair: 200 Elo come likeliest by pairs won twice, nearly as well by pairs won
+    once.
+    """
     _, seen = regularised((0, 0, 1, 0, 0))
     ratio = 200 / NORMALISED_UNIT * 2**0.5
     scores = np.array(scores_of(5))
@@ -252,13 +272,19 @@ def test_no_results_say_nothing():
         (lambda: BernoulliTest(p0=0.6, p1=0.6), "p0 0.6 is not below p1 0.6"),
         (lambda: BernoulliTest(p0=0.5, p1=1.0), "p1 1 is no hypothesis"),
         (lambda: BernoulliTest(p0=math.nan, p1=0.5), "p0 nan is no hypothesis"),
-        (lambda: BernoulliTest(p0=0.5, p1=0.6).llr((1, 2)), "2 counts were given where 3 are wanted"),
+        (
+            lambda: BernoulliTest(p0=0.5, p1=0.6).llr((1, 2)),
+            "2 counts were given where 3 are wanted",
+        ),
         (lambda: BernoulliTest(p0=0.5, p1=0.6).llr((1, 2, -1)), "-1 is no count"),
         (lambda: BernoulliTest(p0=0.5, p1=0.6).score(1.2, ()), "1.2 is no share of the points"),
         (lambda: MultinomialTest(elo0=3, elo1=1), "elo0 3 is not below elo1 1"),
         (lambda: MultinomialTest(elo0=0, elo1=1001), "Elo 1001 can't be tested"),
         (lambda: MultinomialTest(elo0=math.nan, elo1=1), "Elo nan can't be tested"),
-        (lambda: MultinomialTest(elo0=0, elo1=201, model=EloModel.NORMALISED), "Elo 201 can't be tested"),
+        (
+            lambda: MultinomialTest(elo0=0, elo1=201, model=EloModel.NORMALISED),
+            "Elo 201 can't be tested",
+        ),
         (lambda: MultinomialTest(elo0=0, elo1=1, cells=4), "4 kinds of results can't be tested"),
         (lambda: estimated(NORMALISED, NARROW, RISKS, 1.0), "confidence of 1 can't be used"),
         (lambda: likeliest_of_mean([0.5, 0.5], 1.0), "no score has the mean 1"),
@@ -271,7 +297,9 @@ def test_what_can_not_be_tested_is_told(make, message):
 
 
 def by_eigenfunctions(drift, variance, risks, results, position):
-    """`worse_outcome` by the other series: decaying modes of the absorbed motion, slow for short times."""
+    """`worse_outcome` by the other series: decaying modes of the absorbed motion, slow for short
+    times.
+    """
     width, tilt = risks.upper - risks.lower, drift / variance
     start, end = -risks.lower, position - risks.lower
     if abs(tilt) < 1e-12:
@@ -293,7 +321,9 @@ def test_the_odds_of_a_worse_outcome_are_those_of_another_series(drift, variance
     assume(variance * results > 0.5)
     position = uneven.lower + height * (uneven.upper - uneven.lower)
     wanted = by_eigenfunctions(drift, variance, uneven, results, position)
-    assert worse_outcome(drift, variance, uneven, results, position) == pytest.approx(wanted, abs=1e-8)
+    assert worse_outcome(drift, variance, uneven, results, position) == pytest.approx(
+        wanted, abs=1e-8
+    )
 
 
 @settings(max_examples=60, deadline=None)
@@ -312,7 +342,9 @@ def test_an_estimate_lies_in_its_interval_and_mirrors(counts, elo, gap):
 
 
 def test_a_fixed_number_of_matches_gives_the_usual_interval():
-    """Far from both bounds nothing would have stopped the test: the interval is that of the normal mean."""
+    """Far from both bounds nothing would have stopped the test: the interval is that of the
+    normal mean.
+    """
     test = MultinomialTest(elo0=-1, elo1=1)
     counts = (100, 300, 600, 310, 105)
     _, seen = regularised(counts)
@@ -345,7 +377,9 @@ def test_a_forecast_meets_the_error_rates_at_the_hypotheses():
         (BernoulliTest(p0=0.55, p1=0.65), (0,) * 3),
         (MultinomialTest(elo0=0, elo1=35), (0,) * 5),
     ):
-        weak, strong = (foreseen(test.steps(test.score(one, none), none), RISKS) for one in test.values)
+        weak, strong = (
+            foreseen(test.steps(test.score(one, none), none), RISKS) for one in test.values
+        )
         assert 0.03 < weak.accepted < 0.05
         assert 0.95 < strong.accepted < 0.97
 
@@ -367,7 +401,9 @@ def test_pairs_of_one_seed_need_fewer_matches():
     """The seat decides nearly all: a pair varies little, two independent matches much."""
     test = MultinomialTest(elo0=0, elo1=35)
     seats, chance = (2, 10, 176, 10, 2), (50, 0, 100, 0, 50)
-    paired, loose = (foreseen(test.steps(score_of(0), counts), RISKS).results for counts in (seats, chance))
+    paired, loose = (
+        foreseen(test.steps(score_of(0), counts), RISKS).results for counts in (seats, chance)
+    )
     assert paired < loose / 8
 
 

@@ -33,7 +33,9 @@ class Commits:
 
     def call(self, name: str) -> None:
         """Another thread submits."""
-        self.threads.append(threading.Thread(target=self.group.submit, args=(lambda tx: None, name)))
+        self.threads.append(
+            threading.Thread(target=self.group.submit, args=(lambda tx: None, name))
+        )
         self.threads[-1].start()
 
     def queue(self, name: str) -> None:

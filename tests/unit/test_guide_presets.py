@@ -1,10 +1,12 @@
-"""Presets `seed`, `fast`, `stable` and `t4` have the figures of the guides that they are named after."""
+"""Presets `seed`, `fast`, `stable` and `t4` have the figures of the guides that they are named
+after.
+"""
 
 import pytest
 
 from league.agent.config import SIZES
-from league.config import resolve
 from league.games.brawl.rewards import reward_weights
+from league.settings.base import resolve
 
 ALIKE = {
     "agent": {
@@ -64,8 +66,17 @@ def test_what_all_guides_have_in_common(sections):
 
 def test_the_network_is_the_guides():
     large = SIZES["large"]
-    named = {name: large[name] for name in ("layers", "attention_heads", "width", "memory", "head_widths")}
-    wanted = {"layers": 6, "attention_heads": 8, "width": 256, "memory": 512, "head_widths": (96, 96)}
+    named = {
+        name: large[name]
+        for name in ("layers", "attention_heads", "width", "memory", "head_widths")
+    }
+    wanted = {
+        "layers": 6,
+        "attention_heads": 8,
+        "width": 256,
+        "memory": 512,
+        "head_widths": (96, 96),
+    }
     assert named == wanted
 
 
@@ -77,7 +88,9 @@ def test_step_size_epochs_exploration_clip_and_length(preset, sections):
 def test_rewards_mix_and_snapshots(preset, sections):
     of = "t4" if preset == "t4" else "seed"
     mix = sections["matchmaker"]["mixes"]["league"]
-    assert {name: weight / sum(mix.values()) for name, weight in mix.items()} == pytest.approx(MIXES[of])
+    assert {name: weight / sum(mix.values()) for name, weight in mix.items()} == pytest.approx(
+        MIXES[of]
+    )
     kept = sections["learner"]["snapshot_interval"], sections["matchmaker"]["max_saved"]
     assert kept == SNAPSHOTS[of]
     assert sections["game"]["reward"] == ("dense" if preset == "t4" else "sparse")
@@ -86,14 +99,24 @@ def test_rewards_mix_and_snapshots(preset, sections):
 
 def test_the_rewards_are_the_guides():
     assert (
-        reward_weights("sparse").tolist() == reward_weights("sparse", {"win": 100, "knockout": 50}).tolist()
+        reward_weights("sparse").tolist()
+        == reward_weights("sparse", {"win": 100, "knockout": 50}).tolist()
     )
-    events = {"win": 50, "knockout": 8, "combo": 5, "damage": 1, "danger_zone": 0.5, "attack_state": -0.04}
+    events = {
+        "win": 50,
+        "knockout": 8,
+        "combo": 5,
+        "damage": 1,
+        "danger_zone": 0.5,
+        "attack_state": -0.04,
+    }
     assert reward_weights("dense").tolist() == reward_weights("dense", events).tolist()
 
 
 def test_rollouts_and_minibatches_are_the_guides_times_the_matches(preset, sections):
-    """So an epoch has as many minibatches as with one environment, as near as whole sequences come."""
+    """So an epoch has as many minibatches as with one environment, as near as whole sequences
+    come.
+    """
     learner, (steps, batch) = sections["learner"], ROLLOUTS[preset]
     matches, n_steps = learner["matches"], learner["n_steps"]
     if preset == "t4":  # one rollout of whole matches, laid side by side

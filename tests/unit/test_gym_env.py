@@ -22,7 +22,9 @@ def _no_screen_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
 
 
-@pytest.mark.parametrize("options", [{"opponent": "based"}, {"opponent": lambda _: [0] * 10, "seat": 1}])
+@pytest.mark.parametrize(
+    "options", [{"opponent": "based"}, {"opponent": lambda _: [0] * 10, "seat": 1}]
+)
 def test_both_checkers_pass_without_a_warning(options: dict) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -136,7 +138,9 @@ def test_a_window_shows_every_step() -> None:
     env.close()
 
 
-def test_without_pygame_or_a_screen_the_window_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pygame_or_a_screen_the_window_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("SDL_VIDEODRIVER", "no-such-driver")
     with pytest.raises(ConfigError, match="no window can be opened"):
         gymnasium.make(ID, render_mode="human")

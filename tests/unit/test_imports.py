@@ -9,11 +9,11 @@ import pytest
 
 HEAVY = ("torch", "numba", "ray", "stable_baselines3", "sb3_contrib", "matplotlib", "rich")
 LIGHT = (
-    "league.client",
-    "league.config_file",
+    "league.rpc.client",
+    "league.settings.file",
     "league.cli.main",
     "league.cli.ratings",
-    "league.gates",
+    "league.stats.gates",
     "league.games",
     "league.games.registry",
     "league.games.settings",
@@ -35,7 +35,7 @@ def test_a_light_module_loads_nothing_heavy(module: str) -> None:
 
 def test_every_section_can_be_resolved_without_torch() -> None:
     code = (
-        "import sys\nfrom league.config import resolve\nresolve('laptop', environment={})\n"
+        "import sys\nfrom league.settings.base import resolve\nresolve('laptop', environment={})\n"
         f"print(*(set({HEAVY!r}) & sys.modules.keys()))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -46,5 +46,7 @@ def test_services_know_nothing_of_each_other() -> None:
     services = {"learner", "matchmaker", "evaluator"}
     for service in sorted(services):
         code = f"import sys, {service}.main\nprint(*({services!r} & sys.modules.keys()))"
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
         assert done.stdout.split() == [service]

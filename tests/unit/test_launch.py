@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from learner import launch as launching
-from learner.launch import launch
-from learner.team import LastWord
+from learner.distributed import launch as launching
+from learner.distributed.launch import launch
+from learner.distributed.team import LastWord
 
 PLAYS = "import time; time.sleep(60)"
 DONE = ""
@@ -24,7 +24,7 @@ FULL = LastWord(sentence="no space to write the checkpoint", exit_code=3, is_gon
 def fails(word, rank, seconds):
     """A rank that leaves its last word after some time."""
     return (
-        "import sys, time; from pathlib import Path; from learner.team import LastWord\n"
+        "import sys, time; from pathlib import Path; from learner.distributed.team import LastWord\n"
         f"time.sleep({seconds}); LastWord(**{vars(word)!r}).write(Path(sys.argv[1]), {rank})\n"
         f"sys.exit({word.exit_code})"
     )
@@ -60,13 +60,15 @@ def test_nothing_is_left_of_where_the_ranks_met(ranks, tmp_path, monkeypatch):
 
 def test_a_meeting_place_goes_with_a_process_that_is_killed():
     program = (
-        "import time; from learner.meeting import meeting_place\n"
+        "import time; from learner.distributed.meeting import meeting_place\n"
         "with meeting_place() as place:\n"
         "    (place / 'meet').touch()\n"
         "    print(place, flush=True)\n"
         "    time.sleep(60)\n"
     )
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True
+    ) as process:
         place = Path(process.stdout.readline().strip())
         assert (place / "meet").exists()
         process.kill()

@@ -10,14 +10,14 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from league.agent.heads import BernoulliKeys
 from league.errors import NumericalFault
-from learner.checkpoint import (
+from learner.ppo.league_ppo import LeaguePPO
+from learner.train.checkpoint import (
     CheckpointFolder,
     algorithm_state,
     environment_state,
     load_algorithm_state,
     load_environment_state,
 )
-from learner.ppo.league_ppo import LeaguePPO
 
 
 def collect(model, rollouts=1):
@@ -51,7 +51,9 @@ def test_ratio_is_one_before_the_first_update_across_match_ends(parts):
         prefix=model.buffer.context,
     )
     keys = BernoulliKeys(out.logits_TBA)
-    torch.testing.assert_close(keys.log_prob(batch.actions_TBA), batch.log_prob_TB, atol=2e-5, rtol=0)
+    torch.testing.assert_close(
+        keys.log_prob(batch.actions_TBA), batch.log_prob_TB, atol=2e-5, rtol=0
+    )
     torch.testing.assert_close(out.value_TB, batch.value_TB, atol=2e-5, rtol=0)
 
 
@@ -155,7 +157,9 @@ def test_stop_leaves_the_context_of_what_was_played():
     callback.init_callback(cut)
     assert not cut.collect_rollouts(cut.env, callback, None, STEPS)
     context = cut.buffer.context
-    expected = torch.cat([whole.buffer.obs_XNO[:context], whole.buffer.obs_XNO[context:]])[3 : 3 + context]
+    expected = torch.cat([whole.buffer.obs_XNO[:context], whole.buffer.obs_XNO[context:]])[
+        3 : 3 + context
+    ]
     torch.testing.assert_close(cut.buffer.obs_XNO[STEPS:], expected)
 
 
@@ -201,7 +205,9 @@ def test_a_run_resumed_from_a_checkpoint_equals_one_that_never_stopped(tmp_path)
     env = make_env(plan[taken:], max_frames=60)
     second = make_model(env)
     load_algorithm_state(second, saved["algorithm"])
-    load_environment_state(env, saved["environment"], [by_id[m] for m in saved["environment"]["matches"]])
+    load_environment_state(
+        env, saved["environment"], [by_id[m] for m in saved["environment"]["matches"]]
+    )
     second.last_obs_NO = env.observations()
     prepared(second)
     updates(second, 2)
@@ -211,7 +217,8 @@ def test_a_run_resumed_from_a_checkpoint_equals_one_that_never_stopped(tmp_path)
     np.testing.assert_array_equal(second.last_obs_NO, uninterrupted.last_obs_NO)
     ended = [(r.match_id, r.outcome, r.frames, r.seats) for r in uninterrupted.env.source.results]
     resumed = [
-        (r.match_id, r.outcome, r.frames, r.seats) for r in first.env.source.results + env.source.results
+        (r.match_id, r.outcome, r.frames, r.seats)
+        for r in first.env.source.results + env.source.results
     ]
     assert resumed == ended
     assert len(ended) > MATCHES

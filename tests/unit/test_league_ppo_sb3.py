@@ -249,7 +249,12 @@ def test_all_loggers_get_the_means_of_episodes(tmp_path, capsys) -> None:
     assert len(rows) == len(documents) == 5
     assert [int(row["time/total_timesteps"]) for row in rows] == [ROLLOUT * n for n in range(1, 6)]
     for row, document in zip(rows[2:], documents[2:], strict=True):
-        for name in ("rollout/ep_rew_mean", "rollout/ep_len_mean", "rollout/success_rate", "loss/policy"):
+        for name in (
+            "rollout/ep_rew_mean",
+            "rollout/ep_len_mean",
+            "rollout/success_rate",
+            "loss/policy",
+        ):
             assert float(row[name]) == pytest.approx(document[name], abs=1e-6)
     assert float(rows[-1]["rollout/ep_len_mean"]) == 10
     ended = [info["r"] for info in model.ep_info_buffer]
@@ -259,7 +264,9 @@ def test_all_loggers_get_the_means_of_episodes(tmp_path, capsys) -> None:
     assert shown == (tmp_path / "log.txt").read_text()
     read = EventAccumulator(str(tmp_path))
     read.Reload()
-    assert [event.step for event in read.Scalars("rollout/ep_rew_mean")] == [ROLLOUT * n for n in range(2, 6)]
+    assert [event.step for event in read.Scalars("rollout/ep_rew_mean")] == [
+        ROLLOUT * n for n in range(2, 6)
+    ]
 
 
 def test_tensorboard_and_the_table_by_the_constructor(tmp_path, capsys) -> None:

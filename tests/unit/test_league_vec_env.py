@@ -43,7 +43,9 @@ def test_opponents_press_keys_and_see_every_frame_from_their_own_seat(monkeypatc
     seen = []
 
     def watched(observations_SO, *rest):
-        np.testing.assert_array_equal(observations_SO, env.game.observations_N2O[np.arange(MATCHES), others])
+        np.testing.assert_array_equal(
+            observations_SO, env.game.observations_N2O[np.arange(MATCHES), others]
+        )
         seen.append(observations_SO.copy())
         return act(observations_SO, *rest)
 
@@ -65,7 +67,9 @@ def test_every_match_is_reported_once_and_the_next_one_begins():
     results = env.source.results
     assert ended == len(results) == len(env.finished) >= 2 * MATCHES
     assert len({result.match_id for result in results}) == len(results)
-    assert {assignment.match_id for assignment in env.assignments}.isdisjoint(r.match_id for r in results)
+    assert {assignment.match_id for assignment in env.assignments}.isdisjoint(
+        r.match_id for r in results
+    )
     for result, match in zip(results, env.finished, strict=True):
         assert result.outcome in (0.0, 0.5, 1.0)
         seat = match.assignment.learner_seat
@@ -149,13 +153,17 @@ def test_an_opponent_that_cannot_be_loaded_is_reported_and_another_match_is_play
     assert "damaged" in env.source.results[0].failure
     assert [seat.player for seat in env.source.results[0].seats] == [seat.name for seat in seats]
     assert [seat.digest for seat in env.source.results[0].seats] == [seat.digest for seat in seats]
-    assert [assignment.match_id for assignment in env.assignments] == [m.match_id for m in plan[:MATCHES]]
+    assert [assignment.match_id for assignment in env.assignments] == [
+        m.match_id for m in plan[:MATCHES]
+    ]
 
 
 def test_another_learner_is_never_replaced_by_this_one():
     plan = assignments(20)
     other = dataclasses.replace(plan[0].seats[plan[0].learner_seat], name="rival")
-    env = make_env([with_opponent(dataclasses.replace(plan[0], match_id="elsewhere"), other), *plan])
+    env = make_env(
+        [with_opponent(dataclasses.replace(plan[0], match_id="elsewhere"), other), *plan]
+    )
     env.reset()
     (result,) = env.source.results
     assert (result.match_id, result.failed, result.failure) == (
@@ -164,7 +172,9 @@ def test_another_learner_is_never_replaced_by_this_one():
         "rival trains elsewhere: only its snapshots can be played here",
     )
     assert "rival" in {seat.player for seat in result.seats}
-    assert [assignment.match_id for assignment in env.assignments] == [m.match_id for m in plan[:MATCHES]]
+    assert [assignment.match_id for assignment in env.assignments] == [
+        m.match_id for m in plan[:MATCHES]
+    ]
 
 
 def test_when_no_opponent_can_be_loaded_it_ends_with_a_sentence_and_every_match_is_reported():
@@ -184,7 +194,9 @@ def test_when_no_opponent_can_be_loaded_it_ends_with_a_sentence_and_every_match_
 def test_playable_opponents_in_between_begin_the_count_anew():
     broken = snapshot_player("main@9", 9)
     plan = assignments(MATCHES * 256)
-    plan = [match if n % 256 == 255 else with_opponent(match, broken) for n, match in enumerate(plan)]
+    plan = [
+        match if n % 256 == 255 else with_opponent(match, broken) for n, match in enumerate(plan)
+    ]
     env = make_env(plan)
     seat = env.crowd.seat
     env.crowd.seat = lambda n, digest, **more: (

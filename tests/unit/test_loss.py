@@ -37,7 +37,9 @@ def test_clip_removes_the_gradient_only_beyond_a_gain():
         (1.1, 1.0, True),
     ]:
         log_prob = torch.tensor([ratio]).log().requires_grad_()
-        clipped_policy_loss(log_prob, torch.zeros(1), torch.tensor([advantage]), 0.2).loss.backward()
+        clipped_policy_loss(
+            log_prob, torch.zeros(1), torch.tensor([advantage]), 0.2
+        ).loss.backward()
         assert (log_prob.grad.abs().item() > 0) == moves
 
 
@@ -51,8 +53,14 @@ def test_kl_estimate_is_zero_for_equal_and_positive_for_different_policies():
 
 def test_clip_fraction_counts_ratios_outside():
     log_prob = torch.tensor([1.0, 1.1, 0.9, 0.7]).log()
-    assert clipped_policy_loss(log_prob, torch.zeros(4), torch.ones(4), 0.2).clip_fraction.item() == 0.25
-    assert clipped_policy_loss(-log_prob, torch.zeros(4), torch.ones(4), 0.2).clip_fraction.item() == 0.25
+    assert (
+        clipped_policy_loss(log_prob, torch.zeros(4), torch.ones(4), 0.2).clip_fraction.item()
+        == 0.25
+    )
+    assert (
+        clipped_policy_loss(-log_prob, torch.zeros(4), torch.ones(4), 0.2).clip_fraction.item()
+        == 0.25
+    )
 
 
 def test_normalised_has_mean_zero_and_deviation_one():

@@ -49,7 +49,9 @@ def test_an_illegal_choice_is_never_made_and_has_no_gradient() -> None:
     assert made[:, 1].sum() == 0
     assert choice.greedy().argmax(-1).eq(0).all()
     (
-        choice.log_prob(made).sum() + choice.entropy().sum() + choice.kl(MaskedChoice(-logits, LEGAL)).sum()
+        choice.log_prob(made).sum()
+        + choice.entropy().sum()
+        + choice.kl(MaskedChoice(-logits, LEGAL)).sum()
     ).backward()
     assert logits.grad is not None
     assert torch.isfinite(logits.grad).all()

@@ -6,15 +6,17 @@ import time
 import pytest
 from learning import assignments
 
-from league.client import Beat
 from league.errors import Fenced, LeagueError, Unavailable
 from league.players import MatchResult, SeatResult, Verdict
+from league.rpc.client import Beat
 from league.stages import StageRequest
 from learner.rollout.source import MatchBroker
 
 
 class Matchmaker:
-    """The client's calls, answered from memory: the real service is in tests/service/test_learner.py."""
+    """The client's calls, answered from memory: the real service is in
+    tests/service/test_learner.py.
+    """
 
     def __init__(self):
         self.left = assignments(100)
@@ -61,7 +63,9 @@ def broker(matchmaker):
 
 def result(number):
     seats = (SeatResult(player="main"), SeatResult(player="based"))
-    return MatchResult(match_id=f"match-{number}", lease_token="t", outcome=1.0, frames=9, seats=seats)
+    return MatchResult(
+        match_id=f"match-{number}", lease_token="t", outcome=1.0, frames=9, seats=seats
+    )
 
 
 def test_matches_come_in_order(broker):

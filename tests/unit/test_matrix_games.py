@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from league.config import build
 from league.errors import ConfigError
 from league.games.base import BatchedGame
 from league.games.choice_game import ChoiceGame
 from league.games.matrix.payoffs import MAX_ACTIONS, read_payoffs
 from league.games.registry import game_spec, make_batched, reward_weights
 from league.games.settings import GameSettings
+from league.settings.base import build
 
 BRPS = [[0, -25, 50], [25, 0, -5], [-50, 5, 0]]
 
@@ -38,7 +38,10 @@ def test_every_cell_of_biased_rock_paper_scissors_is_paid_to_both_seats() -> Non
             game.step(one_hot(game, (first, second)))
             paid = BRPS[first][second]
             assert game.ended_N[0]
-            assert game.reward_terms_N2K[0].tolist() == [[paid, np.sign(paid)], [-paid, -np.sign(paid)]]
+            assert game.reward_terms_N2K[0].tolist() == [
+                [paid, np.sign(paid)],
+                [-paid, -np.sign(paid)],
+            ]
             assert game.outcomes_N[0] == (1 + np.sign(paid)) / 2
             assert game.final_stats_N2S[0, :, 0].tolist() == [paid, -paid]
             chosen = game.final_stats_N2S[0, :, 2:]
@@ -109,7 +112,12 @@ def test_sums_that_rounding_alone_keeps_from_zero_are_draws(tmp_path: Path) -> N
 
 def test_bots_choose_as_they_are_called() -> None:
     spec = game_spec("matrix:rps")
-    assert [bot.name for bot in spec.bots] == ["random", "always-rock", "always-paper", "always-scissors"]
+    assert [bot.name for bot in spec.bots] == [
+        "random",
+        "always-rock",
+        "always-paper",
+        "always-scissors",
+    ]
     game = make_batched("matrix:rps", 3000)
     game.bots_N2[:] = [spec.bot_index("always-paper"), spec.bot_index("random")]
     game.reset(np.arange(3000, dtype=np.uint64))

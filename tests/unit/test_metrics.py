@@ -44,7 +44,9 @@ def test_wilson_without_trials_knows_nothing() -> None:
     assert (interval.low, interval.high) == (0.0, 1.0)
 
 
-@pytest.mark.parametrize(("successes", "trials", "confidence"), [(3, 2, 0.95), (-1, 2, 0.95), (1, 2, 1.0)])
+@pytest.mark.parametrize(
+    ("successes", "trials", "confidence"), [(3, 2, 0.95), (-1, 2, 0.95), (1, 2, 1.0)]
+)
 def test_wilson_refuses_impossible_counts(successes: int, trials: int, confidence: float) -> None:
     with pytest.raises(InvalidInput):
         wilson_interval(successes, trials, confidence)

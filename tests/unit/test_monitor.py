@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 from learning import assignments
 
-from league.columns import BEHAVIOUR, MONITOR, REWARDS, STRATEGY, TABLES
 from league.games.registry import game_spec
-from learner.monitor import MatchMonitor, StepTable
+from league.runs.columns import BEHAVIOUR, MONITOR, REWARDS, STRATEGY, TABLES
 from learner.rollout.finished import FinishedMatch
+from learner.train.monitor import MatchMonitor, StepTable
 
 SPEC = game_spec("brawl")
 
@@ -37,7 +37,8 @@ def rows(path):
 def test_headers_are_those_of_the_one_table(tmp_path):
     MatchMonitor(tmp_path, SPEC, 0).close()
     header = {
-        path.name: path.read_text().splitlines()[-1].split(",") for path in sorted(tmp_path.glob("*.csv"))
+        path.name: path.read_text().splitlines()[-1].split(",")
+        for path in sorted(tmp_path.glob("*.csv"))
     }
     assert header == {
         "behavior_metrics.csv": [*BEHAVIOUR, *SPEC.stats],
@@ -55,12 +56,16 @@ def test_the_docs_list_every_column_in_its_order():
         columns = ",".join(re.findall(r"`([^`]+)`", row)[1:]).split(",")
         assert columns[: len(TABLES[name])] == list(TABLES[name])
     listed = re.findall(r"^\| `(\w+)` \| (.*) \|$", page, re.MULTILINE)
-    assert [(name, meaning) for name, meaning in listed if name in STRATEGY] == list(STRATEGY.items())
+    assert [(name, meaning) for name, meaning in listed if name in STRATEGY] == list(
+        STRATEGY.items()
+    )
 
 
 def test_a_row_of_the_strategy_holds_its_metrics_and_leaves_out_what_nothing_is_known_of(tmp_path):
     monitor = MatchMonitor(tmp_path, SPEC, 0)
-    monitor.write_strategy({"latent/norm": 4.0, "attention/age_frames": 12.34567891, "loss/policy": 1.0}, 100)
+    monitor.write_strategy(
+        {"latent/norm": 4.0, "attention/age_frames": 12.34567891, "loss/policy": 1.0}, 100
+    )
     monitor.write_strategy({"loss/policy": 1.0}, 200)
     monitor.close()
     (row,) = rows(tmp_path / "strategy_analysis.csv")
@@ -75,7 +80,10 @@ def test_monitor_has_the_form_of_stable_baselines(tmp_path):
     head, columns, *_ = (tmp_path / "monitor.csv").read_text().splitlines()
     assert {"t_start", "env_id"} <= json.loads(head.removeprefix("#")).keys()
     assert columns.startswith("r,l,t")
-    assert [(row["r"], row["l"]) for row in rows(tmp_path / "monitor.csv")] == [("2.0", "10"), ("4.0", "10")]
+    assert [(row["r"], row["l"]) for row in rows(tmp_path / "monitor.csv")] == [
+        ("2.0", "10"),
+        ("4.0", "10"),
+    ]
 
 
 def test_breakdown_is_the_mean_per_match_and_sums_to_the_total(tmp_path):

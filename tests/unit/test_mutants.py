@@ -106,7 +106,11 @@ def test_a_process_that_a_test_starts_imports_the_mutant(module: Path) -> None:
     assert said(KUMITE_MUTANT=str(Mutant(str(module), "least", kinds["return"]))) == "None"
     assert said() == "3"  # nothing of it was kept
     calls = module.parent / "calls"
-    said(KUMITE_CALLS=str(calls), KUMITE_ROOT=str(module.parent), PYTEST_CURRENT_TEST="tests/a.py::b (call)")
+    said(
+        KUMITE_CALLS=str(calls),
+        KUMITE_ROOT=str(module.parent),
+        PYTEST_CURRENT_TEST="tests/a.py::b (call)",
+    )
     assert calls.read_text().splitlines()[-2:] == [
         f"tests/a.py::b\t{module}\tleast",
         f"tests/a.py::b\t{module}\tnote",

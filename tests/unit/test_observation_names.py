@@ -38,7 +38,11 @@ def test_a_poker_hand_reads_as_it_is_named() -> None:
     matrix = make_batched("matrix:rps", 1, rounds=3)
     matrix.reset(np.zeros(1, np.uint64))
     matrix.step(np.eye(3, dtype=np.uint8)[None, [0, 2]])
-    seen = dict(zip(matrix.spec.observation_names, matrix.observations_N2O[0, 0].tolist(), strict=True))
+    seen = dict(
+        zip(matrix.spec.observation_names, matrix.observations_N2O[0, 0].tolist(), strict=True)
+    )
     first, second = matrix.spec.action_names[0], matrix.spec.action_names[2]
-    assert seen[f"own last choice was {first}"] == seen[f"the other's last choice was {second}"] == 1
+    assert (
+        seen[f"own last choice was {first}"] == seen[f"the other's last choice was {second}"] == 1
+    )
     matrix.close()

@@ -13,7 +13,9 @@ PLAIN = "it failed 9 2026-01-01 operator_action bob [2K"
 def test_a_workers_words_make_no_line_of_ours_and_steer_no_terminal(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert _line(Event(position=1, at=0.0, kind="leases_released", text=FORGED, data_json="")).endswith(PLAIN)
+    assert _line(
+        Event(position=1, at=0.0, kind="leases_released", text=FORGED, data_json="")
+    ).endswith(PLAIN)
     print_table("Workers", (Column("worker"), Column("activity")), [("learner-main", FORGED)])
     print_pairs([("doing", FORGED)])
     assert capsys.readouterr().out.splitlines() == [

@@ -33,10 +33,14 @@ def test_pettingzoos_render_test_passes(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_the_example_of_the_documentation_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    page = (Path(__file__).resolve().parents[2] / "docs" / "gymnasium.md").read_text(encoding="utf-8")
+    page = (Path(__file__).resolve().parents[2] / "docs" / "gymnasium.md").read_text(
+        encoding="utf-8"
+    )
     mark = "<!-- run by tests/unit/test_parallel_env.py -->\n```python\n"
     exec(page.split(mark)[1].split("```")[0], {})
-    assert re.fullmatch(r"(0\.0|0\.5|1\.0) ended in frame \d+: outcome \S+\n", capsys.readouterr().out)
+    assert re.fullmatch(
+        r"(0\.0|0\.5|1\.0) ended in frame \d+: outcome \S+\n", capsys.readouterr().out
+    )
 
 
 def test_the_sides_follow_from_the_seed() -> None:

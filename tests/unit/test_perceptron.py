@@ -60,7 +60,9 @@ def test_it_sees_the_moment_alone_and_counts_the_episodes_age() -> None:
 
 
 def test_without_hidden_layers_it_is_linear() -> None:
-    net = network(PerceptronConfig(observation_size=3, action_size=2, policy_widths=(), value_widths=()))
+    net = network(
+        PerceptronConfig(observation_size=3, action_size=2, policy_widths=(), value_widths=())
+    )
     obs = torch.tensor([[1.0, -2.0, 0.5], [2.0, -4.0, 1.0], [0.0, 0.0, 0.0]])
     with torch.no_grad():
         logits = net.step(

@@ -43,7 +43,9 @@ def encoded(space: spaces.Space, value: Any) -> list[float]:
         (
             spaces.Dict(
                 {
-                    "observation": spaces.Dict({"b": spaces.Discrete(2), "a": spaces.Box(0, 4, (1,))}),
+                    "observation": spaces.Dict(
+                        {"b": spaces.Discrete(2), "a": spaces.Box(0, 4, (1,))}
+                    ),
                     "action_mask": spaces.MultiBinary(9),
                 }
             ),
@@ -53,7 +55,9 @@ def encoded(space: spaces.Space, value: Any) -> list[float]:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_observations_are_scaled_by_their_bounds(space: spaces.Space, value: Any, wanted: list) -> None:
+def test_observations_are_scaled_by_their_bounds(
+    space: spaces.Space, value: Any, wanted: list
+) -> None:
     assert encoded(space, value) == wanted
 
 
@@ -81,7 +85,9 @@ nested = st.recursive(
 
 
 @given(nested, st.integers(0, 2**31))
-def test_whatever_a_space_holds_fills_its_width_within_bounds(space: spaces.Space, seed: int) -> None:
+def test_whatever_a_space_holds_fills_its_width_within_bounds(
+    space: spaces.Space, seed: int
+) -> None:
     space.seed(seed)
     form = encoder(space, "it")
     out = np.full(form.width, np.nan, np.float32)
@@ -91,7 +97,9 @@ def test_whatever_a_space_holds_fills_its_width_within_bounds(space: spaces.Spac
 
 def test_too_wide_and_unknown_observations_are_refused() -> None:
     assert encoder(spaces.Box(0, 1, (MOST_NUMBERS,)), "it").width == MOST_NUMBERS
-    with pytest.raises(ConfigError, match=f"it observes {MOST_NUMBERS + 1} numbers: 1 to {MOST_NUMBERS}"):
+    with pytest.raises(
+        ConfigError, match=f"it observes {MOST_NUMBERS + 1} numbers: 1 to {MOST_NUMBERS}"
+    ):
         encoder(spaces.Box(0, 1, (MOST_NUMBERS + 1,)), "it")
     with pytest.raises(ConfigError, match="observes a Sequence"):
         encoder(spaces.Tuple((spaces.Sequence(spaces.Discrete(2)),)), "it")

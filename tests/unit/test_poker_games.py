@@ -29,7 +29,9 @@ def game_with(name: str, first: str, second: str, public: str = "") -> ChoiceGam
 
 
 def play(game: ChoiceGame, choices: str) -> None:
-    """Plays `choices` (f, c, r; / between rounds is for the reader), who waits doing what it must."""
+    """Plays `choices` (f, c, r; / between rounds is for the reader), who waits doing what it
+    must.
+    """
     for letter in choices.replace("/", ""):
         assert not game.ended_N[0], "the hand is over already"
         actions = game.idle_actions()
@@ -66,7 +68,9 @@ def play(game: ChoiceGame, choices: str) -> None:
         ("leduc", "K0 J0 Q0", "rrc/rrf", -9),
     ],
 )
-def test_hands_end_with_the_chips_they_must(name: str, cards: str, choices: str, payoff: int) -> None:
+def test_hands_end_with_the_chips_they_must(
+    name: str, cards: str, choices: str, payoff: int
+) -> None:
     game = game_with(name, *cards.split())
     first = int(game.frame(0)["seats"][1]["first"])  # the seat that opens
     play(game, choices)
@@ -80,10 +84,13 @@ def test_hands_end_with_the_chips_they_must(name: str, cards: str, choices: str,
     assert game.final_stats_N2S[0, first, :2].tolist() == [payoff, 1]
     assert game.final_stats_N2S[0, 1 - first, :2].tolist() == [-payoff, 0]
     letters = choices.replace("/", "")
-    last = game.final_observations_N2O[0, :, game.spec.own_size + 2 :][:, :3]  # what the other did last
+    # what the other did last
+    last = game.final_observations_N2O[0, :, game.spec.own_size + 2 :][:, :3]
     assert last.argmax(-1).tolist().count(LETTERS[letters[-1]]) >= 1
     assert not game.final_observations_N2O[0, :, game.spec.own_size - 4].any()  # nobody's turn
-    assert game.final_stats_N2S[0, :, 2:].sum(0).tolist() == [letters.count(letter) for letter in "fcr"]
+    assert game.final_stats_N2S[0, :, 2:].sum(0).tolist() == [
+        letters.count(letter) for letter in "fcr"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +110,9 @@ def test_hands_end_with_the_chips_they_must(name: str, cards: str, choices: str,
         ("leduc", "rrc/crr", "fc"),
     ],
 )
-def test_what_is_legal_depends_on_the_raises_of_the_round(name: str, choices: str, legal: str) -> None:
+def test_what_is_legal_depends_on_the_raises_of_the_round(
+    name: str, choices: str, legal: str
+) -> None:
     game = make_batched(name, 1)
     assert isinstance(game, ChoiceGame)
     game.reset(np.zeros(1, np.uint64))
@@ -122,7 +131,9 @@ def test_leduc_observations_in_the_middle_of_a_hand() -> None:
     game = game_with("leduc", "K1", "J0", "Q1")
     play(game, "crrc/r")
     first = int(game.frame(0)["seats"][1]["first"])
-    one, other = (np.round(game.observations_N2O[0, seat] * 13, 4).tolist() for seat in (first, 1 - first))
+    one, other = (
+        np.round(game.observations_N2O[0, seat] * 13, 4).tolist() for seat in (first, 1 - first)
+    )
     card, turn, legal = [0, 0, 13, 0, 13], [0], [0, 13, 0]
     public = [0, 13, 0, 0, 13]
     assert one == [13, 0, *card, *turn, *legal, 5, 9, 0, 13, 0, 13, 6.5, *public]
@@ -147,7 +158,8 @@ def test_every_deal_is_as_likely_and_each_seat_opens_half_of_the_hands() -> None
         game = make_batched(name, 1000 * deals)
         assert isinstance(game, ChoiceGame)
         in_a_row = np.arange(game.num_matches, dtype=np.uint64)
-        for seeds in (in_a_row, mixed(in_a_row)):  # as a caller gives them, and as they follow in place
+        # as a caller gives them, and as they follow in place
+        for seeds in (in_a_row, mixed(in_a_row)):
             game.reset(seeds)
             cards = game._positions_N["cards"].astype(int) @ [36, 6] + game._positions_N["public"]
             opens_N = game.stats_N2S[:, 0, 1]
@@ -165,7 +177,11 @@ def test_the_same_seed_deals_the_same_hand_whoever_sits_where() -> None:
         game.reset(np.arange(200, dtype=np.uint64))
         game.step(game.idle_actions())
     assert np.array_equal(one.stats_N2S[:, :, 1], other.stats_N2S[:, :, 1])
-    cards = [[seat["card"] for seat in game.frame(n)["seats"]] for n in range(200) for game in (one, other)]
+    cards = [
+        [seat["card"] for seat in game.frame(n)["seats"]]
+        for n in range(200)
+        for game in (one, other)
+    ]
     assert cards[::2] == cards[1::2]
 
 

@@ -9,19 +9,19 @@ import pytest
 from evaluator.settings import EvaluatorSettings
 from league.agent.config import AgentConfig
 from league.agent.settings import AgentSettings
-from league.config import build, load_section, resolve
 from league.errors import ConfigError
 from league.games.base import CHOICE
 from league.games.brawl.rewards import reward_weights as brawl_weights
 from league.games.settings import GameSettings
 from league.players import CATEGORIES, Player, PlayerKind, Role
-from league.presets import preset_names
-from learner.assembly import SessionSettings, annealed_share, check_stages, stage_rewards
-from learner.curriculum import Curriculum
-from learner.ppo.ranks import Ranks
+from league.settings.base import build, load_section, resolve
+from league.settings.presets import preset_names
+from learner.distributed.ranks import Ranks
 from learner.settings import CurriculumSettings, LearnerSettings, StageSettings
-from learner.staging import Staging
-from matchmaker.candidates import members
+from learner.train.assembly import SessionSettings, annealed_share, check_stages, stage_rewards
+from learner.train.curriculum import Curriculum
+from learner.train.staging import Staging
+from matchmaker.sampling.candidates import members
 from matchmaker.settings import MatchmakerSettings
 
 
@@ -97,7 +97,9 @@ def checked(sections):
 def test_the_file_in_the_documentation_can_be_trained_with(tmp_path):
     page = Path(__file__).resolve().parents[2] / "docs" / "settings.md"
     (example,) = re.findall(
-        r"<!-- resolved by tests/unit/test_presets.py -->\n```toml\n(.*?)```", page.read_text(), re.DOTALL
+        r"<!-- resolved by tests/unit/test_presets.py -->\n```toml\n(.*?)```",
+        page.read_text(),
+        re.DOTALL,
     )
     file = tmp_path / "mine.toml"
     file.write_text(example)
@@ -105,7 +107,10 @@ def test_the_file_in_the_documentation_can_be_trained_with(tmp_path):
     checked(sections)
     laptop = resolve("laptop", environment={})["matchmaker"]["mixes"]
     assert sections["matchmaker"]["mixes"] == {**laptop, "league": {"snapshots": 8.0, "based": 2.0}}
-    assert load_section(MatchmakerSettings, "matchmaker", file).mixes == sections["matchmaker"]["mixes"]
+    assert (
+        load_section(MatchmakerSettings, "matchmaker", file).mixes
+        == sections["matchmaker"]["mixes"]
+    )
     assert sections["learner"]["steps"] == 3_000_000
 
 
@@ -123,7 +128,11 @@ def test_every_preset_can_be_built(preset):
 @pytest.mark.parametrize(
     ("preset", "name", "words"),
     [
-        ("laptop", "agressive", "league plays 'agressive', whom brawl does not have: did you mean 'ag"),
+        (
+            "laptop",
+            "agressive",
+            "league plays 'agressive', whom brawl does not have: did you mean 'ag",
+        ),
         ("laptop", "xyz", "there are constant, random, .*, exploiters, victims, clone, reference$"),
         ("board", "based", "whom kuhn does not have"),
     ],
@@ -146,7 +155,9 @@ def test_every_category_has_its_players():
     learner = Player(name="main", game="brawl", kind=PlayerKind.LIVE)
     league = {player.name: player for player in players}
     apart = {"victims"}  # an exploiter's generation has those
-    assert all(members(category, learner, league) for category in CATEGORIES if category not in apart)
+    assert all(
+        members(category, learner, league) for category in CATEGORIES if category not in apart
+    )
     assert members("based", learner, league) == []
 
 
@@ -160,7 +171,9 @@ def test_no_mix_can_name_a_held_out_bot(held_out):
         curriculum=build(CurriculumSettings, "curriculum", sections["curriculum"]),
     )
     mixes = {**sections["matchmaker"]["mixes"], "spare": {"snapshots": 1.0, held_out: 0.1}}
-    with pytest.raises(ConfigError, match=f"mix 'spare' names the bot {held_out}, which is held out"):
+    with pytest.raises(
+        ConfigError, match=f"mix 'spare' names the bot {held_out}, which is held out"
+    ):
         check_stages(settings, mixes, lambda opponent: 1000)
 
 

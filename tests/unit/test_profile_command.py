@@ -7,7 +7,7 @@ import pytest
 from profiling import KUHN, SMALL
 
 from league.cli.main import main as league_command
-from league.config import resolve
+from league.settings.base import resolve
 from learner.profile import sweep
 
 
@@ -21,7 +21,17 @@ def flags(assignments):
 
 def test_one_configuration_from_the_command_line(tmp_path, capsys):
     trace, output = tmp_path / "trace.json.gz", tmp_path / "results.json"
-    words_given = ["--preset", "smoke", "--cpu", "--seconds", 0.5, "--trace", trace, "--output", output]
+    words_given = [
+        "--preset",
+        "smoke",
+        "--cpu",
+        "--seconds",
+        0.5,
+        "--trace",
+        trace,
+        "--output",
+        output,
+    ]
     assert profile(*words_given, *flags(SMALL)) == 0
     told = capsys.readouterr().out
     lines = [line.split("\t") for line in told.splitlines()]
@@ -91,7 +101,10 @@ def test_a_sweep_from_the_command_line_goes_on_where_memory_is_short(tmp_path, c
         (["--preset", "laptp"], "there is no preset 'laptp': did you mean 'laptop'?"),
         (["--config", "none.toml"], "there is no settings file none.toml"),
         (["--set", "learner.batch_size=7"], "batch_size must be a multiple of n_steps"),
-        (["--output", "nowhere/results.json"], "there is no folder nowhere: make it, or name another place"),
+        (
+            ["--output", "nowhere/results.json"],
+            "there is no folder nowhere: make it, or name another place",
+        ),
         (["--output", "."], ". is a folder: name a file in it"),
         (["--write-preset", "fast.toml"], "--write-preset is for a sweep: add --sweep"),
         (["--matches", "8"], "--matches is for a sweep"),

@@ -7,7 +7,7 @@ import pytest
 from profiled_games import NAP
 from profiling import FACTS, SMALL, kuhn, pipeline_of
 
-from league.config import resolve
+from league.settings.base import resolve
 from learner.profile import words
 from learner.profile.opponents import mix_of
 from learner.profile.rows import Row
@@ -31,7 +31,9 @@ def test_the_parts_of_a_real_burst_add_up_to_its_time(tmp_path):
 
 @pytest.mark.parametrize("seconds", [0.4, 0.04])  # one that may hold a rollout, and one that can't
 @pytest.mark.parametrize("regularised", [False, True])
-def test_an_update_longer_than_a_burst_is_scaled_up_from_its_beginning(tmp_path, regularised, seconds):
+def test_an_update_longer_than_a_burst_is_scaled_up_from_its_beginning(
+    tmp_path, regularised, seconds
+):
     long = ["learner.n_steps=512", "learner.batch_size=512", "learner.n_epochs=50"]
     sections = kuhn("slow", *long, f"regularisation.alpha={0.01 * regularised}")
     pipeline = pipeline_of(sections, tmp_path)
@@ -48,9 +50,17 @@ def test_an_update_longer_than_a_burst_is_scaled_up_from_its_beginning(tmp_path,
 
 @pytest.mark.parametrize(
     ("matches", "sequences", "epochs", "done", "factor"),
-    [(8, 2, 1, 4, 1.0), (8, 2, 10, 4, 10.0), (8, 2, 10, 1, 40.0), (6, 4, 2, 1, 3.0), (6, 4, 2, 3, 1.2)],
+    [
+        (8, 2, 1, 4, 1.0),
+        (8, 2, 10, 4, 10.0),
+        (8, 2, 10, 1, 40.0),
+        (6, 4, 2, 1, 3.0),
+        (6, 4, 2, 3, 1.2),
+    ],
 )
-def test_a_cut_update_counts_the_sequences_it_saw(tmp_path, matches, sequences, epochs, done, factor):
+def test_a_cut_update_counts_the_sequences_it_saw(
+    tmp_path, matches, sequences, epochs, done, factor
+):
     sections = kuhn(
         "",
         f"learner.matches={matches}",

@@ -1,10 +1,12 @@
-"""`bin/league profile --sweep`: what is tried, what is recommended, and the preset that is written of it."""
+"""`bin/league profile --sweep`: what is tried, what is recommended, and the preset that is
+written of it.
+"""
 
 import pytest
 from profiling import FACTS, row
 
-from league.config import resolve
 from league.errors import ConfigError
+from league.settings.base import resolve
 from learner.profile import sweep
 from learner.profile.preset import preset_text
 from learner.profile.worker import Measured
@@ -31,7 +33,9 @@ def test_a_sweep_goes_around_the_settings_and_begins_with_them():
     assert {t for _, _, t in settings_of(sweep.plan(LEARNER, {}, cores=1, gpu=False).cells)} == {1}
 
 
-@pytest.mark.parametrize(("own", "tried"), [("auto", {"auto", "float32"}), ("float32", {"float32", "auto"})])
+@pytest.mark.parametrize(
+    ("own", "tried"), [("auto", {"auto", "float32"}), ("float32", {"float32", "auto"})]
+)
 def test_a_sweep_tries_precisions_on_a_gpu_alone(own, tried):
     learner = {**LEARNER, "precision": own}
     assert {cell["precision"] for cell in sweep.plan(learner, {}, 2, gpu=True).cells} == tried
@@ -39,11 +43,17 @@ def test_a_sweep_tries_precisions_on_a_gpu_alone(own, tried):
 
 
 def test_a_sweep_takes_the_values_asked_for():
-    planned = sweep.plan(LEARNER, {"matches": [4, 8], "batch_size": [64, 70], "threads": [1]}, 2, False)
+    planned = sweep.plan(
+        LEARNER, {"matches": [4, 8], "batch_size": [64, 70], "threads": [1]}, 2, False
+    )
     assert settings_of(planned.cells) == [(8, 64, 1), (4, 64, 1)]
     assert len(planned.left_out) == 2
-    assert all("batch_size 70" in told and "must be a multiple" in told for told in planned.left_out)
-    with pytest.raises(ConfigError, match=r"no configuration that can be: .*batch_size must be a multiple"):
+    assert all(
+        "batch_size 70" in told and "must be a multiple" in told for told in planned.left_out
+    )
+    with pytest.raises(
+        ConfigError, match=r"no configuration that can be: .*batch_size must be a multiple"
+    ):
         sweep.plan(LEARNER, {"batch_size": [70]}, 2, False)
 
 
@@ -52,7 +62,11 @@ def test_rounds_go_to_and_fro_and_leave_out_what_failed():
 
     def measured(changes, number):
         asked.append((number, changes["matches"]))
-        return Measured(failure="too large") if changes["matches"] == 2 else Measured(bursts=row().bursts)
+        return (
+            Measured(failure="too large")
+            if changes["matches"] == 2
+            else Measured(bursts=row().bursts)
+        )
 
     *_, rows = sweep.run_rounds([{"matches": n} for n in (1, 2, 3)], 3, measured)
     assert asked == [(0, 1), (0, 2), (0, 3), (1, 3), (1, 1), (2, 1), (2, 3)]
@@ -73,7 +87,15 @@ def test_where_memory_runs_out_the_gradient_comes_in_more_parts():
         return sweep.in_more_parts(LEARNER, changes)
 
     *_, rows = sweep.run_rounds([{**own, "matches": n} for n in (8, 16, 64)], 2, measured, instead)
-    assert asked[:7] == [(0, 8, 1), (0, 16, 1), (0, 64, 1), (0, 16, 2), (0, 64, 2), (0, 64, 4), (1, 16, 2)]
+    assert asked[:7] == [
+        (0, 8, 1),
+        (0, 16, 1),
+        (0, 64, 1),
+        (0, 16, 2),
+        (0, 64, 2),
+        (0, 64, 4),
+        (1, 16, 2),
+    ]
     assert asked[7:] == [(1, 8, 1)]
     known = {(one.changes["matches"], one.changes["gradient_parts"]): one.counts for one in rows}
     assert [cell for cell, counts in known.items() if counts] == [(8, 1), (16, 2)]
@@ -99,7 +121,9 @@ def test_the_fastest_is_recommended_and_of_equals_the_one_that_changes_least():
 
 
 def test_the_written_preset_is_the_best_row_over_what_was_profiled(tmp_path):
-    sections = resolve("laptop", None, ["learner.gamma=0.97", "matchmaker.max_saved=33"], environment={})
+    sections = resolve(
+        "laptop", None, ["learner.gamma=0.97", "matchmaker.max_saved=33"], environment={}
+    )
     own = {axis: sections["learner"][axis] for axis in sweep.AXES}
     best = row(9000, {**own, "matches": 256, "batch_size": 2048, "threads": 2})
     text = preset_text("laptop", sections, own, best, [row(3000, own), best], FACTS)

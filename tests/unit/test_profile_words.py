@@ -1,4 +1,6 @@
-"""What `bin/league profile` says of a row: medians and spread, the bottleneck, what was not measured."""
+"""What `bin/league profile` says of a row: medians and spread, the bottleneck, what was not
+measured.
+"""
 
 import pytest
 from profiling import FACTS, row
@@ -48,7 +50,9 @@ def test_what_was_not_measured_is_said():
     assert "snapshots were made" not in told
     assert "whole updates" not in told
     assert "several ranks" not in told
-    assert "a run learns in 2 on the CPU" in " ".join(words.not_measured(row(), FACTS, 3, 3, True, 2))
+    assert "a run learns in 2 on the CPU" in " ".join(
+        words.not_measured(row(), FACTS, 3, 3, True, 2)
+    )
     cut = row()
     cut.bursts[1]["whole"] = False
     told = " ".join(words.not_measured(cut, {**FACTS, "device": "cuda:0"}, 3, 9, False))

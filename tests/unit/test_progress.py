@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from learning import assignments
 
-import learner.progress as module
-from learner.progress import Progress
+import learner.train.progress as module
 from learner.rollout.finished import FinishedMatch
+from learner.train.progress import Progress
 
 
 def finished(index, score, side):
@@ -54,7 +54,9 @@ def test_bots_are_told_by_name_and_of_the_snapshots_the_hardest_and_the_easiest(
     progress.add([finished(3, float(n < 2), 1) for n in range(10)])  # main@1
     progress.add([finished(4, float(n < 7), 1) for n in range(10)])  # main@2
     metrics = progress.metrics()
-    assert {name: value for name, value in metrics.items() if name.startswith("winrate_against/")} == {
+    assert {
+        name: value for name, value in metrics.items() if name.startswith("winrate_against/")
+    } == {
         "winrate_against/constant": 0.5,
         "winrate_against/hardest_snapshot": 0.2,
         "winrate_against/easiest_snapshot": 0.7,

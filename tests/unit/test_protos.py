@@ -10,22 +10,36 @@ ROOT = Path(__file__).parents[2]
 
 def test_generated_code_is_up_to_date(tmp_path):
     subprocess.run(
-        [ROOT / "bin" / "gen-protos", tmp_path], check=True, env=os.environ | {"PYTHON": sys.executable}
+        [ROOT / "bin" / "gen-protos", tmp_path],
+        check=True,
+        env=os.environ | {"PYTHON": sys.executable},
     )
-    fresh = {path.name: path.read_text() for path in (tmp_path / "league" / "v1").iterdir() if path.is_file()}
-    committed = {path.name: path.read_text() for path in (ROOT / "league" / "v1").iterdir() if path.is_file()}
+    fresh = {
+        path.name: path.read_text()
+        for path in (tmp_path / "league" / "v1").iterdir()
+        if path.is_file()
+    }
+    committed = {
+        path.name: path.read_text() for path in (ROOT / "league" / "v1").iterdir() if path.is_file()
+    }
     assert sorted(fresh) == sorted(committed)
     assert [name for name in fresh if fresh[name] != committed[name]] == [], "run bin/gen-protos"
 
 
 def test_importing_the_client_loads_nothing_heavy():
     code = (
-        "import sys, league.client, league.v1.matchmaker_pb2_grpc, league.v1.evaluator_pb2_grpc; "
+        "import sys, league.rpc.client, league.v1.matchmaker_pb2_grpc, league.v1.evaluator_pb2_grpc; "
         "print([m for m in ('torch', 'numba', 'numpy', 'scipy', 'pandas') if m in sys.modules])"
     )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
+        == "[]\n"
+    )
 
 
 def test_the_matchmaker_loads_no_torch():
     code = "import sys, matchmaker.main; print([m for m in ('torch', 'numba') if m in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
+        == "[]\n"
+    )

@@ -10,16 +10,16 @@ import pytest
 import torch
 from learning import MATCHES, STEPS, same
 
-from league import device_flags
+from league.agent.device import choose_devices
 from league.cluster.command import parse
 from league.cluster.settings import LearnerEntry
-from league.device import choose_devices
-from league.device_flags import DeviceFlags, add_device_flags
 from league.errors import ConfigError
-from learner.checkpoint import CheckpointFolder, parts_of
-from learner.ppo.ranks import Ranks
+from league.settings import device_flags
+from league.settings.device_flags import DeviceFlags, add_device_flags
+from learner.distributed.ranks import Ranks
 from learner.ppo.terms import Readings
 from learner.settings import LearnerSettings
+from learner.train.checkpoint import CheckpointFolder, parts_of
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,9 @@ def test_what_is_logged_is_of_all_ranks(reports):
     one, other = (report["uninterrupted"]["logged"] for report in reports[1])
     scopes = ("loss/", "policy/", "value/", "reference/", "gradient/", "forecast/")
     shared = [name for name in one if name.startswith(scopes)]
-    assert {"loss/total", "policy/approx_kl", "value/explained_variance", "reference/kl"} <= set(shared)
+    assert {"loss/total", "policy/approx_kl", "value/explained_variance", "reference/kl"} <= set(
+        shared
+    )
     assert {"loss/forecast", "forecast/first_loss", "forecast/marginal_loss"} <= set(shared)
     assert {name: one[name] for name in shared} == {name: other[name] for name in shared}
 
@@ -111,12 +113,16 @@ def test_gradients_add_up_in_shared_memory_as_in_messages(reports):
         assert (through_memory["shared"], in_messages["shared"]) == (True, False)
         for said in (through_memory, in_messages):
             assert said["gradients"] == [[3.0, 3.0, 3.0], [0.5, 0.5]]
-            assert said["beside"] == pytest.approx([1.0 + 2e-9, 8.0], rel=1e-12), "in full precision"
+            assert said["beside"] == pytest.approx([1.0 + 2e-9, 8.0], rel=1e-12), (
+                "in full precision"
+            )
 
 
 def test_ranks_whose_weights_differ_are_stopped(reports):
     for report in reports[1]:
-        assert report["said"]["apart"].startswith("NumericalFault: the ranks' weights are no longer the same")
+        assert report["said"]["apart"].startswith(
+            "NumericalFault: the ranks' weights are no longer the same"
+        )
         assert report["said"]["together"] == "alike"
 
 
@@ -172,7 +178,9 @@ def test_flags_say_how_many_processes_learn():
         (("--ranks", "1"), 2, 2, False, ("--ranks", "1")),
     ],
 )
-def test_the_settings_say_how_many_learn_where_no_flag_does(said, settings, cores, gpu, made, monkeypatch):
+def test_the_settings_say_how_many_learn_where_no_flag_does(
+    said, settings, cores, gpu, made, monkeypatch
+):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)), raising=False)
     monkeypatch.setattr(device_flags, "has_no_gpu", lambda: not gpu)
     assert flags(*said).completed(settings, lambda _: True).arguments() == made

@@ -5,7 +5,9 @@ import pytest
 from learner.ppo.rate import SMALLEST, AdaptiveRate
 
 
-@pytest.mark.parametrize(("kl", "scale"), [(0.0160, 1 / 1.2), (0.0140, 1.0), (0.0070, 1.0), (0.001, 1.0)])
+@pytest.mark.parametrize(
+    ("kl", "scale"), [(0.0160, 1 / 1.2), (0.0140, 1.0), (0.0070, 1.0), (0.001, 1.0)]
+)
 def test_too_large_an_update_shrinks_the_step(kl, scale):
     rate = AdaptiveRate(0.01)
     rate.adapt(kl)

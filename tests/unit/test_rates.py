@@ -27,7 +27,9 @@ def allowed(limits: Rates, peer: str) -> bool:
     burst=st.integers(1, 50),
     pauses=st.lists(st.floats(0, 2), max_size=100),
 )
-def test_no_peer_gets_more_than_its_burst_and_its_rate(rate: float, burst: int, pauses: list[float]) -> None:
+def test_no_peer_gets_more_than_its_burst_and_its_rate(
+    rate: float, burst: int, pauses: list[float]
+) -> None:
     """In any stretch of time, also after a long silence: nothing is saved up beyond the burst."""
     now = [0.0]
     limits = Rates(rate, burst, lambda: now[0])

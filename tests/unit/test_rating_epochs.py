@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from league.ratings import BETA, Drift, Link, PredictionRecord, RatedGame, RatingTable
-from league.ratings.belief import draw_margin
-from league.ratings.epochs import (
+from league.stats.ratings import BETA, Drift, Link, PredictionRecord, RatedGame, RatingTable
+from league.stats.ratings.belief import draw_margin
+from league.stats.ratings.epochs import (
     DRAWS_CEILING,
     DRAWS_FLOOR,
     FIRST_GAMES,
@@ -22,7 +22,7 @@ from league.ratings.epochs import (
     measured_link,
     next_epoch,
 )
-from league.ratings.record import BINS
+from league.stats.ratings.record import BINS
 
 
 def record_of(games, draws=0.0):
@@ -40,7 +40,9 @@ def test_epochs_are_rare_and_rarer():
             games = now
             due.append(now)
     assert due[0] == FIRST_GAMES
-    assert all(later / earlier == pytest.approx(GROWTH, abs=0.001) for earlier, later in pairwise(due))
+    assert all(
+        later / earlier == pytest.approx(GROWTH, abs=0.001) for earlier, later in pairwise(due)
+    )
     games, count = 0, 0
     while games < 10_000_000:
         games, count = max(FIRST_GAMES, int(np.ceil(GROWTH * games))), count + 1
@@ -68,7 +70,9 @@ def test_the_draw_probability_keeps_its_bounds(games, share, before):
     measured = measured_draw_probability(record_of(games, draws), before)
     assert DRAWS_FLOOR <= measured <= DRAWS_CEILING
     if games > 10**6:
-        assert measured == pytest.approx(min(max(draws / games, DRAWS_FLOOR), DRAWS_CEILING), abs=1e-3)
+        assert measured == pytest.approx(
+            min(max(draws / games, DRAWS_FLOOR), DRAWS_CEILING), abs=1e-3
+        )
     if games == 0:
         assert measured == pytest.approx(before)
 
@@ -78,7 +82,9 @@ def planted(link, draws=0.1, games=50_000):
     record, margin = PredictionRecord(), draw_margin(draws)
     for b in range(BINS - 10):
         t, c = 0.1 * b + 0.05, 6.5
-        score = (curve(np.array(t - margin / c), link) + curve(np.array(t + margin / c), link)) / 2.0
+        score = (
+            curve(np.array(t - margin / c), link) + curve(np.array(t + margin / c), link)
+        ) / 2.0
         record.games[b], record.gaps[b] = float(games), games * t
         record.narrowness[b], record.scores[b] = games / c, games * float(score)
     return record

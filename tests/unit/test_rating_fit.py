@@ -1,4 +1,6 @@
-"""The fit of all games at once: known answers, another optimiser, what intervals are of, anchors, misfit."""
+"""The fit of all games at once: known answers, another optimiser, what intervals are of,
+anchors, misfit.
+"""
 
 import math
 
@@ -9,13 +11,18 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from league.errors import InvalidInput
-from league.payoff import PayoffTable
-from league.ratings import NEWCOMER, SIGMA, Belief, outlook
-from league.ratings.agreement import LEAST_GAP, disagreements
-from league.ratings.bradley_terry import MAX_NODES, LeagueFit, fit, fit_cells
-from league.ratings.davidson import drawn_between_equals, expected_score, log_odds_free, points_per_logit
-from league.ratings.newton import LOG_NU_MEAN, LOG_NU_SIGMA, Point, Problem, climb
-from league.ratings.pairs import PairCounts
+from league.stats.payoff import PayoffTable
+from league.stats.ratings import NEWCOMER, SIGMA, Belief, outlook
+from league.stats.ratings.agreement import LEAST_GAP, disagreements
+from league.stats.ratings.bradley_terry import MAX_NODES, LeagueFit, fit, fit_cells
+from league.stats.ratings.davidson import (
+    drawn_between_equals,
+    expected_score,
+    log_odds_free,
+    points_per_logit,
+)
+from league.stats.ratings.newton import LOG_NU_MEAN, LOG_NU_SIGMA, Point, Problem, climb
+from league.stats.ratings.pairs import PairCounts
 
 
 def counts(*rows):
@@ -54,7 +61,9 @@ def test_draws_of_equals_are_their_share():
 
 
 def test_a_model_of_draws_is_surer_than_halves():
-    """A drawn game says more than half a win and half a loss: the score of a drawish game varies less."""
+    """A drawn game says more than half a win and half a loss: the score of a drawish game varies
+    less.
+    """
     drawish = counts((0, 1, 100, 800, 100))
     modelled, halves = fit(drawish, 2), fit(drawish, 2, draws_as_halves=True)
     assert halves.nu == 0.0
@@ -65,7 +74,9 @@ def test_a_model_of_draws_is_surer_than_halves():
 
 
 small_counts = st.lists(
-    st.tuples(st.integers(0, 3), st.integers(4, 6), *[st.integers(0, 9)] * 3), min_size=2, max_size=8
+    st.tuples(st.integers(0, 3), st.integers(4, 6), *[st.integers(0, 9)] * 3),
+    min_size=2,
+    max_size=8,
 )
 
 
@@ -94,7 +105,9 @@ def test_another_optimiser_finds_the_same_top(rows):
 
 
 def test_ratings_are_means_and_sigmas_of_the_posterior():
-    """Against the posterior itself, by weights on a grid, where games are few: three wins in three games."""
+    """Against the posterior itself, by weights on a grid, where games are few: three wins in
+    three games.
+    """
     found = fit(counts((0, 1, 3, 0, 0)), 2, anchors={1: 25.0}, draws_as_halves=True)
     theta = np.linspace(-12, 12, 20_001)
     prior = -((theta * found.points_per_logit / SIGMA) ** 2) / 2
@@ -120,7 +133,9 @@ def test_without_anchors_the_mean_is_25_and_ratings_are_of_differences_to_it():
     c = found.covariance_NN
     assert gap.estimate == pytest.approx(found.rating_N[3] - found.rating_N[7])
     reach = 1.959964 * found.widening * math.sqrt(c[3, 3] + c[7, 7] - 2 * c[3, 7])
-    assert (gap.low, gap.high) == pytest.approx((gap.estimate - reach, gap.estimate + reach), abs=1e-6)
+    assert (gap.low, gap.high) == pytest.approx(
+        (gap.estimate - reach, gap.estimate + reach), abs=1e-6
+    )
     low, high = found.intervals()
     assert (low[3], high[3]) == pytest.approx((found.interval(3).low, found.interval(3).high))
     assert found.interval(3, level=0.5).high < found.interval(3).high
@@ -144,14 +159,20 @@ def test_probabilities_are_of_one_match_seen_from_both_sides():
 def test_anchors_stay_and_move_all_others_with_them():
     rng = np.random.default_rng(5)
     met = PairCounts.of_games(*games(rng, rng.normal(0, 1.0, 8), 20_000), 8)
-    found, shifted = fit(met, 8, anchors={0: 20.0, 1: 28.0}), fit(met, 8, anchors={0: 120.0, 1: 128.0})
+    found, shifted = (
+        fit(met, 8, anchors={0: 20.0, 1: 28.0}),
+        fit(met, 8, anchors={0: 120.0, 1: 128.0}),
+    )
     assert found.is_anchored
     assert found.rating_N[:2].tolist() == [20.0, 28.0]
     assert not found.covariance_NN[:2].any()
     assert found.interval(0).low == found.interval(0).high == 20.0
-    assert shifted.rating_N - found.rating_N == pytest.approx(np.full(8, 100.0), abs=0.6)  # but for the prior
+    # but for the prior
+    assert shifted.rating_N - found.rating_N == pytest.approx(np.full(8, 100.0), abs=0.6)
     one = fit(met, 8, anchors={0: 20.0})
-    assert one.difference(3, 5).estimate == pytest.approx(fit(met, 8).difference(3, 5).estimate, abs=0.02)
+    assert one.difference(3, 5).estimate == pytest.approx(
+        fit(met, 8).difference(3, 5).estimate, abs=0.02
+    )
 
 
 def test_who_won_all_games_and_who_met_nobody_stay_finite():
@@ -177,7 +198,9 @@ def test_neither_the_order_of_games_nor_of_players_nor_the_seats_matter(seed):
     o = np.where(swapped, 1.0 - outcome, outcome)
     again = fit(PairCounts.of_games(renamed[a][order], renamed[b][order], o[order], 9), 9)
     assert again.rating_N[renamed] == pytest.approx(found.rating_N, abs=1e-5)
-    assert again.covariance_NN[np.ix_(renamed, renamed)] == pytest.approx(found.covariance_NN, abs=1e-5)
+    assert again.covariance_NN[np.ix_(renamed, renamed)] == pytest.approx(
+        found.covariance_NN, abs=1e-5
+    )
 
 
 def test_counts_of_games_and_of_a_payoff_table_agree():
@@ -215,10 +238,14 @@ def test_rock_paper_scissors_is_a_misfit_with_wide_intervals():
     cycle = fit(counts((0, 1, 90, 0, 10), (1, 2, 90, 0, 10), (2, 0, 90, 0, 10)), 3)
     assert cycle.misfit > 50.0
     assert cycle.freedom == pytest.approx(1.0, abs=0.02), "three pairs, two differences"
-    assert cycle.widening == pytest.approx(math.sqrt(cycle.misfit - 2 * math.sqrt(2 / cycle.freedom)))
+    assert cycle.widening == pytest.approx(
+        math.sqrt(cycle.misfit - 2 * math.sqrt(2 / cycle.freedom))
+    )
     even = fit(counts((0, 1, 50, 0, 50), (1, 2, 50, 0, 50), (2, 0, 50, 0, 50)), 3)
     assert even.widening == 1.0
-    assert cycle.interval(0).high - cycle.interval(0).low > 5 * (even.interval(0).high - even.interval(0).low)
+    assert cycle.interval(0).high - cycle.interval(0).low > 5 * (
+        even.interval(0).high - even.interval(0).low
+    )
     rng = np.random.default_rng(7)
     line = fit(PairCounts.of_games(*games(rng, rng.normal(0, 1.5, 60), 60_000), 60), 60)
     assert line.misfit == pytest.approx(1.0, abs=0.12)
@@ -268,12 +295,16 @@ def named(rating, sd, names, *, anchored=False):
 def test_disagreement_needs_both_a_missed_interval_and_a_gap_that_matters():
     fitted = named([20.0, 22.0, 25.0, 28.0, 30.0], [0.2, 0.2, 0.2, 2.0, 0.2], tuple("abcde"))
     gaps = {"a": 0.0, "b": LEAST_GAP - 0.01, "c": -1.0, "d": 3.0, "e": 0.0}
-    beliefs = {n: Belief(105.0 + fitted.fit.rating_N[i] + gaps[n], 0.3) for i, n in enumerate("abcde")}
+    beliefs = {
+        n: Belief(105.0 + fitted.fit.rating_N[i] + gaps[n], 0.3) for i, n in enumerate("abcde")
+    }
     beliefs["stranger"] = NEWCOMER
     (found,) = disagreements(beliefs, fitted)
     assert (found.name, found.gap) == ("c", pytest.approx(-1.0))
     assert not found.fitted.holds(found.mu)
     anchored = named([20.0, 22.0, 25.0, 28.0, 30.0], [0.2] * 5, tuple("abcde"), anchored=True)
-    assert len(disagreements(beliefs, anchored)) == 5, "anchors are the zero point, whatever the median is"
+    assert len(disagreements(beliefs, anchored)) == 5, (
+        "anchors are the zero point, whatever the median is"
+    )
     assert disagreements({}, fitted) == []
     assert round(LEAST_GAP, 2) == 0.74

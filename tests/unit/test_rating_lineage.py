@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from league.errors import InvalidInput
-from league.ratings import Drift
-from league.ratings.bradley_terry import fit
-from league.ratings.davidson import log_odds_free
-from league.ratings.lineage import (
+from league.stats.ratings import Drift
+from league.stats.ratings.bradley_terry import fit
+from league.stats.ratings.davidson import log_odds_free
+from league.stats.ratings.lineage import (
     SLOPE_SIGMA,
     START_SIGMA,
     STRETCH,
@@ -28,7 +28,9 @@ def seats(lineage, step, is_live):
 
 
 def test_stretches_snapshots_and_bots_are_nodes_in_order_of_steps():
-    """Lineage 0 plays live at four steps of two stretches, and two snapshots of it; lineage 7 is a bot."""
+    """Lineage 0 plays live at four steps of two stretches, and two snapshots of it; lineage 7 is
+    a bot.
+    """
     live = [0, 2_000, 104_000, 106_000]
     first = seats([0] * 4 + [0, 0], [*live, 52_000, 52_000], [True] * 4 + [False, False])
     second = seats([7] * 5 + [0], [0] * 5 + [300_000], [False] * 6)
@@ -41,7 +43,11 @@ def test_stretches_snapshots_and_bots_are_nodes_in_order_of_steps():
     assert nodes.seat0_G.tolist() == [0, 0, 2, 2, 1, 1]
     assert nodes.seat1_G.tolist() == [4, 4, 4, 4, 4, 3]
     played = dict(
-        zip(zip(nodes.counts.first_P, nodes.counts.second_P, strict=True), nodes.counts.games_P, strict=True)
+        zip(
+            zip(nodes.counts.first_P, nodes.counts.second_P, strict=True),
+            nodes.counts.games_P,
+            strict=True,
+        )
     )
     assert played == {(0, 4): 2, (2, 4): 2, (1, 4): 1, (1, 3): 1}
 
@@ -50,7 +56,10 @@ def test_a_stretch_is_a_twentieth_of_a_fold():
     steps = np.arange(0, 5_000_000, 1_000)
     zeros = np.zeros(len(steps), np.int64)
     nodes = nodes_of(
-        Seats(zeros, steps, zeros == 0), Seats(zeros + 1, zeros, zeros == 1), np.ones(len(steps)), SETTLING
+        Seats(zeros, steps, zeros == 0),
+        Seats(zeros + 1, zeros, zeros == 1),
+        np.ones(len(steps)),
+        SETTLING,
     )
     stretches = np.flatnonzero(nodes.is_live_N)
     folds = np.log((nodes.last_N[stretches] + SETTLING) / (nodes.first_N[stretches] + SETTLING))
@@ -59,7 +68,9 @@ def test_a_stretch_is_a_twentieth_of_a_fold():
 
 
 def test_the_walk_is_that_of_means_over_stretches():
-    """Against a walk drawn twenty thousand times: stretches, snapshots within, between and behind them."""
+    """Against a walk drawn twenty thousand times: stretches, snapshots within, between and
+    behind them.
+    """
     early = np.array([0.0, 0.15, 0.3, 0.45, 0.9, 1.5])
     late = np.array([0.3, 0.15, 0.6, 0.45, 0.9, 2.0])
     order = np.argsort((early + late) / 2)
@@ -73,7 +84,9 @@ def test_the_walk_is_that_of_means_over_stretches():
     ]
     assert walk.covariance_KK() == pytest.approx(np.cov(np.array(shown)), abs=0.035)
     precision = walk.block(3.0).precision_KK
-    expected = START_SIGMA**2 + SLOPE_SIGMA**2 * np.outer(walk.x_K, walk.x_K) + 3.0 * walk.covariance_KK()
+    expected = (
+        START_SIGMA**2 + SLOPE_SIGMA**2 * np.outer(walk.x_K, walk.x_K) + 3.0 * walk.covariance_KK()
+    )
     assert np.linalg.inv(precision) == pytest.approx(expected, abs=0.01)
 
 

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from league.errors import InvalidInput
-from league.payoff import Counts, PayoffTable
 from league.players import Player, PlayerKind
-from league.ratings import (
+from league.stats.payoff import Counts, PayoffTable
+from league.stats.ratings import (
     NEWCOMER,
     Belief,
     Drift,
@@ -74,7 +74,9 @@ def test_predictions_of_two_newcomers():
     assert quality(NEWCOMER, NEWCOMER) == pytest.approx(0.4472, abs=5e-5)
     assert win_probability(NEWCOMER, NEWCOMER) == 0.5
     stronger = Belief(30.0, 1.0)
-    expected = 0.5 * (1 + math.erf(5.0 / math.sqrt(2 * (25 / 6) ** 2 + 1 + (25 / 3) ** 2) / math.sqrt(2)))
+    expected = 0.5 * (
+        1 + math.erf(5.0 / math.sqrt(2 * (25 / 6) ** 2 + 1 + (25 / 3) ** 2) / math.sqrt(2))
+    )
     assert win_probability(stronger, NEWCOMER) == pytest.approx(expected, abs=1e-12)
 
 
@@ -136,7 +138,9 @@ def agrees(first, second, outcome, draw_probability):
 
 sigmas = st.floats(-4.0, 1.0).map(lambda power: 10.0**power)
 gaps = st.one_of(st.floats(-60.0, 60.0), st.floats(-1000.0, 1000.0))
-draw_probabilities = st.floats(math.log10(1e-6), math.log10(0.9)).map(lambda power: min(0.9, 10.0**power))
+draw_probabilities = st.floats(math.log10(1e-6), math.log10(0.9)).map(
+    lambda power: min(0.9, 10.0**power)
+)
 
 
 @settings(max_examples=300, deadline=None)
@@ -240,7 +244,9 @@ def test_a_snapshot_inherits_what_is_believed_of_its_parent():
     table.inherit("main@52000", "main", 52_000)
     child = table.belief("main@52000")
     assert child.mu == parent.mu
-    assert child.sigma**2 == pytest.approx(parent.sigma**2 + Drift(10.0).variance(2_000, 52_000), abs=1e-9)
+    assert child.sigma**2 == pytest.approx(
+        parent.sigma**2 + Drift(10.0).variance(2_000, 52_000), abs=1e-9
+    )
     assert not table.has("main@52000")
     assert "main@52000" not in table.beliefs()
     table.inherit("main@90000", "main@52000", 90_000)
@@ -262,7 +268,9 @@ def test_inheritance_changes_nobody_who_is_known():
     assert table.belief("new") == NEWCOMER
     assert not table.knows("new")
     table.inherit("young", "anchor", 5)
-    assert table.belief("young") == Belief(30.0, NEWCOMER.sigma), "what is known of an anchor is of it alone"
+    assert table.belief("young") == Belief(30.0, NEWCOMER.sigma), (
+        "what is known of an anchor is of it alone"
+    )
     assert table.knows("young")
 
 
@@ -338,7 +346,9 @@ def test_leaderboard_goes_by_score_then_name():
 def test_an_uncertain_player_stands_below_a_sure_one():
     """One win makes the newcomer's μ the highest, but not its score."""
     table = table_of([game(0.5, "sure", "peer")] * 20 + [game(1.0, "new", "weak")])
-    players = {n: Player(name=n, game="g", kind=PlayerKind.BOT) for n in ("sure", "weak", "peer", "new")}
+    players = {
+        n: Player(name=n, game="g", kind=PlayerKind.BOT) for n in ("sure", "weak", "peer", "new")
+    }
     board = table.leaderboard(players)
     assert max(board, key=lambda rating: rating.mu).player.name == "new"
     assert [rating.player.name for rating in board] == ["peer", "sure", "new", "weak"]
@@ -350,7 +360,9 @@ def test_payoff_of_chosen_rows_and_columns():
     table = PayoffTable()
     table.add("a", "b", 1.0)
     table.add("a", "c", 0.5)
-    assert [(c.row, c.column, c.wins, c.draws) for c in table.cells(["a"], ["c"])] == [("a", "c", 0, 1)]
+    assert [(c.row, c.column, c.wins, c.draws) for c in table.cells(["a"], ["c"])] == [
+        ("a", "c", 0, 1)
+    ]
     assert table.counts("b", "a").losses == 1
     assert table.counts("b", "c").games == 0
     again = PayoffTable.restored(json.loads(json.dumps(table.state())))

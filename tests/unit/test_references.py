@@ -1,4 +1,6 @@
-"""References in the learner: they play along, each loss term moves its own, and a share stands for all."""
+"""References in the learner: they play along, each loss term moves its own, and a share stands
+for all.
+"""
 
 from contextlib import nullcontext
 
@@ -56,7 +58,12 @@ def test_each_term_alone_moves_its_head_and_all_below_and_nothing_of_the_other(t
     updates(model, 2)
     collect(model)
     terms = model.loss_terms(whole_batch(model))
-    loss = {"policy": terms.policy.loss, "entropy": terms.entropy, "kl": terms.kl.loss, "value": terms.value}
+    loss = {
+        "policy": terms.policy.loss,
+        "entropy": terms.entropy,
+        "kl": terms.kl.loss,
+        "value": terms.value,
+    }
     model.policy.optimizer.zero_grad(set_to_none=True)
     loss[term].backward()
     moved, still = set(), set()
@@ -64,7 +71,9 @@ def test_each_term_alone_moves_its_head_and_all_below_and_nothing_of_the_other(t
         touched = parameter.grad is not None and parameter.grad.abs().sum() > 0
         (moved if touched else still).add(name)
     other = "critic" if HEADS[term] == "actor" else "actor"
-    assert still == {name for name, _ in model.policy.network.named_parameters() if name.startswith(other)}
+    assert still == {
+        name for name, _ in model.policy.network.named_parameters() if name.startswith(other)
+    }
     assert any(name.startswith(HEADS[term]) for name in moved)
     assert all(p.grad is None for r in model.references.members for p in r.network.parameters())
 
@@ -108,7 +117,12 @@ def test_references_of_some_matches_stand_for_all():
     batch = whole_batch(model)
     with torch.no_grad():
         out = model.policy.network.unroll(
-            batch.obs_XBO, batch.starts_XB, batch.h_BH, batch.c_BH, batch.time_left_TB, model.buffer.context
+            batch.obs_XBO,
+            batch.starts_XB,
+            batch.h_BH,
+            batch.c_BH,
+            batch.time_left_TB,
+            model.buffer.context,
         )
     covered = batch.rows_B < model.references.covered
     places = batch.rows_B[covered]
@@ -127,7 +141,9 @@ def test_a_minibatch_without_any_reference_is_learnt_from_all_the_same():
     assert not same(before, weights(model))
     logged = model.logger.name_to_value
     assert logged["reference/kl"] > 0
-    assert logged["reference/anchor_closest_share"] == 1.0, "a mean over the minibatches that have one"
+    assert logged["reference/anchor_closest_share"] == 1.0, (
+        "a mean over the minibatches that have one"
+    )
 
 
 def test_measures_are_logged_for_each_reference():
@@ -135,9 +151,14 @@ def test_measures_are_logged_for_each_reference():
     updates(model, 3)
     logged = model.logger.name_to_value
     assert logged["reference/anchor_step"] == 96.0, "of the anchor that this update was held near"
-    shares = [logged["reference/anchor_closest_share"], logged["reference/portfolio_1_closest_share"]]
+    shares = [
+        logged["reference/anchor_closest_share"],
+        logged["reference/portfolio_1_closest_share"],
+    ]
     assert sum(shares) == pytest.approx(1.0)
-    assert logged["reference/kl"] <= min(logged["reference/anchor_kl"], logged["reference/portfolio_1_kl"])
+    assert logged["reference/kl"] <= min(
+        logged["reference/anchor_kl"], logged["reference/portfolio_1_kl"]
+    )
 
 
 def test_a_divergence_that_is_no_number_stops_the_update_and_is_named():
@@ -161,7 +182,9 @@ def test_the_loss_form_learns_in_a_game_of_choices():
 
 
 def test_references_play_along_in_the_precision_of_the_update():
-    """Else a reference would seem to be away from a learner that it is a copy of, by what rounding does."""
+    """Else a reference would seem to be away from a learner that it is a copy of, by what
+    rounding does.
+    """
     distances = {}
     for name in ("bfloat16", "float32"):
         model = regularised(options={"precision": "bfloat16"})

@@ -22,7 +22,9 @@ def test_a_renewed_reference_is_the_learner_memory_of_matches_in_progress_includ
 
 def test_references_are_renewed_by_updates_and_old_ones_stay_as_the_interval_says():
     # 6 updates a rollout of 48 steps: 3 minibatches, 2 epochs
-    model = regularised(reference_interval=10, portfolio_interval=20, portfolio_size=3, pruning="recent")
+    model = regularised(
+        reference_interval=10, portfolio_interval=20, portfolio_size=3, pruning="recent"
+    )
     seen = []
     for _ in range(10):
         updates(model, 1)
@@ -55,7 +57,9 @@ def test_a_moving_average_keeps_its_share_of_the_old_weights():
     updates(model, 1)
     now, kept = weights(model), model.references.members[0].network.state_dict()
     for name in now:
-        torch.testing.assert_close(kept[name], 0.75 * first[name] + 0.25 * now[name], atol=1e-6, rtol=1e-5)
+        torch.testing.assert_close(
+            kept[name], 0.75 * first[name] + 0.25 * now[name], atol=1e-6, rtol=1e-5
+        )
     updates(model, 1)
     newer, kept_too = weights(model), model.references.members[0].network.state_dict()
     for name in now:
@@ -65,7 +69,9 @@ def test_a_moving_average_keeps_its_share_of_the_old_weights():
 
 
 def test_best_asks_for_ratings_and_drops_the_lowest():
-    model = regularised(reference_interval=6, portfolio_interval=6, portfolio_size=3, pruning="best")
+    model = regularised(
+        reference_interval=6, portfolio_interval=6, portfolio_size=3, pruning="best"
+    )
     names = ["a", "b", "c", "d"]
     model.references.register = lambda network, step: names.pop(0)
     model.references.ratings = lambda: {"a": 3.0, "b": 1.0, "c": 2.0}
@@ -74,7 +80,9 @@ def test_best_asks_for_ratings_and_drops_the_lowest():
 
 
 def test_diverse_measures_on_the_rollout_and_drops_one_that_another_stands_for():
-    model = regularised(reference_interval=6, portfolio_interval=6, portfolio_size=3, pruning="diverse")
+    model = regularised(
+        reference_interval=6, portfolio_interval=6, portfolio_size=3, pruning="diverse"
+    )
     updates(model, 2)
     anchor, first, second = model.references.members
     second.network.load_state_dict(first.network.state_dict())  # two alike, with one memory
@@ -85,7 +93,9 @@ def test_diverse_measures_on_the_rollout_and_drops_one_that_another_stands_for()
 
 
 def test_learners_that_share_the_work_drop_what_they_agree_on():
-    model = regularised(reference_interval=6, portfolio_interval=6, portfolio_size=2, pruning="recent")
+    model = regularised(
+        reference_interval=6, portfolio_interval=6, portfolio_size=2, pruning="recent"
+    )
     model.references.agree = lambda index: index + 1
     updates(model, 3)
     assert steps_of(model) == [144, 0]

@@ -1,4 +1,6 @@
-"""References in checkpoints and saved models, their memories of the matches in progress included."""
+"""References in checkpoints and saved models, their memories of the matches in progress
+included.
+"""
 
 import pytest
 import torch
@@ -6,14 +8,14 @@ from learning import MATCHES, STEPS, assignments, make_env, same, weights
 from referenced import memories, regularised, steps_of
 from test_league_ppo import prepared, updates
 
-from learner.checkpoint import (
+from learner.ppo.league_ppo import LeaguePPO
+from learner.train.checkpoint import (
     CheckpointFolder,
     algorithm_state,
     environment_state,
     load_algorithm_state,
     load_environment_state,
 )
-from learner.ppo.league_ppo import LeaguePPO
 
 
 @pytest.mark.parametrize("form", ["loss", "reward"])
@@ -42,7 +44,9 @@ def test_a_run_resumed_with_references_equals_one_that_never_stopped(tmp_path, f
     env = make_env(plan[taken:], max_frames=60)
     second = regularised(env, **settings)
     load_algorithm_state(second, saved["algorithm"])
-    load_environment_state(env, saved["environment"], [by_id[m] for m in saved["environment"]["matches"]])
+    load_environment_state(
+        env, saved["environment"], [by_id[m] for m in saved["environment"]["matches"]]
+    )
     second.last_obs_NO = env.observations()
     prepared(second)
     assert steps_of(second) == steps_of(first)

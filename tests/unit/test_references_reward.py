@@ -11,7 +11,9 @@ from league.agent.heads import BernoulliKeys
 
 
 def recorded_across(model):
-    """Every later step of the environment as the seats across saw it: observations, starts, actions, live."""
+    """Every later step of the environment as the seats across saw it: observations, starts,
+    actions, live.
+    """
     env, seen = model.env, []
     step_arrays = env.step_arrays
 
@@ -27,17 +29,22 @@ def recorded_across(model):
 
 def test_the_reward_form_takes_what_leaving_the_reference_costs_from_both_seats():
     plan = assignments(200)
-    del plan[MATCHES]  # so that it meets itself in another row after the first matches, in mid-rollout
+    # so that it meets itself in another row after the first matches, in mid-rollout
+    del plan[MATCHES]
     model = prepared(regularised(make_env(plan, max_frames=60), form="reward"))
     across, live_matches = recorded_across(model), 0
     collect(model)
     frozen, learner = model.references.members[0].network, model.policy.network
     own, other, mine = Alongside(frozen), Alongside(frozen), Alongside(learner)
     for _ in range(4):
-        obs, starts, actions, live = (torch.from_numpy(np.stack(part)) for part in zip(*across, strict=True))
+        obs, starts, actions, live = (
+            torch.from_numpy(np.stack(part)) for part in zip(*across, strict=True)
+        )
         across.clear()
         played = model.buffer.actions_TNA
-        taken = model.buffer.log_prob_TN - BernoulliKeys(own.play_rollout(model.buffer)).log_prob(played)
+        taken = model.buffer.log_prob_TN - BernoulliKeys(own.play_rollout(model.buffer)).log_prob(
+            played
+        )
         given = BernoulliKeys(mine.play(obs, starts)).log_prob(actions)
         given -= BernoulliKeys(other.play(obs, starts)).log_prob(actions)
         wanted = ALPHA * (torch.where(live, given, 0.0) - taken)
@@ -55,7 +62,9 @@ def test_the_reward_form_changes_targets_and_not_the_loss_or_what_is_logged_of_r
     for one in (model, plain):
         updates(one, 1)  # the first reference is the learner itself: nothing to take
         collect(one)
-    assert model.references.covered == MATCHES, "every reward is transformed, whatever match_share says"
+    assert model.references.covered == MATCHES, (
+        "every reward is transformed, whatever match_share says"
+    )
     assert model.loss_terms(whole_batch(model)).kl is None
     assert model.logger.name_to_value["reference/kl"] == pytest.approx(0.0, abs=1e-9)
     np.testing.assert_array_equal(model.buffer.reward_TN, plain.buffer.reward_TN)

@@ -1,4 +1,6 @@
-"""The pure parts of regularisation: exact divergences with their gradients, and what a portfolio drops."""
+"""The pure parts of regularisation: exact divergences with their gradients, and what a portfolio
+drops.
+"""
 
 import numpy as np
 import pytest
@@ -92,7 +94,9 @@ def test_the_ratio_is_that_of_the_actions_made_to_the_closest_policy(kind):
     ratio = log_prob_ratio(kind, logits, fixed, made, legal)
     for t in range(4):
         for b in range(5):
-            near = min(fixed[:, t, b], key=lambda one: textbook(kind, logits[t, b], one, legal[t, b]))
+            near = min(
+                fixed[:, t, b], key=lambda one: textbook(kind, logits[t, b], one, legal[t, b])
+            )
             mine, theirs = (
                 BernoulliKeys(x) if kind == KEYS else MaskedChoice(x, legal[t, b])
                 for x in (logits[t, b], near)
@@ -106,7 +110,9 @@ def test_the_mean_ratio_of_many_actions_is_the_divergence(kind):
     logits, fixed, legal = (x[..., :1, :1, :] for x in states(4))
     many = logits.expand(1, 40_000, -1)
     made = action_distribution(kind, many, legal).sample(torch.Generator().manual_seed(1))
-    ratio = log_prob_ratio(kind, many, fixed.expand(-1, 1, 40_000, -1), made, legal.expand(1, 40_000, -1))
+    ratio = log_prob_ratio(
+        kind, many, fixed.expand(-1, 1, 40_000, -1), made, legal.expand(1, 40_000, -1)
+    )
     least = kl_to_fixed(kind, logits, fixed, legal).min()
     assert ratio.mean().item() == pytest.approx(least.item(), abs=5 * ratio.std().item() / 200)
 

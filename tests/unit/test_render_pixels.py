@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from drawing import changed, first_frame
 
-from league.film.gallery import STATES
 from league.games.brawl import rules
 from league.games.render import Painter, draw_frame, raster
 from league.games.render.picture import HEIGHT, Brush, Layer, Picture, Transform
 from league.games.render.poses import pose_of
 from league.games.render.raster import Canvas
+from league.views.film.gallery import STATES
 
 PLAYER_JS = Path(__file__).resolve().parents[2] / "league" / "film" / "player.js"
 
@@ -37,8 +37,12 @@ def test_a_frame_becomes_pixels_of_any_size(frame: dict, size: tuple[int, int]) 
 def test_every_state_looks_different(frame: dict) -> None:
     looks = {draw_frame(changed(frame, pose), 320, 180).tobytes() for _, pose in STATES}
     assert len(looks) == len(STATES)
-    held = [changed(frame, pose)["players"][0] for _, pose in STATES if pose["state"] != rules.ATTACK]
-    assert len({pose_of({**player, "grounded": player["y"] > 0}, 137) for player in held}) == len(held)
+    held = [
+        changed(frame, pose)["players"][0] for _, pose in STATES if pose["state"] != rules.ATTACK
+    ]
+    assert len({pose_of({**player, "grounded": player["y"] > 0}, 137) for player in held}) == len(
+        held
+    )
 
 
 def test_who_faces_the_other_way_is_drawn_mirrored(frame: dict) -> None:
@@ -48,7 +52,9 @@ def test_who_faces_the_other_way_is_drawn_mirrored(frame: dict) -> None:
     drawn = []
     for facing in (1, -1):
         brush = Brush(1000.0)
-        draw_fighter(brush, changed(frame, {"x": 0.0, "y": 0.0, "facing": facing})["players"][0], 0, 40)
+        draw_fighter(
+            brush, changed(frame, {"x": 0.0, "y": 0.0, "facing": facing})["players"][0], 0, 40
+        )
         drawn.append([shape[-1] for shape in brush.shapes if shape[0] == "l"])
     assert [[-x if i % 2 == 0 else x for i, x in enumerate(flat)] for flat in drawn[0]] == drawn[1]
 
@@ -68,7 +74,9 @@ def test_who_faces_the_other_way_is_drawn_mirrored(frame: dict) -> None:
         (["s", ["#000000", "#ffffff"]], (50, 98), (251, 251, 251)),
     ],
 )
-def test_each_shape_lands_where_it_should(shape: list, spot: tuple[int, int], colour: tuple) -> None:
+def test_each_shape_lands_where_it_should(
+    shape: list, spot: tuple[int, int], colour: tuple
+) -> None:
     black = ["s", ["#000000", "#000000"]]
     layer = Layer(Transform(HEIGHT / 100, 0.0, 0.0), [black, shape])
     image = Canvas(100, 100).draw(Picture(HEIGHT, [layer]), [])
@@ -78,7 +86,8 @@ def test_each_shape_lands_where_it_should(shape: list, spot: tuple[int, int], co
 @pytest.mark.parametrize(("side", "columns"), [(-1, (50, 100)), (0, (25, 75)), (1, (0, 50))])
 def test_text_is_set_to_its_side(side: int, columns: tuple[int, int]) -> None:
     layer = Layer(
-        Transform(HEIGHT / 100, 0, 0), [["s", ["#000000"] * 2], ["t", "#ffffff80", 20, 50, 50, side, "WW"]]
+        Transform(HEIGHT / 100, 0, 0),
+        [["s", ["#000000"] * 2], ["t", "#ffffff80", 20, 50, 50, side, "WW"]],
     )
     image = Canvas(100, 100).draw(Picture(HEIGHT, [layer]), [])
     lit = np.flatnonzero(image.max(axis=(0, 2)) > 60)
@@ -88,7 +97,9 @@ def test_text_is_set_to_its_side(side: int, columns: tuple[int, int]) -> None:
 
 
 def test_what_a_page_and_a_canvas_can_draw_is_the_same() -> None:
-    in_page = set(re.findall(r"^    ([a-z])\(", PLAYER_JS.read_text(encoding="utf-8"), re.MULTILINE))
+    in_page = set(
+        re.findall(r"^    ([a-z])\(", PLAYER_JS.read_text(encoding="utf-8"), re.MULTILINE)
+    )
     assert in_page == set(Canvas(2, 2)._marks) == set("plcogbts")
 
 

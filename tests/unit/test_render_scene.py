@@ -83,7 +83,13 @@ def test_the_extent_that_is_drawn_is_the_box_that_hits(weapon: int, move_type: i
 def test_the_whole_box_is_painted(frame: dict) -> None:
     near, far, top, bottom = MOVES[moves.SPEAR, moves.SSIG].stages[0].box
     now = MOVES[moves.SPEAR, moves.SSIG].stages[0].start
-    attack = {"state": rules.ATTACK, "weapon": "spear", "move": "SSig", "move_frame": now, "facing": -1}
+    attack = {
+        "state": rules.ATTACK,
+        "weapon": "spear",
+        "move": "SSig",
+        "move_frame": now,
+        "facing": -1,
+    }
     drawn = shapes(scene(frame).picture(changed(frame, attack)), WORLD)
     boxes = [shape[2:6] for shape in drawn if shape[0] == "b"]
     x, y = 4000 - round(1000 * far), 350 + round(1000 * top)
@@ -144,7 +150,14 @@ def test_every_key_has_a_cap_and_none_covers_another() -> None:
 def test_weapons_show_in_hand_and_on_the_ground(frame: dict, weapon: str) -> None:
     bare = len(shapes(scene(frame).picture(changed(frame, {})), WORLD))
     assert len(shapes(scene(frame).picture(changed(frame, {"weapon": weapon})), WORLD)) > bare + 3
-    lying = {"x": 3.0, "y": 0.7, "type": weapon, "dropped": False, "ready": True, "frames_left": 300}
+    lying = {
+        "x": 3.0,
+        "y": 0.7,
+        "type": weapon,
+        "dropped": False,
+        "ready": True,
+        "frames_left": 300,
+    }
     there = {**changed(frame, {}), "weapons": [lying]}
     assert len(shapes(scene(frame).picture(there), WORLD)) > bare + 3
     counts = set()
@@ -177,5 +190,7 @@ def test_games_without_a_scene_are_lines_of_text() -> None:
     words = texts(picture)
     assert {"anna", "bob", "played", "0 of at most 3", "a draw"} <= set(words)
     dealt = [seat["card"] for seat in game.frame(0)["seats"]]
-    assert [word.split(" · ")[0] for word in words if "card" in word] == [f"card {card}" for card in dealt]
+    assert [word.split(" · ")[0] for word in words if "card" in word] == [
+        f"card {card}" for card in dealt
+    ]
     assert draw_frame(game.frame(0), 320, 180).std() > 3

@@ -1,4 +1,6 @@
-"""A picture is small JSON of shapes; a brush turns, mirrors and scales; a frame travels in two parts."""
+"""A picture is small JSON of shapes; a brush turns, mirrors and scales; a frame travels in two
+parts.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def frame() -> dict[str, Any]:
 
 def test_a_picture_is_small_json_of_whole_numbers(frame: dict) -> None:
     made = scene(frame)
-    picture = made.picture(changed(frame, {"state": rules.ATTACK, "move": "SLight", "move_frame": 8}))
+    picture = made.picture(
+        changed(frame, {"state": rules.ATTACK, "move": "SLight", "move_frame": 8})
+    )
     assert len(json.dumps(picture.as_json(), separators=(",", ":"))) < 6000
     for drawn in (
         *made.stills,

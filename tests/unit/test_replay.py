@@ -12,7 +12,16 @@ import pytest
 from league.errors import DataCorrupt, InvalidInput, NotFound, VersionMismatch
 from league.games.base import EXTERNAL, BatchedGame
 from league.games.registry import make_batched
-from league.replay import Contender, Playback, Recipe, Replay, Take, final_digest, load_replay, verify
+from league.replay import (
+    Contender,
+    Playback,
+    Recipe,
+    Replay,
+    Take,
+    final_digest,
+    load_replay,
+    verify,
+)
 from league.replay.file import FORMAT, MAGIC, decode, encode, save_replay
 
 SEATS = (Contender(name="main@100", digest="a" * 64), Contender(name="based"))
@@ -27,7 +36,11 @@ def choices(game: BatchedGame, generator: np.random.Generator) -> np.ndarray:
 
 
 def record(
-    name: str = "brawl", bots: tuple[int, int] = (EXTERNAL, EXTERNAL), *, skip: int = 1, seed: int = 7
+    name: str = "brawl",
+    bots: tuple[int, int] = (EXTERNAL, EXTERNAL),
+    *,
+    skip: int = 1,
+    seed: int = 7,
 ) -> Replay:
     """A match of random keys in every seat without a bot."""
     options = {"max_frames": 200} if name == "brawl" else {}
@@ -56,7 +69,9 @@ def test_what_is_read_is_what_was_written(replay: Replay, tmp_path: Path) -> Non
     read = load_replay(path)
     assert load_replay(str(path)).final == read.final
     assert np.array_equal(read.actions_T2A, replay.actions_T2A)
-    as_dict = [dataclasses.asdict(dataclasses.replace(r, actions_T2A=np.zeros(0))) for r in (read, replay)]
+    as_dict = [
+        dataclasses.asdict(dataclasses.replace(r, actions_T2A=np.zeros(0))) for r in (read, replay)
+    ]
     assert str(as_dict[0]) == str(as_dict[1])
     verify(read)
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from league.players import Book, Player, PlayerKind, PlayerState, Role
-from league.ratings import RatedGame, RatingTable
+from league.stats.ratings import RatedGame, RatingTable
+from matchmaker.sampling.slices import configured_shares, learner_of, situation_of, slices_of
 from matchmaker.settings import MatchmakerSettings
-from matchmaker.slices import configured_shares, learner_of, situation_of, slices_of
 
 MIX = {"league": {"snapshots": 3.0, "self": 1.0, "based": 1.0}, "bots": {"based": 1.0}}
 
@@ -79,7 +79,8 @@ def test_chances_are_posterior_means_of_the_learners_own_matches():
 
 
 @pytest.mark.parametrize(
-    ("name", "learner"), [("main@5", "main"), ("main.3@5", "main"), ("main.b.3@5", "main.b"), ("x@1", "x")]
+    ("name", "learner"),
+    [("main@5", "main"), ("main.3@5", "main"), ("main.b.3@5", "main.b"), ("x@1", "x")],
 )
 def test_whose_snapshot_it_is(name, learner):
     players = {one: live(one) for one in ("main", "main.b")}
@@ -133,6 +134,11 @@ def test_an_exploiter_without_any_main_plays_itself_meanwhile():
 
 def test_configured_shares_hold_what_is_empty_too():
     mixes = {"league": {"snapshots": 3.0, "clone": 1.0, "reference": 4.0}}
-    found = configured_shares(MatchmakerSettings(mixes=mixes), LEAGUE["main"], "league", LEAGUE, tables())
+    found = configured_shares(
+        MatchmakerSettings(mixes=mixes), LEAGUE["main"], "league", LEAGUE, tables()
+    )
     assert found == {"snapshots": 0.375, "clone": 0.125, "reference": 0.5}
-    assert configured_shares(MatchmakerSettings(mixes=mixes), LEAGUE["main"], "old", LEAGUE, tables()) == {}
+    assert (
+        configured_shares(MatchmakerSettings(mixes=mixes), LEAGUE["main"], "old", LEAGUE, tables())
+        == {}
+    )

@@ -1,9 +1,11 @@
-"""Roles after AlphaStar: who plays whom, when a snapshot is due, what comes before what: tables of cases."""
+"""Roles after AlphaStar: who plays whom, when a snapshot is due, what comes before what: tables
+of cases.
+"""
 
 import pytest
 
 from league.players import Role
-from matchmaker.roles import (
+from matchmaker.sampling.roles import (
     PAPER,
     PSEUDOCODE,
     SNAPSHOT_RULES,
@@ -72,7 +74,11 @@ TOLD = (*NAMES, "hunter@1")
     ("preset", "past", "wanted"),
     [
         (PAPER, BEATEN, {"snapshots": (0.5, NAMES, HARD), "self": (0.5, ("main",), "uniform")}),
-        (PSEUDOCODE, BEATEN, {"snapshots": (0.5, NAMES, HARD), "self": (0.5, ("main",), "uniform")}),
+        (
+            PSEUDOCODE,
+            BEATEN,
+            {"snapshots": (0.5, NAMES, HARD), "self": (0.5, ("main",), "uniform")},
+        ),
         (
             PAPER,
             FORGOTTEN,
@@ -163,7 +169,10 @@ def test_the_pseudocodes_main_plays_the_past_of_a_main_that_is_too_strong():
         (
             PAPER,
             0.20,
-            {"snapshots": (0.5, ("main@1", "main@9"), VAR), "current": (0.5, ("main@9",), "uniform")},
+            {
+                "snapshots": (0.5, ("main@1", "main@9"), VAR),
+                "current": (0.5, ("main@9",), "uniform"),
+            },
         ),
         (PAPER, 0.19, {"snapshots": (1.0, ("main@1", "main@9"), VAR)}),
         (PSEUDOCODE, 0.101, {"current": (1.0, ("main@9",), "uniform")}),
@@ -188,7 +197,12 @@ def test_a_league_exploiter_plays_everybodys_past(preset, rule):
 @pytest.mark.parametrize("chance", [0.0, 0.15, 0.4, 0.6, 1.0])
 def test_the_shares_sum_to_one(preset, role, chance):
     newest = rival("other@2", chance)
-    past = [rival("other@1", 0.5), newest, rival("hunter@1", chance, HUNTER), rival("main@1", chance)]
+    past = [
+        rival("other@1", 0.5),
+        newest,
+        rival("hunter@1", chance, HUNTER),
+        rival("main@1", chance),
+    ]
     mains = [ITSELF, newest] if role is MAIN else [newest]
     learner = {MAIN: "main", HUNTER: "hunter", SWEEPER: "sweeper"}[role]
     assert total(preset, situation(learner, role, mains, past)) == pytest.approx(1.0)
@@ -275,4 +289,6 @@ def test_an_exploiter_saves_its_snapshot_before_anything_is_reset(preset, role, 
 
 
 def test_every_role_of_both_presets_has_rules():
-    assert set(SNAPSHOT_RULES) == {(preset, role) for preset in PRESETS for role in (MAIN, HUNTER, SWEEPER)}
+    assert set(SNAPSHOT_RULES) == {
+        (preset, role) for preset in PRESETS for role in (MAIN, HUNTER, SWEEPER)
+    }

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from league import config
-from league.cluster.run_folder import Request, open_run
 from league.errors import ConfigError, DataCorrupt, Refused, VersionMismatch
+from league.runs.folder import Request, open_run
+from league.settings import base as config
 
 
 @pytest.fixture(autouse=True)
@@ -19,7 +19,10 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def request(
-    run_dir: str | None = "run", preset: str | None = None, file: str | None = None, *assignments: str
+    run_dir: str | None = "run",
+    preset: str | None = None,
+    file: str | None = None,
+    *assignments: str,
 ) -> Request:
     return Request(
         preset=preset,
@@ -145,7 +148,10 @@ def test_ports_stay_unless_taken() -> None:
 def test_address_is_announced_and_withdrawn() -> None:
     with open_run(request("run", "smoke")) as folder:
         folder.announce("matchmaker", "127.0.0.1:4711", 99)
-        assert json.loads(Path("run/matchmaker.json").read_text()) == {"address": "127.0.0.1:4711", "pid": 99}
+        assert json.loads(Path("run/matchmaker.json").read_text()) == {
+            "address": "127.0.0.1:4711",
+            "pid": 99,
+        }
         folder.withdraw("matchmaker")
         folder.withdraw("matchmaker")
         assert not Path("run/matchmaker.json").exists()

@@ -1,4 +1,6 @@
-"""Opponent sampling: the formulas against quadrature, shares, degenerate cases, one seed one draw."""
+"""Opponent sampling: the formulas against quadrature, shares, degenerate cases, one seed one
+draw.
+"""
 
 import numpy as np
 import pytest
@@ -6,8 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from league.payoff import Counts
-from matchmaker.sampling import (
+from league.stats.payoff import Counts
+from matchmaker.sampling.mixes import (
     Candidate,
     Distribution,
     Policy,
@@ -55,7 +57,9 @@ def test_pfsp_closed_forms():
     belief = posterior(Counts(wins=7, draws=2, losses=1), 0.5, 10.0)
     a, b = belief.a, belief.b
     assert (a, b) == (13.0, 7.0)
-    assert belief.mean_loss_power(2.0) == pytest.approx(b * (b + 1) / ((a + b) * (a + b + 1)), rel=1e-12)
+    assert belief.mean_loss_power(2.0) == pytest.approx(
+        b * (b + 1) / ((a + b) * (a + b + 1)), rel=1e-12
+    )
     assert belief.variance_weight() == pytest.approx(a * b / ((a + b) * (a + b + 1)), rel=1e-12)
 
 
@@ -66,7 +70,9 @@ def test_a_draw_counts_half_a_win():
 
 
 def test_a_newcomer_takes_a_bounded_share():
-    """50 opponents beaten at .95; the notes: 67 % with a flat prior, about 30 % with a rating prior."""
+    """50 opponents beaten at .95; the notes: 67 % with a flat prior, about 30 % with a rating
+    prior.
+    """
     beaten = [candidate(counts=Counts(wins=190, losses=10), predicted=0.95) for _ in range(50)]
     newcomer = candidate(predicted=0.8)
     share = normalised(weights("pfsp_hard", [*beaten, newcomer]))[-1]
@@ -75,7 +81,9 @@ def test_a_newcomer_takes_a_bounded_share():
     assert normalised(flat)[-1] == pytest.approx(0.667, abs=0.001)
 
 
-@pytest.mark.parametrize("rule", ["pfsp_hard", "pfsp_var", "pfsp_capped", "quality", "uniform", "recent"])
+@pytest.mark.parametrize(
+    "rule", ["pfsp_hard", "pfsp_var", "pfsp_capped", "quality", "uniform", "recent"]
+)
 def test_one_candidate_is_certain(rule):
     assert normalised(weights(rule, [candidate()])) == [1.0]
 
@@ -107,7 +115,9 @@ MIX = {"snapshots": 7.0, "constant": 0.5, "based": 1.5, "random": 1.0}
 
 def test_mix_weights_are_relative():
     shares = category_shares(MIX, dict.fromkeys(MIX, True))
-    assert shares == pytest.approx({"snapshots": 0.70, "constant": 0.05, "based": 0.15, "random": 0.10})
+    assert shares == pytest.approx(
+        {"snapshots": 0.70, "constant": 0.05, "based": 0.15, "random": 0.10}
+    )
 
 
 def test_an_empty_categorys_share_is_spread_by_weight_and_returns():
@@ -123,7 +133,9 @@ def test_an_empty_categorys_share_is_spread_by_weight_and_returns():
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8), st.floats(0, 1, exclude_max=True))
 def test_pick_never_takes_what_has_no_probability(weights_, uniform):
     probabilities = normalised(weights_)
-    index = Distribution(tuple("abcdefgh"[: len(probabilities)]), tuple(probabilities)).pick(uniform)
+    index = Distribution(tuple("abcdefgh"[: len(probabilities)]), tuple(probabilities)).pick(
+        uniform
+    )
     assert probabilities[index] > 0.0
 
 
@@ -149,7 +161,9 @@ def test_derived_seeds_fit_and_differ():
     assert derived_seed(1, 23) != derived_seed(12, 3)
 
 
-@given(st.integers(0, 2**63), st.lists(st.tuples(st.integers(0, 500), st.integers(1, 9)), max_size=8))
+@given(
+    st.integers(0, 2**63), st.lists(st.tuples(st.integers(0, 500), st.integers(1, 9)), max_size=8)
+)
 def test_a_streams_words_are_its_seeds_from_any_place_on(seed, asked):
     stream, whole = Stream(seed), np.random.PCG64(seed).random_raw(600).tolist()
     for first, count in asked:

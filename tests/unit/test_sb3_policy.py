@@ -14,8 +14,8 @@ from stable_baselines3.dqn.policies import DQNPolicy
 from torch import nn
 
 from league.agent.snapshot import SnapshotCard, load_snapshot, save_snapshot
-from league.blobs import BlobFolder
 from league.errors import InvalidInput
+from league.runs.blobs import BlobFolder
 from learner.sb3 import perceptron_of
 
 SEEN = gymnasium.spaces.Box(-1.0, 1.0, (14,), np.float32)

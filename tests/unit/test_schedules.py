@@ -18,7 +18,9 @@ def test_a_final_value_is_reached_linearly_and_none_keeps_the_first(name):
     falling = LearnerSettings(**{name: 0.4, f"{name}_final": 0.1})
     at = [0.0, 0.25, 0.5, 1.0]  # share of the steps still to come
     assert [getattr(constant, f"{name}_at")(share) for share in at] == [0.4] * 4
-    assert [getattr(falling, f"{name}_at")(share) for share in at] == pytest.approx([0.1, 0.175, 0.25, 0.4])
+    assert [getattr(falling, f"{name}_at")(share) for share in at] == pytest.approx(
+        [0.1, 0.175, 0.25, 0.4]
+    )
 
 
 def test_the_loss_clips_at_the_range_of_the_moment():
@@ -35,7 +37,9 @@ def test_the_loss_clips_at_the_range_of_the_moment():
 
 
 def test_an_update_tells_the_range_that_it_clipped_at():
-    model = prepared(make_model(make_env(), clip_range=LearnerSettings(clip_range_final=0.1).clip_range_at))
+    model = prepared(
+        make_model(make_env(), clip_range=LearnerSettings(clip_range_final=0.1).clip_range_at)
+    )
     model.num_timesteps = 10**6 // 2 - STEPS * MATCHES
     collect(model)
     model._update_current_progress_remaining(model.num_timesteps, 10**6)
@@ -44,9 +48,12 @@ def test_an_update_tells_the_range_that_it_clipped_at():
 
 
 def test_a_learner_made_from_its_settings_has_all_three(tmp_path):
-    flags = [f"learner.{name}={first}" for name, first in zip(SCHEDULED, (0.001, 0.01, 0.2), strict=True)]
+    flags = [
+        f"learner.{name}={first}" for name, first in zip(SCHEDULED, (0.001, 0.01, 0.2), strict=True)
+    ]
     flags += [
-        f"learner.{name}_final={last}" for name, last in zip(SCHEDULED, (0.0005, 0.0, 0.1), strict=True)
+        f"learner.{name}_final={last}"
+        for name, last in zip(SCHEDULED, (0.0005, 0.0, 0.1), strict=True)
     ]
     set_up = sick.set_up(*flags, "learner.matches=2", "learner.batch_size=16")
     model = build_model(set_up, set_up.settings, tmp_path)

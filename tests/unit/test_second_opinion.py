@@ -1,4 +1,6 @@
-"""The fit beside a leaderboard: intervals on its zero point, and on whom TrueSkill and the fit disagree."""
+"""The fit beside a leaderboard: intervals on its zero point, and on whom TrueSkill and the fit
+disagree.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +9,11 @@ from dataclasses import replace
 
 import pytest
 
-from league.payoff import PayoffTable
 from league.players import Player, PlayerKind, Rating
-from league.ratings.agreement import LEAST_GAP
-from league.ratings.beside import second_opinion
-from league.ratings.bradley_terry import fit_cells
+from league.stats.payoff import PayoffTable
+from league.stats.ratings.agreement import LEAST_GAP
+from league.stats.ratings.beside import second_opinion
+from league.stats.ratings.bradley_terry import fit_cells
 
 STRENGTHS = {"a": 40, "b": 30, "c": 20, "d": 10}
 """Wins of each against each other are in these proportions."""
@@ -35,7 +37,9 @@ def rating(name: str, mu: float, *, pinned: bool = False) -> Rating:
 def test_who_is_rated_as_the_fit_says_is_no_disagreement_whatever_the_zero_point() -> None:
     cells = payoffs().cells()
     league = fit_cells(cells)
-    told = [rating(name, 7.0 + float(league.fit.rating_N[n])) for n, name in enumerate(league.names)]
+    told = [
+        rating(name, 7.0 + float(league.fit.rating_N[n])) for n, name in enumerate(league.names)
+    ]
     opinion = second_opinion(told, cells)
     assert opinion.gaps == {}
     assert opinion.words() == "TrueSkill and the fit of all games agree on everybody."
@@ -69,7 +73,9 @@ def test_anchors_hold_the_zero_point() -> None:
     cells = payoffs().cells()
     league = fit_cells(cells, {"a": 40.0})
     told = [
-        rating(name, 40.0 if name == "a" else float(league.fit.rating_N[n]) + 5.0, pinned=name == "a")
+        rating(
+            name, 40.0 if name == "a" else float(league.fit.rating_N[n]) + 5.0, pinned=name == "a"
+        )
         for n, name in enumerate(league.names)
     ]
     opinion = second_opinion(told, cells)

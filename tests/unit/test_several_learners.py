@@ -1,4 +1,6 @@
-"""A run with several learners: its settings, its processes, what terminal and plain lines show of them."""
+"""A run with several learners: its settings, its processes, what terminal and plain lines show
+of them.
+"""
 
 from __future__ import annotations
 
@@ -11,23 +13,25 @@ from rich.console import Console
 from screens import full
 
 from league.cluster.command import parse
-from league.cluster.facts import Screen
-from league.cluster.lines import progress_lines
 from league.cluster.main import main as start_league
-from league.cluster.reader import newest_snapshot
-from league.cluster.run_folder import Request, open_run
 from league.cluster.settings import LearnerEntry, SupervisorSettings
 from league.cluster.topology import MATCHMAKER, plan
-from league.cluster.view import view
-from league.config import build, resolve
 from league.errors import ConfigError
 from league.players import Player, PlayerKind, Role, WorkerStatus
+from league.runs.folder import Request, open_run
+from league.settings.base import build, resolve
+from league.views.terminal.facts import Screen
+from league.views.terminal.lines import progress_lines
+from league.views.terminal.reader import newest_snapshot
+from league.views.terminal.view import view
 
 NAMES = ("learner-main", "learner-main-exploiter", "learner-league-exploiter")
 
 
 def three() -> Screen:
-    """The made-up screen with two exploiters beside the main; the second has not said anything yet."""
+    """The made-up screen with two exploiters beside the main; the second has not said anything
+    yet.
+    """
     screen = full()
     assert screen.league.status is not None
     main = screen.league.status.workers[0]
@@ -63,16 +67,27 @@ def drawn(screen: Screen, width: int = 120) -> str:
 def test_the_view_shows_all_learners_each_on_a_line() -> None:
     text = drawn(three())
     (line,) = [line for line in text.splitlines() if "main-exploiter" in line and "steps/s" in line]
-    for words in ("update", "201,344 steps", "2,031 steps/s", "wins 62%, generation 3 for 41,200 steps"):
+    for words in (
+        "update",
+        "201,344 steps",
+        "2,031 steps/s",
+        "wins 62%, generation 3 for 41,200 steps",
+    ):
         assert words in line, (words, line)
     (line,) = [line for line in text.splitlines() if "league-exploiter" in line]
     assert "starting" in line
     assert "652,310 of" in text, "the header is the main's"
-    assert three().league.learner.worker == "learner-main", "who leads, though another is listed first"
+    assert three().league.learner.worker == "learner-main", (
+        "who leads, though another is listed first"
+    )
 
 
 def test_a_narrow_terminal_shows_how_it_stands() -> None:
-    (line,) = [line for line in drawn(three(), 80).splitlines() if "main-exploiter" in line and "/s" in line]
+    (line,) = [
+        line
+        for line in drawn(three(), 80).splitlines()
+        if "main-exploiter" in line and "/s" in line
+    ]
     assert "wins 62%" in line
 
 
@@ -91,10 +106,21 @@ def test_plain_lines_tell_of_the_other_learners() -> None:
 
 def test_each_learner_is_a_process_with_its_name(tmp_path: Path) -> None:
     command = parse(
-        ["--preset", "league3", "--run-dir", str(tmp_path / "run"), "--from", "x.pt", "--steps", "9"]
+        [
+            "--preset",
+            "league3",
+            "--run-dir",
+            str(tmp_path / "run"),
+            "--from",
+            "x.pt",
+            "--steps",
+            "9",
+        ]
     )
     with open_run(command.request) as folder:
-        settings = build(SupervisorSettings, "supervisor", resolve("league3", environment={})["supervisor"])
+        settings = build(
+            SupervisorSettings, "supervisor", resolve("league3", environment={})["supervisor"]
+        )
         topology = plan(folder, command.learner, settings)
     assert topology.mains == NAMES[:1]
     assert topology.exploiters == NAMES[1:]
@@ -142,20 +168,26 @@ def test_settings_of_one_learner_are_checked_before_a_folder_is_made(tmp_path: P
     file.write_text(
         'extends = "league3"\n[[supervisor.learners]]\nname = "main"\nset = ["learner.ent_coeff=0.1"]\n'
     )
-    with pytest.raises(ConfigError, match=r"learner main of \[\[supervisor.learners\]\]: .*ent_coeff"):
+    with pytest.raises(
+        ConfigError, match=r"learner main of \[\[supervisor.learners\]\]: .*ent_coeff"
+    ):
         open_run(Request(config=file, run_dir=tmp_path / "run"))
     assert not (tmp_path / "run").exists()
 
 
 def test_snapshots_gates_want_an_evaluator(tmp_path: Path) -> None:
     wanted = ("matchmaker.admit=gate", "supervisor.evaluators=0")
-    with pytest.raises(ConfigError, match=r"are played by the evaluator: set supervisor\.evaluators = 1"):
+    with pytest.raises(
+        ConfigError, match=r"are played by the evaluator: set supervisor\.evaluators = 1"
+    ):
         open_run(Request(preset="laptop", run_dir=tmp_path / "run", assignments=wanted))
     assert not (tmp_path / "run").exists()
 
 
 def test_a_run_without_learners_has_one_main() -> None:
-    settings = build(SupervisorSettings, "supervisor", resolve("laptop", environment={})["supervisor"])
+    settings = build(
+        SupervisorSettings, "supervisor", resolve("laptop", environment={})["supervisor"]
+    )
     assert settings.learners == (LearnerEntry(name="main"),)
 
 
@@ -168,8 +200,12 @@ def test_a_new_run_of_which_nothing_came_leaves_no_learners_folder(tmp_path: Pat
     assert not run.exists()
 
 
-@pytest.mark.parametrize("wrong", ["security.host=0.0.0.0", "security.tls=nope", "security.mutual_tls=true"])
-def test_a_new_run_whose_services_can_not_be_asked_leaves_no_folder(tmp_path: Path, wrong: str) -> None:
+@pytest.mark.parametrize(
+    "wrong", ["security.host=0.0.0.0", "security.tls=nope", "security.mutual_tls=true"]
+)
+def test_a_new_run_whose_services_can_not_be_asked_leaves_no_folder(
+    tmp_path: Path, wrong: str
+) -> None:
     run, words = tmp_path / "run", ["--set", wrong, "--headless", "--steps", "1000"]
     assert start_league(["--run-dir", str(run), *words]) == 2
     assert not run.exists()

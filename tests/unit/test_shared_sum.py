@@ -11,9 +11,9 @@ import time
 import pytest
 import torch
 
-from learner.ppo import shared_sum
-from learner.ppo.ranks import Ranks
-from learner.ppo.shared_sum import SharedSum
+from learner.distributed import shared_sum
+from learner.distributed.ranks import Ranks
+from learner.distributed.shared_sum import SharedSum
 
 RANKS, ROUNDS, SIZE = 3, 60, 7
 

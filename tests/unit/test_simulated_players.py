@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from bench_programs import bench_program
 
-from league.ratings import NEWCOMER, RatingTable
-from league.ratings.belief import outlook
-from league.ratings.drift import Drift
+from league.stats.ratings import NEWCOMER, RatingTable
+from league.stats.ratings.belief import outlook
+from league.stats.ratings.drift import Drift
 
 PLAYERS, GAMES, PACE = 12, 4_000, 1_000
 DRIFT = Drift(15.0)
@@ -35,15 +35,21 @@ def test_game_by_game_it_believes_and_opens_epochs_as_a_rating_table_does(progra
         if 0 in (first, second):
             steps += PACE
             met_before = table.belief("0") != NEWCOMER
-            grown[(first, second).index(0)] = DRIFT.variance(steps - PACE, steps) if met_before else 0.0
-        online.take(np.array([first]), np.array([second]), outcome, *(np.array([one]) for one in grown))
+            grown[(first, second).index(0)] = (
+                DRIFT.variance(steps - PACE, steps) if met_before else 0.0
+            )
+        online.take(
+            np.array([first]), np.array([second]), outcome, *(np.array([one]) for one in grown)
+        )
         table.fold_all([(str(first), str(second), float(outcome[0]), steps, steps)])
         if opened := table.next_epoch(position):
             table.begin_epoch(position, opened.draw_probability, opened.link)
             epochs.append(opened)
     believed = [table.belief(str(number)) for number in range(PLAYERS)]
     assert online.mus == pytest.approx([one.mu for one in believed], abs=1e-9)
-    assert [math.sqrt(v) for v in online.variances] == pytest.approx([b.sigma for b in believed], abs=1e-9)
+    assert [math.sqrt(v) for v in online.variances] == pytest.approx(
+        [b.sigma for b in believed], abs=1e-9
+    )
     for name, counted in asdict(table.record).items():
         np.testing.assert_allclose(getattr(online.record, name), counted, rtol=1e-9, err_msg=name)
     assert [one.games for one in online.epochs] == [one.games for one in epochs]

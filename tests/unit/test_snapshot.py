@@ -9,8 +9,8 @@ import torch
 from agents import MEMBERS, PERCEPTRON, TINY, network, play, sequence
 
 from league.agent.snapshot import SnapshotCard, fingerprint, load_snapshot, read_card, save_snapshot
-from league.blobs import BlobFolder
 from league.errors import DataCorrupt, InvalidName, NotFound, NumericalFault, VersionMismatch
+from league.runs.blobs import BlobFolder
 
 
 @pytest.fixture
@@ -47,7 +47,9 @@ def test_a_snapshot_plays_as_the_network_it_froze(blobs: BlobFolder, name: str) 
     assert not any(parameter.requires_grad for parameter in loaded.parameters())
 
 
-def test_later_training_does_not_change_a_snapshot_and_saving_draws_nothing(blobs: BlobFolder) -> None:
+def test_later_training_does_not_change_a_snapshot_and_saving_draws_nothing(
+    blobs: BlobFolder,
+) -> None:
     net = network()
     before, state = fingerprint(net), torch.get_rng_state()
     digest = save_snapshot(blobs, net, CARD)
@@ -68,7 +70,9 @@ def test_a_flipped_bit_is_refused(blobs: BlobFolder) -> None:
         load_snapshot(blobs, digest)
 
 
-def rewritten(blobs: BlobFolder, digest: str, change_weights=None, change_card=None, kind=None) -> str:
+def rewritten(
+    blobs: BlobFolder, digest: str, change_weights=None, change_card=None, kind=None
+) -> str:
     """A blob whose digest is right, but whose weights or card somebody changed."""
     content = blobs.get(digest)
     weights = safetensors.torch.load(content)
@@ -85,7 +89,9 @@ def metadata_of(content: bytes) -> dict[str, str]:
     return json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])["__metadata__"]
 
 
-def test_the_file_has_one_metadata_key_so_that_every_process_writes_the_same_bytes(blobs: BlobFolder) -> None:
+def test_the_file_has_one_metadata_key_so_that_every_process_writes_the_same_bytes(
+    blobs: BlobFolder,
+) -> None:
     """The order of several keys changes from process to process, and with it the digest."""
     assert list(metadata_of(blobs.get(save_snapshot(blobs, network(), CARD)))) == ["kumite"]
 
@@ -117,7 +123,9 @@ def test_a_perceptron_is_known_by_every_weight(blobs: BlobFolder, name: str) -> 
 def test_weights_that_do_not_fit_the_card_are_refused(blobs: BlobFolder) -> None:
     digest = save_snapshot(blobs, network(), CARD)
     with pytest.raises(DataCorrupt, match="do not fit"):
-        load_snapshot(blobs, rewritten(blobs, digest, lambda weights: weights.pop("actor.last.bias")))
+        load_snapshot(
+            blobs, rewritten(blobs, digest, lambda weights: weights.pop("actor.last.bias"))
+        )
 
     def wider(text: str) -> str:
         values = json.loads(text)

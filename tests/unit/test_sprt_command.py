@@ -1,4 +1,6 @@
-"""``bin/league sprt``: what it prints, what it reads, and what it says to input that makes no sense."""
+"""``bin/league sprt``: what it prints, what it reads, and what it says to input that makes no
+sense.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ import sys
 import pytest
 
 from league.cli.main import main
-from league.gates import BernoulliTest, Gate, Result, Subject, certified
+from league.stats.gates import BernoulliTest, Gate, Result, Subject, certified
 
 FISHTEST = ["--pentanomial", "10789,19328,33806,19402,10543", "--elo0", "-3", "--elo1", "1"]
 SHARES = ["--p0", "0.55", "--p1", "0.65"]
@@ -48,7 +50,10 @@ def test_counts_of_matches_by_share_and_by_elo(sprt):
     assert "beyond its bound" not in said
     _, lines, said = sprt("--wins", 140, "--draws", 20, "--losses", 40, "--elo0", 0, "--elo1", 35)
     assert lines["llr"].startswith("10.099 ")
-    assert "beyond its bound by far: a test that looks after every match would have ended after about" in said
+    assert (
+        "beyond its bound by far: a test that looks after every match would have ended after about"
+        in said
+    )
 
 
 def test_without_results_it_foresees(sprt):
@@ -71,7 +76,9 @@ def test_json_holds_all_digits(capsys):
     assert (said["verdict"], said["unit"]) == ("go on", "pair")
     assert said["elo"]["low"] < said["elo"]["value"] < said["elo"]["high"]
     assert [one["truth"] for one in said["expected"]] == [-3, -1, 1]
-    assert main(["sprt", "--elo0", "0", "--elo1", "35", "--pentanomial", "0,0,0,0,9", "--json"]) == 0
+    assert (
+        main(["sprt", "--elo0", "0", "--elo1", "35", "--pentanomial", "0,0,0,0,9", "--json"]) == 0
+    )
     assert json.loads(capsys.readouterr().out)["elo"]["high"] is None
 
 
@@ -112,7 +119,11 @@ def test_a_certificate_is_checked(sprt, tmp_path):
     file.write_text(certificate().to_json())
     status, lines, said = sprt("--certificate", file, "--truth", 0.9)
     assert status == 0
-    assert (lines["candidate"], lines["opponent"], lines["opponent_digest"]) == ("main@9", "nash", "-")
+    assert (lines["candidate"], lines["opponent"], lines["opponent_digest"]) == (
+        "main@9",
+        "nash",
+        "-",
+    )
     assert lines["verdict"].startswith("accept")
     assert "if truly 0.9" in lines
     assert "no rating" in said
@@ -144,7 +155,10 @@ def test_a_certificate_is_checked(sprt, tmp_path):
         ([*SHARES, "--results", "."], "can't be read"),
         ([*SHARES, "--certificate", "x"], "a certificate holds its own hypotheses"),
         (["--p0", "0.7", "--p1", "0.6"], "p0 0.7 is not below p1 0.6"),
-        (["--elo0", "0", "--elo1", "5", "--pentanomial", "1,2,3"], "3 counts were given where 5 are wanted"),
+        (
+            ["--elo0", "0", "--elo1", "5", "--pentanomial", "1,2,3"],
+            "3 counts were given where 5 are wanted",
+        ),
         (["--elo0", "0", "--elo1", "5", "--pentanomial", "1,2,3,4,e"], "is no list of counts"),
         (["--elo0", "0", "--elo1", "5", "--pentanomial", "1,2,3,4,-5"], "-5 is no count"),
         (["--elo0", "0", "--elo1", "5000"], "Elo 5000 can't be tested"),

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from structure_games import BIASED_RPS, CHAIN, RPS, elo, games
 
 from league.errors import InvalidInput
-from league.structure.alpha_rank import alpha_rank, alpha_rank_limit, sweep
+from league.stats.structure.alpha_rank import alpha_rank, alpha_rank_limit, sweep
 
 
 def test_rock_paper_scissors_is_even_at_every_alpha():
@@ -36,7 +36,8 @@ def test_ties_are_entered_by_chance():
     """Two tie at the top: each enters the other at 1/m, so both have half."""
     payoff = np.array([[0.0, 0, 1], [0, 0, 1], [-1, -1, 0]])
     assert alpha_rank_limit(payoff) == pytest.approx(np.array([0.5, 0.5, 0]))
-    # One beats the third that the other ties with: he is left at 1/m, entered at 1/m and from the third at 1.
+    # One beats the third that the other ties with: he is left at 1/m, entered at 1/m and from the
+    # third at 1.
     payoff = np.array([[0.0, 0, 1], [0, 0, 0], [-1, 0, 0]])
     m = 50.0
     rates = np.array([[0, 1 / m, 0], [1 / m, 0, 1 / m], [1, 1 / m, 0]])

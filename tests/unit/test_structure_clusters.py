@@ -1,4 +1,6 @@
-"""Near-copies: found in noisy counts, never chained, and not made of players who are merely unknown."""
+"""Near-copies: found in noisy counts, never chained, and not made of players who are merely
+unknown.
+"""
 
 import itertools
 
@@ -6,7 +8,7 @@ import numpy as np
 import pytest
 from structure_games import RPS, chances, elo, expected, played
 
-from league.structure.clusters import FAR, clustered, clusters_of, distances
+from league.stats.structure.clusters import FAR, clustered, clusters_of, distances
 
 
 def of_copies(chance, copies):
@@ -33,7 +35,9 @@ def test_the_weights_of_a_cluster_sum_to_one():
 
 
 def test_copies_are_seen_through_noise():
-    """50 matches a pair: the raw difference of two copies is √(2 · .25 / 50) = 10 points, of noise alone."""
+    """50 matches a pair: the raw difference of two copies is √(2 · .25 / 50) = 10 points, of
+    noise alone.
+    """
     rng = np.random.default_rng(2)
     strengths = np.array([-3.0, -1.0, 0.0, 1.2, 3.0])
     table = played(of_copies(chances(elo(strengths)), 4), 50, rng)
@@ -56,7 +60,9 @@ def test_the_distance_is_in_shares_of_matches():
 
 
 def test_what_is_not_known_puts_players_apart():
-    """The same shares after 4 matches a pair and after 400: only the latter are known to be copies."""
+    """The same shares after 4 matches a pair and after 400: only the latter are known to be
+    copies.
+    """
     few, many = (expected(np.full((5, 5), 0.5), games) for games in (4, 400))
     assert clusters_of(few).count == 5
     assert clusters_of(many).count == 1
@@ -75,11 +81,15 @@ def test_the_distance_counts_all_that_either_met_with_its_doubt():
         noise = (variance[one] + variance[other])[either]
         excess = max(float((((share[one] - share[other])[either]) ** 2 - noise).sum()), 0.0)
         doubt = np.sqrt(2 * (noise**2).sum() + 4 * noise.sum() * excess / either.sum())
-        assert found[one, other] == pytest.approx(np.sqrt((excess + doubt) / either.sum()), abs=1e-4)
+        assert found[one, other] == pytest.approx(
+            np.sqrt((excess + doubt) / either.sum()), abs=1e-4
+        )
 
 
 def test_a_row_of_small_steps_is_no_cluster():
-    """Each is within 10 points of the next, but the first is far from the last: complete linkage."""
+    """Each is within 10 points of the next, but the first is far from the last: complete
+    linkage.
+    """
     place = np.linspace(0.0, 0.9, 16)
     found = clustered(np.abs(place[:, None] - place[None, :]))
     assert found.count > 4

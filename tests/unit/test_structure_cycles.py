@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 from structure_games import RPS, chances, elo, expected, games, played
 
-from league.structure.cycles import count_cycles, holm, side_p_values, strongest_cycles, sure_cycles
+from league.stats.structure.cycles import (
+    count_cycles,
+    holm,
+    side_p_values,
+    strongest_cycles,
+    sure_cycles,
+)
 
 
 def brute_force(beats):
@@ -80,7 +86,9 @@ def test_holm_by_hand():
 
 
 def test_looking_at_many_even_players_finds_no_sure_cycle():
-    """Of 40 leagues without any, at most 5 % may have a sure cycle: 6 or more has a chance under 2 %."""
+    """Of 40 leagues without any, at most 5 % may have a sure cycle: 6 or more has a chance under
+    2 %.
+    """
     rng = np.random.default_rng(6)
     leagues = [played(np.full((12, 12), 0.5), 30, rng) for _ in range(40)]
     assert any(strongest_cycles(league, 1) for league in leagues)

@@ -8,7 +8,7 @@ from scipy.optimize import linprog
 from structure_games import BIASED_RPS, CHAIN, DISC, RPS, blotto, elo, games
 
 from league.errors import InvalidInput
-from league.structure.nash import nash_averaging, relative_performance
+from league.stats.structure.nash import nash_averaging, relative_performance
 
 THIRD, SIXTH = 1 / 3, 1 / 6
 
@@ -53,8 +53,9 @@ def test_it_is_an_equilibrium(payoff):
 @settings(max_examples=80, deadline=None)
 @given(games())
 def test_no_other_equilibrium_has_more_entropy_and_none_a_player_that_it_lacks(payoff):
-    """By two linear programs over all equilibria: entropy is concave, so its slope at the largest leads
-    nowhere up. Copies are one player here."""
+    """By two linear programs over all equilibria: entropy is concave, so its slope at the
+    largest leads nowhere up. Copies are one player here.
+    """
     _, single = np.unique(payoff, axis=0, return_index=True)
     payoff = payoff[np.ix_(single, single)]
     mass = nash_averaging(payoff).mass_N
@@ -63,7 +64,12 @@ def test_no_other_equilibrium_has_more_entropy_and_none_a_player_that_it_lacks(p
     def least(costs):
         count = len(payoff)
         return linprog(
-            costs, A_ub=payoff, b_ub=np.zeros(count), A_eq=np.ones((1, count)), b_eq=[1.0], method="highs"
+            costs,
+            A_ub=payoff,
+            b_ub=np.zeros(count),
+            A_eq=np.ones((1, count)),
+            b_eq=[1.0],
+            method="highs",
         ).fun
 
     lacking = mass < 1e-9
@@ -82,7 +88,9 @@ def test_copies_share_the_mass_and_change_nothing_else(payoff, which, copies):
     others = np.setdiff1d(np.arange(len(payoff)), alike)
     assert np.allclose(together.mass_N[others], alone.mass_N[others], atol=1e-8)
     everybody = [*alike, *range(len(payoff), len(rows))]
-    assert np.allclose(together.mass_N[everybody], alone.mass_N[alike].sum() / len(everybody), atol=1e-8)
+    assert np.allclose(
+        together.mass_N[everybody], alone.mass_N[alike].sum() / len(everybody), atol=1e-8
+    )
 
 
 @settings(max_examples=60, deadline=None)
@@ -98,7 +106,9 @@ def test_a_dominated_player_changes_nothing():
     payoff = np.zeros((4, 4))
     payoff[:3, :3] = BIASED_RPS
     payoff[3, :3], payoff[:3, 3] = -1, 1
-    assert nash_averaging(payoff).mass_N == pytest.approx(np.array([1 / 16, 10 / 16, 5 / 16, 0]), abs=1e-9)
+    assert nash_averaging(payoff).mass_N == pytest.approx(
+        np.array([1 / 16, 10 / 16, 5 / 16, 0]), abs=1e-9
+    )
 
 
 @pytest.mark.parametrize("kind", ["noisy line", "disc", "no order at all"])
@@ -134,7 +144,8 @@ def test_relative_performance_of_groups():
     assert relative_performance(RPS) == pytest.approx(0, abs=1e-9)
     assert relative_performance(RPS[[2]]) == -1
     assert relative_performance(RPS[:2]) == pytest.approx(-relative_performance(RPS[:, :2]))
-    # Rock and paper against all three: p on paper gets min(p, 1 − p, …): best is 2/3 on paper, −1/3.
+    # Rock and paper against all three: p on paper gets min(p, 1 − p, …): best is 2/3 on paper,
+    # −1/3.
     assert relative_performance(RPS[:2]) == pytest.approx(-1 / 3)
     with pytest.raises(InvalidInput, match="give rows x columns"):
         relative_performance(np.zeros((0, 3)))

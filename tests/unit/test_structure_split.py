@@ -3,9 +3,20 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from structure_games import BIASED_RPS, CHAIN, DISC, RPS, blotto, chances, elo, expected, games, played
+from structure_games import (
+    BIASED_RPS,
+    CHAIN,
+    DISC,
+    RPS,
+    blotto,
+    chances,
+    elo,
+    expected,
+    games,
+    played,
+)
 
-from league.structure.split import cyclicity, fitted_strengths, replayed, split
+from league.stats.structure.split import cyclicity, fitted_strengths, replayed, split
 
 
 @pytest.mark.parametrize(
@@ -36,7 +47,9 @@ def test_both_parts_are_antisymmetric_and_orthogonal(payoff):
     found = split(payoff)
     assert np.allclose(found.transitive_NN + found.cyclic_NN, payoff)
     assert np.allclose(found.transitive_NN, -found.transitive_NN.T)
-    assert np.allclose(found.cyclic_NN.sum(axis=1), 0), "nothing of a cycle makes anybody better on the whole"
+    assert np.allclose(found.cyclic_NN.sum(axis=1), 0), (
+        "nothing of a cycle makes anybody better on the whole"
+    )
     assert np.sum(found.transitive_NN * found.cyclic_NN) == pytest.approx(0, abs=1e-9)
     assert np.allclose(found.strength_N, payoff.mean(axis=1), atol=1e-9)
 
@@ -60,7 +73,9 @@ def test_players_in_two_worlds_are_split_apart():
 
 
 def test_a_line_shows_no_more_cycle_than_chance():
-    """Under the null the p-values are spread evenly, or large; their mean of 24 leagues has σ .06."""
+    """Under the null the p-values are spread evenly, or large; their mean of 24 leagues has σ
+    .06.
+    """
     rng = np.random.default_rng(8)
     found = [
         cyclicity(played(chances(elo(2 * rng.normal(size=7))), 16, rng, drawn=0.2), 19, rng).p_value

@@ -6,15 +6,17 @@ import numpy as np
 import pytest
 from structure_games import RPS, chances, elo, expected, played
 
-from league.structure.figure import draw, figure_of
-from league.structure.nash import nash_averaging
-from league.structure.study import Choices, as_json, study
-from league.structure.table import margins
+from league.stats.structure.nash import nash_averaging
+from league.stats.structure.study import Choices, as_json, study
+from league.stats.structure.table import margins
+from league.views.structure_figure import draw, figure_of
 
 
 @pytest.fixture(scope="module")
 def rps():
-    return study(expected(chances(2 * RPS), 100), Choices(draws=40), [([0], [1]), ([0, 1], [0, 1, 2])])
+    return study(
+        expected(chances(2 * RPS), 100), Choices(draws=40), [([0], [1]), ([0, 1], [0, 1, 2])]
+    )
 
 
 def test_rock_paper_scissors(rps):
@@ -65,7 +67,9 @@ def test_copies_share_a_cluster_whose_mass_is_sure():
 
 def test_all_of_it_is_json(rps):
     told = json.loads(json.dumps(as_json(rps), allow_nan=False))
-    assert [player["nash"]["value"] for player in told["players"]] == pytest.approx([1 / 3] * 3, abs=1e-6)
+    assert [player["nash"]["value"] for player in told["players"]] == pytest.approx(
+        [1 / 3] * 3, abs=1e-6
+    )
     assert told["cycles"][0]["players"] == ["p0", "p2", "p1"]
     assert told["matches"] == 300
     assert told["clusters"][0]["players"] == ["p0"]
@@ -86,7 +90,9 @@ def test_finite_alpha_and_logits_are_choices():
 def test_margins_are_surer_than_logits_where_all_is_won():
     """100 : 0 on each side: whether that is 99 or 99.9 % nobody knows, and only logits ask."""
     table = expected(np.where(RPS > 0, 1.0, np.where(RPS < 0, 0.0, 0.5)), 100)
-    in_margins, in_logits = (study(table, Choices(payoff=payoff)).mass for payoff in ("margins", "logits"))
+    in_margins, in_logits = (
+        study(table, Choices(payoff=payoff)).mass for payoff in ("margins", "logits")
+    )
     for mass in (in_margins, in_logits):
         assert mass.value == pytest.approx(np.full(3, 1 / 3))
     assert (in_margins.low > 0.32).all()
@@ -96,7 +102,13 @@ def test_margins_are_surer_than_logits_where_all_is_won():
 
 
 def test_draws_are_fewer_where_each_takes_longer():
-    assert [Choices().draws_for(count) for count in (2, 200, 400, 2000, 100_000)] == [200, 200, 100, 20, 20]
+    assert [Choices().draws_for(count) for count in (2, 200, 400, 2000, 100_000)] == [
+        200,
+        200,
+        100,
+        20,
+        20,
+    ]
     assert Choices(draws=7).draws_for(2000) == 7
 
 
@@ -105,15 +117,19 @@ def test_draws_are_fewer_where_each_takes_longer():
 def test_intervals_hold_the_truth():
     """Bootstrap intervals, nominal 95 %, of 150 leagues whose true scores and masses are known.
 
-    They hold no less of the scores, and of the masses of players that are in the true mixture, beyond two
-    standard errors; of one that is out of it, the mass is 0 and hardly any interval lies above.
+    They hold no less of the scores, and of the masses of players that are in the true mixture,
+    beyond two standard errors; of one that is out of it, the mass is 0 and hardly any interval lies
+    above.
     """
     rng = np.random.default_rng(1)
     scores, inside, outside = [], [], []
     for _ in range(150):
         noise = rng.normal(size=(6, 6))
         chance = chances(elo(0.3 * rng.normal(size=6)) + np.triu(noise, 1) - np.triu(noise, 1).T)
-        found, truth = study(played(chance, 40, rng), Choices(draws=100)), nash_averaging(margins(chance))
+        found, truth = (
+            study(played(chance, 40, rng), Choices(draws=100)),
+            nash_averaging(margins(chance)),
+        )
         scores.append(_held(found.score, truth.score_N))
         is_in = truth.mass_N > 1e-6
         inside.append(_held(found.mass, truth.mass_N)[is_in])
@@ -121,7 +137,9 @@ def test_intervals_hold_the_truth():
     for name, held in (("scores", scores), ("masses", inside), ("masses of 0", outside)):
         share = np.mean(np.concatenate(held))
         print(f"{name}: {share:.1%} of {sum(map(len, held))} held")
-        spread = np.std([np.sum(one - share) for one in held]) * len(held) ** 0.5 / sum(map(len, held))
+        spread = (
+            np.std([np.sum(one - share) for one in held]) * len(held) ** 0.5 / sum(map(len, held))
+        )
         assert share > 0.95 - 2 * spread
 
 
@@ -144,5 +162,7 @@ def test_the_picture_marks_what_is_unknown_and_who_is_a_copy():
         found.table.names[index] for index in found.order
     ]
     assert len(table.patches) >= 2, "strips beside the copies' rows"
-    assert [bar.get_width() for bar in mixture.patches] == pytest.approx(found.mass.value[found.order])
+    assert [bar.get_width() for bar in mixture.patches] == pytest.approx(
+        found.mass.value[found.order]
+    )
     assert draw(found, [1.0, 2.0, 3.0, 4.0], "A title").startswith(b"\x89PNG")

@@ -1,4 +1,6 @@
-"""What is known of pairs: counts, ratings where they are few, and draws of what might be as well."""
+"""What is known of pairs: counts, ratings where they are few, and draws of what might be as
+well.
+"""
 
 import numpy as np
 import pytest
@@ -6,8 +8,8 @@ from structure_games import RPS, chances, elo, expected, played
 
 from league.errors import InvalidInput
 from league.players import PayoffCell, Player, PlayerKind, Rating
-from league.ratings import Belief, win_probability
-from league.structure.table import (
+from league.stats.ratings import Belief, win_probability
+from league.stats.structure.table import (
     PRIOR_GAMES,
     Table,
     logits,
@@ -20,7 +22,9 @@ from league.structure.table import (
 
 def rating(name, mu=25.0, sigma=1.0, games=10):
     player = Player(name=name, game="brawl", kind=PlayerKind.BOT)
-    return Rating(player=player, mu=mu, sigma=sigma, score=mu, wins=games, draws=0, losses=0, rank=1)
+    return Rating(
+        player=player, mu=mu, sigma=sigma, score=mu, wins=games, draws=0, losses=0, rank=1
+    )
 
 
 def cells(row, column, wins, draws, losses):
@@ -49,14 +53,18 @@ def test_a_pair_that_never_met_is_as_the_ratings_say_and_not_even():
     assert table.chance_NN[0, 2] == pytest.approx(
         win_probability(Belief(40.0, 1.0), Belief(20.0, 1.0)), abs=1e-3
     )
-    drawn = np.array([table.drawn(np.random.default_rng(seed))[[0, 0], [2, 1]] for seed in range(400)])
+    drawn = np.array(
+        [table.drawn(np.random.default_rng(seed))[[0, 0], [2, 1]] for seed in range(400)]
+    )
     assert drawn[:, 0].mean() == pytest.approx(table.chance_NN[0, 2], abs=0.02)
     even = Table(
         names=("a", "b"), wins_NN=np.zeros((2, 2)), draws_NN=np.zeros((2, 2)),
         predicted_NN=np.full((2, 2), 0.5), prior_games=2.0,
     )  # fmt: skip
     unknown = [even.drawn(np.random.default_rng(seed))[0, 1] for seed in range(400)]
-    assert np.std(unknown) == pytest.approx(np.sqrt(1 / 12), abs=0.03), "Beta(1, 1): anything is possible"
+    assert np.std(unknown) == pytest.approx(np.sqrt(1 / 12), abs=0.03), (
+        "Beta(1, 1): anything is possible"
+    )
 
 
 def test_payoffs_are_antisymmetric_to_the_last_bit():

@@ -1,4 +1,6 @@
-"""Who retires last: the snapshots in the Nash support, when they are looked for, who stands behind whom."""
+"""Who retires last: the snapshots in the Nash support, when they are looked for, who stands
+behind whom.
+"""
 
 import json
 from dataclasses import replace
@@ -6,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from league.players import Event, Player, PlayerKind, PlayerState
-from league.ratings import RatedGame, RatingTable
-from matchmaker.support import (
+from league.stats.ratings import RatedGame, RatingTable
+from matchmaker.acts.support import (
     FIRST_MATCHES,
     GROWTH,
     MOST_PLAYERS,
@@ -54,7 +56,9 @@ def test_the_only_answer_to_somebody_has_mass_however_weak_otherwise():
     """`old` loses to everybody but `odd`, who beats everybody else."""
     strong = ("strong@1", "strong@2")
     beaten = [("odd@1", name) for name in strong] + [(name, "old@1") for name in strong]
-    found = supporting(map(snapshot, [*strong, "odd@1", "old@1"]), table_of(*beaten, ("old@1", "odd@1")))
+    found = supporting(
+        map(snapshot, [*strong, "odd@1", "old@1"]), table_of(*beaten, ("old@1", "odd@1"))
+    )
     assert {"odd@1", "old@1"} <= set(found)
 
 
@@ -65,7 +69,9 @@ def test_bots_that_are_no_secret_count_but_never_as_names():
     assert supporting(players, table_of(*ring(*RING))) == ["paper@1"]  # who beats rock
 
 
-@pytest.mark.parametrize("state", [PlayerState.RETIRED, PlayerState.QUARANTINED, PlayerState.CANDIDATE])
+@pytest.mark.parametrize(
+    "state", [PlayerState.RETIRED, PlayerState.QUARANTINED, PlayerState.CANDIDATE]
+)
 def test_who_is_not_active_is_left_out(state):
     players = [snapshot(RING[0]), snapshot(RING[1]), snapshot(RING[2], state=state)]
     assert len(supporting(players, table_of(*ring(*RING)))) == 1
@@ -86,7 +92,12 @@ def test_the_support_retires_behind_the_others_and_milestones_and_the_newest_nev
     support = Support(names=frozenset({"main@1", "main@4", "main@6"}))
     order = [player.name for player in first_to_retire(steps, support)]
     assert order == ["main@3", "main@5", "main@1", "main@4"]
-    assert [p.name for p in first_to_retire(steps, NO_SUPPORT)] == ["main@1", "main@3", "main@4", "main@5"]
+    assert [p.name for p in first_to_retire(steps, NO_SUPPORT)] == [
+        "main@1",
+        "main@3",
+        "main@4",
+        "main@5",
+    ]
 
 
 def test_it_is_looked_for_when_a_lineage_is_full_and_the_clean_matches_have_grown():
@@ -97,7 +108,12 @@ def test_it_is_looked_for_when_a_lineage_is_full_and_the_clean_matches_have_grow
     assert is_due(last, int(GROWTH * 1000) + 1, full, 2)
     assert not is_due(last, int(GROWTH * 1000) - 1, full, 2)
     assert not is_due(NO_SUPPORT, FIRST_MATCHES, full, 3)
-    for other in (snapshot("second@1"), snapshot("main@3", state=PlayerState.RETIRED), bot("x"), None):
+    for other in (
+        snapshot("second@1"),
+        snapshot("main@3", state=PlayerState.RETIRED),
+        bot("x"),
+        None,
+    ):
         assert not is_due(NO_SUPPORT, FIRST_MATCHES, [*full, *([other] if other else [])], 3)
     assert not is_due(NO_SUPPORT, FIRST_MATCHES, [], 2)
 

@@ -10,15 +10,15 @@ import pytest
 import screens
 from rich.console import Console
 
-from league.cluster import marks
 from league.cluster.crew import State
-from league.cluster.display import LineDisplay
-from league.cluster.facts import LeagueFacts, Note, Screen
-from league.cluster.lines import evaluation_line, progress_lines
-from league.cluster.panels import chosen
-from league.cluster.reader import History
-from league.cluster.summary import print_summary
-from league.cluster.view import view
+from league.views.terminal import marks
+from league.views.terminal.display import LineDisplay
+from league.views.terminal.facts import LeagueFacts, Note, Screen
+from league.views.terminal.lines import evaluation_line, progress_lines
+from league.views.terminal.panels import chosen
+from league.views.terminal.reader import History
+from league.views.terminal.summary import print_summary
+from league.views.terminal.view import view
 
 SIZES = [(80, 24), (100, 30), (120, 36), (160, 45)]
 
@@ -43,8 +43,26 @@ def test_fills_the_terminal_exactly(width: int, height: int) -> None:
 def test_shows_what_matters_at_every_size(width: int, height: int) -> None:
     picture = "\n".join(drawn(screens.full(), width, height))
     for words in (
-        *("runs/laptop-1", "laptop", "CPU", "43.5 %", "652,310 of 1,500,000 steps", "11:40", "7:11 left"),
-        *("6,212", "18.6k", "league  rollout", "4.710", "-0.013", "3.213", "0.012", "0.118", "0.812"),
+        *(
+            "runs/laptop-1",
+            "laptop",
+            "CPU",
+            "43.5 %",
+            "652,310 of 1,500,000 steps",
+            "11:40",
+            "7:11 left",
+        ),
+        *(
+            "6,212",
+            "18.6k",
+            "league  rollout",
+            "4.710",
+            "-0.013",
+            "3.213",
+            "0.012",
+            "0.118",
+            "0.812",
+        ),
         *("snapshots", "53%", "70›69", "99%", "72%", "15›16", "95%", "10›10", "▁"),
         *("main@650000", "new", "29.70", "clockwork bot", "constant bot", "17 players"),
         *("matchmaker", "learner-main", "↻1", "evaluator-0", "main@650000 joined the league"),
@@ -71,7 +89,9 @@ def test_wide_terminals_show_clean_matches_and_intervals() -> None:
 def test_sigma_is_no_interval_and_a_player_that_the_fit_does_not_know_has_none(
     width: int, height: int
 ) -> None:
-    """σ is how far a rating still moves: nothing stands as μ ± σ, with a fit or before the first one."""
+    """σ is how far a rating still moves: nothing stands as μ ± σ, with a fit or before the first
+    one.
+    """
     full = screens.full()
     before = replace(full, league=replace(full.league, opinion=None))
     for screen in (full, before):
@@ -104,8 +124,12 @@ def test_wide_terminals_show_long_names_whole() -> None:
 
 
 @pytest.mark.parametrize(("width", "height"), SIZES)
-def test_the_newest_rated_snapshot_is_marked_and_the_mark_is_explained(width: int, height: int) -> None:
-    """However long its name and its record are; an unrated one, which may be newer, has no line to mark."""
+def test_the_newest_rated_snapshot_is_marked_and_the_mark_is_explained(
+    width: int, height: int
+) -> None:
+    """However long its name and its record are; an unrated one, which may be newer, has no line
+    to mark.
+    """
     screen = screens.full()
     longer = tuple(
         replace(
@@ -136,7 +160,9 @@ def test_empty_league_says_what_it_waits_for() -> None:
 
 
 def test_unreachable_league_is_told() -> None:
-    screen = replace(screens.EMPTY, league=LeagueFacts(trouble="no matchmaker answers at 127.0.0.1:1"))
+    screen = replace(
+        screens.EMPTY, league=LeagueFacts(trouble="no matchmaker answers at 127.0.0.1:1")
+    )
     assert sum("no matchmaker answers" in line for line in drawn(screen, 80, 24)) == 2
 
 

@@ -11,7 +11,15 @@ import pytest
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
-from league.errors import AlreadyExists, ConfigError, DataCorrupt, Forbidden, InvalidInput, NotFound, Refused
+from league.errors import (
+    AlreadyExists,
+    ConfigError,
+    DataCorrupt,
+    Forbidden,
+    InvalidInput,
+    NotFound,
+    Refused,
+)
 from league.security import credentials, tokens
 from league.security.roles import LEAST, AccessRole, check_role, least_role
 from league.security.settings import SecuritySettings, joined, reached_at
@@ -36,7 +44,10 @@ def test_every_call_of_every_service_has_its_least_role() -> None:
 
 
 def test_a_role_has_the_rights_of_those_below() -> None:
-    read, work = "/league.v1.MatchmakerService/GetRatings", "/league.v1.MatchmakerService/ReportResults"
+    read, work = (
+        "/league.v1.MatchmakerService/GetRatings",
+        "/league.v1.MatchmakerService/ReportResults",
+    )
     for role in (AccessRole.READ, AccessRole.WORKER, AccessRole.OPERATOR):
         check_role(read, role, "x")
     check_role(work, AccessRole.OPERATOR, "x")
@@ -80,7 +91,9 @@ def test_a_file_that_others_may_touch_is_refused(tmp_path: Path) -> None:
         "[]",
         '{"tokens": 3}',
         '{"tokens": [{"name": "a"}]}',
-        json.dumps({"tokens": [{"name": "a", "role": "king", "sha256": "0" * 64, "created_at": 1}]}),
+        json.dumps(
+            {"tokens": [{"name": "a", "role": "king", "sha256": "0" * 64, "created_at": 1}]}
+        ),
         json.dumps({"tokens": [{"name": "a", "role": "read", "sha256": "short", "created_at": 1}]}),
     ],
 )
@@ -111,7 +124,9 @@ def test_names_are_checked_and_given_once(tmp_path: Path) -> None:
     assert not file.ensure()
 
 
-def test_the_book_follows_the_file_and_compares_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_book_follows_the_file_and_compares_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file, now = TokenFile(tmp_path), [100.0]
     plain = file.make()
     book = TokenBook(file, lambda: now[0])
@@ -122,7 +137,9 @@ def test_the_book_follows_the_file_and_compares_all(tmp_path: Path, monkeypatch:
     assert book.find(plain[AccessRole.WORKER][:-1]) is None
     compared = []
     with monkeypatch.context() as patch:
-        patch.setattr(tokens.hmac, "compare_digest", lambda a, b: compared.append(a) or hmac_equal(a, b))
+        patch.setattr(
+            tokens.hmac, "compare_digest", lambda a, b: compared.append(a) or hmac_equal(a, b)
+        )
         assert book.find(plain[AccessRole.READ]) is not None  # the first of three
     assert len(compared) == 3
     file.revoke("worker")
@@ -162,7 +179,9 @@ def test_a_client_finds_its_token_by_flag_environment_and_run(tmp_path: Path) ->
     nothing: dict[str, str] = {}
     assert credentials.of_run(run, "worker", environment=nothing).token == plain[AccessRole.WORKER]
     (run / "tokens" / "worker.token").unlink()
-    assert credentials.of_run(run, "worker", environment=nothing).token == plain[AccessRole.OPERATOR]
+    assert (
+        credentials.of_run(run, "worker", environment=nothing).token == plain[AccessRole.OPERATOR]
+    )
     given = {"KUMITE_TOKEN": "of-the-variable"}
     assert credentials.of_run(run, "worker", environment=given).token == "of-the-variable"
     assert credentials.of_run(run, "read", environment=given, token_file=own).token == "of-the-flag"
@@ -184,7 +203,9 @@ def test_what_is_no_token_is_told_before_a_call(tmp_path: Path, content: bytes) 
         credentials.read_token(tmp_path / "none.token")
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "[::]", "10.0.0.5", "gpu-7.local", "192.168.0.2"])
+@pytest.mark.parametrize(
+    "host", ["0.0.0.0", "::", "[::]", "10.0.0.5", "gpu-7.local", "192.168.0.2"]
+)
 def test_an_address_open_to_strangers_wants_to_know_who_may_ask(host: str) -> None:
     with pytest.raises(ConfigError, match=r"nothing says who may ask: set security\.tokens"):
         SecuritySettings(host=host).checked()

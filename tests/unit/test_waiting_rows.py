@@ -12,7 +12,8 @@ from matchmaker.store.waiting import ManyRows, WaitingRows
 
 ONE, TWO = ManyRows("one", ("number", "text")), ManyRows("two", ("number",))
 _step = st.sampled_from(("one", "two", "execute"))
-_part = st.tuples(st.lists(_step, max_size=5), st.booleans())  # what it does, and whether it is kept
+# what it does, and whether it is kept
+_part = st.tuples(st.lists(_step, max_size=5), st.booleans())
 
 
 def made() -> tuple[sqlite3.Connection, WaitingRows]:
@@ -25,7 +26,9 @@ def made() -> tuple[sqlite3.Connection, WaitingRows]:
 
 
 def numbers(connection: sqlite3.Connection, table: str) -> list[int]:
-    return [number for (number,) in connection.execute(f"SELECT number FROM {table} ORDER BY number")]
+    return [
+        number for (number,) in connection.execute(f"SELECT number FROM {table} ORDER BY number")
+    ]
 
 
 @given(st.lists(_part, max_size=8))
@@ -40,10 +43,16 @@ def test_kept_parts_are_there_and_undone_ones_are_not(parts: list[tuple[list[str
             number += 1
             if step == "execute":
                 waiting.settle()
-                connection.execute("INSERT INTO log VALUES (?, (SELECT count(*) FROM one))", (number,))
+                connection.execute(
+                    "INSERT INTO log VALUES (?, (SELECT count(*) FROM one))", (number,)
+                )
                 mine["log"].append(number)
-                (seen,) = connection.execute("SELECT seen FROM log WHERE number = ?", (number,)).fetchone()
-                assert seen == len(expected["one"]) + len(mine["one"]), "what waits is seen by what is asked"
+                (seen,) = connection.execute(
+                    "SELECT seen FROM log WHERE number = ?", (number,)
+                ).fetchone()
+                assert seen == len(expected["one"]) + len(mine["one"]), (
+                    "what waits is seen by what is asked"
+                )
             else:
                 table, values = (ONE, (number, "x")) if step == "one" else (TWO, (number,))
                 waiting.add(table, [values])

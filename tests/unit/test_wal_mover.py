@@ -1,4 +1,6 @@
-"""The write-ahead log is moved into the file beside the writer, also when the writer never rests."""
+"""The write-ahead log is moved into the file beside the writer, also when the writer never
+rests.
+"""
 
 from __future__ import annotations
 

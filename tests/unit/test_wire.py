@@ -1,4 +1,6 @@
-"""Every domain value survives the way over the wire; every error has its code and comes back as itself."""
+"""Every domain value survives the way over the wire; every error has its code and comes back as
+itself.
+"""
 
 from dataclasses import fields
 
@@ -7,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from league import errors, wire, wire_status
+from league import errors
 from league.players import (
     Assignment,
     Book,
@@ -25,7 +27,9 @@ from league.players import (
     Verdict,
     WorkerStatus,
 )
-from league.status import CODES, code_of, error_of
+from league.rpc import convert as wire
+from league.rpc import convert_status as wire_status
+from league.rpc.status import CODES, code_of, error_of
 from league.v1 import types_pb2 as t
 
 text = st.text(max_size=20)
@@ -96,9 +100,13 @@ def test_nothing_is_lost_on_the_way(case):
 @settings(max_examples=25, deadline=None)
 @given(st.data(), st.lists(text, unique=True, max_size=4))
 def test_statistics_that_all_seats_have_go_without_their_names(data, names):
-    stats = st.tuples(*[number] * len(names)).map(lambda found: dict(zip(names, found, strict=True)))
+    stats = st.tuples(*[number] * len(names)).map(
+        lambda found: dict(zip(names, found, strict=True))
+    )
     alike = values(SeatResult, stats=stats)
-    call = data.draw(st.lists(values(MatchResult, frames=int32, seats=st.tuples(alike, alike)), max_size=3))
+    call = data.draw(
+        st.lists(values(MatchResult, frames=int32, seats=st.tuples(alike, alike)), max_size=3)
+    )
     assert wire.stat_names_of(call) == (tuple(names) if call else ())
     messages = [wire.to_result(result, tuple(names)) for result in call]
     assert not names or not any(seat.stats for message in messages for seat in message.seats)
@@ -120,7 +128,11 @@ def test_statistics_of_other_names_or_in_another_order_keep_them():
 
 def test_values_without_their_names_are_refused():
     message = t.SeatResult(player="main", stat_values=[1.0, 2.0], stats={"hits": 3.0})
-    assert wire.from_seat(message, ["falls", "jumps"]).stats == {"falls": 1.0, "jumps": 2.0, "hits": 3.0}
+    assert wire.from_seat(message, ["falls", "jumps"]).stats == {
+        "falls": 1.0,
+        "jumps": 2.0,
+        "hits": 3.0,
+    }
     with pytest.raises(errors.InvalidInput, match="main has 2 stat_values for 1 stat_names"):
         wire.from_seat(message, ["falls"])
 
@@ -151,7 +163,9 @@ def every_error(cls=errors.LeagueError):
 
 def test_every_error_has_a_code():
     missing = [
-        cls.__name__ for cls in every_error() if cls.__module__ == errors.__name__ and cls not in CODES
+        cls.__name__
+        for cls in every_error()
+        if cls.__module__ == errors.__name__ and cls not in CODES
     ]
     assert missing == []
     assert len(CODES) > 10

@@ -13,19 +13,19 @@ import sick
 from stable_baselines3.common.callbacks import BaseCallback
 from torch.utils.tensorboard import SummaryWriter
 
-from league.client import MatchmakerClient
-from league.cluster.run_folder import FORMAT
-from league.config import resolve
-from league.config_file import write_config
 from league.players import Book, MatchResult, Pairing, Player, PlayerKind, Role, SeatResult
-from league.records import read_scalars
-from learner.checkpoint import CheckpointFolder, algorithm_state
+from league.rpc.client import MatchmakerClient
+from league.runs.folder import FORMAT
+from league.runs.records import read_scalars
+from league.settings.base import resolve
+from league.settings.file import write_config
 from learner.doctor.causes import primary_causes
 from learner.doctor.checks_run import RUN_CHECKS
 from learner.doctor.diagnosis import ordered
 from learner.doctor.probe import build_model
 from learner.doctor.run_evidence import read_run
-from learner.monitor import MatchMonitor
+from learner.train.checkpoint import CheckpointFolder, algorithm_state
+from learner.train.monitor import MatchMonitor
 from matchmaker.main import MatchmakerServer
 
 UPDATES = 32
@@ -48,7 +48,9 @@ class Write(BaseCallback):
 
 
 def train(folder, *flags, **parts):
-    """Trains for some updates with the main job's own parts, which write the files that they always write."""
+    """Trains for some updates with the main job's own parts, which write the files that they
+    always write.
+    """
     flags = ("game.match_seconds=3", *flags)
     set_up = replace(sick.set_up(*flags), **parts)
     learner = folder / "learner-main"
@@ -116,10 +118,19 @@ def all_score(folder, score, times=1):
 
 
 def write_league(folder, wins):
-    """The log of a league in which the run's snapshot has played 40 clean matches against `constant`."""
-    (folder / "run.json").write_text(json.dumps({"format": FORMAT, "version": "0.1.0", "preset": "smoke"}))
+    """The log of a league in which the run's snapshot has played 40 clean matches against
+    `constant`.
+    """
+    (folder / "run.json").write_text(
+        json.dumps({"format": FORMAT, "version": "0.1.0", "preset": "smoke"})
+    )
     snapshot = Player(
-        name="main@8192", game="brawl", kind=PlayerKind.SNAPSHOT, role=Role.MAIN, digest="0" * 64, step=8192
+        name="main@8192",
+        game="brawl",
+        kind=PlayerKind.SNAPSHOT,
+        role=Role.MAIN,
+        digest="0" * 64,
+        step=8192,
     )
     bot = Player(name="constant", game="brawl", kind=PlayerKind.BOT)
     pairing = Pairing(player=snapshot.name, opponent=bot.name, pairs=20, book=Book.EVAL, seed=1)

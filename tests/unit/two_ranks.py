@@ -1,4 +1,6 @@
-"""One of two ranks that make an update together: `two_ranks.py FOLDER RANK` (see test_descent.py)."""
+"""One of two ranks that make an update together: `two_ranks.py FOLDER RANK` (see
+test_descent.py).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Plays every scripted bot against every other, and prints payoffs and behaviour as Markdown tables.
+"""Plays every scripted bot against every other, and prints payoffs and behaviour as Markdown
+tables.
 
     python -m league.games.brawl.bot_table [--matches 40] [--stage warehouse]
 
@@ -20,7 +21,9 @@ FRAMES_PER_MINUTE: Final = 1800
 
 
 class BotTable(NamedTuple):
-    """What all pairs of bots did. `scores_BBM`: 1, 0.5 or 0 for the row's bot; the rest is its own too."""
+    """What all pairs of bots did. `scores_BBM`: 1, 0.5 or 0 for the row's bot; the rest is its
+    own too.
+    """
 
     names: tuple[str, ...]
     scores_BBM: NDArray[np.float32]
@@ -51,7 +54,12 @@ class BotTable(NamedTuple):
 
 
 def play_all(
-    matches: int, *, stage: str = "warehouse", names: tuple[str, ...] = (), seed: int = 0, threads: int = 1
+    matches: int,
+    *,
+    stage: str = "warehouse",
+    names: tuple[str, ...] = (),
+    seed: int = 0,
+    threads: int = 1,
 ) -> BotTable:
     """`matches` (even) of every ordered pair: the same seeds once from either seat.
 
@@ -67,7 +75,10 @@ def play_all(
     here = np.arange(len(row))
     game.bots_N2[here, seat], game.bots_N2[here, 1 - seat] = bots_B[row], bots_B[column]
     game.reset((seed + k // 2).astype(np.uint64))
-    scores, stats = np.full(len(row), np.nan, np.float32), np.zeros((len(row), len(STATS)), np.float32)
+    scores, stats = (
+        np.full(len(row), np.nan, np.float32),
+        np.zeros((len(row), len(STATS)), np.float32),
+    )
     frames = np.zeros(len(row), np.int32)
     nothing = np.zeros((len(row), 2, game.spec.action_size), np.uint8)
     for _ in range(game.spec.max_frames):
@@ -78,26 +89,38 @@ def play_all(
         stats[now] = game.final_stats_N2S[now, seat[now]]
     game.close()
     shape = (size, size, 2 * half)
-    return BotTable(names, scores.reshape(shape), frames.reshape(shape), stats.reshape(*shape, len(STATS)))
+    return BotTable(
+        names, scores.reshape(shape), frames.reshape(shape), stats.reshape(*shape, len(STATS))
+    )
 
 
 def markdown(table: BotTable) -> str:
-    """Both tables: behaviour, and the share of wins (draws count half) of the row against the column."""
+    """Both tables: behaviour, and the share of wins (draws count half) of the row against the
+    column.
+    """
     figures = table.behaviour()
     lines = ["| bot | " + " | ".join(figures) + " |", "|---" * (len(figures) + 1) + "|"]
     for b, name in enumerate(table.names):
         values = (f"{figure_B[b]:.2f}" for figure_B in figures.values())
         lines.append(f"| {name} | " + " | ".join(values) + " |")
-    lines += ["", "| % against | " + " | ".join(table.names) + " |", "|---" * (len(table.names) + 1) + "|"]
+    lines += [
+        "",
+        "| % against | " + " | ".join(table.names) + " |",
+        "|---" * (len(table.names) + 1) + "|",
+    ]
     for name, scores_BM in zip(table.names, table.scores_BBM, strict=True):
-        lines.append(f"| {name} | " + " | ".join(f"{100 * s:.0f}" for s in scores_BM.mean(-1)) + " |")
+        lines.append(
+            f"| {name} | " + " | ".join(f"{100 * s:.0f}" for s in scores_BM.mean(-1)) + " |"
+        )
     return "\n".join(lines)
 
 
 def main() -> None:
     """Plays and prints."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--matches", type=int, default=40, help="of each pair, half of them from either seat")
+    parser.add_argument(
+        "--matches", type=int, default=40, help="of each pair, half of them from either seat"
+    )
     parser.add_argument("--stage", default="warehouse")
     given = parser.parse_args()
     print(markdown(play_all(given.matches, stage=given.stage)))

@@ -34,7 +34,8 @@ CLOCKWORK_SCRIPT: Final = (
 
 # One key set a frame, so that the compiled bot only looks it up.
 _CLOCKWORK_KEYS = np.repeat(
-    np.array([keys for _, keys in CLOCKWORK_SCRIPT], np.int32), [frames for frames, _ in CLOCKWORK_SCRIPT]
+    np.array([keys for _, keys in CLOCKWORK_SCRIPT], np.int32),
+    [frames for frames, _ in CLOCKWORK_SCRIPT],
 )
 
 

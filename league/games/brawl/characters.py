@@ -1,4 +1,5 @@
-"""Scripted players beyond the original's four, each with its own way to play (numbers: docs/game.md).
+"""Scripted players beyond the original's four, each with its own way to play (numbers:
+docs/game.md).
 
 Six to train against, and three that are held out for the evaluator: edge_guarder, mirror, drunk.
 """
@@ -31,7 +32,9 @@ KITE_STRIKES: Final = 55
 """Frames of each cycle in which the kiter comes in to hit; in the others it keeps away."""
 GUARDS_WITHIN: Final = 3.0
 SPAMMER_CHARGE: Final = 20
-"""Frames that the sig_spammer holds an attack at most, waiting for its opponent to come into reach."""
+"""Frames that the sig_spammer holds an attack at most, waiting for its opponent to come into
+reach.
+"""
 DRUNKENNESS: Final = 0.3
 
 
@@ -113,10 +116,17 @@ def sig_spammer(me: Any, opponent: Any, frame: int, stage: Any) -> int:
     if is_off_stage(me, stage):
         return keys
     if me.state == rules.ATTACK:
-        charges = me.move_frame <= 6 and me.charged < SPAMMER_CHARGE and not is_in_reach(me, opponent)
+        charges = (
+            me.move_frame <= 6 and me.charged < SPAMMER_CHARGE and not is_in_reach(me, opponent)
+        )
         return rules.HEAVY if charges else 0
     dx, dy = opponent.x - me.x, opponent.y - me.y
-    if me.grounded and opponent.state != rules.KO and abs(dx) < reach_of(me) + 0.1 and abs(dy) < 1.2:
+    if (
+        me.grounded
+        and opponent.state != rules.KO
+        and abs(dx) < reach_of(me) + 0.1
+        and abs(dy) < 1.2
+    ):
         if abs(dx) < 0.5:
             return rules.HEAVY if dy < 0.0 else rules.DOWN | rules.HEAVY
         return walk(dx) | rules.HEAVY
@@ -136,7 +146,9 @@ def _nearest_weapon(me: Any, match: Any) -> int:
 
 @njit
 def weapon_seeker(me: Any, opponent: Any, match: Any, frame: int, stage: Any) -> int:
-    """Fetches every weapon that comes, and fights near where it stands when it has none to fetch."""
+    """Fetches every weapon that comes, and fights near where it stands when it has none to
+    fetch.
+    """
     place = _nearest_weapon(me, match) if me.weapon == moves.UNARMED else -1
     if place < 0:
         if me.weapon != moves.UNARMED or distance(me, opponent) < 4.0 or is_off_stage(me, stage):

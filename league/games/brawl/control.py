@@ -17,7 +17,9 @@ from league.games.brawl.physics import refresh_jumps, toward
 
 @njit
 def place(player: Any, stage: Any) -> None:
-    """Puts a player on its spawn: in the air, facing the middle, without jumps, damage or weapon."""
+    """Puts a player on its spawn: in the air, facing the middle, without jumps, damage or
+    weapon.
+    """
     player.x, player.y = player.side * stage.spawn_x, stage.spawn_y
     player.vx, player.vy, player.damage = 0.0, 0.0, 0.0
     player.facing = -player.side
@@ -98,7 +100,9 @@ def _attack_goes_on(player: Any, keys: int, tables: Any) -> bool:
 
 @njit
 def _drive(player: Any, tables: Any) -> None:
-    """The velocity that an attack gives its maker, who stands otherwise and drifts ever slower in the air."""
+    """The velocity that an attack gives its maker, who stands otherwise and drifts ever slower
+    in the air.
+    """
     row = tables.moves[player.weapon, player.move]
     player.vx = 0.0 if player.grounded else toward(player.vx, 0.0, rules.ATTACK_DRAG_PER_FRAME)
     if row.drive_start <= player.move_frame < row.drive_end:

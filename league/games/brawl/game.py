@@ -42,9 +42,9 @@ _NO_STATS_1 = np.zeros(1, layout.STATS_ROW)
 class BrawlGame(BatchedGame):
     """N matches of Warehouse Brawl; `raw` observes in units of the game instead of [-1, 1].
 
-    `threads` share the rows of a step; the matches are the same whatever their number. One is the default:
-    a learner needs the other core more than the game does (docs/benchmarks.md).
-    Raises `ConfigError` for an unknown stage, `InvalidInput` for sizes below 1. Call `reset` first.
+    `threads` share the rows of a step; the matches are the same whatever their number. One is the
+    default: a learner needs the other core more than the game does (docs/benchmarks.md). Raises
+    `ConfigError` for an unknown stage, `InvalidInput` for sizes below 1. Call `reset` first.
     """
 
     def __init__(
@@ -136,7 +136,8 @@ class BrawlGame(BatchedGame):
             self._step(0, self.num_matches, actions_N2A, frames)
             return
         others = [
-            self._pool.submit(self._step, first, last, actions_N2A, frames) for first, last in self._parts[1:]
+            self._pool.submit(self._step, first, last, actions_N2A, frames)
+            for first, last in self._parts[1:]
         ]
         self._step(*self._parts[0], actions_N2A, frames)
         for other in others:
@@ -191,7 +192,8 @@ class BrawlGame(BatchedGame):
         return state
 
     def load(self, state: dict[str, NDArray]) -> None:
-        """Continues bit for bit from what `save` returned; raises `DataCorrupt` when it does not fit.
+        """Continues bit for bit from what `save` returned; raises `DataCorrupt` when it does not
+        fit.
 
         A state of other rules, another stage or another time limit is a `VersionMismatch`.
         """

@@ -42,7 +42,9 @@ def striking_stage(attacker: Any, victim: Any, tables: Any) -> int:
 
 @njit
 def knockback_speed(damage: float, fixed: float, variable: float) -> float:
-    """Δv = 0.096·(fixed + variable·(X/70 + X²/12000)), X the victim's damage with this hit, in u/s."""
+    """Δv = 0.096·(fixed + variable·(X/70 + X²/12000)), X the victim's damage with this hit, in
+    u/s.
+    """
     return rules.FORCE_TO_SPEED * (fixed + variable * (damage / 70.0 + damage * damage / 12000.0))
 
 

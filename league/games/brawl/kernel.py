@@ -1,7 +1,7 @@
 """The compiled step: N matches, some frames, one call that holds no interpreter lock.
 
-Shape suffixes: N matches, 2 seats (a second 2: own and opponent's half), A keys. `paid` and `stats` are
-records of layout.TERMS_ROW and layout.STATS_ROW; _0 and _1 are seats.
+Shape suffixes: N matches, 2 seats (a second 2: own and opponent's half), A keys. `paid` and `stats`
+are records of layout.TERMS_ROW and layout.STATS_ROW; _0 and _1 are seats.
 """
 
 from __future__ import annotations
@@ -164,8 +164,9 @@ COMPILED = (
     "terms.py",
     "weapons.py",
 )
-"""Sources that the compiled code is made of. Of the others (moves' rows, stages) values reach it only as
-arguments, or never."""
+"""Sources that the compiled code is made of. Of the others (moves' rows, stages) values reach it
+only as arguments, or never.
+"""
 
 
 def _sources_digest() -> str:
@@ -179,8 +180,8 @@ def _sources_digest() -> str:
 def _compiled(sources: str) -> tuple[Callable[..., None], Callable[..., None]]:
     """`reset` and `step`, cached on disk under the digest of the sources they are made of.
 
-    Numba alone looks at one function's file: after an edit of another module it would go on with the
-    old machine code. A closure's value is part of its cache key, hence this factory.
+    Numba alone looks at one function's file: after an edit of another module it would go on with
+    the old machine code. A closure's value is part of its cache key, hence this factory.
     """
 
     @njit(nogil=True, cache=True)
@@ -206,7 +207,9 @@ def _compiled(sources: str) -> tuple[Callable[..., None], Callable[..., None]]:
                 for seat in range(2):
                     stats_N2[n, seat] = no_stats_1[0]
                     stats_N2[n, seat].spawn_side = players_N2[n, seat].side
-                write_halves(observations_N22[n, 0, 0], observations_N22[n, 1, 0], one, other, match, raw)
+                write_halves(
+                    observations_N22[n, 0, 0], observations_N22[n, 1, 0], one, other, match, raw
+                )
                 observations_N22[n, 0, 1] = observations_N22[n, 1, 0]
                 observations_N22[n, 1, 1] = observations_N22[n, 0, 0]
 
@@ -252,7 +255,19 @@ def _compiled(sources: str) -> tuple[Callable[..., None], Callable[..., None]]:
                 keys_0 = held_0 if bot_0 < 0 else bot_keys(bot_0, one, other, match, stage)
                 keys_1 = held_1 if bot_1 < 0 else bot_keys(bot_1, other, one, match, stage)
                 match.keys_0, match.keys_1 = keys_0, keys_1
-                play_frame(one, other, match, keys_0, keys_1, stage, tables, paid_0, paid_1, stats_0, stats_1)
+                play_frame(
+                    one,
+                    other,
+                    match,
+                    keys_0,
+                    keys_1,
+                    stage,
+                    tables,
+                    paid_0,
+                    paid_1,
+                    stats_0,
+                    stats_1,
+                )
                 outcome = _outcome(one.stocks, other.stocks, match.frame, max_frames)
                 if outcome >= 0.0:
                     score_end(outcome, paid_0, paid_1)

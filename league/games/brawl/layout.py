@@ -1,8 +1,8 @@
 """How a match lies in memory: records of named numbers, no Python objects.
 
-The compiled step is handed pointers to records and never a slice of an array: taking one costs an atomic
-count, which was most of a step's time. What it writes for the caller (observations, terms, statistics)
-is the caller's float32 array seen as records.
+The compiled step is handed pointers to records and never a slice of an array: taking one costs an
+atomic count, which was most of a step's time. What it writes for the caller (observations, terms,
+statistics) is the caller's float32 array seen as records.
 """
 
 from __future__ import annotations
@@ -95,7 +95,8 @@ MATCH = np.dtype(
     [
         ("seed", np.uint64),
         ("frame", np.int32),
-        ("keys_0", np.int32),  # bits that the seats held in the last frame played, of an ended match too
+        # bits that the seats held in the last frame played, of an ended match too
+        ("keys_0", np.int32),
         ("keys_1", np.int32),
         ("weapons_lying", np.int32),
         ("weapons_change", np.int32),  # frame in which the next one comes or goes by itself

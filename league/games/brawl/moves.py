@@ -1,4 +1,5 @@
-"""What a move is made of, and how rows of moves are packed for the compiled step (rows: moveset_*.py).
+"""What a move is made of, and how rows of moves are packed for the compiled step (rows:
+moveset_*.py).
 
 Boxes are (near, far, top, bottom) in units from the attacker's middle, x forward and y down. Frames
 are 0-based from the press.
@@ -52,7 +53,9 @@ Box = tuple[float, float, float, float]
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """One box of a move, out from frame `start` up to but not including `end`; it hits a victim once."""
+    """One box of a move, out from frame `start` up to but not including `end`; it hits a victim
+    once.
+    """
 
     start: int
     end: int
@@ -70,13 +73,23 @@ class Stage:
 def drag(start: int, end: int, damage: float, stun: int, box: Box) -> Stage:
     """A stage before the last of its move, which takes its victim along until the next one."""
     return Stage(
-        start=start, end=end, damage=damage, fixed=0, variable=0, angle=0, stun=stun, box=box, drags=True
+        start=start,
+        end=end,
+        damage=damage,
+        fixed=0,
+        variable=0,
+        angle=0,
+        stun=stun,
+        box=box,
+        drags=True,
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Drive:
-    """The velocity (u/s, forward and down; None leaves that axis) that a move holds for some frames."""
+    """The velocity (u/s, forward and down; None leaves that axis) that a move holds for some
+    frames.
+    """
 
     start: int
     end: int
@@ -86,7 +99,9 @@ class Drive:
 
 @dataclass(frozen=True, kw_only=True)
 class Move:
-    """One row of the table. `lock` frames in Attack when nothing is hit, `lock_hit` when something is."""
+    """One row of the table. `lock` frames in Attack when nothing is hit, `lock_hit` when
+    something is.
+    """
 
     lock: int
     lock_hit: int
@@ -140,9 +155,12 @@ STAGE_ROW = np.dtype(
 
 STAGES_MOST: Final = 64
 TABLES = np.dtype(
-    [("moves", MOVE_ROW, (len(WEAPON_NAMES), MOVE_TYPES)), ("stages", STAGE_ROW, (STAGES_MOST,))], align=True
+    [("moves", MOVE_ROW, (len(WEAPON_NAMES), MOVE_TYPES)), ("stages", STAGE_ROW, (STAGES_MOST,))],
+    align=True,
 )
-"""All rows as the compiled step reads them: moves by weapon and type, and the stages of all of them."""
+"""All rows as the compiled step reads them: moves by weapon and type, and the stages of all of
+them.
+"""
 
 
 def _stage_row(stage: Stage) -> tuple[float, ...]:
@@ -173,7 +191,9 @@ def _move_row(move: Move, first_stage: int) -> tuple[float, ...]:
 
 
 def move_tables(rows: Mapping[tuple[int, int], Move]) -> NDArray[np.void]:
-    """Packs the rows, given by (weapon, move type), for the compiled step: an array of one record."""
+    """Packs the rows, given by (weapon, move type), for the compiled step: an array of one
+    record.
+    """
     tables_1 = np.zeros(1, TABLES)
     stages: list[tuple[float, ...]] = []
     for (weapon, move_type), move in rows.items():

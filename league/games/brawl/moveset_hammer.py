@@ -1,8 +1,9 @@
-"""The eleven moves with the hammer. A change of balance is an edit of a row below and of nothing else.
+"""The eleven moves with the hammer. A change of balance is an edit of a row below and of nothing
+else.
 
-Damage, force, angle, stun, first hit, whiff and reach are the original's; box heights where it gives
-none, how long a box stays, lunges, `lock_hit` and the frames of a charge are chosen. Stages before the
-last drag their victim along, so that the next one reaches.
+Damage, force, angle, stun, first hit, whiff and reach are the original's; box heights where it
+gives none, how long a box stays, lunges, `lock_hit` and the frames of a charge are chosen. Stages
+before the last drag their victim along, so that the next one reaches.
 """
 
 from __future__ import annotations
@@ -56,7 +57,14 @@ HAMMER_MOVES: Final[Mapping[int, Move]] = {
         lock_hit=15,
         stages=(
             Stage(
-                start=5, end=8, damage=7, fixed=35, variable=6, angle=90, stun=13, box=(0.1, 1.6, -0.1, 0.5)
+                start=5,
+                end=8,
+                damage=7,
+                fixed=35,
+                variable=6,
+                angle=90,
+                stun=13,
+                box=(0.1, 1.6, -0.1, 0.5),
             ),
         ),
     ),
@@ -65,7 +73,17 @@ HAMMER_MOVES: Final[Mapping[int, Move]] = {
         lock_hit=18,
         stages=(
             Stage(start=7, end=9, damage=17, fixed=56, variable=8, angle=0, stun=12, box=_BLOW),
-            Stage(start=9, end=12, damage=15, fixed=56, variable=8, angle=0, stun=12, box=_BLOW, late=True),
+            Stage(
+                start=9,
+                end=12,
+                damage=15,
+                fixed=56,
+                variable=8,
+                angle=0,
+                stun=12,
+                box=_BLOW,
+                late=True,
+            ),
         ),
     ),
     NSIG: Move(
@@ -73,7 +91,9 @@ HAMMER_MOVES: Final[Mapping[int, Move]] = {
         lock_hit=32,
         stages=(
             drag(10, 14, 9, 12, _OVERHEAD),
-            Stage(start=15, end=19, damage=18, fixed=60, variable=52, angle=0, stun=12, box=_OVERHEAD),
+            Stage(
+                start=15, end=19, damage=18, fixed=60, variable=52, angle=0, stun=12, box=_OVERHEAD
+            ),
         ),
         charge_from=4,
         charge_until=36,
@@ -134,9 +154,19 @@ HAMMER_MOVES: Final[Mapping[int, Move]] = {
         lock=23,
         lock_hit=23,
         stages=(
-            Stage(start=9, end=11, damage=20, fixed=58, variable=44, angle=0, stun=12, box=_AIR_BLOW),
             Stage(
-                start=11, end=14, damage=18, fixed=58, variable=44, angle=0, stun=12, box=_AIR_BLOW, late=True
+                start=9, end=11, damage=20, fixed=58, variable=44, angle=0, stun=12, box=_AIR_BLOW
+            ),
+            Stage(
+                start=11,
+                end=14,
+                damage=18,
+                fixed=58,
+                variable=44,
+                angle=0,
+                stun=12,
+                box=_AIR_BLOW,
+                late=True,
             ),
         ),
     ),
@@ -145,7 +175,9 @@ HAMMER_MOVES: Final[Mapping[int, Move]] = {
         lock_hit=22,
         stages=(
             drag(7, 11, 2, 8, _BEHIND),
-            Stage(start=12, end=16, damage=13, fixed=45, variable=29, angle=-80, stun=8, box=_BEHIND),
+            Stage(
+                start=12, end=16, damage=13, fixed=45, variable=29, angle=-80, stun=8, box=_BEHIND
+            ),
         ),
         drive=_RISE,
     ),

@@ -1,8 +1,9 @@
-"""The eleven moves with the spear. A change of balance is an edit of a row below and of nothing else.
+"""The eleven moves with the spear. A change of balance is an edit of a row below and of nothing
+else.
 
-Damage, force, angle, stun, first hit, whiff and reach are the original's; box heights where it gives
-none, how long a box stays, lunges, `lock_hit` and the frames of a charge are chosen. Stages before the
-last drag their victim along, so that the next one reaches.
+Damage, force, angle, stun, first hit, whiff and reach are the original's; box heights where it
+gives none, how long a box stays, lunges, `lock_hit` and the frames of a charge are chosen. Stages
+before the last drag their victim along, so that the next one reaches.
 """
 
 from __future__ import annotations
@@ -89,7 +90,14 @@ SPEAR_MOVES: Final[Mapping[int, Move]] = {
         lock_hit=35,
         stages=(
             Stage(
-                start=19, end=23, damage=27, fixed=65, variable=52, angle=0, stun=7, box=(0.1, 2.1, -0.1, 0.5)
+                start=19,
+                end=23,
+                damage=27,
+                fixed=65,
+                variable=52,
+                angle=0,
+                stun=7,
+                box=(0.1, 2.1, -0.1, 0.5),
             ),
         ),
         charge_from=6,
@@ -118,7 +126,9 @@ SPEAR_MOVES: Final[Mapping[int, Move]] = {
         lock_hit=21,
         stages=(
             drag(8, 11, 12, 13, _WHEEL),
-            Stage(start=12, end=15, damage=3, fixed=100, variable=10, angle=90, stun=13, box=_WHEEL),
+            Stage(
+                start=12, end=15, damage=3, fixed=100, variable=10, angle=90, stun=13, box=_WHEEL
+            ),
         ),
     ),
     DAIR: Move(
@@ -126,7 +136,14 @@ SPEAR_MOVES: Final[Mapping[int, Move]] = {
         lock_hit=17,
         stages=(
             Stage(
-                start=7, end=11, damage=13, fixed=49, variable=28, angle=0, stun=5, box=(-0.1, 0.45, 0.9, 1.9)
+                start=7,
+                end=11,
+                damage=13,
+                fixed=49,
+                variable=28,
+                angle=0,
+                stun=5,
+                box=(-0.1, 0.45, 0.9, 1.9),
             ),
         ),
     ),

@@ -1,7 +1,9 @@
-"""The eleven moves without a weapon. A change of balance is an edit of a row below and of nothing else.
+"""The eleven moves without a weapon. A change of balance is an edit of a row below and of nothing
+else.
 
-Damage, force, angle, stun, first hit, whiff and reach are the original's; box heights where it gives
-none, how long a box stays, `lock_hit` and the weak push of the stages before the last are chosen.
+Damage, force, angle, stun, first hit, whiff and reach are the original's; box heights where it
+gives none, how long a box stays, `lock_hit` and the weak push of the stages before the last are
+chosen.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ from league.games.brawl.moves import (
 )
 
 
-def _hold(start: int, end: int, damage: float, stun: int, box: Box, *, chained: bool = False) -> Stage:
+def _hold(
+    start: int, end: int, damage: float, stun: int, box: Box, *, chained: bool = False
+) -> Stage:
     """A stage before the last of its move: it pushes little, so that the next one reaches."""
     return Stage(
         start=start,
@@ -55,7 +59,15 @@ UNARMED_MOVES: Final[Mapping[int, Move]] = {
             _hold(7, 10, 3, 11, _JAB, chained=True),
             _hold(11, 14, 3, 11, _JAB, chained=True),
             Stage(
-                start=15, end=18, damage=5, fixed=52, variable=31, angle=30, stun=11, box=_JAB, chained=True
+                start=15,
+                end=18,
+                damage=5,
+                fixed=52,
+                variable=31,
+                angle=30,
+                stun=11,
+                box=_JAB,
+                chained=True,
             ),
         ),
     ),
@@ -64,7 +76,14 @@ UNARMED_MOVES: Final[Mapping[int, Move]] = {
         lock_hit=14,
         stages=(
             Stage(
-                start=5, end=8, damage=8, fixed=45, variable=5, angle=90, stun=15, box=(0.0, 0.8, 0.0, 0.5)
+                start=5,
+                end=8,
+                damage=8,
+                fixed=45,
+                variable=5,
+                angle=90,
+                stun=15,
+                box=(0.0, 0.8, 0.0, 0.5),
             ),
         ),
     ),
@@ -108,7 +127,14 @@ UNARMED_MOVES: Final[Mapping[int, Move]] = {
         lock_hit=25,
         stages=(
             Stage(
-                start=7, end=10, damage=16, fixed=40, variable=60, angle=10, stun=9, box=(0.0, 1.1, 0.0, 0.5)
+                start=7,
+                end=10,
+                damage=16,
+                fixed=40,
+                variable=60,
+                angle=10,
+                stun=9,
+                box=(0.0, 1.1, 0.0, 0.5),
             ),
             Stage(
                 start=14,
@@ -129,7 +155,14 @@ UNARMED_MOVES: Final[Mapping[int, Move]] = {
         lock_hit=22,
         stages=(
             Stage(
-                start=11, end=14, damage=18, fixed=45, variable=55, angle=0, stun=9, box=(0.2, 1.0, -0.4, 0.4)
+                start=11,
+                end=14,
+                damage=18,
+                fixed=45,
+                variable=55,
+                angle=0,
+                stun=9,
+                box=(0.2, 1.0, -0.4, 0.4),
             ),
         ),
         charge_from=6,
@@ -149,10 +182,19 @@ UNARMED_MOVES: Final[Mapping[int, Move]] = {
         lock_hit=18,
         stages=(
             Stage(
-                start=6, end=14, damage=16, fixed=65, variable=5, angle=0, stun=9, box=(0.0, 0.45, -0.1, 0.6)
+                start=6,
+                end=14,
+                damage=16,
+                fixed=65,
+                variable=5,
+                angle=0,
+                stun=9,
+                box=(0.0, 0.45, -0.1, 0.6),
             ),
         ),
-        drive=Drive(start=6, end=14, vx=8.0 * math.cos(math.pi / 4), vy=8.0 * math.sin(math.pi / 4)),
+        drive=Drive(
+            start=6, end=14, vx=8.0 * math.cos(math.pi / 4), vy=8.0 * math.sin(math.pi / 4)
+        ),
     ),
     SAIR: Move(
         lock=20,
@@ -186,7 +228,10 @@ UNARMED_MOVES: Final[Mapping[int, Move]] = {
             ),
         ),
         drive=Drive(
-            start=4, end=16, vx=6.0 * math.cos(math.radians(70)), vy=-6.0 * math.sin(math.radians(70))
+            start=4,
+            end=16,
+            vx=6.0 * math.cos(math.radians(70)),
+            vy=-6.0 * math.sin(math.radians(70)),
         ),
     ),
     GROUNDPOUND: Move(

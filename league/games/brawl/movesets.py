@@ -1,4 +1,6 @@
-"""All moves, 33 rows: the tables of the three weapons in one, as the compiled step is given them."""
+"""All moves, 33 rows: the tables of the three weapons in one, as the compiled step is given
+them.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """The 64 numbers that a seat sees: its own half, then the opponent's, both laid out alike.
 
-Each half is a function of its own player and the match alone, so the view is the same from each seat.
+Each half is a function of its own player and the match alone, so the view is the same from each
+seat.
 """
 
 from __future__ import annotations

@@ -26,7 +26,9 @@ def toward(value: float, target: float, step: float) -> float:
 
 
 @njit
-def _stopped_x(player: Any, to_x: float, left: float, top: float, right: float, bottom: float) -> float:
+def _stopped_x(
+    player: Any, to_x: float, left: float, top: float, right: float, bottom: float
+) -> float:
     """How far to the side the body gets on its way to `to_x` before it meets the rectangle."""
     if player.y + HALF_HEIGHT <= top + _SKIN or player.y - HALF_HEIGHT >= bottom - _SKIN:
         return to_x
@@ -38,7 +40,9 @@ def _stopped_x(player: Any, to_x: float, left: float, top: float, right: float, 
 
 
 @njit
-def _stopped_y(player: Any, to_y: float, left: float, top: float, right: float, bottom: float) -> float:
+def _stopped_y(
+    player: Any, to_y: float, left: float, top: float, right: float, bottom: float
+) -> float:
     """How far up or down the body gets on its way to `to_y` before it meets the rectangle."""
     if player.x + HALF_WIDTH <= left + _SKIN or player.x - HALF_WIDTH >= right - _SKIN:
         return to_y
@@ -54,7 +58,12 @@ def _slide_x(player: Any, to_x: float, stage: Any, match: Any) -> float:
     """The x at which a sideways movement to `to_x` ends."""
     for r in range(SOLIDS):
         to_x = _stopped_x(
-            player, to_x, stage.solids[r, 0], stage.solids[r, 1], stage.solids[r, 2], stage.solids[r, 3]
+            player,
+            to_x,
+            stage.solids[r, 0],
+            stage.solids[r, 1],
+            stage.solids[r, 2],
+            stage.solids[r, 3],
         )
     w, h = stage.platform_half_width, stage.platform_half_height
     px, py = match.platform_x, match.platform_y
@@ -98,7 +107,9 @@ def _push_out(player: Any, stage: Any, match: Any) -> None:
 
 @njit
 def move_platform(match: Any, stage: Any) -> None:
-    """Puts the platform where it stands in frame `match.frame`, with the velocity it goes on with."""
+    """Puts the platform where it stands in frame `match.frame`, with the velocity it goes on
+    with.
+    """
     p = match.frame % PLATFORM_PERIOD
     match.platform_x, match.platform_y = stage.path[p, 0], stage.path[p, 1]
     match.platform_vx, match.platform_vy = stage.path[p, 2], stage.path[p, 3]
@@ -143,7 +154,12 @@ def _fall(player: Any, stage: Any, match: Any) -> None:
     y = to_y
     for r in range(SOLIDS):
         y = _stopped_y(
-            player, y, stage.solids[r, 0], stage.solids[r, 1], stage.solids[r, 2], stage.solids[r, 3]
+            player,
+            y,
+            stage.solids[r, 0],
+            stage.solids[r, 1],
+            stage.solids[r, 2],
+            stage.solids[r, 3],
         )
     w, h = stage.platform_half_width, stage.platform_half_height
     px, py = match.platform_x, match.platform_y

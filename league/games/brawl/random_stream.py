@@ -1,7 +1,7 @@
 """splitmix64 in the state of a match: the same seed gives the same numbers wherever it is played.
 
-Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators" (OOPSLA 2014), constants of
-Vigna's public-domain splitmix64.c.
+Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators" (OOPSLA 2014),
+constants of Vigna's public-domain splitmix64.c.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def mixed(seed: Any) -> Any:
 def stream_of(seed: Any, salt: Any) -> Any:
     """Where the stream that `salt` names begins in the match of `seed`.
 
-    The seed is mixed before the salt meets it: salting small seeds themselves made streams coincide.
+    The seed is mixed before the salt meets it: salting small seeds themselves made streams
+    coincide.
     """
     return mixed(mixed(seed) ^ salt)
 

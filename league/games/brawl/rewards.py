@@ -1,7 +1,7 @@
 """Presets that weigh the reward terms of terms.py.
 
-A reward is `reward_terms_N2K @ weights_K`: the sum that is trained on and the values that are logged
-come from the same numbers.
+A reward is `reward_terms_N2K @ weights_K`: the sum that is trained on and the values that are
+logged come from the same numbers.
 """
 
 from __future__ import annotations
@@ -33,10 +33,23 @@ PRESETS: Final[Mapping[str, Mapping[str, float]]] = MappingProxyType(
     {
         "dense": _DENSE,
         "sparse": {"damage": DAMAGE_SCALE, "win": 100.0, "knockout": 50.0},
-        # Small scale for quick learning: a dense pull toward the opponent, then hits, then knockouts.
-        "laptop": {"toward_opponent": 0.6, "damage": 1.0, "combo": 0.5, "knockout": 5.0, "win": 10.0},
+        # Small scale for quick learning: a dense pull toward the opponent, then hits, then
+        # knockouts.
+        "laptop": {
+            "toward_opponent": 0.6,
+            "damage": 1.0,
+            "combo": 0.5,
+            "knockout": 5.0,
+            "win": 10.0,
+        },
         # For who can reach the opponent already: exchanges of blows, and staying on the stage.
-        "duel": {"toward_opponent": 0.2, "damage": 5.0, "danger_zone": 4.0, "knockout": 5.0, "win": 5.0},
+        "duel": {
+            "toward_opponent": 0.2,
+            "damage": 5.0,
+            "danger_zone": 4.0,
+            "knockout": 5.0,
+            "win": 5.0,
+        },
         # As it begins: a learner changes it into `sparse` on the schedule below.
         "curriculum": _DENSE,
     }
@@ -71,8 +84,8 @@ def annealed_weights(
 ) -> NDArray[np.float32]:
     """float32[K]: the weights of `preset` in step `step` of a run of `steps`; raises `ConfigError`.
 
-    w(step) = w_begin + s * (w_end - w_begin), s the schedule's share. A preset that is not annealed has the
-    same weights in every step, and so has an overridden term.
+    w(step) = w_begin + s * (w_end - w_begin), s the schedule's share. A preset that is not annealed
+    has the same weights in every step, and so has an overridden term.
     """
     if preset not in ANNEALED:
         return reward_weights(preset, overrides)
@@ -82,14 +95,20 @@ def annealed_weights(
     return end if share == 1 else begin + share * (end - begin)
 
 
-def reward_weights(preset: str, overrides: Mapping[str, float] | None = None) -> NDArray[np.float32]:
+def reward_weights(
+    preset: str, overrides: Mapping[str, float] | None = None
+) -> NDArray[np.float32]:
     """float32[K]: the preset's weights with single terms overridden; raises `ConfigError`."""
     if preset not in PRESETS:
-        raise ConfigError(f"there is no reward preset {preset!r}: choose one of {', '.join(PRESETS)}")
+        raise ConfigError(
+            f"there is no reward preset {preset!r}: choose one of {', '.join(PRESETS)}"
+        )
     weights = {**PRESETS[preset], **(overrides or {})}
     for term, weight in weights.items():
         if term not in TERM_HELP:
             raise ConfigError(f"there is no reward term {term!r}: known are {', '.join(TERMS)}")
         if not np.isfinite(weight):
-            raise ConfigError(f"the weight of reward term {term!r} is {weight}: it must be a finite number")
+            raise ConfigError(
+                f"the weight of reward term {term!r} is {weight}: it must be a finite number"
+            )
     return np.array([weights.get(term, 0.0) for term in TERMS], np.float32)

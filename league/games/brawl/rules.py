@@ -13,7 +13,9 @@ DT: Final = 1.0 / FRAMES_PER_SECOND
 
 # Keys, in the order of the action vector.
 KEY_NAMES: Final = ("W", "A", "S", "D", "space", "H", "L", "J", "K", "G")
-UP, LEFT, DOWN, RIGHT, JUMP, PICK, DASH_KEY, LIGHT, HEAVY, TAUNT_KEY = (1 << bit for bit in range(10))
+UP, LEFT, DOWN, RIGHT, JUMP, PICK, DASH_KEY, LIGHT, HEAVY, TAUNT_KEY = (
+    1 << bit for bit in range(10)
+)
 
 # States, as numbered in the observation.
 WALKING: Final = 0

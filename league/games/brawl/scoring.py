@@ -44,7 +44,8 @@ def _score_place(me: Any, opponent: Any, last_distance: float, distance: float, 
         paid.toward_middle += abs(me.last_x) - abs(me.x)
     if opponent.moved_by_hand:
         return
-    # Being placed on one's spawn counts: else every fall would sell the way to the opponent once more.
+    # Being placed on one's spawn counts: else every fall would sell the way to the opponent once
+    # more.
     paid.toward_opponent += abs(opponent.last_x - me.last_x) - abs(opponent.last_x - me.x)
     if me.moved_by_hand:
         return
@@ -66,7 +67,9 @@ def _score_events(me: Any, opponent: Any, paid: Any) -> None:
 
 
 @njit
-def score(me: Any, opponent: Any, last_distance: float, distance: float, paid: Any, stats: Any) -> None:
+def score(
+    me: Any, opponent: Any, last_distance: float, distance: float, paid: Any, stats: Any
+) -> None:
     """One frame of one seat."""
     keys_down = _count_keys(me.keys)
     if keys_down > terms.MANY_KEYS:

@@ -24,12 +24,17 @@ def brawl_spec(max_frames: int | None = None) -> GameSpec:
         frames_per_second=rules.FRAMES_PER_SECOND,
         observation_size=2 * OWN_SIZE,
         own_size=OWN_SIZE,
-        observation_names=(*(f"own {name}" for name in FIELDS), *(f"opponent {name}" for name in FIELDS)),
+        observation_names=(
+            *(f"own {name}" for name in FIELDS),
+            *(f"opponent {name}" for name in FIELDS),
+        ),
         action_size=len(rules.KEY_NAMES),
         action_names=rules.KEY_NAMES,
         reward_terms=TERMS,
         stats=STATS,
         bots=BOTS,
-        max_frames=max_frames if max_frames is not None else rules.MATCH_SECONDS * rules.FRAMES_PER_SECOND,
+        max_frames=max_frames
+        if max_frames is not None
+        else rules.MATCH_SECONDS * rules.FRAMES_PER_SECOND,
         reward_presets=PRESETS,
     )

@@ -59,7 +59,8 @@ def platform_path(
     """
     length = math.dist(start, end)
     first_leg = _leg(turn_within, length, turn_within, slowest)
-    leg = _leg(length - first_leg[-1], length, turn_within, slowest)  # it turns a hair past the limit
+    # it turns a hair past the limit
+    leg = _leg(length - first_leg[-1], length, turn_within, slowest)
     if len(leg) - 1 != leg_frames:
         raise ValueError(f"the platform takes {len(leg) - 1} frames for its way, not {leg_frames}")
     turn = leg[0]
@@ -90,7 +91,8 @@ def _warehouse() -> Stage:
 
 
 def _flat() -> Stage:
-    """Ours: the warehouse with both grounds at the middle height, the platform going straight up and down.
+    """Ours: the warehouse with both grounds at the middle height, the platform going straight up
+    and down.
 
     Each half is the other's mirror image, so a match and its reflection are played alike.
     """

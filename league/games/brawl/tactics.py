@@ -1,7 +1,7 @@
 """What the scripted characters have in common: getting somewhere without falling, reach, and blows.
 
-Functions of the state that a frame begins with; they return key bits. `me` and `opponent` are records of
-layout.PLAYER.
+Functions of the state that a frame begins with; they return key bits. `me` and `opponent` are
+records of layout.PLAYER.
 """
 
 from __future__ import annotations
@@ -66,7 +66,9 @@ def is_off_stage(player: Any, stage: Any) -> bool:
 
 @njit
 def _back_on_stage(me: Any, goal_x: float, frame: int, stage: Any) -> int:
-    """Keys of who has no ground below: to the ground that it wants, with all jumps and the recovery."""
+    """Keys of who has no ground below: to the ground that it wants, with all jumps and the
+    recovery.
+    """
     outside = abs(me.x) > stage.solids[0, 2]
     r = ground_toward(me.x if outside else goal_x, stage)
     inner, outer = stage.solids[r, 0] + EDGE_MARGIN, stage.solids[r, 2] - EDGE_MARGIN

@@ -1,8 +1,8 @@
 """Weapons on the ground: two spawners, picking up and dropping.
 
-A match has four places for weapons: what its right and its left spawner show, and what the player of the
-right and of the left side dropped last (dropping another removes it). Places go by side and not by seat,
-so swapped seats meet the same weapons. Frames are those of the match.
+A match has four places for weapons: what its right and its left spawner show, and what the player
+of the right and of the left side dropped last (dropping another removes it). Places go by side and
+not by seat, so swapped seats meet the same weapons. Frames are those of the match.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ def _note_next_change(match: Any) -> None:
     """Until then nothing comes or goes by itself."""
     match.weapons_change = NEVER
     for p in range(PLACES):
-        match.weapons_change = min(match.weapons_change, match.weapons[p].leaves, match.weapons[p].comes)
+        match.weapons_change = min(
+            match.weapons_change, match.weapons[p].leaves, match.weapons[p].comes
+        )
 
 
 @njit
@@ -82,7 +84,9 @@ def _clear(place: Any, p: int, match: Any) -> None:
 
 @njit
 def move_weapons(match: Any, stage: Any) -> None:
-    """What comes and what goes by itself in frame `match.frame`; call it only when something is due."""
+    """What comes and what goes by itself in frame `match.frame`; call it only when something is
+    due.
+    """
     match.weapons_lying = 0
     for p in range(PLACES):
         place = match.weapons[p]

@@ -1,4 +1,5 @@
-"""Exact values of small games: whole trees, best responses, NashConv and exploitability, in plain numpy.
+"""Exact values of small games: whole trees, best responses, NashConv and exploitability, in plain
+numpy.
 
 tree = game_tree(rules_of(make_batched("kuhn", 1)))
 nash_conv(tree, uniform_table(tree))             # 0.916667

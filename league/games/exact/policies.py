@@ -19,10 +19,11 @@ from league.games.exact.values import Table, checked_table
 
 @dataclass(frozen=True)
 class Histories:
-    """What the deciding player was shown in each frame from the match's start to the infoset, its last.
+    """What the deciding player was shown in each frame from the match's start to the infoset, its
+    last.
 
-    These are the observations a seat of the game itself has, those of the frames in which it waits too,
-    so a recurrent policy is fed them in order from an empty state.
+    These are the observations a seat of the game itself has, those of the frames in which it waits
+    too, so a recurrent policy is fed them in order from an empty state.
 
     Attributes:
         observations_KTO: float32, zeros after the history's end.
@@ -65,10 +66,14 @@ def table_of(tree: GameTree, policy: Callable[[Histories], NDArray]) -> Table:
     """
     answers_KA = np.asarray(policy(histories(tree)), np.float64)
     if answers_KA.shape != tree.legal_KA.shape:
-        raise InvalidInput(f"the policy answered {answers_KA.shape}, {tree.legal_KA.shape} is wanted")
+        raise InvalidInput(
+            f"the policy answered {answers_KA.shape}, {tree.legal_KA.shape} is wanted"
+        )
     sums_K1 = answers_KA.sum(-1, keepdims=True)
     near_K1 = np.abs(sums_K1 - 1.0) < 1e-4
-    return checked_table(tree, np.where(near_K1, answers_KA / np.where(near_K1, sums_K1, 1.0), answers_KA))
+    return checked_table(
+        tree, np.where(near_K1, answers_KA / np.where(near_K1, sums_K1, 1.0), answers_KA)
+    )
 
 
 def uniform_table(tree: GameTree) -> Table:
@@ -80,4 +85,6 @@ def uniform_table(tree: GameTree) -> Table:
 def strategy_table(tree: GameTree, strategy: Strategy) -> Table:
     """The table of a bot's strategy (`rules.bots[...].strategy`)."""
     positions_K = tree.views.positions_V[tree.infosets_K]
-    return checked_table(tree, probabilities_of(strategy, positions_K, tree.players_K, tree.legal_KA))
+    return checked_table(
+        tree, probabilities_of(strategy, positions_K, tree.players_K, tree.legal_KA)
+    )

@@ -1,11 +1,13 @@
-"""The whole tree of a game of choices, walked frame by frame with the very rules that matches are played by.
+"""The whole tree of a game of choices, walked frame by frame with the very rules that matches are
+played by.
 
 A *view* is all that a player was shown up to a frame: its observations from the first one on. Two
-positions with the same view look alike, whatever else differs. An *infoset* is a view in which the player
-has something to decide. Players are 0 and 1 of the rules (who opens, who picks rows), not seats.
+positions with the same view look alike, whatever else differs. An *infoset* is a view in which the
+player has something to decide. Players are 0 and 1 of the rules (who opens, who picks rows), not
+seats.
 
-Shape suffixes: M positions of a level, E edges out of it, 2 players, A actions, O observation width, V
-views, K infosets (of both players and all levels).
+Shape suffixes: M positions of a level, E edges out of it, 2 players, A actions, O observation
+width, V views, K infosets (of both players and all levels).
 """
 
 from __future__ import annotations
@@ -46,7 +48,9 @@ class Level:
 
 @dataclass(frozen=True, kw_only=True)
 class Views:
-    """What players may be shown, by player, each after its parent (`NO_VIEW` in the first frame)."""
+    """What players may be shown, by player, each after its parent (`NO_VIEW` in the first
+    frame).
+    """
 
     players_V: NDArray[np.intp]
     parents_V: NDArray[np.intp]
@@ -59,7 +63,8 @@ class Views:
 class GameTree:
     """A game's levels and views; `infosets_K` are the views in which there is something to decide.
 
-    Every position of the first level is equally likely. A policy is a table `[K, A]` of probabilities.
+    Every position of the first level is equally likely. A policy is a table `[K, A]` of
+    probabilities.
     """
 
     rules: ChoiceRules
@@ -81,7 +86,8 @@ class GameTree:
         """What the player knows in each infoset, in a few words of the rules."""
         views = self.views
         return [
-            self.rules.label(views.positions_V[view], int(views.players_V[view])) for view in self.infosets_K
+            self.rules.label(views.positions_V[view], int(views.players_V[view]))
+            for view in self.infosets_K
         ]
 
 
@@ -97,8 +103,9 @@ def rules_of(game: BatchedGame) -> ChoiceRules:
 def game_tree(rules: ChoiceRules) -> GameTree:
     """The tree of `rules`.
 
-    Raises `InvalidInput` when it has more than `MAX_POSITIONS` in a level, or when the observations are
-    not enough to play by: a player would forget its own choice, or could not tell what is legal.
+    Raises `InvalidInput` when it has more than `MAX_POSITIONS` in a level, or when the observations
+    are not enough to play by: a player would forget its own choice, or could not tell what is
+    legal.
     """
     positions_M = rules.begin(np.arange(rules.deals))
     views = _Growing(rules)
@@ -118,7 +125,10 @@ def game_tree(rules: ChoiceRules) -> GameTree:
 
 
 def _level(
-    rules: ChoiceRules, positions_M: Positions, views_M2: NDArray[np.intp], legal_M2A: NDArray[np.bool_]
+    rules: ChoiceRules,
+    positions_M: Positions,
+    views_M2: NDArray[np.intp],
+    legal_M2A: NDArray[np.bool_],
 ) -> tuple[Level, Positions]:
     """The edges out of `positions_M`, and the positions they lead to."""
     counts_M = legal_M2A[:, 0].sum(-1) * legal_M2A[:, 1].sum(-1)
@@ -132,7 +142,9 @@ def _level(
     positions_E = positions_M[nodes_E]
     paid_E, ended_E = rules.play(positions_E, choices_E2)
     next_E = np.where(ended_E, END, np.cumsum(~ended_E) - 1)
-    level = Level(views_M2=views_M2, nodes_E=nodes_E, choices_E2=choices_E2, paid_E=paid_E, next_E=next_E)
+    level = Level(
+        views_M2=views_M2, nodes_E=nodes_E, choices_E2=choices_E2, paid_E=paid_E, next_E=next_E
+    )
     return level, positions_E[~ended_E]
 
 
@@ -151,7 +163,9 @@ class _Growing:
         choices_M2: NDArray[np.intp],
         legal_M2A: NDArray[np.bool_],
     ) -> NDArray[np.intp]:
-        """The view of each position of a level, [M, 2]; `choices_M2` led there from `parents_M2`."""
+        """The view of each position of a level, [M, 2]; `choices_M2` led there from
+        `parents_M2`.
+        """
         views_M2 = np.empty_like(parents_M2)
         observations_M2O = self._rules.observe(positions_M)
         for player in range(2):
@@ -180,7 +194,9 @@ class _Growing:
         legal_MA: NDArray[np.bool_],
     ) -> None:
         if (choice_M != choice_M[first_V][view_M]).any():
-            raise InvalidInput(f"the observations of {self._rules.name} let a player forget what it chose")
+            raise InvalidInput(
+                f"the observations of {self._rules.name} let a player forget what it chose"
+            )
         if (legal_MA != legal_MA[first_V][view_M]).any():
             raise InvalidInput(f"the observations of {self._rules.name} do not tell what is legal")
 

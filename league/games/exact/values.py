@@ -1,4 +1,5 @@
-"""Values of policies in a game tree. All are chips (payoffs) a match, of player 0 unless said otherwise.
+"""Values of policies in a game tree. All are chips (payoffs) a match, of player 0 unless said
+otherwise.
 
 NashConv and exploitability as in Lanctot et al., "A unified game-theoretic approach to multiagent
 reinforcement learning" (2017), and OpenSpiel:
@@ -26,7 +27,8 @@ TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class BestResponse:
-    """What `player` can get at most against a table, [its own payoff], and how: a choice by infoset.
+    """What `player` can get at most against a table, [its own payoff], and how: a choice by
+    infoset.
 
     `choices_K` is -1 in the infosets of the other player.
     """
@@ -36,7 +38,9 @@ class BestResponse:
 
 
 def checked_table(tree: GameTree, table_KA: Table) -> Table:
-    """`table_KA` as float64 when it is a policy of this tree; raises `InvalidInput` with the infoset."""
+    """`table_KA` as float64 when it is a policy of this tree; raises `InvalidInput` with the
+    infoset.
+    """
     table_KA = np.asarray(table_KA, np.float64)
     if table_KA.shape != tree.legal_KA.shape:
         raise InvalidInput(f"the table has shape {table_KA.shape}, {tree.legal_KA.shape} is wanted")
@@ -79,7 +83,9 @@ def expected_value(tree: GameTree, table_KA: Table) -> float:
     by_view_VA = _by_view(tree, checked_table(tree, table_KA))
     values_M: NDArray[Any] = np.zeros(0)
     for level in reversed(tree.levels):
-        taken_E = _edge_probabilities(level, by_view_VA, 0) * _edge_probabilities(level, by_view_VA, 1)
+        taken_E = _edge_probabilities(level, by_view_VA, 0) * _edge_probabilities(
+            level, by_view_VA, 1
+        )
         values_E = taken_E * _edge_values(level, 1, values_M)
         values_M = np.bincount(level.nodes_E, values_E, len(level.views_M2))
     return float(values_M.mean())
@@ -89,8 +95,8 @@ def best_response(tree: GameTree, table_KA: Table, player: int) -> BestResponse:
     """The best that `player` can do against the other's half of the table.
 
     Backwards over the levels: in each infoset the action with the greatest value, summed over its
-    positions by how likely chance and the opponent lead there. (The player's own choices before do not
-    matter for it: it remembers them.)
+    positions by how likely chance and the opponent lead there. (The player's own choices before do
+    not matter for it: it remembers them.)
     """
     by_view_VA = _by_view(tree, checked_table(tree, table_KA))
     sign = (1, -1)[player]
@@ -109,13 +115,17 @@ def best_response(tree: GameTree, table_KA: Table, player: int) -> BestResponse:
         sums = np.bincount(cells_E, reach_M[level.nodes_E] * values_E, len(views) * actions)
         worth = np.where(tree.views.legal_VA[views], sums.reshape(-1, actions), -np.inf)
         best_V[views] = worth.argmax(-1)
-        values_M = np.bincount(level.nodes_E, values_E * (choices_E == best_V[views_E]), len(reach_M))
+        values_M = np.bincount(
+            level.nodes_E, values_E * (choices_E == best_V[views_E]), len(reach_M)
+        )
     choices_K = np.where(tree.players_K == player, best_V[tree.infosets_K], -1)
     return BestResponse(float(values_M.mean()), choices_K)
 
 
 def _reaches(tree: GameTree, opponent: list[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
-    """By level, [M]: how likely chance and the opponent lead to each position, if the player wants to."""
+    """By level, [M]: how likely chance and the opponent lead to each position, if the player
+    wants to.
+    """
     first = len(tree.levels[0].views_M2)
     reaches = [np.full(first, 1.0 / first)]
     for level, opponent_E in zip(tree.levels[:-1], opponent[:-1], strict=True):
@@ -138,5 +148,7 @@ def nash_conv(tree: GameTree, table_KA: Table) -> float:
 
 
 def exploitability(tree: GameTree, table_KA: Table) -> float:
-    """NashConv / 2: what a policy that plays both sides in turn loses to its best answer, a match."""
+    """NashConv / 2: what a policy that plays both sides in turn loses to its best answer, a
+    match.
+    """
     return nash_conv(tree, table_KA) / 2.0

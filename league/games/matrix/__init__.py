@@ -8,7 +8,8 @@ from league.games.base import BatchedGame
 def make_matrix(
     num_matches: int, *, max_frames: int | None = None, argument: str = "", rounds: int = 1
 ) -> BatchedGame:
-    """N matches of the matrix game `argument`: rps, brps, mp, or a path to a CSV of player 0's payoffs.
+    """N matches of the matrix game `argument`: rps, brps, mp, or a path to a CSV of player 0's
+    payoffs.
 
     A match is one choice of both at once, or `rounds` of them; who earned more in sum wins. Raises
     `ConfigError` for an unknown name or a table that can't be read.

@@ -60,19 +60,27 @@ def read_payoffs(path: Path) -> Payoffs:
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             lines = [
-                (number, line) for number, line in enumerate(csv.reader(file), 1) if any(map(str.strip, line))
+                (number, line)
+                for number, line in enumerate(csv.reader(file), 1)
+                if any(map(str.strip, line))
             ]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise ConfigError(f"the payoffs in {path} can't be read ({error}): name a CSV file") from None
+        raise ConfigError(
+            f"the payoffs in {path} can't be read ({error}): name a CSV file"
+        ) from None
     header: list[str] = []
     if lines and all(_number(cell) is None for cell in lines[0][1]):
         header = [cell.strip().lower() for cell in lines.pop(0)[1]]
     if not lines:
-        raise ConfigError(f"{path} has no payoffs: write a line for each of the first player's choices")
+        raise ConfigError(
+            f"{path} has no payoffs: write a line for each of the first player's choices"
+        )
     width = len(header) or len(lines[0][1])
     matrix_RC = np.array([_payoff_line(path, number, line, width) for number, line in lines])
     if max(matrix_RC.shape) > MAX_ACTIONS:
-        raise ConfigError(f"{path} has {matrix_RC.shape} choices: {MAX_ACTIONS} a player are the most")
+        raise ConfigError(
+            f"{path} has {matrix_RC.shape} choices: {MAX_ACTIONS} a player are the most"
+        )
     return Payoffs(f"matrix:{path}", matrix_RC, _action_names(path, header, max(matrix_RC.shape)))
 
 
@@ -92,17 +100,23 @@ def _payoff_line(path: Path, number: int, line: Sequence[str], width: int) -> li
     for cell in line:
         value = _number(cell)
         if value is None or not math.isfinite(value):
-            raise ConfigError(f"{path} line {number} holds {cell.strip()!r}: a payoff is a finite number")
+            raise ConfigError(
+                f"{path} line {number} holds {cell.strip()!r}: a payoff is a finite number"
+            )
         values.append(value)
     return values
 
 
 def _action_names(path: Path, header: Sequence[str], count: int) -> tuple[str, ...]:
-    """The header's names, and where they do not reach (more rows than columns) the choice's number."""
+    """The header's names, and where they do not reach (more rows than columns) the choice's
+    number.
+    """
     names = (*header, *(str(index) for index in range(len(header), count)))
     for name in names:
         if not _NAME.fullmatch(name):
             raise ConfigError(f"{path} names a choice {name!r}: use up to 32 of a-z 0-9 _ . -")
     if len(set(names)) < len(names):
-        raise ConfigError(f"{path} names two choices alike ({', '.join(names)}): give each its own name")
+        raise ConfigError(
+            f"{path} names two choices alike ({', '.join(names)}): give each its own name"
+        )
     return names

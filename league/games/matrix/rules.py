@@ -22,8 +22,8 @@ MAX_ROUNDS = 10_000
 class MatrixRules(ChoiceRules):
     """`rounds` rounds of a matrix game.
 
-    Own part of an observation: whether one picks rows, whether columns, and one's last choice. The rest:
-    the opponent's last choice. Nobody sees the other's choice of the round that is played.
+    Own part of an observation: whether one picks rows, whether columns, and one's last choice. The
+    rest: the opponent's last choice. Nobody sees the other's choice of the round that is played.
     """
 
     deals = 1
@@ -43,18 +43,24 @@ class MatrixRules(ChoiceRules):
         self.own_size = 2 + self._count
         self.observation_size = 2 + 2 * self._count
         seen = [
-            f"{who} last choice was {name}" for who in ("own", "the other's") for name in self.action_names
+            f"{who} last choice was {name}"
+            for who in ("own", "the other's")
+            for name in self.action_names
         ]
         self.observation_names = ("plays the rows", "plays the columns", *seen)
         self.largest_payoff = rounds * float(np.abs(payoffs.matrix_RC).max())
         self._legal_2A = np.arange(self._count) < np.array(payoffs.matrix_RC.shape)[:, None]
         # Row A, also read at NOTHING (-1), is no choice at all.
-        self._one_hot = np.vstack([np.eye(self._count, dtype=np.float32), np.zeros(self._count, np.float32)])
+        self._one_hot = np.vstack(
+            [np.eye(self._count, dtype=np.float32), np.zeros(self._count, np.float32)]
+        )
         self.bots = (RANDOM_BOT, *(self._always(index) for index in range(self._count)))
 
     def _always(self, index: int) -> ScriptedBot:
         name = self.action_names[index]
-        return ScriptedBot(name=f"always-{name}", summary=f"always takes {name}", strategy=always(index))
+        return ScriptedBot(
+            name=f"always-{name}", summary=f"always takes {name}", strategy=always(index)
+        )
 
     def begin(self, deals_N: NDArray[np.int64]) -> Positions:
         positions_N = np.zeros(len(deals_N), self.record)
@@ -84,7 +90,9 @@ class MatrixRules(ChoiceRules):
         """The side, the round, and the last choices (earlier ones are the infosets before)."""
         own, other = (self._said(position["last"][who]) for who in (player, 1 - player))
         side = ("rows", "columns")[player]
-        return f"{side} round {int(position['round']) + 1}" + (f" after {own}, {other}" if own else "")
+        return f"{side} round {int(position['round']) + 1}" + (
+            f" after {own}, {other}" if own else ""
+        )
 
     def describe(self, position: np.void) -> dict[str, Any]:
         return {
@@ -102,7 +110,9 @@ class MatrixRules(ChoiceRules):
 
 def _is_symmetric(matrix_RC: NDArray[np.float64]) -> bool:
     """Whether the game is the same from both sides: M = -Mᵀ."""
-    return matrix_RC.shape[0] == matrix_RC.shape[1] and bool(np.array_equal(matrix_RC, -matrix_RC.T))
+    return matrix_RC.shape[0] == matrix_RC.shape[1] and bool(
+        np.array_equal(matrix_RC, -matrix_RC.T)
+    )
 
 
 def _digest(payoffs: Payoffs) -> str:

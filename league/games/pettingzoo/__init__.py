@@ -1,8 +1,8 @@
 """Two-player PettingZoo environments as games of the league: `pettingzoo:MODULE`.
 
-`spec.py` reads what an environment is, `environment.py` plays one, `worker.py` holds several of them in a
-process of its own, `pool.py` ends the processes that hang, `matches.py` plays what was lost with one anew,
-and `game.py` is the game that the league sees.
+`spec.py` reads what an environment is, `environment.py` plays one, `worker.py` holds several of
+them in a process of its own, `pool.py` ends the processes that hang, `matches.py` plays what was
+lost with one anew, and `game.py` is the game that the league sees.
 """
 
 from __future__ import annotations
@@ -24,17 +24,19 @@ def make_pettingzoo(
 ) -> BatchedGame:
     """N matches of the environment `argument`, a module or `MODULE:FACTORY`.
 
-    A module's `parallel_env` is taken, else its `env`, else its `raw_env`; `options` are its arguments.
+    A module's `parallel_env` is taken, else its `env`, else its `raw_env`; `options` are its
+    arguments.
 
     Args:
-        num_matches: matches that step together.
-        argument: what follows `pettingzoo:` in the game's name.
-        max_frames: steps after which a match ends as its rewards stand; None is 1000.
-        step_seconds: longest time that one call of the environment may take; the match fails beyond it.
-        workers: processes that hold the environments; 0 chooses by the matches and the processor cores.
+        num_matches: matches that step together. argument: what follows `pettingzoo:` in the game's
+        name. max_frames: steps after which a match ends as its rewards stand; None is 1000.
+        step_seconds: longest time that one call of the environment may take; the match fails beyond
+        it. workers: processes that hold the environments; 0 chooses by the matches and the
+        processor cores.
 
     Raises:
-        ConfigError: when there is no such environment, or it isn't one of two players, or its spaces
+        ConfigError: when there is no such environment, or it isn't one of two players, or its
+        spaces
             can't be taken.
     """
     if not argument:

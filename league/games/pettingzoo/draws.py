@@ -1,4 +1,5 @@
-"""Numbers that follow from a match's seed alone: its environment's seed, and what the random bot does.
+"""Numbers that follow from a match's seed alone: its environment's seed, and what the random bot
+does.
 
 They are hashes, so a match draws the same whatever it is played beside,
 and a saved match needs no generator's state. Shape suffixes: N matches, 2 seats, A action width.
@@ -15,7 +16,9 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 def environment_seed(seed: int) -> int:
-    """The seed that an environment gets, below 2^31: NumPy's older generators take no greater one."""
+    """The seed that an environment gets, below 2^31: NumPy's older generators take no greater
+    one.
+    """
     return int(mixed(np.array([seed], np.uint64))[0] >> np.uint64(33))
 
 

@@ -1,4 +1,6 @@
-"""One PettingZoo environment: found by name, and played from two seats, whichever of the two forms it has."""
+"""One PettingZoo environment: found by name, and played from two seats, whichever of the two
+forms it has.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,8 @@ def _factory(argument: str) -> Callable[..., Any]:
 def build(argument: str, options: Mapping[str, Any]) -> Any:
     """The environment `argument` (`MODULE` or `MODULE:FACTORY`) made with `options`.
 
-    One that can be printed is made so (`render_mode="ansi"`). Raises `ConfigError` when it can't be made.
+    One that can be printed is made so (`render_mode="ansi"`). Raises `ConfigError` when it can't be
+    made.
     """
     factory = _factory(argument)
     with contextlib.redirect_stdout(io.StringIO()):  # what it prints is not for our standard output
@@ -55,7 +58,9 @@ def build(argument: str, options: Mapping[str, Any]) -> Any:
                 f"{argument} can't be made with {dict(options)}: {type(error).__name__}: {error}"
             ) from error
     if not hasattr(env, "possible_agents") or not hasattr(env, "step"):
-        raise ConfigError(f"{argument} makes a {type(env).__name__}: it must be a PettingZoo environment")
+        raise ConfigError(
+            f"{argument} makes a {type(env).__name__}: it must be a PettingZoo environment"
+        )
     return env
 
 
@@ -157,7 +162,9 @@ class TurnSeats(Seats):
         self._go_on()
 
     def _go_on(self) -> None:
-        """To the next agent that can act: agents that are done take the step None that removes them."""
+        """To the next agent that can act: agents that are done take the step None that removes
+        them.
+        """
         playing, turn = self._playing(), self.env.agent_selection
         if playing and turn not in playing:
             for _ in range(len(self.env.agents)):
@@ -172,7 +179,9 @@ class TurnSeats(Seats):
         """The agents that are not done."""
         env = self.env  # its attributes come through several wrappers: ask for each once
         ended, cut = env.terminations, env.truncations
-        return [agent for agent in env.agents if not (ended.get(agent, True) or cut.get(agent, True))]
+        return [
+            agent for agent in env.agents if not (ended.get(agent, True) or cut.get(agent, True))
+        ]
 
     def _see(self) -> None:
         here, infos = self.env.agents, self.env.infos

@@ -28,8 +28,9 @@ _ILLEGAL, _MOVES, _REWARD = range(3)
 class PettingZooGame(BatchedGame):
     """N matches of one environment, played in worker processes that `reset` and `load` start.
 
-    A seat's own part is which seat it is (2), whether it is to act (1) and its legal choices (A); the rest
-    is what the environment shows it. Raises `ConfigError` for an environment that can't be taken.
+    A seat's own part is which seat it is (2), whether it is to act (1) and its legal choices (A);
+    the rest is what the environment shows it. Raises `ConfigError` for an environment that can't be
+    taken.
     """
 
     def __init__(
@@ -57,7 +58,9 @@ class PettingZooGame(BatchedGame):
             workers=worker_count(num_matches, workers),
         )
         self._memory = Memory(sizes)
-        self._pool = Pool(self._memory, {"argument": argument, "options": self.options}, step_seconds)
+        self._pool = Pool(
+            self._memory, {"argument": argument, "options": self.options}, step_seconds
+        )
         history = History(num_matches, face.kind, face.action_size)
         self.matches = Matches(self._memory, self._pool, history)
         self._closed = False
@@ -88,10 +91,13 @@ class PettingZooGame(BatchedGame):
     def reset(self, seeds: NDArray[np.uint64], where: NDArray[np.bool_] | None = None) -> None:
         """Begins a match from `seeds[n]` in every row, or in the rows where `where`.
 
-        `next_seeds_N` of these rows becomes seed + 1. Raises `Unavailable` when no process can be started.
+        `next_seeds_N` of these rows becomes seed + 1. Raises `Unavailable` when no process can be
+        started.
         """
         seeds_N = np.ascontiguousarray(seeds, np.uint64)
-        where_N = np.ones(self.num_matches, np.bool_) if where is None else np.asarray(where, np.bool_)
+        where_N = (
+            np.ones(self.num_matches, np.bool_) if where is None else np.asarray(where, np.bool_)
+        )
         if seeds_N.shape != (self.num_matches,) or where_N.shape != (self.num_matches,):
             raise InvalidInput(
                 f"seeds {seeds_N.shape} and where {where_N.shape} must both have shape ({self.num_matches},)"
@@ -113,14 +119,17 @@ class PettingZooGame(BatchedGame):
     def step(self, actions_N2A: NDArray[np.uint8], frames: int = 1) -> None:
         """Plays `frames` frames; in games of choices exactly 1.
 
-        An illegal choice ends the match as its maker's loss. Raises `InvalidInput` for a wrong shape or
-        number of frames, and for a row without a choice where no bot plays.
+        An illegal choice ends the match as its maker's loss. Raises `InvalidInput` for a wrong
+        shape or number of frames, and for a row without a choice where no bot plays.
         """
         actions_N2A = np.ascontiguousarray(actions_N2A, np.uint8)
         self._check(actions_N2A, frames)
         if self._closed:
-            raise InvalidInput("the game was closed: reset it, or load a saved state, before the next step")
-        if not self._pool.pids:  # rows that nobody cares for are stepped before any match is begun there
+            raise InvalidInput(
+                "the game was closed: reset it, or load a saved state, before the next step"
+            )
+        # rows that nobody cares for are stepped before any match is begun there
+        if not self._pool.pids:
             self.reset(self.seeds_N)
             actions_N2A = self.idle_actions()
         self.reward_terms_N2K[:] = 0.0
@@ -153,7 +162,9 @@ class PettingZooGame(BatchedGame):
             n, seat = np.argwhere(wrong_N2)[0].tolist()
             names = np.array(self.spec.action_names)
             chosen = ", ".join(names[actions_N2A[n, seat] != 0]) or "nothing"
-            raise InvalidInput(f"seat {seat} of match {n} chose {chosen}: exactly one choice is wanted")
+            raise InvalidInput(
+                f"seat {seat} of match {n} chose {chosen}: exactly one choice is wanted"
+            )
 
     def _decide(self, actions_N2A: NDArray[np.uint8]) -> None:
         memory, bots_N2 = self._memory, self.bots_N2 != EXTERNAL
@@ -178,7 +189,9 @@ class PettingZooGame(BatchedGame):
         self.stats_N2S[:, :, _REWARD] += played.rewards_N2
 
     def _finish(self, played: Played) -> None:
-        """Outcomes and last arrays of the matches that ended; their rows are in the next match already."""
+        """Outcomes and last arrays of the matches that ended; their rows are in the next match
+        already.
+        """
         ended_N = played.ended_N
         if not ended_N.any():
             return
@@ -205,9 +218,9 @@ class PettingZooGame(BatchedGame):
     def load(self, state: dict[str, NDArray]) -> None:
         """Plays the saved matches anew, up to where they were saved, and goes on from there.
 
-        Raises `DataCorrupt` when the arrays don't fit (nothing has changed then), or when the environment
-        doesn't come to what was saved: it doesn't repeat a match by its seed, and `reset` is needed.
-        A state of another environment or time limit is a `VersionMismatch`.
+        Raises `DataCorrupt` when the arrays don't fit (nothing has changed then), or when the
+        environment doesn't come to what was saved: it doesn't repeat a match by its seed, and
+        `reset` is needed. A state of another environment or time limit is a `VersionMismatch`.
         """
         self.failures, self._closed = {}, False
         try:
@@ -228,7 +241,9 @@ class PettingZooGame(BatchedGame):
             "max_frames": self.spec.max_frames,
             "seats": [
                 {"acts": bool(acts), "payoff": float(total)}
-                for acts, total in zip(self._memory.acting_N2[match], self.totals_N2[match], strict=True)
+                for acts, total in zip(
+                    self._memory.acting_N2[match], self.totals_N2[match], strict=True
+                )
             ],
             "text": self._pool.text(match) if reason is None else reason,
         }

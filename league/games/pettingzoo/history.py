@@ -19,11 +19,15 @@ class History:
         shape = (16, matches, 2) if self._choices else (16, matches, 2, -(-size // 8))
         self._kept = np.zeros(shape, np.int32 if self._choices else np.uint8)
 
-    def record(self, rows: NDArray[np.intp], frames: NDArray[np.int32], actions: NDArray[np.uint8]) -> None:
+    def record(
+        self, rows: NDArray[np.intp], frames: NDArray[np.int32], actions: NDArray[np.uint8]
+    ) -> None:
         """Keeps what `rows` did in their frames: `actions` [rows, 2, A]."""
         while frames.max(initial=0) >= len(self._kept):
             self._kept = np.concatenate([self._kept, np.zeros_like(self._kept)])
-        self._kept[frames, rows] = actions.argmax(axis=2) if self._choices else np.packbits(actions, axis=2)
+        self._kept[frames, rows] = (
+            actions.argmax(axis=2) if self._choices else np.packbits(actions, axis=2)
+        )
 
     def actions(self, frame: int, rows: NDArray[np.intp]) -> NDArray[np.uint8]:
         """What `rows` did in `frame`, [rows, 2, A]."""
@@ -39,7 +43,11 @@ class History:
     def fits(self, saved: NDArray, frames: int) -> bool:
         """Whether `saved` can be taken back by `restore`."""
         wanted = (frames, *self._kept.shape[1:])
-        return isinstance(saved, np.ndarray) and saved.shape == wanted and saved.dtype == self._kept.dtype
+        return (
+            isinstance(saved, np.ndarray)
+            and saved.shape == wanted
+            and saved.dtype == self._kept.dtype
+        )
 
     def restore(self, saved: NDArray) -> None:
         """Goes on from what `saved` returned."""

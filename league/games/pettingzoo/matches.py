@@ -1,8 +1,8 @@
 """N environments in step that survive each other's failures.
 
-An environment that raises, hangs or takes its process down fails its own match. The other matches of that
-process are played anew from their seeds and actions, up to where they were.
-Shape suffixes: N matches, 2 seats, A action width.
+An environment that raises, hangs or takes its process down fails its own match. The other matches
+of that process are played anew from their seeds and actions, up to where they were. Shape suffixes:
+N matches, 2 seats, A action width.
 """
 
 from __future__ import annotations
@@ -17,15 +17,18 @@ from league.games.pettingzoo.history import History
 from league.games.pettingzoo.memory import RESET, STEP, Memory
 from league.games.pettingzoo.pool import Pool
 
-NOT_THE_SAME = "the environment doesn't repeat a match by its seed: played anew, it went another way"
+NOT_THE_SAME = (
+    "the environment doesn't repeat a match by its seed: played anew, it went another way"
+)
 END_AGAIN = "the environments' processes end again and again: see what they print"
 _MOST_RESTARTS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class Played:
-    """One frame: rewards, who made an illegal move, which matches ended, after how many frames, and why
-    some failed."""
+    """One frame: rewards, who made an illegal move, which matches ended, after how many frames,
+    and why some failed.
+    """
 
     rewards_N2: NDArray[np.float64]
     illegal_N2: NDArray[np.bool_]
@@ -65,7 +68,9 @@ class Matches:
         self._pool.start()
         own = self.memory.sizes.own
         views_N2O = self.memory.observations_N2O[:, :, own:].copy()
-        self.broken = dict.fromkeys(np.flatnonzero(broken_N).tolist(), "it had failed when it was saved")
+        self.broken = dict.fromkeys(
+            np.flatnonzero(broken_N).tolist(), "it had failed when it was saved"
+        )
         self._pool.lost_N[:] = True
         self._mend()
         same_N = (self.memory.observations_N2O[:, :, own:] == views_N2O).all(axis=(1, 2))
@@ -74,7 +79,9 @@ class Matches:
         return {n: reason for n, reason in self.broken.items() if not broken_N[n]}
 
     def play(self, where_N: NDArray[np.bool_], last_N: NDArray[np.bool_]) -> Played:
-        """One frame of the rows in `where_N` by `memory.actions_N2A`; matches that end begin anew."""
+        """One frame of the rows in `where_N` by `memory.actions_N2A`; matches that end begin
+        anew.
+        """
         memory = self.memory
         failed = self._broken_in(where_N)
         unbegun: dict[int, str] = {}
@@ -102,7 +109,9 @@ class Matches:
         return played
 
     def _counted(self, where_N: NDArray[np.bool_], failed: dict[int, str]) -> Played:
-        """The frame that was just played, and every row at the start of its next match if that ended."""
+        """The frame that was just played, and every row at the start of its next match if that
+        ended.
+        """
         memory = self.memory
         fine_N = where_N.copy()
         fine_N[list(failed)] = False
@@ -152,7 +161,9 @@ class Matches:
         raise Unavailable(END_AGAIN)
 
     def _restore(self, where_N: NDArray[np.bool_]) -> None:
-        """Tries once to play the rows in `where_N` anew; those that fail are broken, some may stay lost."""
+        """Tries once to play the rows in `where_N` anew; those that fail are broken, some may
+        stay lost.
+        """
         memory = self.memory
         views_N2O, acts_N2A = memory.observations_N2O.copy(), memory.actions_N2A.copy()
         memory.last_N[:] = False

@@ -38,16 +38,13 @@ class Memory:
     """Shared arrays; a worker writes only rows of its own matches.
 
     Attributes:
-        actions_N2A: what the seats do next.
-        active_N: rows that the next command is for.
-        last_N: whether the next step is the match's last one, whatever the environment says.
-        seeds_N, next_seeds_N: of the current and of the next match.
-        observations_N2O, final_observations_N2O: workers write them from `own` on.
-        legal_N2A, acting_N2: what the seats may do, and whether it counts.
-        rewards_N2, illegal_N2: of the last step.
-        done_N: whether the row did what was commanded.
-        ended_N: whether its match ended with that.
-        row_W, calls_W: the row that a worker is at (-1: none), and how often it called an environment.
+        actions_N2A: what the seats do next. active_N: rows that the next command is for. last_N:
+        whether the next step is the match's last one, whatever the environment says. seeds_N,
+        next_seeds_N: of the current and of the next match. observations_N2O,
+        final_observations_N2O: workers write them from `own` on. legal_N2A, acting_N2: what the
+        seats may do, and whether it counts. rewards_N2, illegal_N2: of the last step. done_N:
+        whether the row did what was commanded. ended_N: whether its match ended with that. row_W,
+        calls_W: the row that a worker is at (-1: none), and how often it called an environment.
     """
 
     actions_N2A: NDArray[np.uint8]

@@ -81,7 +81,9 @@ class _Process:
             self.connection.close()
 
     def end(self, patience: float) -> str:
-        """Ends it after `patience` seconds at the latest; says how it ended if by itself. Twice is fine."""
+        """Ends it after `patience` seconds at the latest; says how it ended if by itself. Twice
+        is fine.
+        """
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._popen.wait(patience)
         status = self._popen.poll()
@@ -93,14 +95,18 @@ class _Process:
             self._alive = -1
         if status is None:
             return "was ended"
-        return f"was killed by {signal.Signals(-status).name}" if status < 0 else f"exited with {status}"
+        return (
+            f"was killed by {signal.Signals(-status).name}"
+            if status < 0
+            else f"exited with {status}"
+        )
 
 
 class Pool:
     """Workers over the rows of `memory`, contiguous and nearly equal shares.
 
-    `lost_N` marks the rows that have no environment in a match: at the start, after theirs raised, and
-    after their worker had to be ended. Whoever resets a row takes the mark away.
+    `lost_N` marks the rows that have no environment in a match: at the start, after theirs raised,
+    and after their worker had to be ended. Whoever resets a row takes the mark away.
     """
 
     def __init__(self, memory: Memory, task: Mapping[str, Any], step_seconds: float) -> None:
@@ -114,10 +120,16 @@ class Pool:
         return [worker.pid for worker in self._workers]
 
     def start(self) -> None:
-        """Starts the workers unless they run; raises `Unavailable` when they can't make the environment."""
+        """Starts the workers unless they run; raises `Unavailable` when they can't make the
+        environment.
+        """
         if self._workers:
             return
-        edges = np.linspace(0, self.memory.sizes.matches, self.memory.sizes.workers + 1).astype(int).tolist()
+        edges = (
+            np.linspace(0, self.memory.sizes.matches, self.memory.sizes.workers + 1)
+            .astype(int)
+            .tolist()
+        )
         for index, (first, last) in enumerate(itertools.pairwise(edges)):
             self._workers.append(_Process(self.memory, self._task, index, range(first, last)))
         for worker in self._workers:
@@ -138,10 +150,11 @@ class Pool:
         raise Unavailable(f"no process could make {self._task['argument']}: {told}")
 
     def run(self, command: bytes, where_N: NDArray[np.bool_]) -> dict[int, str]:
-        """Commands the rows in `where_N`; the reason, in words, of every row whose environment failed.
+        """Commands the rows in `where_N`; the reason, in words, of every row whose environment
+        failed.
 
-        Rows that did it have `memory.done_N`. A row with neither reason nor that mark was lost with its
-        worker, and so were all of that worker's rows.
+        Rows that did it have `memory.done_N`. A row with neither reason nor that mark was lost with
+        its worker, and so were all of that worker's rows.
         """
         self.memory.active_N[:] = where_N
         self.memory.done_N[where_N] = False
@@ -160,8 +173,12 @@ class Pool:
         answers = self._ask([worker], TEXT + b" %d" % row, {})
         return answers[0]["text"] if answers else ""
 
-    def _ask(self, workers: list[_Process], command: bytes, failed: dict[int, str]) -> list[dict[str, Any]]:
-        """The answers of those that gave one; the others are replaced, with a reason into `failed`."""
+    def _ask(
+        self, workers: list[_Process], command: bytes, failed: dict[int, str]
+    ) -> list[dict[str, Any]]:
+        """The answers of those that gave one; the others are replaced, with a reason into
+        `failed`.
+        """
         answers = []
         waiting = {}
         for worker in workers:
@@ -186,7 +203,9 @@ class Pool:
         return answers
 
     def _replace(self, worker: _Process, failed: dict[int, str], reason: str) -> None:
-        """Ends a worker and starts another one; the row that it was at has failed, the others are lost."""
+        """Ends a worker and starts another one; the row that it was at has failed, the others
+        are lost.
+        """
         ending = worker.end(0.0 if reason else 1.0)
         row = int(self.memory.row_W[worker.index])
         if row >= 0:
@@ -225,6 +244,10 @@ class _Watch:
 
 
 def worker_count(matches: int, wanted: int) -> int:
-    """How many workers `matches` get when `wanted` are asked for (0: by the cores), at most one for each."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """How many workers `matches` get when `wanted` are asked for (0: by the cores), at most one
+    for each.
+    """
+    cores = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
     return min(matches, wanted or max(1, min(cores, matches // 4)))

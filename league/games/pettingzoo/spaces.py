@@ -33,7 +33,9 @@ class Encoder:
 
 @dataclass(frozen=True)
 class Actions:
-    """What a seat may do: `size` wide, and how a row of that width becomes the environment's action."""
+    """What a seat may do: `size` wide, and how a row of that width becomes the environment's
+    action.
+    """
 
     kind: str
     size: int
@@ -88,7 +90,9 @@ def _box(space: spaces.Box) -> Encoder:
     span_W = high_W - low_W
     bounded_W = np.isfinite(span_W) & (span_W < 1e30)
     scale_W = np.divide(2.0, span_W, out=np.zeros_like(span_W), where=bounded_W & (span_W > 0))
-    offset_W = np.where(bounded_W & (span_W > 0), -1.0 - np.where(bounded_W, low_W, 0.0) * scale_W, 0.0)
+    offset_W = np.where(
+        bounded_W & (span_W > 0), -1.0 - np.where(bounded_W, low_W, 0.0) * scale_W, 0.0
+    )
     endless_W = np.flatnonzero(~bounded_W)
 
     def write(value: Any, out_W: NDArray[np.float32]) -> None:
@@ -123,20 +127,26 @@ def _joined(parts: dict[Any, spaces.Space], name: str) -> Encoder:
 
 
 def actions(space: spaces.Space, name: str) -> Actions:
-    """What can be done in an action space; raises `ConfigError` for one that is neither keys nor choices."""
+    """What can be done in an action space; raises `ConfigError` for one that is neither keys nor
+    choices.
+    """
     if isinstance(space, spaces.Discrete):
         return _choices(int(space.n), lambda index: int(space.start) + index, name)
     if isinstance(space, spaces.MultiDiscrete):
         starts = np.asarray(space.start)
         return _choices(
             int(np.prod(space.nvec.astype(float))),
-            lambda index: np.reshape(np.unravel_index(index, space.nvec.ravel()), space.shape) + starts,
+            lambda index: (
+                np.reshape(np.unravel_index(index, space.nvec.ravel()), space.shape) + starts
+            ),
             name,
         )
     if isinstance(space, spaces.MultiBinary):
         size = int(np.prod(space.shape))
         names = tuple(f"key {n}" for n in range(size))
-        return Actions(KEYS, size, names, lambda row_A: row_A[:size].astype(space.dtype).reshape(space.shape))
+        return Actions(
+            KEYS, size, names, lambda row_A: row_A[:size].astype(space.dtype).reshape(space.shape)
+        )
     raise ConfigError(
         f"{name} is played by a {type(space).__name__}: Discrete, MultiDiscrete and MultiBinary can be taken"
     )
@@ -150,9 +160,11 @@ def _choices(size: int, action: Callable[[int], Any], name: str) -> Actions:
 
 
 def mask(observation: Any, info: Any, size: int) -> NDArray[np.bool_] | None:
-    """Which of `size` choices the environment allows, by its observation or its info; None: it says nothing.
+    """Which of `size` choices the environment allows, by its observation or its info; None: it says
+    nothing.
 
-    A MultiDiscrete's mask may be one for each of its numbers; all their combinations are then allowed.
+    A MultiDiscrete's mask may be one for each of its numbers; all their combinations are then
+    allowed.
     """
     found = observation.get("action_mask") if isinstance(observation, dict) else None
     if found is None and isinstance(info, dict):

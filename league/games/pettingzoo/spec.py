@@ -27,7 +27,9 @@ PRESETS: Final[Mapping[str, Mapping[str, float]]] = MappingProxyType(
 
 @dataclass(frozen=True, kw_only=True)
 class Face:
-    """What the two seats of an environment see and do, by seat; the wider seat sets the width of both."""
+    """What the two seats of an environment see and do, by seat; the wider seat sets the width of
+    both.
+    """
 
     encoders: tuple[Encoder, ...]
     actions: tuple[Actions, ...]
@@ -46,12 +48,16 @@ class Face:
 
     @property
     def own_size(self) -> int:
-        """Which seat (2), whether it is to act (1), and its legal choices (A; none in games of keys)."""
+        """Which seat (2), whether it is to act (1), and its legal choices (A; none in games of
+        keys).
+        """
         return 3 + (self.action_size if self.kind == CHOICE else 0)
 
 
 def face(env: Any, name: str) -> Face:
-    """The face of `env`; raises `ConfigError` unless two agents play it with spaces that can be taken."""
+    """The face of `env`; raises `ConfigError` unless two agents play it with spaces that can be
+    taken.
+    """
     agents = list(env.possible_agents)
     if len(agents) != 2:
         raise ConfigError(f"{name} is played by {len(agents)} agents: a league plays games of two")
@@ -59,18 +65,26 @@ def face(env: Any, name: str) -> Face:
         seen_by = [env.observation_space(agent) for agent in agents]
         done_by = [env.action_space(agent) for agent in agents]
     except Exception as error:
-        raise ConfigError(f"{name} does not tell its spaces: {type(error).__name__}: {error}") from error
+        raise ConfigError(
+            f"{name} does not tell its spaces: {type(error).__name__}: {error}"
+        ) from error
     seen = Face(
         encoders=tuple(encoder(space, name) for space in seen_by),
         actions=tuple(actions(space, name) for space in done_by),
     )
     if seen.actions[0].kind != seen.actions[1].kind:
-        raise ConfigError(f"one seat of {name} has keys and the other choices: both must have the same")
+        raise ConfigError(
+            f"one seat of {name} has keys and the other choices: both must have the same"
+        )
     return seen
 
 
-def read(argument: str, options: Mapping[str, Any], max_frames: int | None) -> tuple[GameSpec, Face]:
-    """Spec and face of the environment `argument`, which is made and closed again in this process."""
+def read(
+    argument: str, options: Mapping[str, Any], max_frames: int | None
+) -> tuple[GameSpec, Face]:
+    """Spec and face of the environment `argument`, which is made and closed again in this
+    process.
+    """
     env = build(argument, options)
     try:
         seen = face(env, argument)

@@ -27,10 +27,13 @@ def observed(observation: Any) -> str:
     if isinstance(observation, dict):
         rest = {key: value for key, value in observation.items() if key != "action_mask"}
         return "\n".join(
-            observed(value) if len(rest) == 1 else f"{key}: {observed(value)}" for key, value in rest.items()
+            observed(value) if len(rest) == 1 else f"{key}: {observed(value)}"
+            for key, value in rest.items()
         )
     numbers = np.asarray(observation)
-    is_board = numbers.ndim == 3 and numbers.shape[2] < len(_MARKS) and np.isin(numbers, (0, 1)).all()
+    is_board = (
+        numbers.ndim == 3 and numbers.shape[2] < len(_MARKS) and np.isin(numbers, (0, 1)).all()
+    )
     if not is_board:
         return np.array2string(numbers, precision=3, threshold=500)
     marks = np.where(numbers.any(axis=2), numbers.argmax(axis=2) + 1, 0)

@@ -40,7 +40,9 @@ class Worker:
         self.seats: dict[int, Seats] = {}
 
     def answer(self, command: bytes) -> dict[str, Any]:
-        """Does what `command` says for the active rows; the reply holds the reason of each that failed."""
+        """Does what `command` says for the active rows; the reply holds the reason of each that
+        failed.
+        """
         if command.startswith(TEXT):
             return {"text": self._text(int(command.split()[1]))}
         do = self._step if command == STEP else self._reset
@@ -89,7 +91,9 @@ class Worker:
             memory.rewards_N2[row, 1] *= -1
             over = True
         else:
-            acts = [form.decode(memory.actions_N2A[row, s]) for s, form in enumerate(self.face.actions)]
+            acts = [
+                form.decode(memory.actions_N2A[row, s]) for s, form in enumerate(self.face.actions)
+            ]
             self._called()
             seats.step(acts)
             self._called()

@@ -15,7 +15,9 @@ def make_kuhn(num_matches: int, *, max_frames: int | None = None) -> BatchedGame
 
 
 def make_leduc(num_matches: int, *, max_frames: int | None = None) -> BatchedGame:
-    """N hands of Leduc hold'em at once: six cards, two rounds of bets, a public card between them."""
+    """N hands of Leduc hold'em at once: six cards, two rounds of bets, a public card between
+    them.
+    """
     from league.games.choice_game import ChoiceGame
     from league.games.poker.rules import PokerRules
     from league.games.poker.variants import LEDUC

@@ -1,7 +1,8 @@
 """Fixed-limit poker of two players with one card each, over many hands at once.
 
-Both pay an ante of one chip. Player 0 opens every round; a round ends when a raise is called or both
-check. After the last one the better hand takes all: a pair with the public card, else the higher rank.
+Both pay an ante of one chip. Player 0 opens every round; a round ends when a raise is called or
+both check. After the last one the better hand takes all: a pair with the public card, else the
+higher rank.
 
 Shape suffixes: N hands, 2 players, A actions, O observation width, D deals, C cards.
 """
@@ -25,10 +26,10 @@ _LETTERS = np.array(list("fcr"))
 class PokerRules(ChoiceRules):
     """One hand of `variant`; a card is its rank times the number of suits, plus its suit.
 
-    Own part of an observation: whether one is player 0, whether 1, one's card (rank, and suit where there
-    are several), whether it is one's turn, what is legal. The rest: the other's and one's own chips in the
-    pot, and the other's last choice; with several rounds also the round, the raises in it, and the public
-    card once it lies open.
+    Own part of an observation: whether one is player 0, whether 1, one's card (rank, and suit where
+    there are several), whether it is one's turn, what is legal. The rest: the other's and one's own
+    chips in the pot, and the other's last choice; with several rounds also the round, the raises in
+    it, and the public card once it lies open.
     """
 
     draws_sides = True
@@ -148,7 +149,11 @@ class PokerRules(ChoiceRules):
         card += [f"suit is {suit}" for suit in range(variant.suits) if variant.suits > 1]
         own = ["is player 0", "is player 1", *(f"own {face}" for face in card), "own turn"]
         rest = ["the other's chips in the pot", "own chips in the pot"]
-        later = ["round", "raises in it", *(f"public {face}" for face in card)] if self._rounds > 1 else []
+        later = (
+            ["round", "raises in it", *(f"public {face}" for face in card)]
+            if self._rounds > 1
+            else []
+        )
         return (
             *(*own, *(f"may {action}" for action in ACTIONS)),
             *(*rest, *(f"the other's last choice was {action}" for action in ACTIONS), *later),
@@ -173,7 +178,9 @@ class PokerRules(ChoiceRules):
         return views_N2O
 
     def label(self, position: np.void, player: int) -> str:
-        """As `first K:cr` or `second J1 K0:crc/r`: own card, public card, choices (f, c, r) by round."""
+        """As `first K:cr` or `second J1 K0:crc/r`: own card, public card, choices (f, c, r) by
+        round.
+        """
         shown = [self._card(position["cards"][player])]
         if position["round"] > 0:
             shown.append(self._card(position["public"]))
@@ -212,7 +219,9 @@ class PokerRules(ChoiceRules):
         """The choices by round, f fold, c check or call, r bet or raise: `cc/rc`."""
         count = int(hand["count"])
         letters, rounds = _LETTERS[hand["moves"][:count]], hand["turns"][:count]
-        return "/".join("".join(letters[rounds == index]) for index in range(int(hand["round"]) + 1))
+        return "/".join(
+            "".join(letters[rounds == index]) for index in range(int(hand["round"]) + 1)
+        )
 
 
 def _faces(variant: PokerVariant) -> NDArray[np.float32]:

@@ -11,7 +11,9 @@ from league.games.choice_rules import RANDOM_BOT, Positions, ScriptedBot, always
 
 ACTIONS = ("fold", "call", "raise")
 FOLD, CALL, RAISE = range(3)
-"""A call where nothing is to be paid is a check, a raise there is a bet. Folding then is not allowed."""
+"""A call where nothing is to be paid is a check, a raise there is a bet. Folding then is not
+allowed.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,9 +36,13 @@ class PokerVariant:
     bots: tuple[ScriptedBot, ...]
 
 
-CALLER = ScriptedBot(name="caller", summary="checks and calls whatever it holds", strategy=always(CALL))
+CALLER = ScriptedBot(
+    name="caller", summary="checks and calls whatever it holds", strategy=always(CALL)
+)
 AGGRESSIVE = ScriptedBot(
-    name="aggressive", summary="bets and raises while it may, then calls", strategy=always(RAISE, CALL)
+    name="aggressive",
+    summary="bets and raises while it may, then calls",
+    strategy=always(RAISE, CALL),
 )
 
 ALPHA = 1 / 6
@@ -66,7 +72,8 @@ def kuhn_nash(
     positions_N: Positions, players_N: NDArray[np.intp], legal_NA: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
     """Kuhn's equilibrium at `ALPHA`; worth -1/18 to the first player, a chip being the ante."""
-    ranks_N = positions_N["cards"][np.arange(len(players_N)), players_N]  # one suit: a card is its rank
+    # one suit: a card is its rank
+    ranks_N = positions_N["cards"][np.arange(len(players_N)), players_N]
     answers: NDArray[np.float64] = _KUHN_NASH[players_N, legal_NA[:, FOLD].astype(np.intp), ranks_N]
     return answers
 

@@ -1,4 +1,6 @@
-"""Draws a game's frames (`BatchedGame.frame`): into pixels here, through shapes a browser draws as well."""
+"""Draws a game's frames (`BatchedGame.frame`): into pixels here, through shapes a browser draws
+as well.
+"""
 
 from league.games.render.still import Painter, draw_frame
 

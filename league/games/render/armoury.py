@@ -14,7 +14,9 @@ SOON_GONE = 75
 
 
 def weapon(brush: Brush, kind: str, reach: float = 0.0, opacity: float = 1.0) -> None:
-    """A weapon held at the brush's origin and pointing along x, its tip `reach` away if that is far."""
+    """A weapon held at the brush's origin and pointing along x, its tip `reach` away if that is
+    far.
+    """
     if kind == "spear":
         _spear(brush, max(reach, 0.95), opacity)
     elif kind == "hammer":
@@ -37,7 +39,9 @@ def _spear(brush: Brush, tip: float, opacity: float) -> None:
 def _hammer(brush: Brush, tip: float, opacity: float) -> None:
     ink, wood, steel = (_paint(c, opacity) for c in (palette.INK, palette.WOOD, palette.STEEL))
     brush.line(ink, 0.14, (-0.24, 0.0), (tip - 0.1, 0.0))
-    brush.polygon(ink, [(tip - 0.32, -0.37), (tip + 0.06, -0.37), (tip + 0.06, 0.37), (tip - 0.32, 0.37)])
+    brush.polygon(
+        ink, [(tip - 0.32, -0.37), (tip + 0.06, -0.37), (tip + 0.06, 0.37), (tip - 0.32, 0.37)]
+    )
     brush.line(wood, 0.08, (-0.24, 0.0), (tip - 0.1, 0.0))
     brush.polygon(steel, [(tip - 0.27, -0.32), (tip, -0.32), (tip, 0.32), (tip - 0.27, 0.32)])
     dark = _paint("#8d97ad", opacity)

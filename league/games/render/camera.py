@@ -1,4 +1,6 @@
-"""A camera that keeps both fighters in view, follows them softly, and never looks past the blast zone."""
+"""A camera that keeps both fighters in view, follows them softly, and never looks past the blast
+zone.
+"""
 
 from __future__ import annotations
 
@@ -47,11 +49,15 @@ class Camera:
         self._stay_inside()
 
     def at_depth(self, depth: float) -> Transform:
-        """Unit coordinates to pixels, for what lies `depth` deep: 1 is the stage, 0 infinitely far."""
+        """Unit coordinates to pixels, for what lies `depth` deep: 1 is the stage, 0 infinitely
+        far.
+        """
         near, far = HEIGHT / self.tall, HEIGHT / self.tallest
         scale = far + (near - far) * depth
         middle_x, middle_y = HEIGHT * self.aspect / 2, HEIGHT / 2
-        return Transform(scale, middle_x - self.x * depth * scale, middle_y - self.y * depth * scale)
+        return Transform(
+            scale, middle_x - self.x * depth * scale, middle_y - self.y * depth * scale
+        )
 
     def _inside(self, point: Point) -> Point:
         wide, tall = self.blast

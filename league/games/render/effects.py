@@ -1,4 +1,6 @@
-"""What a single frame can't tell: hits, knock-outs, dust and trails, told from how frames differ."""
+"""What a single frame can't tell: hits, knock-outs, dust and trails, told from how frames
+differ.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from league.games.render.picture import Brush, Point, faded
 HIT_FRAMES, FLASH_FRAMES, BURST_FRAMES, DUST_FRAMES = 10, 4, 36, 10
 TRAIL = 7
 LONGEST_GAP = 30
-"""Frames that may be left out (decisions last that long at most); more is another match or another place."""
+"""Frames that may be left out (decisions last that long at most); more is another match or
+another place.
+"""
 FAST = 11.0
 """u/s from which a trail is drawn."""
 
@@ -60,12 +64,16 @@ class Effects:
 
     def knocked_out_since(self, seat: int, frame: int) -> int:
         """Frames since the seat's knock-out, a large number when it is long ago."""
-        ages = [frame - mark.frame for mark in self.marks if mark.kind == "burst" and mark.seat == seat]
+        ages = [
+            frame - mark.frame for mark in self.marks if mark.kind == "burst" and mark.seat == seat
+        ]
         return min(ages, default=10**6)
 
     def flash(self, seat: int, frame: int) -> float:
         """How white a fighter is that was just hit, from 0 to 1."""
-        ages = [frame - mark.frame for mark in self.marks if mark.kind == "hit" and mark.seat == seat]
+        ages = [
+            frame - mark.frame for mark in self.marks if mark.kind == "hit" and mark.seat == seat
+        ]
         return max(0.0, 1.0 - min(ages, default=FLASH_FRAMES) / FLASH_FRAMES)
 
     def shake(self, frame: int) -> Point:
@@ -98,7 +106,9 @@ class Effects:
             wide, tall = frame["blast"]
             edge = (min(max(spot[0], -wide), wide), min(max(spot[1], -tall), tall))
             away = max(math.hypot(*edge), 1e-6)
-            self.marks.append(Mark("burst", now, seat, edge, 2.0, (-edge[0] / away, -edge[1] / away)))
+            self.marks.append(
+                Mark("burst", now, seat, edge, 2.0, (-edge[0] / away, -edge[1] / away))
+            )
         elif new["damage"] > old["damage"]:
             self.marks.append(self._hit(now, seat, new, new["damage"] - old["damage"], frame))
         elif old["grounded"] != new["grounded"] and (new["vy"] < -4.0 or old["vy"] > 4.0):
@@ -113,7 +123,8 @@ class Effects:
         spot = (hurt["x"] + 0.3 * dx / apart, hurt["y"] + 0.3 * dy / apart)
         return Mark("hit", now, seat, spot, min(0.35 + damage / 20.0, 1.6), (damage, 0.0))
 
-    # --- drawing -----------------------------------------------------------------------------------
+    # --- drawing
+    # -----------------------------------------------------------------------------------
 
     def draw_behind(self, brush: Brush, frame: int) -> None:
         """Trails and dust, which fighters stand before."""
@@ -155,7 +166,9 @@ def _spark(brush: Brush, mark: Mark, age: float) -> None:
             corners.append((away * math.cos(angle), away * math.sin(angle)))
         brush.polygon(faded(palette.HAZARD, 0.9 * left), corners)
         brush.polygon(faded(palette.WHITE, left), [(0.6 * x, 0.6 * y) for x, y in corners])
-    brush.circle(faded(palette.WHITE, 0.7 * left), 0.05 + 0.06 * left, 0.0, 0.0, size * (0.3 + 0.9 * age))
+    brush.circle(
+        faded(palette.WHITE, 0.7 * left), 0.05 + 0.06 * left, 0.0, 0.0, size * (0.3 + 0.9 * age)
+    )
     figure = f"{mark.towards[0]:.0f}"
     brush.text(faded(palette.INK, left), 0.42 + 0.1 * size, 0.03, -0.77 - 0.5 * age, figure)
     brush.text(faded(palette.FLASH, left), 0.42 + 0.1 * size, 0.0, -0.8 - 0.5 * age, figure)
@@ -167,15 +180,23 @@ def _burst(brush: Brush, mark: Mark, age: float) -> None:
     beam = brush.at(0.0, 0.0, turn=math.atan2(mark.towards[1], mark.towards[0]))
     long, wide = 9.0 * min(1.0, 3.5 * age + 0.2), 1.3 * left
     beam.polygon(
-        faded(colour, 0.55 * left), [(-1.0, -wide), (long, -0.4 * wide), (long, 0.4 * wide), (-1.0, wide)]
+        faded(colour, 0.55 * left),
+        [(-1.0, -wide), (long, -0.4 * wide), (long, 0.4 * wide), (-1.0, wide)],
     )
     beam.polygon(
         faded(palette.WHITE, 0.8 * left),
-        [(-1.0, -0.5 * wide), (0.8 * long, -0.1 * wide), (0.8 * long, 0.1 * wide), (-1.0, 0.5 * wide)],
+        [
+            (-1.0, -0.5 * wide),
+            (0.8 * long, -0.1 * wide),
+            (0.8 * long, 0.1 * wide),
+            (-1.0, 0.5 * wide),
+        ],
     )
     brush.glow(faded(palette.FLASH, 0.9 * left), 0.0, 0.0, 3.4)
     for number in (1, 2, 3):
-        brush.circle(faded(palette.WHITE, 0.6 * left), 0.14 * left, 0.0, 0.0, (0.4 + 2.6 * age) * number / 2)
+        brush.circle(
+            faded(palette.WHITE, 0.6 * left), 0.14 * left, 0.0, 0.0, (0.4 + 2.6 * age) * number / 2
+        )
     for number in range(10):
         angle = number * 0.628 + mark.frame
         away = 0.6 + 3.4 * age * (0.6 + 0.4 * (number % 3))

@@ -1,4 +1,6 @@
-"""A fighter: limbs, head, face and scarf over a pose, with the weapon in hand and what the state adds."""
+"""A fighter: limbs, head, face and scarf over a pose, with the weapon in hand and what the state
+adds.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +86,9 @@ def _crescent(strike: Strike, outer: float, inner: float) -> list[Point]:
 
 def _charge(brush: Brush, strike: Strike, frame: int) -> None:
     pulse = 0.5 + 0.5 * math.sin(frame * 0.9)
-    brush.glow(faded(palette.FLASH, 0.45 + 0.3 * pulse), -0.3 * strike.aim[0], -0.1, 0.55 + 0.15 * pulse)
+    brush.glow(
+        faded(palette.FLASH, 0.45 + 0.3 * pulse), -0.3 * strike.aim[0], -0.1, 0.55 + 0.15 * pulse
+    )
     brush.circle(faded(palette.FLASH, 0.6), 0.03, 0.0, 0.0, 0.75 - 0.2 * pulse)
 
 
@@ -104,7 +108,9 @@ def _star(brush: Brush, colour: str, size: float, points: int) -> None:
 
 
 def bend(start: Point, end: Point, half: float, side: float) -> Point:
-    """Elbow or knee between two ends, on `side` of the line; straight when the ends are far apart."""
+    """Elbow or knee between two ends, on `side` of the line; straight when the ends are far
+    apart.
+    """
     dx, dy = end[0] - start[0], end[1] - start[1]
     apart = max(math.hypot(dx, dy), 1e-6)
     out = math.sqrt(max(half * half - apart * apart / 4, 0.0)) * side
@@ -112,7 +118,9 @@ def bend(start: Point, end: Point, half: float, side: float) -> Point:
 
 
 class _Figure:
-    """One drawing of one fighter: first the dark outline of everything, then the colours over it."""
+    """One drawing of one fighter: first the dark outline of everything, then the colours over
+    it.
+    """
 
     def __init__(
         self,
@@ -124,7 +132,13 @@ class _Figure:
         strike: Strike | None,
         pose: Pose,
     ) -> None:
-        self.brush, self.player, self.frame, self.strike, self.pose = brush, player, frame, strike, pose
+        self.brush, self.player, self.frame, self.strike, self.pose = (
+            brush,
+            player,
+            frame,
+            strike,
+            pose,
+        )
         self.ghost = player["state"] == rules.DODGE
         self.main = self._paint(palette.SEATS[seat], flash)
         self.dark = self._paint(palette.DARK_SEATS[seat], flash)
@@ -152,14 +166,18 @@ class _Figure:
         self._hand(pose.hands[1])
         self._leg(legs[1], self.dark)
         self.brush.line(self.main, TRUNK, pose.chest, pose.hip)
-        self.brush.line(self.dark, 0.07, (pose.hip[0] - 0.13, pose.hip[1]), (pose.hip[0] + 0.13, pose.hip[1]))
+        self.brush.line(
+            self.dark, 0.07, (pose.hip[0] - 0.13, pose.hip[1]), (pose.hip[0] + 0.13, pose.hip[1])
+        )
         self._leg(legs[0], self.main)
         self._head()
         self._weapon()
         self.brush.line(self.main, LIMB, *arms[0])
         self._hand(pose.hands[0])
 
-    def _limb(self, start: Point, end: Point, half: float, side: float) -> tuple[Point, Point, Point]:
+    def _limb(
+        self, start: Point, end: Point, half: float, side: float
+    ) -> tuple[Point, Point, Point]:
         return start, bend(start, end, half, side), end
 
     def _leg(self, points: tuple[Point, Point, Point], colour: str) -> None:
@@ -181,7 +199,9 @@ class _Figure:
         if self.strike is not None and self.strike.part == "out":
             tip = self.strike.tip
             reach = 0.0 if self.strike.is_round else math.hypot(tip[0] - x, tip[1] - y)
-        armoury.weapon(self.brush.at(x, y, turn=self.pose.blade), kind, reach, 0.5 if self.ghost else 1.0)
+        armoury.weapon(
+            self.brush.at(x, y, turn=self.pose.blade), kind, reach, 0.5 if self.ghost else 1.0
+        )
 
     def _scarf(self) -> None:
         """Two tails behind the neck; they lag behind the motion."""
@@ -189,7 +209,9 @@ class _Figure:
         forward = player["vx"] * player["facing"]
         drag = min(max(forward / 10.0, -0.7), 1.0)
         sink = min(max(player["vy"] / 12.0, -0.8), 0.8)
-        for number, wave in enumerate((math.sin(self.frame * 0.5), math.sin(self.frame * 0.5 + 1.3))):
+        for number, wave in enumerate(
+            (math.sin(self.frame * 0.5), math.sin(self.frame * 0.5 + 1.3))
+        ):
             knot = (x - 0.17, y + 0.06)
             middle = (x - 0.32 - 0.08 * drag, y + 0.12 - 0.12 * sink + 0.03 * wave)
             fall = 0.24 - 0.2 * abs(drag) - 0.3 * sink
@@ -202,7 +224,9 @@ class _Figure:
             self.brush.disc(self.skin, x, y, HEAD)
             return
         self.brush.disc(self.skin, x, y, HEAD)
-        self.brush.line(self.main, 0.1, (x - 0.19, y - 0.08), (x + 0.0, y - 0.115), (x + 0.19, y - 0.08))
+        self.brush.line(
+            self.main, 0.1, (x - 0.19, y - 0.08), (x + 0.0, y - 0.115), (x + 0.19, y - 0.08)
+        )
         self._face(x, y)
 
     def _face(self, x: float, y: float) -> None:
@@ -215,11 +239,15 @@ class _Figure:
             return
         for eye in (x + 0.03, x + 0.15):
             if face == "glad":
-                brush.line(self.ink, 0.03, (eye - 0.04, y + 0.03), (eye, y - 0.01), (eye + 0.04, y + 0.03))
+                brush.line(
+                    self.ink, 0.03, (eye - 0.04, y + 0.03), (eye, y - 0.01), (eye + 0.04, y + 0.03)
+                )
             else:
                 brush.line(self.ink, 0.05, (eye, y), (eye, y + 0.045))
         if face == "fierce":
             brush.line(self.ink, 0.035, (x - 0.03, y - 0.07), (x + 0.07, y - 0.025))
             brush.line(self.ink, 0.035, (x + 0.2, y - 0.06), (x + 0.12, y - 0.025))
         if face == "glad":
-            brush.line(self.ink, 0.03, (x + 0.03, y + 0.1), (x + 0.09, y + 0.13), (x + 0.15, y + 0.1))
+            brush.line(
+                self.ink, 0.03, (x + 0.03, y + 0.1), (x + 0.09, y + 0.13), (x + 0.15, y + 0.1)
+            )

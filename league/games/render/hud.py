@@ -1,6 +1,7 @@
 """What lies over the picture: a card for each fighter, the clock, and the keys that are down.
 
-In the picture's own pixels, `HEIGHT` high; `size` below makes everything smaller on narrow pictures.
+In the picture's own pixels, `HEIGHT` high; `size` below makes everything smaller on narrow
+pictures.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ def _key_boxes() -> dict[str, tuple[float, float, float, float]]:
     """Left, top, width, height of each key's cap, from the corner of the little keyboard."""
     step = KEY + GAP
     boxes = {
-        name: (column * step, row * step, KEY, KEY) for row, keys in enumerate(_ROWS) for name, column in keys
+        name: (column * step, row * step, KEY, KEY)
+        for row, keys in enumerate(_ROWS)
+        for name, column in keys
     }
     return {**boxes, "space": (0.0, 2 * step, 3 * step - GAP, KEY)}
 

@@ -1,9 +1,11 @@
-"""Pictures as lists of shapes: what a browser's canvas and the rasteriser both draw, and nothing else does.
+"""Pictures as lists of shapes: what a browser's canvas and the rasteriser both draw, and nothing
+else does.
 
-A picture is small JSON: `{"size": [width, height], "layers": [[[scale, dx, dy], shapes], ...]}`, drawn
-from the first layer to the last. A point (x, y) of a shape lands on (x * scale + dx, y * scale + dy), and
-lengths are multiplied by `scale`. Instead of a list of shapes a layer may hold a number: the index of a
-list in the film's `stills`, shapes that many pictures share. All numbers in shapes are integers.
+A picture is small JSON: `{"size": [width, height], "layers": [[[scale, dx, dy], shapes], ...]}`,
+drawn from the first layer to the last. A point (x, y) of a shape lands on (x * scale + dx, y *
+scale + dy), and lengths are multiplied by `scale`. Instead of a list of shapes a layer may hold a
+number: the index of a list in the film's `stills`, shapes that many pictures share. All numbers in
+shapes are integers.
 
     ["p", colour, [x, y, ...]]             polygon, filled
     ["l", colour, width, [x, y, ...]]      line with round ends and joints
@@ -61,7 +63,10 @@ class Picture:
 
     def as_json(self) -> dict[str, Any]:
         """The form that a page is sent."""
-        return {"size": [round(self.width), round(HEIGHT)], "layers": [one.as_json() for one in self.layers]}
+        return {
+            "size": [round(self.width), round(HEIGHT)],
+            "layers": [one.as_json() for one in self.layers],
+        }
 
 
 @dataclass
@@ -79,8 +84,12 @@ class Brush:
     _down: Point = (0.0, 1.0)
     _size: float = 1.0
 
-    def at(self, x: float, y: float, *, turn: float = 0.0, side: int = 1, size: float = 1.0) -> Brush:
-        """A brush whose origin is (x, y) here, turned by `turn` radians, mirrored where `side` is -1."""
+    def at(
+        self, x: float, y: float, *, turn: float = 0.0, side: int = 1, size: float = 1.0
+    ) -> Brush:
+        """A brush whose origin is (x, y) here, turned by `turn` radians, mirrored where `side`
+        is -1.
+        """
         cos, sin = math.cos(turn) * size, math.sin(turn) * size
         origin = self._point((x, y))
         return Brush(
@@ -120,12 +129,16 @@ class Brush:
         self.shapes.append(["c", colour, *self._points([(x, y)]), self._length(r)])
 
     def circle(self, colour: str, width: float, x: float, y: float, r: float) -> None:
-        self.shapes.append(["o", colour, self._length(width), *self._points([(x, y)]), self._length(r)])
+        self.shapes.append(
+            ["o", colour, self._length(width), *self._points([(x, y)]), self._length(r)]
+        )
 
     def glow(self, colour: str, x: float, y: float, r: float) -> None:
         self.shapes.append(["g", colour, *self._points([(x, y)]), self._length(r)])
 
-    def box(self, colour: str, x: float, y: float, width: float, height: float, r: float = 0.0) -> None:
+    def box(
+        self, colour: str, x: float, y: float, width: float, height: float, r: float = 0.0
+    ) -> None:
         """An upright box, whatever the brush's turn."""
         corners = [self._point((x, y)), self._point((x + width, y + height))]
         left, right = sorted(round(corner[0] * self.grain) for corner in corners)

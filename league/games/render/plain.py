@@ -21,11 +21,15 @@ class PlainScene:
         brush.sky(*palette.SKY)
         for seat, name in enumerate(names):
             x = 40.0 if seat == 0 else width - 40.0
-            brush.text(palette.SEATS[seat], 34, x, 50, name or f"seat {seat}", -1 if seat == 0 else 1)
+            brush.text(
+                palette.SEATS[seat], 34, x, 50, name or f"seat {seat}", -1 if seat == 0 else 1
+            )
         brush.box(palette.PANEL, 30, 96, width - 60, HEIGHT - 126, 18)
         self.stills: list[list[Shape]] = [brush.shapes]
 
-    def picture(self, frame: Mapping[str, Any], verdict: str = "", winner: int | None = None) -> Picture:
+    def picture(
+        self, frame: Mapping[str, Any], verdict: str = "", winner: int | None = None
+    ) -> Picture:
         brush = Brush(hud.GRAIN)
         for row, line in enumerate(frame_lines(frame, self._names)[:LINES]):
             y = 128 + row * SIZE * 1.35
@@ -39,7 +43,9 @@ class PlainScene:
 
 
 def _write(brush: Brush, y: float, line: str, *, even: bool) -> None:
-    """One line; `even` gives every character the same room, as a board of several lines needs it."""
+    """One line; `even` gives every character the same room, as a board of several lines needs
+    it.
+    """
     words = line if len(line) <= LONGEST else f"{line[:LONGEST]}…"
     if not even:
         brush.text(palette.WHITE, SIZE, 330, y, words, -1)

@@ -1,7 +1,9 @@
-"""How a fighter holds itself, state by state: joints in units from the middle of the body, x forward, y down.
+"""How a fighter holds itself, state by state: joints in units from the middle of the body, x
+forward, y down.
 
-A pose is a function of the frame alone (where the fighter is, how fast, how far its move has come), so any
-frame can be drawn by itself. Hands and feet are (front, back), the front pair drawn over the body.
+A pose is a function of the frame alone (where the fighter is, how fast, how far its move has come),
+so any frame can be drawn by itself. Hands and feet are (front, back), the front pair drawn over the
+body.
 """
 
 from __future__ import annotations
@@ -137,7 +139,10 @@ def _in_air(vy: float, frame: int, twist: float) -> Pose:
         chest=between((0.06, -0.08), (0.0, -0.05)),
         head=between((0.11, -0.34), (0.02, -0.33)),
         hands=(front, back),
-        feet=(between((0.22, 0.26), (0.16, FEET - 0.02)), between((-0.2, FEET), (-0.2, FEET - 0.16))),
+        feet=(
+            between((0.22, 0.26), (0.16, FEET - 0.02)),
+            between((-0.2, FEET), (-0.2, FEET - 0.16)),
+        ),
         turn=twist,
         blade=-1.2,
     )

@@ -1,4 +1,5 @@
-"""Draws a picture's shapes into pixels with Pillow, at twice the size, and halves it for smooth edges.
+"""Draws a picture's shapes into pixels with Pillow, at twice the size, and halves it for smooth
+edges.
 
 Shape suffixes: H height, W width.
 """
@@ -60,7 +61,9 @@ def _glow_mask() -> Image.Image:
 def _sky(colours: tuple[str, ...], width: int, height: int) -> Image.Image:
     stops = np.array([_colour(colour)[:3] for colour in colours], np.float64)
     rows = np.linspace(0, len(colours) - 1, height)
-    column_H3 = np.stack([np.interp(rows, range(len(colours)), stops[:, i]) for i in range(3)], axis=1)
+    column_H3 = np.stack(
+        [np.interp(rows, range(len(colours)), stops[:, i]) for i in range(3)], axis=1
+    )
     column = Image.fromarray(np.round(column_H3).astype(np.uint8)[:, None])
     return column.resize((width, height))
 
@@ -68,11 +71,15 @@ def _sky(colours: tuple[str, ...], width: int, height: int) -> Image.Image:
 def check_size(width: int, height: int) -> None:
     """Raises `InvalidInput` for a picture that can't be."""
     if not (1 <= width <= MOST_PIXELS and 1 <= height <= MOST_PIXELS):
-        raise InvalidInput(f"a picture can't be {width} x {height}: take from 1 to {MOST_PIXELS} pixels")
+        raise InvalidInput(
+            f"a picture can't be {width} x {height}: take from 1 to {MOST_PIXELS} pixels"
+        )
 
 
 class Canvas:
-    """Pixels, `width` by `height`; `draw` fills them anew. Raises `InvalidInput` for an impossible size."""
+    """Pixels, `width` by `height`; `draw` fills them anew. Raises `InvalidInput` for an
+    impossible size.
+    """
 
     def __init__(self, width: int, height: int) -> None:
         check_size(width, height)
@@ -108,7 +115,10 @@ class Canvas:
 
     def _points(self, to: Transform, flat: Sequence[int]) -> Points:
         values = iter(flat)
-        return [(x * to.scale + to.dx, y * to.scale + to.dy) for x, y in zip(values, values, strict=True)]
+        return [
+            (x * to.scale + to.dx, y * to.scale + to.dy)
+            for x, y in zip(values, values, strict=True)
+        ]
 
     def _is_seen(self, x: float, y: float, r: float) -> bool:
         return -r < x < self._image.width + r and -r < y < self._image.height + r
@@ -173,7 +183,9 @@ class Canvas:
         else:
             self._pen(paint).rounded_rectangle(box, radius=r * to.scale, fill=paint)
 
-    def _text(self, to: Transform, colour: str, size: int, x: int, y: int, side: int, words: str) -> None:
+    def _text(
+        self, to: Transform, colour: str, size: int, x: int, y: int, side: int, words: str
+    ) -> None:
         ((px, py),) = self._points(to, (x, y))
         pixels = max(2, round(size * to.scale))
         if not words or not self._is_seen(px, py, pixels * len(words)):

@@ -13,7 +13,16 @@ from league.games.render import armoury, hud, palette, plain, scenery
 from league.games.render.camera import Camera
 from league.games.render.effects import Effects
 from league.games.render.fighter import draw_fighter
-from league.games.render.picture import HEIGHT, Brush, Layer, Picture, Shape, Transform, faded, mixed
+from league.games.render.picture import (
+    HEIGHT,
+    Brush,
+    Layer,
+    Picture,
+    Shape,
+    Transform,
+    faded,
+    mixed,
+)
 
 KO_HELD_FRAMES = 26
 """Frames for which the camera stays with a fighter that was knocked out."""
@@ -24,7 +33,9 @@ class Scene(Protocol):
 
     stills: list[list[Shape]]
 
-    def picture(self, frame: Mapping[str, Any], verdict: str = "", winner: int | None = None) -> Picture:
+    def picture(
+        self, frame: Mapping[str, Any], verdict: str = "", winner: int | None = None
+    ) -> Picture:
         """The next picture; `verdict` is written over the last one."""
         ...
 
@@ -56,7 +67,9 @@ class FightScene:
             scenery.platform(frame["platform"]),
         ]
 
-    def picture(self, frame: Mapping[str, Any], verdict: str = "", winner: int | None = None) -> Picture:
+    def picture(
+        self, frame: Mapping[str, Any], verdict: str = "", winner: int | None = None
+    ) -> Picture:
         self._effects.see(frame)
         self._camera.follow(self._watched(frame))
         world, over = self._world(frame), Brush(hud.GRAIN)

@@ -1,4 +1,6 @@
-"""What fighters stand before and on: sky, skyline, grounds, and the platform, which moves as a whole."""
+"""What fighters stand before and on: sky, skyline, grounds, and the platform, which moves as a
+whole.
+"""
 
 from __future__ import annotations
 

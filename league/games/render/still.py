@@ -13,7 +13,8 @@ from league.games.render.scene import Scene, scene_for
 
 
 class Painter:
-    """Draws one match's frames in their order, with what only a sequence tells: hits, trails, a soft camera.
+    """Draws one match's frames in their order, with what only a sequence tells: hits, trails, a
+    soft camera.
 
     `clear` it before another match. Raises `InvalidInput` for a size that can't be.
     """
@@ -37,5 +38,7 @@ class Painter:
 
 
 def draw_frame(frame: Mapping[str, Any], width: int, height: int) -> NDArray[np.uint8]:
-    """One frame by itself as uint8 [H, W, 3]; what depends on earlier frames (sparks, trails) is left out."""
+    """One frame by itself as uint8 [H, W, 3]; what depends on earlier frames (sparks, trails) is
+    left out.
+    """
     return Painter(width, height).draw(frame)

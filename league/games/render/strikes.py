@@ -1,6 +1,7 @@
 """Attacks as they are drawn: which box of the move's table is out, and the pose that goes with it.
 
-Boxes and frames come from the move tables themselves, so a change of balance is a change of the picture.
+Boxes and frames come from the move tables themselves, so a change of balance is a change of the
+picture.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ _ARM, _LEG = 0.5, 0.56
 
 @dataclass(frozen=True, kw_only=True)
 class Strike:
-    """An attack in one frame. Points and boxes (near, far, top, bottom) are seen from the attacker."""
+    """An attack in one frame. Points and boxes (near, far, top, bottom) are seen from the
+    attacker.
+    """
 
     move_type: int
     armed: bool
@@ -64,7 +67,9 @@ class Strike:
 
 def strike_of(player: Mapping[str, Any]) -> Strike | None:
     """The attack that `player` is making, None when it makes none that the tables know."""
-    weapon = moves.WEAPON_NAMES.index(player["weapon"]) if player["weapon"] in moves.WEAPON_NAMES else 0
+    weapon = (
+        moves.WEAPON_NAMES.index(player["weapon"]) if player["weapon"] in moves.WEAPON_NAMES else 0
+    )
     move_type = _TYPES.get(player["move"], moves.NO_MOVE)
     move = MOVES.get((weapon, move_type))
     if move is None:
@@ -116,7 +121,10 @@ def _wound_up(strike: Strike, share: float, frame: int) -> Pose:
     ax, ay = strike.aim
     pull = 0.5 + 0.5 * share
     shiver = 0.02 * math.sin(frame * 2.6) if strike.charging else 0.0
-    hand = (_SHOULDER[0] - 0.32 * pull * ax + shiver, _SHOULDER[1] - 0.26 * pull * ay - 0.1 * abs(ax))
+    hand = (
+        _SHOULDER[0] - 0.32 * pull * ax + shiver,
+        _SHOULDER[1] - 0.26 * pull * ay - 0.1 * abs(ax),
+    )
     foot = (-0.16 + 0.1 * ax, FEET - 0.1 * pull) if _is_kick(strike) else (0.2, FEET)
     return Pose(
         hip=(-0.03 * ax, 0.14 + 0.04 * pull),
@@ -136,7 +144,9 @@ def _stretched(strike: Strike) -> Pose:
     if _is_kick(strike):
         foot = _towards((0.0, 0.13), tip, _LEG)
         both = strike.move_type == moves.GROUNDPOUND
-        other = (foot[0] - 0.14, foot[1]) if both else (-0.14 * (ax or 1.0), FEET if ay < 0.5 else 0.22)
+        other = (
+            (foot[0] - 0.14, foot[1]) if both else (-0.14 * (ax or 1.0), FEET if ay < 0.5 else 0.22)
+        )
         chest = (0.03 - 0.1 * ax, -0.06 - 0.06 * ay)
         head = (0.05 - 0.12 * ax, -0.34 - 0.05 * ay)
         return Pose(

@@ -1,4 +1,5 @@
-"""A fight's frame as small JSON: what never changes once, and what changes as short rows (docs/rendering.md).
+"""A fight's frame as small JSON: what never changes once, and what changes as short rows
+(docs/rendering.md).
 
 Other games' frames pass through whole.
 """

@@ -1,4 +1,6 @@
-"""A frame of a game without a scene, in words: cards, boards and payoffs as lines (docs/rendering.md)."""
+"""A frame of a game without a scene, in words: cards, boards and payoffs as lines
+(docs/rendering.md).
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ _LONE = ("game", "frame", "max_frames", "seats", "ended")
 
 @dataclass(frozen=True)
 class Line:
-    """One line. `seat` says whose it is; `even` that its characters want the same room, as on a board."""
+    """One line. `seat` says whose it is; `even` that its characters want the same room, as on a
+    board.
+    """
 
     label: str
     text: str
@@ -21,7 +25,9 @@ class Line:
 
 
 def frame_lines(frame: Mapping[str, Any], names: Sequence[str]) -> list[Line]:
-    """The seats, then what lies on the table, then how far the match is; empty fields are left out."""
+    """The seats, then what lies on the table, then how far the match is; empty fields are left
+    out.
+    """
     lines = [
         Line(name or f"seat {seat}", say_seat(fields, ended=bool(frame.get("ended"))), seat)
         for seat, (name, fields) in enumerate(zip(names, frame.get("seats", ()), strict=False))
@@ -36,8 +42,12 @@ def frame_lines(frame: Mapping[str, Any], names: Sequence[str]) -> list[Line]:
 
 
 def say_seat(fields: Mapping[str, Any], *, ended: bool = False) -> str:
-    """A seat's fields; a payoff of 0 is one only at the end, before it says that nothing was paid yet."""
-    return say_fields({name: value for name, value in fields.items() if ended or name != "payoff" or value})
+    """A seat's fields; a payoff of 0 is one only at the end, before it says that nothing was
+    paid yet.
+    """
+    return say_fields(
+        {name: value for name, value in fields.items() if ended or name != "payoff" or value}
+    )
 
 
 def say_fields(fields: Mapping[str, Any]) -> str:
@@ -55,7 +65,9 @@ def _field(name: str, value: Any) -> list[Line]:
     if not _is_told(value):
         return []
     rows = _plain(value).splitlines()
-    return [Line(name if row == 0 else "", text, even=len(rows) > 1) for row, text in enumerate(rows)]
+    return [
+        Line(name if row == 0 else "", text, even=len(rows) > 1) for row, text in enumerate(rows)
+    ]
 
 
 def _is_told(value: Any) -> bool:

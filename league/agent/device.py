@@ -1,0 +1,104 @@
+"""Choosing the device to compute on, and saying which and why."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from pathlib import Path
+
+import torch
+
+from league.errors import DeviceError
+from league.settings.device_flags import DeviceFlags
+
+_GIB = 1 << 30
+# From malloc.h: M_MMAP_MAX, M_TRIM_THRESHOLD, M_TOP_PAD.
+_MALLOC_OPTIONS = ((-4, 0), (-1, (1 << 31) - 1), (-2, 64 << 20))
+
+
+def choose_device(gpu: int | None = None, cpu: bool = False) -> tuple[torch.device, str]:
+    """`--gpu N`, `--cpu`, else CUDA, then MPS, then CPU.
+
+    Returns:
+        The device, and one sentence: which, why, its memory.
+
+    Raises:
+        DeviceError: the GPU asked for is not there, or both flags are given.
+    """
+    if gpu is not None and cpu:
+        raise DeviceError(f"--gpu {gpu} and --cpu exclude each other: give one of them")
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if gpu is not None:
+        if not 0 <= gpu < count:
+            raise DeviceError(
+                f"there is no GPU {gpu}: {_available(count)}; give another number or --cpu"
+            )
+        return _cuda(gpu, f"--gpu {gpu}")
+    if cpu:
+        return torch.device("cpu"), f"Computing on the CPU (--cpu), {_cpu_memory()}."
+    if count:
+        return _cuda(0, "the first CUDA device")
+    if torch.backends.mps.is_available():
+        return torch.device("mps"), f"Computing on the Apple GPU (no CUDA here), {_cpu_memory()}."
+    return torch.device("cpu"), f"Computing on the CPU (no GPU found), {_cpu_memory()}."
+
+
+def choose_devices(flags: DeviceFlags) -> tuple[list[torch.device], str]:
+    """One device for each process of a learner, and one sentence about all; raises as
+    `choose_device`.
+    """
+    if flags.ranks == 1:
+        device, sentence = choose_device(flags.gpus[0] if flags.gpus else None, flags.cpu)
+        return [device], sentence
+    if flags.cpu:
+        device, sentence = choose_device(cpu=True)
+        return [
+            device
+        ] * flags.ranks, f"{sentence[:-1]}, in {flags.ranks} processes that learn together."
+    chosen = [choose_device(gpu) for gpu in flags.gpus]
+    return [device for device, _ in chosen], " ".join(sentence for _, sentence in chosen)
+
+
+def _cuda(index: int, why: str) -> tuple[torch.device, str]:
+    properties = torch.cuda.get_device_properties(index)
+    memory = properties.total_memory / _GIB
+    sentence = f"Computing on GPU {index}, {properties.name} ({why}), {memory:.1f} GiB of memory."
+    return torch.device("cuda", index), sentence
+
+
+def _available(count: int) -> str:
+    if count == 0:
+        return "this machine has none that torch can use"
+    names = ", ".join(f"{i} ({torch.cuda.get_device_name(i)})" for i in range(count))
+    return f"there {'is' if count == 1 else 'are'} {names}"
+
+
+def _cpu_memory() -> str:
+    cores = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
+    threads = f"{cores} core{'s' if cores != 1 else ''}"
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        return threads
+    limit = Path("/sys/fs/cgroup/memory.max")
+    text = limit.read_text().strip() if limit.is_file() else "max"
+    if text.isdigit():
+        total = min(total, int(text))
+    return f"{threads}, {total / _GIB:.1f} GiB of memory"
+
+
+def keep_memory() -> bool:
+    """Lets the process keep memory that it frees, for a learner's large tensors come again every
+    update.
+
+    glibc gives blocks over 128 KiB back to the kernel and then pays a page fault for every 4 KiB of
+    the next one; that halved the learner's speed on CPU. Returns whether it took (it is glibc's
+    alone).
+    """
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):
+        return False
+    return all(mallopt(option, value) == 1 for option, value in _MALLOC_OPTIONS)

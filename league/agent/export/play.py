@@ -1,0 +1,124 @@
+"""Plays the snapshot that lies beside this file. It needs numpy and onnxruntime, nothing else.
+
+    from play import Agent
+
+    agent = Agent() agent.reset()                     # at the start of every match action =
+    agent.act(observation)   # once a frame: uint8 [A], 1 for keys that are down, or for the choice
+
+README.md beside this file says what the numbers of an observation and of an action mean.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+
+CHOICE = "choice"
+
+
+class Agent:
+    """One player with its memory of the match. Several play side by side, each an `Agent` of its
+    own.
+
+    Attributes:
+        card: what is written in card.json. frame_skip: frames that one decision is held. value:
+        what the last decision was thought to be worth. latent: what was made of the opponent's
+            past (empty for an agent that keeps none).
+    """
+
+    def __init__(self, folder: str | Path | None = None, seed: int | None = None) -> None:
+        folder = Path(__file__).resolve().parent if folder is None else Path(folder)
+        self.card: dict[str, Any] = json.loads((folder / "card.json").read_text(encoding="utf-8"))
+        model = (folder / "model.onnx").read_bytes()
+        if hashlib.sha256(model).hexdigest() != self.card["model_sha256"]:
+            raise ValueError(
+                f"{folder / 'model.onnx'} is not the file that card.json tells of: export anew"
+            )
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1  # a row is too little to share
+        self._session = onnxruntime.InferenceSession(
+            model, options, providers=["CPUExecutionProvider"]
+        )
+        self._outputs = [output.name for output in self._session.get_outputs()]
+        self._inputs = {given.name for given in self._session.get_inputs()}
+        self._rng = np.random.default_rng(seed)
+        self.frame_skip: int = self.card["frame_skip"]
+        self.reset()
+
+    def reset(self) -> None:
+        """Forgets everything: a match begins."""
+        self._state = {
+            name: np.zeros([1, *part["shape"]], part["type"])
+            for name, part in self.card["state"].items()
+        }
+        self._begins = True
+        self._frame = 0
+        self._held: np.ndarray | None = None
+        self.value, self.latent = 0.0, np.zeros(0, np.float32)
+
+    def act(self, observation: Any, legal: Any = None, greedy: bool = False) -> np.ndarray:
+        """The action of this frame, uint8 `[A]`. Call it at every frame: a new decision is made
+        every `frame_skip` frames, and held in between.
+
+        Args:
+            observation: float `[O]`.
+            legal: bool `[A]`, the choices that are allowed now, in games of choices.
+            greedy: the likeliest action instead of one drawn by its probability.
+        """
+        if self._held is None or self._frame % self.frame_skip == 0:
+            self._held = self.decide(observation, legal, greedy)
+        self._frame += 1
+        return self._held.copy()
+
+    def decide(
+        self, observation: Any, legal: Any = None, greedy: bool = False, time_left: float = 1.0
+    ) -> np.ndarray:
+        """One decision, uint8 `[A]`: for an environment that repeats an action by itself.
+
+        `time_left` (1 at a match's start, 0 at its time limit) changes `value` alone.
+        """
+        wanted = self.card["observation_size"]
+        observed = np.asarray(observation, np.float32)
+        if observed.shape != (wanted,):
+            raise ValueError(f"an observation has shape {observed.shape}: ({wanted},) is wanted")
+        given = {
+            "observation": observed[None],
+            "starts": np.array([self._begins]),
+            "time_left": np.array([time_left], np.float32),
+            "legal": self._allowed(legal),
+            **self._state,
+        }
+        given = {name: value for name, value in given.items() if name in self._inputs}
+        found = dict(zip(self._outputs, self._session.run(None, given), strict=True))
+        self._state = {name: found[f"next_{name}"] for name in self._state}
+        self._begins = False
+        self.value = float(found["value"][0])
+        self.latent = found["latent"][0] if "latent" in found else self.latent
+        return self._draw(found["logits"][0].astype(np.float64), greedy)
+
+    def _allowed(self, legal: Any) -> np.ndarray:
+        size = self.card["action_size"]
+        allowed = np.ones(size, bool) if legal is None else np.asarray(legal, bool)
+        if allowed.shape != (size,):
+            raise ValueError(f"legal has shape {allowed.shape}: ({size},) is wanted")
+        return allowed[None]
+
+    def _draw(self, logits_A: np.ndarray, greedy: bool) -> np.ndarray:
+        """At temperature 1: each key by its own probability, or one choice (by the Gumbel
+        maximum).
+        """
+        uniform_A = self._rng.random(len(logits_A))
+        if self.card["action_kind"] != CHOICE:
+            down_A = logits_A > 0 if greedy else uniform_A < 1.0 / (1.0 + np.exp(-logits_A))
+            return down_A.astype(np.uint8)
+        scores_A = (
+            logits_A if greedy else logits_A - np.log(-np.log(np.clip(uniform_A, 1e-300, None)))
+        )
+        chosen_A = np.zeros(len(logits_A), np.uint8)
+        chosen_A[scores_A.argmax()] = 1
+        return chosen_A

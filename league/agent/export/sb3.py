@@ -1,0 +1,191 @@
+"""A snapshot as a `.zip` that plain `sb3_contrib.RecurrentPPO.load` opens without our packages.
+
+SB3 keeps a policy's class beside its weights, pickled; ours goes in by value, with everything of
+`league` that playing needs, so the reader needs Stable-Baselines3 alone, under the same minor
+Python version. The whole `AgentState` travels in the `h` of SB3's pair of LSTM states, whose zeros
+are an empty history.
+
+Shape suffixes: B rows, O observation, A actions, P numbers of a packed state.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NoReturn
+
+import cloudpickle
+import numpy as np
+import torch
+from cloudpickle import cloudpickle as cloudpickle_module
+from gymnasium import spaces
+from sb3_contrib import RecurrentPPO
+from sb3_contrib.common.recurrent.policies import RecurrentActorCriticPolicy
+from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.type_aliases import Schedule
+from torch import Tensor
+
+import league
+from league.agent.architectures import config_of, network_of
+from league.agent.contract import AgentState, PlayingNetwork
+from league.agent.heads import action_distribution
+from league.agent.snapshot import SnapshotCard
+from league.games.base import CHOICE
+from league.runs.files import write_whole
+
+States = tuple[Tensor, Tensor]
+
+
+class SnapshotPolicy(RecurrentActorCriticPolicy):
+    """Plays a snapshot behind SB3's interface for recurrent policies; it can't be trained on.
+
+    `policy.predict` takes `action_masks` (bool `[B, A]`) beside what SB3 knows, for games of
+    choices. Values are those at the start of a match: SB3 has no place for the time left.
+    """
+
+    def __init__(
+        self,
+        observation_space: spaces.Space,
+        action_space: spaces.Space,
+        lr_schedule: Schedule,
+        use_sde: bool = False,
+        *,
+        agent: Mapping[str, Any],
+    ) -> None:
+        BasePolicy.__init__(self, observation_space, action_space)
+        self.network = network_of(config_of(agent))
+        self._empty = self.network.initial_state(0)
+        width = sum(math.prod(part.shape[1:]) for part in self._empty)
+        # What RecurrentPPO asks of a policy: the size of its state.
+        self.lstm_actor = SimpleNamespace(num_layers=1, hidden_size=width)  # type: ignore[assignment]
+        self.lstm_hidden_state_shape = (1, 1, width)
+        self.optimizer = torch.optim.SGD(self.parameters(), lr=lr_schedule(1.0))
+        self._legal_BA: Tensor | None = None
+
+    def predict(
+        self,
+        observation: Any,
+        state: tuple[np.ndarray, ...] | None = None,
+        episode_start: np.ndarray | None = None,
+        deterministic: bool = False,
+        action_masks: np.ndarray | None = None,
+    ) -> tuple[np.ndarray, tuple[np.ndarray, ...] | None]:
+        if action_masks is not None:
+            masks_BA = torch.as_tensor(action_masks, dtype=torch.bool, device=self.device)
+            self._legal_BA = masks_BA.reshape(-1, self.network.config.action_size)
+        try:
+            return super().predict(observation, state, episode_start, deterministic)
+        finally:
+            self._legal_BA = None
+
+    def _predict(  # type: ignore[override]
+        self,
+        observation: Tensor,
+        lstm_states: States,
+        episode_starts: Tensor,
+        deterministic: bool = False,
+    ) -> tuple[Tensor, States]:
+        state = self._unpacked(lstm_states[0])
+        left_B = torch.ones(len(observation), device=observation.device)
+        output = self.network.step(observation.float(), episode_starts.bool(), state, left_B)
+        kind = self.network.config.action_kind
+        actor = action_distribution(kind, output.logits_BA, self._legal_BA)
+        actions = actor.greedy() if deterministic else actor.sample()
+        chosen = actions.argmax(-1) if kind == CHOICE else actions.to(torch.int8)
+        return chosen, (self._packed(output.state), lstm_states[1])
+
+    def predict_values(  # type: ignore[override]
+        self, obs: Tensor, lstm_states: States, episode_starts: Tensor
+    ) -> Tensor:
+        """Values `[B, 1]` at the start of a match."""
+        left_B = torch.ones(len(obs), device=obs.device)
+        state = self._unpacked(lstm_states[0])
+        return self.network.step(
+            obs.float(), episode_starts.bool(), state, left_B
+        ).value_B.unsqueeze(-1)
+
+    def _packed(self, state: AgentState) -> Tensor:
+        rows_BP = [part.reshape(len(part), math.prod(part.shape[1:])).float() for part in state]
+        return torch.cat(rows_BP, 1).unsqueeze(0)
+
+    def _unpacked(self, packed_1BP: Tensor) -> AgentState:
+        widths = [math.prod(part.shape[1:]) for part in self._empty]
+        parts = zip(self._empty, packed_1BP[0].split(widths, 1), strict=True)
+        # The age is a whole number; as a float it is exact for longer than any episode lasts.
+        return AgentState(*(x.reshape(len(x), *part.shape[1:]).to(part.dtype) for part, x in parts))
+
+    def forward(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise NotImplementedError("an exported snapshot plays, it does not learn: use predict")
+
+    evaluate_actions = forward
+
+
+def write_sb3(path: Path, network: PlayingNetwork, card: SnapshotCard) -> None:
+    """Writes the `.zip`; raises `InvalidInput` or `StorageFull` when it can't be written."""
+    buffer = io.BytesIO()
+    with _by_value():
+        _model(network, card).save(buffer)
+    write_whole(path, buffer.getvalue())
+
+
+@contextmanager
+def _by_value() -> Iterator[None]:
+    """While it lasts, classes and functions of `league` are pickled whole and not by their names.
+
+    What learns stays behind: gradients written by hand can't be pickled, and playing never calls
+    them. Cloudpickle remembers each class it pickled so, and would write what it loads over the
+    class of that name here, ours: so it is made to forget.
+    """
+    modules = [
+        vars(module) for name, module in list(sys.modules.items()) if name.startswith("league.")
+    ]
+    kept = [
+        (names, name, value)
+        for names in modules
+        for name, value in names.items()
+        if isinstance(value, type) and issubclass(value, torch.autograd.Function)
+    ]
+    cloudpickle.register_pickle_by_value(league)
+    for names, name, _ in kept:
+        names[name] = None
+    try:
+        yield
+    finally:
+        for names, name, value in kept:
+            names[name] = value
+        cloudpickle.unregister_pickle_by_value(league)
+        _forget_classes()
+
+
+def _forget_classes() -> None:
+    """Lets an export be loaded where it was made as anywhere else: with classes of its own."""
+    with cloudpickle_module._DYNAMIC_CLASS_TRACKER_LOCK:  # cloudpickle has no public name for it
+        for kind, known_as in list(cloudpickle_module._DYNAMIC_CLASS_TRACKER_BY_CLASS.items()):
+            if kind.__module__.startswith("league."):
+                cloudpickle_module._DYNAMIC_CLASS_TRACKER_BY_ID.pop(known_as, None)
+                cloudpickle_module._DYNAMIC_CLASS_TRACKER_BY_CLASS.pop(kind, None)
+
+
+def _model(network: PlayingNetwork, card: SnapshotCard) -> Any:
+    """A `RecurrentPPO` of one environment and one step, that holds the snapshot's weights."""
+    config = network.config
+    env: Any = None  # as in `load`, which takes it from there
+    model: Any = RecurrentPPO(SnapshotPolicy, env, n_steps=1, device="cpu", _init_setup_model=False)
+    model.n_envs = 1
+    model.observation_space = spaces.Box(-1.0, 1.0, (config.observation_size,), np.float32)
+    model.action_space = (
+        spaces.Discrete(config.action_size)
+        if config.action_kind == CHOICE
+        else spaces.MultiBinary(config.action_size)
+    )
+    model.policy_kwargs = {"agent": config.to_dict()}
+    model._setup_model()
+    model.policy.network.load_state_dict(network.state_dict())
+    model.num_timesteps = card.step
+    model.card_json = card.to_json()
+    return model

@@ -1,1 +1,0 @@
-"""What an agent looked at in a recorded match: its attention over the opponent's past, as a picture."""

@@ -1,0 +1,119 @@
+"""How errors travel over gRPC: one table from class to code, and the way back.
+
+The message goes as the status' details, the class' name as trailing metadata, so a client raises
+the same class that the service raised. `league.service.door` ends every call that fails by this
+table.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+from urllib.parse import quote
+
+import grpc
+
+from league import errors
+
+ERROR_CLASS_KEY = "kumite-error"
+RETRY_KEY = "grpc-retry-pushback-ms"  # the name that gRPC's own retries (proposal A6) have for it
+LONGEST_ADVICE = 60.0  # seconds
+MAX_MESSAGE = 1000
+MAX_ENCODED = 4000  # gRPC refuses trailers of over 8 KiB, and sends all but ASCII as %XX
+
+CODES: dict[type[errors.LeagueError], grpc.StatusCode] = {
+    errors.LeagueError: grpc.StatusCode.UNKNOWN,
+    errors.InvalidInput: grpc.StatusCode.INVALID_ARGUMENT,
+    errors.InvalidName: grpc.StatusCode.INVALID_ARGUMENT,
+    errors.ConfigError: grpc.StatusCode.INVALID_ARGUMENT,
+    errors.NotFound: grpc.StatusCode.NOT_FOUND,
+    errors.AlreadyExists: grpc.StatusCode.ALREADY_EXISTS,
+    errors.Refused: grpc.StatusCode.FAILED_PRECONDITION,
+    errors.Fenced: grpc.StatusCode.ABORTED,
+    errors.NothingPlayable: grpc.StatusCode.INVALID_ARGUMENT,
+    errors.RankGone: grpc.StatusCode.UNAVAILABLE,
+    errors.Unauthenticated: grpc.StatusCode.UNAUTHENTICATED,
+    errors.Forbidden: grpc.StatusCode.PERMISSION_DENIED,
+    errors.Busy: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    errors.Closing: grpc.StatusCode.UNAVAILABLE,
+    errors.Unavailable: grpc.StatusCode.UNAVAILABLE,
+    errors.DataCorrupt: grpc.StatusCode.DATA_LOSS,
+    errors.VersionMismatch: grpc.StatusCode.FAILED_PRECONDITION,
+    errors.NumericalFault: grpc.StatusCode.INTERNAL,
+    errors.DeviceError: grpc.StatusCode.INTERNAL,
+    errors.StorageFull: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    errors.StorageReadOnly: grpc.StatusCode.RESOURCE_EXHAUSTED,
+}
+_BY_NAME = {cls.__name__: cls for cls in CODES}
+_FALLBACK = {
+    grpc.StatusCode.INVALID_ARGUMENT: errors.InvalidInput,
+    grpc.StatusCode.NOT_FOUND: errors.NotFound,
+    grpc.StatusCode.ALREADY_EXISTS: errors.AlreadyExists,
+    grpc.StatusCode.FAILED_PRECONDITION: errors.Refused,
+    grpc.StatusCode.ABORTED: errors.Fenced,
+    grpc.StatusCode.UNAVAILABLE: errors.Unavailable,
+    grpc.StatusCode.DEADLINE_EXCEEDED: errors.Unavailable,
+    grpc.StatusCode.DATA_LOSS: errors.DataCorrupt,
+    grpc.StatusCode.UNAUTHENTICATED: errors.Unauthenticated,
+    grpc.StatusCode.PERMISSION_DENIED: errors.Forbidden,
+    # gRPC's own word for a message too large
+    grpc.StatusCode.RESOURCE_EXHAUSTED: errors.InvalidInput,
+}
+# gRPC's own words for a server with too many calls at once
+_CROWDED = "Concurrent RPC limit exceeded"
+
+
+def code_of(error: errors.LeagueError) -> grpc.StatusCode:
+    """The gRPC code for `error`: its class' own, else its nearest base's."""
+    for cls in type(error).__mro__:
+        if cls in CODES:
+            return CODES[cls]
+    raise TypeError(f"{type(error).__name__} is no LeagueError")
+
+
+def error_of(failure: grpc.RpcError) -> errors.LeagueError:
+    """The error that the service raised, or the nearest class when gRPC itself failed."""
+    details = failure.details() or str(failure.code())
+    name = _class_name(failure)
+    if name in _BY_NAME:
+        return _BY_NAME[name](details)
+    return _FALLBACK.get(failure.code(), errors.LeagueError)(details)
+
+
+def raised_by_service(failure: grpc.RpcError) -> bool:
+    """Whether the service answered at all (so trying another time is the service's to advise)."""
+    return _class_name(failure) != ""
+
+
+def retry_advice(failure: grpc.RpcError) -> float | None:
+    """Seconds after which the service wants the same call again, None when it said nothing of
+    that kind.
+    """
+    for key, value in _trailing(failure):
+        if key == RETRY_KEY and value.isdigit():
+            return min(int(value) / 1000, LONGEST_ADVICE)
+    return 0.1 if _CROWDED in (failure.details() or "") else None
+
+
+def _class_name(failure: grpc.RpcError) -> str:
+    return next((value for key, value in _trailing(failure) if key == ERROR_CLASS_KEY), "")
+
+
+def _trailing(failure: grpc.RpcError) -> Any:
+    return failure.trailing_metadata() or ()
+
+
+def abort(context: grpc.ServicerContext, error: errors.LeagueError) -> NoReturn:
+    """Ends a call with `error`: its code, its sentence, its class, and when to try again."""
+    metadata = [(ERROR_CLASS_KEY, type(error).__name__)]
+    if isinstance(error, errors.Busy):
+        metadata.append((RETRY_KEY, str(max(1, round(error.retry_seconds * 1000)))))
+    context.set_trailing_metadata(tuple(metadata))
+    context.abort(code_of(error), _fitting(str(error)))
+    raise AssertionError("context.abort always raises")
+
+
+def _fitting(message: str) -> str:
+    message = message[:MAX_MESSAGE]
+    while len(quote(message, errors="replace")) > MAX_ENCODED:
+        message = message[: len(message) * 3 // 4]
+    return message

@@ -1,0 +1,96 @@
+"""The columns of every CSV in a run folder, each with its meaning: fixed here, and nowhere else.
+
+A file's leading columns are the same in every game; `behavior_metrics.csv` goes on with the game's
+numbers of a seat, `reward_breakdown.csv` with its reward terms. Each row carries the learner's
+step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+MONITOR: Final = {
+    "r": "reward of the match, weighted, undiscounted",
+    "l": "its length in the learner's decisions",
+    "t": "seconds since the learner's start",
+    "step": "learner steps at the end of the rollout in which it ended",
+    "opponent": "name of the bot or snapshot",
+    "score": "the learner's: 1 win, 0.5 draw, 0 loss",
+}
+"""Stable-Baselines3's three, and three of ours."""
+
+BEHAVIOUR: Final = {
+    "step": "learner steps at the end of the rollout in which the match ended",
+    "match_id": "the match, as `bin/league match` takes it",
+    "opponent": "name of the bot or snapshot",
+    "category": "kind of opponent in the mix",
+    "seat": "the learner's seat, 0 or 1",
+    "score": "the learner's: 1 win, 0.5 draw, 0 loss",
+    "frames": "length of the match in frames",
+}
+
+REWARDS: Final = {
+    "step": "learner steps after the rollout",
+    "matches": "matches that ended in it",
+    "total": "mean weighted reward of a match: the sum of the columns that follow",
+}
+
+STRATEGY: Final = {
+    "step": "learner steps after the update",
+    "latent_norm": "mean Euclidean norm of the strategy latent",
+    "latent_mean": "mean of its numbers",
+    "latent_spread": "how far they spread over steps and matches: root mean variance of a number",
+    "latent_drift": "how far a latent moves from a rollout's first step to its last in one match: 0 stays, "
+    "1 as far as from one sampled step to any other",
+    "latent_separation": "share of the latent's variance that lies between kinds of opponents, after "
+    "chance: 0 tells nothing apart, 1 all; empty when fewer than two kinds had two matches at full history",
+    "attention_entropy": "entropy of the latent's attention over past entries, nats, mean over heads",
+    "attention_entropy_share": "the same over its largest possible value: 1 looks at all entries alike",
+    "attention_age_frames": "mean age of the entries attended to, in frames",
+    "context_entropy_share": "as attention_entropy_share, of the attention that one's own observation steers",
+    "context_age_frames": "as attention_age_frames, of that attention",
+}
+"""Each is the metric of that name with a slash for the first underscore: latent/norm."""
+
+EVALUATION: Final = {
+    "finished_at": "end of the newest match, UTC, ISO 8601",
+    "player": "name of the evaluated snapshot",
+    "step": "learner steps behind it",
+    "opponent": "name of the bot or snapshot it met",
+    "book": "eval: keys sampled at temperature 1; greedy: each key's likelier value",
+    "matches": "matches played, each seed from both seats",
+    "wins": "matches won",
+    "draws": "matches drawn; a draw is not a win",
+    "losses": "matches lost",
+    "win_rate": "wins / matches",
+    "wilson_low": "lower end of the 95 % Wilson interval of win_rate",
+    "wilson_high": "upper end of the 95 % Wilson interval of win_rate",
+    "win_rate_seat_0": "wins / matches in seat 0",
+    "win_rate_seat_1": "wins / matches in seat 1",
+    "win_rate_left": "wins / matches begun on the left, empty when the game has no sides",
+    "win_rate_right": "wins / matches begun on the right, empty when the game has no sides",
+    "damage_dealt_mean": "damage dealt a match, points",
+    "damage_taken_mean": "damage taken a match, points",
+    "knockouts_mean": "opponent's stocks taken a match",
+    "falls_mean": "own stocks lost a match",
+    "seconds_mean": "length of a match, seconds of game time",
+}
+"""`docs/evaluator.md` shows this table; `docs/learner.md` shows the others."""
+
+TABLES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
+    {
+        "monitor.csv": MONITOR,
+        "behavior_metrics.csv": BEHAVIOUR,
+        "reward_breakdown.csv": REWARDS,
+        "strategy_analysis.csv": STRATEGY,
+        "evaluation_results.csv": EVALUATION,
+    }
+)
+"""Leading columns by file."""
+
+
+def metric_of(column: str) -> str:
+    """The metric that a column of `strategy_analysis.csv` holds: latent_norm → latent/norm."""
+    return column.replace("_", "/", 1)

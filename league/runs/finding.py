@@ -1,0 +1,101 @@
+"""Finds a run: its folder, its log, and the matchmaker that serves it if one does."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import socket
+import sys
+from pathlib import Path
+
+from league.runs.folder import DATABASE, FORMAT, RUNS
+from league.errors import DataCorrupt, NotFound, VersionMismatch
+
+
+def newest_run(runs: Path) -> Path:
+    """The run folder under `runs` that was started last; raises `NotFound`."""
+    found = [file.parent for file in runs.glob("*/run.json")]
+    if not found:
+        raise NotFound("there is no run under runs/: name a league with --run-dir DIR or --address HOST:PORT")
+    return max(found, key=lambda run: (run / "run.json").stat().st_mtime)
+
+
+def checked_run(run_dir: Path) -> Path:
+    """`run_dir` itself where it is a run's folder of this version; raises `NotFound` or
+    `VersionMismatch`.
+    """
+    if not run_dir.is_dir():
+        raise NotFound(f"there is no run folder {run_dir}: name one with --run-dir DIR")
+    run = read_json(run_dir / "run.json")
+    if not run and not (run_dir / DATABASE).exists():
+        raise NotFound(f"{run_dir} is no run folder (neither run.json nor league.db in it): check --run-dir")
+    if run and run.get("format") != FORMAT:
+        raise VersionMismatch(
+            f"{run_dir} has run format {run.get('format')} (made by Kumite {run.get('version', 'unknown')}), "
+            f"this one reads format {FORMAT}: use that version"
+        )
+    return run_dir
+
+
+def database_of(run_dir: Path) -> Path:
+    """The run's log; raises `NotFound` while there is none."""
+    database = run_dir / DATABASE
+    if not database.exists():
+        raise NotFound(f"{run_dir} has no league.db yet, so there is nothing to show: wait for its start")
+    return database
+
+
+def read_json(path: Path) -> dict[str, object]:
+    """The object in a file, empty without the file; raises `DataCorrupt`."""
+    if not path.exists():
+        return {}
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError) as error:
+        raise DataCorrupt(f"{path} can't be read as JSON ({error}): restore it from a copy") from None
+    if not isinstance(content, dict):
+        raise DataCorrupt(f"{path} holds no JSON object: restore it from a copy")
+    return content
+
+
+def live_address(run_dir: Path) -> str | None:
+    """Address of the run's own matchmaker when its process lives and its port answers."""
+    announced = read_json(run_dir / "matchmaker.json")
+    address, pid = announced.get("address"), announced.get("pid")
+    if not isinstance(address, str) or not isinstance(pid, int) or not _lives(pid):
+        return None
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=2).close()
+    except (OSError, ValueError):
+        return None
+    return address
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # somebody else's, but there
+        return True
+    return True
+
+
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """The place for a run's folder; without it, the newest under runs/ is meant."""
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        "named_run", type=Path, nargs="?", metavar="RUN", help="a run's folder (default: the newest in runs/)"
+    )
+    where.add_argument("--run-dir", type=Path, metavar="RUN", help="the same, as other commands take it")
+
+
+def named_run(args: argparse.Namespace) -> Path:
+    """The run folder that `args` names, or the newest, which is told then."""
+    run_dir: Path | None = args.named_run or args.run_dir
+    if run_dir is None:
+        run_dir = newest_run(RUNS)
+        print(f"(the newest run: {run_dir})", file=sys.stderr, flush=True)
+    return checked_run(run_dir)

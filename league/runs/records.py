@@ -1,0 +1,121 @@
+"""What a learner and an evaluator have left in a run folder's files, read back: no service, no
+torch.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from league.runs.alarm_watch import MatchFacts, UpdateFacts
+from league.runs.columns import BEHAVIOUR, REWARDS
+from league.errors import DataCorrupt
+
+Row = dict[str, str]
+
+
+class Series(NamedTuple):
+    """A metric over the learner's steps, which rise."""
+
+    steps: NDArray[np.int64]
+    values: NDArray[np.float64]
+
+
+def learner_folders(run_dir: Path) -> list[Path]:
+    """The folders of the learners of a run, by name."""
+    return sorted(path for path in run_dir.glob("learner-*") if path.is_dir())
+
+
+def read_rows(path: Path) -> list[Row]:
+    """The whole rows of a CSV of a run, none without the file; comments and a torn last row are
+    left out.
+
+    Raises `DataCorrupt` when the file is no table.
+    """
+    if not path.is_file():
+        return []
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise DataCorrupt(f"{path} is no table of a run ({error}): move it away") from None
+    return [row for row in rows if None not in row and None not in row.values()]
+
+
+def read_scalars(folder: Path) -> dict[str, Series]:
+    """All scalars of the TensorBoard files in `folder`; what a resumed run did again counts
+    once.
+    """
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    if not folder.is_dir():
+        return {}
+    events = EventAccumulator(str(folder), size_guidance={"scalars": 0}, purge_orphaned_data=False)
+    events.Reload()
+    return {name: _one_story(events.Scalars(name)) for name in events.Tags()["scalars"]}
+
+
+def _one_story(events: list) -> Series:
+    told: list[tuple[int, float]] = []
+    for event in sorted(events, key=lambda event: event.wall_time):
+        while told and told[-1][0] >= event.step:  # a run that went on from a checkpoint before it
+            told.pop()
+        told.append((event.step, event.value))
+    return Series(
+        np.array([step for step, _ in told], np.int64), np.array([value for _, value in told], float)
+    )
+
+
+def read_updates(
+    learner: Path, weights: Callable[[int], Mapping[str, float]] | None = None
+) -> list[UpdateFacts]:
+    """A learner's history as `league.runs.alarm_watch` takes it, from its files alone.
+
+    The reward terms of a match are the means of its rollout's matches, which is all that the file
+    holds. `weights` gives the weight of each reward term at a step; without, a term has one from
+    the first to the last time that it was other than 0.
+    """
+    scalars = read_scalars(learner / "tensorboard")
+    metrics: dict[int, dict[str, float]] = defaultdict(dict)
+    for name, series in scalars.items():
+        for step, value in zip(series.steps.tolist(), series.values.tolist(), strict=True):
+            metrics[step][name] = value
+    rewards = {int(row["step"]): _terms(row) for row in read_rows(learner / "reward_breakdown.csv")}
+    scores: dict[int, list[tuple[str, float]]] = defaultdict(list)
+    for row in read_rows(learner / "behavior_metrics.csv"):
+        scores[int(row["step"])].append((row["category"], float(row["score"])))
+    weights = weights or _weights_seen(rewards)
+    return [
+        UpdateFacts(
+            step=step,
+            metrics=metrics.get(step, {}),
+            matches=[MatchFacts(kind, score, rewards.get(step, {})) for kind, score in scores.get(step, ())],
+            weights=weights(step),
+        )
+        for step in sorted(metrics.keys() | scores.keys())
+    ]
+
+
+def _weights_seen(rewards: Mapping[int, Mapping[str, float]]) -> Callable[[int], Mapping[str, float]]:
+    fired: dict[str, list[int]] = defaultdict(list)
+    for step, terms in rewards.items():
+        for term, value in terms.items():
+            if value:
+                fired[term].append(step)
+    spans = {term: (min(steps), max(steps)) for term, steps in fired.items()}
+    return lambda step: {term: float(first <= step <= last) for term, (first, last) in spans.items()}
+
+
+def _terms(row: Row) -> dict[str, float]:
+    return {name: float(value) for name, value in row.items() if name not in REWARDS}
+
+
+def behaviour_numbers(rows: list[Row]) -> tuple[str, ...]:
+    """Names of the game's own numbers in rows of behavior_metrics.csv."""
+    return tuple(name for name in rows[0] if name not in BEHAVIOUR) if rows else ()

@@ -1,0 +1,29 @@
+"""Runs a command that dies with its parent: ``python tether.py PARENT_PID COMMAND…``.
+
+Run as a file, before any import that costs time. A function run between fork and exec would do the
+same, but forking is not safe in a process whose gRPC threads have started; this is an ordinary
+exec.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+
+PR_SET_PDEATHSIG = 1
+
+
+def main(arguments: list[str]) -> None:
+    """Asks the kernel (Linux) for SIGKILL at the parent's death, then becomes the command."""
+    parent, command = int(arguments[0]), arguments[1:]
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it died before we asked
+            os._exit(1)
+    os.execvp(command[0], command)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,216 @@
+"""Everything at once: the structure of one table, with intervals from draws of its posterior.
+
+Shape suffixes: N players, D draws, G groups that meet, C clusters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from league.stats.structure.alpha_rank import alpha_rank, alpha_rank_limit
+from league.stats.structure.clusters import WITHIN, Clusters, clusters_of
+from league.stats.structure.cycles import Cycle, strongest_cycles, sure_cycles
+from league.stats.structure.nash import Nash, nash_averaging, relative_performance
+from league.stats.structure.split import Cyclicity, cyclicity
+from league.stats.structure.table import Matrix, Table, logits, margins
+
+PAYOFFS = {"margins": margins, "logits": logits}
+PERCENTILES = (2.5, 97.5)
+HAS_MASS = 1e-6
+"""A mass above this counts as one."""
+Group = tuple[Sequence[int], Sequence[int]]
+"""Indices of two groups that are to be compared."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choices:
+    """What is asked. `draws` 0 leaves it to the number of players; `alpha` None means the limit."""
+
+    payoff: Literal["margins", "logits"] = "margins"
+    draws: int = 0
+    seed: int = 0
+    cycles: int = 10
+    within: float = WITHIN
+    alpha: float | None = None
+
+    def draws_for(self, players: int) -> int:
+        """200 draws up to 200 players, fewer where each takes longer, 20 at least."""
+        return self.draws or max(20, min(200, 40_000 // players))
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A figure of each player (or one alone) with its 95 % interval over the draws, which holds
+    it.
+    """
+
+    value: Matrix
+    low: Matrix
+    high: Matrix
+
+
+@dataclass(frozen=True, kw_only=True)
+class Structure:
+    """`supported_N`: share of the draws in which a player has mass. `performances`: of each pair
+    of groups, the share of a match that the first gets when both mix at best. `cluster_mass`:
+    the mass of each cluster's members together, which is sure where it is chance which of them
+    has it.
+    """
+
+    table: Table
+    choices: Choices
+    draws: int
+    mass: Estimate
+    score: Estimate
+    supported_N: Matrix
+    alpha_mass: Estimate
+    cyclicity: Cyclicity
+    cycles: tuple[Cycle, ...]
+    sure_cycles: int
+    clusters: Clusters
+    cluster_mass: Estimate
+    performances: tuple[Estimate, ...]
+
+    @property
+    def order(self) -> NDArray[np.intp]:
+        """Best score first; those who share the best one (0) by mass, then as in the table, by
+        rating.
+        """
+        places = np.arange(len(self.table.names))
+        return np.lexsort((places, -self.mass.value.round(6), -self.score.value.round(6)))
+
+    @property
+    def pairs_met(self) -> int:
+        return int(self.table.known_NN.sum()) // 2
+
+
+@dataclass(frozen=True)
+class _Figures:
+    """What is computed of the posterior's mean, and of each draw alike."""
+
+    nash: Nash
+    alpha_N: Matrix
+    performance_G: Matrix
+
+
+def study(table: Table, choices: Choices, groups: Sequence[Group] = ()) -> Structure:
+    """The structure of a table: the same choices give the same figures."""
+    rng = np.random.default_rng(choices.seed)
+    draws = choices.draws_for(len(table.names))
+    found = _figures(table.chance_NN, choices, groups)
+    drawn = [_figures(table.drawn(rng), choices, groups) for _ in range(draws)]
+    masses_DN = np.array([one.nash.mass_N for one in drawn])
+    performances = [one.performance_G for one in drawn]
+    clusters = clusters_of(table, choices.within)
+    member_NC = np.eye(clusters.count)[clusters.cluster_N]
+    return Structure(
+        table=table,
+        choices=choices,
+        draws=draws,
+        mass=_estimate(found.nash.mass_N, masses_DN),
+        score=_estimate(found.nash.score_N, [one.nash.score_N for one in drawn]),
+        supported_N=np.mean(masses_DN > HAS_MASS, axis=0),
+        alpha_mass=_estimate(found.alpha_N, [one.alpha_N for one in drawn]),
+        cyclicity=cyclicity(table, draws, rng),
+        cycles=tuple(strongest_cycles(table, choices.cycles)),
+        sure_cycles=sure_cycles(table),
+        clusters=clusters,
+        cluster_mass=_estimate(found.nash.mass_N @ member_NC, masses_DN @ member_NC),
+        performances=tuple(
+            _estimate(value, [one[place] for one in performances])
+            for place, value in enumerate(found.performance_G)
+        ),
+    )
+
+
+def _figures(chance_NN: Matrix, choices: Choices, groups: Sequence[Group]) -> _Figures:
+    margin_NN = margins(chance_NN)
+    limit = choices.alpha is None
+    return _Figures(
+        nash=nash_averaging(PAYOFFS[choices.payoff](chance_NN)),
+        alpha_N=alpha_rank_limit(margin_NN)
+        if limit
+        else alpha_rank(margin_NN, choices.alpha or 0.0),
+        performance_G=np.array(
+            [
+                0.5 + 0.5 * relative_performance(margin_NN[np.ix_(ours, theirs)])
+                for ours, theirs in groups
+            ]
+        ),
+    )
+
+
+def _estimate(value: Matrix, drawn: Any) -> Estimate:
+    low, high = np.percentile(np.array(drawn), PERCENTILES, axis=0)
+    return Estimate(value, np.minimum(low, value), np.maximum(high, value))
+
+
+def as_json(structure: Structure) -> dict[str, Any]:
+    """All figures as plain values; players in order of rating. Where a share is of nothing it is
+    null.
+    """
+    table, cyclicity = structure.table, structure.cyclicity
+    return {
+        "payoff": structure.choices.payoff,
+        "draws": structure.draws,
+        "seed": structure.choices.seed,
+        "alpha": structure.choices.alpha,
+        "prior_games": table.prior_games,
+        "pairs_met": structure.pairs_met,
+        "matches": int(table.games_NN.sum()) // 2,
+        "cyclic": {
+            "share": _number(cyclicity.share),
+            "by_chance": _number(cyclicity.by_chance),
+            "p_value": _number(cyclicity.p_value),
+        },
+        "players": [_player(structure, index) for index in range(len(table.names))],
+        "sure_cycles": structure.sure_cycles,
+        "cycles": [_cycle(table.names, cycle) for cycle in structure.cycles],
+        "clusters": [
+            {
+                "players": [table.names[index] for index in members],
+                "nash": _interval(structure.cluster_mass, number),
+            }
+            for number, members in enumerate(structure.clusters.members())
+        ],
+    }
+
+
+def _player(structure: Structure, index: int) -> dict[str, Any]:
+    return {
+        "player": structure.table.names[index],
+        "games": int(structure.table.games_NN[index].sum()),
+        "nash": _interval(structure.mass, index),
+        "in_support": float(structure.supported_N[index]),
+        "score": _interval(structure.score, index),
+        "alpha_rank": _interval(structure.alpha_mass, index),
+        "cluster": int(structure.clusters.cluster_N[index]),
+        "cluster_weight": float(structure.clusters.weight_N[index]),
+    }
+
+
+def _interval(estimate: Estimate, index: int) -> dict[str, float]:
+    return {
+        "value": float(estimate.value[index]),
+        "low": float(estimate.low[index]),
+        "high": float(estimate.high[index]),
+    }
+
+
+def _cycle(names: Sequence[str], cycle: Cycle) -> dict[str, Any]:
+    return {
+        "players": [names[index] for index in cycle.players],
+        "shares": list(cycle.chances),
+        "games": list(cycle.games),
+        "p_value": cycle.p_value,
+    }
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else value

@@ -1,0 +1,3 @@
+"""What an agent looked at in a recorded match: its attention over the opponent's past, as a
+picture.
+"""

@@ -1,0 +1,223 @@
+"""The picture of a league's structure: who wins against whom, and what everybody's part in it is.
+
+Shape suffixes: N players, A values of α.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import MaxNLocator, NullLocator, PercentFormatter
+from numpy.typing import NDArray
+
+from league.stats.structure.alpha_rank import sweep
+from league.stats.structure.study import Structure
+from league.stats.structure.table import margins
+from league.views import style as figures
+from league.views.style import FAINT, GRID, INK
+
+UNKNOWN = "#CDD3DA"
+NASH, ALPHA, RATING = "#0072B2", "#009E73", "#8A94A0"
+CLUSTERS = ("#E69F00", "#56B4E9", "#CC79A7", "#7F4FC9", "#D55E00", "#8C6D31", "#F0C808", "#2E8B8B")
+LOSS_WIN: Final = LinearSegmentedColormap.from_list(
+    "loss and win", ["#9C2F1F", "#E5A48F", "#FFFFFF", "#8FBFE0", "#12588F"]
+)
+"""Red for losses, blue for wins: apart for all kinds of sight."""
+STYLE: Final[Any] = figures.STYLE | {"ytick.color": INK}
+NUMBERS_UP_TO = 20
+"""Players up to which each cell shows its number."""
+NAMES_UP_TO = 60
+"""Players up to which each row is named; beyond, only a few are."""
+SWEPT_UP_TO = 200
+"""Players up to which the sweep of α is drawn: it takes the cube of their number."""
+LINES = 6
+"""Lines of the sweep that are named."""
+
+
+def draw(structure: Structure, rating_N: Sequence[float], title: str) -> bytes:
+    """1600 x 1000 pixels as PNG. `rating_N`: the leaderboard's scores, in the table's order."""
+    png = io.BytesIO()
+    with rc_context(STYLE):
+        FigureCanvasAgg(figure_of(structure, rating_N, title)).print_png(png)
+    return png.getvalue()
+
+
+def figure_of(structure: Structure, rating_N: Sequence[float], title: str) -> Figure:
+    """The figure itself; its axes are the table, the mixture, α-rank, ratings and the sweep of
+    α.
+    """
+    with rc_context(STYLE):
+        figure = Figure(figsize=(16, 10), dpi=100, facecolor="white")
+        grid = figure.add_gridspec(
+            2, 4, left=0.115, right=0.975, top=0.855, bottom=0.05, wspace=0.07, hspace=0.22,
+            width_ratios=(6.2, 2, 1.5, 1.5), height_ratios=(4.2, 1),
+        )  # fmt: skip
+        order = structure.order
+        names = [structure.table.names[index] for index in order]
+        table = figure.add_subplot(grid[0, 0])
+        panels = [figure.add_subplot(grid[0, column]) for column in (1, 2, 3)]
+        _heading(figure, structure, title)
+        _table(table, structure, order, names)
+        _bars(panels[0], "Nash mixture", structure.mass.value[order], NASH, structure, order)
+        _bars(panels[1], "α-rank", structure.alpha_mass.value[order], ALPHA, structure, order)
+        _ratings(panels[2], np.asarray(rating_N)[order])
+        for axes in panels:
+            _rows(axes, len(order))
+        _sweep(figure.add_subplot(grid[1, :]), structure)
+        return figure
+
+
+def _heading(figure: Figure, structure: Structure, title: str) -> None:
+    figure.text(0.02, 0.955, title, fontsize=17, fontweight="bold")
+    figure.text(0.02, 0.925, f"{len(structure.table.names)} players, {structure.pairs_met:,} pairs met, "
+                f"{int(structure.table.games_NN.sum()) // 2:,} matches", color=FAINT)  # fmt: skip
+    found = structure.cyclicity
+    if not np.isnan(found.share):
+        shares = f"{100 * found.share:.0f} % of the payoff is cyclic, by chance up to"
+        words = f"{shares} {100 * found.by_chance:.0f} %"
+        figure.text(0.975, 0.955, words, ha="right", fontsize=12)
+    cycles = f"{structure.sure_cycles:,} sure three-cycles"
+    clusters = f"{structure.clusters.count} clusters of {len(structure.table.names)} players"
+    figure.text(0.975, 0.925, f"{cycles}, {clusters}", ha="right", color=FAINT)
+
+
+def _table(axes: Axes, structure: Structure, order: NDArray[np.intp], names: Sequence[str]) -> None:
+    axes.set_title("Share of a match that the row gets of the column", pad=22)
+    count = len(order)
+    chance_NN = structure.table.chance_NN[np.ix_(order, order)]
+    known_NN = structure.table.known_NN[np.ix_(order, order)]
+    axes.set_facecolor(UNKNOWN)
+    axes.imshow(
+        np.ma.masked_array(chance_NN, ~known_NN), cmap=LOSS_WIN, vmin=0, vmax=1, aspect="auto",
+        interpolation="none",
+    )  # fmt: skip
+    if count <= NUMBERS_UP_TO:
+        size = 9 if count <= 14 else 7.5
+        for row, column in zip(*np.nonzero(known_NN), strict=True):
+            chance = chance_NN[row, column]
+            color = "white" if abs(chance - 0.5) > 0.36 else INK
+            axes.text(
+                column,
+                row,
+                f"{100 * chance:.0f}",
+                ha="center",
+                va="center",
+                color=color,
+                fontsize=size,
+            )
+    words = "columns as the rows; % posterior mean; grey: never met"
+    axes.text(1.0, 1.008, words, transform=axes.transAxes, ha="right",
+              color=FAINT, fontsize=9)  # fmt: skip
+    _named(axes, names)
+    _mark_clusters(axes, structure, order)
+
+
+def _named(axes: Axes, names: Sequence[str]) -> None:
+    step = 1 if len(names) <= NAMES_UP_TO else -(-len(names) // 40)
+    places = list(range(0, len(names), step))
+    size = 10 if len(names) <= 24 else 7.5
+    axes.set_yticks(places, [_short(names[place]) for place in places], fontsize=size)
+    axes.xaxis.set_major_locator(NullLocator())
+    axes.tick_params(length=0, pad=12)
+    for side in axes.spines.values():
+        side.set_visible(False)
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 20 else f"{name[:19]}…"
+
+
+def _mark_clusters(axes: Axes, structure: Structure, order: NDArray[np.intp]) -> None:
+    """A coloured strip left of the rows of near-copies, and a box where the cluster's rows are
+    neighbours.
+    """
+    width = 0.013
+    colors = iter(CLUSTERS * len(order))
+    for members in structure.clusters.members():
+        if len(members) < 2:
+            continue
+        color = next(colors)
+        places = sorted(int(np.flatnonzero(order == member)[0]) for member in members)
+        for place in places:
+            strip = Rectangle((-width * 1.25, place - 0.46), width, 0.92, color=color, clip_on=False,
+                              transform=axes.get_yaxis_transform())  # fmt: skip
+            axes.add_patch(strip)
+        first, size = places[0], len(places)
+        if places == list(range(first, first + size)):
+            box = Rectangle(
+                (first - 0.5, first - 0.5), size, size, fill=False, edgecolor=color, linewidth=2
+            )
+            axes.add_patch(box)
+
+
+def _bars(
+    axes: Axes, title: str, mass_N: NDArray[np.float64], color: str, structure: Structure,
+    order: NDArray[np.intp],
+) -> None:  # fmt: skip
+    """Masses with the whiskers of their 95 % intervals."""
+    axes.set_title(title)
+    estimate = structure.mass if color == NASH else structure.alpha_mass
+    places = np.arange(len(mass_N))
+    axes.barh(places, mass_N, height=0.72, color=color)
+    axes.hlines(
+        places, estimate.low[order], estimate.high[order], color=INK, linewidth=1.1, alpha=0.75
+    )
+    axes.set_xlim(0, max(0.05, float(estimate.high.max()), float(mass_N.max())) * 1.05)
+    axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    # Without its 0 %, which would touch the 100 % of the neighbour.
+    axes.xaxis.set_major_locator(MaxNLocator(4, steps=(1, 2, 5, 10), prune="lower"))
+
+
+def _ratings(axes: Axes, rating_N: NDArray[np.float64]) -> None:
+    axes.set_title("Rating (score)")
+    axes.plot(rating_N, np.arange(len(rating_N)), "o", color=RATING, markersize=4.5)
+    axes.margins(x=0.12)
+
+
+def _rows(axes: Axes, count: int) -> None:
+    """The same rows as the table's, from top to bottom."""
+    axes.set_ylim(count - 0.5, -0.5)
+    step = 1 if count <= NUMBERS_UP_TO else -(-count // 40)
+    axes.set_yticks(range(0, count, step), [])
+    axes.grid(axis="y", color=GRID, linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.tick_params(length=0)
+    axes.spines["left"].set_visible(False)
+
+
+def _sweep(axes: Axes, structure: Structure) -> None:
+    """Masses over α; the players of largest mass at its end are named."""
+    axes.set_title("α-rank as selection sharpens (α →)")
+    axes.tick_params(length=0)
+    if len(structure.table.names) > SWEPT_UP_TO:
+        axes.text(0.5, 0.5, f"more than {SWEPT_UP_TO} players", color=FAINT, ha="center",
+                  transform=axes.transAxes)  # fmt: skip
+        axes.set_yticks([])
+        return
+    swept = sweep(margins(structure.table.chance_NN))
+    largest = np.argsort(-swept.mass_AN[-1], kind="stable")[:LINES]
+    for index in range(swept.mass_AN.shape[1]):
+        place = np.flatnonzero(largest == index)
+        color = (NASH, *CLUSTERS)[int(place[0])] if len(place) else GRID
+        label = _short(structure.table.names[index]) if len(place) else None
+        axes.plot(swept.alpha_A, swept.mass_AN[:, index], color=color, linewidth=1.6, label=label,
+                  zorder=3 if len(place) else 1)  # fmt: skip
+    axes.set_xscale("log")
+    axes.set_xlim(swept.alpha_A[0], swept.alpha_A[-1])
+    axes.set_ylim(bottom=0)
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    axes.grid(color=GRID, linewidth=0.8)
+    axes.set_axisbelow(True)
+    handles, labels = axes.get_legend_handles_labels()
+    order = [labels.index(_short(structure.table.names[index])) for index in largest]
+    axes.legend([handles[place] for place in order], [labels[place] for place in order], frameon=False,
+                fontsize=9, loc="lower right", bbox_to_anchor=(1.0, 0.98), ncols=LINES)  # fmt: skip

@@ -1,0 +1,265 @@
+"""Checkpoints: everything a learner needs to go on exactly where it was.
+
+A checkpoint is one file of tensors and plain values, read without unpickling code
+(`torch.load(weights_only=True)`), written under a temporary name, synced and renamed.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from league.agent.network import AgentState
+from league.errors import ConfigError, DataCorrupt, StorageFull, VersionMismatch
+from league.players import Assignment
+from learner.ppo.league_ppo import LeaguePPO
+from learner.rollout.league_vec_env import LeagueVecEnv
+
+FORMAT = 1
+_FILE = re.compile(r"step_(\d{12})\.pt")
+log = logging.getLogger(__name__)
+
+Values = dict[str, Any]
+
+
+class CheckpointFolder:
+    """The newest `keep` checkpoints of one learner."""
+
+    def __init__(self, folder: Path, keep: int = 3) -> None:
+        self.folder, self.keep = folder, keep
+
+    def files(self) -> list[Path]:
+        """Checkpoint files, newest first."""
+        if not self.folder.is_dir():
+            return []
+        return sorted((f for f in self.folder.iterdir() if _FILE.fullmatch(f.name)), reverse=True)
+
+    def write(self, step: int, values: Values) -> Path:
+        """Writes a checkpoint so that a crash at any moment leaves the older ones whole."""
+        path = self.folder / f"step_{step:012d}.pt"
+        temporary = path.with_suffix(".tmp")
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            for left in self.folder.glob("*.tmp"):  # by a process that was killed while it wrote
+                left.unlink(missing_ok=True)
+            with open(temporary, "wb") as file:
+                torch.save({"format": FORMAT, **values}, file)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except (OSError, RuntimeError) as error:  # torch reports a short write as RuntimeError
+            temporary.unlink(missing_ok=True)
+            if isinstance(error, RuntimeError) or error.errno == errno.ENOSPC:
+                raise StorageFull(
+                    f"no space to write the checkpoint {path}: the older ones are whole; "
+                    "free space and start again"
+                ) from error
+            raise
+        for old in self.files()[self.keep :]:
+            old.unlink(missing_ok=True)
+        return path
+
+    def read_newest(self) -> Values | None:
+        """The newest checkpoint that can be read; damaged ones are skipped with a warning."""
+        for path in self.files():
+            try:
+                return read_checkpoint(path)
+            except VersionMismatch:
+                raise
+            except DataCorrupt as error:
+                log.warning("%s: an older checkpoint is used", error)
+        return None
+
+
+def read_checkpoint(path: Path) -> Values:
+    """A checkpoint's values; raises `DataCorrupt` or `VersionMismatch`."""
+    try:
+        values = torch.load(path, map_location="cpu", weights_only=True)
+    except FileNotFoundError:
+        raise ConfigError(f"there is no checkpoint {path}") from None
+    except Exception as error:  # torch raises half a dozen kinds for a damaged file
+        raise DataCorrupt(f"checkpoint {path} is damaged ({type(error).__name__})") from error
+    if not isinstance(values, dict) or values.get("format") != FORMAT:
+        raise VersionMismatch(
+            f"checkpoint {path} is not of format {FORMAT}: use the version that wrote it"
+        )
+    return values
+
+
+# -- the learner's parts as plain values -----------------------------------------------------------
+
+
+def algorithm_state(model: LeaguePPO) -> Values:
+    """Weights, optimizer, random state, recurrent state and counters of the algorithm."""
+    return {
+        "network": model.policy.network.state_dict(),
+        "forecast": None if model.policy.forecast is None else model.policy.forecast.state_dict(),
+        "optimizer": model.policy.optimizer.state_dict(),
+        "num_timesteps": model.num_timesteps,
+        "updates": model._n_updates,
+        "scaler": model.descent.scaler.state_dict(),
+        "return_scale": model.return_scale.state(),
+        "rate_scale": model.rate.scale,
+        "shuffle_rng": model.shuffle_rng.bit_generator.state,
+        "key_rng": model.key_rng.get_state(),
+        "agent_state": [part.clone() for part in model.agent_state],
+        "context": model.buffer.state(),
+        "last_starts": torch.from_numpy(model.last_starts_N.copy()),
+        "references": None if model.references is None else model.references.state(),
+        "transform": None if model.transform is None else model.transform.state(),
+    }
+
+
+OWN = (
+    "return_scale",
+    "shuffle_rng",
+    "key_rng",
+    "agent_state",
+    "context",
+    "last_starts",
+    "transform",
+)
+"""What of the algorithm's state each of several ranks has for itself; and its references'
+memories.
+"""
+
+
+def rank_state(model: LeaguePPO, env: LeagueVecEnv, ready: list[str]) -> Values:
+    """What a rank adds to the leading one's checkpoint: its matches, and what goes with them."""
+    state = algorithm_state(model)
+    own = {name: state[name] for name in OWN}
+    references = state["references"]
+    own["memories"] = references and [
+        [member["own"], member["other"]] for member in references["members"]
+    ]
+    return {"algorithm": own, "environment": environment_state(env), "ready": ready}
+
+
+def parts_of(saved: Values) -> list[Values]:
+    """A checkpoint as each of the ranks that made it would have written it, the leading one
+    first.
+    """
+    return [saved, *(_part(saved, part) for part in saved.get("ranks", ()))]
+
+
+def _part(saved: Values, part: Values) -> Values:
+    algorithm = {**saved["algorithm"], **part["algorithm"]}
+    memories, references = algorithm.pop("memories"), algorithm["references"]
+    if references:
+        pairs = zip(references["members"], memories, strict=True)
+        members = [{**member, "own": own, "other": other} for member, (own, other) in pairs]
+        algorithm["references"] = {**references, "members": members}
+    return {**saved, **part, "algorithm": algorithm}
+
+
+def load_weights(model: LeaguePPO, values: Values) -> None:
+    """Weights, and the optimizer's and the scale's state when `values` hold them.
+
+    Raises `ConfigError` when the agent is of another size.
+    """
+    try:
+        model.policy.network.load_state_dict(values["network"])
+    except RuntimeError:
+        raise ConfigError(
+            "the weights to start from are of another agent size: "
+            "choose the preset or the [agent] settings (size, sequence_length, span) they were made with"
+        ) from None
+    if model.policy.forecast is not None and values.get("forecast"):
+        model.policy.forecast.load_state_dict(values["forecast"])
+    if "optimizer" in values:
+        _load_optimizer(model.policy.optimizer, values["optimizer"])
+        if values.get("scaler"):  # empty but for float16
+            model.descent.scaler.load_state_dict(values["scaler"])
+        if model.normalize_returns:
+            model.return_scale.load(values["return_scale"])
+        if model.rate.desired_kl is not None:
+            model.rate.scale = values["rate_scale"]
+
+
+def _load_optimizer(optimizer: torch.optim.Optimizer, values: Values) -> None:
+    """How a step is computed (in one call or in many) is the program's choice, not a part of the
+    state.
+
+    The second group is the auxiliary head's: a new one begins without moments, one that is gone is
+    left out.
+    """
+    fresh, saved = optimizer.state_dict()["param_groups"], values["param_groups"]
+    groups = [
+        {**one, **{way: own[way] for way in ("fused", "foreach", "capturable")}}
+        for one, own in zip(saved, fresh, strict=False)
+    ] + fresh[len(saved) :]
+    known = {index for group in groups for index in group["params"]}
+    state = {index: moments for index, moments in values["state"].items() if index in known}
+    optimizer.load_state_dict({"state": state, "param_groups": groups})
+
+
+def load_algorithm_state(model: LeaguePPO, values: Values) -> None:
+    """Puts back what `algorithm_state` returned, for the same number of matches."""
+    load_weights(model, values)
+    model.num_timesteps, model._n_updates = values["num_timesteps"], values["updates"]
+    model.shuffle_rng.bit_generator.state = values["shuffle_rng"]
+    model.key_rng.set_state(values["key_rng"])
+    model.agent_state = AgentState(*(part.to(model.device) for part in values["agent_state"]))
+    model.buffer.load(values["context"])
+    model.last_starts_N = values["last_starts"].numpy().copy()
+    load_references(model, values)
+    if model.transform is not None and values.get("transform"):
+        model.transform.load(values["transform"])
+
+
+def load_references(model: LeaguePPO, values: Values) -> None:
+    """Goes on with the references of a checkpoint; one that has none leaves the learner without
+    any yet.
+    """
+    if model.references is not None and values.get("references"):
+        model.references.load(values["references"])
+
+
+def environment_state(env: LeagueVecEnv) -> Values:
+    """The matches in progress: game, opponents and accounts."""
+    return {
+        "game": {name: torch.from_numpy(_plain(array)) for name, array in env.game.save().items()},
+        "crowd": env.crowd.save(),
+        "matches": [
+            assignment.match_id for assignment in env.assignments if assignment is not None
+        ],
+        "steps": torch.from_numpy(env.steps_N.copy()),
+        "step_start": torch.from_numpy(env.step_start_N.copy()),
+        "terms": torch.from_numpy(env.terms_NK.copy()),
+        "learner_step": env.learner_step,
+        "frames_played": env.frames_played,
+    }
+
+
+def _plain(array: np.ndarray) -> np.ndarray:
+    """Bytes of an array: torch knows neither records nor every unsigned integer."""
+    return np.frombuffer(np.ascontiguousarray(array).tobytes(), np.uint8).copy()
+
+
+def load_environment_state(
+    env: LeagueVecEnv, values: Values, assignments: list[Assignment]
+) -> None:
+    """Puts matches back in progress under `assignments` (their new leases, in the same order)."""
+    template = env.game.save()
+    env.game.load(
+        {
+            name: np.frombuffer(values["game"][name].numpy().tobytes(), array.dtype)
+            .reshape(array.shape)
+            .copy()
+            for name, array in template.items()
+        }
+    )
+    env.crowd.load_state(values["crowd"])
+    env.assignments = list(assignments)
+    env.seat_N = np.array([assignment.learner_seat for assignment in assignments], np.int64)
+    env.steps_N = values["steps"].numpy().copy()
+    env.step_start_N = values["step_start"].numpy().copy()
+    env.terms_NK = values["terms"].numpy().copy()
+    env.learner_step, env.frames_played = values["learner_step"], values["frames_played"]

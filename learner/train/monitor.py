@@ -1,0 +1,124 @@
+"""The learner's files of numbers: CSVs with the columns of `league.runs.columns`.
+
+Every row carries the learner's step, so that a resumed run drops the rows beyond its checkpoint.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from league.games.base import GameSpec
+from league.runs.columns import BEHAVIOUR, MONITOR, REWARDS, STRATEGY, metric_of
+from learner.rollout.finished import FinishedMatch
+
+
+class StepTable:
+    """A CSV that grows by rows with a `step` column; rows are on disk after `flush`.
+
+    Opened for a run that goes on from `step`, it drops the rows beyond that step.
+    """
+
+    def __init__(self, path: Path, columns: Sequence[str], step: int, head: str = "") -> None:
+        self.path, self.columns = path, tuple(columns)
+        kept = self._rows_until(step) if path.exists() else []
+        temporary = path.with_suffix(".tmp")
+        with open(temporary, "w", newline="", encoding="utf-8") as file:
+            file.write(head)
+            writer = csv.DictWriter(file, self.columns)
+            writer.writeheader()
+            writer.writerows(kept)
+        os.replace(temporary, path)
+        self._file = open(path, "a", newline="", encoding="utf-8")  # noqa: SIM115
+        self._writer = csv.writer(self._file)
+
+    def _rows_until(self, step: int) -> list[dict[str, str]]:
+        with open(self.path, newline="", encoding="utf-8") as file:
+            lines = (line for line in file if not line.startswith("#"))
+            rows = [row for row in csv.DictReader(lines) if set(row) == set(self.columns)]
+        # a killed process leaves half a row
+        whole = (row for row in rows if None not in row.values())
+        return [row for row in whole if int(row["step"]) <= step]
+
+    def append(self, values: Sequence[object]) -> None:
+        """Adds a row, values in the order of the columns."""
+        self._writer.writerow(values)
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class MatchMonitor:
+    """Writes the four CSVs of one learner: of its matches, its rewards and its strategy latent."""
+
+    def __init__(self, folder: Path, spec: GameSpec, step: int) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._spec, self._started = spec, time.time()
+        head = "#" + json.dumps({"t_start": self._started, "env_id": f"league/{spec.name}"}) + "\n"
+        self._monitor = StepTable(folder / "monitor.csv", tuple(MONITOR), step, head)
+        self._behaviour = StepTable(
+            folder / "behavior_metrics.csv", (*BEHAVIOUR, *spec.stats), step
+        )
+        self._rewards = StepTable(
+            folder / "reward_breakdown.csv", (*REWARDS, *spec.reward_terms), step
+        )
+        self._strategy = StepTable(folder / "strategy_analysis.csv", tuple(STRATEGY), step)
+        self._tables = (self._monitor, self._behaviour, self._rewards, self._strategy)
+
+    def write(self, matches: Sequence[FinishedMatch], step: int) -> None:
+        """Adds the matches that ended in one rollout, the learner being at `step` at its end."""
+        for match in matches:
+            opponent = match.assignment.opponent.name
+            elapsed = round(time.time() - self._started, 3)
+            self._monitor.append(
+                (round(match.reward, 4), match.steps, elapsed, step, opponent, match.score)
+            )
+            self._behaviour.append((*self._leading(match, step), *self._numbers(match.stats)))
+        if matches:
+            means = np.mean([match.reward_terms for match in matches], axis=0)
+            terms = [round(float(value), 5) for value in means]
+            self._rewards.append((step, len(matches), round(sum(terms), 5), *terms))
+        self._flush()
+
+    def write_strategy(self, metrics: Mapping[str, float], step: int) -> None:
+        """Adds what an update's diagnostics say of the strategy latent; nothing when they say
+        nothing.
+        """
+        columns = [name for name in STRATEGY if name != "step"]
+        values = [metrics.get(metric_of(name)) for name in columns]
+        if any(value is not None for value in values):
+            shown = ["" if value is None else f"{value:.6g}" for value in values]
+            self._strategy.append((step, *shown))
+            self._flush()
+
+    def _flush(self) -> None:
+        for table in self._tables:
+            table.flush()
+
+    def _leading(self, match: FinishedMatch, step: int) -> tuple[object, ...]:
+        assignment = match.assignment
+        return (
+            step,
+            assignment.match_id,
+            assignment.opponent.name,
+            assignment.category,
+            assignment.learner_seat,
+            match.score,
+            match.frames,
+        )
+
+    def _numbers(self, stats: Mapping[str, float]) -> list[float]:
+        return [round(stats[name], 4) for name in self._spec.stats]
+
+    def close(self) -> None:
+        for table in self._tables:
+            table.close()

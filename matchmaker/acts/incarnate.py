@@ -1,0 +1,153 @@
+"""A worker's life: it opens an incarnation, beats with progress, and is fenced by its next one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from league.errors import InvalidInput, NotFound
+from league.players import Incarnation, PlayerKind
+from league.stages import StageRequest
+from matchmaker.acts.assign import carry_matches
+from matchmaker.acts.lease import close
+from matchmaker.acts.stage import unobeyed
+from matchmaker.api import checks
+from matchmaker.state.league import League
+from matchmaker.store.base import Transaction
+from matchmaker.store.rows import BeatRow, IncarnationRow
+
+MAX_CARRIED = 4096
+
+
+def open_incarnation(
+    league: League,
+    tx: Transaction,
+    worker: str,
+    player: str,
+    checkpoint_step: int,
+    checkpoint_log_position: int,
+    carried: Sequence[str],
+) -> Incarnation:
+    """Begins a worker's life: fences its earlier ones, abandons their open leases, marks what a
+    learner had reported behind its checkpoint as lost, and leases the matches it carries anew.
+    """
+    checks.worker_name(worker)
+    checks.text(player, "player", checks.MAX_PLAYER_NAME)
+    checks.number(checkpoint_step, "checkpoint_step", 0, checks.MAX_STEP)
+    checks.number(checkpoint_log_position, "checkpoint_log_position", 0, league.view.log_position)
+    checks.number(len(carried), "carried matches", 0, MAX_CARRIED)
+    _check_trained(league, player)
+    text = f"{worker} starts{_from(player, checkpoint_step)}"
+    event = league.log(
+        tx, "incarnation_opened", text, worker=worker, player=player, step=checkpoint_step
+    )
+    row = _row(league, worker, player, checkpoint_step, checkpoint_log_position, event)
+    row = league.incarnation(tx, tx.add_incarnation(row))
+    tx.after_commit(league.view.incarnations.clear)
+    _abandon(league, tx, row)
+    lost = _lose(league, tx, row) if player else 0
+    assignments = carry_matches(league, tx, row, carried)
+    return Incarnation(number=row.number, carried=tuple(assignments), lost_results=lost)
+
+
+def _from(player: str, step: int) -> str:
+    if not player:
+        return ""
+    return f" and trains {player} from step {step:,}"
+
+
+def _check_trained(league: League, name: str) -> None:
+    if not name:
+        return
+    player = league.view.players.get(name)
+    if player is None:
+        raise NotFound(f"there is no player {name!r} to train: register it first")
+    if player.kind is not PlayerKind.LIVE:
+        raise InvalidInput(f"{name} is a {player.kind.value}: only a live player can be trained")
+
+
+def _row(
+    league: League, worker: str, player: str, step: int, log_position: int, event: int
+) -> IncarnationRow:
+    return IncarnationRow(
+        number=0,
+        worker=worker,
+        player=player,
+        checkpoint_step=step,
+        checkpoint_log_position=log_position,
+        opened_at=league.clock.now(),
+        event_position=event,
+        fenced_by=None,
+    )
+
+
+def _abandon(league: League, tx: Transaction, new: IncarnationRow) -> None:
+    fenced = tx.fence(new.worker, new.number)
+    mine = [row for number in fenced for row in tx.open_assignments(number)]
+    close(league, tx, mine, "abandoned", f"incarnation {new.number} took over")
+
+
+def _lose(league: League, tx: Transaction, new: IncarnationRow) -> int:
+    lost = tx.lose_results(new.player, new.checkpoint_log_position, new.number)
+    if lost:
+        league.log(
+            tx,
+            "results_lost",
+            f"{lost} results of {new.player} behind its checkpoint no longer count in its ratings",
+            incarnation=new.number,
+            after=new.checkpoint_log_position,
+            results=lost,
+        )
+        tx.forget_aggregates(behind=new.checkpoint_log_position)
+        tx.after_commit(lambda: league.view.load_books(tx))
+    return lost
+
+
+def heartbeat(
+    league: League,
+    tx: Transaction,
+    number: int,
+    progress: int,
+    step: int,
+    mix: str,
+    activity: str,
+    metrics: Mapping[str, float],
+) -> tuple[bool, float, StageRequest | None]:
+    """Keeps the newest beat; leases live on only when `progress` rose since the last one.
+
+    Returns:
+        Whether the incarnation is fenced, the time at which its leases end without more progress,
+        and the stage that an operator has asked its player to enter.
+    """
+    incarnation = league.remembered_incarnation(tx, number)
+    checks.number(progress, "progress", 0, checks.MAX_STEP)
+    checks.number(step, "step", 0, checks.MAX_STEP)
+    checks.text(mix, "mix", checks.MAX_NAME)
+    checks.text(activity, "activity")
+    kept = json.dumps(checks.metrics(metrics), separators=(",", ":"))
+    now, last = league.clock.now(), tx.beat(number)
+    if incarnation.fenced_by is not None:
+        return True, now, None
+    deadline = now + league.settings.lease_seconds
+    if last is None or progress > last.progress:
+        tx.extend_leases(number, deadline)
+    else:
+        held = tx.next_deadline(number)
+        deadline = deadline if held is None else held
+        progress = last.progress
+    tells_stages = incarnation.player in league.view.curricula
+    if incarnation.player and not tells_stages and mix and mix != (last.mix if last else ""):
+        text = f"{incarnation.player} trains in stage {mix!r} from step {step:,}"
+        league.log(tx, "stage", text, player=incarnation.player, mix=mix, step=step)
+    tx.set_beat(
+        BeatRow(
+            incarnation=number,
+            at=now,
+            progress=progress,
+            step=step,
+            mix=mix,
+            activity=activity,
+            metrics_json=kept,
+        )
+    )
+    return False, deadline, unobeyed(league, incarnation.player)

@@ -1,0 +1,81 @@
+"""Leases end: handed back, expired without progress, or abandoned by a restart.
+
+A lease lives until its deadline, and a heartbeat moves the deadlines of its incarnation only while
+the worker's progress rises. Expiry frees the slot. A result that comes after its lease expired is
+still taken, once, as long as its incarnation is its worker's newest: nothing else was put in the
+match's place, so it is as good as any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from league.errors import NotFound
+from matchmaker.api import checks
+from matchmaker.state.league import League
+from matchmaker.store.base import Reader, Transaction
+from matchmaker.store.rows import AssignmentRow
+
+REQUEST_MEMORY_SECONDS = 24 * 3600.0
+"""How long a reply is kept for a caller that asks again."""
+
+
+def release_matches(
+    league: League, tx: Transaction, number: int, match_ids: Sequence[str], reason: str
+) -> int:
+    """Closes the incarnation's open leases (all when none is named) as released; returns how
+    many.
+    """
+    incarnation = league.current_incarnation(tx, number)
+    checks.text(reason, "reason")
+    checks.number(len(match_ids), "matches in one call", 0, checks.MAX_BATCH)
+    held = {row.match_id: row for row in tx.open_assignments(number)}
+    for match_id in match_ids:
+        if match_id not in held and tx.assignment(checks.identifier(match_id, "match_id")) is None:
+            raise NotFound(f"there is no match {match_id}: name ids that were assigned")
+    named = set(match_ids)
+    rows = [row for match_id, row in held.items() if not named or match_id in named]
+    close(league, tx, rows, "released", reason or f"handed back by {incarnation.worker}")
+    return len(rows)
+
+
+def sweep(league: League, tx: Transaction) -> int:
+    """Expires the leases whose time is over; returns how many."""
+    due = overdue(league, tx)
+    close(league, tx, due, "expired", "no progress until the deadline, or too old")
+    return len(due)
+
+
+def overdue(league: League, reader: Reader) -> list[AssignmentRow]:
+    """Leases whose deadline has passed, or that are so old that their match must have been
+    forgotten.
+
+    A worker's progress keeps all of its leases alive, and one that nobody plays would hold a gate
+    open.
+    """
+    now, settings = league.clock.now(), league.settings
+    return reader.overdue(now, now - max(0.0, settings.lease_most_seconds - settings.lease_seconds))
+
+
+def forget_requests(league: League, tx: Transaction) -> None:
+    """Drops the replies of long ago."""
+    tx.forget_requests(league.clock.now() - REQUEST_MEMORY_SECONDS)
+
+
+def close(
+    league: League, tx: Transaction, rows: Sequence[AssignmentRow], state: str, reason: str
+) -> None:
+    """Closes leases and records it, one event for each incarnation."""
+    tx.close_leases([row.ordinal for row in rows], state, league.clock.now(), reason)
+    tx.after_commit(lambda: league.view.close_leases(row.match_id for row in rows))
+    for number in sorted({row.incarnation for row in rows}):
+        ids = [row.match_id for row in rows if row.incarnation == number]
+        worker = league.incarnation(tx, number).worker
+        league.log(
+            tx,
+            f"leases_{state}",
+            f"{len(ids)} of {worker}'s leases {state}: {reason}",
+            worker=worker,
+            incarnation=number,
+            match_ids=ids,
+        )

@@ -1,0 +1,146 @@
+"""Stages of the learners' curricula: where each learner says it is, and what an operator asks of
+it.
+
+Both are events of the log and nothing else: the newest `stage` and `stage_asked` event of a player
+are its state, so a request that was answered is there after any crash of either side.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+
+from league.errors import InvalidInput
+from league.stages import (
+    CurriculumStatus,
+    Place,
+    Stage,
+    StageRequest,
+    checked_stages,
+    named_stage,
+    one_curriculum,
+)
+from matchmaker.api import checks
+from matchmaker.state import bygone
+from matchmaker.state.league import League
+from matchmaker.store.base import Reader, Transaction
+
+MAX_STAGES = 64
+DONE = "done"
+"""Activity in the last heartbeat of a learner whose steps are done."""
+
+
+def enter_stage(
+    league: League,
+    tx: Transaction,
+    number: int,
+    step: int,
+    stages: Sequence[Stage],
+    place: Place,
+    reason: str,
+) -> StageRequest | None:
+    """A learner tells its stages and its place in them; the same again leaves no second event.
+
+    Returns:
+        The request that it has to obey, if there is one.
+    """
+    incarnation = league.current_incarnation(tx, number)
+    if not incarnation.player:
+        raise InvalidInput(
+            f"incarnation {number} of {incarnation.worker} trains nobody: it has no stages"
+        )
+    checks.number(step, "step", 0, checks.MAX_STEP)
+    checks.text(reason, "reason")
+    _check(league, stages, place)
+    told = CurriculumStatus(player=incarnation.player, stages=tuple(stages), place=place)
+    if told != league.view.curricula.get(told.player):
+        _log(league, tx, told, step, reason)
+        tx.after_commit(lambda: league.view.set_curriculum(told))
+    return _unobeyed(league.view.asked.get(told.player), place)
+
+
+def _check(league: League, stages: Sequence[Stage], place: Place) -> None:
+    checks.number(len(stages), "stages", 1, MAX_STAGES)
+    checked_stages(stages, place.index)
+    checks.number(place.since_step, "since_step", 0, checks.MAX_STEP)
+    checks.number(place.obeyed, "obeyed", 0, league.view.event_position)
+    for stage in stages:
+        for value in (stage.name, stage.mix, stage.reward, stage.until_opponent):
+            checks.text(value, "a name in a stage", checks.MAX_NAME)
+        if not (math.isfinite(stage.until_win_rate) and 0.0 <= stage.until_win_rate <= 1.0):
+            raise InvalidInput(
+                f"stage {stage.name}: until_win_rate = {stage.until_win_rate} is no share"
+            )
+        checks.number(stage.min_matches, "min_matches", 0, checks.MAX_STEP)
+        checks.number(stage.max_steps or 0, "max_steps", 0, checks.MAX_STEP)
+
+
+def _log(league: League, tx: Transaction, told: CurriculumStatus, step: int, reason: str) -> None:
+    stage = told.stage.name
+    text = f"{told.player} enters stage {stage!r} at step {step:,}: {reason}"
+    if not reason:
+        text = f"{told.player} is in stage {stage!r} at step {step:,}"
+    league.log(
+        tx,
+        "stage",
+        text,
+        player=told.player,
+        mix=told.stage.mix,
+        step=step,
+        stages=[asdict(stage) for stage in told.stages],
+        place=asdict(told.place),
+        reason=reason,
+    )
+
+
+def ask_stage(league: League, tx: Transaction, player: str, stage: str, by: str) -> StageRequest:
+    """An operator asks a learner to enter a stage, by name or "next"; the newest request counts.
+
+    Asking again for what has been asked for and not obeyed yet changes nothing.
+    """
+    checks.text(by, "by", checks.MAX_NAME)
+    checks.text(player, "player", checks.MAX_PLAYER_NAME)
+    checks.text(stage, "stage", checks.MAX_NAME)
+    if not by.strip():
+        raise InvalidInput("a request for a stage says who asks: by is empty")
+    status = one_curriculum(curricula(league, tx), player)
+    wanted = named_stage(status, stage)
+    if status.asked is not None and status.asked.stage == wanted.name:
+        return status.asked
+    text = f"{by} asks {status.player} to enter stage {wanted.name!r}"
+    event = league.event(
+        "stage_asked", text, {"player": status.player, "stage": wanted.name, "by": by}
+    )
+    asked = StageRequest(number=league.log_all(tx, [event]), stage=wanted.name, by=by, at=event.at)
+    tx.after_commit(lambda: league.view.set_asked(status.player, asked))
+    return asked
+
+
+def unobeyed(league: League, player: str) -> StageRequest | None:
+    """The newest request for a player's stage, if the player has not said that it obeyed it."""
+    status = league.view.curricula.get(player)
+    return None if status is None else _unobeyed(league.view.asked.get(player), status.place)
+
+
+def _unobeyed(asked: StageRequest | None, place: Place) -> StageRequest | None:
+    return asked if asked is not None and asked.number > place.obeyed else None
+
+
+def curricula(league: League, reader: Reader) -> list[CurriculumStatus]:
+    """Every learner's curriculum, by name, with what was asked of it and how far it is."""
+    moment = league.view.moment
+    workers = (row for row in bygone.workers_at(reader, moment) if row.player)
+    beats = {row.player: bygone.beat_at(reader, row.number, moment) for row in workers}
+    found = []
+    for player, told in sorted(league.view.curricula.items()):
+        beat = beats.get(player)
+        found.append(
+            replace(
+                told,
+                asked=unobeyed(league, player),
+                step=beat.step if beat else told.place.since_step,
+                done=beat is not None and beat.activity == DONE,
+            )
+        )
+    return found

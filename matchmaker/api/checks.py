@@ -1,0 +1,185 @@
+"""Bounds of every field that comes in, checked at the door. Each raises `InvalidInput` in a
+sentence.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Collection, Mapping, Sequence
+
+from league.errors import InvalidInput
+from league.ids import SnapshotName, checked_digest, checked_player_name
+from league.players import MatchResult, Pairing, Player, PlayerKind, SeatResult
+
+MAX_BATCH = 4096
+MAX_CARD_BYTES = 64 * 1024
+MAX_FRAMES = 100_000_000
+MAX_STEP = 10**15
+MAX_STATS = 64
+MAX_METRICS = 256
+MAX_TEXT = 500
+MAX_NAME = 80
+MAX_PLAYER_NAME = 160  # a snapshot's that came from another run is the longest
+MAX_KINDS = 16
+MAX_TIME = 253_402_300_799.0
+"""The last second of the year 9999: a date can be made of every time that is taken."""
+_ID = re.compile(r"[A-Za-z0-9_.:-]{1,80}")
+_WORKER = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
+_FROZEN = (PlayerKind.SNAPSHOT, PlayerKind.REFERENCE)
+
+
+def identifier(value: str, what: str) -> str:
+    """An id that a caller made."""
+    if not _ID.fullmatch(value):
+        raise InvalidInput(
+            f"{what} {value[:MAX_NAME]!r} can't be used: 1 to 80 letters, digits, _ . : -"
+        )
+    return value
+
+
+def worker_name(value: str) -> str:
+    if not _WORKER.fullmatch(value):
+        raise InvalidInput(
+            f"{value[:MAX_NAME]!r} can't name a worker: up to 64 of a-z 0-9 _ . -, as learner-main"
+        )
+    return value
+
+
+def text(value: str, what: str, limit: int = MAX_TEXT) -> str:
+    if len(value) > limit:
+        raise InvalidInput(f"{what} has {len(value)} characters: {limit} are the most")
+    return value
+
+
+def names(values: Collection[str], what: str) -> None:
+    """Names of players that may or may not exist."""
+    number(len(values), what, 0, MAX_BATCH)
+    for value in values:
+        text(value, "a name", MAX_PLAYER_NAME)
+
+
+def stat_names(values: Sequence[str]) -> tuple[str, ...]:
+    """Names of statistics that the results of a call share."""
+    number(len(values), "stat_names", 0, MAX_STATS)
+    if len(set(values)) != len(values):
+        raise InvalidInput("stat_names holds a name twice: name each once")
+    for value in values:
+        text(value, "a name in stat_names", MAX_NAME)
+    return tuple(values)
+
+
+def number(value: int, what: str, low: int, high: int) -> int:
+    if not low <= value <= high:
+        raise InvalidInput(f"{what} = {value} is out of range: from {low} to {high}")
+    return value
+
+
+def time(value: float, what: str) -> None:
+    if not 0.0 <= value <= MAX_TIME:
+        raise InvalidInput(f"{what} = {value} is no time: Unix seconds are wanted")
+
+
+def player(player: Player, game: str) -> None:
+    """Everything of a player that needs no look at others."""
+    checked_player_name(player.name)
+    if player.game != game:
+        raise InvalidInput(
+            f"{player.name} plays {player.game[:MAX_NAME]!r}, but this league plays {game!r}"
+        )
+    if player.parent:
+        checked_player_name(player.parent)
+    if player.kind in _FROZEN:
+        checked_digest(player.digest)
+    elif player.digest:
+        raise InvalidInput(
+            f"{player.name} is a {player.kind.value} and can't have a digest: leave it empty"
+        )
+    number(player.step, f"{player.name}: step", 0, MAX_STEP)
+    text(player.creator, f"{player.name}: creator", MAX_NAME)
+    time(player.created_at, f"{player.name}: created_at")
+    _snapshot_name(player)
+    _card(player)
+
+
+def _snapshot_name(player: Player) -> None:
+    if player.kind is PlayerKind.SNAPSHOT:
+        name = SnapshotName.parse(player.name)
+        if name.step != player.step:
+            raise InvalidInput(f"{player.name} has step {player.step}: name and step must agree")
+    elif "@" in player.name:
+        raise InvalidInput(
+            f"{player.name} is a snapshot's name: a {player.kind.value} has none with @STEP"
+        )
+
+
+def _card(player: Player) -> None:
+    if not player.card_json:
+        return
+    if len(player.card_json.encode()) > MAX_CARD_BYTES:
+        raise InvalidInput(f"{player.name}: the card has over {MAX_CARD_BYTES} bytes")
+    try:
+        json.loads(player.card_json)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"{player.name}: the card is no JSON: {error}") from None
+
+
+def pairing(pairing: Pairing) -> None:
+    checked_player_name(pairing.player)
+    checked_player_name(pairing.opponent)
+    if pairing.player == pairing.opponent:
+        raise InvalidInput(f"{pairing.player} can't be paired with itself: it would never be rated")
+    number(
+        pairing.pairs, f"pairs of {pairing.player} against {pairing.opponent}", 1, MAX_BATCH // 2
+    )
+    if pairing.book.value == "train":
+        raise InvalidInput(
+            "pairings are for the eval and greedy books: a learner's matches come by its mix"
+        )
+
+
+def result(result: MatchResult) -> None:
+    """Everything of a result that needs no look at its lease."""
+    identifier(result.match_id, "match_id")
+    if result.outcome not in (0.0, 0.5, 1.0):
+        raise InvalidInput(f"outcome = {result.outcome} is none: 1 win, 0.5 draw, 0 loss of seat 0")
+    number(result.frames, "frames", 0, MAX_FRAMES)
+    text(result.failure, "failure")
+    time(result.finished_at, "finished_at")
+    for seat in result.seats:
+        _seat(seat)
+
+
+def _seat(seat: SeatResult) -> None:
+    stats = seat.stats
+    if (
+        0 <= seat.step_start <= seat.step_end <= MAX_STEP
+        and len(stats) <= MAX_STATS
+        and "" not in stats
+        and max(map(len, stats), default=0) <= MAX_NAME
+        and math.isfinite(sum(stats.values()))  # of what is not finite, no sum is
+    ):
+        return
+    _refuse(seat)
+
+
+def _refuse(seat: SeatResult) -> None:
+    """Says what is wrong, if anything is: thousands of seats a second are right."""
+    name = seat.player[:MAX_NAME]
+    number(seat.step_start, f"{name}: step_start", 0, MAX_STEP)
+    number(seat.step_end, f"{name}: step_end", seat.step_start, MAX_STEP)
+    if len(seat.stats) > MAX_STATS:
+        raise InvalidInput(f"{name}: {len(seat.stats)} stats, {MAX_STATS} are the most")
+    for stat, value in seat.stats.items():
+        if not (0 < len(stat) <= MAX_NAME and math.isfinite(value)):
+            raise InvalidInput(f"{name}: stat {stat[:MAX_NAME]!r} = {value} is no finite number")
+
+
+def metrics(values: Mapping[str, float]) -> dict[str, float]:
+    """The finite ones: a mean of nothing is NaN and says nothing, and is left out."""
+    if len(values) > MAX_METRICS:
+        raise InvalidInput(f"a heartbeat carries {len(values)} metrics: {MAX_METRICS} are the most")
+    for name in values:
+        text(name, "a metric's name", MAX_NAME)
+    return {name: value for name, value in values.items() if math.isfinite(value)}

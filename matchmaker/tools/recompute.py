@@ -1,0 +1,116 @@
+"""``bin/league recompute``: every book anew from the log, and whether the running numbers are
+the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+from league.players import Book, Player, Rating
+from league.rpc.client import Leaderboard, MatchmakerClient, Payoffs
+from league.runs import finding
+from league.security.credentials import Credentials, of_run
+from matchmaker.state.books import Books
+from matchmaker.state.history import LOSSES, Moment, books_at
+from matchmaker.store.base import Reader, Store
+from matchmaker.store.sqlite import SqliteStore
+
+SUMMARY = "ratings and payoffs anew from the log: are the running numbers the same?"
+WAIT_SECONDS = 5.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    finding.add_run(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints what each book holds; 1 when the matchmaker of the run shows other numbers, else 0."""
+    run_dir = finding.named_run(args)
+    address = finding.live_address(run_dir)
+    store = SqliteStore(finding.database_of(run_dir), read_only=True)
+    try:
+        with store.read() as reader:
+            began = time.perf_counter()
+            books = Books.of(reader)
+            seconds = time.perf_counter() - began
+        findings = differing_from_shown(store, address, of_run(run_dir, "read")) if address else []
+    finally:
+        store.close()
+    for book, table in books.tables.items():
+        drawn, link = table.epoch.draw_probability, table.link
+        print(
+            f"{book.value}: {len(table.beliefs())} players, {table.record.total} rated results, "
+            f"{len(table.anchors())} anchors; expects {drawn:.3g} draws, sharpness {link.sharpness:.2f}, "
+            f"logistic share {link.logistic_share:.1f}"
+        )
+    print(f"{books.log_position} results of {run_dir} folded in {seconds:.1f} s")
+    for line in findings:
+        print(line)
+    if not address:
+        print("no matchmaker serves this run now, so there are no running numbers to compare")
+    elif not findings:
+        print(f"the numbers that {address} shows are the same, to the last bit")
+    return 1 if findings else 0
+
+
+def differing_from_shown(
+    store: Store, address: str, credentials: Credentials | None = None
+) -> list[str]:
+    """A sentence for each book whose ratings, and one for each whose payoffs, as the matchmaker at
+    `address` shows them, are not the log's.
+
+    Compares to the last bit, each as of the result and the event that what is shown had taken in,
+    so it does not matter that the matchmaker goes on meanwhile.
+    """
+    with MatchmakerClient(address, wait_seconds=WAIT_SECONDS, credentials=credentials) as client:
+        shown = [(book, client.leaderboard(book), client.payoffs(book)) for book in Book]
+    findings: list[str] = []
+    with store.read() as reader:
+        players = {player.name: player for player in reader.players()}
+        folded = _Folded(reader)
+        for book, board, payoffs in shown:
+            if not _same(board, folded.at(board), book, players):
+                findings.append(
+                    f"the {book.value} ratings shown at {address} are not those of the log"
+                )
+            if payoffs.cells != folded.at(payoffs).tables[book].payoff.cells():
+                findings.append(
+                    f"the {book.value} payoffs shown at {address} are not those of the log"
+                )
+    return findings
+
+
+class _Folded:
+    """The books at one moment after another: folded on, or anew where a restart took results
+    back between.
+    """
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._losses = [row[0] for row in reader.select(LOSSES)]
+        self._books, self._moment = Books(), Moment(0, 0, 0.0)
+
+    def at(self, shown: Leaderboard | Payoffs) -> Books:
+        """As of what an answer had taken in, which is good until the next call."""
+        before, moment = self._moment, Moment(shown.log_position, shown.event_position, 0.0)
+        if moment != before:
+            goes_on = before.log_position <= moment.log_position and not any(
+                before.event_position < loss <= moment.event_position for loss in self._losses
+            )
+            self._books = books_at(self._reader, moment, self._books if goes_on else None)
+            self._moment = moment
+        return self._books
+
+
+def _same(board: Leaderboard, books: Books, book: Book, players: dict[str, Player]) -> bool:
+    table = books.tables[book]
+    wanted = [_numbers(rating) for rating in table.leaderboard(players)]
+    return [
+        _numbers(rating) for rating in board.ratings
+    ] == wanted and board.anchors == table.anchors()
+
+
+def _numbers(rating: Rating) -> tuple[str, float, float, int, int, int, bool]:
+    counts = rating.wins, rating.draws, rating.losses
+    return rating.player.name, rating.mu, rating.sigma, *counts, rating.pinned
