@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from league.errors import InvalidInput, NotFound, Refused
 from league.players import Assignment, Book, Pairing, Player, PlayerKind, PlayerState
-from matchmaker.api import checks
+from matchmaker.acts import checks
 from matchmaker.sampling import kept_draws
 from matchmaker.sampling.mixes import derived_seed, draws
 from matchmaker.state.league import League

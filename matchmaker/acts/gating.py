@@ -13,13 +13,13 @@ from dataclasses import asdict, replace
 from league.errors import InvalidInput, NotFound, Refused
 from league.exploiters import CandidateGate, GateState, VictimGate
 from league.players import Assignment, Player, PlayerKind
+from matchmaker.acts import checks
 from matchmaker.acts.admission import ahead_of
 from matchmaker.acts.assign import MAX_COUNT, lease_gate_matches
 from matchmaker.acts.gate_log import record, record_decision, retire_candidate
 from matchmaker.acts.gate_rules import Rules
 from matchmaker.acts.judging import Decision, judged, played_of
 from matchmaker.acts.register import admit_candidate, register_candidate
-from matchmaker.api import checks
 from matchmaker.sampling.mixes import derived_seed
 from matchmaker.state.exploiters import opened_gate
 from matchmaker.state.league import League

@@ -11,9 +11,9 @@ from league.errors import InvalidInput, NotFound
 from league.exploiters import EXPLOITING, Generation
 from league.ids import GenerationName, SnapshotName, checked_learner_name, checked_player_name
 from league.players import Book, Player, PlayerKind, PlayerState, Role
+from matchmaker.acts import checks
 from matchmaker.acts.register import register_players
 from matchmaker.acts.states import change_state
-from matchmaker.api import checks
 from matchmaker.state.league import League
 from matchmaker.store.base import Transaction
 

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from league.errors import InvalidInput, NotFound
 from league.players import Incarnation, PlayerKind
 from league.stages import StageRequest
+from matchmaker.acts import checks
 from matchmaker.acts.assign import carry_matches
 from matchmaker.acts.lease import close
 from matchmaker.acts.stage import unobeyed
-from matchmaker.api import checks
 from matchmaker.state.league import League
 from matchmaker.store.base import Transaction
 from matchmaker.store.rows import BeatRow, IncarnationRow

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from league.errors import NotFound
-from matchmaker.api import checks
+from matchmaker.acts import checks
 from matchmaker.state.league import League
 from matchmaker.store.base import Reader, Transaction
 from matchmaker.store.rows import AssignmentRow

@@ -12,7 +12,7 @@ from league.errors import InvalidInput, NotFound
 from league.exploiters import Patch
 from league.players import Book, Player, PlayerKind, PlayerState, Role
 from league.stats.payoff import Counts
-from matchmaker.api import checks
+from matchmaker.acts import checks
 from matchmaker.state.league import League
 from matchmaker.store.base import Transaction
 

@@ -6,7 +6,7 @@ import math
 
 from league.errors import InvalidInput, NotFound
 from league.players import Book, PlayerKind
-from matchmaker.api import checks
+from matchmaker.acts import checks
 from matchmaker.state.league import League
 from matchmaker.store.base import Transaction
 

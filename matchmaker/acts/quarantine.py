@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from league.errors import InvalidInput, NotFound, Refused
 from league.players import Player, PlayerKind, PlayerState
+from matchmaker.acts import checks
 from matchmaker.acts.states import change_state
-from matchmaker.api import checks
 from matchmaker.state.history import past_players
 from matchmaker.state.league import League
 from matchmaker.store.base import Transaction

@@ -8,9 +8,9 @@ from dataclasses import replace
 from league.errors import AlreadyExists, InvalidInput, NotFound
 from league.ids import SnapshotName
 from league.players import Player, PlayerKind, PlayerState
+from matchmaker.acts import checks
 from matchmaker.acts.admission import open_admission, opponent_of, pass_over
 from matchmaker.acts.support import first_to_retire
-from matchmaker.api import checks
 from matchmaker.state.league import League
 from matchmaker.store.base import Transaction
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from league.errors import InvalidInput
 from league.players import MatchResult, Refusal, Verdict
-from matchmaker.api import checks
+from matchmaker.acts import checks
 from matchmaker.state.league import League
 from matchmaker.store.base import Transaction
 from matchmaker.store.rows import AssignmentRow, IncarnationRow, ResultRow

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from league.errors import InvalidInput
 from league.players import PlayerKind, PlayerState
+from matchmaker.acts import checks
 from matchmaker.acts.states import change_state
-from matchmaker.api import checks
 from matchmaker.state.league import League
 from matchmaker.store.base import Transaction
 

@@ -21,7 +21,7 @@ from league.stages import (
     named_stage,
     one_curriculum,
 )
-from matchmaker.api import checks
+from matchmaker.acts import checks
 from matchmaker.state import bygone
 from matchmaker.state.league import League
 from matchmaker.store.base import Reader, Transaction

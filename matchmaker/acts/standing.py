@@ -5,7 +5,7 @@ from __future__ import annotations
 from league.errors import NotFound
 from league.exploiters import Generation, Standing, VictimChance
 from league.players import Player, PlayerKind, Role
-from matchmaker.api import checks
+from matchmaker.acts import checks
 from matchmaker.sampling import roles
 from matchmaker.sampling.candidates import candidate_of
 from matchmaker.sampling.mixes import derived_seed, posterior

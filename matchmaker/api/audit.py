@@ -9,7 +9,7 @@ from typing import Any
 from google.protobuf import json_format
 
 from league.service.calls import Call
-from matchmaker.api import checks
+from matchmaker.acts import checks
 from matchmaker.state.league import League
 from matchmaker.store.base import Transaction
 

@@ -20,16 +20,16 @@ from league.v1 import matchmaker_pb2 as m
 from league.v1 import types_pb2 as t
 from league.v1.matchmaker_pb2_grpc import MatchmakerServiceServicer
 from matchmaker.acts import assign as assigning
+from matchmaker.acts import checks, retiring
 from matchmaker.acts import incarnate as incarnations
 from matchmaker.acts import lease as leases
 from matchmaker.acts import pin as pins
 from matchmaker.acts import register as registration
 from matchmaker.acts import report as reporting
-from matchmaker.acts import retiring
 from matchmaker.acts import stage as curricula
 from matchmaker.acts.quarantine import quarantine, release
-from matchmaker.api import checks
-from matchmaker.state import bygone, reading
+from matchmaker.api import queries as reading
+from matchmaker.state import bygone
 from matchmaker.state.league import League
 from matchmaker.store.base import Transaction
 

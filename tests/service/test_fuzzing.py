@@ -107,7 +107,7 @@ def test_the_fuzzer_sees_a_change_that_nobody_was_told_of(
                 tx.set_meta("trace", str(fuzzer.tally.messages))
             raise InvalidInput("no")
 
-        monkeypatch.setattr("matchmaker.api.checks.identifier", leaves_a_trace)
+        monkeypatch.setattr("matchmaker.acts.checks.identifier", leaves_a_trace)
         with pytest.raises(Finding, match="the state changed although"):
             fuzzer.bytes(100)
 
@@ -117,7 +117,7 @@ def test_the_fuzzer_sees_what_breaks_inside(
 ) -> None:
     with small_league(tmp_path) as league, grpc.insecure_channel(league.server.address) as channel:
         fuzzer = fuzzer_of(league, channel)
-        monkeypatch.setattr("matchmaker.api.checks.identifier", lambda *_: 1 / 0)
+        monkeypatch.setattr("matchmaker.acts.checks.identifier", lambda *_: 1 / 0)
         with pytest.raises(Finding, match="UNKNOWN: the service failed inside"):
             fuzzer.bytes(100)
         monkeypatch.undo()

@@ -19,8 +19,8 @@ from league.players import (
     WorkerStatus,
 )
 from league.stats.ratings import RatingTable
+from matchmaker.acts import checks
 from matchmaker.acts.assign import assignments_of
-from matchmaker.api import checks
 from matchmaker.sampling.slices import configured_shares
 from matchmaker.state import bygone, history
 from matchmaker.state.history import Moment
