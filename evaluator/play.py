@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from evaluator.recording import Recorder
+from league.agent.batched_policy import BatchedPolicy
 from league.agent.contract import PlayingNetwork
-from league.agent.crowd import Crowd
 from league.games.base import EXTERNAL, BatchedGame
 from league.players import Assignment, Book, MatchResult, Player, PlayerKind, SeatResult
 
@@ -20,7 +20,7 @@ from league.players import Assignment, Book, MatchResult, Player, PlayerKind, Se
 class Arena:
     """The rows of `game`, each idle or playing one assigned match.
 
-    Snapshots act through one `Crowd` every `frame_skip` frames, sampled at temperature 1, or
+    Snapshots act through one `BatchedPolicy` every `frame_skip` frames, sampled at temperature 1, or
     greedily in the greedy book; bots are played by the game itself, every frame. `load` gives a
     network by digest; `recorder` is told of everything.
     """
@@ -39,7 +39,7 @@ class Arena:
         self._frame_skip = frame_skip
         self._now = now
         self._recorder = recorder
-        self._crowd = Crowd(
+        self._batched_policy = BatchedPolicy(
             2 * game.num_matches,
             load,
             seed=seed,
@@ -91,7 +91,7 @@ class Arena:
             self._game.bots_N2[row, seat] = self._game.spec.bot_index(player.name)
         else:
             self._game.bots_N2[row, seat] = EXTERNAL
-            self._crowd.seat(2 * row + seat, player.digest, greedy=greedy)
+            self._batched_policy.seat(2 * row + seat, player.digest, greedy=greedy)
 
     def step(self) -> list[MatchResult]:
         """One decision of every match in progress; returns the matches that ended."""
@@ -99,7 +99,7 @@ class Arena:
         frames_before_N = game.frames_N.copy()
         seats = 2 * game.num_matches
         legal_SA = None if game.legal_N2A is None else game.legal_N2A.reshape(seats, -1)
-        actions_SA = self._crowd.act(game.observations_N2O.reshape(seats, -1), legal_SA)
+        actions_SA = self._batched_policy.act(game.observations_N2O.reshape(seats, -1), legal_SA)
         actions_N2A = actions_SA.reshape(self._actions_shape)
         if self._recorder is not None:
             self._recorder.note(actions_N2A)
@@ -118,7 +118,7 @@ class Arena:
         if self._recorder is not None:
             self._recorder.end(row, self._game)
         for seat in (0, 1):
-            self._crowd.vacate(2 * row + seat)
+            self._batched_policy.vacate(2 * row + seat)
         self._rows[row] = None
         self._idle_N[row] = True
         return MatchResult(

@@ -42,7 +42,7 @@ class Weights:
         return card
 
     def network(self, digest: str) -> PlayingNetwork:
-        """The network itself, as `Crowd` asks for it."""
+        """The network itself, as `BatchedPolicy` asks for it."""
         return self._load(digest)[0]
 
     def _load(self, digest: str) -> tuple[PlayingNetwork, SnapshotCard]:

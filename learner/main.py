@@ -130,7 +130,7 @@ def _entry(sections: Sections, name: str) -> LearnerEntry | None:
 def run(options: argparse.Namespace, team: Team = ALONE) -> None:
     """Builds a session from the command line and trains, alone or as one of a team's ranks."""
     sections = _sections(options)
-    from league.agent.settings import AgentSettings
+    from league.agent.config import AgentSettings
     from league.games.settings import GameSettings
     from learner.settings import CurriculumSettings, RegularisationSettings
 

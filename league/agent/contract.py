@@ -2,7 +2,7 @@
 alone.
 
 A new one is a config (frozen, hashable, with `to_dict`) and a `PlayingNetwork`, both named in
-`league.agent.architectures`. To be stacked by `league.agent.crowd` it is made of the layers of
+`league.agent.architectures`. To be stacked by `league.agent.batched_policy` it is made of the layers of
 `league.agent.layers` and of plain parameters.
 
 Shape suffixes: B matches, O observation, A keys, H memory, D width; L, S, P, E as in

@@ -18,12 +18,10 @@ from torch import Tensor, nn
 
 from league.agent.config import AgentConfig
 from league.agent.contract import AgentState, PlayingNetwork, StepOutput
-from league.agent.encoder import Rings, StreamingEncoder
+from league.agent.encoder import Pooled, Rings, StreamingEncoder, WindowEncoder
 from league.agent.heads import Head
 from league.agent.layers import LayerNorm, Linear, orthogonal
 from league.agent.memory import Memory
-from league.agent.pooling import Pooled
-from league.agent.window import WindowEncoder
 from league.games.base import KEYS
 
 __all__ = ["AgentNetwork", "AgentState", "StepOutput", "UnrollOutput", "ages"]

@@ -66,7 +66,7 @@ class _SnapshotHands:
     def __init__(self, member: Member, game: BatchedGame, *, seed: int, greedy: bool) -> None:
         import torch
 
-        from league.agent.crowd import Crowd
+        from league.agent.batched_policy import BatchedPolicy
         from league.agent.snapshot import load_snapshot, read_card
 
         # A row is too little to share: threads that wait for a busy core take five times as long.
@@ -80,13 +80,17 @@ class _SnapshotHands:
             )
         check_sizes(member.name, card.agent, game.spec)
         self.frame_skip = card.frame_skip
-        self._crowd = Crowd(1, lambda digest: load_snapshot(blobs, digest)[0], seed=seed)
-        self._crowd.seat(0, member.digest, greedy=greedy)
+        self._batched_policy = BatchedPolicy(
+            1, lambda digest: load_snapshot(blobs, digest)[0], seed=seed
+        )
+        self._batched_policy.seat(0, member.digest, greedy=greedy)
 
     def keys(
         self, observation_O: NDArray[np.float32], legal_A: NDArray[np.bool_] | None
     ) -> NDArray[np.uint8]:
-        return self._crowd.act(observation_O[None], None if legal_A is None else legal_A[None])[0]
+        return self._batched_policy.act(
+            observation_O[None], None if legal_A is None else legal_A[None]
+        )[0]
 
 
 @dataclass

@@ -110,7 +110,7 @@ def record(
     """Plays and keeps the matches of two members; of each, the seat of `player` and the outcome
     for it.
     """
-    from league.agent.bouts import paired, play_bouts
+    from league.agent.recorded_matches import paired, play_bouts
 
     weights = _Weights(settings, [player, opponent], args.pace)
     bouts = paired(

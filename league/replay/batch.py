@@ -24,7 +24,7 @@ class Bout:
     bots: tuple[int, int] = (EXTERNAL, EXTERNAL)
     seed: int
     pupil: str = ""
-    """Player that the recorder slows down or disturbs (`league.agent.bouts`), "" for none."""
+    """Player that the recorder slows down or disturbs (`league.agent.recorded_matches`), "" for none."""
 
     def match_id(self, recipe: Recipe) -> str:
         """32 hexadecimal digits: the same for the same players, game and seed."""

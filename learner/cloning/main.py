@@ -95,7 +95,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _request(options: argparse.Namespace, sections: Sections):  # type: ignore[no-untyped-def]
-    from league.agent.settings import AgentSettings
+    from league.agent.config import AgentSettings
     from league.games.settings import GameSettings
     from learner.cloning.making import CloneRequest
     from learner.cloning.settings import CloningSettings

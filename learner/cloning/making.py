@@ -9,10 +9,9 @@ from pathlib import Path
 
 import torch
 
-from league.agent.bouts import paired, play_bouts
-from league.agent.config import AgentConfig
+from league.agent.config import AgentConfig, AgentSettings
 from league.agent.network import AgentNetwork
-from league.agent.settings import AgentSettings
+from league.agent.recorded_matches import paired, play_bouts
 from league.agent.snapshot import SnapshotCard, save_snapshot
 from league.errors import ConfigError
 from league.games.base import EXTERNAL

@@ -153,7 +153,7 @@ def test_matches(set_up: SetUp, network: AgentNetwork) -> NDArray[np.float64]:
     kind, generator = set_up.spec.action_kind, torch.Generator().manual_seed(0)
     state, starts = network.initial_state(TEST_MATCHES), torch.ones(TEST_MATCHES, dtype=torch.bool)
     results: dict[str, tuple[float, float]] = {}
-    env.crowd.set_live(network)
+    env.opponent_policy.set_live(network)
     observations = env.reset()
     try:
         for _ in range(set_up.spec.max_frames):

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from stable_baselines3.common.callbacks import BaseCallback
 
-from league.agent.crowd import Crowd
+from league.agent.batched_policy import BatchedPolicy
 from league.agent.network import AgentNetwork
 from league.errors import LeagueError
 from league.players import Assignment, Book, MatchResult, Player, PlayerKind, Role
@@ -111,12 +111,12 @@ def build_model(set_up: SetUp, settings: SessionSettings, folder: Path) -> Leagu
 
 
 def make_environment(set_up: SetUp, matches: int, seed: int) -> LeagueVecEnv:
-    """Matches against the set-up's bots, for a network that is set as the crowd's live one
+    """Matches against the set-up's bots, for a network that is set as the batched policy's live one
     later.
     """
     game = set_up.game(matches)
     spec = game.spec
-    crowd = Crowd(
+    batched_policy = BatchedPolicy(
         matches,
         no_snapshot,
         seed=seed + 1,
@@ -126,7 +126,7 @@ def make_environment(set_up: SetUp, matches: int, seed: int) -> LeagueVecEnv:
     return set_up.environment(
         game,
         BotMatches(spec.name, set_up.opponents, seed),
-        crowd,
+        batched_policy,
         frame_skip=set_up.settings.game.frame_skip,
         reward_weights=set_up.weights_K,
         live_player=LIVE,

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from league.agent.config import AgentConfig
+from league.agent.config import AgentConfig, AgentSettings
 from league.agent.network import AgentNetwork
-from league.agent.settings import AgentSettings
 from league.exploiters import EXPLOITING
 from league.games.base import BatchedGame, GameSpec
 from league.games.settings import GameSettings

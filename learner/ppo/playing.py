@@ -275,7 +275,7 @@ class PlayingPPO(RecurrentPPO):
 
     def _memories(self, env: LeagueVecEnv) -> tuple[Memory, Memory | None]:
         """What the learner remembers now in its own seats, and in those across that it plays."""
-        across = None if self.transform is None else env.crowd.live_memory()
+        across = None if self.transform is None else env.opponent_policy.live_memory()
         return (self.agent_state.h_BH, self.agent_state.c_BH), across
 
     def _legal(self, env: LeagueVecEnv) -> Tensor | None:

@@ -76,8 +76,8 @@ class RewardTransform:
 
     def after_step(self, t: int, env: LeagueVecEnv) -> None:
         """Notes what the seats across did, and how likely the learner was to do it there."""
-        assert env.crowd.logits_SA is not None
-        self.logits_TNA[t] = env.crowd.logits_SA
+        assert env.opponent_policy.logits_SA is not None
+        self.logits_TNA[t] = env.opponent_policy.logits_SA
         self.actions_TNA[t] = torch.as_tensor(env.across_actions_NA, device=self.device)
 
     # -- behind it ------------------------------------------------------------------------------

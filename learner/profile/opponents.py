@@ -32,7 +32,7 @@ def snapshots_of_a_run(sections: Mapping[str, Mapping[str, Any]]) -> int:
 
 
 def make_snapshots(folder: Path, settings: SessionSettings, count: int) -> list[Player]:
-    """Freezes `count` networks with fresh weights, each of its own seed, as files that the crowd
+    """Freezes `count` networks with fresh weights, each of its own seed, as files that the batched policy
     loads.
 
     Fewer where their files would take more than `LARGEST_POOL` bytes.

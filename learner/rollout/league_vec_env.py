@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 
-from league.agent.crowd import LIVE, Crowd
+from league.agent.batched_policy import LIVE, BatchedPolicy
 from league.errors import DataCorrupt, InvalidInput, NotFound, NothingPlayable
 from league.games.base import CHOICE, EXTERNAL, BatchedGame
 from league.players import Assignment, MatchResult, PlayerKind
@@ -55,7 +55,7 @@ class LeagueVecEnv(VecEnv):
 
     Args:
         game: the batched game; its number of matches is the number of environments. source: hands
-        out assignments and takes results. crowd: plays the opponents' seats, one per match.
+        out assignments and takes results. batched_policy: plays the opponents' seats, one per match.
         frame_skip: frames that a decision lasts. reward_weights: weight of each of the game's
         reward terms. live_player: name of the player that learns here. ranks: processes that play
         as many matches each in step with this one; their steps count too.
@@ -65,7 +65,7 @@ class LeagueVecEnv(VecEnv):
         self,
         game: BatchedGame,
         source: OpponentSource,
-        crowd: Crowd,
+        batched_policy: BatchedPolicy,
         *,
         frame_skip: int,
         reward_weights: NDArray[np.float32],
@@ -81,7 +81,7 @@ class LeagueVecEnv(VecEnv):
             if spec.action_kind == CHOICE
             else gymnasium.spaces.MultiBinary(spec.action_size),
         )
-        self.game, self.source, self.crowd = game, source, crowd
+        self.game, self.source, self.opponent_policy = game, source, batched_policy
         self.frame_skip, self.reward_weights_K, self.live_player = (
             frame_skip,
             reward_weights,
@@ -106,7 +106,9 @@ class LeagueVecEnv(VecEnv):
         # ended in this step, but not by the rules
         self.failed_N = np.zeros(game.num_matches, np.bool_)
         self._actions_N2A = np.zeros((game.num_matches, 2, spec.action_size), np.uint8)
-        self.across_actions_NA = self._actions_N2A[:, 0]  # of the crowd, in the newest step
+        self.across_actions_NA = self._actions_N2A[
+            :, 0
+        ]  # of the batched policy, in the newest step
         self.keeps_moves = False
         # of the seats across in the newest step, where they are kept
         self.moves: Moves | None = None
@@ -231,7 +233,7 @@ class LeagueVecEnv(VecEnv):
         other_N = 1 - self.seat_N
         game = self.game
         legal_NA = None if game.legal_N2A is None else game.legal_N2A[self._rows, other_N]
-        actions_NA = self.crowd.act(game.observations_N2O[self._rows, other_N], legal_NA)
+        actions_NA = self.opponent_policy.act(game.observations_N2O[self._rows, other_N], legal_NA)
         self._actions_N2A[self._rows, other_N] = self.across_actions_NA = actions_NA
         chosen = time.perf_counter()
         before = int(game.frames_N.sum())
@@ -338,7 +340,7 @@ class LeagueVecEnv(VecEnv):
         opponent = assignment.opponent
         self.game.bots_N2[n] = EXTERNAL
         if opponent.kind is PlayerKind.BOT:
-            self.crowd.vacate(n)
+            self.opponent_policy.vacate(n)
             self.game.bots_N2[n, 1 - assignment.learner_seat] = self.game.spec.bot_index(
                 opponent.name
             )
@@ -347,6 +349,6 @@ class LeagueVecEnv(VecEnv):
                 raise InvalidInput(
                     f"{opponent.name} trains elsewhere: only its snapshots can be played here"
                 )
-            self.crowd.seat(n, LIVE)
+            self.opponent_policy.seat(n, LIVE)
         else:
-            self.crowd.seat(n, opponent.digest)
+            self.opponent_policy.seat(n, opponent.digest)

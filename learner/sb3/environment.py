@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.base_class import BaseAlgorithm
 
-from league.agent.crowd import Crowd
+from league.agent.batched_policy import BatchedPolicy
 from league.agent.perceptron import PerceptronConfig
 from league.agent.snapshot import SnapshotCard, load_snapshot
 from league.errors import InvalidInput, InvalidName, LeagueError, Refused
@@ -89,16 +89,16 @@ class JoinedEnv(LeagueVecEnv):
         Also takes over how many steps a model that was loaded has behind it.
         """
         network = perceptron_of(model.policy)
-        if network.device != self.crowd.device:
+        if network.device != self.opponent_policy.device:
             raise InvalidInput(
-                f"the model is on {network.device} and opponents are played on {self.crowd.device}: "
+                f"the model is on {network.device}, its opponents on {self.opponent_policy.device}: "
                 "give the model device='cpu', which is also faster for small networks"
             )
-        self.crowd.set_live(network)
+        self.opponent_policy.set_live(network)
         self.learner_step = max(self.learner_step, model.num_timesteps)
 
     def _seat_opponent(self, n: int, assignment: Assignment) -> None:
-        if assignment.opponent.kind is PlayerKind.LIVE and not self.crowd.has_live:
+        if assignment.opponent.kind is PlayerKind.LIVE and not self.opponent_policy.has_live:
             raise Refused(
                 "the mix has this learner meet itself, and its weights are not known here: call "
                 "env.follow(model) before model.learn, or name a mix without `self`"
@@ -161,7 +161,7 @@ def league_env(
         card = _card(
             rules, live, seed, _newest_of(client, name) if goes_on else "", sections_hash(sections)
         )
-        crowd = Crowd(
+        batched_policy = BatchedPolicy(
             matches,
             lambda digest: load_snapshot(blobs, digest)[0],
             seed=seed,
@@ -174,7 +174,7 @@ def league_env(
             Publisher(client, blobs, card, live, incarnation),
             game,
             broker,
-            crowd,
+            batched_policy,
             frame_skip=rules.frame_skip,
             reward_weights=weights_K,
             live_player=name,

@@ -13,10 +13,9 @@ import torch
 from numpy.typing import NDArray
 from stable_baselines3.common.logger import Logger, configure
 
-from league.agent.config import AgentConfig
-from league.agent.crowd import Crowd
+from league.agent.batched_policy import BatchedPolicy
+from league.agent.config import AgentConfig, AgentSettings
 from league.agent.network import AgentNetwork
-from league.agent.settings import AgentSettings
 from league.agent.snapshot import SnapshotCard, load_snapshot
 from league.errors import ConfigError, nearest
 from league.games.base import BatchedGame
@@ -165,7 +164,7 @@ def make_env(
 ) -> LeagueVecEnv:
     """The matches of a learner, their opponents loaded from `blobs`."""
     learner, ranks = settings.share, Ranks()
-    crowd = Crowd(
+    batched_policy = BatchedPolicy(
         learner.matches,
         lambda digest: load_snapshot(blobs, digest, device)[0],
         seed=ranks.seed(learner.seed + 1),
@@ -177,7 +176,7 @@ def make_env(
     return LeagueVecEnv(
         game,
         source,
-        crowd,
+        batched_policy,
         frame_skip=settings.game.frame_skip,
         reward_weights=stage_rewards(settings, stage),
         live_player=live.name,
@@ -194,7 +193,7 @@ def make_model(
     should_stop: Callable[[], bool],
     make_network: Callable[[AgentConfig], AgentNetwork] = AgentNetwork,
 ) -> LeaguePPO:
-    """The algorithm on `env`, logging to TensorBoard in `folder`; it plays the crowd's live
+    """The algorithm on `env`, logging to TensorBoard in `folder`; it plays the batched policy's live
     seats.
     """
     learner = settings.share
@@ -225,7 +224,7 @@ def make_model(
         should_stop=should_stop,
     )
     model.set_logger(make_logger(settings, folder, Ranks().leads))
-    env.crowd.set_live(model.policy.network)
+    env.opponent_policy.set_live(model.policy.network)
     return model
 
 

@@ -226,7 +226,7 @@ def environment_state(env: LeagueVecEnv) -> Values:
     """The matches in progress: game, opponents and accounts."""
     return {
         "game": {name: torch.from_numpy(_plain(array)) for name, array in env.game.save().items()},
-        "crowd": env.crowd.save(),
+        "opponent_policy": env.opponent_policy.save(),
         "matches": [
             assignment.match_id for assignment in env.assignments if assignment is not None
         ],
@@ -256,7 +256,7 @@ def load_environment_state(
             for name, array in template.items()
         }
     )
-    env.crowd.load_state(values["crowd"])
+    env.opponent_policy.load_state(values["opponent_policy"])
     env.assignments = list(assignments)
     env.seat_N = np.array([assignment.learner_seat for assignment in assignments], np.int64)
     env.steps_N = values["steps"].numpy().copy()

@@ -70,6 +70,6 @@ def _restored_matches(
         client.release_matches(membership.incarnation, names, reason="they can't be played on")
         env.assignments = [None] * env.num_envs
         for seat in range(env.num_envs):
-            env.crowd.vacate(seat)
+            env.opponent_policy.vacate(seat)
         return False
     return True

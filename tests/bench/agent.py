@@ -1,4 +1,4 @@
-"""Speed of the agent: `unroll` forward and backward, `step`, and a crowd of snapshots, on one CPU
+"""Speed of the agent: `unroll` forward and backward, `step`, and a batched policy of snapshots, on one CPU
 thread.
 
     OMP_NUM_THREADS=1 python tests/bench/agent.py [--size tiny] [--length 17] [--seconds 3]
@@ -17,8 +17,8 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
+from league.agent.batched_policy import LIVE, BatchedPolicy
 from league.agent.config import SIZES, AgentConfig
-from league.agent.crowd import LIVE, Crowd
 from league.agent.device import keep_memory
 from league.agent.network import AgentNetwork
 
@@ -77,17 +77,24 @@ def bench_crowd(
     config: AgentConfig, name: str, sizes: list[int], seconds: float, device: str
 ) -> None:
     seats = sum(sizes)
-    crowd = Crowd(seats, lambda digest: AgentNetwork(config), seed=0, device=device)
-    crowd.set_live(AgentNetwork(config).to(device))
+    batched_policy = BatchedPolicy(
+        seats, lambda digest: AgentNetwork(config), seed=0, device=device
+    )
+    batched_policy.set_live(AgentNetwork(config).to(device))
     who = [
         LIVE if name == "live" else str(group)
         for group, size in enumerate(sizes)
         for _ in range(size)
     ]
     for seat, digest in enumerate(who):
-        crowd.seat(seat, digest)
+        batched_policy.seat(seat, digest)
     observations_SO = np.random.default_rng(0).uniform(-1, 1, (seats, 64)).astype(np.float32)
-    measure(f"crowd of {seats} seats, {name}", seats, lambda: crowd.act(observations_SO), seconds)
+    measure(
+        f"batched_policy of {seats} seats, {name}",
+        seats,
+        lambda: batched_policy.act(observations_SO),
+        seconds,
+    )
 
 
 def main() -> None:

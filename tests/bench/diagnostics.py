@@ -26,10 +26,9 @@ from practice import BotSource
 
 import learner.ppo.playing as playing
 import learner.rollout.league_vec_env as environment
-from league.agent.config import AgentConfig
-from league.agent.crowd import Crowd
+from league.agent.batched_policy import BatchedPolicy
+from league.agent.config import AgentConfig, AgentSettings
 from league.agent.device import keep_memory
-from league.agent.settings import AgentSettings
 from league.games.registry import make_batched, reward_weights
 from league.games.settings import GameSettings
 from league.settings.base import build, resolve
@@ -65,10 +64,10 @@ def make_model(
     game = make_batched("brawl", settings.matches)
     config = AgentConfig.of(build(AgentSettings, "agent", sections["agent"]), game.spec)
     weights_K = reward_weights(game.spec, "laptop", {})
-    crowd = Crowd(settings.matches, lambda digest: None, seed=0, action_size=10)  # type: ignore[arg-type, return-value]
+    batched_policy = BatchedPolicy(settings.matches, lambda digest: None, seed=0, action_size=10)  # type: ignore[arg-type, return-value]
     source = BotSource({bot: 1.0}, seed=0)
     env = LeagueVecEnv(
-        game, source, crowd, frame_skip=game_settings.frame_skip, reward_weights=weights_K
+        game, source, batched_policy, frame_skip=game_settings.frame_skip, reward_weights=weights_K
     )
     return LeaguePPO(
         "LeaguePolicy",

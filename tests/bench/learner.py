@@ -36,8 +36,7 @@ from sb3_contrib import RecurrentPPO
 
 from league.agent.config import SIZES, AgentConfig
 from league.agent.device import keep_memory
-from league.agent.encoder import StreamingEncoder
-from league.agent.window import WindowEncoder
+from league.agent.encoder import StreamingEncoder, WindowEncoder
 from learner.ppo.league_ppo import LeaguePPO
 from learner.rollout.league_vec_env import LeagueVecEnv
 

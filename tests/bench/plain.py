@@ -19,8 +19,8 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 
 from league.agent.config import AgentConfig
+from league.agent.encoder import WindowEncoder
 from league.agent.network import AgentNetwork, ObservationEncoder
-from league.agent.window import WindowEncoder
 
 
 class Windows(VecEnvWrapper):

@@ -16,8 +16,8 @@ import numpy as np
 
 from evaluator.play import Arena
 from evaluator.strategy import pair_seed
+from league.agent.batched_policy import BatchedPolicy
 from league.agent.contract import PlayingNetwork
-from league.agent.crowd import Crowd
 from league.agent.snapshot import load_snapshot
 from league.games.registry import make_batched, reward_weights
 from league.players import Assignment, Book, MatchResult, Player, PlayerKind, Role
@@ -91,9 +91,9 @@ def practice_env(
     def nobody(digest: str) -> PlayingNetwork:
         raise NotImplementedError(digest)
 
-    crowd = Crowd(matches, nobody, seed=0, action_size=game.spec.action_size)
+    batched_policy = BatchedPolicy(matches, nobody, seed=0, action_size=game.spec.action_size)
     weights = reward_weights(game.spec, reward, {})
-    return LeagueVecEnv(game, source, crowd, frame_skip=frame_skip, reward_weights=weights)
+    return LeagueVecEnv(game, source, batched_policy, frame_skip=frame_skip, reward_weights=weights)
 
 
 def clean_scores(

@@ -24,10 +24,9 @@ from stable_baselines3.common.callbacks import BaseCallback
 sys.path.insert(0, str(Path(__file__).parents[2]))  # learner.py beside this file is not the package
 from practice import BotSource
 
-from league.agent.config import AgentConfig
-from league.agent.crowd import Crowd
+from league.agent.batched_policy import BatchedPolicy
+from league.agent.config import AgentConfig, AgentSettings
 from league.agent.device import keep_memory
-from league.agent.settings import AgentSettings
 from league.games.settings import GameSettings
 from league.settings.base import build, resolve
 from learner.ppo.league_ppo import LeaguePPO
@@ -51,7 +50,9 @@ def make(size: str, device: str, **regularisation: Any) -> LeaguePPO:
     env = LeagueVecEnv(
         batched,
         BotSource({"based": 1.0}, seed=0),
-        Crowd(learner.matches, lambda _: None, seed=0, action_size=spec.action_size, device=device),  # type: ignore[arg-type,return-value]
+        BatchedPolicy(
+            learner.matches, lambda _: None, seed=0, action_size=spec.action_size, device=device
+        ),  # type: ignore[arg-type,return-value]
         frame_skip=game.frame_skip,
         reward_weights=np.ones(len(spec.reward_terms), np.float32) * 0.01,
     )

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import torch
 
-from league.agent.config import AgentConfig
+from league.agent.config import AgentConfig, AgentSettings
 from league.agent.network import AgentNetwork
-from league.agent.settings import AgentSettings
 from league.agent.snapshot import SnapshotCard, save_snapshot
 from league.games.registry import game_spec
 from league.players import Book, Player, PlayerKind, Role

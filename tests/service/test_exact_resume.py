@@ -174,10 +174,10 @@ def checkpoint(of: League) -> dict[str, Any]:
     saved = CheckpointFolder(of.folder / "learner-main" / "checkpoints").read_newest()
     assert saved is not None
     names = {player.digest: player.name for player in of.server.league.view.players.values()}
-    environment, crowd = saved["environment"], saved["environment"]["crowd"]
+    environment, batched_policy = saved["environment"], saved["environment"]["opponent_policy"]
     environment["matches"] = [of.drawn.places[match_id] for match_id in environment["matches"]]
-    crowd["digests"] = [names.get(digest, digest) for digest in crowd["digests"]]
-    for stack in crowd["stacks"]:
+    batched_policy["digests"] = [names.get(digest, digest) for digest in batched_policy["digests"]]
+    for stack in batched_policy["stacks"]:
         stack[2] = [names[digest] for digest in stack[2]]
     card, milestone = saved["pending"]
     saved["pending"] = [lasting(card), milestone]

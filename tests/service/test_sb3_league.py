@@ -263,8 +263,8 @@ def test_self_play_wants_the_model_and_follows_it(cards: str, tmp_path: Path) ->
         env.follow(model)
         before = perceptron_of(model.policy).actor.weight.detach().clone()
         model.learn(512)
-        assert env.crowd.has_live
-        live = env.crowd._live
+        assert env.opponent_policy.has_live
+        live = env.opponent_policy._live
         assert live is not None
         assert not torch.equal(dict(live.named_parameters())["actor.weight"], before)
         assert publish(model).name == "sb3@512"

@@ -22,8 +22,8 @@ from test_docs_commands import PARSERS
 
 import league.cluster.command
 from evaluator.settings import EvaluatorSettings
+from league.agent.batched_policy import BatchedPolicy
 from league.agent.config import SIZES, AgentConfig
-from league.agent.crowd import Crowd
 from league.agent.device import choose_device
 from league.agent.network import AgentNetwork
 from league.errors import LeagueError
@@ -119,16 +119,16 @@ def too_many_at_once() -> str:
     config = AgentConfig(
         observation_size=64, own_size=32, action_size=10, sequence_length=17, **SIZES["tiny"]
     )
-    crowd = Crowd(1, lambda _: AgentNetwork(config), seed=0, max_bytes=1)
+    batched_policy = BatchedPolicy(1, lambda _: AgentNetwork(config), seed=0, max_bytes=1)
     said: list[str] = []
     handler = logging.Handler()
     handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
-    logging.getLogger("league.agent.crowd").addHandler(handler)
+    logging.getLogger("league.agent.batched_policy").addHandler(handler)
     try:
-        crowd.seat(0, "somebody")
-        crowd.act(np.zeros((1, 64), np.float32))
+        batched_policy.seat(0, "somebody")
+        batched_policy.act(np.zeros((1, 64), np.float32))
     finally:
-        logging.getLogger("league.agent.crowd").removeHandler(handler)
+        logging.getLogger("league.agent.batched_policy").removeHandler(handler)
     return said[0]
 
 

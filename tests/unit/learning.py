@@ -3,8 +3,8 @@
 import numpy as np
 import torch
 
+from league.agent.batched_policy import BatchedPolicy
 from league.agent.config import SIZES, AgentConfig
-from league.agent.crowd import Crowd
 from league.agent.network import AgentNetwork
 from league.games.registry import make_batched, reward_weights
 from league.players import Assignment, Book, Player, PlayerKind, Role
@@ -74,10 +74,14 @@ def assignments(count):
 def make_env(matches=None, *, num_matches=MATCHES, max_frames=120, reward="laptop"):
     game = make_batched("brawl", num_matches, max_frames=max_frames)
     source = RecordedSource(assignments(200) if matches is None else matches)
-    crowd = Crowd(num_matches, network_of, seed=5, action_size=10)
-    crowd.set_live(network_of("7"))
+    batched_policy = BatchedPolicy(num_matches, network_of, seed=5, action_size=10)
+    batched_policy.set_live(network_of("7"))
     return LeagueVecEnv(
-        game, source, crowd, frame_skip=4, reward_weights=reward_weights(game.spec, reward, {})
+        game,
+        source,
+        batched_policy,
+        frame_skip=4,
+        reward_weights=reward_weights(game.spec, reward, {}),
     )
 
 
@@ -93,7 +97,7 @@ def make_model(env, agent=None, **changes):
         **changes,
     }
     model = LeaguePPO("LeaguePolicy", env, policy_kwargs={"agent": agent or config()}, **options)
-    env.crowd.set_live(model.policy.network)
+    env.opponent_policy.set_live(model.policy.network)
     return model
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from agents import TINY, network
 
-from league.agent.bouts import paired, play_bouts
 from league.agent.config import AgentConfig
+from league.agent.recorded_matches import paired, play_bouts
 from league.games.settings import GameSettings
 from league.replay import Bout, Contender, Recipe, Replay
 from learner.cloning.demonstrations import Demonstration, demonstrations

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import torch
 
+from league.agent.encoder import Pooled
 from league.agent.network import AgentNetwork
-from league.agent.pooling import Pooled
 
 
 class Detached(AgentNetwork):

@@ -5,9 +5,8 @@ import dataclasses
 import pytest
 from agents import DEEP, TINY
 
-from league.agent.config import SIZES, AgentConfig
+from league.agent.config import SIZES, AgentConfig, AgentSettings
 from league.agent.network import AgentNetwork
-from league.agent.settings import AgentSettings
 from league.errors import ConfigError, DataCorrupt
 from league.games.base import GameSpec
 from league.settings.base import build

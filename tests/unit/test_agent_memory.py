@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from league.agent.local import last_columns, window_mix, window_scores
+from league.agent.layers import last_columns, window_mix, window_scores
 from league.agent.memory import Memory
 
 

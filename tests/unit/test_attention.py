@@ -11,8 +11,8 @@ import torch
 from agents import TINY, network
 from PIL import Image
 
-from league.agent.bouts import Bout, play_bouts
 from league.agent.perceptron import PerceptronConfig, PerceptronNetwork
+from league.agent.recorded_matches import Bout, play_bouts
 from league.agent.snapshot import SnapshotCard
 from league.errors import InvalidInput
 from league.games.base import CHOICE, EXTERNAL

@@ -1,4 +1,4 @@
-"""The learner, the crowd and the vector environment on games of choices (kuhn, leduc)."""
+"""The learner, the batched policy and the vector environment on games of choices (kuhn, leduc)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.callbacks import MaskableEvalCallback
 from sb3_contrib.common.maskable.evaluation import evaluate_policy
 
+from league.agent.batched_policy import BatchedPolicy
 from league.agent.config import SIZES, AgentConfig
-from league.agent.crowd import Crowd
 from league.agent.heads import action_distribution
 from league.agent.network import AgentNetwork
 from league.errors import InvalidInput
@@ -67,17 +67,17 @@ def matches_against(*names, count=400):
 def make_env(game="kuhn", opponents=("random", "live"), matches=MATCHES, count=400):
     batched = make_batched(game, matches)
     spec = batched.spec
-    crowd = Crowd(
+    batched_policy = BatchedPolicy(
         matches,
         lambda digest: network_of(spec, int(digest, 16)),
         seed=5,
         action_size=spec.action_size,
         action_kind=spec.action_kind,
     )
-    crowd.set_live(network_of(spec, 7))
+    batched_policy.set_live(network_of(spec, 7))
     weights = reward_weights(spec, "dense", {})
     source = RecordedSource(matches_against(*opponents, count=count))
-    return LeagueVecEnv(batched, source, crowd, frame_skip=1, reward_weights=weights)
+    return LeagueVecEnv(batched, source, batched_policy, frame_skip=1, reward_weights=weights)
 
 
 def make_model(env, **changes):
@@ -93,7 +93,7 @@ def make_model(env, **changes):
     model = LeaguePPO(
         "LeaguePolicy", env, policy_kwargs={"agent": config_}, **{**options, **changes}
     )
-    env.crowd.set_live(model.policy.network)
+    env.opponent_policy.set_live(model.policy.network)
     return model
 
 
@@ -182,20 +182,22 @@ def test_evaluation_with_masks_and_its_callback():
         evaluate_policy(model, other, n_eval_episodes=12, use_masking=False, deterministic=False)
 
 
-def test_crowds_make_legal_choices_and_greedy_ones_the_likeliest():
+def test_batched_policys_make_legal_choices_and_greedy_ones_the_likeliest():
     game = make_batched("leduc", 8)
     spec = game.spec
     network = network_of(spec, 3)
-    crowd = Crowd(8, lambda _: network, seed=1, action_size=spec.action_size, action_kind=CHOICE)
+    batched_policy = BatchedPolicy(
+        8, lambda _: network, seed=1, action_size=spec.action_size, action_kind=CHOICE
+    )
     for seat in range(6):
-        crowd.seat(seat, "3", greedy=seat >= 3)
+        batched_policy.seat(seat, "3", greedy=seat >= 3)
     rng = np.random.default_rng(0)
     seen = set()
     for _ in range(60):
         obs = rng.uniform(-1, 1, (8, spec.observation_size)).astype(np.float32)
         legal = rng.random((8, spec.action_size)) < 0.6
         legal[np.arange(8), rng.integers(spec.action_size, size=8)] = True
-        made = crowd.act(obs, legal)
+        made = batched_policy.act(obs, legal)
         assert made.dtype == np.uint8
         assert (made.sum(-1) == 1).all(), "also where nobody sits"
         assert legal[made > 0].all()
@@ -209,10 +211,10 @@ def test_a_greedy_seat_repeats_itself_where_a_sampled_one_does_not():
     obs = np.zeros((2, spec.observation_size), np.float32)
     rows = []
     for _ in range(30):
-        crowd = Crowd(2, lambda _: network, seed=len(rows), action_kind=CHOICE)
-        crowd.seat(0, "3", greedy=True)
-        crowd.seat(1, "3")
-        rows.append(crowd.act(obs).argmax(-1))
+        batched_policy = BatchedPolicy(2, lambda _: network, seed=len(rows), action_kind=CHOICE)
+        batched_policy.seat(0, "3", greedy=True)
+        batched_policy.seat(1, "3")
+        rows.append(batched_policy.act(obs).argmax(-1))
     greedy, sampled = np.array(rows).T
     assert len(set(greedy.tolist())) == 1
     assert len(set(sampled.tolist())) == spec.action_size
@@ -220,11 +222,11 @@ def test_a_greedy_seat_repeats_itself_where_a_sampled_one_does_not():
 
 def test_seats_of_keys_and_of_choices_do_not_mix():
     spec = make_batched("kuhn", 1).spec
-    crowd = Crowd(1, lambda _: network_of(spec, 1), seed=0, action_size=3)
+    batched_policy = BatchedPolicy(1, lambda _: network_of(spec, 1), seed=0, action_size=3)
     with pytest.raises(
         InvalidInput, match=r"3 actions \(choice\) can't sit where others have 3 \(keys\)"
     ):
-        crowd.seat(0, "1")
+        batched_policy.seat(0, "1")
 
 
 def test_stable_baselines_sees_discrete_actions_and_their_masks():

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from league.agent.bouts import paired, play_bouts
+from league.agent.config import AgentSettings
 from league.agent.device import keep_memory
-from league.agent.settings import AgentSettings
+from league.agent.recorded_matches import paired, play_bouts
 from league.games.settings import GameSettings
 from league.replay import SUFFIX, Contender, Recipe, save_replay
 from league.runs.blobs import BlobFolder

@@ -12,8 +12,8 @@ import torch
 from agents import network
 from recordings import QUICK, SMALL, demos, made_up, recorded
 
-from league.agent.bouts import paired, play_bouts
 from league.agent.config import SIZES, AgentConfig
+from league.agent.recorded_matches import paired, play_bouts
 from league.errors import InvalidInput, NumericalFault
 from league.games.registry import game_spec
 from league.games.settings import GameSettings

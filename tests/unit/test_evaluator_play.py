@@ -9,9 +9,8 @@ import pytest
 import torch
 
 from evaluator.play import Arena
-from league.agent.config import AgentConfig
+from league.agent.config import AgentConfig, AgentSettings
 from league.agent.network import AgentNetwork
-from league.agent.settings import AgentSettings
 from league.games.base import BatchedGame
 from league.games.registry import game_spec, make_batched
 from league.players import Assignment, Book, MatchResult, Player, PlayerKind

@@ -10,9 +10,9 @@ from agents import TINY, network
 from test_exact_histories import Watched
 from test_exact_values import tree_of
 
-from league.agent.answers import answers
+from league.agent.batched_policy import BatchedPolicy
 from league.agent.config import AgentConfig
-from league.agent.crowd import Crowd
+from league.agent.history_policy import answers
 from league.agent.network import AgentNetwork
 from league.errors import InvalidInput
 from league.games.base import CHOICE, GameSpec
@@ -44,18 +44,18 @@ def test_greedy_answers_are_the_choices_of_a_crowd_in_matches(name: str, options
     assert set(np.unique(table)) == {0.0, 1.0}
     watched = Watched(name, MATCHES, uniform_table(tree), **options)
     game = watched.game
-    crowd = Crowd(
+    batched_policy = BatchedPolicy(
         2 * MATCHES, lambda digest: played, seed=0, action_size=spec.action_size, action_kind=CHOICE
     )
     histories_by_seat = [b""] * (2 * MATCHES)
     legal_by_seat = [b""] * (2 * MATCHES)
     for seat in range(2 * MATCHES):
-        crowd.seat(seat, "a" * 64, greedy=True)
+        batched_policy.seat(seat, "a" * 64, greedy=True)
     asked = 0
     for _ in range(40):
         observations = game.observations_N2O.reshape(2 * MATCHES, -1)
         legal = game.legal_N2A.reshape(2 * MATCHES, -1)
-        chosen = crowd.act(observations, legal)
+        chosen = batched_policy.act(observations, legal)
         for seat in range(2 * MATCHES):
             histories_by_seat[seat] += observations[seat].tobytes()
             legal_by_seat[seat] += legal[seat].tobytes()
@@ -68,7 +68,7 @@ def test_greedy_answers_are_the_choices_of_a_crowd_in_matches(name: str, options
         for n in np.flatnonzero(game.ended_N):
             for seat in (2 * n, 2 * n + 1):
                 histories_by_seat[seat] = legal_by_seat[seat] = b""
-                crowd.seat(seat, "a" * 64, greedy=True)
+                batched_policy.seat(seat, "a" * 64, greedy=True)
     assert asked > 500
 
 

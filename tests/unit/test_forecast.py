@@ -57,7 +57,7 @@ def windowed(**options):
     model = LeaguePPO(
         "LeaguePolicy", env, policy_kwargs={"agent": agent}, forecast_coef=COEF, **made, **options
     )
-    env.crowd.set_live(model.policy.network)
+    env.opponent_policy.set_live(model.policy.network)
     return prepared(model)
 
 
@@ -243,5 +243,5 @@ def test_a_saved_model_keeps_it(tmp_path):
     env = make_env(max_frames=60)
     loaded = LeaguePPO.load(tmp_path / "model.zip", env=env, device="cpu")
     assert same(policy_weights(model), policy_weights(loaded))
-    env.crowd.set_live(loaded.policy.network)
+    env.opponent_policy.set_live(loaded.policy.network)
     loaded.learn(STEPS * MATCHES, reset_num_timesteps=False)

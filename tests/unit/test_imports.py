@@ -17,7 +17,7 @@ LIGHT = (
     "league.games",
     "league.games.registry",
     "league.games.settings",
-    "league.agent.settings",
+    "league.agent.config",
     "league.cluster.settings",
     "learner.settings",
     "evaluator.settings",

@@ -136,7 +136,7 @@ def test_save_and_load_as_with_any_algorithm(tmp_path):
     model.save(tmp_path / "model.zip")
     env = make_env()
     loaded = LeaguePPO.load(tmp_path / "model.zip", env=env, device="cpu")
-    env.crowd.set_live(loaded.policy.network)
+    env.opponent_policy.set_live(loaded.policy.network)
     assert same(weights(model), weights(loaded))
     assert loaded.num_timesteps == STEPS * MATCHES
     obs = env.reset()

@@ -181,7 +181,7 @@ def test_checkpoints_are_models_that_go_on(tmp_path) -> None:
     assert made == [f"model_{ROLLOUT}_steps.zip", f"model_{2 * ROLLOUT}_steps.zip"]
     first = LeaguePPO.load(tmp_path / made[0], env=make_env(**SHORT), device="cpu")
     assert first.num_timesteps == ROLLOUT
-    first.env.crowd.set_live(first.policy.network)
+    first.env.opponent_policy.set_live(first.policy.network)
     before = weights(first)
     first.learn(ROLLOUT, reset_num_timesteps=False)
     assert first.num_timesteps == 2 * ROLLOUT
@@ -203,7 +203,7 @@ def test_a_saved_model_plays_alike_and_keeps_the_scale_of_its_rewards(tmp_path) 
     assert not alone.return_scale.return_N.any()
     other = make_env(**SHORT)
     alone.set_env(other)
-    other.crowd.set_live(alone.policy.network)
+    other.opponent_policy.set_live(alone.policy.network)
     alone.learn(ROLLOUT, reset_num_timesteps=False)
     assert other.learner_step == ROLLOUT
 
@@ -211,7 +211,7 @@ def test_a_saved_model_plays_alike_and_keeps_the_scale_of_its_rewards(tmp_path) 
 def test_another_environment_begins_with_its_own_first_views() -> None:
     model, other = make_model(make_env(**SHORT)), make_env(**SHORT)
     model.learn(ROLLOUT)
-    other.crowd.set_live(model.policy.network)
+    other.opponent_policy.set_live(model.policy.network)
     model.set_env(other)
     expected = other.reset().copy()
     model.learn(ROLLOUT, reset_num_timesteps=False)

@@ -38,7 +38,7 @@ def test_learner_sees_its_own_half_first_on_either_seat():
 def test_opponents_press_keys_and_see_every_frame_from_their_own_seat(monkeypatch):
     env = make_env()
     env.reset()
-    act, others = env.crowd.act, 1 - env.seat_N
+    act, others = env.opponent_policy.act, 1 - env.seat_N
     assert set(others) == {0, 1}
     seen = []
 
@@ -49,7 +49,7 @@ def test_opponents_press_keys_and_see_every_frame_from_their_own_seat(monkeypatc
         seen.append(observations_SO.copy())
         return act(observations_SO, *rest)
 
-    monkeypatch.setattr(env.crowd, "act", watched)
+    monkeypatch.setattr(env.opponent_policy, "act", watched)
     rng = np.random.default_rng(0)
     for _ in range(3):
         env.step(random_keys(rng))
@@ -146,7 +146,7 @@ def test_an_opponent_that_cannot_be_loaded_is_reported_and_another_match_is_play
     def refuse(digest):
         raise DataCorrupt(f"blob {digest} is damaged")
 
-    env.crowd.seat = _failing_once(env.crowd.seat, refuse)
+    env.opponent_policy.seat = _failing_once(env.opponent_policy.seat, refuse)
     env.reset()
     assert [result.match_id for result in env.source.results] == ["broken"]
     assert env.source.results[0].failed
@@ -180,7 +180,7 @@ def test_another_learner_is_never_replaced_by_this_one():
 def test_when_no_opponent_can_be_loaded_it_ends_with_a_sentence_and_every_match_is_reported():
     plan = [with_opponent(match, snapshot_player("main@9", 9)) for match in assignments(3 * 256)]
     env = make_env(plan)
-    env.crowd.seat = _refused
+    env.opponent_policy.seat = _refused
     with pytest.raises(
         NothingPlayable, match=r"256 opponents .* the last \(main@9\) because blob .* is damaged"
     ):
@@ -198,8 +198,8 @@ def test_playable_opponents_in_between_begin_the_count_anew():
         match if n % 256 == 255 else with_opponent(match, broken) for n, match in enumerate(plan)
     ]
     env = make_env(plan)
-    seat = env.crowd.seat
-    env.crowd.seat = lambda n, digest, **more: (
+    seat = env.opponent_policy.seat
+    env.opponent_policy.seat = lambda n, digest, **more: (
         _refused() if digest == broken.digest else seat(n, digest, **more)
     )
     env.reset()

@@ -7,8 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from evaluator.settings import EvaluatorSettings
-from league.agent.config import AgentConfig
-from league.agent.settings import AgentSettings
+from league.agent.config import AgentConfig, AgentSettings
 from league.errors import ConfigError
 from league.games.base import CHOICE
 from league.games.brawl.rewards import reward_weights as brawl_weights

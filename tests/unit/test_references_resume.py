@@ -92,6 +92,6 @@ def test_a_saved_model_goes_on_with_a_reference_of_its_own(tmp_path):
     model.save(tmp_path / "model.zip")
     env = make_env(max_frames=60)
     loaded = LeaguePPO.load(tmp_path / "model.zip", env=env, device="cpu")
-    env.crowd.set_live(loaded.policy.network)
+    env.opponent_policy.set_live(loaded.policy.network)
     loaded.learn(STEPS * MATCHES, reset_num_timesteps=False)
     assert steps_of(loaded) == [STEPS * MATCHES]

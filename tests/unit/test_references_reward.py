@@ -77,7 +77,7 @@ def test_a_renewed_reference_of_the_reward_form_remembers_the_seats_across_too()
     model = regularised(form="reward", reference_interval=1)
     updates(model, 3)
     (reference,) = model.references.members
-    h_SH, c_SH = (part.clone() for part in model.env.crowd.live_memory())
+    h_SH, c_SH = (part.clone() for part in model.env.opponent_policy.live_memory())
     assert h_SH.any()
     assert torch.equal(reference.other[0], h_SH)
     assert torch.equal(reference.other[1], c_SH)

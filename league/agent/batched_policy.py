@@ -9,26 +9,26 @@ Shape suffixes: S seats, O observation, A keys, M models of a stack, G rows a mo
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from league.agent.architectures import config_of, network_of
 from league.agent.contract import AgentState, NetworkConfig, PlayingNetwork
 from league.agent.heads import MaskedChoice, choose
-from league.agent.stack import NetworkStack, Residents
 from league.errors import DataCorrupt, InvalidInput
 from league.games.base import CHOICE, KEYS
 
 log = logging.getLogger(__name__)
 
 LIVE = "live"
-"""Stands for the weights given to `Crowd.set_live`, read anew at every act."""
+"""Stands for the weights given to `BatchedPolicy.set_live`, read anew at every act."""
 SMALLEST = 4
 _MIB = 1 << 20
 
@@ -49,7 +49,7 @@ class _Batch:
     state: AgentState | None = None
 
 
-class Crowd:
+class BatchedPolicy:
     """Plays `num_seats` seats, each by the snapshot (or live network) that sits there.
 
     Args:
@@ -62,7 +62,7 @@ class Crowd:
         max_bytes: of frozen weights in memory, copies in stacks included. The longest unused go
         first; those
             that are seated stay, with a warning when they alone take more.
-        action_size, action_kind: A and what actions are, when a vacant crowd is asked to act before
+        action_size, action_kind: A and what actions are, when a vacant batched_policy is asked to act before
         any
             network was seen; later seats must agree.
         device: where to compute; the live network must be there too.
@@ -163,7 +163,7 @@ class Crowd:
         """
         if self._action_size is None:
             raise InvalidInput(
-                "a crowd that never held a network can't tell its keys: give action_size"
+                "a batched policy that never held a network can't tell its keys: give action_size"
             )
         if self._batches is None:
             self._batches = self._plan()
@@ -215,7 +215,7 @@ class Crowd:
         """
         if len(saved["digests"]) != self.num_seats:
             raise DataCorrupt(
-                f"the saved crowd has {len(saved['digests'])} seats, this one {self.num_seats}: "
+                f"the saved batched_policy has {len(saved['digests'])} seats, this one {self.num_seats}: "
                 "go on with as many matches as before"
             )
         self._digests = list(saved["digests"])
@@ -377,3 +377,136 @@ def _own_stream(seed: int) -> int:
     return int(
         np.random.SeedSequence(seed, spawn_key=(0xC20D,)).generate_state(1, np.uint64)[0] >> 1
     )
+
+
+class FrozenWeights(NamedTuple):
+    """One network's sizes and its weights in one vector."""
+
+    config: NetworkConfig
+    weights_P: Tensor
+
+
+class Residents:
+    """The networks held in memory: the last used ones, and always those in use.
+
+    What is held keeps to `limit` bytes, or to what those in use need when that is more; so memory
+    follows the seats, not the league.
+    """
+
+    def __init__(
+        self, load: Callable[[str], PlayingNetwork], limit: int, device: torch.device
+    ) -> None:
+        self._load, self.limit, self._device = load, limit, device
+        self._held: OrderedDict[str, FrozenWeights] = OrderedDict()
+        self.size_bytes = 0
+        """Of all weights that are held."""
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def __contains__(self, digest: str) -> bool:
+        return digest in self._held
+
+    def get(self, digest: str) -> FrozenWeights:
+        """The network's weights, loaded when they are not here; the loader's errors pass
+        through.
+        """
+        if digest not in self._held:
+            network = self._load(digest)
+            # Matrices lie transposed: products of a few rows with `weight.mT` are then faster.
+            parts = [
+                parameter.detach().mT.flatten() if parameter.dim() == 2 else parameter.detach()
+                for parameter in network.parameters()
+            ]
+            held = FrozenWeights(network.config, torch.cat(parts).to(self._device))
+            self._held[digest] = held
+            self.size_bytes += held.weights_P.nbytes
+        self._held.move_to_end(digest)
+        return self._held[digest]
+
+    def trim(self, in_use: Collection[str], beside: int) -> int:
+        """Forgets the longest unused until what is held fits the limit with `beside` bytes of
+        copies.
+
+        Those in use stay. Returns the bytes by which they alone are over the limit, 0 when they
+        fit.
+        """
+        if self.size_bytes + beside <= self.limit:
+            return 0
+        for digest in [digest for digest in self._held if digest not in in_use]:
+            if self.size_bytes + beside <= self.limit:
+                break
+            self.size_bytes -= self._held.pop(digest).weights_P.nbytes
+        return max(0, self.size_bytes + beside - self.limit)
+
+
+class NetworkStack:
+    """M networks whose `step` is one batched product: inputs `[M, G, ...]`, outputs `[M, G, ...]`.
+
+    `members` names the rows. Changing the members copies only the rows that change.
+    """
+
+    def __init__(self, config: NetworkConfig, device: torch.device) -> None:
+        with torch.device("meta"):
+            self.network = network_of(config).requires_grad_(False)
+        self._places = [
+            (module, name, parameter.shape)
+            for module in self.network.modules()
+            for name, parameter in module.named_parameters(recurse=False)
+        ]
+        size = sum(shape.numel() for _, _, shape in self._places)
+        self._weights_MP = torch.empty(0, size, device=device)
+        self.members: list[str] = []
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the matrix, rows kept for more members included."""
+        return self._weights_MP.nbytes
+
+    def bytes_for(self, models: int) -> int:
+        """`size_bytes` once there are so many members."""
+        return self._rows_for(models) * self._weights_MP.shape[1] * self._weights_MP.element_size()
+
+    def assign(self, wanted: Sequence[str], weights_of: Callable[[str], Tensor]) -> None:
+        """Makes exactly `wanted` the members; those that stay keep their rows where possible."""
+        if set(wanted) == set(self.members):
+            return
+        kept = [digest if digest in wanted else "" for digest in self.members[: len(wanted)]]
+        kept += [""] * (len(wanted) - len(kept))
+        placed = set(kept)
+        rest = iter([digest for digest in wanted if digest not in placed])
+        self._reserve(len(wanted))
+        for row, digest in enumerate(kept):
+            if not digest:
+                kept[row] = next(rest)
+                self._weights_MP[row].copy_(weights_of(kept[row]))
+        self.members = kept
+        self._bind()
+
+    def _rows_for(self, models: int) -> int:
+        """Rows of the matrix for so many members: a quarter more than these when it has to
+        change, so that one that comes or goes copies one row and not all; and not twice as many
+        for long.
+        """
+        have = len(self._weights_MP)
+        return have if models <= have <= 2 * models + 1 else models + models // 4
+
+    def _reserve(self, models: int) -> None:
+        rows, kept = self._rows_for(models), min(models, len(self._weights_MP))
+        if rows != len(self._weights_MP):
+            changed = self._weights_MP.new_empty(rows, self._weights_MP.shape[1])
+            changed[:kept] = self._weights_MP[:kept]
+            self._weights_MP = changed
+
+    def _bind(self) -> None:
+        """Points the network's parameters at the rows in use."""
+        models, offset = len(self.members), 0
+        for module, name, shape in self._places:
+            part = self._weights_MP[:models, offset : offset + shape.numel()]
+            part = (
+                part.view(models, *reversed(shape)).mT
+                if len(shape) == 2
+                else part.view(models, *shape)
+            )
+            setattr(module, name, nn.Parameter(part, requires_grad=False))
+            offset += shape.numel()

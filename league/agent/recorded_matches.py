@@ -1,4 +1,4 @@
-"""Plays matches side by side and gives each as a replay: bots by the game, snapshots by one crowd.
+"""Plays matches side by side and gives each as a replay: bots by the game, snapshots by one batched_policy.
 
 Shape suffixes: N rows (matches at once), S seats, 2 seats of a match, A action width.
 """
@@ -11,9 +11,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from league.agent.batched_policy import BatchedPolicy
 from league.agent.contract import PlayingNetwork
-from league.agent.crowd import Crowd
-from league.agent.disturbance import Disturbance
+from league.errors import InvalidInput
 from league.games.base import EXTERNAL, BatchedGame
 from league.replay import BatchTake, Bout, Contender, Recipe, Replay
 from league.replay.pace import keys_at_pace
@@ -59,7 +59,7 @@ def play_bouts(
     Seats without a bot are played by the snapshot of their digest, which decides every `frame_skip`
     frames, sampled at temperature 1 with `seed`. A bout's `pupil`, if it is a bot, decides every
     `pace` frames, as an agent would that followed it (`league.replay.pace`); and for the share
-    `disturb` of the frames it is made to do something else (`league.agent.disturbance`). Both are
+    `disturb` of the frames it is made to do something else (`league.agent.recorded_matches`). Both are
     for games of keys that tell what their bots do. The whole is a function of the arguments.
     """
     game = recipe.make(min(ROWS, len(bouts)))
@@ -89,7 +89,7 @@ class _Table:
         self._take = BatchTake(game, recipe)
         self._disturbance = Disturbance(game, disturb, seed) if disturb else None
         spec = game.spec
-        self._crowd = Crowd(
+        self._batched_policy = BatchedPolicy(
             2 * game.num_matches,
             load,
             seed=seed,
@@ -147,7 +147,7 @@ class _Table:
                 self._disturbance.begin(row, (first, second))
             for seat, contender in enumerate(bout.seats):
                 if bout.bots[seat] == EXTERNAL:
-                    self._crowd.seat(2 * row + seat, contender.digest, greedy=self._greedy)
+                    self._batched_policy.seat(2 * row + seat, contender.digest, greedy=self._greedy)
         if where_N.any():
             self._game.reset(seeds_N, where_N)
 
@@ -155,7 +155,7 @@ class _Table:
         game = self._game
         seats = 2 * game.num_matches
         legal_SA = None if game.legal_N2A is None else game.legal_N2A.reshape(seats, -1)
-        actions_SA = self._crowd.act(game.observations_N2O.reshape(seats, -1), legal_SA)
+        actions_SA = self._batched_policy.act(game.observations_N2O.reshape(seats, -1), legal_SA)
         return actions_SA.reshape(game.num_matches, 2, -1)
 
     def _looked_ahead(self, actions_N2A: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -181,7 +181,73 @@ class _Table:
             if bout is None:
                 continue
             for seat in (0, 1):
-                self._crowd.vacate(2 * row + seat)
+                self._batched_policy.vacate(2 * row + seat)
             if row not in game.failures:
                 spans = () if self._disturbance is None else self._disturbance.spans(row)
                 yield self._take.finish(row, bout, spans)
+
+
+SHORTEST, LONGEST = 2, 12
+"""Frames that a mistake lasts."""
+_REMEMBERED = 4096
+
+
+class Disturbance:
+    """Takes some seats of `game` over for a few frames at a time, for the share `share` of all
+    frames.
+    """
+
+    def __init__(self, game: BatchedGame, share: float, seed: int) -> None:
+        self._game = game
+        mean = (SHORTEST + LONGEST) / 2
+        # of a frame to begin one, when none is going on
+        self._chance = share / (mean * (1.0 - share))
+        self._rng = np.random.default_rng([seed, 2])
+        self._left_N2 = np.zeros((game.num_matches, 2), np.int64)
+        self._on_N2 = np.zeros((game.num_matches, 2), np.bool_)
+        self._keys_N2A = np.zeros((game.num_matches, 2, game.spec.action_size), np.uint8)
+        self._memory_PA = np.zeros((_REMEMBERED, game.spec.action_size), np.uint8)
+        self._remembered = 0
+        self._spans: list[list[tuple[int, int, int]]] = [[] for _ in range(game.num_matches)]
+
+    def begin(self, row: int, seats: tuple[bool, bool]) -> None:
+        """A match begins in `row`; `seats` says who is disturbed. Raises `InvalidInput` when it
+        can't be.
+        """
+        if any(seats) and self._game.played_N2A() is None:
+            raise InvalidInput(
+                f"{self._game.spec.name} does not tell what its players do, so mistakes could not "
+                "be told apart: leave out --disturb"
+            )
+        self._left_N2[row], self._spans[row] = 0, []
+        self._on_N2[row] = seats
+
+    def spans(self, row: int) -> tuple[tuple[int, int, int], ...]:
+        """What was disturbed in the row's match: (seat, first frame, frames)."""
+        return tuple(self._spans[row])
+
+    def before(self, actions_N2A: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """The actions of the frame to be played, with the mistakes put in; bots that err don't
+        play in it.
+        """
+        game = self._game
+        drawn_N2 = self._rng.random(self._left_N2.shape) < self._chance
+        begins_N2 = drawn_N2 & self._on_N2 & (self._left_N2 == 0)
+        lasts_N2 = self._rng.integers(SHORTEST, LONGEST + 1, self._left_N2.shape)
+        for row, seat in np.argwhere(begins_N2) if self._remembered else ():
+            self._left_N2[row, seat] = lasts_N2[row, seat]
+            place = self._rng.integers(min(self._remembered, _REMEMBERED))
+            self._keys_N2A[row, seat] = self._memory_PA[place]
+            self._spans[row].append((int(seat), int(game.frames_N[row]), int(lasts_N2[row, seat])))
+        taken_N2 = self._left_N2 > 0
+        game.bots_N2[taken_N2] = EXTERNAL
+        return np.where(taken_N2[..., None], self._keys_N2A, actions_N2A)
+
+    def after(self, actions_N2A: NDArray[np.uint8]) -> None:
+        """The frame was played: `actions_N2A` by those who play themselves."""
+        done_N2A = self._game.played_N2A()
+        done_N2A = actions_N2A if done_N2A is None else done_N2A
+        for row, seat in np.argwhere(self._on_N2 & (self._left_N2 == 0))[:8]:
+            self._memory_PA[self._remembered % _REMEMBERED] = done_N2A[row, seat]
+            self._remembered += 1
+        self._left_N2 = np.maximum(self._left_N2 - 1, 0)

@@ -1,9 +1,9 @@
 """What many different opponents cost: inference alone, and memory over the size of the league.
 
-    OMP_NUM_THREADS=1 python tests/bench/crowd.py [--size base] [--matches 256] [--members 1 16 64]
+    OMP_NUM_THREADS=1 python tests/bench/batched_policy.py [--size base] [--matches 256] [--members 1 16 64]
 
-The crowds take turns, so a busy machine slows all of them; ratios are of medians. Before, logits of
-the crowd are compared with each network's own, one by one. Each figure stands beside its bar, and
+The batched_policies take turns, so a busy machine slows all of them; ratios are of medians. Before, logits of
+the batched policy are compared with each network's own, one by one. Each figure stands beside its bar, and
 the exit code is 1 when one is missed.
 """
 
@@ -21,8 +21,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from league.agent.batched_policy import BatchedPolicy
 from league.agent.config import SIZES, AgentConfig
-from league.agent.crowd import Crowd
 from league.agent.device import keep_memory
 from league.agent.network import AgentNetwork
 
@@ -46,19 +46,19 @@ def network_of(config: AgentConfig, digest: str) -> AgentNetwork:
     return AgentNetwork(config)
 
 
-def make_crowd(config: AgentConfig, seats: int, members: int) -> Crowd:
-    crowd = Crowd(seats, lambda digest: network_of(config, digest), seed=0)
+def make_policy(config: AgentConfig, seats: int, members: int) -> BatchedPolicy:
+    batched_policy = BatchedPolicy(seats, lambda digest: network_of(config, digest), seed=0)
     for seat in range(seats):
-        crowd.seat(seat, str(seat % members))
-    return crowd
+        batched_policy.seat(seat, str(seat % members))
+    return batched_policy
 
 
 def largest_difference(
     config: AgentConfig, observations_TSO: NDArray[np.float32], members: int
 ) -> float:
-    """Between the crowd's logits and each network's own, over all steps."""
+    """Between the batched policy's logits and each network's own, over all steps."""
     seats = observations_TSO.shape[1]
-    crowd = make_crowd(config, seats, members)
+    batched_policy = make_policy(config, seats, members)
     networks = [network_of(config, str(member)) for member in range(members)]
     places = [torch.arange(member, seats, members) for member in range(members)]
     states = [
@@ -66,8 +66,8 @@ def largest_difference(
     ]
     worst = 0.0
     for observations_SO in observations_TSO:
-        crowd.act(observations_SO)
-        logits_SA = crowd.logits_SA
+        batched_policy.act(observations_SO)
+        logits_SA = batched_policy.logits_SA
         assert logits_SA is not None
         for member, (network, place) in enumerate(zip(networks, places, strict=True)):
             never = torch.zeros(len(place), dtype=torch.bool)
@@ -84,12 +84,16 @@ def compare(config: AgentConfig, options: argparse.Namespace) -> float:
 
     Returns what the most of them cost, times what the fewest do.
     """
-    crowds = {members: make_crowd(config, options.matches, members) for members in options.members}
+    batched_policies = {
+        members: make_policy(config, options.matches, members) for members in options.members
+    }
     observations_SO = random_observations(1, options.matches)[0]
-    seconds: dict[int, list[float]] = {members: [] for members in crowds}
-    for number, (members, crowd) in itertools.product(range(options.rounds + 3), crowds.items()):
+    seconds: dict[int, list[float]] = {members: [] for members in batched_policies}
+    for number, (members, batched_policy) in itertools.product(
+        range(options.rounds + 3), batched_policies.items()
+    ):
         started = time.perf_counter()
-        crowd.act(observations_SO)
+        batched_policy.act(observations_SO)
         if number >= 3:
             seconds[members].append(time.perf_counter() - started)
     medians = {members: statistics.median(times) for members, times in seconds.items()}
@@ -109,19 +113,24 @@ def measure_memory(config: AgentConfig, matches: int) -> float:
     """
     size = sum(parameter.nbytes for parameter in network_of(config, "0").parameters())
     bound = (2 * matches + matches // 4) * size  # the weights of those that play and their stack
-    crowd = Crowd(matches, lambda digest: network_of(config, digest), seed=0, max_bytes=bound)
+    batched_policy = BatchedPolicy(
+        matches, lambda digest: network_of(config, digest), seed=0, max_bytes=bound
+    )
     observations_SO, rng = random_observations(1, matches)[0], np.random.default_rng(0)
     held: list[float] = []
     for league in (10, 100, 500, 2000):
         rounds = [rng.permutation(league) for _ in range(max(1, 200 // league))]
         for met, member in enumerate(np.concatenate(rounds)):
-            crowd.seat(met % matches, str(member))
-            crowd.act(observations_SO)
-            assert crowd.resident_bytes <= bound
+            batched_policy.seat(met % matches, str(member))
+            batched_policy.act(observations_SO)
+            assert batched_policy.resident_bytes <= bound
         held.append(resident_set() / _MIB)
-        weights = f"{crowd.resident_bytes / _MIB:,.1f} MiB of weights, bound {bound / _MIB:,.1f}"
+        weights = (
+            f"{batched_policy.resident_bytes / _MIB:,.1f} MiB of weights, bound {bound / _MIB:,.1f}"
+        )
         print(
-            f"league of {league:5d}: {crowd.resident} resident, {weights}; process {held[-1]:,.1f} MiB"
+            f"league of {league:5d}: {batched_policy.resident} resident, {weights}; "
+            f"process {held[-1]:,.1f} MiB"
         )
     return (held[-1] - held[0]) / (bound / _MIB)
 

@@ -1,4 +1,4 @@
-"""A crowd's logits, values and memories are those of each network alone, within 1e-5."""
+"""a batched policy's logits, values and memories are those of each network alone, within 1e-5."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from agents import (
 )
 from torch import Tensor
 
+from league.agent.batched_policy import BatchedPolicy, _Batch
 from league.agent.contract import NetworkConfig, PlayingNetwork
-from league.agent.crowd import Crowd, _Batch
 
 CLOSE = {"atol": 1e-5, "rtol": 0.0}
 STEPS = 6
 KINDS = {**MEMBERS, "no_history": NO_HISTORY, "no_memory": NO_MEMORY, "now_only": NOW_ONLY}
 
 
-class Telling(Crowd):
+class Telling(BatchedPolicy):
     """Also keeps the value of every seat."""
 
     values_S: Tensor
@@ -72,15 +72,17 @@ class Alone:
 def check(networks: dict[str, PlayingNetwork], seating: list[str], changes: dict[int, str]) -> None:
     """Plays some steps both ways; in the middle the seats of `changes` get somebody else."""
     config = next(iter(networks.values())).config
-    crowd = Telling(len(seating), networks.__getitem__, seed=0, action_kind=config.action_kind)
+    batched_policy = Telling(
+        len(seating), networks.__getitem__, seed=0, action_kind=config.action_kind
+    )
     alone, rng = Alone([networks[name] for name in seating]), np.random.default_rng(0)
     for seat, name in enumerate(seating):
-        crowd.seat(seat, name)
+        batched_policy.seat(seat, name)
     spread = []
     for turn in range(STEPS):
         if turn == STEPS // 2:
             for seat, name in changes.items():
-                crowd.seat(seat, name)
+                batched_policy.seat(seat, name)
                 alone.seats[seat], alone.states[seat] = (
                     networks[name],
                     networks[name].initial_state(1),
@@ -88,11 +90,11 @@ def check(networks: dict[str, PlayingNetwork], seating: list[str], changes: dict
         observations_SO = rng.uniform(-1, 1, (len(seating), config.observation_size)).astype(
             np.float32
         )
-        crowd.act(observations_SO)
+        batched_policy.act(observations_SO)
         logits_SA, values_S = alone.act(observations_SO)
-        assert crowd.logits_SA is not None
-        torch.testing.assert_close(crowd.logits_SA, logits_SA, **CLOSE)
-        torch.testing.assert_close(crowd.values_S[:-1], values_S, **CLOSE)
+        assert batched_policy.logits_SA is not None
+        torch.testing.assert_close(batched_policy.logits_SA, logits_SA, **CLOSE)
+        torch.testing.assert_close(batched_policy.values_S[:-1], values_S, **CLOSE)
         spread.append(logits_SA)
     assert torch.stack(spread).std() > 0.05, "outputs that say nothing would be equal too"
 
