@@ -11,7 +11,7 @@ import pytest
 from agents import network
 from recordings import BASED, GAME, bouts, demos, recorded
 
-from league.agent.bouts import paired, play_bouts
+from league.agent.recorded_matches import paired, play_bouts
 from league.games.base import EXTERNAL
 from league.games.settings import GameSettings
 from league.replay import Contender, Recipe, Replay, verify
@@ -39,7 +39,7 @@ def test_what_is_recorded_side_by_side_verifies_alone(
 
 def test_more_matches_than_rows_are_all_played(monkeypatch: pytest.MonkeyPatch) -> None:
     together = {r.match_id: r for _, r in recorded()}
-    monkeypatch.setattr("league.agent.bouts.ROWS", 3)
+    monkeypatch.setattr("league.agent.recorded_matches.ROWS", 3)
     apart = {r.match_id: r for _, r in recorded()}
     assert apart.keys() == together.keys()
     for match_id, replay in apart.items():
