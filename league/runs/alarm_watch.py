@@ -51,7 +51,9 @@ class AlarmWatch:
 
     def __init__(self, largest_entropy: float, wanted_kl: float | None) -> None:
         self._largest, self._wanted_kl = largest_entropy, wanted_kl
-        self._series: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=alarms.EXPLAINED_UPDATES))
+        self._series: dict[str, deque[float]] = defaultdict(
+            lambda: deque(maxlen=alarms.EXPLAINED_UPDATES)
+        )
         self._lost: dict[str, Streak] = {}
         self._won = Streak()
         self._silent: dict[str, Streak] = {}
@@ -105,7 +107,9 @@ class AlarmWatch:
             for term in weighted:
                 silent = self._silent[term]
                 fired = match.terms.get(term, 0.0) != 0.0
-                self._silent[term] = Streak() if fired else Streak(silent.matches + 1, silent.updates)
+                self._silent[term] = (
+                    Streak() if fired else Streak(silent.matches + 1, silent.updates)
+                )
         if matches:
             self._silent = {term: _next_update(streak) for term, streak in self._silent.items()}
 

@@ -82,7 +82,9 @@ class Alarm(NamedTuple):
     @property
     def sentence(self) -> str:
         """What was measured, and what to do."""
-        return _SENTENCES[self.kind].format(subject=self.subject, value=self.value, percent=self.value * 100)
+        return _SENTENCES[self.kind].format(
+            subject=self.subject, value=self.value, percent=self.value * 100
+        )
 
 
 PREFIX: Final = "alarm/"
@@ -217,7 +219,11 @@ def largest_share(absolute: Mapping[str, float]) -> tuple[str, float]:
 
 def not_finite(metrics: Mapping[str, float]) -> list[Alarm]:
     """Of all metrics of an update."""
-    return [Alarm("not_finite", name, value) for name, value in metrics.items() if not math.isfinite(value)]
+    return [
+        Alarm("not_finite", name, value)
+        for name, value in metrics.items()
+        if not math.isfinite(value)
+    ]
 
 
 def _mean(values: Sequence[float]) -> float:

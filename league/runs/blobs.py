@@ -55,10 +55,14 @@ class BlobFolder:
         try:
             content = path.read_bytes()
         except FileNotFoundError:
-            raise NotFound(f"there are no weights {digest} in {self.root}: check the blob folder") from None
+            raise NotFound(
+                f"there are no weights {digest} in {self.root}: check the blob folder"
+            ) from None
         found = hashlib.sha256(content).hexdigest()
         if found != digest:
-            raise DataCorrupt(f"{path} is damaged (its sha256 is {found}): restore it or remove the snapshot")
+            raise DataCorrupt(
+                f"{path} is damaged (its sha256 is {found}): restore it or remove the snapshot"
+            )
         return content
 
     def _holds(self, digest: str) -> bool:

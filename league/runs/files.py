@@ -34,4 +34,6 @@ def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> N
             draft.unlink(missing_ok=True)
         if error.errno == errno.ENOSPC:
             raise StorageFull(f"no space left to write {path}: free some and try again") from None
-        raise InvalidInput(f"{path} can't be written ({error.strerror}): name another place") from None
+        raise InvalidInput(
+            f"{path} can't be written ({error.strerror}): name another place"
+        ) from None

@@ -9,15 +9,17 @@ import socket
 import sys
 from pathlib import Path
 
-from league.runs.folder import DATABASE, FORMAT, RUNS
 from league.errors import DataCorrupt, NotFound, VersionMismatch
+from league.runs.folder import DATABASE, FORMAT, RUNS
 
 
 def newest_run(runs: Path) -> Path:
     """The run folder under `runs` that was started last; raises `NotFound`."""
     found = [file.parent for file in runs.glob("*/run.json")]
     if not found:
-        raise NotFound("there is no run under runs/: name a league with --run-dir DIR or --address HOST:PORT")
+        raise NotFound(
+            "there is no run under runs/: name a league with --run-dir DIR or --address HOST:PORT"
+        )
     return max(found, key=lambda run: (run / "run.json").stat().st_mtime)
 
 
@@ -29,7 +31,9 @@ def checked_run(run_dir: Path) -> Path:
         raise NotFound(f"there is no run folder {run_dir}: name one with --run-dir DIR")
     run = read_json(run_dir / "run.json")
     if not run and not (run_dir / DATABASE).exists():
-        raise NotFound(f"{run_dir} is no run folder (neither run.json nor league.db in it): check --run-dir")
+        raise NotFound(
+            f"{run_dir} is no run folder (neither run.json nor league.db in it): check --run-dir"
+        )
     if run and run.get("format") != FORMAT:
         raise VersionMismatch(
             f"{run_dir} has run format {run.get('format')} (made by Kumite {run.get('version', 'unknown')}), "
@@ -42,7 +46,9 @@ def database_of(run_dir: Path) -> Path:
     """The run's log; raises `NotFound` while there is none."""
     database = run_dir / DATABASE
     if not database.exists():
-        raise NotFound(f"{run_dir} has no league.db yet, so there is nothing to show: wait for its start")
+        raise NotFound(
+            f"{run_dir} has no league.db yet, so there is nothing to show: wait for its start"
+        )
     return database
 
 
@@ -53,7 +59,9 @@ def read_json(path: Path) -> dict[str, object]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, OSError) as error:
-        raise DataCorrupt(f"{path} can't be read as JSON ({error}): restore it from a copy") from None
+        raise DataCorrupt(
+            f"{path} can't be read as JSON ({error}): restore it from a copy"
+        ) from None
     if not isinstance(content, dict):
         raise DataCorrupt(f"{path} holds no JSON object: restore it from a copy")
     return content
@@ -87,9 +95,15 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     """The place for a run's folder; without it, the newest under runs/ is meant."""
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
-        "named_run", type=Path, nargs="?", metavar="RUN", help="a run's folder (default: the newest in runs/)"
+        "named_run",
+        type=Path,
+        nargs="?",
+        metavar="RUN",
+        help="a run's folder (default: the newest in runs/)",
     )
-    where.add_argument("--run-dir", type=Path, metavar="RUN", help="the same, as other commands take it")
+    where.add_argument(
+        "--run-dir", type=Path, metavar="RUN", help="the same, as other commands take it"
+    )
 
 
 def named_run(args: argparse.Namespace) -> Path:

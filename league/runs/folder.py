@@ -16,11 +16,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any
 
-from league.settings import base as config
 from league.cluster.settings import SupervisorSettings
-from league.settings.file import write_config
 from league.errors import ConfigError, DataCorrupt, Refused, VersionMismatch
 from league.runs.files import write_whole
+from league.settings import base as config
+from league.settings.file import write_config
 
 FORMAT = 1
 DEFAULT_PRESET = "laptop"
@@ -53,7 +53,9 @@ class Request:
 class RunFolder:
     """An opened and locked run. Use it as a context manager; leaving it twice is fine."""
 
-    def __init__(self, path: Path, *, preset: str, resumed: bool, lock: IO[str], made: bool = False) -> None:
+    def __init__(
+        self, path: Path, *, preset: str, resumed: bool, lock: IO[str], made: bool = False
+    ) -> None:
         self.path = path
         self.preset = preset
         self.resumed = resumed
@@ -159,7 +161,9 @@ def _create(path: Path, preset: str, sections: config.Sections, *, made: bool) -
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         reason = "a file has that name" if isinstance(error, FileExistsError) else error.strerror
-        raise ConfigError(f"{path} can't be made a run folder ({reason}): choose another --run-dir") from None
+        raise ConfigError(
+            f"{path} can't be made a run folder ({reason}): choose another --run-dir"
+        ) from None
     strangers = sorted(
         entry.name for entry in path.iterdir() if entry.name not in _OURS and entry.name[0] != "."
     )
@@ -252,7 +256,9 @@ def _read_json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, OSError) as error:
-        raise DataCorrupt(f"{path} can't be read as JSON ({error}): restore it from a copy") from None
+        raise DataCorrupt(
+            f"{path} can't be read as JSON ({error}): restore it from a copy"
+        ) from None
     if not isinstance(content, dict):
         raise DataCorrupt(f"{path} holds no JSON object: restore it from a copy")
     return content

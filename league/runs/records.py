@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from league.errors import DataCorrupt
 from league.runs.alarm_watch import MatchFacts, UpdateFacts
 from league.runs.columns import BEHAVIOUR, REWARDS
-from league.errors import DataCorrupt
 
 Row = dict[str, str]
 
@@ -68,7 +68,8 @@ def _one_story(events: list) -> Series:
             told.pop()
         told.append((event.step, event.value))
     return Series(
-        np.array([step for step, _ in told], np.int64), np.array([value for _, value in told], float)
+        np.array([step for step, _ in told], np.int64),
+        np.array([value for _, value in told], float),
     )
 
 
@@ -95,21 +96,28 @@ def read_updates(
         UpdateFacts(
             step=step,
             metrics=metrics.get(step, {}),
-            matches=[MatchFacts(kind, score, rewards.get(step, {})) for kind, score in scores.get(step, ())],
+            matches=[
+                MatchFacts(kind, score, rewards.get(step, {}))
+                for kind, score in scores.get(step, ())
+            ],
             weights=weights(step),
         )
         for step in sorted(metrics.keys() | scores.keys())
     ]
 
 
-def _weights_seen(rewards: Mapping[int, Mapping[str, float]]) -> Callable[[int], Mapping[str, float]]:
+def _weights_seen(
+    rewards: Mapping[int, Mapping[str, float]],
+) -> Callable[[int], Mapping[str, float]]:
     fired: dict[str, list[int]] = defaultdict(list)
     for step, terms in rewards.items():
         for term, value in terms.items():
             if value:
                 fired[term].append(step)
     spans = {term: (min(steps), max(steps)) for term, steps in fired.items()}
-    return lambda step: {term: float(first <= step <= last) for term, (first, last) in spans.items()}
+    return lambda step: {
+        term: float(first <= step <= last) for term, (first, last) in spans.items()
+    }
 
 
 def _terms(row: Row) -> dict[str, float]:
