@@ -10,13 +10,22 @@ from typing import Any
 
 from league.cli.output import print_pairs, say
 from league.cli.sprt_input import Asked, add_input, asked_of
-from league.stats.gates import WARNING, Gate, Verdict, elo_of, estimated, foreseen
-from league.stats.gates.hypotheses import amount, mean_score, unit
+from league.stats.gates import (
+    WARNING,
+    Gate,
+    Verdict,
+    amount,
+    elo_of,
+    estimate,
+    forecast,
+    mean_score,
+    unit,
+)
 
 MEANING = {
     Verdict.ACCEPT: "accept: as strong as the alternative",
     Verdict.REJECT: "reject: as weak as the null hypothesis",
-    Verdict.GO_ON: "go on: not decided yet",
+    Verdict.CONTINUE: "continue: not decided yet",
 }
 Found = dict[str, Any]
 
@@ -53,9 +62,9 @@ def _found(asked: Asked) -> Found:
         "verdict": gate.verdict.value,
         "llr": gate.llr,
     }
-    estimate = estimated(gate.test, gate.counts, gate.risks)
-    if estimate is not None:
-        ends = {"value": estimate.score, "low": estimate.low, "high": estimate.high}
+    found_score = estimate(gate.test, gate.counts, gate.risks)
+    if found_score is not None:
+        ends = {"value": found_score.score, "low": found_score.low, "high": found_score.high}
         elos = {name: elo_of(score) for name, score in ends.items()}
         found["points"] = mean_score(gate.counts)
         found["score"] = ends
@@ -66,8 +75,8 @@ def _found(asked: Asked) -> Found:
 
 def _expected(gate: Gate, value: float) -> Found:
     score = gate.test.score(value, gate.counts)
-    forecast = foreseen(gate.test.steps(score, gate.counts), gate.risks)
-    return {"truth": value, "score": score, **asdict(forecast)}
+    ahead = forecast(gate.test, score, gate.counts, gate.risks)
+    return {"truth": value, "score": score, **asdict(ahead)}
 
 
 def _lines(gate: Gate, found: Found) -> list[tuple[str, str]]:
@@ -106,11 +115,12 @@ def _elo(score: float) -> str:
 def _notes(asked: Asked) -> list[str]:
     """How the results were read, and what must not be made of them."""
     gate, notes = asked.gate, list(asked.notes)
-    if gate.verdict is Verdict.GO_ON:
+    if gate.verdict is Verdict.CONTINUE:
         return notes
     bound = gate.risks.upper if gate.llr > 0 else gate.risks.lower
     middle = gate.test.score(sum(gate.test.values) / 2, gate.counts)
-    if abs(gate.llr - bound) > max(abs(jump) for jump, _ in gate.test.steps(middle, gate.counts)):
+    _, variance = gate.test.diffusion(gate.counts)(middle)
+    if abs(gate.llr - bound) > 3 * math.sqrt(variance):  # further than one result takes it
         cells = gate.test.cells
         notes.append(
             f"the ratio is beyond its bound by far: a test that looks after every {unit(cells)} would have "

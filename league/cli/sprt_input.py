@@ -15,14 +15,16 @@ from league.errors import DataCorrupt, InvalidInput, NotFound
 from league.stats.gates import (
     BernoulliTest,
     Certificate,
+    Counts,
     EloModel,
     Gate,
     MultinomialTest,
     Result,
     Risks,
     Test,
+    amount,
+    checked_counts,
 )
-from league.stats.gates.hypotheses import Counts, amount, checked_counts
 
 WORDS = {"1": 1.0, "w": 1.0, "0.5": 0.5, "1/2": 0.5, "½": 0.5, "d": 0.5, "0": 0.0, "l": 0.0}
 """What a result may be called in a file."""

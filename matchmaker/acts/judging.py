@@ -21,11 +21,11 @@ from league.stats.gates import (
     Result,
     Subject,
     Verdict,
-    certified,
+    amount,
+    certify,
     settled,
     settled_pairs,
 )
-from league.stats.gates.hypotheses import amount
 from matchmaker.acts.gate_rules import PairRules, Rules
 from matchmaker.state import bygone
 from matchmaker.state.exploiters import ExploiterState
@@ -113,7 +113,7 @@ def _test(
     played = played_of(reader, candidate, victim, rules, league.view.moment)
     tally = tallied(played, rules, taken_by(league.view.exploiters, candidate, victim, rules))
     gate, test = tally.gate, tally.test(victim)
-    if gate.verdict is not Verdict.GO_ON:
+    if gate.verdict is not Verdict.CONTINUE:
         text = _certificate(gate, _subject(league, candidate, victim), tally.seeds)
         state, reason = _verdict(gate, victim)
         return replace(test, state=state, certificate_json=text), reason
@@ -162,7 +162,7 @@ def _certificate(gate: Gate, subject: Subject, seeds: tuple[int, ...]) -> str:
     """Kept, for a gate with several victims is looked at again and again after it has passed the
     first.
     """
-    return certified(gate, subject, seeds).to_json()
+    return certify(gate, subject, seeds).to_json()
 
 
 def _verdict(gate: Gate, victim: str) -> tuple[GateState, str]:

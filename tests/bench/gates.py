@@ -1,12 +1,11 @@
-"""What gates get wrong and how long they take, beside peeking at a win rate: tables, and a picture.
+"""Error rates and lengths of gates, compared with peeking at a win rate: tables and a picture.
 
     OMP_NUM_THREADS=1 python tests/bench/gates.py [--runs 20000] [--pairs 400] [--plot
     docs/images/gates.png]
 
 Candidates of known strength play frozen opponents: no game, no network. Peeking accepts as soon as
 the win rate of the newest matches (decayed by .99 a match) exceeds .70, looked at after every match
-from the eighth to the 2,000th. Tables: Bernoulli gates with and without draws, with and without the
-overshoot correction; pentanomial gates, `--pairs` of each; how often intervals hold the truth after
+from the eighth to the 2,000th. Tables: Bernoulli gates with and without draws; pentanomial gates, `--pairs` of each; how often intervals hold the truth after
 a stop.
 """
 
@@ -26,8 +25,16 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 from gate_runs import Runs, bernoulli_runs, independent_pairs, pair_runs, peeking, seat_pairs
 
 from league.metrics import wilson_interval
-from league.stats.gates import BernoulliTest, MultinomialTest, Risks, estimated, foreseen, score_of
-from league.stats.gates.hypotheses import mean_score, points
+from league.stats.gates import (
+    BernoulliTest,
+    MultinomialTest,
+    Risks,
+    estimate,
+    forecast,
+    mean_score,
+    points,
+    score_of,
+)
 
 TESTS = (BernoulliTest(p0=0.55, p1=0.65), BernoulliTest(p0=0.65, p1=0.75))
 SCORES = (0.4, 0.45, 0.5, 0.55, 0.575, 0.6, 0.625, 0.65, 0.675, 0.7, 0.725, 0.75, 0.8, 0.85, 0.9)
@@ -45,29 +52,16 @@ def say(*cells: object) -> None:
 
 
 def rates(runs: int) -> None:
-    say(
-        "gate",
-        "true score",
-        "drawn",
-        "accepted",
-        "matches",
-        "foreseen",
-        "corrected: accepted",
-        "matches",
-    )
-    say(*["---"] * 8)
+    say("gate", "true score", "drawn", "accepted", "matches", "forecast")
+    say(*["---"] * 6)
     for test in TESTS:
         for drawn in (0.0, 0.3):
             for score in (test.p0 - 0.05, test.p0, (test.p0 + test.p1) / 2, test.p1):
-                plain, corrected = (
-                    bernoulli_runs(test, score, drawn=drawn, runs=runs, corrected=by)
-                    for by in (False, True)
-                )
+                plain = bernoulli_runs(test, score, drawn=drawn, runs=runs)
                 hundred = (0, round(100 * drawn), 100 - round(100 * drawn))
-                ahead = foreseen(test.steps(score, hundred), Risks())
+                ahead = forecast(test, score, hundred, Risks())
                 say(test, f"{score:.2f}", f"{drawn:.0%}", f"{plain.rate:.2%}", f"{plain.length:.1f}",
-                    f"{ahead.accepted:.2%} after {ahead.results:.0f}",
-                    f"{corrected.rate:.2%}", f"{corrected.length:.1f}")  # fmt: skip
+                    f"{ahead.accepted:.2%} after {ahead.results:.0f}")  # fmt: skip
 
 
 def peeks(runs: int) -> None:
@@ -79,7 +73,7 @@ def peeks(runs: int) -> None:
 
 
 def pairs(number: int) -> None:
-    say("pentanomial gate", "pairs", "true Elo", "accepted", "pairs", "foreseen", "interval holds")
+    say("pentanomial gate", "pairs", "true Elo", "accepted", "pairs", "forecast", "interval holds")
     say(*["---"] * 7)
     games = (("independent matches", independent_pairs), ("the seat decides most", seat_pairs))
     for test, (name, shape) in itertools.product(
@@ -90,7 +84,7 @@ def pairs(number: int) -> None:
             shares = shape(score)
             runs = pair_runs(test, shares, runs=number)
             many = tuple(round(1e6 * share) for share in shares)
-            ahead = foreseen(test.steps(score, many), Risks())
+            ahead = forecast(test, score, many, Risks())
             say(test, name, elo, f"{runs.rate:.1%} ± {runs.error:.1%}", f"{runs.length:.0f}",
                 f"{ahead.accepted:.1%} after {ahead.results:.0f}",
                 f"{coverage(test, runs, score, 400)[0]:.1%}")  # fmt: skip
@@ -109,7 +103,7 @@ def coverage(
     """
     held, wilson, below = [], [], []
     for counts in rows(runs, most):
-        one = estimated(test, counts, Risks())
+        one = estimate(test, counts, Risks())
         assert one is not None
         usual = wilson_interval(points(counts), sum(counts))
         held.append(one.low <= score <= one.high)

@@ -51,7 +51,7 @@ def test_one_that_beats_the_newest_member_is_admitted_with_a_certificate(
     assert (test.pairs, test.wins, test.losses) == ((0, 0, 0, 0, pairs), 2 * pairs, 0)
     ahead = Gate(test=HYPOTHESES, counts=(0, 0, 0, 0, pairs - 1))
     assert (ahead.verdict, Gate(test=HYPOTHESES, counts=test.pairs).verdict) == (
-        Verdict.GO_ON,
+        Verdict.CONTINUE,
         Verdict.ACCEPT,
     )
     certificate = Certificate.from_json(test.certificate_json)

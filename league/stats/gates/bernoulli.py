@@ -1,15 +1,93 @@
-"""Wald's sequential probability ratio test on a share of points: for large differences, match by
-match.
+"""Wald's sequential probability ratio test on a share of points, for large differences.
+
+Also what every test shares: counts of results, error rates and their bounds.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from league.errors import InvalidInput
-from league.stats.gates.hypotheses import Counts, Steps, Walk, checked_counts
+
+Counts = tuple[int, ...]
+"""How many results each score has, the worst first: (losses, draws, wins), or pairs by score."""
+Diffusion = Callable[[float], tuple[float, float]]
+"""Maps a true score to the drift and variance of the log-likelihood ratio per result."""
+
+
+def unit(cells: int) -> str:
+    """What a test with this many cells counts: "match" or "pair"."""
+    return "pair" if cells == 5 else "match"
+
+
+def amount(results: float, cells: int) -> str:
+    """«1,234 pairs», «1 match»."""
+    kind = unit(cells)
+    if f"{results:,.0f}" == "1":
+        return f"1 {kind}"
+    return f"{results:,.0f} {kind}{'s' if kind == 'pair' else 'es'}"
+
+
+def checked_counts(counts: Sequence[int], cells: int) -> Counts:
+    """`counts` as a tuple of `cells` whole numbers from 0 on, else raises `InvalidInput`."""
+    if len(counts) != cells:
+        kinds = "losses, draws, wins" if cells == 3 else "pairs that scored 0, ½, 1, 1½, 2"
+        raise InvalidInput(f"{len(counts)} counts were given where {cells} are wanted: {kinds}")
+    for count in counts:
+        if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= 10**12:
+            raise InvalidInput(f"{count!r} is no count: give whole numbers from 0 to 10^12")
+    return tuple(counts)
+
+
+def points(counts: Counts) -> float:
+    """The sum of the scores of all results."""
+    return sum(cell * count for cell, count in enumerate(counts)) / (len(counts) - 1)
+
+
+def mean_score(counts: Counts) -> float:
+    """The share of the points, NaN without results."""
+    return points(counts) / sum(counts) if any(counts) else math.nan
+
+
+@dataclass(frozen=True, kw_only=True)
+class Risks:
+    """The error rates that a test may have, and the bounds on its log-likelihood ratio.
+
+    `alpha` is how often the test accepts a candidate as weak as the null hypothesis, `beta` how
+    often it rejects one as strong as the alternative. The true rates α', β' hold α' <= α/(1 − β),
+    β' <= β/(1 − α) and α' + β' <= α + β. Source: A. Wald, "Sequential tests of statistical
+    hypotheses", Annals of Mathematical Statistics 16 (1945).
+
+    Raises:
+        InvalidInput: a rate is not between 0 and 1, or their sum reaches 1.
+    """
+
+    alpha: float = 0.05
+    beta: float = 0.05
+
+    def __post_init__(self) -> None:
+        for name, risk in (("alpha", self.alpha), ("beta", self.beta)):
+            if not 0.0 < risk < 1.0:
+                raise InvalidInput(
+                    f"{name} {risk:g} is no error rate: give a share between 0 and 1, as 0.05"
+                )
+        if self.alpha + self.beta >= 1.0:
+            raise InvalidInput(
+                f"alpha {self.alpha:g} and beta {self.beta:g} add up to 1 or more: give smaller ones"
+            )
+
+    @property
+    def lower(self) -> float:
+        """ln(β/(1 − α)), −2.9444 at 5 %: the test rejects at or below it."""
+        return math.log(self.beta / (1.0 - self.alpha))
+
+    @property
+    def upper(self) -> float:
+        """ln((1 − β)/α), 2.9444 at 5 %: the test accepts at or above it."""
+        return math.log((1.0 - self.beta) / self.alpha)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,17 +95,16 @@ class BernoulliTest:
     """H0: the score is `p0` or less, against H1: it is `p1` or more.
 
     A win adds ln(p1/p0) to the log-likelihood ratio, a loss ln((1 − p1)/(1 − p0)), and a **draw
-    half of each**: it counts as half a win and half a loss. That is sound whatever the share of
-    draws: a result x of 0, ½ or 1 multiplies the likelihood ratio by (p1/p0)^x ((1 − p1)/(1 −
-    p0))^(1 − x), which is convex in x and so at most its chord, 1 at x = p0 and falling below it.
-    Hence under every distribution with a mean of at most p0 the ratio is a non-negative
-    supermartingale, as it is without draws, and reaches the bound (1 − β)/α with a probability of
-    at most α/(1 − β) (Ville 1939); so for its inverse under a mean of p1 or more. Draws make tests
-    longer and errors rarer.
+    half of each**: it counts as half a win and half a loss. That is sound for any share of draws: a
+    result x of 0, ½ or 1 multiplies the likelihood ratio by (p1/p0)^x ((1 − p1)/(1 − p0))^(1 − x),
+    which is convex in x and so at most its chord, 1 at x = p0 and falling below it. Hence under
+    every distribution with a mean of at most p0 the ratio is a non-negative supermartingale, and
+    reaches the bound (1 − β)/α with a probability of at most α/(1 − β) (Ville 1939); so does its
+    inverse under a mean of p1 or more. Draws make tests longer and errors rarer.
 
     The same holds for a mean over an alternation, a match from each seat, as the product of two
-    chords is largest when both are equal; but it needs matches that don't depend on one another.
-    Two matches on one seed may: count those as a pair (`MultinomialTest`). Source: A. Wald (1945).
+    chords is largest when both are equal; but matches must be independent. Two matches on one seed
+    may not be: count those as a pair (`MultinomialTest`). Source: A. Wald (1945).
     """
 
     p0: float
@@ -42,12 +119,18 @@ class BernoulliTest:
                 )
         if self.p0 >= self.p1:
             raise InvalidInput(
-                f"p0 {self.p0:g} is not below p1 {self.p1:g}: p0 is the score to reject, p1 the one to accept"
+                f"p0 {self.p0:g} is not below p1 {self.p1:g}: p0 is the score to reject"
             )
 
     @property
     def cells(self) -> int:
+        """How many scores a result can have: 0, ½ and 1."""
         return 3
+
+    @property
+    def values(self) -> tuple[float, float]:
+        """The two hypotheses, in the test's own unit."""
+        return self.p0, self.p1
 
     @property
     def win(self) -> float:
@@ -60,13 +143,9 @@ class BernoulliTest:
         return math.log((1.0 - self.p1) / (1.0 - self.p0))
 
     def llr(self, counts: Counts) -> float:
-        """(wins + draws/2) ln(p1/p0) + (losses + draws/2) ln((1 − p1)/(1 − p0)); no results: 0."""
+        """(wins + draws/2) ln(p1/p0) + (losses + draws/2) ln((1 − p1)/(1 − p0))."""
         losses, draws, wins = checked_counts(counts, self.cells)
         return (wins + draws / 2) * self.win + (losses + draws / 2) * self.loss
-
-    @property
-    def values(self) -> tuple[float, float]:
-        return self.p0, self.p1
 
     def score(self, value: float, counts: Counts) -> float:
         """The value itself; raises `InvalidInput` when it is no share."""
@@ -74,28 +153,18 @@ class BernoulliTest:
             raise InvalidInput(f"{value:g} is no share of the points: give one from 0 to 1")
         return value
 
-    def walk(self, counts: Counts) -> Walk:
-        """The variance is p(1 − p) less a quarter of the share of draws; unseen are two that
-        were decided.
-        """
+    def diffusion(self, counts: Counts) -> Diffusion:
+        """The variance of a result is p(1 − p) less a quarter of the share of draws, two decided
+        results added."""
         _, draws, _ = checked_counts(counts, self.cells)
         missing = draws / (sum(counts) + 2) / 4
+        step = self.win - self.loss
 
         def at(score: float) -> tuple[float, float]:
             variance = max(score * (1.0 - score) - missing, 0.0)
-            return self.loss + score * (self.win - self.loss), variance * (
-                self.win - self.loss
-            ) ** 2
+            return self.loss + score * step, variance * step * step
 
         return at
-
-    def steps(self, score: float, counts: Counts) -> Steps:
-        """With as many draws as were seen, as far as `score` leaves room for them."""
-        drawn = counts[1] / sum(counts) if any(counts) else 0.0
-        drawn = min(drawn, 2 * score, 2 * (1.0 - score))
-        won = score - drawn / 2
-        half = (self.win + self.loss) / 2
-        return [(self.loss, max(0.0, 1.0 - won - drawn)), (half, drawn), (self.win, won)]
 
     def __str__(self) -> str:
         return f"score {self.p0:g} against {self.p1:g}"

@@ -1,23 +1,28 @@
-"""A gate: a sequential test that takes results in the order in which their matches were
-assigned.
-"""
+"""A gate counts results in the order of assignment until its test decides, and certifies that."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Annotated
+from functools import cache
+from typing import Any, Final, Self
 
-from pydantic import Field
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from league.errors import InvalidInput
-from league.stats.gates.bernoulli import BernoulliTest
-from league.stats.gates.bounds import Risks
-from league.stats.gates.hypotheses import Counts, checked_counts, unit
-from league.stats.gates.multinomial import MultinomialTest
+from league.errors import DataCorrupt, InvalidInput, LeagueError
+from league.metrics import Interval, wilson_interval
+from league.stats.gates.bernoulli import Counts, Risks, checked_counts, mean_score, points, unit
+from league.stats.gates.estimate import Estimate, estimate
+from league.stats.gates.multinomial import Test
 
-Test = Annotated[BernoulliTest | MultinomialTest, Field(discriminator="kind")]
+WARNING: Final = (
+    "A test that stops once it has decided stops on good or bad luck: the mean of its matches is "
+    "no rating. Rate from a number of matches that was fixed before."
+)
+TOLERANCE = 1e-6
+"""By how much a certificate's figures may differ from what its counts give, relative above 1."""
 
 
 class Verdict(Enum):
@@ -25,14 +30,12 @@ class Verdict(Enum):
 
     ACCEPT = "accept"
     REJECT = "reject"
-    GO_ON = "go on"
+    CONTINUE = "continue"
 
 
 @dataclass(frozen=True)
 class Result:
-    """The candidate's score in one match, or its mean over a pair; `ordinal` is its place in the
-    order.
-    """
+    """The candidate's score in a match, or its mean over a pair, and its place in the order."""
 
     ordinal: int
     score: float
@@ -40,15 +43,17 @@ class Result:
 
 @dataclass(frozen=True, kw_only=True)
 class Gate:
-    """A sequential test and all that it has counted; taking results makes another one.
+    """A sequential test and all that it has counted. It is immutable: `take` returns another one.
 
-    The candidate and its opponent must be frozen: a bound says nothing of a player that changes.
-    Results must come in assignment order, so of what is finished only that before the oldest open
-    lease (`league.stats.gates.order`): short matches end first, and counting them first would
-    favour whoever wins or loses quickly.
+    The candidate and its opponent must be frozen: a test says nothing about a player that changes.
+    Results must come in assignment order, so of those that are finished only those before the
+    oldest open lease (`settled`): short matches end first, and counting them first would favour a
+    player that wins or loses quickly.
 
-    `limit`: after so many results a gate that is still undecided rejects, which makes acceptance
-    only rarer; 0 for none. `last`: the ordinal of the last result counted, -1 before the first.
+    Attributes:
+        limit: after this many results a gate that has not decided rejects, which makes acceptance
+            only rarer; 0 for none.
+        last: the ordinal of the last result counted, -1 before the first.
     """
 
     test: Test
@@ -59,11 +64,14 @@ class Gate:
 
     def __post_init__(self) -> None:
         if self.limit < 0:
-            raise InvalidInput(
-                f"a limit of {self.limit} results can't be: give 0 for none, or a number above"
-            )
+            raise InvalidInput(f"a limit of {self.limit} results can't be: give 0 for none")
         counts = self.counts or (0,) * self.test.cells
         object.__setattr__(self, "counts", checked_counts(counts, self.test.cells))
+
+    @property
+    def paired(self) -> bool:
+        """Whether it counts pairs of matches on one seed, once from each seat."""
+        return self.test.cells == 5
 
     @property
     def results(self) -> int:
@@ -73,7 +81,7 @@ class Gate:
     @property
     def matches(self) -> int:
         """How many matches are counted."""
-        return self.results * (2 if self.test.cells == 5 else 1)
+        return self.results * (2 if self.paired else 1)
 
     @property
     def llr(self) -> float:
@@ -82,17 +90,16 @@ class Gate:
 
     @property
     def verdict(self) -> Verdict:
-        """By the counts alone, so that anybody can check it."""
+        """Follows from the counts alone, so that anyone can check it."""
         llr = self.llr
         if llr >= self.risks.upper:
             return Verdict.ACCEPT
         if llr <= self.risks.lower or 0 < self.limit <= self.results:
             return Verdict.REJECT
-        return Verdict.GO_ON
+        return Verdict.CONTINUE
 
     def take(self, results: Iterable[Result]) -> Gate:
-        """The gate after these results, one by one, up to the one that decides; what follows is
-        left out.
+        """The gate after these results, up to the one that decides; later ones are left out.
 
         Raises `InvalidInput`, and counts none of them, when one is out of order or no score of this
         test.
@@ -101,14 +108,14 @@ class Gate:
         for result in results:
             if result.ordinal <= after:
                 raise InvalidInput(
-                    f"result {result.ordinal} comes after {after}: a gate takes each result once, in the "
-                    "order of assignment"
+                    f"result {result.ordinal} comes after {after}: a gate takes each result once, "
+                    "in the order of assignment"
                 )
             after = result.ordinal
             cells.append((result.ordinal, self._cell(result.score)))
         gate, verdict = self, self.verdict
         for ordinal, cell in cells:
-            if verdict is not Verdict.GO_ON:
+            if verdict is not Verdict.CONTINUE:
                 break
             counts = (*gate.counts[:cell], gate.counts[cell] + 1, *gate.counts[cell + 1 :])
             gate = replace(gate, counts=counts, last=ordinal)
@@ -120,6 +127,181 @@ class Gate:
         if cell not in range(self.test.cells):
             allowed = ", ".join(f"{at / (self.test.cells - 1):g}" for at in range(self.test.cells))
             raise InvalidInput(
-                f"{score!r} is no score of a {unit(self.test.cells)}: give one of {allowed}, the candidate's"
+                f"{score!r} is no score of a {unit(self.test.cells)}: give one of {allowed}"
             )
         return int(cell)
+
+
+# --- which results may be counted
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assigned:
+    """A match that was assigned for a gate.
+
+    Attributes:
+        ordinal: its place among all assignments.
+        is_open: its lease can still bring a result.
+        score: the candidate's 1, ½ or 0; None without a result, or when the match failed.
+        pair: what the two matches of a pair share, such as their seed.
+    """
+
+    ordinal: int
+    is_open: bool
+    score: float | None
+    pair: int = 0
+
+
+def settled(assigned: Iterable[Assigned]) -> list[Result]:
+    """Results before the oldest open lease, in assignment order; matches without one are skipped."""
+    found = []
+    for match in sorted(assigned, key=lambda match: match.ordinal):
+        if match.is_open:
+            break
+        if match.score is not None:
+            found.append(Result(match.ordinal, match.score))
+    return found
+
+
+def settled_pairs(assigned: Iterable[Assigned]) -> list[Result]:
+    """Mean scores of whole pairs before the first pair with an open lease, by their first match.
+
+    A pair one of whose matches has no result is left out: half of it would favour a seat. Raises
+    `InvalidInput` when a pair has more than two matches with a result.
+    """
+    pairs: dict[int, list[Assigned]] = defaultdict(list)
+    for match in sorted(assigned, key=lambda match: match.ordinal):
+        pairs[match.pair].append(match)
+    found = []
+    for pair, matches in pairs.items():
+        scores = [match.score for match in matches if match.score is not None]
+        if len(scores) > 2:
+            raise InvalidInput(
+                f"pair {pair} has {len(scores)} results: a pair is one match from each seat"
+            )
+        if any(match.is_open for match in matches):
+            break
+        if len(scores) == 2:
+            found.append(Result(matches[0].ordinal, sum(scores) / 2))
+    return found
+
+
+# --- certificates
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """The two players of a test. Digests are of their weights, "" for a bot, which has none."""
+
+    game: str
+    book: str
+    candidate: str
+    candidate_digest: str
+    opponent: str
+    opponent_digest: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certificate:
+    """A gate's decision with its evidence; made by `certify`, immutable, to and from JSON.
+
+    Attributes:
+        seeds: of the matches counted (one for each pair), in the order counted.
+        mean: their share of the points.
+        wilson: the 95 % interval of the mean as if the number of matches had been fixed before and,
+            for pairs, as if each pair were one match, which is safe however the two depend on each
+            other.
+        estimate: the score with the stopping allowed for.
+    """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    subject: Subject
+    gate: Gate
+    verdict: Verdict
+    llr: float
+    lower: float
+    upper: float
+    seeds: tuple[int, ...]
+    mean: float
+    wilson: Interval
+    estimate: Estimate
+    warning: str = WARNING
+
+    def to_json(self) -> str:
+        """Readable JSON that `from_json` takes."""
+        return _adapter().dump_json(self, indent=2).decode()
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """The certificate in `text`.
+
+        Raises `DataCorrupt` when it is none, or its verdict and figures don't follow from its
+        counts.
+        """
+        try:
+            read: Self = _adapter().validate_json(text)
+            wanted = certify(read.gate, read.subject, read.seeds)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            place = "".join(f"{part}: " for part in first["loc"])
+            raise DataCorrupt(f"this is no certificate of a gate: {place}{first['msg']}") from None
+        except LeagueError as error:
+            raise DataCorrupt(f"this is no certificate of a gate: {error}") from None
+        if read.verdict is not wanted.verdict:
+            raise DataCorrupt(
+                f"this certificate says {read.verdict.value!r}, but its counts give "
+                f"{wanted.verdict.value!r}: it was altered"
+            )
+        figures = wanted._figures()
+        for name, value in read._figures().items():
+            if not abs(value - figures[name]) <= TOLERANCE * max(1.0, abs(figures[name])):
+                raise DataCorrupt(
+                    f"this certificate says {name} {value:g}, but its counts give "
+                    f"{figures[name]:g}: it was altered"
+                )
+        return read
+
+    def _figures(self) -> dict[str, float]:
+        return {
+            "llr": self.llr,
+            "lower": self.lower,
+            "upper": self.upper,
+            "mean": self.mean,
+            "wilson.low": self.wilson.low,
+            "wilson.high": self.wilson.high,
+            "estimate.score": self.estimate.score,
+            "estimate.low": self.estimate.low,
+            "estimate.high": self.estimate.high,
+        }
+
+
+def certify(gate: Gate, subject: Subject, seeds: tuple[int, ...]) -> Certificate:
+    """The certificate of a gate that has decided.
+
+    Raises `InvalidInput` when it has not, or there is not one seed for each of its results.
+    """
+    found = estimate(gate.test, gate.counts, gate.risks)
+    if gate.verdict is Verdict.CONTINUE or found is None:
+        raise InvalidInput(
+            f"the gate of {subject.candidate} has not decided after {gate.results} results"
+        )
+    if len(seeds) != gate.results:
+        raise InvalidInput(f"{len(seeds)} seeds were given for {gate.results} results")
+    return Certificate(
+        subject=subject,
+        gate=gate,
+        verdict=gate.verdict,
+        llr=gate.llr,
+        lower=gate.risks.lower,
+        upper=gate.risks.upper,
+        seeds=seeds,
+        mean=mean_score(gate.counts),
+        wilson=wilson_interval(points(gate.counts), gate.results),
+        estimate=found,
+    )
+
+
+@cache
+def _adapter() -> TypeAdapter[Any]:
+    return TypeAdapter(Certificate)
