@@ -4,9 +4,9 @@
     docs/images/gates.png]
 
 Candidates of known strength play frozen opponents: no game, no network. Peeking accepts as soon as
-the win rate of the newest matches (decayed by .99 a match) exceeds .70, looked at after every match
-from the eighth to the 2,000th. Tables: Bernoulli gates with and without draws; pentanomial gates, `--pairs` of each; how often intervals hold the truth after
-a stop.
+the win rate of the newest matches (decayed by .99 a match) exceeds .70, checked after every match
+from the eighth to the 2,000th. The tables are about Bernoulli gates with and without draws,
+pentanomial gates (`--pairs` of each), and how often intervals hold the truth after a stop.
 """
 
 from __future__ import annotations
