@@ -1,27 +1,98 @@
-"""``bin/league``: an operator's commands. Each lives in a module of its own, loaded when it is
-called.
+"""``bin/league``: commands that show a league and change it.
 
-Further packages add commands through the entry point group ``kumite.commands``: the entry point's
-name is the command, its value a module with ``add_arguments(parser)``, ``run(args) -> int`` and,
-for ``--help``, a line ``SUMMARY = "what it does"``.
+Other packages add commands through the entry point group ``kumite.commands``: the entry point's
+name is the command, its value a function with typer's annotations or a `typer.Typer`. The function
+returns the exit status (None is 0) and its docstring is the command's help.
 """
 
 from __future__ import annotations
 
 import argparse
-import difflib
 import importlib
 import os
 import sys
 from collections.abc import Sequence
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any, NoReturn
+from importlib.metadata import entry_points
+from typing import Annotated, Any, NoReturn
+
+import typer
+import typer.main
+from typer.core import TyperCommand, TyperGroup
 
 from league import __version__
-from league.cli.summaries import summary_of
 from league.errors import InvalidInput, LeagueError
 
 GROUP = "kumite.commands"
+
+
+class CommandGroup(TyperGroup):
+    """The built-in commands and those of other packages, which load when they are needed."""
+
+    def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
+        return [*super().list_commands(ctx), *sorted(entry_points(group=GROUP).names)]
+
+    def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:  # type: ignore[override]
+        own = super().get_command(ctx, cmd_name)
+        points = entry_points(group=GROUP, name=cmd_name)
+        if own is not None or not points:
+            return own
+        target = next(iter(points)).load()
+        if not isinstance(target, typer.Typer):
+            plugin = typer.Typer(add_completion=False)
+            plugin.command(cmd_name)(target)
+            target = plugin
+        loaded = typer.main.get_command(target)
+        loaded.name = cmd_name
+        return loaded
+
+
+class SeveralValues(TyperCommand):
+    """Lets a repeatable option take several values: ``--players a b`` is ``--players a
+    --players b``.
+    """
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        repeatable = {
+            flag for one in self.params if getattr(one, "multiple", False) for flag in one.opts
+        }
+        spread: list[str] = []
+        flag, is_first = "", False
+        for word in args:
+            if word in repeatable:
+                flag, is_first = word, True
+            elif word.startswith("--"):
+                flag = ""
+            elif flag and not is_first:
+                spread.append(flag)
+            else:
+                is_first = False
+            spread.append(word)
+        return super().parse_args(ctx, spread)
+
+
+app = typer.Typer(
+    cls=CommandGroup,
+    help="Shows a league of Kumite, and changes it.",
+    no_args_is_help=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        print(f"kumite {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show it.")
+    ] = False,
+) -> None:
+    pass
+
+
 COMMANDS = {
     "status": ("league.cli.status", "how the league is: health, workers, leases, shares, disk"),
     "ratings": ("league.cli.ratings", "the rating of every player, best first"),
@@ -67,10 +138,6 @@ COMMANDS = {
         "what a best answer wins, exactly, in small games",
     ),
     "sprt": ("league.cli.sprt", "whether results decide between two hypotheses, how many it takes"),
-    "profile": (
-        "learner.profile.command",
-        "how fast this machine trains, what holds it up, faster settings",
-    ),
     "tokens": ("league.cli.tokens", "who may ask a run's services: make, add, list, revoke tokens"),
     "certs": (
         "league.cli.certs",
@@ -80,64 +147,59 @@ COMMANDS = {
 }
 
 
+def _bridge(name: str, module: str, summary: str) -> None:
+    """Serves a command that still reads its flags with argparse."""
+
+    def run(context: typer.Context) -> int:
+        loaded = importlib.import_module(module)
+        parser = Parser(prog=f"league {name}", description=summary)
+        loaded.add_arguments(parser)
+        status: int = loaded.run(parser.parse_args(context.args))
+        return status
+
+    settings = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
+    app.command(name, help=summary, context_settings=settings)(run)
+
+
 class Parser(argparse.ArgumentParser):
-    """Raises `InvalidInput` in one sentence where argparse would print its usage and exit."""
+    """Raises `InvalidInput` where argparse would print its usage and exit."""
 
     def error(self, message: str) -> NoReturn:
         raise InvalidInput(f"{message} (see {self.prog} --help)")
 
 
+for _name, (_module, _summary) in COMMANDS.items():
+    _bridge(_name, _module, _summary)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command and returns its exit status. Errors are one sentence on stderr."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    """Runs one command and returns its exit status. An error is one sentence on stderr."""
     try:
-        args = _parser(words).parse_args(words)
-        status: int = args.run(args)
+        status = app(
+            list(sys.argv[1:] if arguments is None else arguments),
+            prog_name="league",
+            standalone_mode=False,
+        )
         sys.stdout.flush()
-        return status
+        return int(status or 0)
     except LeagueError as error:
-        print(f"league: {error}", file=sys.stderr)
-        return error.exit_code
-    except KeyboardInterrupt:
+        return _fail(str(error), error.exit_code)
+    except typer.TyperException as error:
+        context = getattr(error, "ctx", None)
+        path = "bin/league" if context is None else f"bin/{context.command_path}"
+        message = getattr(error, "format_message", error.__str__)()
+        message = f"{message[:1].lower()}{message[1:].rstrip('.')}"
+        return _fail(f"{message} (see {path} --help)", InvalidInput.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
         return 130
     except BrokenPipeError:  # the reader (head, less) has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
 
 
-def _parser(words: Sequence[str]) -> Parser:
-    parser = Parser(prog="league", description="Looks into a league of Kumite.")
-    parser.add_argument("--version", action="version", version=f"kumite {__version__}")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
-    others = {point.name: point for point in entry_points(group=GROUP)}
-    called = next((word for word in words if not word.startswith("-")), None)
-    if called is not None and called not in COMMANDS and called not in others:
-        close = difflib.get_close_matches(called, [*COMMANDS, *others], n=1)
-        hint = f"did you mean {close[0]!r}?" if close else "bin/league --help lists them"
-        raise InvalidInput(f"there is no command {called!r}: {hint}")
-    for name, (module, summary) in COMMANDS.items():
-        command = commands.add_parser(
-            name, help=summary, description=f"{summary[0].upper()}{summary[1:]}."
-        )
-        if name == called:
-            _fill(command, importlib.import_module(module))
-    for name, point in sorted(others.items()):
-        summary = summary_of(point.value.partition(":")[0]) or f"of the package {_package(point)}"
-        command = commands.add_parser(
-            name, help=summary.replace("%", "%%"), description=f"{summary[0].upper()}{summary[1:]}."
-        )
-        if name == called:
-            _fill(command, point.load())
-    return parser
-
-
-def _fill(parser: argparse.ArgumentParser, module: Any) -> None:
-    module.add_arguments(parser)
-    parser.set_defaults(run=module.run)
-
-
-def _package(point: EntryPoint) -> str:
-    return point.value.partition(".")[0].partition(":")[0]
+def _fail(sentence: str, status: int) -> int:
+    print(f"league: {sentence}", file=sys.stderr)
+    return status
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import socket
@@ -91,24 +90,8 @@ def _lives(pid: int) -> bool:
     return True
 
 
-def add_run(parser: argparse.ArgumentParser) -> None:
-    """The place for a run's folder; without it, the newest under runs/ is meant."""
-    where = parser.add_mutually_exclusive_group()
-    where.add_argument(
-        "named_run",
-        type=Path,
-        nargs="?",
-        metavar="RUN",
-        help="a run's folder (default: the newest in runs/)",
-    )
-    where.add_argument(
-        "--run-dir", type=Path, metavar="RUN", help="the same, as other commands take it"
-    )
-
-
-def named_run(args: argparse.Namespace) -> Path:
-    """The run folder that `args` names, or the newest, which is told then."""
-    run_dir: Path | None = args.named_run or args.run_dir
+def named_run(run_dir: Path | None) -> Path:
+    """The run folder `run_dir`, or the newest one, which stderr then names."""
     if run_dir is None:
         run_dir = newest_run(RUNS)
         print(f"(the newest run: {run_dir})", file=sys.stderr, flush=True)

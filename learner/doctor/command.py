@@ -10,51 +10,58 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from league.cli import connect
+import typer
+
+from league.cli.connection import League, Tls, TokenFile
 from league.cli.output import say
 from league.errors import InvalidInput, LeagueError
 from league.games.base import CHOICE
 from league.players import Book, PayoffCell
 from league.runs.files import write_whole
-from league.security.flags import add_client_flags
+from league.runs.finding import checked_run
 from league.settings.base import resolve
 
 if TYPE_CHECKING:
     from learner.doctor.diagnosis import Diagnosis
     from learner.doctor.findings import Finding
 
-SUMMARY = "why does it not learn? measures game, rewards, network and updates, and names the cause"
 
+def doctor(
+    preset: Annotated[
+        str | None,
+        typer.Option(help="Settings to examine (default: laptop; board for games of choices)."),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A settings file to examine.")
+    ] = None,
+    game: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The game to examine (default: that of the settings)."),
+    ] = None,
+    assignments: Annotated[
+        list[str] | None, typer.Option("--set", metavar="SECTION.KEY=VALUE", help="One setting.")
+    ] = None,
+    run_dir: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="A run: its settings, weights and files."),
+    ] = None,
+    token_file: TokenFile = None,
+    tls: Tls = None,
+    name: Annotated[str, typer.Option(help="With --run-dir: the learner.")] = "main",
+    emergency: Annotated[
+        bool, typer.Option("--emergency", help="Train the minimal agent too: a minute more.")
+    ] = False,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write everything to FILE too.")
+    ] = None,
+) -> int:
+    """Finds out why an agent does not learn: measures game, rewards, network and updates.
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--preset", help="settings to examine (default: laptop; board for games of choices)"
-    )
-    parser.add_argument("--config", type=Path, metavar="FILE", help="settings file to examine")
-    parser.add_argument(
-        "--game", metavar="NAME", help="game to examine (default: that of the settings)"
-    )
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="SECTION.KEY=VALUE", dest="assignments"
-    )
-    parser.add_argument(
-        "--run-dir", type=Path, metavar="DIR", help="a run: its settings, weights and files"
-    )
-    parser.set_defaults(address=None)  # what is examined is files, never a matchmaker alone
-    add_client_flags(parser)
-    parser.add_argument(
-        "--name", default="main", help="with --run-dir: the learner (default: main)"
-    )
-    parser.add_argument(
-        "--emergency", action="store_true", help="train the minimal agent too: a minute more"
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything to FILE, too")
-
-
-def run(args: argparse.Namespace) -> int:
-    """0 when nothing failed, 1 when something did."""
+    The exit status is 1 when a check failed.
+    """
+    args = argparse.Namespace(**locals() | {"assignments": assignments or [], "json": json_file})
     if args.run_dir is not None and (args.preset or args.config or args.game or args.assignments):
         raise InvalidInput(
             "--run-dir has its own settings: leave out --preset, --config, --game and --set"
@@ -84,7 +91,7 @@ def _examine(args: argparse.Namespace) -> Diagnosis:
 
     findings: list[Finding] = []
     if args.run_dir is not None:
-        connect.run_folder(args)
+        checked_run(args.run_dir)
         evidence = read_run(args.run_dir, args.name, _clean_matches(args))
         findings += [check(evidence) for check in RUN_CHECKS]
         set_up, subject = evidence.set_up, f"{args.run_dir.name} at step {evidence.step:,}"
@@ -123,7 +130,9 @@ def _clean_matches(args: argparse.Namespace) -> list[PayoffCell]:
     asked.
     """
     try:
-        with connect.connect(args) as client:
+        with League(
+            run_dir=args.run_dir, token_file=args.token_file, tls=args.tls
+        ).connect() as client:
             cells = client.payoff(Book.EVAL)
     except LeagueError as error:
         say(f"(without clean matches: {error})")

@@ -7,7 +7,11 @@ from __future__ import annotations
 import argparse
 import math
 from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from league.cli.main import SeveralValues
 from league.errors import InvalidInput
 
 PRESET = "laptop"
@@ -15,79 +19,94 @@ SECONDS, SWEEP_SECONDS = 20.0, 6.0
 COUNTS = ("matches", "batch_size", "threads", "gradient_parts")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--preset", metavar="NAME", help=f"the settings to measure (default: {PRESET})"
-    )
-    parser.add_argument("--config", type=Path, metavar="FILE", help="a settings file to measure")
-    parser.add_argument(
-        "--set", dest="assignments", action="append", default=[], metavar="SECTION.KEY=VALUE"
-    )
-    parser.add_argument(
-        "--seconds",
-        type=_seconds,
-        metavar="S",
-        help=f"seconds measured of each configuration (default: {SECONDS:g}, in a sweep {SWEEP_SECONDS:g})",
-    )
-    parser.add_argument("--output", type=Path, metavar="FILE", help="write all of it as JSON, too")
-    parser.add_argument(
-        "--trace", type=Path, metavar="FILE", help="write a trace of two updates (.json, .json.gz)"
-    )
-    device = parser.add_mutually_exclusive_group()
-    device.add_argument("--gpu", type=int, metavar="N", help="compute on GPU number N")
-    device.add_argument(
-        "--cpu", action="store_true", help="compute on the CPU even if there is a GPU"
-    )
-    _add_sweep(parser.add_argument_group("sweep"))
+app = typer.Typer(add_completion=False)
 
 
-def _add_sweep(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--sweep", action="store_true", help="measure many configurations, recommend one"
-    )
-    group.add_argument(
-        "--matches", type=int, nargs="+", metavar="N", help="values of learner.matches to try"
-    )
-    group.add_argument(
-        "--batch-size", type=int, nargs="+", metavar="N", help="values of learner.batch_size to try"
-    )
-    group.add_argument(
-        "--threads", type=int, nargs="+", metavar="N", help="values of learner.threads to try"
-    )
-    group.add_argument(
-        "--precision", nargs="+", metavar="P", help="values of learner.precision to try"
-    )
-    group.add_argument(
-        "--gradient-parts",
-        type=int,
-        nargs="+",
-        metavar="N",
-        help="values of learner.gradient_parts to try (more come by themselves where memory runs out)",
-    )
-    group.add_argument(
-        "--write-preset",
-        type=Path,
-        metavar="FILE",
-        help="write the recommended settings for bin/start-league",
-    )
-    group.add_argument(
-        "--force", action="store_true", help="write over a settings file that exists"
-    )
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not (math.isfinite(value) and value > 0):
-        raise argparse.ArgumentTypeError(
-            f"{text} is no time to measure in: give seconds above 0, for example 5"
-        )
-    return value
-
-
-def run(args: argparse.Namespace) -> int:
+@app.command(cls=SeveralValues)
+def profile(
+    preset: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The settings to measure (default: laptop).")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A settings file to measure.")
+    ] = None,
+    assignments: Annotated[
+        list[str] | None, typer.Option("--set", metavar="SECTION.KEY=VALUE", help="One setting.")
+    ] = None,
+    seconds: Annotated[
+        float | None,
+        typer.Option(
+            metavar="S", help="Seconds measured of each configuration (default: 20, in a sweep 6)."
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write all of it as JSON, too.")
+    ] = None,
+    trace: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a trace of two updates (.json, .json.gz)."),
+    ] = None,
+    gpu: Annotated[int | None, typer.Option(metavar="N", help="Compute on GPU number N.")] = None,
+    cpu: Annotated[
+        bool, typer.Option("--cpu", help="Compute on the CPU even if there is a GPU.")
+    ] = False,
+    sweep: Annotated[
+        bool,
+        typer.Option(
+            "--sweep", help="Measure many configurations, recommend one.", rich_help_panel="Sweep"
+        ),
+    ] = False,
+    matches: Annotated[
+        list[int] | None,
+        typer.Option(
+            metavar="N", help="Values of learner.matches to try.", rich_help_panel="Sweep"
+        ),
+    ] = None,
+    batch_size: Annotated[
+        list[int] | None,
+        typer.Option(
+            metavar="N", help="Values of learner.batch_size to try.", rich_help_panel="Sweep"
+        ),
+    ] = None,
+    threads: Annotated[
+        list[int] | None,
+        typer.Option(
+            metavar="N", help="Values of learner.threads to try.", rich_help_panel="Sweep"
+        ),
+    ] = None,
+    precision: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="P", help="Values of learner.precision to try.", rich_help_panel="Sweep"
+        ),
+    ] = None,
+    gradient_parts: Annotated[
+        list[int] | None,
+        typer.Option(
+            metavar="N", help="Values of learner.gradient_parts to try.", rich_help_panel="Sweep"
+        ),
+    ] = None,
+    write_preset: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the recommended settings for bin/start-league.",
+            rich_help_panel="Sweep",
+        ),
+    ] = None,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force", help="Write over a settings file that exists.", rich_help_panel="Sweep"
+        ),
+    ] = False,
+) -> int:
+    """Measures how fast this machine trains and what limits it, and finds faster settings."""
+    args = argparse.Namespace(**locals() | {"assignments": assignments or []})
+    if args.gpu is not None and args.cpu:
+        raise InvalidInput("--gpu and --cpu exclude each other: give one of them")
+    if args.seconds is not None and not (math.isfinite(args.seconds) and args.seconds > 0):
+        raise InvalidInput(f"--seconds {args.seconds:g} is no time to measure in: give more than 0")
     _check(args)
     from learner.profile.profile import run_profile  # loads torch
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from league.cli.output import Column, is_terminal, print_pairs, print_table, say
 from league.errors import InvalidInput
 
-SUMMARY = "simulate a league: whom a rule gives, how well ratings predict, how fast it is"
 SHOWN = 20
 """Lines of a table of opponents."""
 SHARES = (
@@ -37,96 +37,70 @@ TENTHS = (
 )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--scenario",
-        default="elo",
-        metavar="NAME",
-        help="elo (default), rps, disc, blotto, drift, or a .toml or .tsv file",
-    )
-    parser.add_argument(
-        "--players", type=_count, default=60, metavar="N", help="in all (default: 60)"
-    )
-    parser.add_argument(
-        "--matches",
-        type=_count,
-        default=20_000,
-        metavar="N",
-        help="to be handed out (default: 20,000)",
-    )
-    parser.add_argument(
-        "--learners", type=_count, default=3, metavar="N", help="that train (default: 3)"
-    )
-    parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="another league (default: 0)"
-    )
-    parser.add_argument("--mix", default="league", metavar="NAME", help="that learners ask for")
-    parser.add_argument(
-        "--clean",
-        type=_share,
-        default=0.3,
-        metavar="S",
-        help="share of clean matches (default: 0.3)",
-    )
-    parser.add_argument(
-        "--faults",
-        type=_share,
-        default=0.01,
-        metavar="S",
-        help="share of the workers' turns that go wrong (default: 0.01)",
-    )
-    parser.add_argument(
-        "--batch",
-        type=_count,
-        metavar="N",
-        help="matches a turn (default: 16 to 256, by their number)",
-    )
-    parser.add_argument("--preset", metavar="NAME", help="settings of the matchmaker to simulate")
-    parser.add_argument("--config", type=Path, metavar="FILE", help="settings file to simulate")
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="SECTION.KEY=VALUE", dest="assignments"
-    )
-    parser.add_argument(
-        "--run-dir", type=Path, metavar="DIR", help="keep the league there (default: nowhere)"
-    )
-    parser.add_argument(
-        "--replay",
-        type=Path,
-        metavar="RUN",
-        help="instead: what --policy would have drawn in this run",
-    )
-    parser.add_argument(
-        "--policy", type=Path, metavar="FILE", help="settings file of the other policy"
-    )
-    parser.add_argument(
-        "--points",
-        type=_count,
-        default=500,
-        metavar="N",
-        help="draws of the run to look at (default: 500)",
-    )
-    parser.add_argument("--json", action="store_true", help="one object with all digits")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw it, a .png")
+def simulate(
+    scenario: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="elo, rps, disc, blotto, drift, or a .toml or .tsv file."
+        ),
+    ] = "elo",
+    players: Annotated[int, typer.Option(min=1, metavar="N", help="All players.")] = 60,
+    matches: Annotated[int, typer.Option(min=1, metavar="N", help="Matches to hand out.")] = 20_000,
+    learners: Annotated[int, typer.Option(min=1, metavar="N", help="Players that train.")] = 3,
+    seed: Annotated[int, typer.Option(metavar="N", help="The league's seed.")] = 0,
+    mix: Annotated[
+        str, typer.Option(metavar="NAME", help="The mix that learners ask for.")
+    ] = "league",
+    clean: Annotated[
+        float, typer.Option(min=0, metavar="S", help="Share of clean matches, below 1.")
+    ] = 0.3,
+    faults: Annotated[
+        float,
+        typer.Option(
+            min=0, metavar="S", help="Share of the workers' turns that go wrong, below 1."
+        ),
+    ] = 0.01,
+    batch: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Matches a turn (default: 16 to 256, by their number)."
+        ),
+    ] = None,
+    preset: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Settings of the matchmaker to simulate.")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A settings file to simulate.")
+    ] = None,
+    assignments: Annotated[
+        list[str] | None, typer.Option("--set", metavar="SECTION.KEY=VALUE", help="One setting.")
+    ] = None,
+    run_dir: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Keep the league there (default: nowhere).")
+    ] = None,
+    replay: Annotated[
+        Path | None,
+        typer.Option(metavar="RUN", help="Instead: what --policy would have drawn in this run."),
+    ] = None,
+    policy: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The settings file of the other policy.")
+    ] = None,
+    points: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Draws of the run to look at.")
+    ] = 500,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one object with all digits.")
+    ] = False,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it, as a .png.")] = None,
+) -> int:
+    """Simulates a league: the opponents that a rule gives, how well ratings predict, the speed.
 
-
-def _count(text: str) -> int:
-    if not text.isdigit() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1")
-    return int(text)
-
-
-def _share(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0.0 <= value < 1.0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no share: 0 or more, below 1")
-    return value
-
-
-def run(args: argparse.Namespace) -> int:
-    """0 when the shares are the rule's, 1 when they are not."""
+    The exit status is 1 when the shares of opponents are not those of the rule.
+    """
+    args = argparse.Namespace(**locals() | {"assignments": assignments or [], "json": as_json})
+    for flag, share in (("clean", clean), ("faults", faults)):
+        if not share < 1.0:
+            raise InvalidInput(f"--{flag} {share:g} is no share: it must be 0 or more, below 1")
     if (args.replay is None) != (args.policy is None):
         raise InvalidInput(
             "--replay RUN and --policy FILE go together: what would FILE have drawn in RUN?"

@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sqlite3
 import tempfile
 from contextlib import closing
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from league.errors import AlreadyExists, InvalidInput
 from league.runs import finding
 from matchmaker.store.faults import as_league_errors
 from matchmaker.store.sqlite import SqliteStore
 
-SUMMARY = "a consistent copy of a run's log, also while it goes on"
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "run_dir", type=Path, metavar="RUN", help="a run's folder, going on or finished"
-    )
-    parser.add_argument(
-        "file", type=Path, metavar="FILE", help="the copy; it must not be there yet"
-    )
-
-
-def run(args: argparse.Namespace) -> int:
-    database = finding.database_of(finding.checked_run(args.run_dir))
-    results = backup(database, args.file)
-    print(f"{args.file} holds the log of {args.run_dir} up to result {results}")
-    return 0
+def command(
+    run_dir: Annotated[Path, typer.Argument(metavar="RUN", help="A run, running or finished.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The copy, a new file.")],
+) -> None:
+    """Copies a run's log consistently, also while the run continues."""
+    database = finding.database_of(finding.checked_run(run_dir))
+    results = backup(database, file)
+    print(f"{file} holds the log of {run_dir} up to result {results}")
 
 
 def backup(database: Path, copy: Path) -> int:

@@ -8,6 +8,9 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from league.errors import LeagueError
 from league.runs import finding
@@ -17,8 +20,6 @@ from matchmaker.store.base import Reader
 from matchmaker.store.sqlite import SqliteStore
 from matchmaker.tools import invariants
 from matchmaker.tools.recompute import differing_from_shown
-
-SUMMARY = "is the log of a run whole? every invariant, every draw, every rating"
 
 
 def fsck(
@@ -60,15 +61,21 @@ def _lost(count: int) -> str:
     return f"; {count} of the results don't count: a restart went back to a checkpoint before them"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    finding.add_run(parser)
+def command(
+    run: Annotated[
+        Path | None, typer.Argument(metavar="RUN", help="The run (default: the newest in runs/).")
+    ] = None,
+    run_dir: Annotated[
+        Path | None, typer.Option(metavar="RUN", help="The same, as other commands take it.")
+    ] = None,
+) -> int:
+    """Checks whether a run's log is whole: every invariant, every draw, every rating.
 
-
-def run(args: argparse.Namespace) -> int:
-    """Checks a run's log, and where it goes on, the ratings that its matchmaker shows."""
-    run_dir = finding.named_run(args)
-    shown = of_run(run_dir, "read")
-    return _told(finding.database_of(run_dir), finding.live_address(run_dir) or "", shown)
+    While the run continues, this also checks the ratings that its matchmaker shows.
+    """
+    folder = finding.named_run(run or run_dir)
+    shown = of_run(folder, "read")
+    return _told(finding.database_of(folder), finding.live_address(folder) or "", shown)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

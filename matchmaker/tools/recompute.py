@@ -4,8 +4,11 @@ the same.
 
 from __future__ import annotations
 
-import argparse
 import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from league.players import Book, Player, Rating
 from league.rpc.client import Leaderboard, MatchmakerClient, Payoffs
@@ -16,17 +19,22 @@ from matchmaker.state.history import LOSSES, Moment, books_at
 from matchmaker.store.base import Reader, Store
 from matchmaker.store.sqlite import SqliteStore
 
-SUMMARY = "ratings and payoffs anew from the log: are the running numbers the same?"
 WAIT_SECONDS = 5.0
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    finding.add_run(parser)
+def command(
+    run: Annotated[
+        Path | None, typer.Argument(metavar="RUN", help="The run (default: the newest in runs/).")
+    ] = None,
+    run_dir: Annotated[
+        Path | None, typer.Option(metavar="RUN", help="The same, as other commands take it.")
+    ] = None,
+) -> int:
+    """Computes ratings and payoffs from the log and compares them with the running numbers.
 
-
-def run(args: argparse.Namespace) -> int:
-    """Prints what each book holds; 1 when the matchmaker of the run shows other numbers, else 0."""
-    run_dir = finding.named_run(args)
+    The exit status is 1 when the run's matchmaker shows other numbers.
+    """
+    run_dir = finding.named_run(run or run_dir)
     address = finding.live_address(run_dir)
     store = SqliteStore(finding.database_of(run_dir), read_only=True)
     try:

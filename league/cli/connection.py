@@ -1,0 +1,224 @@
+"""Finds the league that a command asks: a running matchmaker, or the folder of a run.
+
+For a finished run, and for a run as it was at some earlier time, the command starts a read-only
+matchmaker over the run's database and stops it at its end, so every command speaks gRPC only.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from league.cli.output import say
+from league.errors import InvalidInput, LeagueError, Refused, Unavailable
+from league.rpc.client import MatchmakerClient
+from league.runs import finding
+from league.security.credentials import Credentials, from_environment, of_run
+from league.service import tether
+
+ROLE = "operator"  # whoever can read the run's tokens may do everything anyway
+WAIT_SECONDS = 10.0
+START_SECONDS = 30.0
+PAST_SECONDS = 600.0  # for --at the matchmaker folds every earlier result first
+STOP_SECONDS = 5.0
+
+Address = Annotated[
+    str | None, typer.Option(metavar="HOST:PORT", help="The address of a running matchmaker.")
+]
+RunDir = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="A run, running or finished (default: the newest in runs/)."),
+]
+TokenFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="A file with the token to send (default: KUMITE_TOKEN, KUMITE_TOKEN_FILE, or the "
+        "run's own).",
+    ),
+]
+Tls = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FOLDER",
+        help="A folder with ca.pem, and with client.pem and client.key for mutual TLS (default: "
+        "KUMITE_TLS, or the folder in the run's settings).",
+    ),
+]
+At = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WHEN",
+        help="Show the league as it was then: a time (2026-11-21T14:00, UTC by default), Unix "
+        "seconds, or a log position.",
+    ),
+]
+
+
+@dataclass
+class League:
+    """The flags that name a league. Without an address and a folder they mean the newest run."""
+
+    address: str | None = None
+    run_dir: Path | None = None
+    token_file: Path | None = None
+    tls: Path | None = None
+    at: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.address and self.run_dir is not None:
+            raise InvalidInput("--address and --run-dir both name a league: give only one of them")
+
+    def folder(self) -> Path:
+        """The run folder, or the newest one; raises `NotFound` or `VersionMismatch`."""
+        if self.run_dir is None:
+            self.run_dir = finding.newest_run(finding.RUNS)  # the whole command uses the same run
+            say(f"(the newest run: {self.run_dir})")
+        return finding.checked_run(self.run_dir)
+
+    @contextmanager
+    def connect(self) -> Iterator[MatchmakerClient]:
+        """A client of this league."""
+        if self.at is not None and self.address:
+            raise InvalidInput("--at reads a run's own log: name its folder with --run-dir")
+        if self.address:
+            with _client(self.address, self._credentials()) as client:
+                yield client
+            return
+        run_dir = self.folder()
+        running = finding.live_address(run_dir) if self.at is None else None
+        if running is not None:
+            with _client(running, self._credentials(run_dir)) as client:
+                yield client
+            return
+        with (
+            _read_only_matchmaker(run_dir, self.at) as address,
+            _client(address, Credentials()) as client,
+        ):
+            yield client
+
+    def require_running(self, then: str) -> None:
+        """Raises `Refused` unless the league's own matchmaker is running: only it can change it."""
+        if not self.address and finding.live_address(self.folder()) is None:
+            raise Refused(
+                f"{self.run_dir} is not running: start it again "
+                f"(bin/start-league --run-dir {self.run_dir}), then {then}"
+            )
+
+    def _credentials(self, run_dir: Path | None = None) -> Credentials:
+        if run_dir is None:
+            return from_environment(token_file=self.token_file, tls=self.tls)
+        return of_run(run_dir, ROLE, token_file=self.token_file, tls=self.tls)
+
+
+def with_league(command: Callable[..., Any] | None = None, *, past: bool = False) -> Any:
+    """Gives a command the flags that name a league, as its first argument, a `League`.
+
+    Args:
+        command: a function whose first parameter is the `League`.
+        past: whether the command also takes ``--at``.
+    """
+    if command is None:
+        return functools.partial(with_league, past=past)
+    flags: dict[str, Any] = {
+        "address": Address,
+        "run_dir": RunDir,
+        "token_file": TokenFile,
+        "tls": Tls,
+    }
+    if past:
+        flags["at"] = At
+
+    @functools.wraps(command)
+    def wrapped(**values: Any) -> Any:
+        league = League(**{name: values.pop(name) for name in flags})
+        return command(league, **values)
+
+    own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    added = [
+        inspect.Parameter(name, keyword, default=None, annotation=kind)
+        for name, kind in flags.items()
+    ]
+    parameters = [parameter.replace(kind=keyword) for parameter in own] + added
+    wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    wrapped.__annotations__ = {one.name: one.annotation for one in parameters}
+    return wrapped
+
+
+def connect_run(run_dir: Path) -> Any:
+    """A client of the league in a run folder, with the credentials that the folder holds."""
+    return League(run_dir=run_dir).connect()
+
+
+def _client(address: str, credentials: Credentials) -> MatchmakerClient:
+    return MatchmakerClient(
+        address, wait_seconds=WAIT_SECONDS, on_wait=_say_once(), credentials=credentials
+    )
+
+
+@contextmanager
+def _read_only_matchmaker(run_dir: Path, at: str | None) -> Iterator[str]:
+    """The address of a read-only matchmaker over the run's database, while the block runs."""
+    database = str(finding.database_of(run_dir))
+    command = [sys.executable, "-m", "matchmaker", "--db", database, "--read-only", "--port", "0"]
+    if at is not None:
+        command += ["--at", at]
+    tied = [sys.executable, tether.__file__, str(os.getpid()), *command]
+    process = subprocess.Popen(tied, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        yield f"127.0.0.1:{_port_of(process, START_SECONDS if at is None else PAST_SECONDS)}"
+    finally:
+        process.terminate()
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _port_of(process: subprocess.Popen[str], seconds: float) -> int:
+    """Waits for the line ``ready PORT``; when the process ends first, raises its last line."""
+    assert process.stdout is not None
+    errors: list[str] = []
+    drain = threading.Thread(target=lambda: errors.extend(process.stderr or ()), daemon=True)
+    drain.start()
+    alarm = threading.Timer(seconds, process.kill)
+    alarm.start()
+    try:
+        for line in process.stdout:
+            if line.startswith("ready "):
+                return int(line.split()[1])
+    finally:
+        alarm.cancel()
+    code = process.wait()
+    drain.join(1)
+    last = next((line.strip() for line in reversed(errors) if line.strip()), "no message")
+    last = last.removeprefix("matchmaker: ")
+    if code < 0:
+        raise Unavailable(f"the run's database could not be served within {seconds:.0f} s: retry")
+    if code == InvalidInput.exit_code:
+        raise InvalidInput(last)
+    raise LeagueError(f"the run's database can't be served: {last}")
+
+
+def _say_once() -> Callable[[str], None]:
+    said: list[str] = []
+
+    def on_wait(text: str) -> None:
+        if not said:
+            said.append(text)
+            say(f"({text})")
+
+    return on_wait
