@@ -22,7 +22,7 @@ from league.security.flags import add_service_flags, service_settings
 from league.security.settings import SecuritySettings
 from league.service.logs import configure
 from league.service.settings import OperationsSettings
-from league.settings.base import load_section
+from league.settings.base import resolve
 
 STOP_SECONDS = 2.5
 """After a signal the program ends within this time, if need be without handing its leases back."""
@@ -130,14 +130,11 @@ def _stop_on_signals(stop: threading.Event) -> None:
 
 def serve(arguments: argparse.Namespace, stop: threading.Event) -> None:
     """Runs the evaluator until `stop`; raises `LeagueError`."""
-    file = _settings_file(arguments)
-    settings = load_section(EvaluatorSettings, "evaluator", file, arguments.preset)
-    game_settings = load_section(GameSettings, "game", file, arguments.preset)
-    operations = load_section(OperationsSettings, "operations", file, arguments.preset)
+    sections = resolve(arguments.preset, _settings_file(arguments))
+    settings, game_settings = sections.of(EvaluatorSettings), sections.of(GameSettings)
+    operations = sections.of(OperationsSettings)
     configure(operations.log_format)
-    security = service_settings(
-        arguments, load_section(SecuritySettings, "security", file, arguments.preset)
-    )
+    security = service_settings(arguments, sections.of(SecuritySettings))
     _make_run_folder(arguments.run_dir)
     step_back(settings.nice)
 

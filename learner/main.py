@@ -22,7 +22,7 @@ from league.players import Role
 from league.rpc.reminders import Reminders
 from league.security.flags import add_client_flags, client_credentials
 from league.security.settings import SecuritySettings
-from league.settings.base import Sections, build, resolve
+from league.settings.base import Sections, resolve
 from league.settings.device_flags import DeviceFlags, add_device_flags
 from learner.cloning import main as cloning
 from learner.distributed.evenly import Evenly
@@ -108,7 +108,7 @@ def _evenly(sections: Sections, options: argparse.Namespace, stop: StopFlag) -> 
     """What keeps the learner level with those beside it; None where it has the machine to
     itself.
     """
-    settings = build(SupervisorSettings, "supervisor", sections["supervisor"])
+    settings = sections.of(SupervisorSettings)
     names = [entry.name for entry in settings.learners]
     if not settings.even_steps or len(names) == 1 or options.name not in names:
         return None
@@ -117,13 +117,13 @@ def _evenly(sections: Sections, options: argparse.Namespace, stop: StopFlag) -> 
 
 def _is_alone(sections: Sections, name: str) -> bool:
     """Whether this is the run's only learner."""
-    entries = build(SupervisorSettings, "supervisor", sections["supervisor"]).learners
+    entries = sections.of(SupervisorSettings).learners
     return [entry.name for entry in entries] == [name]
 
 
 def _entry(sections: Sections, name: str) -> LearnerEntry | None:
     """What the run's settings say of the learner of this name alone."""
-    entries = build(SupervisorSettings, "supervisor", sections["supervisor"]).learners
+    entries = sections.of(SupervisorSettings).learners
     return next((entry for entry in entries if entry.name == name), None)
 
 
@@ -134,7 +134,7 @@ def run(options: argparse.Namespace, team: Team = ALONE) -> None:
     from league.games.settings import GameSettings
     from learner.settings import CurriculumSettings, RegularisationSettings
 
-    learner = build(LearnerSettings, "learner", sections["learner"])
+    learner = sections.of(LearnerSettings)
     os.environ.setdefault("OMP_NUM_THREADS", str(learner.threads))
     import torch
 
@@ -152,14 +152,14 @@ def run(options: argparse.Namespace, team: Team = ALONE) -> None:
     device = devices[team.rank]
     log.info("%s", sentence)
     settings = SessionSettings(
-        game=build(GameSettings, "game", sections["game"]),
-        agent=build(AgentSettings, "agent", sections["agent"]),
+        game=sections.of(GameSettings),
+        agent=sections.of(AgentSettings),
         learner=learner,
-        curriculum=build(CurriculumSettings, "curriculum", sections["curriculum"]),
-        regularisation=build(RegularisationSettings, "regularisation", sections["regularisation"]),
+        curriculum=sections.of(CurriculumSettings),
+        regularisation=sections.of(RegularisationSettings),
     )
     role = Role(options.role)
-    own = build(ExploiterSettings, "exploiter", sections["exploiter"])
+    own = sections.of(ExploiterSettings)
     if role in EXPLOITING:
         _check_exploiter(options, devices)
         settings = settings_of(settings, own, role)
@@ -180,7 +180,7 @@ def run(options: argparse.Namespace, team: Team = ALONE) -> None:
 
     _refuse_second_start(options)
     team.join(device)
-    security = build(SecuritySettings, "security", sections["security"])
+    security = sections.of(SecuritySettings)
     options.tls = options.tls or security.tls_folder
     shown = client_credentials(options, "worker", options.run_dir)
     with (
@@ -288,7 +288,7 @@ def _work(words: Sequence[str]) -> int:
         return 0
     options = parser().parse_args(words)
     sections = _sections(options)
-    learner = build(LearnerSettings, "learner", sections["learner"])
+    learner = sections.of(LearnerSettings)
     said = DeviceFlags.of(options)
     flags = said
     if options.role == Role.MAIN.value and _is_alone(sections, options.name):

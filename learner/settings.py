@@ -5,8 +5,7 @@ Defaults are those of the `full` preset.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar, Literal, Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -19,8 +18,6 @@ class LearnerSettings(Settings):
     """PPO, its rollouts, and what is saved when. A step is one decision of the learner in one
     match.
     """
-
-    replaced: ClassVar[Mapping[str, str]] = {"resident_snapshots": "resident_mib, a bound in MiB,"}
 
     steps: int = Field(10_000_000, ge=1)
     """Steps to train for, all matches together."""

@@ -17,7 +17,7 @@ from league.security.flags import add_service_flags, service_settings
 from league.security.settings import SecuritySettings
 from league.service.logs import configure
 from league.service.settings import OperationsSettings
-from league.settings.base import load_section
+from league.settings.base import resolve
 from matchmaker.api.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 
@@ -95,17 +95,16 @@ def _tell(options: argparse.Namespace, server: MatchmakerServer, is_new: bool) -
 
 
 def _server(options: argparse.Namespace) -> MatchmakerServer:
-    file, preset = options.config, options.preset
-    operations = load_section(OperationsSettings, "operations", file, preset)
+    sections = resolve(options.preset, options.config)
+    operations = sections.of(OperationsSettings)
     if options.metrics_port:
         operations = operations.model_copy(update={"matchmaker_metrics_port": options.metrics_port})
     configure(operations.log_format)
-    security = service_settings(options, load_section(SecuritySettings, "security", file, preset))
-    settings = load_section(MatchmakerSettings, "matchmaker", file, preset)
+    security = service_settings(options, sections.of(SecuritySettings))
     return MatchmakerServer(
         options.db,
         options.port,
-        settings,
+        sections.of(MatchmakerSettings),
         security=security,
         operations=operations,
         read_only=options.read_only,

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
-from league.settings.base import Settings, by_name, same_as, sections_hash
+from league.settings.base import Settings, same_as, sections_hash
 from matchmaker.admission_settings import AdmissionSettings
 from matchmaker.exploiter_settings import ExploiterGateSettings
 
@@ -44,9 +44,7 @@ class MatchmakerSettings(Settings):
     refused.
     """
 
-    mixes: dict[str, dict[str, float]] = Field(
-        default_factory=_seed_mixes, json_schema_extra=by_name()
-    )
+    mixes: dict[str, dict[str, float]] = Field(default_factory=_seed_mixes)
     """Opponent mixes by name (a learner's curriculum stage names one): category -> relative
     weight. Categories: snapshots, self, exploiters, victims, clone, reference, or the name of a
     bot. A file that gives one mix replaces that one, and keeps the preset's others.
@@ -100,9 +98,7 @@ class MatchmakerSettings(Settings):
     stays the same.
     """
 
-    exploiters: ExploiterGateSettings = Field(
-        default_factory=ExploiterGateSettings, json_schema_extra=by_name()
-    )
+    exploiters: ExploiterGateSettings = Field(default_factory=ExploiterGateSettings)
     """Gates of exploiters, and patched ones."""
 
     max_saved: int = Field(default=200, ge=2, le=100_000)
@@ -116,9 +112,7 @@ class MatchmakerSettings(Settings):
     whatever comes of it.
     """
 
-    admission: AdmissionSettings = Field(
-        default_factory=AdmissionSettings, json_schema_extra=by_name()
-    )
+    admission: AdmissionSettings = Field(default_factory=AdmissionSettings)
     """Gates of mains' snapshots."""
 
     lease_seconds: float = Field(default=300.0, ge=1.0, le=86_400.0)

@@ -16,7 +16,7 @@ from league.games.settings import GameSettings
 from league.ids import SnapshotName
 from league.players import Player, PlayerKind
 from league.runs.blobs import SUFFIX, BlobFolder
-from league.settings.base import build, load_section
+from league.settings.base import resolve
 
 if TYPE_CHECKING:
     from league.agent.contract import NetworkConfig
@@ -44,7 +44,11 @@ def game_settings(args: argparse.Namespace, names: list[str]) -> GameSettings:
     own = _settings_of_run(args) if args.run_dir is not None else None
     if own is not None and args.game in (None, own.name):
         return own
-    named = build(GameSettings, "game", {"name": args.game}) if args.game else GameSettings()
+    named = (
+        resolve(assignments=[f"game.name={args.game}"]).of(GameSettings)
+        if args.game
+        else GameSettings()
+    )
     bots = [bot.name for bot in named.spec().bots]
     strangers = [name for name in names if name not in bots and not name.endswith(SUFFIX)]
     if own is None and strangers and not args.address:
@@ -57,7 +61,7 @@ def game_settings(args: argparse.Namespace, names: list[str]) -> GameSettings:
 
 def _settings_of_run(args: argparse.Namespace) -> GameSettings | None:
     file = connect.run_folder(args) / "config.toml"
-    return load_section(GameSettings, "game", file) if file.exists() else None
+    return resolve(file=file, environment={}).of(GameSettings) if file.exists() else None
 
 
 def _no_run(

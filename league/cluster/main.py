@@ -90,8 +90,8 @@ def _prepared(
     folder: RunFolder, command: Command
 ) -> tuple[SupervisorSettings, Topology, Credentials]:
     """What a run's settings make of it."""
-    settings = config.load_section(SupervisorSettings, "supervisor", folder.config)
-    security = config.load_section(SecuritySettings, "security", folder.config)
+    sections = config.resolve(file=folder.config, environment={})
+    settings, security = sections.of(SupervisorSettings), sections.of(SecuritySettings)
     host = security.checked()
     if security.tokens:
         TokenFile(folder.path).ensure()  # before anybody looks for theirs

@@ -133,7 +133,7 @@ def _check_learners(sections: config.Sections) -> None:
     """Raises `ConfigError` now for settings that would only stop a learner's process, or keep it
     alone.
     """
-    settings = config.build(SupervisorSettings, "supervisor", sections["supervisor"])
+    settings = sections.of(SupervisorSettings)
     if not settings.evaluators and sections["matchmaker"]["admit"] == "gate":
         raise ConfigError(
             'snapshots\' gates (matchmaker.admit = "gate") are played by the evaluator: set '

@@ -15,7 +15,7 @@ from league.security.certificates import read_client
 from league.security.roles import WORDS
 from league.security.settings import SecuritySettings
 from league.security.tokens import FOLDER
-from league.settings.base import load_section
+from league.settings.base import resolve
 
 TOKEN, TOKEN_FILE, TLS = "KUMITE_TOKEN", "KUMITE_TOKEN_FILE", "KUMITE_TLS"
 """Variables: the token itself, a file that holds it, a folder with ca.pem (and client.pem,
@@ -89,7 +89,7 @@ def _tls_of(run_dir: Path) -> Path | None:
     file = run_dir / "config.toml"
     if not file.is_file():
         return None
-    return load_section(SecuritySettings, "security", file).tls_folder
+    return resolve(file=file, environment={}).of(SecuritySettings).tls_folder
 
 
 def read_token(file: Path) -> str:

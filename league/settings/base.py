@@ -1,52 +1,50 @@
-"""Settings: frozen models beside their owners, checked and complete, whatever sources they come
-from.
+"""Settings: frozen models next to their owners, resolved once per process from every source.
 
-Every package registers its settings class under the entry point group ``kumite.settings``; the
-entry point's name is the section. Precedence: class defaults < preset < file < environment
-(``KUMITE_LEARNER__LEARNING_RATE=5e-4``) < ``--set learner.learning_rate=5e-4``. A preset or file
-that gives a table replaces the whole setting, but where the setting is `by_name`: there it replaces
-the entries that it gives (``[matchmaker.mixes.league]``) and keeps the others. A flag can name one
-entry of a table (``--set matchmaker.mixes.league.based=2``).
+Each package registers its settings class under the entry point group ``kumite.settings``; the
+entry point's name is the section. From the weakest to the strongest source: class defaults, preset,
+file, environment (``KUMITE_LEARNER__LEARNING_RATE=5e-4``), flags
+(``--set learner.learning_rate=5e-4``). Presets and files are merged by `league.settings.presets`;
+pydantic-settings lays the environment and the flags over them and validates the result.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import os
 import tomllib
-from collections.abc import Iterable, Mapping
-from importlib.metadata import entry_points
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import NoneType
-from typing import Any, ClassVar, TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
 from pydantic.fields import FieldInfo
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    InitSettingsSource,
+    PydanticBaseSettingsSource,
+)
 
 from league.errors import ConfigError
 from league.settings.presets import (
-    GROUP,
-    Sections,
-    Sources,
+    Tables,
     known_near,
     load_preset,
     merge,
-    owners,
-    read_toml,
+    read_tables,
+    section_classes,
 )
 
-log = logging.getLogger(__name__)
-
-ENVIRONMENT_PREFIX = "KUMITE_"
+PREFIX = "KUMITE_"
 NONE = "none"
-"""What a file or flag writes where a setting that may be absent is absent: TOML has no null."""
+"""How files and flags write an absent value: TOML has no null."""
 S = TypeVar("S", bound="Settings")
 
 
 class Settings(BaseModel):
-    """Base of all settings: frozen, unknown keys refused, each field's docstring is its help."""
+    """Base of all sections: frozen, unknown keys refused, each field's docstring is its help."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -56,33 +54,41 @@ class Settings(BaseModel):
         allow_inf_nan=False,
     )
 
-    replaced: ClassVar[Mapping[str, str]] = {}
-    """Settings of older versions and what stands for each: a run's file may still have them, and
-    goes on.
-    """
-
     @model_validator(mode="before")
     @classmethod
     def _read_none(cls, values: Any) -> Any:
         if not isinstance(values, Mapping):
             return values
-        for key in values.keys() & cls.replaced.keys():
-            log.warning(
-                "%s = %s is passed over: %s stands for it now", key, values[key], cls.replaced[key]
-            )
-        values = {key: value for key, value in values.items() if key not in cls.replaced}
-        absent = {
-            key for key in values if values[key] == NONE and _may_be_none(cls.model_fields.get(key))
+        return {
+            key: None if value == NONE and _may_be_none(cls.model_fields.get(key)) else value
+            for key, value in values.items()
         }
-        return {key: None if key in absent else value for key, value in values.items()}
 
 
 def _may_be_none(field: FieldInfo | None) -> bool:
     return field is not None and NoneType in get_args(field.annotation)
 
 
+class Sections(dict[str, dict[str, Any]]):
+    """Resolved settings as plain values by section, complete and checked, as a file holds them.
+
+    Args:
+        models: the instance of each section's class.
+    """
+
+    def __init__(self, models: Mapping[str, Settings]) -> None:
+        super().__init__({name: model.model_dump(mode="json") for name, model in models.items()})
+        self._models = {type(model): model for model in models.values()}
+
+    def of(self, cls: type[S]) -> S:
+        """The section of class `cls`, as it was resolved."""
+        model = self._models[cls]
+        assert isinstance(model, cls)
+        return model
+
+
 def nested_settings(field: FieldInfo) -> type[Settings] | None:
-    """The settings class inside a field's type (``tuple[StageSettings, ...]``), if there is one."""
+    """The settings class inside a field's type (``tuple[StageSettings, ...]``), None without."""
     return _settings_in(field.annotation)
 
 
@@ -92,94 +98,9 @@ def _settings_in(annotation: Any) -> type[Settings] | None:
     return next((found for part in get_args(annotation) if (found := _settings_in(part))), None)
 
 
-def section_classes() -> dict[str, type[Settings]]:
-    """Every registered section's class, by section name."""
-    return {
-        point.name: point.load()
-        for point in sorted(entry_points(group=GROUP), key=lambda p: p.name)
-    }
-
-
-def _typed(text: str) -> Any:
-    """Reads a flag's or variable's value as TOML, and as plain text when it is none."""
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text
-
-
-def _override(sections: Sections, keys: list[str], value: Any) -> None:
-    """Sets one value, which may lie deep inside a setting that is a table."""
-    table: dict[str, Any] = sections
-    for key in keys[:-1]:
-        inner = table.get(key)
-        table[key] = dict(inner) if isinstance(inner, Mapping) else {}
-        table = table[key]
-    table[keys[-1]] = value
-
-
-def _apply_overrides(
-    sections: Sections, assignments: Iterable[str], environment: Mapping[str, str], sources: Sources
-) -> None:
-    for variable, text in sorted(environment.items()):
-        if variable.startswith(ENVIRONMENT_PREFIX) and "__" in variable:
-            keys = variable.removeprefix(ENVIRONMENT_PREFIX).lower().split("__")
-            _override(sections, keys, _typed(text))
-            sources |= {(keys[0],): variable, tuple(keys[:2]): variable}
-    for assignment in assignments:
-        path, equals, text = assignment.partition("=")
-        keys = path.strip().split(".")
-        if not equals or len(keys) < 2 or not all(keys):
-            raise ConfigError(f"--set {assignment!r} can't be read: write --set section.key=value")
-        _override(sections, keys, _typed(text.strip()))
-        sources |= {(keys[0],): f"--set {assignment}", tuple(keys[:2]): f"--set {assignment}"}
-
-
-def _source(sources: Sources, *place: str) -> str:
-    return f"{sources[place]}: " if place in sources else ""
-
-
-def _describe(error: ValidationError, section: str, cls: type[Settings], sources: Sources) -> str:
-    first = error.errors()[0]
-    return _source(sources, section, str((*first["loc"], "")[0])) + _fault(first, section, cls)
-
-
-def _fault(first: Any, section: str, cls: type[Settings]) -> str:
-    place = ".".join(str(part) for part in first["loc"])
-    if first["type"] == "extra_forbidden":
-        *path, key = first["loc"]
-        inside = f"[{section}] {'.'.join(map(str, path))}".rstrip()
-        return (
-            f"{inside} has no setting {str(key)!r}: {known_near(str(key), _fields_at(cls, path))}"
-        )
-    what = first["msg"].removeprefix("Value error, ")
-    if not place:  # a rule over several settings
-        return f"[{section}] can't be used: {what}"
-    if first["type"] == "missing":
-        return f"[{section}] {place} is missing: it has no default, so write it"
-    return (
-        f"[{section}] {place} = {first.get('input')!r} can't be used: {what[0].lower()}{what[1:]}"
-    )
-
-
-def _fields_at(cls: type[Settings], path: Iterable[Any]) -> Iterable[str]:
-    """Names of the settings at a place inside `cls`, such as ("stages", 0)."""
-    for part in path:
-        if part in cls.model_fields:
-            cls = nested_settings(cls.model_fields[part]) or cls
-    return cls.model_fields
-
-
-def build(
-    cls: type[S], section: str, values: Mapping[str, Any], sources: Sources | None = None
-) -> S:
-    """An instance from plain values; raises `ConfigError` in one sentence, with the faulty one's
-    source.
-    """
-    try:
-        return cls.model_validate(dict(values))
-    except ValidationError as error:
-        raise ConfigError(_describe(error, section, cls, sources or {})) from None
+def same_as(path: str) -> dict[str, Any]:
+    """For `Field(json_schema_extra=...)`: the default is the value that `section.key` has."""
+    return {"same_as": path}
 
 
 def resolve(
@@ -188,95 +109,225 @@ def resolve(
     assignments: Iterable[str] = (),
     environment: Mapping[str, str] | None = None,
 ) -> Sections:
-    """All sections, checked and complete, as plain values (what `league.settings.file` writes).
+    """Resolves all sections from a preset, a file, the environment and flags.
 
-    A settings file may name its own ``extends = "laptop"``; `preset` is then not needed.
+    Args:
+        preset: a preset's name; the preset that the file ``extends`` wins over it.
+        file: a TOML file of sections.
+        assignments: values of ``--set``: ``section.key=value``.
+        environment: variables; None takes those of the process.
+
+    Raises:
+        ConfigError: in one sentence: the source, the place, the value, and the nearest known name.
     """
     base = base_preset(file) or preset
-    above = os.environ if environment is None else environment
-    return lay_over(load_preset(base) if base else {}, file, assignments, above)
+    given = os.environ if environment is None else environment
+    return lay_over(load_preset(base) if base else {}, file, assignments, given)
 
 
 def base_preset(file: Path | None) -> str | None:
     """The preset that a settings file extends, None when it names none."""
-    return read_toml(file).get("extends") if file is not None else None
+    return read_tables(file).extends if file is not None else None
 
 
 def lay_over(
-    sections: Sections,
+    below: Tables,
     file: Path | None = None,
     assignments: Iterable[str] = (),
     environment: Mapping[str, str] | None = None,
 ) -> Sections:
-    """`sections` under what a file, the environment (none by default) and flags say: checked,
-    complete.
+    """Lays a file (without what it extends), variables (default: none) and flags over `below`.
 
-    The file's own ``extends`` is not followed: `resolve` does that.
+    Raises:
+        ConfigError: as `resolve`.
     """
-    content = read_toml(file) if file is not None else {}
-    content.pop("extends", None)
-    sources: Sources = {}
-    laid: Sections = {name: dict(values) for name, values in sections.items()}
-    merge(laid, content, str(file), sources)
-    _apply_overrides(laid, assignments, environment or {}, sources)
-    _check_names(laid, sources)
-    return {
-        name: build(cls, name, _with_same_as(cls, name, laid), sources).model_dump(mode="json")
-        for name, cls in section_classes().items()
-    }
+    classes = section_classes()
+    origins = _Origins(file, environment or {}, list(assignments))
+    origins.check_sections(classes)
+    tables = {name: dict(values) for name, values in below.items()}
+    if file is not None:
+        merge(tables, origins.tables)
+    for path in origins.paths():
+        _remove(tables, path)  # what a flag or a variable gives as a whole is not merged
 
+    class Resolved(BaseSettings):
+        model_config = {"env_prefix": PREFIX, "env_nested_delimiter": "__", "extra": "forbid"}
 
-def by_name() -> dict[str, Any]:
-    """For `Field(json_schema_extra=...)` of a table of named parts: a file replaces the parts it
-    gives.
-    """
-    return {"by_name": True}
-
-
-def same_as(path: str) -> dict[str, Any]:
-    """For `Field(json_schema_extra=...)`: where it is not given, this setting is that at
-    `section.key`.
-    """
-    return {"same_as": path}
-
-
-def _with_same_as(cls: type[Settings], name: str, sections: Sections) -> dict[str, Any]:
-    """The values of a section, with those that follow another section's filled in."""
-    values = dict(sections.get(name, {}))
-    for key, field in cls.model_fields.items():
-        extra = field.json_schema_extra
-        if key not in values and isinstance(extra, dict) and "same_as" in extra:
-            section, _, other = str(extra["same_as"]).partition(".")
-            if other in sections.get(section, {}):
-                values[key] = sections[section][other]
-    return values
-
-
-def _check_names(sections: Iterable[str], sources: Sources) -> None:
-    known = owners()
-    for section in sections:
-        if section not in known:
-            where = _source(sources, section)
-            raise ConfigError(
-                f"{where}there is no section [{section}]: {known_near(section, known)}"
+        @classmethod
+        def settings_customise_sources(
+            cls, settings_cls: type[BaseSettings], *_: Any, **__: Any
+        ) -> tuple[PydanticBaseSettingsSource, ...]:
+            return (
+                InitSettingsSource(settings_cls, origins.flags()),
+                _Environment(settings_cls, origins.environment),
+                InitSettingsSource(settings_cls, tables),
             )
 
+        @model_validator(mode="before")
+        @classmethod
+        def _follow(cls, values: dict[str, Any]) -> dict[str, Any]:
+            return _with_same_as(values, classes)
 
-def load_section(
-    cls: type[S], section: str, path: Path | None = None, preset: str | None = None
-) -> S:
-    """One section of a settings file, a preset, or the file over the preset (a service reads only
-    its own).
+    fields: Any = {name: (owner, Field(default_factory=owner)) for name, owner in classes.items()}
+    try:
+        resolved = create_model("Resolved", __base__=Resolved, **fields)()
+    except ValidationError as error:
+        first = error.errors()[0]
+        section, *place = first["loc"]
+        cls = classes[str(section)]
+        raise ConfigError(origins.of(first["loc"]) + _fault(first, place, cls, section)) from None
+    return Sections({name: getattr(resolved, name) for name in classes})
 
-    The preset that the file ``extends`` goes before `preset`; without either the defaults hold.
+
+class _Environment(EnvSettingsSource):
+    """The given variables; lists and tables in them are TOML, as in files."""
+
+    def __init__(self, settings_cls: type[BaseSettings], variables: Mapping[str, str]) -> None:
+        super().__init__(settings_cls)
+        self.env_vars = {name.lower(): value for name, value in variables.items()}
+
+    def decode_complex_value(self, field_name: str, field: FieldInfo, value: Any) -> Any:
+        return _typed(value)
+
+
+class _Origins:
+    """What was given by which source above the presets, to name the source of a wrong value."""
+
+    def __init__(
+        self, file: Path | None, environment: Mapping[str, str], assignments: list[str]
+    ) -> None:
+        self._file = file
+        self.tables = read_tables(file).sections if file is not None else {}
+        self.environment = {
+            name: value
+            for name, value in environment.items()
+            if name.startswith(PREFIX) and "__" in name
+        }
+        self._assigned = [_assigned(assignment) for assignment in assignments]
+
+    def paths(self) -> Iterator[list[str]]:
+        """The place of each value that a variable or a flag gives."""
+        yield from map(_path_of, self.environment)
+        for path, _ in self._assigned:
+            yield path
+
+    def flags(self) -> Tables:
+        """The values of all flags as nested tables; a later flag replaces an earlier one."""
+        tables: Tables = {}
+        for path, value in self._assigned:
+            table: dict[str, Any] = tables
+            for key in path[:-1]:
+                if not isinstance(table.get(key), dict):
+                    table[key] = {}
+                table = table[key]
+            table[path[-1]] = value
+        return tables
+
+    def check_sections(self, known: Iterable[str]) -> None:
+        for section in [*self.tables, *(path[0] for path in self.paths())]:
+            if section not in known:
+                raise ConfigError(
+                    f"{self.of((section,))}there is no section [{section}]: "
+                    f"{known_near(section, known)}"
+                )
+
+    def of(self, place: tuple[int | str, ...]) -> str:
+        """The strongest source that gives a section or a setting, with a colon; "" for none."""
+        wanted = [str(part) for part in place[:2]]
+        for path, value in reversed(self._assigned):
+            if path[: len(wanted)] == wanted:
+                return f"--set {'.'.join(path)}={_shown(value)}: "
+        for name in self.environment:
+            if _path_of(name)[: len(wanted)] == wanted:
+                return f"{name}: "
+        section = self.tables.get(wanted[0])
+        if section is not None and (len(wanted) == 1 or wanted[1] in section):
+            return f"{self._file}: "
+        return ""
+
+
+def _path_of(variable: str) -> list[str]:
+    return variable.removeprefix(PREFIX).lower().split("__")
+
+
+def _assigned(assignment: str) -> tuple[list[str], Any]:
+    path, equals, text = assignment.partition("=")
+    keys = path.strip().split(".")
+    if not equals or len(keys) < 2 or not all(keys):
+        raise ConfigError(f"--set {assignment!r} can't be read: write --set section.key=value")
+    return keys, _typed(text.strip())
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _typed(text: str) -> Any:
+    """A flag's or a variable's value read as TOML, as plain text where it is not TOML."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _remove(tables: Tables, path: list[str]) -> None:
+    """Removes the value at `path`, where there is one, without changing tables of the caller."""
+    table: dict[str, Any] = tables
+    for key in path[:-1]:
+        if not isinstance(table.get(key), Mapping):
+            return
+        table[key] = dict(table[key])
+        table = table[key]
+    table.pop(path[-1], None)
+
+
+def _with_same_as(values: dict[str, Any], classes: Mapping[str, type[Settings]]) -> dict[str, Any]:
+    """Fills in settings that follow another section's and are not given."""
+    filled = {**values}
+    for name, cls in classes.items():
+        for key, field in cls.model_fields.items():
+            extra = field.json_schema_extra
+            if isinstance(extra, dict) and "same_as" in extra:
+                section, _, other = str(extra["same_as"]).partition(".")
+                if other in values.get(section, {}):
+                    filled[name] = {key: values[section][other]} | filled.get(name, {})
+    return filled
+
+
+def build(cls: type[S], section: str, values: Mapping[str, Any]) -> S:
+    """One section from plain values.
+
+    Raises:
+        ConfigError: in one sentence.
     """
-    content = read_toml(path) if path is not None else {}
-    base = content.pop("extends", None) or preset
-    sections: Sections = load_preset(base) if base else {}
-    sources: Sources = {}
-    merge(sections, content, str(path), sources)
-    _check_names(sections, sources)
-    return build(cls, section, _with_same_as(cls, section, sections), sources)
+    try:
+        return cls.model_validate(dict(values))
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ConfigError(_fault(first, first["loc"], cls, section)) from None
+
+
+def _fault(first: Any, place: Iterable[Any], cls: type[Settings], section: Any) -> str:
+    """The first error of a validation in one sentence."""
+    path = [str(part) for part in place]
+    name = ".".join(path)
+    if first["type"] == "extra_forbidden":
+        inside = f"[{section}] {'.'.join(path[:-1])}".rstrip()
+        return f"{inside} has no setting {path[-1]!r}: {known_near(path[-1], _fields(cls, path))}"
+    what = first["msg"].removeprefix("Value error, ")
+    if not path:  # a rule over several settings
+        return f"[{section}] can't be used: {what}"
+    if first["type"] == "missing":
+        return f"[{section}] {name} is missing: it has no default, so write it"
+    return f"[{section}] {name} = {first.get('input')!r} can't be used: {what[0].lower()}{what[1:]}"
+
+
+def _fields(cls: type[Settings], path: Iterable[str]) -> Iterable[str]:
+    """Names of the settings at a place inside `cls`, such as ("stages", "0")."""
+    for part in path:
+        if part in cls.model_fields:
+            cls = nested_settings(cls.model_fields[part]) or cls
+    return cls.model_fields
 
 
 def sections_hash(sections: Mapping[str, Any]) -> str:

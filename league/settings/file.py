@@ -1,182 +1,131 @@
-"""Writes settings as commented TOML: each with its docstring, bounds and default, readable back
-as it was.
-"""
+"""Writes settings as commented TOML: each with its docstring, bounds and default."""
 
 from __future__ import annotations
 
-import json
-import re
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import annotated_types
+import tomlkit
 from pydantic.fields import FieldInfo
+from pydantic_core import to_jsonable_python
+from tomlkit.container import Container
+from tomlkit.items import AoT, Item, Table
 
-from league.errors import InvalidInput
 from league.runs.files import write_whole
-from league.settings.base import NONE, Sections, Settings, nested_settings, section_classes
+from league.settings.base import NONE, Settings, nested_settings, section_classes
+from league.settings.presets import Tables
 
 WIDTH = 100
 HEADING = """\
 Settings of a Kumite league: every section, every setting, its default.
-Lines that begin with # explain. "none" switches a setting off that may be absent.
+Lines that begin with # explain. "none" switches off a setting that may be absent.
 """
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
-_DELETE = "\x7f"  # the one character that JSON leaves as it is and TOML wants escaped
+_BOUNDS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
 
 
-def write_config(path: Path, sections: Sections, heading: str = HEADING) -> None:
-    """Writes resolved `sections` to `path`, the whole file or nothing.
+def write_config(path: Path, sections: Tables, heading: str = HEADING) -> None:
+    """Writes resolved sections to `path`, the whole file or nothing.
 
-    Raises `InvalidInput` when the file can't be made, `StorageFull` when the disk is full.
+    Raises:
+        InvalidInput: the file can't be made there.
+        StorageFull: no space is left.
     """
     write_whole(path, dump_toml(sections, heading))
 
 
-def dump_toml(sections: Sections, heading: str = HEADING) -> str:
+def dump_toml(sections: Tables, heading: str = HEADING) -> str:
     """Resolved sections (`league.settings.base.resolve`) as TOML text with comments."""
     classes = section_classes()
-    parts = ["\n".join(_comment(*heading.splitlines()))]
-    parts += [
-        "\n".join(_table((name,), values, classes.get(name))) for name, values in sections.items()
-    ]
-    return "\n\n".join(parts) + "\n"
+    document = tomlkit.document()
+    _comment(document, *heading.splitlines())
+    for name, values in sections.items():
+        cls = classes.get(name)
+        about = (cls.__doc__ or "").split("\n\n") if cls is not None else []
+        document.add(name, _table(values, cls, about))
+    return tomlkit.dumps(document)
 
 
 def _table(
-    path: tuple[str, ...], values: Mapping[str, Any], cls: type[Settings] | None
-) -> Iterator[str]:
-    """A table: plain values first, as TOML wants it, then the tables inside."""
-    if cls is not None and cls.__doc__:
-        yield from _comment(*cls.__doc__.split("\n\n"))
-    yield f"[{_dotted(path)}]"
-    yield from _entries(path, values, cls)
-
-
-def _entries(
-    path: tuple[str, ...], values: Mapping[str, Any], cls: type[Settings] | None
-) -> Iterator[str]:
+    values: Mapping[str, Any], cls: type[Settings] | None, about: Sequence[str] = ()
+) -> Table:
+    """A table: what it is `about`, plain values as TOML wants them first, the tables inside."""
     fields = cls.model_fields if cls is not None else {}
-    plain = {key: value for key, value in values.items() if not _is_table(value)}
-    for key, value in plain.items():
-        if key in fields:
-            yield ""
-            yield from _comment(*_help(fields[key]))
-        yield f"{_key(key)} = {toml_value(value)}"
-    for key, value in values.items():
-        if key not in plain:
-            yield ""
-            if key in fields:
-                yield from _comment(*_help(fields[key]))
-            inner = nested_settings(fields[key]) if key in fields else None
-            yield from _inner_tables((*path, key), value, inner)
-
-
-def _inner_tables(path: tuple[str, ...], value: Any, cls: type[Settings] | None) -> Iterator[str]:
-    if isinstance(value, Mapping):
-        if value and all(isinstance(item, Mapping) for item in value.values()):
-            for index, (key, item) in enumerate(value.items()):
-                yield from [""] if index else []
-                yield from _inner_tables((*path, key), item, cls)
-            return
-        yield f"[{_dotted(path)}]"
-        yield from _entries(path, value, cls)
-        return
-    for index, item in enumerate(value):
-        yield from [""] if index else []
-        yield f"[[{_dotted(path)}]]"
-        yield from _entries(path, item, cls if index == 0 else None)  # explained once
+    table = tomlkit.table()
+    _comment(table, *about)
+    for key, value in sorted(values.items(), key=lambda entry: _is_table(entry[1])):
+        field = fields.get(key)
+        help_lines = _help(field) if field is not None else []
+        nested = nested_settings(field) if field is not None else None
+        if not _is_table(value):
+            if help_lines:
+                table.add(tomlkit.nl())
+            _comment(table, *help_lines)
+            table.add(key, _item(value))
+        elif isinstance(value, Mapping):
+            table.add(key, _table(value, nested, help_lines))
+        else:  # only the first entry of a list is explained
+            first, *rest = value
+            entries = [_table(first, nested, help_lines), *(_table(entry, None) for entry in rest)]
+            table.add(key, AoT(entries))
+    return table
 
 
 def _is_table(value: Any) -> bool:
-    if isinstance(value, Mapping):
-        return True
-    return (
-        isinstance(value, list) and bool(value) and all(isinstance(item, Mapping) for item in value)
-    )
+    if isinstance(value, list) and value:
+        return all(isinstance(entry, Mapping) for entry in value)
+    return isinstance(value, Mapping)
 
 
-def toml_value(value: Any) -> str:
-    """A value on one line. None, which TOML lacks, becomes the word that settings read as None."""
-    if value is None:
-        return json.dumps(NONE)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int):
-        return f"{value:_}"
-    if isinstance(value, float):
-        return repr(value)
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace(_DELETE, "\\u007f")
+def _item(value: Any) -> Item:
+    """A value on one line; None becomes the word that settings read as None."""
     if isinstance(value, Mapping):
-        inside = ", ".join(f"{_key(key)} = {toml_value(item)}" for key, item in value.items())
-        return f"{{{inside}}}"
-    if isinstance(value, Sequence):
-        return f"[{', '.join(toml_value(item) for item in value)}]"
-    raise InvalidInput(
-        f"{value!r} can't be written as TOML: settings hold numbers, texts, lists and tables"
-    )
+        table = tomlkit.inline_table()
+        for key, entry in value.items():
+            table.append(key, _item(entry))
+        return table
+    if isinstance(value, list):
+        array = tomlkit.array()
+        for entry in value:
+            array.append(_item(entry))
+        return array
+    if isinstance(value, int) and not isinstance(value, bool):
+        return tomlkit.value(f"{value:_}")
+    return tomlkit.item(NONE if value is None else value)
+
+
+def _comment(container: Container | Table, *paragraphs: str) -> None:
+    """Adds each paragraph, wrapped, as comment lines."""
+    for paragraph in paragraphs:
+        words = " ".join(paragraph.split())
+        wrapped = textwrap.wrap(words, WIDTH - 2, break_long_words=False, break_on_hyphens=False)
+        for line in wrapped:
+            container.add(tomlkit.comment(line))
 
 
 def _help(field: FieldInfo) -> list[str]:
+    """A setting's docstring, its choices, bounds and default."""
     lines = [field.description or ""]
     choices = _choices(field.annotation)
     if choices:
         lines.append(f"One of: {', '.join(map(str, choices))}.")
-    bounds = _bounds(field)
-    default = (
-        "none, it must be given" if field.is_required() else toml_value(_plain(_default(field)))
-    )
-    lines.append(f"{f'Allowed: {bounds}. ' if bounds else ''}Default: {default}")
-    return lines
-
-
-def _default(field: FieldInfo) -> Any:
-    return field.get_default(call_default_factory=True, validated_data={})
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Settings):
-        return value.model_dump(mode="json")
-    if isinstance(value, (tuple, list)):
-        return [_plain(item) for item in value]
-    return value
+    bounds = [
+        f"{word} {getattr(rule, name)}"
+        for rule in field.metadata
+        for name, word in _BOUNDS.items()
+        if isinstance(rule, getattr(annotated_types, name.capitalize()))
+    ]
+    default = "none, it must be given"
+    if not field.is_required():
+        value = to_jsonable_python(field.get_default(call_default_factory=True, validated_data={}))
+        default = _item(value).as_string()
+    allowed = f"Allowed: {', '.join(bounds)}. " if bounds else ""
+    return [*lines, f"{allowed}Default: {default}"]
 
 
 def _choices(annotation: Any) -> tuple[Any, ...]:
     if get_origin(annotation) is Literal:
         return get_args(annotation)
     return tuple(choice for part in get_args(annotation) for choice in _choices(part))
-
-
-def _bounds(field: FieldInfo) -> str:
-    words = []
-    for rule in field.metadata:
-        if isinstance(rule, annotated_types.Ge):
-            words.append(f"at least {rule.ge}")
-        elif isinstance(rule, annotated_types.Gt):
-            words.append(f"above {rule.gt}")
-        elif isinstance(rule, annotated_types.Le):
-            words.append(f"at most {rule.le}")
-        elif isinstance(rule, annotated_types.Lt):
-            words.append(f"below {rule.lt}")
-    return ", ".join(words)
-
-
-def _comment(*paragraphs: str) -> list[str]:
-    """Each paragraph, wrapped anew, as comment lines."""
-    lines = []
-    for paragraph in paragraphs:
-        words = " ".join(paragraph.split())
-        lines += textwrap.wrap(words, WIDTH - 2, break_long_words=False, break_on_hyphens=False)
-    return [f"# {line}" for line in lines]
-
-
-def _dotted(path: tuple[str, ...]) -> str:
-    return ".".join(_key(part) for part in path)
-
-
-def _key(key: str) -> str:
-    return key if _BARE_KEY.fullmatch(key) else toml_value(key)

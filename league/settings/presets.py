@@ -1,7 +1,7 @@
 """Presets and settings files: TOML of sections, each laid over the one that it extends.
 
 A preset is a file ``presets/NAME.toml`` in a package that owns a section; several packages may each
-have a part of it. Whether the values can be used is for `league.settings.base` to say.
+have a part of it. `league.settings.base` checks the values.
 """
 
 from __future__ import annotations
@@ -10,72 +10,63 @@ import importlib.resources
 import tomllib
 from collections.abc import Iterable, Mapping
 from importlib.metadata import entry_points
-from typing import Any
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel
 
 from league.errors import ConfigError, nearest
 
 GROUP = "kumite.settings"
 """Entry points under which packages register the settings classes of their sections."""
-Sections = dict[str, dict[str, Any]]
-Sources = dict[tuple[str, ...], str]
-"""Where a section (SECTION,) or a setting (SECTION, KEY) was last given: a file, a variable, a
-flag.
-"""
+Tables = dict[str, dict[str, Any]]
+"""Sections of plain values, not checked yet."""
 
 
-def owners() -> dict[str, str]:
-    """Top-level package that owns each section (without importing the section's module)."""
-    return {
-        point.name: point.value.split(":")[0].rsplit(".", 1)[0]
-        for point in entry_points(group=GROUP)
-    }
+class Content(NamedTuple):
+    """A TOML file: the preset that it extends (None without) and its sections."""
+
+    extends: str | None
+    sections: Tables
 
 
-def _preset_files(name: str) -> list[Any]:
-    files = []
-    for package in sorted(set(owners().values())):
-        file = importlib.resources.files(package) / "presets" / f"{name}.toml"
-        if file.is_file():
-            files.append(file)
-    return files
+def section_classes() -> dict[str, Any]:
+    """The settings class of each registered section, by section name."""
+    points = sorted(entry_points(group=GROUP), key=lambda point: point.name)
+    return {point.name: point.load() for point in points}
 
 
 def preset_names() -> list[str]:
     """Presets that can be named; files that begin with ``_`` are shared parts of others."""
-    names: set[str] = set()
-    for package in set(owners().values()):
-        folder = importlib.resources.files(package) / "presets"
-        if folder.is_dir():
-            names |= {
-                f.name[:-5]
-                for f in folder.iterdir()
-                if f.name.endswith(".toml") and f.name[0] != "_"
-            }
-    return sorted(names)
+    names = {file.name[:-5] for folder in _folders() for file in folder.iterdir()}
+    return sorted(name for name in names if name[0] != "_")
 
 
-def load_preset(name: str) -> Sections:
-    """The sections of a preset. A file's top-level ``extends = "other"`` is laid under it."""
-    return _load_preset(name, ())
+def load_preset(name: str, above: tuple[str, ...] = ()) -> Tables:
+    """The tables of a preset over those that it extends; `above` are the presets that extend it.
 
-
-def _load_preset(name: str, above: tuple[str, ...]) -> Sections:
+    Raises:
+        ConfigError: for an unknown name, a circle, or a file that is not valid TOML.
+    """
     if name in above:
         raise ConfigError(
             f"preset {name!r} extends itself ({' -> '.join((*above, name))}): break the circle"
         )
-    files = _preset_files(name)
+    files = [file for folder in _folders() if (file := folder / f"{name}.toml").is_file()]
     if not files:
         raise ConfigError(f"there is no preset {name!r}: {known_near(name, preset_names())}")
-    contents = [read_toml(file) for file in files]
-    sections: Sections = {}
-    for base in dict.fromkeys(
-        content.pop("extends") for content in contents if "extends" in content
-    ):
-        merge(sections, _load_preset(base, (*above, name)), f"preset {base}")
+    contents = [read_tables(file) for file in files]
+    tables: Tables = {}
+    for base in dict.fromkeys(content.extends for content in contents if content.extends):
+        merge(tables, load_preset(base, (*above, name)))
     for content in contents:
-        merge(sections, content, f"preset {name}")
-    return sections
+        merge(tables, content.sections)
+    return tables
+
+
+def _folders() -> list[Any]:
+    packages = {point.module.rpartition(".")[0] for point in entry_points(group=GROUP)}
+    folders = [importlib.resources.files(package) / "presets" for package in sorted(packages)]
+    return [folder for folder in folders if folder.is_dir()]
 
 
 def read_toml(path: Any) -> dict[str, Any]:
@@ -90,35 +81,37 @@ def read_toml(path: Any) -> dict[str, Any]:
         raise ConfigError(f"{path} is not valid TOML: {error}") from None
 
 
-def merge(
-    into: Sections, more: Mapping[str, Any], source: str, sources: Sources | None = None
-) -> None:
-    """Lays `more`, which comes from `source`, over the sections `into`; notes in `sources` what
-    it gives.
-    """
-    for section, values in more.items():
+def read_tables(path: Any) -> Content:
+    """A settings file's ``extends`` and sections."""
+    content = read_toml(path)
+    extends = content.pop("extends", None)
+    for section, values in content.items():
         if not isinstance(values, Mapping):
-            raise ConfigError(f"{source}: {section!r} stands outside any [section]")
-        below = into.setdefault(section, {})
+            raise ConfigError(f"{path}: {section!r} stands outside any [section]")
+    return Content(extends, content)
+
+
+def merge(below: Tables, above: Tables) -> None:
+    """Lays `above` over `below`, in place.
+
+    A table replaces the whole setting (``reward_weights``). Two kinds keep the entries that the
+    table above does not give: a table of tables (``[matchmaker.mixes]``), and a setting whose type
+    is a settings class.
+    """
+    classes = section_classes()
+    for section, values in above.items():
+        fields = classes[section].model_fields if section in classes else {}
+        own = below.setdefault(section, {})
         for key, value in values.items():
-            below[key] = (
-                {**below[key], **value} if _keeps_entries(section, key, below, value) else value
-            )
-        if sources is not None:
-            sources |= {(section,): source} | {(section, key): source for key in values}
-
-
-def _keeps_entries(section: str, key: str, below: Mapping[str, Any], value: Any) -> bool:
-    """Whether a table leaves those entries of the setting below it that it does not give itself."""
-    if not (isinstance(value, Mapping) and isinstance(below.get(key), Mapping)):
-        return False
-    owner = next((point.load() for point in entry_points(group=GROUP, name=section)), None)
-    field = owner.model_fields.get(key) if owner is not None else None
-    extra = field.json_schema_extra if field is not None else None
-    return isinstance(extra, dict) and bool(extra.get("by_name"))
+            if isinstance(value, Mapping) and isinstance(own.get(key), Mapping):
+                annotation = fields[key].annotation if key in fields else None
+                is_settings = isinstance(annotation, type) and issubclass(annotation, BaseModel)
+                if is_settings or all(isinstance(entry, Mapping) for entry in value.values()):
+                    value = {**own[key], **value}
+            own[key] = value
 
 
 def known_near(word: str, known: Iterable[str]) -> str:
-    """What to say of a name that is none: the near one, or all that there are."""
+    """The known name most like `word`, as a question; all known names where none is like it."""
     known = sorted(known)
     return nearest(word, known) or f"known are {', '.join(known)}"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from league.errors import AlreadyExists, ConfigError, InvalidInput
 from league.security.credentials import Credentials
 from league.security.flags import add_client_flags, client_credentials
-from league.settings.base import Sections, build, resolve, sections_hash
+from league.settings.base import Sections, resolve, sections_hash
 
 if TYPE_CHECKING:
     from learner.cloning.making import Clone
@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> None:
     sections = _sections(options)
     from learner.settings import LearnerSettings
 
-    threads = build(LearnerSettings, "learner", sections["learner"]).threads
+    threads = sections.of(LearnerSettings).threads
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))
     import torch
 
@@ -104,9 +104,9 @@ def _request(options: argparse.Namespace, sections: Sections):  # type: ignore[n
     return CloneRequest(
         replays=options.replays,
         seat=options.seat,
-        game=build(GameSettings, "game", sections["game"]),
-        agent=build(AgentSettings, "agent", sections["agent"]),
-        cloning=build(CloningSettings, "cloning", sections["cloning"]),
+        game=sections.of(GameSettings),
+        agent=sections.of(AgentSettings),
+        cloning=sections.of(CloningSettings),
         matches=options.matches,
         config_hash=sections_hash({section: sections[section] for section in own}),
     )

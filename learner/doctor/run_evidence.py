@@ -16,7 +16,7 @@ from league.players import PayoffCell, Role
 from league.runs.alarm_watch import AlarmWatch
 from league.runs.alarms import Alarm, largest_entropy
 from league.runs.records import Row, Series, read_rows, read_scalars, read_updates
-from league.settings.base import Sections, build, resolve
+from league.settings.base import Sections, resolve
 from learner.doctor.findings import Finding, unknown
 from learner.doctor.setup import SetUp, set_up_of
 from learner.settings import LearnerSettings
@@ -93,7 +93,7 @@ def read_run(folder: Path, name: str = "main", clean: Sequence[PayoffCell] = ())
     saved = _checkpoints(learner).read_newest()
     scalars = read_scalars(learner / "tensorboard")
     sections, role = _own_settings(config, learner, name)
-    settings = build(LearnerSettings, "learner", sections["learner"])
+    settings = sections.of(LearnerSettings)
     set_up = _set_up(sections, saved, scalars, role)
     stage_start = 0 if saved is None else int(saved["curriculum"]["stage_start"])
     return RunEvidence(
@@ -122,7 +122,7 @@ def _checkpoints(learner: Path) -> CheckpointFolder:
 def _own_settings(config: Path, learner: Path, name: str) -> tuple[Sections, Role]:
     """The run's settings with those of the learner's own over them, and what it is there for."""
     sections = resolve(None, config, environment={})
-    entries = build(SupervisorSettings, "supervisor", sections["supervisor"]).learners
+    entries = sections.of(SupervisorSettings).learners
     for entry in entries:
         if entry.name == name:
             return resolve(None, config, entry.set, environment={}), Role(entry.role)

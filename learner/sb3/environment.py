@@ -23,7 +23,7 @@ from league.players import Assignment, Player, PlayerKind
 from league.rpc.client import MatchmakerClient
 from league.runs.blobs import BlobFolder
 from league.security.credentials import of_run
-from league.settings.base import Sections, build, resolve, sections_hash
+from league.settings.base import Sections, resolve, sections_hash
 from learner.rollout.league_vec_env import LeagueVecEnv
 from learner.rollout.source import MatchBroker
 from learner.sb3.policy import perceptron_of
@@ -145,8 +145,8 @@ def league_env(
     Raises `ConfigError` for settings that can't be used, `Unavailable` when no matchmaker answers.
     """
     sections = _sections(Path(run_dir), preset, settings)
-    rules = build(GameSettings, "game", sections["game"])
-    ahead = build(LearnerSettings, "learner", sections["learner"]).matches_ahead
+    rules = sections.of(GameSettings)
+    ahead = sections.of(LearnerSettings).matches_ahead
     weights_K = reward_weights(rules.spec(), rules.reward, rules.reward_weights)
     blobs = BlobFolder(Path(run_dir) / "blobs")
     client = MatchmakerClient(address, credentials=of_run(Path(run_dir), "worker"))

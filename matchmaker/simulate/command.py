@@ -129,13 +129,13 @@ def simulate(
 
 
 def _simulated(args: argparse.Namespace) -> dict[str, Any]:
-    from league.settings.base import build, resolve
+    from league.settings.base import resolve
     from matchmaker.settings import MatchmakerSettings
     from matchmaker.simulate.setting_up import set_up
     from matchmaker.simulate.simulation import Plan, Simulation
 
     sections = resolve(args.preset, args.config, args.assignments)
-    settings = build(MatchmakerSettings, "matchmaker", sections["matchmaker"])
+    settings = sections.of(MatchmakerSettings)
     from matchmaker.simulate.report import report_of
 
     scenario, cast, settings = set_up(
@@ -160,12 +160,12 @@ def _simulated(args: argparse.Namespace) -> dict[str, Any]:
 
 def _replay(args: argparse.Namespace) -> int:
     """Shares by another policy beside those of a run; always 0."""
-    from league.settings.base import load_section
+    from league.settings.base import resolve
     from matchmaker.settings import MatchmakerSettings
     from matchmaker.simulate.replaying import Row, replayed
 
     found = replayed(
-        args.replay, load_section(MatchmakerSettings, "matchmaker", args.policy), args.points
+        args.replay, resolve(file=args.policy, environment={}).of(MatchmakerSettings), args.points
     )
     tables = {kind: found.shares(by) for by, kind in enumerate(("categories", "opponents"))}
     if args.json:

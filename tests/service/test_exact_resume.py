@@ -28,7 +28,7 @@ from recorded_draws import RecordedDraws
 from league.agent.snapshot import SnapshotCard, load_snapshot
 from league.players import PlayerKind
 from league.runs.blobs import BlobFolder
-from league.settings.base import load_section
+from league.settings.base import resolve
 from learner.train.checkpoint import CheckpointFolder
 from matchmaker.api.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
@@ -146,7 +146,7 @@ def league(
     preset, settings = GAMES[game]
     config = folder / "config.toml"
     config.write_text(settings)
-    section = load_section(MatchmakerSettings, "matchmaker", config, preset)
+    section = resolve(preset, config).of(MatchmakerSettings)
     with patch.context() as own:
         server = MatchmakerServer(folder / "league.db", 0, section, seed=1)
         drawn.of(server, own)

@@ -13,7 +13,7 @@ from league.games.base import CHOICE
 from league.games.brawl.rewards import reward_weights as brawl_weights
 from league.games.settings import GameSettings
 from league.players import CATEGORIES, Player, PlayerKind, Role
-from league.settings.base import build, load_section, resolve
+from league.settings.base import build, resolve
 from league.settings.presets import preset_names
 from learner.distributed.ranks import Ranks
 from learner.settings import CurriculumSettings, LearnerSettings, StageSettings
@@ -21,7 +21,6 @@ from learner.train.assembly import SessionSettings, annealed_share, check_stages
 from learner.train.curriculum import Curriculum
 from learner.train.staging import Staging
 from matchmaker.sampling.candidates import members
-from matchmaker.settings import MatchmakerSettings
 
 
 def differences(first, second):
@@ -106,10 +105,6 @@ def test_the_file_in_the_documentation_can_be_trained_with(tmp_path):
     checked(sections)
     laptop = resolve("laptop", environment={})["matchmaker"]["mixes"]
     assert sections["matchmaker"]["mixes"] == {**laptop, "league": {"snapshots": 8.0, "based": 2.0}}
-    assert (
-        load_section(MatchmakerSettings, "matchmaker", file).mixes
-        == sections["matchmaker"]["mixes"]
-    )
     assert sections["learner"]["steps"] == 3_000_000
 
 
