@@ -82,9 +82,9 @@ def _fitted(
     ratings: Sequence[Rating], cells: Sequence[PayoffCell]
 ) -> tuple[list[tuple[str, ...]], str]:
     """The columns of the fit for each rating, on the ratings' zero point, and a word on it."""
-    from league.stats.ratings.beside import second_opinion
+    from league.stats.ratings.cross_check import cross_check
 
-    opinion = second_opinion(ratings, cells)
+    opinion = cross_check(ratings, cells)
     rows = []
     for rating in ratings:
         name = rating.player.name

@@ -12,8 +12,8 @@ from league.players import Book, PayoffCell, PlayerKind, Rating, Share
 from league.rpc.client import MatchmakerClient
 
 if TYPE_CHECKING:
-    from league.stats.ratings.beside import SecondOpinion
-    from league.stats.ratings.bradley_terry import Interval as Fitted
+    from league.stats.ratings.cross_check import CrossCheck
+    from league.stats.ratings.fit import Interval as Fitted
 
 MOST_FITTED = 2000
 """Players that are fitted in the time that the rest of an export takes: seconds."""
@@ -58,7 +58,7 @@ class Leaderboard:
     standings: tuple[Standing, ...]
     cells: tuple[PayoffCell, ...]
     shares: tuple[Share, ...]
-    opinion: SecondOpinion | None = None
+    opinion: CrossCheck | None = None
 
     @property
     def agreement(self) -> str:
@@ -116,16 +116,16 @@ def gather(client: MatchmakerClient, *, title: str, now: float) -> Leaderboard:
     )
 
 
-def _opinion(ratings: Sequence[Rating], cells: Sequence[PayoffCell]) -> SecondOpinion | None:
+def _opinion(ratings: Sequence[Rating], cells: Sequence[PayoffCell]) -> CrossCheck | None:
     if len(ratings) > MOST_FITTED:
         return None
     # it loads scipy, which takes half a second
-    from league.stats.ratings.beside import second_opinion
+    from league.stats.ratings.cross_check import cross_check
 
-    return second_opinion(ratings, cells)
+    return cross_check(ratings, cells)
 
 
-def _standing(rating: Rating, greedy: Rating | None, opinion: SecondOpinion | None) -> Standing:
+def _standing(rating: Rating, greedy: Rating | None, opinion: CrossCheck | None) -> Standing:
     name = rating.player.name
     return Standing(
         rating=rating,

@@ -115,7 +115,7 @@ def look(league: League) -> bool:
         return False
     with view.lock:
         table, last = view.tables[Book.EVAL], view.clustering
-        matches = table.record.total
+        matches = table.games
         if not is_due(last, matches, within):
             return False
         players = list(view.players.values())

@@ -121,7 +121,7 @@ def look(league: League) -> bool:
         return False
     with view.lock:
         table, last, players = view.tables[Book.EVAL], view.support, list(view.players.values())
-        matches = table.record.total
+        matches = table.games
     if not is_due(last, matches, players, league.settings.max_saved):
         return False
     names = supporting(players, table)

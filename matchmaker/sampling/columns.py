@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from league.players import Book, Player, PlayerKind
 from league.stats.payoff import NO_GAMES
 from league.stats.ratings import BETA, RatingTable
-from league.stats.ratings.link import LOGISTIC_SCALE, Link
 from matchmaker.sampling.mixes import Policy, age_weights
 
 Array = NDArray[np.float64]
@@ -60,7 +59,7 @@ def columns_of(
         wins_N=counts_N3[:, 0],
         draws_N=counts_N3[:, 1],
         losses_N=counts_N3[:, 2],
-        predicted_N=linked(t_N, train.link),
+        predicted_N=train.link.curve(t_N),
         quality_N=math.sqrt(2.0) * BETA / c_N * np.exp(-(t_N**2) / 2.0),
     )
 
@@ -84,16 +83,6 @@ def _believed(
         clean.has_N, clean.variance_N, np.where(is_copy_N, variance, train.variance_N)
     )
     return mu_N, variance_N
-
-
-def linked(t_N: Array, link: Link) -> Array:
-    """`Link` of many; numpy has no erfc, and scipy's would take half a second to load."""
-    t_N = link.sharpness * t_N
-    normal_N = _each(math.erfc, -math.sqrt(0.5) * t_N) / 2.0
-    if not link.logistic_share:
-        return normal_N
-    logistic_N = 0.5 + np.tanh(LOGISTIC_SCALE * t_N / 2.0) / 2.0
-    return normal_N + link.logistic_share * (logistic_N - normal_N)
 
 
 def _each(function: Callable[[float], float], x_N: Array) -> Array:

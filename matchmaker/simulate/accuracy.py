@@ -14,10 +14,8 @@ from numpy.typing import NDArray
 from league.players import Book
 from league.stats.ratings import BETA, MU, Belief
 from league.stats.ratings.belief import draw_margin
-from league.stats.ratings.bradley_terry import MAX_NODES, Fit, fit
-from league.stats.ratings.davidson import expected_score
-from league.stats.ratings.epochs import Epoch, curve
-from league.stats.ratings.pairs import PairCounts
+from league.stats.ratings.epochs import Epoch
+from league.stats.ratings.fit import MAX_NODES, Fit, PairCounts, expected_score, fit
 from matchmaker.simulate.cast import Cast
 from matchmaker.simulate.scenarios import Scenario
 from matchmaker.state.view import LeagueView
@@ -118,7 +116,7 @@ def _trueskill_scores(
     )
     c_Q = np.sqrt(2 * BETA**2 + variance_N[first_Q] + variance_N[second_Q])
     t_Q, e_Q = (mu_N[first_Q] - mu_N[second_Q]) / c_Q, draw_margin(epoch.draw_probability) / c_Q
-    return (curve(t_Q - e_Q, epoch.link) + curve(t_Q + e_Q, epoch.link)) / 2.0
+    return epoch.link.score(t_Q, e_Q)
 
 
 def _order(mus: list[float], strength_N: Array) -> float:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from league.players import Assignment, Book
 from league.stats.ratings import BETA, Belief
 from league.stats.ratings.belief import draw_margin
-from league.stats.ratings.epochs import curve
 from matchmaker.sampling.candidates import learner_belief, opponent_belief
 from matchmaker.state.view import LeagueView
 
@@ -57,7 +56,7 @@ class Predictions:
         mu0_G, sigma0_G, mu1_G, sigma1_G = values_G4.T
         c_G = np.sqrt(2 * BETA**2 + sigma0_G**2 + sigma1_G**2)
         t_G, e_G = (mu0_G - mu1_G) / c_G, draw_margin(epoch.draw_probability) / c_G
-        self.predicted.append((curve(t_G - e_G, epoch.link) + curve(t_G + e_G, epoch.link)) / 2.0)
+        self.predicted.append(epoch.link.score(t_G, e_G))
         self.played.append(outcome_G[rated])
 
     def tenths(self) -> list[Tenth]:

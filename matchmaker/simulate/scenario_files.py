@@ -27,9 +27,7 @@ from league.errors import InvalidInput
 from league.ids import checked_player_name
 from league.players import PayoffCell
 from league.settings.presets import read_toml
-from league.stats.ratings.bradley_terry import fit
-from league.stats.ratings.davidson import expected_score
-from league.stats.ratings.pairs import PairCounts
+from league.stats.ratings.fit import PairCounts, expected_score, fit
 from matchmaker.settings import MatchmakerSettings
 from matchmaker.simulate.cast import Cast, cast_of
 from matchmaker.simulate.scenarios import LOGITS_AN_ELO, Array, Chances, Numbers, Scenario, davidson

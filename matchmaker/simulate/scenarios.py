@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from league.errors import InvalidInput, nearest
-from league.stats.ratings.davidson import log_odds_free
+from league.stats.ratings.fit import log_probabilities
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -61,7 +61,9 @@ class Scenario(ABC):
 
 
 def davidson(gap_G: Array, nu: float) -> Chances:
-    win_G, draw_G, _ = (np.exp(x) for x in log_odds_free(gap_G, math.log(nu) if nu else -math.inf))
+    win_G, draw_G, _ = (
+        np.exp(x) for x in log_probabilities(gap_G, math.log(nu) if nu else -math.inf)
+    )
     return Chances(win_G, draw_G)
 
 

@@ -37,11 +37,7 @@ FOLDING = (
     "matchmaker.state.books",
     "league.stats.payoff",
     "league.stats.ratings.belief",
-    "league.stats.ratings.closed_form",
-    "league.stats.ratings.drift",
     "league.stats.ratings.epochs",
-    "league.stats.ratings.link",
-    "league.stats.ratings.record",
     "league.stats.ratings.table",
 )
 """Modules that make the books of a log."""

@@ -48,7 +48,7 @@ def command(
     for book, table in books.tables.items():
         drawn, link = table.epoch.draw_probability, table.link
         print(
-            f"{book.value}: {len(table.beliefs())} players, {table.record.total} rated results, "
+            f"{book.value}: {len(table.beliefs())} players, {table.games} rated results, "
             f"{len(table.anchors())} anchors; expects {drawn:.3g} draws, sharpness {link.sharpness:.2f}, "
             f"logistic share {link.logistic_share:.1f}"
         )

@@ -25,14 +25,12 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # learner.py beside this file is not the package
 sys.path.append(str(Path(__file__).parent))
-from simulated_learners import learner_league
+from simulated_learners import GAMES_OF_A_LEAGUE, learner_league
 from simulated_players import LineLeague, Online, line_league
 
 from league.stats.ratings import MU, Drift
-from league.stats.ratings.bradley_terry import Fit, fit
-from league.stats.ratings.davidson import expected_score
+from league.stats.ratings.fit import Fit, PairCounts, expected_score, fit
 from league.stats.ratings.lineage import measured_drift, nodes_of
-from league.stats.ratings.pairs import PairCounts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -87,8 +85,9 @@ class Study:
         self.plain += online.plain
         self.linked += online.predicted
         self.played += online.scored
-        self.games += online.record.total
-        mu_N, sigma_N = np.array(online.mus)[players], np.sqrt(np.array(online.variances)[players])
+        self.games += online.table.games
+        all_mu_N, variance_N = online.beliefs()
+        mu_N, sigma_N = all_mu_N[players], np.sqrt(variance_N[players])
         off_N = (mu_N - mu_N.mean()) - scale * (theta_N[players] - theta_N[players].mean())
         self.sigmas.append(np.abs(off_N) <= REACH * sigma_N)
 
@@ -136,12 +135,13 @@ def fit_line(league: LineLeague, **options: bool) -> Fit:
     return fit(counts, players, **options)  # type: ignore[arg-type]
 
 
-def learner_study(name: str, seed: int, leagues: int, nu: float, *, by_rating: bool) -> Study:
-    """Learners that climb, and their snapshots: leagues of 110,000 games each."""
+def learner_study(name: str, seed: int, games: int, nu: float, *, by_rating: bool) -> Study:
+    """Learners that climb, and their snapshots, in leagues of 110,000 games or fewer."""
     started, study = time.process_time(), Study(name)
-    for one in range(leagues):
+    for one in range(max(1, round(games / GAMES_OF_A_LEAGUE))):
         rng = np.random.default_rng([seed, one])
-        league = learner_league(rng, Drift(), nu, by_rating=by_rating)
+        size = min(games, GAMES_OF_A_LEAGUE)
+        league = learner_league(rng, Drift(), nu, by_rating=by_rating, games=size)
         nodes = nodes_of(league.seat0, league.seat1, league.outcome_G)
         _, found = measured_drift(nodes, Drift(5.0))
         seats_S = np.concatenate([nodes.seat0_G, nodes.seat1_G])
@@ -156,7 +156,6 @@ def studies(seed: int, players: int, games: int, *, more: bool) -> Iterator[Stud
     """The four lines and the two kinds of learners; with `more`, what the methods do not allow
     for.
     """
-    leagues = max(1, round(games / 110_000))
     for nu, elo_sd, what in (
         (0.0, 300.0, "no draws, 300 Elo"),
         (DRAWS, 421.0, "15 % draws, 421 Elo"),
@@ -166,7 +165,7 @@ def studies(seed: int, players: int, games: int, *, more: bool) -> Iterator[Stud
             yield line_study(name, seed, players, games, nu, by_rating=by_rating, elo_sd=elo_sd)
     for by_rating in (False, True):
         name = f"learners, 15 % draws, {_pairing(by_rating)}"
-        yield learner_study(name, seed, leagues, DRAWS, by_rating=by_rating)
+        yield learner_study(name, seed, games, DRAWS, by_rating=by_rating)
     if more:
         half = {"draws_as_halves": True}
         yield line_study(

@@ -15,7 +15,7 @@ from league.stats.ratings.lineage import Seats
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 LEARNERS, BOTS = 10, 10
-MATCHES_OF_A_LEARNER = 11_000
+GAMES_OF_A_LEAGUE = 110_000
 STEPS_A_MATCH = 460
 SNAPSHOT_STEPS = 250_000
 BATCH_OF_A_LEARNER = 20
@@ -53,30 +53,34 @@ class _Learners:
     """
 
     def __init__(
-        self, rng: np.random.Generator, drift: Drift, nu: float, *, by_rating: bool
+        self,
+        rng: np.random.Generator,
+        drift: Drift,
+        nu: float,
+        *,
+        by_rating: bool,
+        matches: int,
     ) -> None:
         self.rng, self.nu, self.by_rating = rng, nu, by_rating
-        self.drift = drift
-        fold_M = np.log1p(np.arange(MATCHES_OF_A_LEARNER) * STEPS_A_MATCH / drift.settling_steps)
-        noise_KM = rng.normal(size=(LEARNERS, MATCHES_OF_A_LEARNER))
+        fold_M = np.log1p(np.arange(matches) * STEPS_A_MATCH / drift.settling_steps)
+        noise_KM = rng.normal(size=(LEARNERS, matches))
         walk_KM = np.cumsum(noise_KM * np.sqrt(WANDERING * np.diff(fold_M, prepend=0.0)), axis=1)
         self.theta_KM = (START + CLIMB * fold_M + walk_KM) / POINTS_A_LOGIT
         self.theta = [*(np.linspace(-14.0, 14.0, BOTS) / POINTS_A_LOGIT), *self.theta_KM[:, 0]]
         self.lineage = [*range(LEARNERS, LEARNERS + BOTS), *range(LEARNERS)]
         self.step = [0] * (BOTS + LEARNERS)
-        every = math.ceil(MATCHES_OF_A_LEARNER * STEPS_A_MATCH / SNAPSHOT_STEPS)
-        self.online = Online(BOTS + LEARNERS * (1 + every))
+        every = math.ceil(matches * STEPS_A_MATCH / SNAPSHOT_STEPS)
+        self.online = Online(BOTS + LEARNERS * (1 + every), drift)
+        for learner in range(LEARNERS):
+            self.online.table.learns(str(BOTS + learner))
 
     def snapshot(self, match: int) -> None:
         for learner in range(LEARNERS):
-            self._inherit(BOTS + learner, len(self.theta))
+            parent, step = str(BOTS + learner), match * STEPS_A_MATCH
+            self.online.table.inherit(str(len(self.theta)), parent, step)
             self.theta.append(self.theta_KM[learner, match])
             self.lineage.append(learner)
-            self.step.append(match * STEPS_A_MATCH)
-
-    def _inherit(self, live: int, snapshot: int) -> None:
-        self.online.mus[snapshot] = self.online.mus[live]
-        self.online.variances[snapshot] = self.online.variances[live]
+            self.step.append(step)
 
     def frozen(self) -> Numbers:
         players = np.arange(len(self.theta))
@@ -119,7 +123,7 @@ class _Learners:
         theta1_G[is_live_G] = self.theta_KM[other_G[is_live_G] - BOTS, at_G[is_live_G]]
         step1_G[is_live_G] = at_G[is_live_G] * STEPS_A_MATCH
         outcome_G = played(self.rng, theta0_G - theta1_G, self.nu)
-        self._take(BOTS + learner_G, other_G, outcome_G, match)
+        self._take(BOTS + learner_G, other_G, outcome_G, at_G * STEPS_A_MATCH, step1_G)
         ones_G = np.ones_like(is_live_G)
         return [
             learner_G,
@@ -133,30 +137,41 @@ class _Learners:
             outcome_G,
         ]
 
-    def _take(self, live_G: Numbers, other_G: Numbers, outcome_G: Array, match: int) -> None:
-        """Seats at random, so that predictions are from both sides."""
+    def _take(
+        self,
+        live_G: Numbers,
+        other_G: Numbers,
+        outcome_G: Array,
+        step_G: Numbers,
+        other_step_G: Numbers,
+    ) -> None:
+        """Gives the table these games with seats at random, so that it predicts from both sides."""
         swap_G = self.rng.random(len(live_G)) < 0.5
-        growth = self.drift.variance(match * STEPS_A_MATCH, (match + 1) * STEPS_A_MATCH)
-        grown_G, still_G = np.full(len(live_G), growth), np.zeros(len(live_G))
         sides = (
             (live_G, other_G),
             (other_G, live_G),
             (outcome_G, 1.0 - outcome_G),
-            (grown_G, still_G),
-            (still_G, grown_G),
+            (step_G, other_step_G),
+            (other_step_G, step_G),
         )
         self.online.take(*(np.where(swap_G, swapped, straight) for straight, swapped in sides))
 
 
 def learner_league(
-    rng: np.random.Generator, drift: Drift, nu: float, *, by_rating: bool
+    rng: np.random.Generator,
+    drift: Drift,
+    nu: float,
+    *,
+    by_rating: bool,
+    games: int = GAMES_OF_A_LEAGUE,
 ) -> LearnerLeague:
-    """110,000 games of ten learners that climb as those of laptop runs of brawl do: steeply,
+    """Plays ten learners that climb as those of laptop runs of brawl do: steeply,
     then slowly.
     """
-    league = _Learners(rng, drift, nu, by_rating=by_rating)
+    matches = games // LEARNERS
+    league = _Learners(rng, drift, nu, by_rating=by_rating, matches=matches)
     batches, due = [], SNAPSHOT_STEPS
-    for match in range(0, MATCHES_OF_A_LEARNER, BATCH_OF_A_LEARNER):
+    for match in range(0, matches, BATCH_OF_A_LEARNER):
         if match * STEPS_A_MATCH >= due:
             league.snapshot(match)
             due += SNAPSHOT_STEPS

@@ -1,4 +1,4 @@
-"""Leagues whose every strength is known, to hold ratings against: players that stand on a line.
+"""Leagues whose every strength is known, to check ratings: players that stand on a line.
 
 Strengths are in logits: with d the difference of two, win : draw : loss = e^{d/2} : ν : e^{−d/2}.
 """
@@ -6,84 +6,73 @@ Strengths are in logits: with d the difference of two, win : draw : loss = e^{d/
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from league.stats.ratings import BETA, MU, NORMAL_LINK, SIGMA, PredictionRecord
+from league.stats.ratings import BETA, NO_DRIFT, NORMAL_LINK, Drift, RatingTable
 from league.stats.ratings.belief import draw_margin
-from league.stats.ratings.closed_form import fold
-from league.stats.ratings.davidson import log_odds_free
-from league.stats.ratings.epochs import Epoch, curve, next_epoch
+from league.stats.ratings.fit import log_probabilities
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
-FIRST_DRAW_PROBABILITY = 0.1
 CANDIDATES = 32
-"""Opponents that pairing by rating chooses one of, by TrueSkill's match quality."""
+"""Opponents from which pairing by rating chooses one, by TrueSkill's match quality."""
 
 
 def played(rng: np.random.Generator, gap_G: Array, nu: float) -> Array:
-    """Outcomes, in {1, ½, 0}, of G games between players so far apart."""
-    win_G, draw_G, _ = (np.exp(x) for x in log_odds_free(gap_G, math.log(nu) if nu else -math.inf))
+    """Draws the outcomes, in {1, ½, 0}, of G games between players so far apart."""
+    log_nu = math.log(nu) if nu else -math.inf
+    win_G, draw_G, _ = (np.exp(x) for x in log_probabilities(gap_G, log_nu))
     dice_G = rng.random(len(gap_G))
     return np.where(dice_G < win_G, 1.0, np.where(dice_G < win_G + draw_G, 0.5, 0.0))
 
 
-@dataclass
 class Online:
-    """TrueSkill as a matchmaker folds it, epochs and all, with what it predicted of each game
-    before.
-    """
+    """A rating table that opens its epochs, with what it predicted of each game before."""
 
-    players: int
-    mus: list[float] = field(init=False)
-    variances: list[float] = field(init=False)
-    epoch: Epoch = field(default_factory=lambda: Epoch(0, 0, FIRST_DRAW_PROBABILITY))
-    epochs: list[Epoch] = field(default_factory=list)
-    record: PredictionRecord = field(default_factory=PredictionRecord)
-    plain: list[Array] = field(default_factory=list)
-    predicted: list[Array] = field(default_factory=list)
-    scored: list[Array] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.mus, self.variances = [MU] * self.players, [SIGMA**2] * self.players
+    def __init__(self, players: int, drift: Drift = NO_DRIFT) -> None:
+        self.table = RatingTable(drift)
+        self.names = [str(number) for number in range(players)]
+        self.plain: list[Array] = []
+        self.predicted: list[Array] = []
+        self.scored: list[Array] = []
 
     def take(
         self,
         first_G: Numbers,
         second_G: Numbers,
         outcome_G: Array,
-        growth0_G: Array,
-        growth1_G: Array,
+        step0_G: Numbers,
+        step1_G: Numbers,
     ) -> None:
-        """One batch of results: predicted from what is believed now, then folded."""
-        mu_N, variance_N = np.array(self.mus), np.array(self.variances)
-        c_G = np.sqrt(
-            2 * BETA**2 + variance_N[first_G] + variance_N[second_G] + growth0_G + growth1_G
-        )
-        t_G, margin = (
-            (mu_N[first_G] - mu_N[second_G]) / c_G,
-            draw_margin(self.epoch.draw_probability),
-        )
-        for link, kept in ((NORMAL_LINK, self.plain), (self.epoch.link, self.predicted)):
-            kept.append((curve(t_G - margin / c_G, link) + curve(t_G + margin / c_G, link)) / 2.0)
+        """Predicts one batch of results from the beliefs now, then folds it."""
+        mu_N, variance_N = self.beliefs()
+        c_G = np.sqrt(2 * BETA**2 + variance_N[first_G] + variance_N[second_G])
+        t_G = (mu_N[first_G] - mu_N[second_G]) / c_G
+        epoch = self.table.epoch
+        e_G = draw_margin(epoch.draw_probability) / c_G
+        self.plain.append(NORMAL_LINK.score(t_G, e_G))
+        self.predicted.append(epoch.link.score(t_G, e_G))
         self.scored.append(outcome_G)
-        self.record.add_all(t_G, c_G, outcome_G)
-        columns = (x.tolist() for x in (first_G, second_G, outcome_G, growth0_G, growth1_G))
-        fold(self.mus, self.variances, zip(*columns, strict=True), margin)
-        if opened := next_epoch(self.epoch, self.record.total, self.record):
-            self.epoch = opened
-            self.epochs.append(opened)
+        columns = (x.tolist() for x in (first_G, second_G, outcome_G, step0_G, step1_G))
+        for first, second, outcome, step0, step1 in zip(*columns, strict=True):
+            self.table.fold_all([(self.names[first], self.names[second], outcome, step0, step1)])
+        opened = self.table.next_epoch(self.table.games)
+        if opened is not None:
+            self.table.begin_epoch(self.table.games, opened.draw_probability, opened.link)
+
+    def beliefs(self) -> tuple[Array, Array]:
+        """Returns μ and σ² of every player."""
+        columns = self.table.columns(self.names)
+        return columns.mu_N, columns.variance_N
 
     def opponents(
         self, rng: np.random.Generator, first_G: Numbers, candidates_GC: Numbers
     ) -> Numbers:
-        """One of each row's candidates, the likelier the better the match quality; never the
-        player.
-        """
-        mu_N, variance_N = np.array(self.mus), np.array(self.variances)
+        """Draws one of each row's candidates by match quality, never the player itself."""
+        mu_N, variance_N = self.beliefs()
         c2_GC = 2 * BETA**2 + variance_N[first_G, None] + variance_N[candidates_GC]
         gap_GC = mu_N[first_G, None] - mu_N[candidates_GC]
         log_quality_GC = -(gap_GC**2) / (2 * c2_GC) - np.log(c2_GC) / 2.0
@@ -113,9 +102,7 @@ def line_league(
     elo_sd: float = 300.0,
     batch: int = 500,
 ) -> LineLeague:
-    """Strengths drawn from a Gaussian of `elo_sd` Elo; pairs at random, or alike ones by
-    TrueSkill.
-    """
+    """Plays players from a Gaussian of `elo_sd` Elo, paired at random or by rating."""
     theta_N = rng.normal(0.0, elo_sd * math.log(10.0) / 400.0, players)
     online = Online(players)
     columns: list[tuple[Numbers, Numbers, Array]] = []
@@ -123,13 +110,12 @@ def line_league(
         size = min(batch, games - start)
         first_G = rng.integers(players, size=size)
         if by_rating:
-            second_G = online.opponents(
-                rng, first_G, rng.integers(players, size=(size, CANDIDATES))
-            )
+            candidates_GC = rng.integers(players, size=(size, CANDIDATES))
+            second_G = online.opponents(rng, first_G, candidates_GC)
         else:
             second_G = (first_G + rng.integers(1, players, size=size)) % players
         outcome_G = played(rng, theta_N[first_G] - theta_N[second_G], nu)
-        still_G = np.zeros(size)
+        still_G = np.zeros(size, np.int64)
         online.take(first_G, second_G, outcome_G, still_G, still_G)
         columns.append((first_G, second_G, outcome_G))
     return LineLeague(theta_N, *(np.concatenate(x) for x in zip(*columns, strict=True)), online)

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from league.cluster.crew import ProcessFacts, State
 from league.players import LeagueStatus, PayoffCell, Player, PlayerKind, Rating, Share, WorkerStatus
-from league.stats.ratings.beside import SecondOpinion
-from league.stats.ratings.bradley_terry import Interval
+from league.stats.ratings.cross_check import CrossCheck
+from league.stats.ratings.fit import Interval
 from league.views.terminal.facts import EvaluatorFacts, Exam, LeagueFacts, Note, Screen
 
 BOTS = ("constant", "random", "based", "clockwork")
@@ -33,10 +33,10 @@ def ratings() -> tuple[Rating, ...]:
     return tuple(replace(r, rank=rank) for rank, r in enumerate(best_first, 1))
 
 
-def opinion() -> SecondOpinion:
+def opinion() -> CrossCheck:
     """Of games that say what the ratings say."""
     found = {one.player.name: Interval(one.mu, one.mu - 1.1, one.mu + 1.1) for one in ratings()}
-    return SecondOpinion(found, {}, 1.0)
+    return CrossCheck(found, {}, 1.0)
 
 
 METRICS = {

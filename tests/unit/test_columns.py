@@ -9,10 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from league.players import Book, Player, PlayerKind
-from league.stats.ratings import RatingTable
+from league.stats.ratings import Link, RatingTable
 from league.stats.ratings.epochs import Epoch
-from league.stats.ratings.link import Link
-from league.stats.ratings.record import PredictionRecord
 from matchmaker.sampling.candidates import candidate_of
 from matchmaker.sampling.columns import columns_of, weights_of
 from matchmaker.sampling.mixes import Policy, candidate_weights
@@ -47,7 +45,7 @@ def player(name):
 def table(played, pinned=(), link=None):
     made = RatingTable()
     if link is not None:
-        made.epoch = Epoch(0, 0, 0.1, link, PredictionRecord())
+        made.epoch = Epoch(0, 0, 0.1, link)
     for name, mu in pinned:
         made.pin(name, mu)
     made.fold_all((first, second, outcome, 0, 0) for first, second, outcome in played)

@@ -7,8 +7,7 @@ import pytest
 
 from league.errors import InvalidInput
 from league.stats.ratings import Drift
-from league.stats.ratings.bradley_terry import fit
-from league.stats.ratings.davidson import log_odds_free
+from league.stats.ratings.fit import fit, log_probabilities
 from league.stats.ratings.lineage import (
     SLOPE_SIGMA,
     START_SIGMA,
@@ -99,7 +98,9 @@ def learners(rng, kappa, climb=5.0, learners=6, games=2_500):
     lineage = np.repeat(np.arange(learners), games)
     bot = rng.integers(4, size=lineage.size)
     gap = theta.ravel() - np.array([-2.0, 0.0, 2.0, 4.0])[bot]
-    outcome = (rng.random(gap.size) < np.exp(log_odds_free(gap, -math.inf)[0])).astype(np.float64)
+    outcome = (rng.random(gap.size) < np.exp(log_probabilities(gap, -math.inf)[0])).astype(
+        np.float64
+    )
     live = np.ones(gap.size, np.bool_)
     still = np.zeros(gap.size, np.int64)
     nodes = nodes_of(

@@ -1,24 +1,27 @@
-"""Ratings: TrueSkill folded in commit order, and a fit of all games at once beside it.
+"""Ratings: TrueSkill in commit order, and a fit of all games at once to check it.
 
-`league.stats.ratings` itself is what a matchmaker folds results with; the fit, which loads scipy,
-is in `league.stats.ratings.bradley_terry`.
+The matchmaker folds results with the names below. The fit is in `league.stats.ratings.fit`.
 """
 
 from league.stats.ratings.belief import (
     BETA,
+    FIRST_DRAW_PROBABILITY,
     MU,
     NEWCOMER,
+    NO_DRIFT,
+    NORMAL_LINK,
     SIGMA,
     Belief,
+    Drift,
+    Link,
     Outlook,
     outlook,
     quality,
+    rate,
     win_probability,
 )
-from league.stats.ratings.drift import NO_DRIFT, Drift
-from league.stats.ratings.link import NORMAL_LINK, Link
-from league.stats.ratings.record import PredictionRecord
-from league.stats.ratings.table import FIRST_DRAW_PROBABILITY, RatedGame, RatingTable, rate
+from league.stats.ratings.epochs import Epoch, PredictionRecord
+from league.stats.ratings.table import RatedGame, RatingTable
 
 __all__ = [
     "BETA",
@@ -30,6 +33,7 @@ __all__ = [
     "SIGMA",
     "Belief",
     "Drift",
+    "Epoch",
     "Link",
     "Outlook",
     "PredictionRecord",

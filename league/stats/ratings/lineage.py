@@ -27,11 +27,8 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from league.errors import InvalidInput
-from league.stats.ratings.belief import MU, SIGMA
-from league.stats.ratings.bradley_terry import Fit, fit
-from league.stats.ratings.drift import Drift
-from league.stats.ratings.newton import Block
-from league.stats.ratings.pairs import PairCounts
+from league.stats.ratings.belief import MU, SIGMA, Drift
+from league.stats.ratings.fit import Block, Fit, PairCounts, fit
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]

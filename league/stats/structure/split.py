@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
 
-from league.stats.ratings.bradley_terry import fit
-from league.stats.ratings.pairs import PairCounts
+from league.stats.ratings.fit import PairCounts, fit
 from league.stats.structure.nash import Matrix, checked
 from league.stats.structure.table import SURE, Table, logits
 

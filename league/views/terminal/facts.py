@@ -11,7 +11,7 @@ from league.exploiters import CandidateGate
 from league.players import LeagueStatus, PayoffCell, PlayerKind, Rating, WorkerStatus
 
 if TYPE_CHECKING:
-    from league.stats.ratings.beside import SecondOpinion
+    from league.stats.ratings.cross_check import CrossCheck
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ class LeagueFacts:
     target_steps: int = 0
     status: LeagueStatus | None = None
     ratings: tuple[Rating, ...] = ()
-    opinion: SecondOpinion | None = None
+    opinion: CrossCheck | None = None
     exams: tuple[Exam, ...] = ()
     snapshots: int = 0
     newest: str = ""

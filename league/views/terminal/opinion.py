@@ -9,7 +9,7 @@ from league.players import Book, Rating
 from league.rpc.client import MatchmakerClient
 
 if TYPE_CHECKING:
-    from league.stats.ratings.beside import SecondOpinion
+    from league.stats.ratings.cross_check import CrossCheck
 
 MOST_PLAYERS = 500
 """Rated players up to which it is looked for: a fit of more takes longer than a look at the
@@ -25,11 +25,11 @@ class OpinionReader:
     def __init__(self) -> None:
         self._matches = 0
         self._next_at = 0.0
-        self._found: SecondOpinion | None = None
+        self._found: CrossCheck | None = None
 
     def read(
         self, client: MatchmakerClient, ratings: tuple[Rating, ...], *, now: bool = False
-    ) -> SecondOpinion | None:
+    ) -> CrossCheck | None:
         """Of the clean matches; None before the first ones, and of a league that is too large.
 
         Args:
@@ -41,11 +41,11 @@ class OpinionReader:
             return None
         began = time.monotonic()
         if matches != self._matches and (now or began >= self._next_at):
-            from league.stats.ratings.beside import (
-                second_opinion,  # it loads scipy, which takes half a second
+            from league.stats.ratings.cross_check import (
+                cross_check,  # it loads scipy, which takes half a second
             )
 
-            self._found = second_opinion(ratings, client.payoff(Book.EVAL))
+            self._found = cross_check(ratings, client.payoff(Book.EVAL))
             self._matches = matches
             took = time.monotonic() - began
             self._next_at = began + FIT_EVERY * took

@@ -18,7 +18,7 @@ from league.views.terminal.panels import chosen
 from league.views.terminal.reader import newest_snapshot
 
 if TYPE_CHECKING:
-    from league.stats.ratings.beside import SecondOpinion
+    from league.stats.ratings.cross_check import CrossCheck
 
 _LONGEST = 25  # rows of the printed leaderboard; the exported one has them all
 
@@ -51,7 +51,7 @@ def _parts(screen: Screen, files: list[Path]) -> Iterator[RenderableType]:
         yield Text(f"  {path}")
 
 
-def leaderboard_table(ratings: tuple[Rating, ...], opinion: SecondOpinion | None = None) -> Table:
+def leaderboard_table(ratings: tuple[Rating, ...], opinion: CrossCheck | None = None) -> Table:
     """Ratings of the eval book; at most 25 rows, always with the newest rated snapshot and the
     bots.
     """

@@ -1,0 +1,76 @@
+"""Compares a leaderboard with the fit of all its games, and names the players they disagree on.
+
+TrueSkill depends on the order of games and on who met whom when; the fit knows no order and has
+intervals. Both are put on one zero point: that of the anchors, or the median difference without
+any. They disagree on a player when both of these hold:
+
+    μ lies outside the fit's 95 % interval of the player's rating
+    the gap is worth WORTH of win rate against an equal player: Φ(|gap|/√2·β) ≥ ½ + WORTH
+
+The first alone would name players that thousands of games made certain, with a gap too small to
+matter; the second alone those that the fit knows little about too.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from league.players import PayoffCell, Rating
+from league.stats.ratings.belief import BETA
+from league.stats.ratings.fit import Interval, fit_cells
+
+WORTH = 0.05
+LEAST_GAP = statistics.NormalDist().inv_cdf(0.5 + WORTH) * 2.0**0.5 * BETA
+"""0.74 points."""
+_NAMED = 5
+
+
+@dataclass(frozen=True)
+class CrossCheck:
+    """What all games at once say about a leaderboard's players.
+
+    Attributes:
+        intervals: 95 % intervals of μ by player, in points.
+        gaps: for players on which the two disagree, by how many points μ is above the fit; the
+            widest gap first.
+        widening: the factor on the intervals because of the fit's misfit.
+    """
+
+    intervals: Mapping[str, Interval]
+    gaps: Mapping[str, float]
+    widening: float
+
+    def words(self) -> str:
+        """Returns a sentence that names the players on which the two disagree."""
+        if not self.gaps:
+            return "TrueSkill and the fit of all games agree on all players."
+        named = ", ".join(list(self.gaps)[:_NAMED])
+        named += f" and {len(self.gaps) - _NAMED} more" if len(self.gaps) > _NAMED else ""
+        players = "1 player" if len(self.gaps) == 1 else f"{len(self.gaps)} players"
+        return f"TrueSkill and the fit of all games disagree on {players}: {named}."
+
+
+def cross_check(ratings: Sequence[Rating], cells: Iterable[PayoffCell]) -> CrossCheck:
+    """Fits a book's games; the pinned players of `ratings` are its anchors.
+
+    It takes seconds for thousands of players (docs/ratings.md).
+
+    Raises:
+        InvalidInput: too many players.
+    """
+    mus = {rating.player.name: rating.mu for rating in ratings}
+    league = fit_cells(cells, {one.player.name: one.mu for one in ratings if one.pinned})
+    rated = [(n, name) for n, name in enumerate(league.names) if name in mus]
+    offsets = [mus[name] - float(league.fit.rating_N[n]) for n, name in rated]
+    zero = statistics.median(offsets) if offsets and not league.fit.is_anchored else 0.0
+    intervals, gaps = {}, {}
+    for n, name in rated:
+        found = league.fit.interval(n)
+        gap = mus[name] - zero - found.estimate
+        if abs(gap) >= LEAST_GAP and not found.holds(mus[name] - zero):
+            gaps[name] = gap
+        intervals[name] = Interval(zero + found.estimate, zero + found.low, zero + found.high)
+    widest_first = sorted(gaps.items(), key=lambda item: (-abs(item[1]), item[0]))
+    return CrossCheck(intervals, dict(widest_first), league.fit.widening)

@@ -1,0 +1,80 @@
+"""The fit next to a leaderboard: its intervals, and the players on which the two disagree."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from league.players import Player, PlayerKind, Rating
+from league.stats.payoff import PayoffTable
+from league.stats.ratings.cross_check import LEAST_GAP, cross_check
+from league.stats.ratings.fit import fit_cells
+
+STRENGTHS = {"a": 40, "b": 30, "c": 20, "d": 10}
+"""Each player's wins against each other are in these proportions."""
+
+
+@pytest.fixture(scope="module")
+def cells():
+    table = PayoffTable()
+    for (one, strong), (other, weak) in itertools.combinations(STRENGTHS.items(), 2):
+        for outcome, games in ((1.0, strong), (0.0, weak)):
+            for _ in range(games * 4):
+                table.add(one, other, outcome)
+    return table.cells()
+
+
+def ratings(cells, offsets, pinned=()):
+    league = fit_cells(cells)
+    found = {name: float(league.fit.rating_N[n]) for n, name in enumerate(league.names)}
+    return [
+        Rating(
+            player=Player(name=name, game="brawl", kind=PlayerKind.BOT),
+            mu=mu + offsets.get(name, 0.0),
+            sigma=0.5,
+            score=mu,
+            wins=1,
+            draws=0,
+            losses=0,
+            rank=1,
+            pinned=name in pinned,
+        )
+        for name, mu in {**found, "unplayed": 11.0}.items()
+    ]
+
+
+def test_agreement_does_not_depend_on_the_zero_point(cells):
+    shifted = ratings(cells, dict.fromkeys(STRENGTHS, 7.0))
+    check, league = cross_check(shifted, cells), fit_cells(cells)
+    assert check.gaps == {}
+    assert set(check.intervals) == set(STRENGTHS), "one that has not played has no interval"
+    for rating in shifted[:-1]:
+        name = rating.player.name
+        found, plain = check.intervals[name], league.fit.interval(league.number(name))
+        assert found.estimate == pytest.approx(rating.mu)
+        assert found.high - found.low == pytest.approx(plain.high - plain.low)
+
+
+def test_disagreement_needs_a_missed_interval_and_a_gap_that_matters(cells):
+    check = cross_check(ratings(cells, {"a": 5.0, "d": -6.0, "b": LEAST_GAP * 0.9}), cells)
+    zero = LEAST_GAP * 0.45  # the median offset
+    assert list(check.gaps.items()) == [
+        ("d", pytest.approx(-6.0 - zero)),
+        ("a", pytest.approx(5.0 - zero)),
+    ]
+    assert check.words().endswith("2 players: d, a.")
+    few = [cell for cell in cells if cell.wins <= 40]
+    assert cross_check([], few).gaps == {}
+    assert round(LEAST_GAP, 2) == 0.74
+
+
+def test_anchors_fix_the_zero_point(cells):
+    offset = 40.0 - fit_cells(cells, {"a": 40.0}).fit.rating_N[0]
+    assert offset == 0.0
+    anchored = ratings(cells, {}, pinned=("a",))
+    shift = anchored[0].mu
+    moved = ratings(cells, {"b": 5.0, "c": 5.0, "d": 5.0}, pinned=("a",))
+    check = cross_check(moved, cells)
+    assert check.gaps == pytest.approx({"b": 5.0, "c": 5.0, "d": 5.0}, abs=0.1)
+    assert check.intervals["a"].low == check.intervals["a"].high == shift
