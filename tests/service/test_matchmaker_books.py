@@ -122,7 +122,8 @@ def test_predictions_for_the_sampler_go_by_the_measured_link(league):
     found = candidate_of(players["based"], players["main"], tables)
     main, based = belief(league, "main"), belief(league, "based")
     c = (2 * (25 / 6) ** 2 + main.sigma**2 + based.sigma**2) ** 0.5
-    assert found.predicted == tables[Book.TRAIN].link((main.mu - based.mu) / c)
+    expected = tables[Book.TRAIN].link.curve((main.mu - based.mu) / c)
+    assert found.predicted == float(expected)
 
 
 def test_a_snapshot_begins_as_its_learner_stands_and_stays_then(league):
