@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from league.settings.base import Settings, same_as, sections_hash
-from matchmaker.admission_settings import AdmissionSettings
-from matchmaker.exploiter_settings import ExploiterGateSettings
 
 WithinSnapshots = Literal[
     "uniform", "recent", "latest", "pfsp_hard", "pfsp_var", "pfsp_linear", "pfsp_capped", "quality"
@@ -27,13 +25,46 @@ POLICY_FIELDS = (
     "roles",
     "near_copies",
     "matches_per_draw",
-    "exploiters",
 )
-"""Of `exploiters`, only what a draw depends on. Logs of older versions lack some of these."""
+"""The settings that a draw depends on. Logs of older versions lack some of these."""
 
 
 def _seed_mixes() -> dict[str, dict[str, float]]:
     return {"league": {"snapshots": 7.0, "constant": 0.5, "based": 1.5, "random": 1.0}}
+
+
+class ExploiterGateSettings(Settings):
+    """The hypotheses about an exploiter's share of the points; both errors are 5 %."""
+
+    p0: float = Field(default=0.55, gt=0.0, lt=1.0)
+    """Share of the points against its victim (a draw is half of one) of an exploiter to reject."""
+
+    p1: float = Field(default=0.65, gt=0.0, lt=1.0)
+    """Share of the points of an exploiter to accept; one in between may go either way."""
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.p0 >= self.p1:
+            raise ValueError(f"p0 = {self.p0:g} must lie below p1 = {self.p1:g}")
+        return self
+
+
+class AdmissionSettings(Settings):
+    """How much stronger than the newest member of its learner a main's snapshot must be."""
+
+    elo0: float = Field(default=0.0, ge=-1000.0, le=1000.0)
+    """Logistic Elo above that member of a snapshot to reject; a negative one admits equals."""
+
+    elo1: float = Field(default=35.0, ge=-1000.0, le=1000.0)
+    """Logistic Elo above that member of a snapshot to admit; 35 are 55 % of the points. Half the
+    gap takes four times the matches.
+    """
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.elo0 >= self.elo1:
+            raise ValueError(f"elo0 = {self.elo0:g} must lie below elo1 = {self.elo1:g}")
+        return self
 
 
 class MatchmakerSettings(Settings):
@@ -99,7 +130,7 @@ class MatchmakerSettings(Settings):
     """
 
     exploiters: ExploiterGateSettings = Field(default_factory=ExploiterGateSettings)
-    """Gates of exploiters, and patched ones."""
+    """Gates of exploiters."""
 
     max_saved: int = Field(default=200, ge=2, le=100_000)
     """Active snapshots a lineage keeps; beyond, the oldest retires (its rows stay). Milestones
@@ -166,15 +197,13 @@ class MatchmakerSettings(Settings):
 
     def policy(self) -> dict[str, object]:
         """The settings that a draw depends on."""
-        parts = dict.fromkeys(POLICY_FIELDS, True) | {"exploiters": {"patched_share"}}
-        return self.model_dump(mode="json", include=parts)
+        return self.model_dump(mode="json", include=set(POLICY_FIELDS))
 
     def under(self, policy: Mapping[str, Any]) -> MatchmakerSettings:
         """These, with what a policy of the log says in place of their own; what it lacks stays."""
-        said = {name: policy[name] for name in POLICY_FIELDS if name in policy}
-        if "exploiters" in said:
-            said["exploiters"] = self.exploiters.model_copy(update=said["exploiters"])
-        return self.model_copy(update=said)
+        return self.model_copy(
+            update={name: policy[name] for name in POLICY_FIELDS if name in policy}
+        )
 
     def policy_hash(self) -> str:
         """Hash of `policy`, stored with every assignment."""

@@ -6,11 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from league.errors import AlreadyExists, InvalidInput, NotFound
+from league.exploiters import CandidateGate
 from league.ids import SnapshotName
 from league.players import Player, PlayerKind, PlayerState
 from matchmaker.acts import checks
-from matchmaker.acts.admission import open_admission, opponent_of, pass_over
-from matchmaker.acts.support import first_to_retire
+from matchmaker.acts.gate import (
+    open_exploiters_gate,
+    open_mains_gate,
+    opponent_of,
+    pass_over,
+)
+from matchmaker.acts.retiring import retire_surplus
 from matchmaker.state.league import League
 from matchmaker.store.base import Transaction
 
@@ -41,33 +47,41 @@ def register_players(
         known[player.name] = _register(league, tx, known, player, state)
         if opponent:
             known |= {one.name: one for one in pass_over(league, tx, player, known)}
-            open_admission(league, tx, player, opponent)
-    retired = _retire(
-        league, tx, known, {_lineage(p) for p in players if p.kind is PlayerKind.SNAPSHOT}
-    )
+            open_mains_gate(league, tx, player, opponent)
+    snapshots = [player for player in players if player.kind is PlayerKind.SNAPSHOT]
+    lineages = {SnapshotName.parse(player.name).lineage for player in snapshots}
+    retired = retire_surplus(league, tx, known, lineages)
     tx.after_commit(lambda: league.view.set_players(known.values()))
     return [known[player.name] for player in players], retired
 
 
-def register_candidate(league: League, tx: Transaction, player: Player) -> Player:
-    """Registers a snapshot that waits for its gate: nobody is drawn against it before it is
-    accepted.
+def register_candidate(
+    league: League, tx: Transaction, number: int, player: Player
+) -> CandidateGate:
+    """Registers what an exploiter's learner has frozen as a candidate, and opens its gate.
+
+    Nobody is drawn against it before it is accepted. The same again changes nothing.
+
+    Raises:
+        InvalidInput: the worker's player is no generation's, or the snapshot is not of its kind.
+        AlreadyExists: the name is taken by something else.
     """
+    incarnation = league.current_incarnation(tx, number)
+    generation = league.view.exploiters.by_player.get(incarnation.player)
+    if generation is None:
+        raise InvalidInput(
+            f"incarnation {number} of {incarnation.worker} trains no exploiter's generation"
+        )
+    if player.kind is not PlayerKind.SNAPSHOT or player.role is not generation.role:
+        raise InvalidInput(
+            f"{player.name[: checks.MAX_NAME]} is no snapshot of a {generation.role.value}: "
+            f"{generation.learner} freezes those"
+        )
     checks.player(player, league.settings.game)
-    known = league.view.players
-    entered = _register(league, tx, dict(known), player, PlayerState.CANDIDATE)
+    entered = _register(league, tx, dict(league.view.players), player, PlayerState.CANDIDATE)
     tx.after_commit(lambda: league.view.set_players([entered]))
-    return entered
-
-
-def admit_candidate(league: League, tx: Transaction, candidate: Player) -> None:
-    """Makes a candidate a member, in whose lineage another one may retire for it."""
-    known = dict(league.view.players)
-    known[candidate.name] = replace(candidate, state=PlayerState.ACTIVE)
-    tx.update_player(known[candidate.name])
-    retired = _retire(league, tx, known, {_lineage(candidate)})
-    changed = [known[name] for name in (candidate.name, *retired)]
-    tx.after_commit(lambda: league.view.set_players(changed))
+    known = league.view.exploiters.gates.get(player.name)
+    return known or open_exploiters_gate(league, tx, player, generation)
 
 
 def _register(
@@ -118,36 +132,3 @@ def _register_again(league: League, tx: Transaction, existing: Player, player: P
         tx, "milestone", f"{player.name} is a milestone now and never retires", player=player.name
     )
     return promoted
-
-
-def _lineage(player: Player) -> str:
-    return SnapshotName.parse(player.name).lineage
-
-
-def _retire(
-    league: League, tx: Transaction, known: dict[str, Player], lineages: set[str]
-) -> list[str]:
-    """Of each lineage keeps `max_saved` active snapshots, as far as its milestones let it."""
-    retired: list[str] = []
-    for lineage in sorted(lineages):
-        active = [p for p in known.values() if _active_of(p, lineage)]  # in order of registration
-        surplus = len(active) - league.settings.max_saved
-        for player in first_to_retire(active, league.view.support)[: max(surplus, 0)]:
-            known[player.name] = replace(player, state=PlayerState.RETIRED)
-            tx.update_player(known[player.name])
-            retired.append(player.name)
-            league.log(
-                tx,
-                "player_retired",
-                f"{player.name} retires: {lineage} keeps {league.settings.max_saved} snapshots",
-                player=player.name,
-            )
-    return retired
-
-
-def _active_of(player: Player, lineage: str) -> bool:
-    return (
-        player.kind is PlayerKind.SNAPSHOT
-        and player.state is PlayerState.ACTIVE
-        and _lineage(player) == lineage
-    )

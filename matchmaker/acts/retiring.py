@@ -1,13 +1,16 @@
-"""Which of a learner's references are drawn as opponents."""
+"""Players leave the pool of opponents: references, and snapshots above `max_saved`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from league.errors import InvalidInput
-from league.players import PlayerKind, PlayerState
+from league.ids import SnapshotName
+from league.players import Player, PlayerKind, PlayerState
 from matchmaker.acts import checks
 from matchmaker.acts.states import change_state
+from matchmaker.acts.support import first_to_retire
 from matchmaker.state.league import League
 from matchmaker.store.base import Transaction
 
@@ -46,3 +49,39 @@ def keep_references(
         words = f"{player.name} is back: {worker} went back to a checkpoint that has it"
         change_state(league, tx, player, PlayerState.ACTIVE, "player_returned", words)
     return [player.name for player in leaves], [player.name for player in returns]
+
+
+def retire_surplus(
+    league: League, tx: Transaction, known: dict[str, Player], lineages: set[str]
+) -> list[str]:
+    """Keeps `max_saved` active snapshots of each lineage, as far as its milestones allow.
+
+    Args:
+        known: all players in order of registration; those that retire are changed in it.
+
+    Returns:
+        The names of those that retire.
+    """
+    retired: list[str] = []
+    for lineage in sorted(lineages):
+        active = [player for player in known.values() if _is_active_in(player, lineage)]
+        surplus = len(active) - league.settings.max_saved
+        for player in first_to_retire(active, league.view.support)[: max(surplus, 0)]:
+            known[player.name] = replace(player, state=PlayerState.RETIRED)
+            tx.update_player(known[player.name])
+            retired.append(player.name)
+            league.log(
+                tx,
+                "player_retired",
+                f"{player.name} retires: {lineage} keeps {league.settings.max_saved} snapshots",
+                player=player.name,
+            )
+    return retired
+
+
+def _is_active_in(player: Player, lineage: str) -> bool:
+    return (
+        player.kind is PlayerKind.SNAPSHOT
+        and player.state is PlayerState.ACTIVE
+        and SnapshotName.parse(player.name).lineage == lineage
+    )

@@ -26,6 +26,8 @@ from matchmaker.state.exploiters import NO_EXPLOITERS, ExploiterState
 
 MEETABLE = (PlayerState.ACTIVE, PlayerState.RETIRED)
 """States of victims that can be met: one that retires meanwhile stays a victim."""
+PATCHED_SHARE = 0.1
+"""Part of the weight of `exploiters` that those together have which the main has patched."""
 BY_ROLE = ("snapshots", SELF, "exploiters")
 """Categories whose weights go to the branches of a role."""
 
@@ -128,7 +130,7 @@ def _groups(
         return [(1.0, group)]
     patched = [player for player in group if exploiters.is_patched(player.name, learner.name)]
     standing = [player for player in group if player not in patched]
-    return [(1.0, standing), *([(settings.exploiters.patched_share, patched)] if patched else [])]
+    return [(1.0, standing), *([(PATCHED_SHARE, patched)] if patched else [])]
 
 
 def _role_slices(

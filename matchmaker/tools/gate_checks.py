@@ -1,85 +1,68 @@
-"""What the log must bear out of its gates: a part of `fsck`, which counts them anew."""
+"""What the log must show about its gates: a part of `fsck`, which counts them again."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import math
 
 from league.errors import DataCorrupt
-from league.exploiters import CandidateGate, GateState, VictimGate
+from league.exploiters import GateState, VictimGate
 from league.players import PlayerState
 from league.stats.gates import Certificate, Verdict
-from matchmaker.acts.gate_rules import PairRules, Rules
-from matchmaker.acts.judging import played_of, tallied
-from matchmaker.state.exploiters import EVENTS, ExploiterState
+from matchmaker.acts.gate import played, tallied
+from matchmaker.state.exploiters import EVENTS, ExploiterState, GateRules
 from matchmaker.store.base import Reader
 
 TOLERANCE = 1e-6
-"""By how much ratios may differ, of those above 1 relatively: another machine may round
-otherwise.
-"""
+"""By how much ratios may differ, relative above 1: another machine may round otherwise."""
 _STATES = {
-    GateState.OPEN: (PlayerState.CANDIDATE, PlayerState.QUARANTINED),
-    GateState.ACCEPTED: (PlayerState.ACTIVE, PlayerState.RETIRED, PlayerState.QUARANTINED),
-    GateState.REJECTED: (PlayerState.RETIRED, PlayerState.QUARANTINED),
-    GateState.UNDECIDED: (PlayerState.RETIRED, PlayerState.QUARANTINED),
+    GateState.OPEN: PlayerState.CANDIDATE,
+    GateState.ACCEPTED: PlayerState.ACTIVE,
+    GateState.REJECTED: PlayerState.RETIRED,
+    GateState.UNDECIDED: PlayerState.RETIRED,
 }
-"""States of a candidate that go with those of its gate."""
+"""The state of a candidate by that of its gate; accepted ones may retire later."""
 _DRAWN = """
-WITH opened AS MATERIALIZED (
-  SELECT json_extract(data_json, '$.candidate') AS name FROM events WHERE kind = 'gate_opened'
-), accepted AS MATERIALIZED (
-  SELECT json_extract(data_json, '$.candidate') AS name, min(position) AS since FROM events
-  WHERE kind = 'gate_decided' AND json_extract(data_json, '$.state') = 'accepted' GROUP BY 1
-), drawn AS (
-  SELECT a.match_id, d.event_position, CASE a.learner_seat WHEN 0 THEN a.seat1 ELSE a.seat0 END AS name
-  FROM assignments a JOIN draws d ON d.number = a.draw
-  WHERE a.mix != '' AND a.replaces = '' AND a.category != 'victims'
-)
-SELECT drawn.match_id FROM drawn JOIN opened USING (name) LEFT JOIN accepted USING (name)
-WHERE ifnull(accepted.since > drawn.event_position, 1) LIMIT 5
+SELECT ordinal, match_id, CASE learner_seat WHEN 0 THEN seat1 ELSE seat0 END AS opponent
+FROM assignments WHERE mix != '' AND replaces = '' AND category != 'victims'
+AND opponent IN (SELECT value FROM json_each(:names))
 """
-"""Matches that were drawn with somebody who had not passed; victims that an operator names may
-be anybody.
-"""
+"""Matches drawn against candidates; the victims that an operator names may be any player."""
 
 
 def wrong_gates(reader: Reader) -> list[str]:
-    """A sentence for each gate that the log's matches or players don't bear out, and one for
-    early draws.
-    """
+    """A sentence for each gate that the log contradicts, and one for draws of candidates."""
     state = ExploiterState(reader.events_of(*EVENTS))
     players = {player.name: player.state for player in reader.players()}
     findings = []
-    for gate in state.gates.values():
-        if players[gate.candidate] not in _STATES[gate.state]:
-            findings.append(
-                f"{gate.candidate} is {players[gate.candidate].value}, but its gate is {gate.state.value}"
-            )
-        findings += _decided_wrongly(reader, gate, state.rules[gate.candidate])
-    drawn = [row[0] for row in reader.select(_DRAWN)]
+    for name, gate in state.gates.items():
+        known, wanted = players[name], _STATES[gate.state]
+        retired = gate.state is GateState.ACCEPTED and known is PlayerState.RETIRED
+        if known not in (wanted, PlayerState.QUARANTINED) and not retired:
+            findings.append(f"{name} is {known.value}, but its gate is {gate.state.value}")
+        passed = all(test.state is GateState.ACCEPTED for test in gate.victims)
+        if (gate.state is GateState.ACCEPTED) != passed:
+            findings.append(f"the gate of {name} is {gate.state.value}, its tests say otherwise")
+        for test in gate.victims:
+            if test.certificate_json and not _follows(reader, name, test, state.rules[name]):
+                findings.append(
+                    f"the certificate of {name} against {test.victim} is not what the matches of "
+                    "its gate give"
+                )
+    drawn = [
+        match_id
+        for ordinal, match_id, opponent in reader.select(_DRAWN, names=json.dumps([*state.gates]))
+        if ordinal <= state.admitted_at.get(opponent, math.inf)
+    ]
     if drawn:
-        findings.append(f"nobody is drawn who has not passed a gate, but in {', '.join(drawn)}")
+        findings.append(f"candidates were drawn before they passed: {', '.join(drawn[:5])}")
     return findings
 
 
-def _decided_wrongly(
-    reader: Reader, gate: CandidateGate, rules: Rules | PairRules
-) -> Iterator[str]:
-    passed = all(test.state is GateState.ACCEPTED for test in gate.victims)
-    if (gate.state is GateState.ACCEPTED) != passed:
-        yield f"the gate of {gate.candidate} is {gate.state.value}, its tests say otherwise"
-    for test in gate.victims:
-        if test.certificate_json and not _follows(reader, gate.candidate, test, rules):
-            yield (
-                f"the certificate of {gate.candidate} against {test.victim} is not what the matches of its "
-                "gate give"
-            )
-
-
-def _follows(reader: Reader, candidate: str, test: VictimGate, rules: Rules | PairRules) -> bool:
-    """Whether a decided test has what its matches give, counted anew from the first one."""
-    tally = tallied(played_of(reader, candidate, test.victim, rules), rules)
-    again = tally.test(test.victim)
+def _follows(reader: Reader, candidate: str, test: VictimGate, rules: GateRules) -> bool:
+    """Whether a decided test is what its matches give, counted again from the first one."""
+    tally = tallied(played(reader, candidate, test.victim, rules), test.victim, rules)
+    again = tally.test
     try:
         certificate = Certificate.from_json(test.certificate_json)
     except DataCorrupt:

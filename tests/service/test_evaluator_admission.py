@@ -18,9 +18,8 @@ from league.games.registry import make_batched
 from league.players import Book, Player, PlayerKind, PlayerState, Role
 from league.rpc.client import MatchmakerClient
 from league.stats.gates import Certificate
-from matchmaker.admission_settings import AdmissionSettings
 from matchmaker.main import MatchmakerServer
-from matchmaker.settings import MatchmakerSettings
+from matchmaker.settings import AdmissionSettings, MatchmakerSettings
 
 
 @contextmanager

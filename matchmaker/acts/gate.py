@@ -1,0 +1,380 @@
+"""The gate of a candidate, from its opening to its decision.
+
+    open ── its matches are leased, victim by victim, and counted in assignment order
+     ├── accepted    it passed against every victim: a member from that transaction on
+     ├── rejected    it is too weak against one of them: it retires
+     └── undecided   the limit, failed matches, a newer snapshot, or it could not be played: it
+                     retires
+
+Exploiters' candidates (`register.register_candidate`) are tested on shares of the points, in
+matches on a seed each, against their generation's victims one after the other. Mains' snapshots
+(`register.register_players`, where `admit = "gate"`) are tested on Elo, in pairs of matches on one
+seed, against the newest member of their learner. From the opening on both are played and decided
+alike. The gate's state follows from the log alone: a match that failed, or whose lease ended
+without a result, is left out and stays so when its result comes late, so what was counted once
+never changes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from league.errors import InvalidInput, NotFound, Refused
+from league.exploiters import CandidateGate, GateState, Generation, VictimGate
+from league.ids import SnapshotName
+from league.players import Assignment, Book, Event, Player, PlayerKind, PlayerState, Role
+from league.stats.gates import (
+    Assigned,
+    BernoulliTest,
+    Gate,
+    MultinomialTest,
+    Subject,
+    Verdict,
+    amount,
+    certify,
+    settled,
+    settled_pairs,
+)
+from matchmaker.acts import checks
+from matchmaker.acts.assign import MAX_COUNT, lease_gate_matches
+from matchmaker.acts.retiring import retire_surplus
+from matchmaker.sampling.mixes import derived_seed
+from matchmaker.settings import MatchmakerSettings
+from matchmaker.state import bygone
+from matchmaker.state.exploiters import GateRules, opened_gate
+from matchmaker.state.history import Moment
+from matchmaker.state.league import League
+from matchmaker.store.base import Reader, Transaction
+
+MATCH_LIMIT = 2000
+"""Matches against a victim after which an exploiter's gate ends undecided: most take 130."""
+PAIR_LIMIT = 1000
+"""Pairs after which the gate of a main's snapshot ends undecided: most take 270."""
+FEWEST_FAILURES = 32
+"""Failed matches, more than those that brought a result, after which a gate ends undecided."""
+
+_MATCHES = """
+SELECT a.ordinal, a.lease_state, a.seat0, a.seed, r.outcome, r.failed, r.late, r.position,
+       a.assigned_at, a.lease_deadline, a.closed_at
+FROM assignments a INDEXED BY gate_matches LEFT JOIN results r USING (ordinal)
+WHERE a.category = 'gate' AND a.ordinal > :after
+AND ((a.seat0 = :candidate AND a.seat1 = :victim) OR (a.seat1 = :candidate AND a.seat0 = :victim))
+ORDER BY a.ordinal
+"""
+
+
+def record(league: League, tx: Transaction, kind: str, text: str, data: Mapping[str, Any]) -> Event:
+    """Adds an event about exploiters or gates; memory follows after the commit."""
+    event = league.event(kind, text, data)
+    league.log_all(tx, [event])
+    tx.after_commit(lambda: league.view.add_exploiter_event(event))
+    return event
+
+
+# --- opening
+
+
+def opponent_of(settings: MatchmakerSettings, player: Player, known: dict[str, Player]) -> str:
+    """The member that a new player must beat, "" when it needs no gate.
+
+    A gated snapshot is measured against the newest member of its learner. Gates of one learner are
+    played in the order of opening, so each admitted snapshot has beaten the last one. A learner's
+    first snapshot is a member at once. `known` holds the players in order of registration.
+    """
+    if settings.admit == "all" or player.name in known or not _is_gated(player):
+        return ""
+    members = (
+        one.name
+        for one in reversed(known.values())
+        if one.creator == player.creator and one.state is PlayerState.ACTIVE and _is_gated(one)
+    )
+    return next(members, "")
+
+
+def _is_gated(player: Player) -> bool:
+    """Whether it is a snapshot of a main of this run; another run's are anchors."""
+    return (
+        player.kind is PlayerKind.SNAPSHOT
+        and player.role is Role.MAIN
+        and not SnapshotName.parse(player.name).run
+    )
+
+
+def open_exploiters_gate(
+    league: League, tx: Transaction, player: Player, generation: Generation
+) -> CandidateGate:
+    """Opens the gate of an exploiter's candidate against its generation's victims."""
+    settings = league.settings.exploiters
+    gate = Gate(test=BernoulliTest(p0=settings.p0, p1=settings.p1), limit=MATCH_LIMIT)
+    return _open(league, tx, player, gate, generation.victims, generation)
+
+
+def open_mains_gate(league: League, tx: Transaction, player: Player, member: str) -> CandidateGate:
+    """Opens the gate of a main's snapshot against the newest member of its learner."""
+    settings = league.settings.admission
+    gate = Gate(test=MultinomialTest(elo0=settings.elo0, elo1=settings.elo1), limit=PAIR_LIMIT)
+    return _open(league, tx, player, gate, [member], None)
+
+
+def _open(
+    league: League,
+    tx: Transaction,
+    player: Player,
+    gate: Gate,
+    victims: Sequence[str],
+    generation: Generation | None,
+) -> CandidateGate:
+    seed = derived_seed(league.seed, int(player.digest[:16], 16))
+    rules = GateRules(gate=gate, after=league.view.ordinal, seed=seed)
+    data = {
+        "candidate": player.name,
+        "player": "" if generation is None else generation.player,
+        "creator": player.creator,
+        "victims": list(victims),
+        "rules": rules.to_data(),
+    }
+    text = f"{player.name} is a candidate against {', '.join(victims)}"
+    event = record(league, tx, "gate_opened", text, data)
+    return opened_gate(player.name, generation, victims, event.at)
+
+
+def pass_over(
+    league: League, tx: Transaction, newer: Player, known: Mapping[str, Player]
+) -> list[Player]:
+    """Ends the gates of a learner that wait for their first match, as a newer snapshot comes.
+
+    A learner freezes faster than gates are played: in the order of opening they would fall ever
+    further back, and each be of a main that is long past. So one is played and the newest waits.
+    `known` are the league's players as this transaction has them.
+
+    Returns:
+        The candidates that retired.
+    """
+    retired = []
+    for gate in league.view.exploiters.open_gates(newer.creator):
+        waits = known[gate.candidate].state is PlayerState.CANDIDATE
+        if waits and not _has_begun(league, tx, gate):
+            reason = f"{newer.name} was frozen before its gate had begun"
+            decided = replace(gate, state=GateState.UNDECIDED, reason=reason)
+            _close(league, tx, decided)
+            retired.append(replace(known[gate.candidate], state=PlayerState.RETIRED))
+    return retired
+
+
+def _has_begun(league: League, reader: Reader, gate: CandidateGate) -> bool:
+    rules = league.view.exploiters.rules[gate.candidate]
+    return any(played(reader, gate.candidate, test.victim, rules) for test in gate.victims)
+
+
+# --- playing
+
+
+def gate_of(league: League, candidate: str) -> CandidateGate:
+    """Raises `NotFound` when there is no such candidate."""
+    gate = league.view.exploiters.gates.get(candidate)
+    if gate is None:
+        name = candidate[: checks.MAX_NAME]
+        raise NotFound(f"there is no candidate {name!r}: `league exploiters` or `gates` lists them")
+    return gate
+
+
+def acquire_matches(
+    league: League, tx: Transaction, number: int, candidate: str, count: int
+) -> list[Assignment]:
+    """Leases at most `count` matches of a candidate with its current victim, whole pairs alone.
+
+    None once the gate is decided, or its results decide it.
+
+    Raises:
+        Refused: another candidate of the learner waited before it, and becomes its victim if it is
+            admitted.
+    """
+    league.current_incarnation(tx, number)
+    checks.number(count, "count", 1, MAX_COUNT)
+    gate, state = gate_of(league, candidate), league.view.exploiters
+    if gate.state is not GateState.OPEN:
+        return []
+    if not gate.is_exploiters:
+        first = state.open_gates(state.creators[candidate])[0].candidate
+        if first != candidate:
+            raise Refused(f"the gate of {candidate} can't begin before that of {first}")
+    found = judged(league, tx, gate)
+    rules, test = state.rules[candidate], found.playing
+    matches_per_seed = 2 if rules.gate.paired else 1
+    fitting = count - count % matches_per_seed
+    if found.state is not GateState.OPEN or test is None or not fitting:
+        return []
+    players = (candidate, test.victim)
+    begun = len(played(tx, *players, rules))
+    seed = derived_seed(rules.seed, found.victims.index(test))
+    return lease_gate_matches(league, tx, number, players, seed, begun, fitting, matches_per_seed)
+
+
+# --- counting
+
+
+@dataclass(frozen=True)
+class PlayedMatch:
+    """A match of a gate and the seed that it is played on, which the two of a pair share."""
+
+    assigned: Assigned
+    seed: int
+    failed: bool
+
+
+@dataclass(frozen=True)
+class Tally:
+    """A gate with the results that it took, their seeds, and the test as the log keeps it."""
+
+    gate: Gate
+    seeds: tuple[int, ...]
+    test: VictimGate
+
+
+def judged(league: League, reader: Reader, gate: CandidateGate) -> CandidateGate:
+    """An open gate as the log has it now: tests in order, up to the first that is not passed."""
+    if gate.state is not GateState.OPEN:
+        return gate
+    tests: list[VictimGate] = []
+    state, reason = GateState.ACCEPTED, ""
+    for number, victim in enumerate(gate.victims):
+        test, reason = _judged_test(league, reader, gate.candidate, victim.victim)
+        tests.append(test)
+        if test.state is not GateState.ACCEPTED:
+            state = test.state
+            tests += gate.victims[number + 1 :]
+            break
+    return replace(gate, state=state, victims=tuple(tests), reason=reason)
+
+
+def _judged_test(
+    league: League, reader: Reader, candidate: str, victim: str
+) -> tuple[VictimGate, str]:
+    """The test against one victim, and the reason why it ended when that was not acceptance."""
+    rules = league.view.exploiters.rules[candidate]
+    matches = played(reader, candidate, victim, rules, league.view.moment)
+    tally = tallied(matches, victim, rules)
+    gate, test = tally.gate, tally.test
+    if gate.verdict is not Verdict.CONTINUE:
+        players = league.view.players
+        subject = Subject(
+            game=league.settings.game,
+            book=Book.EVAL.value,
+            candidate=candidate,
+            candidate_digest=players[candidate].digest,
+            opponent=victim,
+            opponent_digest=players[victim].digest,
+        )
+        certificate = _certificate(gate, subject, tally.seeds)
+        state, reason = GateState.ACCEPTED, ""
+        if gate.verdict is Verdict.REJECT:
+            state, reason = GateState.REJECTED, f"it is too weak against {victim}"
+            if gate.llr > gate.risks.lower:
+                counted = amount(gate.results, gate.test.cells)
+                state, reason = GateState.UNDECIDED, f"{counted} with {victim} did not decide"
+        return replace(test, state=state, certificate_json=certificate), reason
+    failures = sum(match.failed for match in matches)
+    if failures >= FEWEST_FAILURES and failures > gate.matches:
+        return replace(test, state=GateState.UNDECIDED), f"{failures} matches with {victim} failed"
+    return test, ""
+
+
+@lru_cache(maxsize=64)  # a gate with several victims is judged often after it passed the first
+def _certificate(gate: Gate, subject: Subject, seeds: tuple[int, ...]) -> str:
+    return certify(gate, subject, seeds).to_json()
+
+
+def tallied(matches: Sequence[PlayedMatch], victim: str, rules: GateRules) -> Tally:
+    """What a gate counts of its matches, given in order of assignment."""
+    in_order = settled_pairs if rules.gate.paired else settled
+    results = in_order(match.assigned for match in matches)
+    gate = rules.gate.take(results)
+    seed_of = {match.assigned.ordinal: match.seed for match in matches}
+    seeds = tuple(seed_of[result.ordinal] for result in results[: gate.results])
+    counted = set(seeds)
+    scores = Counter(match.assigned.score for match in matches if match.seed in counted)
+    test = VictimGate(
+        victim=victim,
+        state=GateState.OPEN,
+        wins=scores[1.0],
+        draws=scores[0.5],
+        losses=scores[0.0],
+        llr=gate.llr,
+        pairs=gate.counts if gate.paired else (),
+    )
+    return Tally(gate, seeds, test)
+
+
+def played(
+    reader: Reader, candidate: str, victim: str, rules: GateRules, moment: Moment | None = None
+) -> list[PlayedMatch]:
+    """A gate's matches against a victim, in order of assignment; as they were at a moment."""
+    found = []
+    for row in reader.select(_MATCHES, after=rules.after, candidate=candidate, victim=victim):
+        ordinal, lease, seat0, seed, outcome, failed, late, position, at, deadline, closed_at = row
+        if moment is not None and at > moment.at:
+            continue
+        result = None if position is None else (position, bool(late))
+        state = bygone.lease_state_at(moment, lease, deadline, closed_at, result)
+        score = None
+        if state == "reported" and not failed and not late:
+            score = outcome if seat0 == candidate else 1.0 - outcome
+        assigned = Assigned(ordinal=ordinal, is_open=state == "open", score=score, pair=seed)
+        found.append(PlayedMatch(assigned, seed, state == "reported" and bool(failed)))
+    return found
+
+
+# --- deciding
+
+
+def decide(league: League, tx: Transaction, number: int, candidate: str) -> CandidateGate:
+    """Writes a decision down as soon as the log holds one, and returns the gate.
+
+    The candidate then becomes an opponent or retires, with its certificates, in the same
+    transaction.
+    """
+    league.current_incarnation(tx, number)
+    gate = gate_of(league, candidate)
+    found = judged(league, tx, gate)
+    if gate.state is found.state:
+        return found
+    return _close(league, tx, found)
+
+
+def give_up(
+    league: League, tx: Transaction, number: int, candidate: str, reason: str
+) -> CandidateGate:
+    """Closes a gate that can't be played as undecided; a decided one stays as it is."""
+    checks.text(reason, "reason")
+    if not reason.strip():
+        raise InvalidInput(f"the gate of {candidate} is given up without a reason: give one")
+    gate = decide(league, tx, number, candidate)
+    if gate.state is not GateState.OPEN:
+        return gate
+    return _close(league, tx, replace(gate, state=GateState.UNDECIDED, reason=reason))
+
+
+def _close(league: League, tx: Transaction, gate: CandidateGate) -> CandidateGate:
+    """Records a decision, and admits or retires the candidate."""
+    data = {
+        "candidate": gate.candidate,
+        "state": gate.state.value,
+        "reason": gate.reason,
+        "ordinal": league.view.ordinal,
+        "tests": [{**asdict(test), "state": test.state.value} for test in gate.victims],
+    }
+    event = record(league, tx, "gate_decided", gate.outcome, data)
+    known = dict(league.view.players)
+    accepted = gate.state is GateState.ACCEPTED
+    state = PlayerState.ACTIVE if accepted else PlayerState.RETIRED
+    candidate = known[gate.candidate] = replace(known[gate.candidate], state=state)
+    tx.update_player(candidate)
+    lineage = SnapshotName.parse(gate.candidate).lineage
+    retired = retire_surplus(league, tx, known, {lineage}) if accepted else []
+    changed = [known[name] for name in (gate.candidate, *retired)]
+    tx.after_commit(lambda: league.view.set_players(changed))
+    return replace(gate, decided_at=event.at)
