@@ -92,9 +92,12 @@ def test_a_better_snapshot_is_admitted_and_a_worse_one_is_not(
     assert client.status().open_leases == 0
 
 
-def test_an_evaluator_that_stops_in_a_gate_leaves_it_to_the_next(tmp_path: Path) -> None:
+def test_an_evaluator_that_stops_in_a_gate_leaves_it_to_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As strong as rock, and asked to be little stronger: that takes long."""
-    with rps_league(tmp_path, elo1=2.0, limit=50_000) as client:
+    monkeypatch.setattr("matchmaker.acts.gate.PAIR_LIMIT", 50_000)
+    with rps_league(tmp_path, elo1=2.0) as client:
         client.register_players([rps_player(tmp_path, "main", 200, None)])
         found = []
         for matches in (20, 40):

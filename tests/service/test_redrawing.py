@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 from exploiter_league import MIXES, ExploiterLeague, exploiter_league, loses_always, wins_always
-from small_league import played, small_league, snapshot
+from small_league import played, snapshot
 
 from league.cli.main import main
 from league.players import Book, Pairing
 from matchmaker.sampling.draw import draw_table_of
 from matchmaker.sampling.mixes import Stream, draws
-from matchmaker.settings import MatchmakerSettings
 from matchmaker.store.converting import unpacked
 from matchmaker.store.sqlite import SqliteStore
 from matchmaker.tools import redrawing
@@ -167,26 +166,3 @@ def test_weights_that_were_tampered_with_are_found_though_the_matches_follow_fro
     copy.write_bytes((exploited / "league.db").read_bytes())
     match_id = tampered(tmp_path, change)
     assert fsck(copy)[0] == [WRONG + match_id]
-
-
-def test_what_an_older_version_drew_is_passed_over_and_its_policy_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It said nothing of patched exploiters: from now on a draw's policy does."""
-    whole = MatchmakerSettings.policy
-
-    def older(settings: MatchmakerSettings) -> dict[str, object]:
-        return {name: value for name, value in whole(settings).items() if name != "exploiters"}
-
-    with monkeypatch.context() as patch, small_league(tmp_path, (1000, 2000)) as league:
-        patch.setattr(MatchmakerSettings, "policy", older)
-        patch.setattr(type(league.server.league), "policy_hash", "old")
-        with league.server.store.write() as tx:
-            tx.add_policy("old", json.dumps(older(MatchmakerSettings(pfsp_power=1.0))), 0.0)
-        league.client.acquire_matches(league.open(), 4, "league")
-    assert fsck(tmp_path / "league.db")[0] == []
-    with small_league(tmp_path, ()) as league:
-        league.client.acquire_matches(league.open(), 4, "league")
-    assert fsck(tmp_path / "league.db")[0] == []
-    tampered(tmp_path, heavier)
-    assert fsck(tmp_path / "league.db")[0][0].startswith(WRONG)
