@@ -13,7 +13,7 @@ from league.cli.exhibition import Ending, Exhibition, Moment
 from league.cli.output import is_terminal, say
 from league.errors import InvalidInput
 from league.games.base import CHOICE, EXTERNAL
-from league.games.render.wire import is_fight
+from league.games.drawing import is_fight
 from league.replay import Contender, Recipe, Take, final_digest, save_replay
 
 LONGEST_GAP_SECONDS = 0.1

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from league.cli.cast import Member, check_sizes
 from league.errors import InvalidInput
 from league.games.base import CHOICE, EXTERNAL, BatchedGame
-from league.games.render.words import say_seat
+from league.games.drawing.lines import seat_text
 from league.replay import Take, end_frame
 
 HARD_HIT = 12.0
@@ -148,7 +148,7 @@ class Exhibition:
     def _hands(self, frame: dict[str, Any]) -> Iterator[str]:
         """What each seat begins with, in games that deal something."""
         for member, seat in zip(self.members, frame.get("seats", ()), strict=False):
-            if said := say_seat(seat):
+            if said := seat_text(seat):
                 yield f"{member.name} has {said}"
 
     def _choices(self, legal_N2A: NDArray[np.bool_] | None) -> Iterator[str]:

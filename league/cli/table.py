@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from league.cli.arena import COLOURS
-from league.games.render.words import frame_lines
+from league.games.drawing.lines import frame_lines
 
 WIDEST = 100
 FRAME_ROWS, FRAME_COLUMNS = 4, 10

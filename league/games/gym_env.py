@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from league.errors import ConfigError
 from league.games.base import EXTERNAL, BatchedGame, GameSpec
 from league.games.brawl.rewards import reward_weights
-from league.games.gallery import Gallery, open_window
+from league.games.drawing.live import LivePictures, open_window
 from league.games.registry import game_spec, make_batched
 
 Opponent = str | Callable[[NDArray[np.float32]], Any]
@@ -68,7 +68,9 @@ class BrawlEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.int8]]):
         self._keys_N2A = np.zeros((1, 2, spec.action_size), np.uint8)
         self._last_words = ""  # of a match that ended: the game holds the next one already
         self.observation_space, self.action_space = spaces_of(spec, raw)
-        self._gallery = Gallery(self._game, render_size) if render_mode in IMAGE_MODES else None
+        self._pictures = (
+            LivePictures(self._game, render_size) if render_mode in IMAGE_MODES else None
+        )
         names = ["this seat", opponent if isinstance(opponent, str) else "opponent"]
         self._names = (names[seat], names[1 - seat])
         self._window = (
@@ -82,8 +84,8 @@ class BrawlEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.int8]]):
         super().reset(seed=seed)
         self._last_words = ""
         self._game.reset(self.np_random.integers(GREATEST_SEED, size=1).astype(np.uint64))
-        if self._gallery is not None:
-            self._gallery.begin(0, self._names)
+        if self._pictures is not None:
+            self._pictures.begin(0, self._names)
             self._show()
         return self._observation(self._seat), {}
 
@@ -106,8 +108,8 @@ class BrawlEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.int8]]):
             self._last_words = (
                 f"ended in frame {self._game.final_frames_N[0]}: outcome {info['outcome']}"
             )
-        if self._gallery is not None:
-            self._gallery.see(0, float(self._game.outcomes_N[0]) if ended else None)
+        if self._pictures is not None:
+            self._pictures.see(0, float(self._game.outcomes_N[0]) if ended else None)
             self._show()
         return self._observation(self._seat, final=ended), float(terms_K.sum()), ended, False, info
 
@@ -117,8 +119,8 @@ class BrawlEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.int8]]):
         return views[0, seat].copy()
 
     def _show(self) -> None:
-        if self._window is not None and self._gallery is not None:
-            self._window.show(self._gallery.draw(0))
+        if self._window is not None and self._pictures is not None:
+            self._window.show(self._pictures.draw(0))
 
     def close(self) -> None:
         """Closes the window. Twice is fine."""
@@ -130,8 +132,8 @@ class BrawlEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.int8]]):
         """A line of text (mode "ansi") or a picture, uint8 [H, W, 3]; the window shows itself."""
         if self.render_mode is None or self.render_mode == "human":
             return None
-        if self._gallery is not None:
-            return self._gallery.draw(0)
+        if self._pictures is not None:
+            return self._pictures.draw(0)
         return self._last_words or in_words(self._game.frame(0))
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from league.errors import ConfigError
 from league.games.brawl.rewards import reward_weights
-from league.games.gallery import Gallery, open_window
+from league.games.drawing.live import LivePictures, open_window
 from league.games.gym_env import (
     GREATEST_SEED,
     IMAGE_MODES,
@@ -70,7 +70,9 @@ class BrawlParallelEnv(ParallelEnv[str, NDArray[np.float32], NDArray[np.int8]]):
         self._weights_K = reward_weights(reward, reward_overrides)
         self._game = make_game(1, stage, match_seconds, raw)
         self._last_words = ""  # of a match that ended: the game holds the next one already
-        self._gallery = Gallery(self._game, render_size) if render_mode in IMAGE_MODES else None
+        self._pictures = (
+            LivePictures(self._game, render_size) if render_mode in IMAGE_MODES else None
+        )
         rate = self.metadata["render_fps"] / frame_skip
         self._window = open_window(render_size, rate) if render_mode == "human" else None
         self._random: np.random.Generator | None = None
@@ -94,8 +96,8 @@ class BrawlParallelEnv(ParallelEnv[str, NDArray[np.float32], NDArray[np.int8]]):
         self.agents = self.possible_agents[:]
         self._last_words = ""
         self._game.reset(self._random.integers(GREATEST_SEED, size=1).astype(np.uint64))
-        if self._gallery is not None:
-            self._gallery.begin(0, AGENTS)
+        if self._pictures is not None:
+            self._pictures.begin(0, AGENTS)
             self._show()
         return self._seen(self._game.observations_N2O), {agent: {} for agent in AGENTS}
 
@@ -115,8 +117,8 @@ class BrawlParallelEnv(ParallelEnv[str, NDArray[np.float32], NDArray[np.int8]]):
         ended = bool(game.ended_N[0])
         if ended:
             self._end(infos)
-        if self._gallery is not None:
-            self._gallery.see(0, float(game.outcomes_N[0]) if ended else None)
+        if self._pictures is not None:
+            self._pictures.see(0, float(game.outcomes_N[0]) if ended else None)
             self._show()
         return (
             self._seen(game.final_observations_N2O if ended else game.observations_N2O),
@@ -137,14 +139,16 @@ class BrawlParallelEnv(ParallelEnv[str, NDArray[np.float32], NDArray[np.int8]]):
         return {agent: views_N2O[0, seat].copy() for seat, agent in enumerate(AGENTS)}
 
     def _show(self) -> None:
-        if self._window is not None and self._gallery is not None:
-            self._window.show(self._gallery.draw(0))
+        if self._window is not None and self._pictures is not None:
+            self._window.show(self._pictures.draw(0))
 
     def render(self) -> NDArray[np.uint8] | str | None:
         """A line of text (mode "ansi") or a picture, uint8 [H, W, 3]; the window shows itself."""
         if self.render_mode == "ansi":
             return self._last_words or in_words(self._game.frame(0))
-        return self._gallery.draw(0) if self._gallery is not None and self._window is None else None
+        return (
+            self._pictures.draw(0) if self._pictures is not None and self._window is None else None
+        )
 
     def close(self) -> None:
         """Closes the window, if there is one. Twice is fine."""

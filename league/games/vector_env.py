@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from league.errors import ConfigError, InvalidInput
 from league.games.base import EXTERNAL, GameSpec
 from league.games.brawl.rewards import reward_weights
-from league.games.gallery import Gallery
+from league.games.drawing.live import LivePictures
 from league.games.gym_env import (
     GREATEST_SEED,
     RENDER_SIZE,
@@ -78,7 +78,9 @@ class BrawlVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int8], NDArray[An
         self.single_observation_space, self.single_action_space = spaces_of(spec, raw)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._gallery = Gallery(self._game, render_size) if render_mode == "rgb_array" else None
+        self._pictures = (
+            LivePictures(self._game, render_size) if render_mode == "rgb_array" else None
+        )
         self._names_N = [self._names(spec, int(bot)) for bot in bots_N]
 
     def _names(self, spec: GameSpec, bot: int) -> tuple[str, str]:
@@ -96,7 +98,7 @@ class BrawlVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int8], NDArray[An
         """
         where_N = _mask((options or {}).get("reset_mask"), self.num_envs)
         self._game.reset(self._match_seeds(seed), where_N)
-        if self._gallery is not None:
+        if self._pictures is not None:
             self._begin_pictures(where_N)
         return self._views(self._seat), {}
 
@@ -137,7 +139,7 @@ class BrawlVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int8], NDArray[An
         infos: dict[str, Any] = {"reward_terms": dict(zip(self._terms, weighted_NK.T, strict=True))}
         if ended_N.any():
             infos |= self._finals(ended_N, infos["reward_terms"])
-            if self._gallery is not None:
+            if self._pictures is not None:
                 self._begin_pictures(ended_N)
         rewards_N = weighted_NK.sum(axis=1).astype(np.float64)
         return self._views(seat), rewards_N, ended_N, np.zeros_like(ended_N), infos
@@ -168,17 +170,17 @@ class BrawlVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int8], NDArray[An
         return self._game.observations_N2O[:, seat].copy()
 
     def _begin_pictures(self, where_N: NDArray[np.bool_] | None) -> None:
-        assert self._gallery is not None
+        assert self._pictures is not None
         for n in range(self.num_envs) if where_N is None else np.flatnonzero(where_N):
-            self._gallery.begin(int(n), self._names_N[n])
+            self._pictures.begin(int(n), self._names_N[n])
 
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:
         """A picture of every match, uint8 [H, W, 3]."""
-        if self._gallery is None:
+        if self._pictures is None:
             return None
         for n in range(self.num_envs):
-            self._gallery.see(n, None)
-        return tuple(self._gallery.draw(n) for n in range(self.num_envs))
+            self._pictures.see(n, None)
+        return tuple(self._pictures.draw(n) for n in range(self.num_envs))
 
     def close_extras(self, **kwargs: Any) -> None:
         """Ends what the game runs."""

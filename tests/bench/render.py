@@ -1,4 +1,4 @@
-"""What a picture costs: bytes of a frame, of a picture and of a page, and milliseconds of drawing.
+"""What a picture costs: bytes of a frame and of a page, and milliseconds of drawing.
 
 python tests/bench/render.py [SEED]
 """
@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from league.games.base import EXTERNAL
+from league.games.drawing import moving_part, still_part
+from league.games.drawing.painter import Painter
 from league.games.registry import make_batched
-from league.games.render import Painter
-from league.games.render.wire import moving_part, still_part
 from league.replay import Contender, Playback, Recipe, Replay, Take, final_digest
 from league.replay.file import encode
-from league.views.film import Cut, film_json, write_film
+from league.views.film import write_film
 
 
 def record(seed: int) -> Replay:
@@ -55,22 +55,16 @@ def main() -> None:
     tell("replay", f"{len(encode(replay)):,} bytes for {len(frames)} frames")
     moving = np.mean([size(moving_part(frame)) for frame in frames])
     tell("frame as JSON", f"{size(still_part(frames[0]))} bytes once, {moving:.0f} a frame")
-    film = film_json(replay, Cut(), 30, 1280)
-    pictures = np.mean([size(picture) for picture in film["pictures"]])
-    tell("picture as JSON", f"{size(film['stills']):,} bytes once, {pictures:,.0f} a picture")
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "x.html"
         write_film(page, replay)
-        count = len(film["pictures"])
-        tell(
-            "page",
-            f"{page.stat().st_size / 1000:,.0f} kB, {page.stat().st_size / count:,.0f} bytes a picture",
-        )
+        tell("page", f"{page.stat().st_size / 1000:,.0f} kB")
     for width, height in ((1280, 720), (640, 360), (320, 180)):
         painter, times = Painter(width, height), []
         for frame in frames[:300]:
             began = time.process_time()
-            painter.draw(frame)
+            painter.see(frame)
+            painter.paint()
             times.append(time.process_time() - began)
         tell(f"pixels, {width} × {height}", f"{1000 * float(np.median(times)):.1f} ms a picture")
 

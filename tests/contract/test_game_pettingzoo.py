@@ -11,8 +11,8 @@ from game_contract import KeysContract
 
 from league.errors import InvalidInput
 from league.games.base import BatchedGame
+from league.games.drawing.painter import draw_frame
 from league.games.registry import game_spec, make_batched
-from league.games.render import draw_frame
 
 
 class Made:

@@ -31,6 +31,10 @@ DASH: Final = 9
 BACKDASH: Final = 10
 KO: Final = 11
 TAUNT: Final = 12
+STATE_NAMES: Final = (
+    *("walking", "standing", "turnaround", "air_turnaround", "sprinting", "stun", "in_air"),
+    *("dodge", "attack", "dash", "backdash", "ko", "taunt"),
+)
 
 # Body (solid box) and hurt capsule (upright).
 HALF_WIDTH: Final = 0.87 / 2

@@ -20,8 +20,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 from numpy.typing import NDArray
 
 from league.errors import InvalidInput
-from league.games.render.raster import Canvas
-from league.games.render.scene import scene_for
+from league.games.drawing.painter import Painter
 from league.views.attention.moments import key_frames
 from league.views.attention.reading import Reading
 from league.views.style import FAINT, GRID, INK, STYLE
@@ -157,12 +156,10 @@ def _happened(reading: Reading, frame: int) -> str:
 
 def scene_of(reading: Reading, number: int) -> NDArray[np.uint8]:
     """Frame `number` in pixels, [H, W, 3], with the sparks and the camera of its moment."""
-    canvas = Canvas(640, 360)
-    began = max(0, number - WARM_UP)
-    scene = scene_for(reading.frames[began], canvas.picture_width, reading.names)
-    for frame in reading.frames[began : number + 1]:
-        picture = scene.picture(frame)
-    return canvas.draw(picture, scene.stills)
+    painter = Painter(640, 360, reading.names)
+    for frame in reading.frames[max(0, number - WARM_UP) : number + 1]:
+        painter.see(frame)
+    return painter.paint()
 
 
 def _course(axes: Axes, reading: Reading, start: float, end: float) -> None:

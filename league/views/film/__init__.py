@@ -1,6 +1,6 @@
-"""Films of replays: pictures in time, and files of them."""
+"""Replays as pictures in time: pages, videos and images."""
 
-from league.views.film.reel import Cut, Reel
-from league.views.film.writers import FORMATS, film_json, write_film
+from league.views.film.clip import Clip, Cut
+from league.views.film.files import FORMATS, film_json, write_film
 
-__all__ = ["FORMATS", "Cut", "Reel", "film_json", "write_film"]
+__all__ = ["FORMATS", "Clip", "Cut", "film_json", "write_film"]

@@ -1,88 +1,29 @@
 "use strict";
-/* Draws the pictures of league/games/render/picture.py on a canvas. Nothing here knows the game: what is
-   drawn is decided in Python. kumitePaint(context, picture, stills) draws one picture
-   {size, layers} into the whole canvas; kumitePlayer(root, film) plays a film {size, fps, stills, pictures}. */
+/* Plays a film (film_json in files.py) in an element with the parts of page.html; draw.js draws it. */
 
-function kumitePaint(context, size, layers, stills) {
-  const zoom = context.canvas.height / size[1];
-  const marks = {
-    p(colour, flat) {
-      context.fillStyle = colour;
-      trace(flat);
-      context.closePath();
-      context.fill();
-    },
-    l(colour, width, flat) {
-      context.strokeStyle = colour;
-      context.lineWidth = width;
-      context.lineCap = context.lineJoin = "round";
-      trace(flat);
-      context.stroke();
-    },
-    c(colour, x, y, r) {
-      context.fillStyle = colour;
-      disc(x, y, r);
-      context.fill();
-    },
-    o(colour, width, x, y, r) {
-      context.strokeStyle = colour;
-      context.lineWidth = width;
-      disc(x, y, r);
-      context.stroke();
-    },
-    g(colour, x, y, r) {
-      const fade = context.createRadialGradient(x, y, 0, x, y, r);
-      const opacity = colour.length > 7 ? parseInt(colour.slice(7), 16) : 255;
-      for (let part = 0; part <= 4; part++) {
-        const left = Math.round(opacity * Math.pow(1 - part / 4, 1.6));
-        fade.addColorStop(part / 4, colour.slice(0, 7) + left.toString(16).padStart(2, "0"));
-      }
-      context.fillStyle = fade;
-      disc(x, y, r);
-      context.fill();
-    },
-    b(colour, x, y, width, height, r) {
-      context.fillStyle = colour;
-      context.beginPath();
-      context.roundRect(x, y, width, height, r);
-      context.fill();
-    },
-    t(colour, size, x, y, side, words) {
-      context.fillStyle = colour;
-      context.font = `600 ${size}px system-ui, "Segoe UI", "DejaVu Sans", sans-serif`;
-      context.textAlign = side < 0 ? "left" : side > 0 ? "right" : "center";
-      context.textBaseline = "middle";
-      context.fillText(words, x, y);
-    },
-    s(colours) {
-      context.save(); // other shapes of this layer follow
-      context.setTransform(1, 0, 0, 1, 0, 0);
-      const shade = context.createLinearGradient(0, 0, 0, context.canvas.height);
-      colours.forEach((colour, place) => shade.addColorStop(place / Math.max(1, colours.length - 1), colour));
-      context.fillStyle = shade;
-      context.fillRect(0, 0, context.canvas.width, context.canvas.height);
-      context.restore();
-    },
-  };
-  function trace(flat) {
-    context.beginPath();
-    for (let i = 0; i < flat.length; i += 2) context.lineTo(flat[i], flat[i + 1]);
+const WARM_UP_FRAMES = 45; // that a scene sees before the one it shows, after a jump
+
+/** Draws the pictures of a film in any order: after a jump a new scene sees the frames before. */
+function filmPainter(film, context) {
+  const frameOf = film.shown.flatMap((count, frame) => Array(count).fill(frame)); // of each picture
+  let scene = null, next = 0;
+  function show(picture) {
+    const wanted = frameOf[picture];
+    if (scene === null || wanted < next - 1 || wanted > next + WARM_UP_FRAMES) {
+      scene = sceneFor(film.still, film.names, film.size[0]);
+      next = Math.max(0, wanted - WARM_UP_FRAMES);
+    }
+    while (next <= wanted) scene.see(film.frames[next++]);
+    paint(context, scene.shapes());
   }
-  function disc(x, y, r) {
-    context.beginPath();
-    context.arc(x, y, r, 0, 2 * Math.PI);
-  }
-  for (const [[scale, dx, dy], shapes] of layers) {
-    context.setTransform(scale * zoom, 0, 0, scale * zoom, dx * zoom, dy * zoom);
-    for (const [kind, ...rest] of typeof shapes === "number" ? stills[shapes] : shapes) marks[kind](...rest);
-  }
+  return { show, count: frameOf.length };
 }
 
-function kumitePlayer(root, film) {
+function playFilm(root, film) {
   const find = (name) => root.querySelector(`[data-part="${name}"]`);
   const canvas = find("screen"), context = canvas.getContext("2d");
   const seek = find("seek"), toggle = find("toggle"), clock = find("clock"), speed = find("speed");
-  const last = film.pictures.length - 1;
+  const painter = filmPainter(film, context), last = painter.count - 1;
   let now = 0, drawn = -1, running = true, before = null;
 
   function fit() {
@@ -95,18 +36,18 @@ function kumitePlayer(root, film) {
       drawn = -1;
     }
   }
-  function told(place) {
-    const seconds = Math.min(place / film.fps, film.seconds); // it stands while the verdict is shown
+  function clockText(place) {
+    const seconds = Math.min(place / film.fps, film.seconds); // stands still under the verdict
     return `${Math.floor(seconds / 60)}:${(seconds % 60).toFixed(1).padStart(4, "0")}`;
   }
   function show() {
     fit();
     const place = Math.min(last, Math.floor(now));
     if (place !== drawn) {
-      kumitePaint(context, film.size, film.pictures[place], film.stills);
+      painter.show(place);
       drawn = place;
       seek.value = place;
-      clock.textContent = `${told(place)} / ${told(last)}`;
+      clock.textContent = `${clockText(place)} / ${clockText(last)}`;
     }
     toggle.textContent = running ? "pause" : now >= last ? "again" : "play";
   }

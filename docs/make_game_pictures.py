@@ -1,4 +1,4 @@
-"""Makes the pictures of docs/game.md: `.venv/bin/python -m league.views.film.gallery docs/images`.
+"""Makes the pictures of docs/game.md: `.venv/bin/python docs/make_game_pictures.py docs/images`.
 
 Shape suffixes: H height, W width, 3 colours.
 """
@@ -16,8 +16,8 @@ from PIL import Image
 
 from league.games.brawl import moves, rules
 from league.games.brawl.movesets import MOVES
+from league.games.drawing.painter import Painter, draw_frame
 from league.games.registry import make_batched
-from league.games.render import Painter, draw_frame
 
 TILE = 220
 COLOURS = 256
@@ -74,7 +74,7 @@ def _tile(frame: dict[str, Any], words: str, part: Box, **changes: Any) -> Image
     }
     one["grounded"] = one["y"] > 0
     other |= {"state": rules.KO}
-    picture = Painter(1280, 720, (words, "")).draw({**frame, "frame": 137, "players": [one, other]})
+    picture = draw_frame({**frame, "frame": 137, "players": [one, other]}, 1280, 720, (words, ""))
     return Image.fromarray(picture).resize((TILE, TILE), Image.Resampling.LANCZOS, box=part)
 
 
@@ -116,11 +116,11 @@ def fight(stage: str, *, seed: int = 5, frame: int = 300) -> NDArray[np.uint8]:
     game.bots_N2[0] = [game.spec.bot_index(name) for name in ("weapon_seeker", "aggressive")]
     game.reset(np.array([seed], np.uint64))
     painter = Painter(960, 540, ("weapon_seeker", "aggressive"))
-    image = painter.draw(game.frame(0))
+    painter.see(game.frame(0))
     for _ in range(frame):
         game.step(game.idle_actions())
-        image = painter.draw(game.frame(0))
-    return image
+        painter.see(game.frame(0))
+    return painter.paint()
 
 
 def overview(stage: str) -> NDArray[np.uint8]:
@@ -134,9 +134,7 @@ def overview(stage: str) -> NDArray[np.uint8]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m league.views.film.gallery", description=__doc__
-    )
+    parser = argparse.ArgumentParser(prog="docs/make_game_pictures.py", description=__doc__)
     parser.add_argument("folder", type=Path, help="where the pictures go")
     folder: Path = parser.parse_args(arguments).folder
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Pictures of matches for environments: images of a batch's rows, and a window."""
+"""Pictures of matches that an environment plays: images of a batch's rows, and a window."""
 
 from __future__ import annotations
 
@@ -12,54 +12,53 @@ from numpy.typing import NDArray
 
 from league.errors import ConfigError
 from league.games.base import BatchedGame
+from league.games.drawing.frames import verdict
 
 if TYPE_CHECKING:
-    from league.games.render import Painter
+    from league.games.drawing.painter import Painter  # loads a JavaScript engine
 
 
-class Gallery:
-    """A painter for each of the game's rows that is looked at.
+class LivePictures:
+    """Draws the rows of a game that are looked at, as uint8 [H, W, 3].
 
-    `begin` a row's match, `see` every step of it, `draw` at any time. Of a match that ended the
-    last frame before is shown, with its end in words, for the game holds the next one already.
+    Call `begin` for a row's match, `see` after every step, and `draw` at any time. When a match has
+    ended, the game already holds the next one, so the last frame before is shown with the verdict.
     """
 
     def __init__(self, game: BatchedGame, size: tuple[int, int]) -> None:
-        from league.games.render.raster import check_size
+        from league.games.drawing.painter import check_size
 
         check_size(*size)
         self._game, self._size = game, size
         self._painters: dict[int, Painter] = {}
-        self._frames: dict[int, tuple[dict[str, Any], str, int | None]] = {}
+        self._frames: dict[int, tuple[dict[str, Any], dict[str, Any] | None]] = {}
         self._names: dict[int, Sequence[str]] = {}
 
     def begin(self, row: int, names: Sequence[str]) -> None:
-        """A new match, between these."""
+        """A new match in `row`, between players of these names."""
         self._painters.pop(row, None)
         self._names[row] = names
-        self._frames[row] = self._game.frame(row), "", None
+        self._frames[row] = self._game.frame(row), None
 
-    def see(self, row: int, outcome: float | None) -> None:
+    def see(self, row: int, outcome: float | None = None) -> None:
         """The frame after a step; `outcome` is seat 0's when the match ended in it."""
         if outcome is None:
-            self._frames[row] = self._game.frame(row), "", None
+            self._frames[row] = self._game.frame(row), None
             return
         winner = None if outcome == 0.5 else int(outcome == 0.0)
-        words = "a draw" if winner is None else f"{self._names[row][winner]} wins"
-        self._frames[row] = self._frames[row][0], words, winner
+        self._frames[row] = self._frames[row][0], verdict(self._names[row], winner)
 
     def draw(self, row: int) -> NDArray[np.uint8]:
         """The row's newest picture, uint8 [H, W, 3]."""
-        from league.games.render import Painter
+        from league.games.drawing.painter import Painter
 
         painter = self._painters.setdefault(row, Painter(*self._size, self._names[row]))
-        return painter.draw(*self._frames[row])
+        painter.see(*self._frames[row])
+        return painter.paint()
 
 
 class Window:
-    """A window on the screen, which keeps to `fps` pictures a second. Closed by hand it stays
-    closed.
-    """
+    """A window on the screen that shows at most `fps` pictures a second; once closed it stays so."""
 
     def __init__(self, pygame: Any, size: tuple[int, int], fps: float) -> None:
         self._pygame, self._fps = pygame, fps
@@ -72,7 +71,7 @@ class Window:
         self._clock = pygame.time.Clock()
 
     def show(self, image: NDArray[np.uint8]) -> None:
-        """Puts the picture, uint8 [H, W, 3], on the screen."""
+        """Puts a picture, uint8 [H, W, 3], on the screen."""
         if self._screen is None:
             return
         if any(event.type == self._pygame.QUIT for event in self._pygame.event.get()):
@@ -85,24 +84,24 @@ class Window:
         self._clock.tick(self._fps)
 
     def close(self) -> None:
-        """Twice is fine."""
+        """Closes the window; safe to call again."""
         if self._screen is not None:
             self._screen = None
             self._pygame.display.quit()
 
 
 def open_window(size: tuple[int, int], fps: float) -> Window:
-    """Opens one; raises `ConfigError` where there is no pygame or no screen."""
+    """Opens a window; raises `ConfigError` where there is no pygame or no screen."""
     try:
         pygame = importlib.import_module("pygame")
     except ImportError:
         raise ConfigError(
             "render_mode='human' needs the package pygame-ce: run `.venv/bin/python -m pip install "
-            "pygame-ce`, or take 'rgb_array'"
+            "pygame-ce`, or use 'rgb_array'"
         ) from None
     try:
         return Window(pygame, size, fps)
     except pygame.error as error:
         raise ConfigError(
-            f"no window can be opened ({error}): take render_mode 'rgb_array'"
+            f"no window can be opened ({error}): use render_mode 'rgb_array'"
         ) from None

@@ -6,6 +6,7 @@ import base64
 import gzip
 import html
 import importlib
+import io
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,23 +16,22 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from league.errors import InvalidInput
 from league.games.base import CHOICE
-from league.games.render.picture import HEIGHT
-from league.games.render.raster import Canvas, check_size
-from league.games.render.wire import moving_part, still_part
+from league.games.drawing import drawable, moving_part, still_part
+from league.games.drawing.painter import DRAW_JS, HEIGHT, Painter, check_size
 from league.replay import Playback, Replay
 from league.runs.files import write_whole
-from league.views.film.reel import ROUNDING, Cut, Reel
+from league.views.film.clip import ROUNDING, Clip, Cut
 
-_HERE = Path(__file__).parent
 GIF_COLOURS = 128
 
 
 @dataclass(frozen=True, kw_only=True)
 class Format:
-    """What a file of this ending is made with unless something else is asked for."""
+    """How a file of one ending is written, and with which size and speed by default."""
 
     fps: float
     width: int
@@ -48,9 +48,10 @@ def write_film(
     width: int | None = None,
     height: int | None = None,
 ) -> None:
-    """Writes the film that the file's ending asks for; a width alone sets the height, 16 to 9.
+    """Writes the film in the format of the file's ending; a width alone sets the height, 16 to 9.
 
-    Raises `InvalidInput` for another ending, size or speed, or when a package is missing for it.
+    Raises:
+        InvalidInput: unknown ending, impossible size or speed, or a package is missing.
     """
     form = FORMATS.get(path.suffix.lower())
     if form is None:
@@ -67,18 +68,19 @@ def write_film(
 def _pixels(
     replay: Replay, cut: Cut, fps: float, width: int, height: int
 ) -> Iterator[NDArray[np.uint8]]:
-    canvas = Canvas(width, height)
-    reel = Reel(replay, canvas.picture_width, fps, cut)
-    shown = None
-    for picture in reel.pictures():
-        if shown is None or picture is not shown[0]:
-            shown = picture, canvas.draw(picture, reel.stills)
-        yield shown[1]
+    clip = Clip(replay, fps, cut)
+    painter = Painter(width, height, clip.names)
+    for frame, ending, count in clip.frames():
+        painter.see(frame, ending)
+        if count:
+            image = painter.paint()
+            for _ in range(count):
+                yield image
 
 
 def _write_mp4(path: Path, replay: Replay, cut: Cut, fps: float, width: int, height: int) -> None:
     ffmpeg = _video_writer()
-    # the codec halves the colours' resolution
+    # The codec halves the colours' resolution, so both sides are even.
     width, height = width + width % 2, height + height % 2
     images = _pixels(replay, cut, fps, width, height)
     first = next(images)
@@ -104,35 +106,22 @@ def _video_writer() -> ModuleType:
         return importlib.import_module("imageio_ffmpeg")
     except ImportError:
         raise InvalidInput(
-            "mp4 needs the package imageio-ffmpeg: run `.venv/bin/python -m pip install imageio-ffmpeg`, "
+            "mp4 needs the package imageio-ffmpeg: run "
+            "`.venv/bin/python -m pip install imageio-ffmpeg`, "
             "or choose gif or html, which need nothing"
         ) from None
 
 
 def _write_gif(path: Path, replay: Replay, cut: Cut, fps: float, width: int, height: int) -> None:
-    from PIL import Image
-
     images = [Image.fromarray(pixels) for pixels in _pixels(replay, cut, fps, width, height)]
-    palette = _palette(images)
-    flat = [image.quantize(palette=palette, dither=Image.Dither.NONE) for image in images]
-    _save(
-        path,
-        lambda draft: flat[0].save(
-            draft,
-            format="gif",
-            save_all=True,
-            append_images=flat[1:],
-            duration=1000 / fps,
-            loop=0,
-            optimize=False,
-        ),
-    )
+    palette = _common_palette(images)
+    first, *others = [image.quantize(palette=palette, dither=Image.Dither.NONE) for image in images]
+    options = {"append_images": others, "duration": 1000 / fps, "loop": 0, "optimize": False}
+    _save(path, first, format="gif", save_all=True, **options)
 
 
-def _palette(images: list[Any]) -> Any:
+def _common_palette(images: list[Image.Image]) -> Image.Image:
     """One for the whole film, from a few of its pictures, so that colours don't flicker."""
-    from PIL import Image
-
     some = images[:: max(1, len(images) // 12)][:12]
     sheet = Image.new("RGB", (some[0].width, some[0].height * len(some)))
     for number, image in enumerate(some):
@@ -141,67 +130,72 @@ def _palette(images: list[Any]) -> Any:
 
 
 def _write_png(path: Path, replay: Replay, cut: Cut, fps: float, width: int, height: int) -> None:
-    """The picture at the cut's beginning; where none is named, of a game of choices the end."""
-    from PIL import Image
-
+    """The picture at the cut's start; without a start, a game of choices shows its end."""
     if cut.start is None:
-        cut = Cut(start=_telling_second(replay))
+        cut = Cut(start=_informative_second(replay))
     image = Image.fromarray(next(_pixels(replay, cut, fps, width, height)))
-    _save(path, lambda draft: image.save(draft, format="png", optimize=True))
+    _save(path, image, format="png", optimize=True)
 
 
-def _telling_second(replay: Replay) -> float:
+def _informative_second(replay: Replay) -> float:
     game = replay.recipe.make()
-    try:
-        spec = game.spec
-    finally:
-        game.close()
-    return replay.frames / spec.frames_per_second if spec.action_kind == CHOICE else 0.0
+    game.close()
+    return replay.frames / game.spec.frames_per_second if game.spec.action_kind == CHOICE else 0.0
 
 
-def _save(path: Path, save: Callable[[Any], None]) -> None:
-    import io
-
+def _save(path: Path, image: Image.Image, **options: Any) -> None:
     buffer = io.BytesIO()
-    save(buffer)
+    image.save(buffer, **options)
     write_whole(path, buffer.getvalue())
 
 
 def film_json(replay: Replay, cut: Cut, fps: float, width: float) -> dict[str, Any]:
-    """The film as player.js takes it: {size, fps, seconds (of the match in it), stills,
-    pictures}.
+    """The film as player.js takes it.
+
+    Returns:
+        `size` [width, height], `fps`, `seconds` of the match in it, `names`, the `still` part,
+        `frames` as draw.js takes them, and `shown`: how many pictures show each frame.
     """
-    reel = Reel(replay, width, fps, cut)
-    pictures = [picture.as_json()["layers"] for picture in reel.pictures()]
-    size = [round(width), round(HEIGHT)]
+    clip = Clip(replay, fps, cut)
+    still: dict[str, Any] | None = None
+    frames: list[dict[str, Any]] = []
+    shown: list[int] = []
+    for frame, ending, count in clip.frames():
+        still = still_part(frame) if still is None else still
+        frames.append(drawable(frame, clip.names) | ({"verdict": ending} if ending else {}))
+        shown.append(count)
     return {
-        "size": size,
+        "size": [round(width), HEIGHT],
         "fps": fps,
-        "seconds": reel.seconds,
-        "stills": reel.stills,
-        "pictures": pictures,
+        "seconds": clip.seconds,
+        "names": clip.names,
+        "still": still,
+        "frames": frames,
+        "shown": shown,
     }
 
 
 def _write_html(path: Path, replay: Replay, cut: Cut, fps: float, width: int, height: int) -> None:
-    """One page that needs nothing else: the film, and the player that draws it."""
+    """One page that needs nothing else: the film, the drawing, and the player."""
+    here = Path(__file__).parent
     film = json.dumps(film_json(replay, cut, fps, HEIGHT * width / height), separators=(",", ":"))
     first, second = (html.escape(seat.name) for seat in replay.seats)
     blanks: Mapping[str, str] = {
         "title": f"{first} against {second}",
         "heading": f"<b>{first}</b> against <b>{second}</b>",
         "aspect": f"{width} / {height}",
-        "player": (_HERE / "player.js").read_text(encoding="utf-8"),
+        "draw": DRAW_JS.read_text(encoding="utf-8"),
+        "player": (here / "player.js").read_text(encoding="utf-8"),
         "data": base64.b64encode(gzip.compress(film.encode(), 9, mtime=0)).decode(),
     }
-    page = (_HERE / "page.html").read_text(encoding="utf-8")
+    page = (here / "page.html").read_text(encoding="utf-8")
     for name, text in blanks.items():
         page = page.replace(f"{{{{{name}}}}}", text)
     write_whole(path, page)
 
 
 def _write_json(path: Path, replay: Replay, cut: Cut, fps: float, width: int, height: int) -> None:
-    """The game's frames themselves, for viewers and tables of one's own: {still, moving: [...]}."""
+    """The game's frames themselves, for other viewers and tables: {still, moving: [...]}."""
     playback = Playback(replay)
     try:
         per_second = playback.game.spec.frames_per_second
@@ -214,9 +208,8 @@ def _write_json(path: Path, replay: Replay, cut: Cut, fps: float, width: int, he
     moving = [
         moving_part(frame) for frame in frames[int(cut.begins * per_second + ROUNDING) : last]
     ]
-    write_whole(
-        path, json.dumps({"still": still_part(frames[0]), "moving": moving}, separators=(",", ":"))
-    )
+    content = {"still": still_part(frames[0]), "moving": moving}
+    write_whole(path, json.dumps(content, separators=(",", ":")))
 
 
 FORMATS: Mapping[str, Format] = {

@@ -1,4 +1,4 @@
-"""Frames of games without a scene, in words and on a terminal."""
+"""Frames of games without a drawing, as lines of text and on a terminal."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 from rich.console import Console
 
 from league.cli import table
+from league.games.drawing.lines import Line, fields_text, frame_lines
 from league.games.registry import make_batched
-from league.games.render.words import Line, frame_lines, say_fields
 
 HAND = {
     "game": "leduc",
@@ -53,14 +53,14 @@ def test_poker_s_choices_are_words() -> None:
 
 def test_text_of_several_lines_keeps_its_columns() -> None:
     assert frame_lines(BOARD, ["a", "b"])[2:] == [
-        Line("text", "X . O", even=True),
-        Line("", ". . .", even=True),
+        Line("text", "X . O", mono=True),
+        Line("", ". . .", mono=True),
         Line("played", "2"),
     ]
 
 
 def test_fields_of_fields_are_said_in_one_line() -> None:
-    assert say_fields(
+    assert fields_text(
         {"hand": ["J", "Q"], "score": {"own": 2, "other": 0.25}, "none": None, "list": []}
     ) == ("hand J, Q · score own 2 · other 0.25")
 

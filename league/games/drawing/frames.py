@@ -1,0 +1,103 @@
+"""A match's frames as small JSON: what never changes once, what changes as short rows.
+
+docs/rendering.md lists the fields. Frames of games without a drawing pass through as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from league.games.brawl import moves, rules
+from league.games.brawl.movesets import MOVES
+from league.games.drawing.lines import frame_lines
+
+STILL: Final = ("game", "stage", "max_frames", "solids", "blast")
+PLAYER: Final = (
+    *("x", "y", "vx", "vy", "facing", "state", "grounded", "damage", "stocks"),
+    *("weapon", "move", "move_frame", "stun_left", "stages_hit", "keys"),
+)
+"""Columns of a player's row; `keys` are bits in the order of `KEY_NAMES`."""
+WEAPON: Final = ("x", "y", "type", "dropped", "ready", "frames_left")
+"""Columns of a row for a weapon on the ground."""
+DIGITS: Final = 3
+"""Decimals kept: a thousandth of a unit is less than a pixel."""
+
+
+def is_fight(frame: Mapping[str, Any]) -> bool:
+    """Whether it is a frame of the fighting game."""
+    return all(name in frame for name in (*STILL, "players", "platform"))
+
+
+def still_part(frame: Mapping[str, Any]) -> dict[str, Any]:
+    """What holds for the whole match: stage, moves, and the names of columns and states."""
+    if not is_fight(frame):
+        return {}
+    platform = frame["platform"]
+    return {
+        **{name: frame[name] for name in STILL},
+        "frames_per_second": rules.FRAMES_PER_SECOND,
+        "stocks": rules.STOCKS,
+        "platform": [platform["half_width"], platform["half_height"]],
+        "columns": {"player": PLAYER, "weapon": WEAPON, "keys": rules.KEY_NAMES},
+        "states": rules.STATE_NAMES,
+        "moves": _move_tables(),
+    }
+
+
+def _move_tables() -> dict[str, dict[str, Any]]:
+    """By weapon and move, what a drawing of an attack needs."""
+    tables: dict[str, dict[str, Any]] = {name: {} for name in moves.WEAPON_NAMES}
+    for (weapon, move_type), move in MOVES.items():
+        tables[moves.WEAPON_NAMES[weapon]][moves.MOVE_NAMES[move_type]] = {
+            "lock": move.lock,
+            "charge_from": move.charge_from,
+            "stages": [
+                {name: getattr(stage, name) for name in ("start", "end", "box", "chained", "late")}
+                for stage in move.stages
+            ],
+        }
+    return tables
+
+
+def moving_part(frame: Mapping[str, Any]) -> dict[str, Any]:
+    """What may change: {frame, platform: [x, y], players: [row, row], weapons: [row, ...]}."""
+    if not is_fight(frame):
+        return dict(frame)
+    players = [
+        {**player, "keys": sum(1 << rules.KEY_NAMES.index(name) for name in player["keys"])}
+        for player in frame["players"]
+    ]
+    moving: dict[str, Any] = {
+        "frame": frame["frame"],
+        "platform": _row(frame["platform"], ("x", "y")),
+        "players": [_row(player, PLAYER) for player in players],
+    }
+    if frame.get("weapons"):
+        moving["weapons"] = [_row(weapon, WEAPON) for weapon in frame["weapons"]]
+    return moving
+
+
+def _row(fields: Mapping[str, Any], columns: tuple[str, ...]) -> list[Any]:
+    """Whole numbers without a point, others rounded; flags as 0 and 1."""
+    row: list[Any] = []
+    for name in columns:
+        value = fields.get(name, 0)
+        if isinstance(value, float):
+            value = round(value, DIGITS)
+            value = int(value) if value.is_integer() else value
+        row.append(int(value) if isinstance(value, bool) else value)
+    return row
+
+
+def drawable(frame: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """The frame as draw.js takes it: `moving_part`, with lines of text where it has no drawing."""
+    if is_fight(frame):
+        return moving_part(frame)
+    lines = [[line.label, line.text, line.seat, line.mono] for line in frame_lines(frame, names)]
+    return {"frame": frame.get("frame", 0), "lines": lines}
+
+
+def verdict(names: Sequence[str], winner: int | None) -> dict[str, Any]:
+    """What a frame's `verdict` holds: the end in words, and the winner's seat or None."""
+    return {"text": "a draw" if winner is None else f"{names[winner]} wins", "winner": winner}

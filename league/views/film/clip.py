@@ -1,0 +1,121 @@
+"""Part of a replay as pictures in time: its frames, how often each is shown, and the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from league.errors import InvalidInput
+from league.games.brawl.rules import KO
+from league.games.drawing import is_fight, verdict
+from league.replay import Playback, Replay, end_frame
+
+WARM_UP_FRAMES = 45
+"""Frames before a cut that the drawing sees but doesn't show: its camera and effects need them."""
+ROUNDING = 1e-9
+"""Of a frame: how far seconds times frames a second may be from a whole number."""
+VERDICT_SECONDS = 2.4
+VERDICT_AFTER_SECONDS = 0.7
+"""The last knock-out is seen by itself for so long."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cut:
+    """From second `start` (None: the beginning) to second `stop` (None: the end, with the verdict).
+
+    A `stop` after the end shows the verdict too; a `start` at the very end shows nothing else.
+    Raises `InvalidInput` when it has no length.
+    """
+
+    start: float | None = None
+    stop: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.begins < 0 or (self.stop is not None and self.stop <= self.begins):
+            raise InvalidInput(
+                f"a film can't go from second {self.begins:g} to {self.stop}: "
+                "begin at 0 or later, end after that"
+            )
+
+    @property
+    def begins(self) -> float:
+        return self.start or 0.0
+
+
+class Clip:
+    """The frames of `replay` within `cut`, for `fps` pictures a second.
+
+    `seconds` is the length of the match in it, without the verdict, known after the last frame.
+    Raises `InvalidInput` for an impossible number of pictures a second.
+    """
+
+    def __init__(self, replay: Replay, fps: float, cut: Cut) -> None:
+        if not 1 <= fps <= 120:
+            raise InvalidInput(f"a film can't have {fps:g} pictures a second: take from 1 to 120")
+        self.replay, self.fps, self.cut = replay, fps, cut
+        self.names = (replay.seats[0].name, replay.seats[1].name)
+        self.winner = None if replay.outcome == 0.5 else int(replay.outcome == 0.0)
+        self.seconds = 0.0
+
+    def frames(self) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None, int]]:
+        """Each frame, the verdict over it or None, and how many pictures show it (0: none).
+
+        Raises `DataCorrupt` at the end of a match that ends otherwise than recorded, and
+        `InvalidInput` when the match is shorter than the cut.
+        """
+        playback = Playback(self.replay)
+        try:
+            yield from self._frames(playback)
+        finally:
+            playback.close()
+
+    def _frames(
+        self, playback: Playback
+    ) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None, int]]:
+        per_second, length = playback.game.spec.frames_per_second, self.replay.frames
+        first = int(self.cut.begins * per_second + ROUNDING)
+        last = None if self.cut.stop is None else round(self.cut.stop * per_second)
+        if first > length:
+            raise InvalidInput(
+                f"the match lasts {length / per_second:.1f} s: "
+                f"it can't be shown from {self.cut.begins:g} s"
+            )
+        self.seconds = ((length if last is None else min(last, length)) - first) / per_second
+        shown, frame = 0, dict[str, Any]()
+        for now, frame in enumerate(playback.frames()):
+            if last is not None and now >= last:
+                return
+            count = 0
+            while (
+                now >= first
+                and now - first + 1 > (shown + count) * per_second / self.fps + ROUNDING
+            ):
+                count += 1
+            shown += count
+            if now >= first - WARM_UP_FRAMES:
+                yield frame, None, count
+        if is_fight(frame):
+            yield from self._ending(self._after(frame), per_second)
+        else:
+            yield from self._ending(end_frame(playback.game, frame), 0)
+
+    def _after(self, last: Mapping[str, Any]) -> dict[str, Any]:
+        """The fight's final frame. The game doesn't keep it, but what it was is known."""
+        end = {**last, "frame": last["frame"] + 1}
+        if self.winner is None or self.replay.frames >= last["max_frames"]:
+            return end
+        players = [dict(player) for player in last["players"]]
+        players[1 - self.winner] |= {"state": KO, "stocks": 0, "vx": 0.0, "vy": 0.0, "keys": []}
+        return {**end, "players": players}
+
+    def _ending(
+        self, end: dict[str, Any], per_second: int
+    ) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None, int]]:
+        """The last knock-out, and the verdict over it."""
+        count = round(VERDICT_SECONDS * self.fps)
+        for number in range(count):
+            waited = number / self.fps
+            frame = {**end, "frame": end.get("frame", 0) + round(waited * per_second)}
+            is_over = waited >= VERDICT_AFTER_SECONDS or not self.seconds or number == count - 1
+            yield frame, verdict(self.names, self.winner) if is_over else None, 1

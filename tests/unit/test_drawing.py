@@ -1,0 +1,257 @@
+"""The drawing shows what a frame says, and Pillow paints the shapes where they belong."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from league.errors import InvalidInput
+from league.games.brawl import moves, rules
+from league.games.brawl.movesets import MOVES
+from league.games.drawing import moving_part, still_part, verdict
+from league.games.drawing.painter import HEIGHT, MOST_PIXELS, Canvas, Painter, draw_frame
+from league.games.registry import make_batched
+
+BLACK = ["sky", ["#000000", "#000000"]]
+STANDING = {"x": 4.0, "y": 0.35, "vx": 0.0, "vy": 0.0, "state": rules.STANDING, "grounded": True}
+
+
+@pytest.fixture(scope="module")
+def frame() -> dict[str, Any]:
+    game = make_batched("brawl", 1)
+    game.reset(np.array([3], np.uint64))
+    game.step(game.idle_actions())
+    return game.frame(0)
+
+
+def changed(base: dict, one: dict, other: dict | None = None, **fields: Any) -> dict[str, Any]:
+    """The frame with two fighters that stand, changed as given."""
+    first, second = ({**player, **STANDING, "facing": 1} for player in base["players"])
+    players = [first | one, second | {"x": 6.0} | (other or {})]
+    return {**base, "players": players, **fields}
+
+
+def shapes(*frames: dict[str, Any]) -> list[list[Any]]:
+    """What is drawn of the last of these frames."""
+    painter = Painter(1280, HEIGHT, ("one", "other"))
+    for each in frames:
+        painter.see(each)
+    return painter.shapes()
+
+
+def texts(drawn: list[list[Any]]) -> list[str]:
+    return [shape[-1] for shape in drawn if shape[0] == "text"]
+
+
+def in_units(drawn: list[list[Any]], frame: dict, x: float, y: float) -> tuple[float, float]:
+    """The place of a pixel in units of the game, by the first ground."""
+    (_, _, left, top, width, _, _) = next(s for s in drawn if s[:2] == ["box", "#2c2f45"])
+    x0, y0, x1, _ = frame["solids"][0]
+    scale = width / (x1 - x0)
+    return x0 + (x - left) / scale, y0 + (y - top) / scale
+
+
+# --- the fight
+
+
+@pytest.mark.parametrize("width", [1280, 720, 432])
+def test_the_camera_never_loses_a_fighter(frame: dict, width: int) -> None:
+    generator = np.random.default_rng(1)
+    blast = np.array(frame["blast"])
+    places = generator.uniform(-blast, blast, (2, 2))
+    painter = Painter(width, HEIGHT, ("one", "other"))
+    for number in range(150):
+        places = np.clip(places + generator.normal(0, 1.5, (2, 2)), -blast, blast)
+        spots = [{"x": float(x), "y": float(y)} for x, y in places]
+        painter.see(changed(frame, *spots, frame=number))
+        drawn = painter.shapes()
+        for seat, name in enumerate(("one", "other")):
+            *_, x, y, _, _ = [s for s in drawn if s[0] == "text" and s[-1] == name][-1]
+            head = y + 0.86 * drawn_scale(drawn, frame)
+            assert 0 <= x <= width, (seat, number)
+            assert 0 <= head <= HEIGHT * 1.05, (seat, number)
+
+
+def drawn_scale(drawn: list[list[Any]], frame: dict) -> float:
+    return next(s for s in drawn if s[:2] == ["box", "#2c2f45"])[4] / (
+        frame["solids"][0][2] - frame["solids"][0][0]
+    )
+
+
+@pytest.mark.parametrize(("weapon", "move_type"), sorted(MOVES))
+def test_the_extent_that_is_drawn_is_the_box_that_hits(
+    frame: dict, weapon: int, move_type: int
+) -> None:
+    move, painter = MOVES[weapon, move_type], Painter(1280, HEIGHT)
+    for hit in (0, (1 << len(move.stages)) - 1):
+        coming = [
+            stage
+            for index, stage in enumerate(move.stages)
+            if not (stage.chained or stage.late) or bool(hit >> (index - 1) & 1) == stage.chained
+        ]
+        for now in range(move.lock):
+            attack = {
+                "state": rules.ATTACK,
+                "weapon": moves.WEAPON_NAMES[weapon],
+                "move": moves.MOVE_NAMES[move_type],
+                "move_frame": now,
+                "stages_hit": hit,
+                "facing": -1,
+            }
+            painter.see(changed(frame, attack))
+            drawn = painter.shapes()
+            boxes = [s for s in drawn if s[0] == "box" and re.fullmatch("#......21", s[1])]
+            out = [stage for stage in coming if stage.start <= now < stage.end]
+            assert len(boxes) == bool(out), now
+            if out:
+                near, far, top, bottom = out[-1].box
+                _, _, x, y, width, height, _ = boxes[0]
+                corners = (
+                    *in_units(drawn, frame, x, y),
+                    *in_units(drawn, frame, x + width, y + height),
+                )
+                expected = 4.0 - far, 0.35 + top, 4.0 - near, 0.35 + bottom
+                assert corners == pytest.approx(expected, abs=0.01)
+
+
+def test_a_hit_shows_its_damage_for_some_frames(frame: dict) -> None:
+    before = changed(frame, {"damage": 20.0}, frame=10)
+    hit = changed(frame, {"damage": 33.0, "state": rules.STUN}, frame=11)
+    assert "13" in texts(shapes(before, hit))
+    assert "13" not in texts(shapes(before, hit, {**hit, "frame": 30}))
+    assert "13" not in texts(shapes(before, {**hit, "frame": 90})), "a gap: another match"
+
+
+def test_a_knock_out_bursts_at_the_rim_and_the_fighter_is_gone(frame: dict) -> None:
+    before = changed(frame, {"x": 13.9}, frame=10)
+    out = changed(frame, {"x": 14.6, "state": rules.KO, "stocks": 2}, frame=11)
+    drawn = shapes(before, out)
+    assert "KO" in texts(drawn)
+    assert texts(drawn).count("one") == texts(drawn).count("other") - 2, "no name over its head"
+    (burst,) = [s for s in drawn if s[0] == "glow" and s[1].startswith("#fff3b0")]
+    assert in_units(drawn, frame, burst[2], burst[3])[0] == pytest.approx(14.0, abs=0.02)
+    assert "KO" not in texts(shapes(before, out, {**out, "frame": 60}))
+
+
+def test_panels_show_damage_stocks_clock_and_keys(frame: dict) -> None:
+    status = {"damage": 113.4, "stocks": 2, "keys": ["A", "space"]}
+    drawn = shapes(changed(frame, status, {"damage": 7.0, "keys": []}, frame=2700 - 61 * 30))
+    assert {"113", "7", "1:01", "warehouse", *rules.KEY_NAMES} <= set(texts(drawn))
+    pressed = [s[-1] for s in drawn if s[0] == "text" and s[1] == "#0c0c18" and s[-1] != "one"]
+    assert {"A", "space"} <= set(pressed)
+    assert not set(pressed) & {"W", "S", "D", "G", "H", "J", "K", "L"}
+    assert len([s for s in drawn if s[:2] == ["disc", "#ff5a4f"]]) == 2
+
+
+@pytest.mark.parametrize("weapon", ["spear", "hammer"])
+def test_weapons_show_in_hand_and_on_the_ground(frame: dict, weapon: str) -> None:
+    bare = len(shapes(changed(frame, {})))
+    assert len(shapes(changed(frame, {"weapon": weapon}))) > bare + 3
+    lying = {"x": 3.0, "y": 0.7, "type": weapon, "dropped": False, "ready": True}
+    counts = {
+        len(shapes(changed(frame, {}, frame=now, weapons=[{**lying, "frames_left": 70}])))
+        for now in range(8)
+    }
+    assert min(counts) == bare, "it blinks before it goes"
+    assert max(counts) > bare + 3
+
+
+def test_every_state_looks_different(frame: dict) -> None:
+    extra = {rules.IN_AIR: {"grounded": False}, rules.AIR_TURNAROUND: {"grounded": False}}
+    extra[rules.ATTACK] = {"move": "SSig", "move_frame": 6}
+    looks = set()
+    for state in range(len(rules.STATE_NAMES)):
+        at = changed(frame, {"state": state, **extra.get(state, {})})
+        looks.add(draw_frame(at, 320, 180).tobytes())
+    # sprinting and the dash share a pose
+    assert len(looks) == len(rules.STATE_NAMES) - 1
+
+
+def test_a_frame_travels_as_small_json() -> None:
+    game = make_batched("brawl", 1, stage="flat")
+    game.bots_N2[0] = game.spec.bot_index("weapon_seeker"), game.spec.bot_index("based")
+    game.reset(np.array([2], np.uint64))
+    still, sizes = still_part(game.frame(0)), []
+    for _ in range(600):
+        game.step(game.idle_actions())
+        frame = game.frame(0)
+        moving = json.loads(json.dumps(moving_part(frame)))
+        sizes.append(len(json.dumps(moving, separators=(",", ":"))))
+        assert still_part(frame) == still
+        for player, row in zip(frame["players"], moving["players"], strict=True):
+            again = dict(zip(still["columns"]["player"], row, strict=True))
+            assert again["x"] == pytest.approx(player["x"], abs=6e-4)
+            assert still["states"][again["state"]] == rules.STATE_NAMES[player["state"]]
+            keys = [k for bit, k in enumerate(still["columns"]["keys"]) if again["keys"] >> bit & 1]
+            assert keys == player["keys"]
+    assert np.mean(sizes) < 260
+    assert (still_part({"pot": 3}), moving_part({"pot": 3})) == ({}, {"pot": 3})
+
+
+# --- other games, sizes, and Pillow
+
+
+def test_games_without_a_drawing_are_lines_of_text() -> None:
+    game = make_batched("kuhn", 1)
+    game.reset(np.array([1], np.uint64))
+    painter = Painter(1280, HEIGHT, ("anna", "bob"))
+    painter.see(game.frame(0), verdict(("anna", "bob"), None))
+    words = texts(painter.shapes())
+    assert {"anna", "bob", "played", "0 of at most 3", "a draw"} <= set(words)
+    dealt = [f"card {seat['card']}" for seat in game.frame(0)["seats"]]
+    assert [word.split(" · ")[0] for word in words if "card" in word] == dealt
+
+
+@pytest.mark.parametrize("size", [(640, 360), (100, 100), (31, 77)])
+def test_a_frame_becomes_pixels_of_any_size(frame: dict, size: tuple[int, int]) -> None:
+    image = draw_frame(frame, *size)
+    assert (image.shape, image.dtype) == ((size[1], size[0], 3), np.uint8)
+    assert image.std() > 5
+    assert np.array_equal(image, draw_frame(json.loads(json.dumps(frame)), *size))
+
+
+@pytest.mark.parametrize("size", [(0, 10), (10, -1), (MOST_PIXELS + 1, 10)])
+def test_impossible_sizes_are_refused(size: tuple[int, int]) -> None:
+    with pytest.raises(InvalidInput, match=f"{size[0]} x {size[1]}"):
+        Painter(*size)
+
+
+@pytest.mark.parametrize(
+    ("shape", "spot", "colour"),
+    [
+        (["disc", "#ff0000", 50, 50, 20], (50, 50), (255, 0, 0)),
+        (["box", "#00ff00", 10, 10, 30, 30, 0], (25, 25), (0, 255, 0)),
+        (["box", "#ffffff80", 10, 10, 30, 30, 5], (25, 25), (128, 128, 128)),
+        (["polygon", "#0000ff", [0, 0, 60, 0, 0, 60]], (10, 10), (0, 0, 255)),
+        (["line", "#ff00ff", 10, [0, 50, 100, 50]], (50, 50), (255, 0, 255)),
+        (["line", "#ff00ff80", 10, [0, 50, 100, 50, 0, 50]], (50, 50), (128, 0, 128)),
+        (["ring", "#ffff00", 6, 50, 50, 30], (80, 50), (255, 255, 0)),
+        (["ring", "#ffff00", 6, 50, 50, 30], (50, 50), (0, 0, 0)),
+        (["glow", "#ffffff", 50, 50, 30], (50, 50), (250, 250, 250)),
+        (["sky", ["#000000", "#ffffff"]], (50, 98), (251, 251, 251)),
+    ],
+)
+def test_each_shape_lands_where_it_should(shape: list, spot: tuple, colour: tuple) -> None:
+    image = Canvas(HEIGHT, HEIGHT).paint([BLACK, scaled(shape)])
+    x, y = (round(value * HEIGHT / 100) for value in spot)
+    assert np.abs(image[y, x].astype(int) - colour).max() <= 6
+
+
+def scaled(value: Any) -> Any:
+    """Numbers of a shape on a picture 100 high, on one that is HEIGHT high."""
+    if isinstance(value, list):
+        return [scaled(each) for each in value]
+    return value if isinstance(value, str) else value * HEIGHT / 100
+
+
+@pytest.mark.parametrize(("align", "columns"), [(-1, (360, 720)), (0, (180, 540)), (1, (0, 360))])
+def test_text_is_aligned(align: int, columns: tuple[int, int]) -> None:
+    image = Canvas(HEIGHT, HEIGHT).paint([BLACK, ["text", "#ffffff80", 144, 360, 360, align, "WW"]])
+    lit = np.flatnonzero(image.max(axis=(0, 2)) > 60)
+    assert lit.min() >= columns[0] - 7
+    assert lit.max() <= columns[1] + 7
+    assert 100 < image.max() < 140, "as transparent as its colour"
