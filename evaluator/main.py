@@ -16,7 +16,7 @@ from evaluator.pace import step_back
 from evaluator.settings import EvaluatorSettings
 from league.errors import ConfigError, LeagueError, Unavailable
 from league.games.settings import GameSettings
-from league.rpc.reminders import Reminders
+from league.rpc.channel import Reminders
 from league.security.credentials import of_run
 from league.security.flags import add_service_flags, service_settings
 from league.security.settings import SecuritySettings

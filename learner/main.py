@@ -19,7 +19,7 @@ from league.cluster.settings import LearnerEntry, SupervisorSettings
 from league.errors import ConfigError, LeagueError, StorageFull, Unavailable
 from league.exploiters import EXPLOITING
 from league.players import Role
-from league.rpc.reminders import Reminders
+from league.rpc.channel import Reminders
 from league.security.flags import add_client_flags, client_credentials
 from league.security.settings import SecuritySettings
 from league.settings.base import Sections, resolve

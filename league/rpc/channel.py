@@ -1,5 +1,7 @@
-"""A connection to a matchmaker: calls that find none are sent again, with back-off, until one
-answers.
+"""A connection to the matchmaker whose calls wait for it and are safe to send again.
+
+gRPC reconnects by its own back-off. Its retry policy is not used: it gives up after five attempts
+and tells the caller nothing, and a learner that waits must say so and stop when it is asked to.
 """
 
 from __future__ import annotations
@@ -19,8 +21,9 @@ from league.v1.exploiters_pb2_grpc import ExploiterServiceStub
 from league.v1.matchmaker_pb2_grpc import MatchmakerServiceStub
 
 CALL_SECONDS = 20.0
-"""How long one attempt may take before it is sent again."""
+"""How long one attempt may take before the call is sent again."""
 CONNECTED_SECONDS = 5.0  # a stream that lasted longer had reached the service
+PAUSE_SECONDS = 0.2  # between attempts; while the channel is down they cost no packet
 
 CHANNEL_OPTIONS = [
     ("grpc.max_receive_message_length", 256 << 20),
@@ -46,9 +49,9 @@ class Connection:
 
     Args:
         address: ``HOST:PORT``.
-        wait_seconds: how long a call goes on trying while nobody answers; then `Unavailable`.
-        on_wait: told once in a while, in a sentence, what is being waited for.
-        credentials: token and certificates; None takes those that the environment names, if any.
+        wait_seconds: how long a call waits for a service that does not answer.
+        on_wait: is called with a sentence before each further attempt; it may raise.
+        credentials: token and certificates; None takes those that the environment names.
     """
 
     def __init__(
@@ -89,19 +92,18 @@ class Connection:
         self._channel.close()
 
     def _call(self, method: str, request: Any) -> Any:
-        failing_since, pause = None, 0.05
+        stub = self._stub if hasattr(self._stub, method) else self._exploiters
+        began = time.monotonic()
         while True:
             try:
-                stub = self._stub if hasattr(self._stub, method) else self._exploiters
                 return getattr(stub, method)(request, timeout=CALL_SECONDS, metadata=self._metadata)
             except grpc.RpcError as failure:
-                failing_since = self._wait(failure, failing_since, pause)
-                pause = min(1.0, pause * 2)
+                self._wait(failure, began)
             except ValueError as error:  # gRPC's word for a channel that was closed
                 raise Unavailable(f"the connection to {self.address} was closed: {error}") from None
 
     def _follow(self, opened: Callable[[], Iterator[M]]) -> Iterator[M]:
-        """The messages of a stream, which is opened anew whenever it breaks, until it ends."""
+        """The messages of a stream, which is opened again whenever it breaks, until it ends."""
         failing_since = None
         while True:
             since = time.monotonic()
@@ -111,57 +113,67 @@ class Connection:
                     yield message
                 return
             except grpc.RpcError as failure:
-                if time.monotonic() - since > CONNECTED_SECONDS:  # this is another outage
-                    failing_since = None
-                failing_since = self._wait(failure, failing_since, 0.5)
+                if failing_since is None or time.monotonic() - since > CONNECTED_SECONDS:
+                    failing_since = time.monotonic()
+                self._wait(failure, failing_since)
             except ValueError as error:
                 raise Unavailable(f"the connection to {self.address} was closed: {error}") from None
 
-    def _wait(self, failure: grpc.RpcError, failing_since: float | None, pause: float) -> float:
-        """Sleeps before another try, or raises when there is to be none. Returns since when it
-        fails.
+    def _wait(self, failure: grpc.RpcError, since: float) -> None:
+        """Sleeps before the next attempt of a call that has waited since `since`, or raises.
 
-        A service that says when to come back is obeyed, give or take a little, lest all come at
-        once.
+        A service may say when to come back; each client adds a little, lest all come at once.
         """
-        now = time.monotonic()
-        since = now if failing_since is None else failing_since
+        waited = time.monotonic() - since
+        details = failure.details() or ""
         advice = retry_advice(failure)
-        if advice is not None:
-            if now - since + advice >= self._wait_seconds:
-                raise error_of(failure) from None
-            busy = failure.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-            self._say((failure.details() or "") if busy else self._waiting(now - since))
-            time.sleep(advice * random.uniform(1.0, 1.25))
-            return since
-        if failure.code() not in _TRY_AGAIN or raised_by_service(failure):
+        if advice is None and (failure.code() not in _TRY_AGAIN or raised_by_service(failure)):
             raise error_of(failure) from None
-        self._check_tls(failure.details() or "")
-        if now - since >= self._wait_seconds:
-            closed = "Socket closed" in (failure.details() or "")
-            raise Unavailable(
-                f"no matchmaker answers at {self.address} (waited {now - since:.0f} s): "
-                f"start one there, or check the address{_CLOSED if closed else ''}"
-            ) from None
-        self._say(self._waiting(now - since))
-        time.sleep(pause * random.uniform(0.5, 1.0))
-        return since
-
-    def _waiting(self, seconds: float) -> str:
-        return f"waiting for the matchmaker at {self.address} ({seconds:.0f} s)"
-
-    def _check_tls(self, details: str) -> None:
-        """Raises `ConfigError` for what another try can't cure."""
         if "CERTIFICATE_VERIFY_FAILED" in details:
             raise ConfigError(
-                f"the certificate that {self.address} shows is not good for it (another CA's or host's, or "
-                f"out of date): take its ca.pem, and an address that the certificate names"
+                f"the certificate that {self.address} shows is not good for it (another CA's or "
+                "host's, or out of date): take its ca.pem, and an address that the certificate "
+                "names"
             ) from None
         if "WRONG_VERSION_NUMBER" in details:
             raise ConfigError(
                 f"{self.address} speaks no TLS: leave --tls (KUMITE_TLS) out"
             ) from None
-
-    def _say(self, sentence: str) -> None:
+        if waited + (advice or 0.0) >= self._wait_seconds:
+            if advice is not None:
+                raise error_of(failure) from None
+            raise Unavailable(
+                f"no matchmaker answers at {self.address} (waited {waited:.0f} s): start one "
+                f"there, or check the address{_CLOSED if 'Socket closed' in details else ''}"
+            ) from None
         if self._on_wait is not None:
-            self._on_wait(sentence)
+            is_busy = failure.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+            waiting = f"waiting for the matchmaker at {self.address} ({waited:.0f} s)"
+            self._on_wait(details if is_busy else waiting)
+        time.sleep((PAUSE_SECONDS if advice is None else advice) * random.uniform(1.0, 1.25))
+
+
+class Reminders:
+    """An `on_wait` that passes a sentence to `say` at once, then after ever longer pauses.
+
+    A wait after a silence of `ANOTHER_SECONDS` counts as another one and is said at once.
+    """
+
+    FIRST_SECONDS, LONGEST_SECONDS, ANOTHER_SECONDS = 10.0, 600.0, 5.0
+
+    def __init__(
+        self, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._say, self._clock = say, clock
+        self._pause = self.FIRST_SECONDS
+        self._heard_at = self._due_at = -self.LONGEST_SECONDS
+
+    def __call__(self, sentence: str) -> None:
+        now = self._clock()
+        if now - self._heard_at > self.ANOTHER_SECONDS:
+            self._pause, self._due_at = self.FIRST_SECONDS, now
+        self._heard_at = now
+        if now >= self._due_at:
+            self._say(sentence)
+            self._due_at = now + self._pause
+            self._pause = min(2 * self._pause, self.LONGEST_SECONDS)

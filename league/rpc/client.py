@@ -7,8 +7,9 @@ A reply means: on disk.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from league.exploiters import CandidateGate, Generation, Standing
 from league.ids import new_id
 from league.players import (
     Assignment,
@@ -24,21 +25,21 @@ from league.players import (
     PlayerKind,
     PlayerState,
     Rating,
+    Role,
     Verdict,
 )
-from league.rpc import convert as wire
-from league.rpc import convert_stages as wire_stages
-from league.rpc import convert_status as wire_status
-from league.rpc.client_exploiters import ExploiterCalls
-from league.rpc.client_operators import OperatorCalls
+from league.rpc.channel import Connection
+from league.rpc.convert import from_enum, from_message, to_enum, to_message
 from league.stages import CurriculumStatus, Place, Stage, StageRequest
+from league.v1 import exploiters_pb2 as x
 from league.v1 import matchmaker_pb2 as m
 
 
 class Beat(NamedTuple):
-    """What a heartbeat is answered: whether a newer incarnation fenced this one, the leases' new
-    deadline (Unix seconds), and the stage that the worker's learner is asked to enter, if there
-    is one.
+    """The reply to a heartbeat.
+
+    `fenced`: a newer incarnation of the worker exists; `lease_deadline`: of its leases, in Unix
+    seconds; `asked`: the stage that an operator asks the worker's learner to enter, None without.
     """
 
     fenced: bool
@@ -47,9 +48,7 @@ class Beat(NamedTuple):
 
 
 class Leaderboard(NamedTuple):
-    """Ratings of a book, best first; the anchors of all books; the newest result and event in
-    them.
-    """
+    """Ratings of a book, best first, the anchors of all books, and the newest result and event."""
 
     ratings: list[Rating]
     anchors: dict[str, float]
@@ -65,14 +64,16 @@ class Payoffs(NamedTuple):
     event_position: int
 
 
-class MatchmakerClient(ExploiterCalls, OperatorCalls):
-    """The matchmaker's calls. Opening one never fails: the first call waits for the service."""
+class MatchmakerClient(Connection):
+    """The matchmaker's calls. Opening one never fails: the first call waits for the service.
+
+    `incarnation` is the number of the calling worker's incarnation, or the `Incarnation` itself.
+    """
 
     def register_players(
-        self, players: Iterable[Player], incarnation: int = 0
+        self, players: Iterable[Player], incarnation: int | Incarnation = 0
     ) -> tuple[list[Player], list[str]]:
-        """Registers players, parents first, for a worker's `incarnation` if it has one; again is
-        fine.
+        """Registers players, parents first; a second time changes nothing.
 
         Returns:
             The players as they stand, and the names that were retired because of ``max_saved``.
@@ -83,11 +84,11 @@ class MatchmakerClient(ExploiterCalls, OperatorCalls):
         """
         request = m.RegisterPlayersRequest(
             request_id=new_id(),
-            players=map(wire.to_player, players),
+            players=map(to_message, players),
             incarnation=_number(incarnation),
         )
         reply = self._call("RegisterPlayers", request)
-        return [wire.from_player(player) for player in reply.players], list(reply.retired)
+        return [from_message(Player, player) for player in reply.players], list(reply.retired)
 
     def open_incarnation(
         self,
@@ -97,7 +98,7 @@ class MatchmakerClient(ExploiterCalls, OperatorCalls):
         checkpoint_log_position: int = 0,
         carried_matches: Sequence[str] = (),
     ) -> Incarnation:
-        """Begins a worker's life and fences its earlier ones."""
+        """Opens a worker's incarnation and fences its earlier ones."""
         request = m.OpenIncarnationRequest(
             request_id=new_id(),
             worker=worker,
@@ -109,11 +110,13 @@ class MatchmakerClient(ExploiterCalls, OperatorCalls):
         reply = self._call("OpenIncarnation", request)
         return Incarnation(
             number=reply.incarnation,
-            carried=tuple(wire.from_assignment(a) for a in reply.carried),
+            carried=tuple(_assignments(reply.carried)),
             lost_results=reply.lost_results,
         )
 
-    def acquire_matches(self, incarnation: int, count: int, mix: str) -> list[Assignment]:
+    def acquire_matches(
+        self, incarnation: int | Incarnation, count: int, mix: str
+    ) -> list[Assignment]:
         """Leases `count` matches of the incarnation's learner against opponents drawn by `mix`.
 
         Raises:
@@ -122,64 +125,60 @@ class MatchmakerClient(ExploiterCalls, OperatorCalls):
         request = m.AcquireMatchesRequest(
             request_id=new_id(), incarnation=_number(incarnation), count=count, mix=mix
         )
-        return [wire.from_assignment(a) for a in self._call("AcquireMatches", request).assignments]
+        return _assignments(self._call("AcquireMatches", request).assignments)
 
-    def acquire_pairings(self, incarnation: int, pairings: Sequence[Pairing]) -> list[Assignment]:
-        """Leases matches between named players: pairing by pairing, pair by pair, two seats
-        each.
-        """
+    def acquire_pairings(
+        self, incarnation: int | Incarnation, pairings: Sequence[Pairing]
+    ) -> list[Assignment]:
+        """Leases matches between named players: pairing by pairing, each pair in both seats."""
         request = m.AcquirePairingsRequest(
             request_id=new_id(),
             incarnation=_number(incarnation),
-            pairings=[wire.to_pairing(p) for p in pairings],
+            pairings=map(to_message, pairings),
         )
-        return [wire.from_assignment(a) for a in self._call("AcquirePairings", request).assignments]
+        return _assignments(self._call("AcquirePairings", request).assignments)
 
     def release_matches(
-        self, incarnation: int, match_ids: Sequence[str] = (), reason: str = ""
+        self, incarnation: int | Incarnation, match_ids: Sequence[str] = (), reason: str = ""
     ) -> int:
-        """Hands leases back (all open ones when none is named) and returns how many."""
+        """Gives leases back (all open ones when none is named) and returns how many."""
         request = m.ReleaseMatchesRequest(
             request_id=new_id(),
             incarnation=_number(incarnation),
             match_ids=match_ids,
             reason=reason,
         )
-        return self._call("ReleaseMatches", request).released
+        return int(self._call("ReleaseMatches", request).released)
 
     def report_results(
-        self, incarnation: int, results: Sequence[MatchResult], request_id: str | None = None
+        self,
+        incarnation: int | Incarnation,
+        results: Sequence[MatchResult],
+        request_id: str | None = None,
     ) -> tuple[list[Verdict], int]:
-        """Hands results in; each is accepted exactly once or refused with a reason.
+        """Reports results; each is accepted exactly once or refused with a reason.
 
         Returns:
             A verdict for each result, in order, and the log position of the newest result.
         """
-        names = wire.stat_names_of(results)
         request = m.ReportResultsRequest(
             request_id=request_id or new_id(),
             incarnation=_number(incarnation),
-            results=[wire.to_result(r, names) for r in results],
-            stat_names=names,
-            brief=True,
+            results=map(to_message, results),
         )
         reply = self._call("ReportResults", request)
-        if not reply.first_position:
-            return [wire.from_verdict(v) for v in reply.verdicts], reply.log_position
-        numbered = enumerate(results, start=reply.first_position)
-        taken = [Verdict(match_id=r.match_id, accepted=True, log_position=n) for n, r in numbered]
-        return taken, reply.log_position
+        return [from_message(Verdict, verdict) for verdict in reply.verdicts], reply.log_position
 
     def heartbeat(
         self,
-        incarnation: int,
+        incarnation: int | Incarnation,
         progress: int,
         step: int = 0,
         mix: str = "",
         activity: str = "",
         metrics: Mapping[str, float] | None = None,
     ) -> Beat:
-        """Tells that the worker lives and how far it got (`progress`: frames played)."""
+        """Reports that the worker lives and how far it is (`progress`: frames played)."""
         request = m.HeartbeatRequest(
             incarnation=_number(incarnation),
             progress=progress,
@@ -189,12 +188,12 @@ class MatchmakerClient(ExploiterCalls, OperatorCalls):
             metrics=metrics or {},
         )
         reply = self._call("Heartbeat", request)
-        return Beat(reply.fenced, reply.lease_deadline, wire_stages.request_of(reply))
+        return Beat(reply.fenced, reply.lease_deadline, _asked(reply))
 
     def keep_references(
-        self, incarnation: int, names: Iterable[str]
+        self, incarnation: int | Incarnation, names: Iterable[str]
     ) -> tuple[list[str], list[str]]:
-        """Of a learner's references only these are drawn as opponents from now on.
+        """Limits a learner's references that are drawn as opponents to `names`.
 
         Returns:
             Names of those that retired, and of those that came back.
@@ -206,51 +205,59 @@ class MatchmakerClient(ExploiterCalls, OperatorCalls):
         return list(reply.retired), list(reply.returned)
 
     def enter_stage(
-        self, incarnation: int, step: int, stages: Iterable[Stage], place: Place, reason: str = ""
+        self,
+        incarnation: int | Incarnation,
+        step: int,
+        stages: Iterable[Stage],
+        place: Place,
+        reason: str = "",
     ) -> StageRequest | None:
-        """Tells a learner's stages and its place in them. Returns the request that it has yet to
-        obey.
+        """Reports a learner's stages and its place in them.
+
+        Returns:
+            The operator's request that the learner has not obeyed yet, None without one.
         """
         request = m.EnterStageRequest(
             request_id=new_id(),
             incarnation=_number(incarnation),
             step=step,
-            stages=map(wire_stages.to_stage, stages),
+            stages=map(to_message, stages),
             index=place.index,
             since_step=place.since_step,
             by_hand=place.by_hand,
             obeyed=place.obeyed,
             reason=reason,
         )
-        return wire_stages.request_of(self._call("EnterStage", request))
+        return _asked(self._call("EnterStage", request))
+
+    # What readers ask.
 
     def anchors(self) -> dict[str, float]:
         """The pinned players with their points, with or without a match."""
         return self.leaderboard().anchors
 
     def curricula(self) -> list[CurriculumStatus]:
-        """The stages of every learner that has told them, and which one is on."""
+        """The stages of every learner that has reported them, and its place in them."""
         reply = self._call("GetCurricula", m.GetCurriculaRequest())
-        return [wire_stages.from_curriculum(curriculum) for curriculum in reply.curricula]
+        return [from_message(CurriculumStatus, curriculum) for curriculum in reply.curricula]
 
     def players(
         self, kinds: Iterable[PlayerKind] = (), states: Iterable[PlayerState] = ()
     ) -> list[Player]:
         """Players in order of registration, all or of these kinds and states."""
         request = m.ListPlayersRequest(
-            kinds=[wire.to_kind(kind) for kind in kinds],
-            states=[wire.to_state(state) for state in states],
+            kinds=[to_enum(kind) for kind in kinds], states=[to_enum(state) for state in states]
         )
-        return [wire.from_player(player) for player in self._call("ListPlayers", request).players]
+        return [from_message(Player, one) for one in self._call("ListPlayers", request).players]
 
     def ratings(self, book: Book = Book.EVAL) -> list[Rating]:
-        """The leaderboard of a book, best first."""
+        """The ratings of a book, best first."""
         return self.leaderboard(book).ratings
 
     def leaderboard(self, book: Book = Book.EVAL) -> Leaderboard:
-        """The leaderboard of a book, best first, with where in the log it stands."""
-        reply = self._call("GetRatings", m.GetRatingsRequest(book=wire.to_book(book)))
-        ratings = [wire.from_rating(rating) for rating in reply.ratings]
+        """The ratings of a book, best first, with the position in the log that they include."""
+        reply = self._call("GetRatings", m.GetRatingsRequest(book=to_enum(book)))
+        ratings = [from_message(Rating, rating) for rating in reply.ratings]
         return Leaderboard(ratings, dict(reply.anchors), reply.log_position, reply.event_position)
 
     def payoff(
@@ -262,37 +269,206 @@ class MatchmakerClient(ExploiterCalls, OperatorCalls):
     def payoffs(
         self, book: Book = Book.EVAL, rows: Sequence[str] = (), columns: Sequence[str] = ()
     ) -> Payoffs:
-        """The same, with where in the log it stands."""
-        request = m.GetPayoffRequest(book=wire.to_book(book), rows=rows, columns=columns)
+        """The same, with the position in the log that they include."""
+        request = m.GetPayoffRequest(book=to_enum(book), rows=rows, columns=columns)
         reply = self._call("GetPayoff", request)
-        cells = [wire.from_cell(cell) for cell in reply.cells]
+        cells = [from_message(PayoffCell, cell) for cell in reply.cells]
         return Payoffs(cells, reply.log_position, reply.event_position)
 
     def match(self, match_id: str) -> MatchRecord:
-        """All that is known of a match, by its id or the beginning of it; raises `NotFound`."""
-        return wire.from_match(self._call("GetMatch", m.GetMatchRequest(match_id=match_id)))
+        """All that is known of a match, by its id or the beginning of it.
+
+        Raises:
+            NotFound: no match has this id.
+        """
+        reply = self._call("GetMatch", m.GetMatchRequest(match_id=match_id))
+        return from_message(MatchRecord, reply)
 
     def status(self) -> LeagueStatus:
         """Workers, open leases, and the shares of the mix in use."""
-        return wire_status.from_status(self._call("GetStatus", m.GetStatusRequest()))
+        return from_message(LeagueStatus, self._call("GetStatus", m.GetStatusRequest()))
 
     def watch(self, after: int = 0) -> Iterator[Event]:
-        """Events behind position `after` (-1: only new ones) as they come.
+        """Events after position `after` (-1: only new ones) as they come.
 
-        It reconnects by itself and goes on behind the last event it gave. A matchmaker that
-        serves read-only ends the stream behind its last event.
+        It reconnects by itself and continues after the last event it gave. A matchmaker that
+        serves read-only ends the stream after its last event.
         """
         position = after
 
         def opened() -> Iterator[m.Event]:
-            request = m.WatchRequest(after=position)
-            return self._stub.Watch(request, wait_for_ready=False, metadata=self._metadata)
+            return self._stub.Watch(m.WatchRequest(after=position), metadata=self._metadata)
 
         for message in self._follow(opened):
             position = message.position
-            yield wire_status.from_event(message)
+            yield from_message(Event, message)
+
+    # What operators ask. `by` names the person, for the log.
+
+    def ask_stage(self, stage: str, by: str, player: str = "") -> StageRequest:
+        """Asks a learner to enter a stage, by name or "next", between two of its rollouts.
+
+        Raises:
+            NotFound: there is no such stage, or no learner with stages.
+            InvalidInput: it is in that stage already, or in the last one.
+            Refused: its steps are done, or the league is served for reading only.
+        """
+        request = m.AskStageRequest(request_id=new_id(), player=player, stage=stage, by=by)
+        return from_message(StageRequest, self._call("AskStage", request).asked)
+
+    def pin_rating(self, player: str, mu: float, by: str) -> int:
+        """Makes a player an anchor at `mu` points, in every book, for the results to come.
+
+        Returns:
+            The log position after which it holds.
+
+        Raises:
+            NotFound: there is no such player.
+            InvalidInput: it learns, or `mu` is no rating.
+        """
+        request = m.PinRatingRequest(request_id=new_id(), player=player, mu=mu, by=by)
+        return int(self._call("PinRating", request).log_position)
+
+    def unpin_rating(self, player: str, by: str) -> int:
+        """Ends a pin: the player continues from what was believed of it before.
+
+        Returns:
+            The log position after which it holds.
+
+        Raises:
+            NotFound: there is no such player.
+            InvalidInput: it is not pinned.
+        """
+        request = m.PinRatingRequest(request_id=new_id(), player=player, unpin=True, by=by)
+        return int(self._call("PinRating", request).log_position)
+
+    def quarantine(self, player: str, reason: str, by: str) -> PlayerState:
+        """Keeps a bot, snapshot or reference from being drawn; its results stay.
+
+        Raises:
+            NotFound: there is no such player.
+            InvalidInput: it learns, is in quarantine already, or no reason is given.
+            Refused: its gate is open.
+        """
+        request = m.QuarantineRequest(request_id=new_id(), player=player, reason=reason, by=by)
+        return from_enum(PlayerState, self._call("Quarantine", request).state)
+
+    def release_player(self, player: str, by: str) -> PlayerState:
+        """Ends a quarantine and returns the state that the player then has.
+
+        Raises:
+            NotFound: there is no such player.
+            InvalidInput: it is in no quarantine.
+        """
+        request = m.QuarantineRequest(request_id=new_id(), player=player, release=True, by=by)
+        return from_enum(PlayerState, self._call("Quarantine", request).state)
+
+    # Generations, gates and patches of exploiters.
+
+    def begin_generation(
+        self,
+        incarnation: int,
+        learner: str,
+        role: Role,
+        number: int,
+        step: int,
+        victims: Sequence[str] = (),
+        parent: str = "",
+    ) -> Generation:
+        """Begins an exploiter's next generation against these victims.
+
+        Args:
+            number: the next one; the newest one's number again returns that one.
+            victims: none named means the mains as they are now.
+            parent: the candidate whose weights it learns on with, "" for fresh ones.
+
+        Raises:
+            NotFound: there is no main to exploit yet, or a named victim does not exist.
+            InvalidInput: a number or role that can't follow.
+        """
+        request = x.BeginGenerationRequest(
+            request_id=new_id(),
+            incarnation=incarnation,
+            learner=learner,
+            role=to_enum(role),
+            number=number,
+            victims=victims,
+            step=step,
+            parent=parent,
+        )
+        return from_message(Generation, self._call("BeginGeneration", request).generation)
+
+    def generation(self, learner: str) -> Generation | None:
+        """The newest generation of a learner, None before its first."""
+        reply = self._call("GetGeneration", x.GetGenerationRequest(learner=learner))
+        if not reply.HasField("generation"):
+            return None
+        return from_message(Generation, reply.generation)
+
+    def standing(self, player: str, steps: int, interval: int) -> Standing:
+        """Whether a learner is to be frozen, `steps` after it last was, by an `interval`."""
+        request = x.GetStandingRequest(player=player, steps=steps, interval=interval)
+        return from_message(Standing, self._call("GetStanding", request))
+
+    def open_gate(self, incarnation: int, player: Player) -> CandidateGate:
+        """Registers a snapshot as a candidate and opens its gate; twice is fine.
+
+        Raises:
+            AlreadyExists: the name is taken by something else.
+        """
+        request = x.OpenGateRequest(
+            request_id=new_id(), incarnation=incarnation, player=to_message(player)
+        )
+        return from_message(CandidateGate, self._call("OpenGate", request).gate)
+
+    def acquire_gate_matches(
+        self, incarnation: int, candidate: str, count: int
+    ) -> list[Assignment]:
+        """Leases matches of a candidate with its present victim; none for a decided gate."""
+        request = x.AcquireGateMatchesRequest(
+            request_id=new_id(), incarnation=incarnation, candidate=candidate, count=count
+        )
+        return _assignments(self._call("AcquireGateMatches", request).assignments)
+
+    def decide_gate(self, incarnation: int, candidate: str) -> CandidateGate:
+        """Decides as far as the results allow; an accepted candidate becomes an opponent."""
+        request = x.DecideGateRequest(
+            request_id=new_id(), incarnation=incarnation, candidate=candidate
+        )
+        return from_message(CandidateGate, self._call("DecideGate", request).gate)
+
+    def give_up_gate(self, incarnation: int, candidate: str, reason: str) -> CandidateGate:
+        """Closes a gate that can't be played, as undecided."""
+        request = x.GiveUpGateRequest(
+            request_id=new_id(), incarnation=incarnation, candidate=candidate, reason=reason
+        )
+        return from_message(CandidateGate, self._call("GiveUpGate", request).gate)
+
+    def gates(self, *, open_only: bool = False, certificates: bool = False) -> list[CandidateGate]:
+        """Gates in the order of opening."""
+        request = x.GetGatesRequest(open_only=open_only, with_certificates=certificates)
+        return [from_message(CandidateGate, gate) for gate in self._call("GetGates", request).gates]
+
+    def review_exploiters(self, incarnation: int, player: str) -> tuple[list[str], list[str]]:
+        """Judges by the clean matches of a main's snapshot which exploiters its main beats.
+
+        Returns:
+            Exploiters that are patched from now on, and those that the main loses to again.
+        """
+        request = x.ReviewExploitersRequest(
+            request_id=new_id(), incarnation=incarnation, player=player
+        )
+        reply = self._call("ReviewExploiters", request)
+        return list(reply.patched), list(reply.returned)
+
+
+def _assignments(messages: Iterable[Any]) -> list[Assignment]:
+    return [from_message(Assignment, message) for message in messages]
+
+
+def _asked(reply: Any) -> StageRequest | None:
+    return from_message(StageRequest, reply.asked) if reply.HasField("asked") else None
 
 
 def _number(incarnation: int | Incarnation) -> int:
-    """Callers may hand over the whole `Incarnation`."""
     return incarnation.number if isinstance(incarnation, Incarnation) else incarnation

@@ -1,375 +1,286 @@
-"""Between domain types and protobuf messages. Only this file and its `wire_*` siblings touch both.
+"""Converts domain values (frozen dataclasses) to protobuf messages and back, field by field.
 
-`to_*` makes a message, `from_*` a domain value; `from_*` raises `InvalidInput` for what no domain
-value can hold. Bounds and cross-checks are the receiving service's.
+A dataclass and its message name their fields alike, so the type hints of the dataclass say all that
+a conversion needs:
+
+- an enum is the proto's enum without its prefix (``PlayerKind.LIVE``: ``PLAYER_KIND_LIVE``;
+  ``NONE``: ``..._UNSPECIFIED``) or, in a string field, its value;
+- a dataclass is a message, or fields of the outer message where that has none of its name;
+- ``X | None`` is a message that may be missing, or a number of which 0 says None.
+
+A player inside another message travels without its card: the weights file has it, and `ListPlayers`
+sends it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields, is_dataclass, replace
 from enum import Enum
-from typing import Any, TypeVar
+from functools import cache, lru_cache
+from types import NoneType, UnionType
+from typing import Any, NamedTuple, TypeVar, cast, get_args, get_origin, get_type_hints
 
-from league import players as d
+from league import exploiters, players, stages
 from league.errors import InvalidInput
-from league.v1 import matchmaker_pb2 as m
-from league.v1 import types_pb2 as t
+from league.v1 import exploiters_pb2, matchmaker_pb2, types_pb2
 
+V = TypeVar("V")
 E = TypeVar("E", bound=Enum)
+Convert = Callable[[Any], Any]
 
-_KINDS = {
-    d.PlayerKind.LIVE: t.PLAYER_KIND_LIVE,
-    d.PlayerKind.SNAPSHOT: t.PLAYER_KIND_SNAPSHOT,
-    d.PlayerKind.BOT: t.PLAYER_KIND_BOT,
-    d.PlayerKind.REFERENCE: t.PLAYER_KIND_REFERENCE,
-    d.PlayerKind.HUMAN: t.PLAYER_KIND_HUMAN,
+_MESSAGES: dict[type, Any] = {
+    exploiters.CandidateGate: exploiters_pb2.Gate,
+    exploiters.Standing: exploiters_pb2.GetStandingResponse,
+    players.LeagueStatus: matchmaker_pb2.GetStatusResponse,
+    players.MatchRecord: matchmaker_pb2.GetMatchResponse,
+    players.MatchResult: types_pb2.Result,
+    players.Verdict: types_pb2.ResultVerdict,
+    stages.CurriculumStatus: types_pb2.Curriculum,
+    stages.Place: types_pb2.Curriculum,
 }
-_ROLES = {
-    d.Role.NONE: t.ROLE_UNSPECIFIED,
-    d.Role.MAIN: t.ROLE_MAIN,
-    d.Role.MAIN_EXPLOITER: t.ROLE_MAIN_EXPLOITER,
-    d.Role.LEAGUE_EXPLOITER: t.ROLE_LEAGUE_EXPLOITER,
-    d.Role.CLONE: t.ROLE_CLONE,
-}
-_STATES = {
-    d.PlayerState.ACTIVE: t.PLAYER_STATE_ACTIVE,
-    d.PlayerState.RETIRED: t.PLAYER_STATE_RETIRED,
-    d.PlayerState.QUARANTINED: t.PLAYER_STATE_QUARANTINED,
-    d.PlayerState.CANDIDATE: t.PLAYER_STATE_CANDIDATE,
-}
-_BOOKS = {
-    d.Book.TRAIN: t.BOOK_TRAIN,
-    d.Book.EVAL: t.BOOK_EVAL,
-    d.Book.GREEDY: t.BOOK_GREEDY,
-}
-_REFUSALS = {
-    d.Refusal.NONE: t.REFUSAL_UNSPECIFIED,
-    d.Refusal.UNKNOWN_MATCH: t.REFUSAL_UNKNOWN_MATCH,
-    d.Refusal.LEASE_TOKEN: t.REFUSAL_LEASE_TOKEN,
-    d.Refusal.OTHER_INCARNATION: t.REFUSAL_OTHER_INCARNATION,
-    d.Refusal.FENCED: t.REFUSAL_FENCED,
-    d.Refusal.RELEASED: t.REFUSAL_RELEASED,
-    d.Refusal.WRONG_PLAYER: t.REFUSAL_WRONG_PLAYER,
-    d.Refusal.WRONG_DIGEST: t.REFUSAL_WRONG_DIGEST,
-    d.Refusal.MALFORMED: t.REFUSAL_MALFORMED,
-    d.Refusal.CONTRADICTION: t.REFUSAL_CONTRADICTION,
-}
+"""Messages that are not named as their dataclass is."""
+_MODULES = (types_pb2, matchmaker_pb2, exploiters_pb2)
 
 
-def _back(table: Mapping[E, int], number: int, what: str) -> E:
-    for value, wire in table.items():
-        if wire == number:
-            return value
-    raise InvalidInput(f"{number} is no {what}: known are {', '.join(str(v.value) for v in table)}")
+class _Field(NamedTuple):
+    name: str
+    encode: Convert | None  # None: as it is
+    decode: Convert | None
+    may_be_missing: bool = False  # a message that is None while it is not set
+    is_flat: bool = False  # its fields are the outer message's
 
 
-def to_kind(kind: d.PlayerKind) -> t.PlayerKind:
-    return _KINDS[kind]
+class _Plan(NamedTuple):
+    message: Any
+    fields: tuple[_Field, ...]
 
 
-def from_kind(number: int) -> d.PlayerKind:
-    return _back(_KINDS, number, "player kind")
+def to_message(value: Any) -> Any:
+    """The message of a domain value."""
+    return _plan(type(value)).message(**_arguments(value))
 
 
-def to_role(role: d.Role) -> t.Role:
-    return _ROLES[role]
+def from_message(cls: type[V], message: Any) -> V:
+    """The domain value of class `cls` that a message holds.
 
-
-def from_role(number: int) -> d.Role:
-    return _back(_ROLES, number, "role")
-
-
-def to_state(state: d.PlayerState) -> t.PlayerState:
-    return _STATES[state]
-
-
-def from_state(number: int) -> d.PlayerState:
-    return _back(_STATES, number, "player state")
-
-
-def to_book(book: d.Book) -> t.Book:
-    return _BOOKS[book]
-
-
-def from_book(number: int, unspecified: d.Book | None = None) -> d.Book:
-    """Book of a message's field; `unspecified` is what 0 means, an error without it."""
-    if number == t.BOOK_UNSPECIFIED and unspecified is not None:
-        return unspecified
-    return _back(_BOOKS, number, "book")
-
-
-def to_player(player: d.Player, *, card: bool = True) -> t.Player:
-    return t.Player(
-        name=player.name,
-        game=player.game,
-        kind=_KINDS[player.kind],
-        role=_ROLES[player.role],
-        state=_STATES[player.state],
-        parent=player.parent,
-        digest=player.digest,
-        step=player.step,
-        creator=player.creator,
-        card_json=player.card_json if card else "",
-        held_out=player.held_out,
-        milestone=player.milestone,
-        created_at=player.created_at,
-    )
-
-
-def from_player(message: t.Player) -> d.Player:
-    """A state left unspecified means active."""
-    return d.Player(
-        name=message.name,
-        game=message.game,
-        kind=from_kind(message.kind),
-        role=_back(_ROLES, message.role, "role"),
-        state=from_state(message.state or t.PLAYER_STATE_ACTIVE),
-        parent=message.parent,
-        digest=message.digest,
-        step=message.step,
-        creator=message.creator,
-        card_json=message.card_json,
-        held_out=message.held_out,
-        milestone=message.milestone,
-        created_at=message.created_at,
-    )
-
-
-def to_seat_player(player: d.Player) -> t.Player:
-    """Without its card: that stands in the weights file, and `ListPlayers` has it."""
-    return to_player(player, card=False)
-
-
-def to_assignment(assignment: d.Assignment) -> t.Assignment:
-    return t.Assignment(**_assignment_fields(assignment, to_seat_player))
-
-
-def add_assignment(
-    messages: Any, assignment: d.Assignment, seat: Callable[[d.Player], t.Player] = to_seat_player
-) -> None:
-    """Adds it to a message's assignments; `seat` makes the message of a player in it, or has it
-    ready.
+    Raises:
+        InvalidInput: for an unknown enum value, or another number of seats than two.
     """
-    messages.add(**_assignment_fields(assignment, seat))
+    values: dict[str, Any] = {}
+    for name, _, decode, may_be_missing, is_flat in _plan(cls).fields:
+        if is_flat:
+            values[name] = cast(Convert, decode)(message)
+        elif may_be_missing and not message.HasField(name):
+            values[name] = None
+        else:
+            raw = getattr(message, name)
+            values[name] = raw if decode is None else decode(raw)
+    return cls(**values)
 
 
-def _assignment_fields(
-    assignment: d.Assignment, seat: Callable[[d.Player], t.Player]
-) -> dict[str, Any]:
-    first, second = assignment.seats
+def to_enum(value: Enum) -> Any:
+    """The number of an enum's member."""
+    return _numbers(type(value))[value]
+
+
+def from_enum(cls: type[E], number: int, unspecified: E | None = None) -> E:
+    """The member with a number; `unspecified` is what 0 means, an error without it.
+
+    Raises:
+        InvalidInput: no member has the number.
+    """
+    member: E = _enum_decoder(cls, False, unspecified)(number)
+    return member
+
+
+def _arguments(value: Any) -> dict[str, Any]:
+    arguments: dict[str, Any] = {}
+    for name, encode, _, _, is_flat in _plan(type(value)).fields:
+        own = getattr(value, name)
+        if is_flat:
+            arguments |= _arguments(own)
+        elif own is not None:
+            arguments[name] = own if encode is None else encode(own)
+    return arguments
+
+
+def _message_class(cls: type) -> Any:
+    """The message class of a dataclass."""
+    if cls in _MESSAGES:
+        return _MESSAGES[cls]
+    return next(found for module in _MODULES if (found := getattr(module, cls.__name__, None)))
+
+
+@cache
+def _numbers(cls: type[E]) -> dict[E, int]:
+    words = [f"_{letter}" if letter.isupper() else letter.upper() for letter in cls.__name__]
+    prefix = "".join(words).upper().strip("_")
     return {
-        "match_id": assignment.match_id,
-        "ordinal": assignment.ordinal,
-        "lease_token": assignment.lease_token,
-        "lease_deadline": assignment.lease_deadline,
-        "seats": (seat(first), seat(second)),
-        "learner_seat": assignment.learner_seat,
-        "book": _BOOKS[assignment.book],
-        "seed": assignment.seed,
-        "category": assignment.category,
-        "replaces": assignment.replaces,
+        member: getattr(
+            types_pb2, f"{prefix}_{'UNSPECIFIED' if member.name == 'NONE' else member.name}"
+        )
+        for member in cls
     }
 
 
-def from_assignment(message: t.Assignment) -> d.Assignment:
-    if len(message.seats) != 2:
-        raise InvalidInput(
-            f"match {message.match_id!r} has {len(message.seats)} seats: two are wanted"
-        )
-    return d.Assignment(
-        match_id=message.match_id,
-        ordinal=message.ordinal,
-        lease_token=message.lease_token,
-        lease_deadline=message.lease_deadline,
-        seats=(from_player(message.seats[0]), from_player(message.seats[1])),
-        learner_seat=message.learner_seat,
-        book=from_book(message.book),
-        seed=message.seed,
-        category=message.category,
-        replaces=message.replaces,
-    )
+_plans: dict[type, _Plan] = {}
 
 
-def stat_names_of(results: Sequence[d.MatchResult]) -> tuple[str, ...]:
-    """Names of the statistics that all seats have, in their order; none where they differ."""
-    names = tuple(results[0].seats[0].stats) if results else ()
-    alike = all(tuple(seat.stats) == names for result in results for seat in result.seats)
-    return names if alike else ()
+def _plan(cls: type) -> _Plan:
+    plan = _plans.get(cls)
+    if plan is None:
+        plan = _plans[cls] = _planned(cls)
+    return plan
 
 
-def to_seat(seat: d.SeatResult, stat_names: tuple[str, ...] = ()) -> t.SeatResult:
-    """With `stat_names`, those of the call, statistics go as values in their order."""
-    return t.SeatResult(
-        player=seat.player,
-        digest=seat.digest,
-        step_start=seat.step_start,
-        step_end=seat.step_end,
-        stats=None if stat_names else dict(seat.stats),
-        stat_values=seat.stats.values() if stat_names else None,
-    )
+def _planned(cls: Any) -> _Plan:
+    message = _message_class(cls)
+    hints, known = get_type_hints(cls), message.DESCRIPTOR.fields_by_name
+    plan = []
+    for field in fields(cls):
+        name, hint = field.name, hints[field.name]
+        if name not in known:
+            plan.append(_Field(name, None, _decoder(hint, False, None), is_flat=True))
+            continue
+        is_text = known[name].type == known[name].TYPE_STRING
+        default = None if field.default is MISSING else field.default
+        encode, decode = _encoder(hint, is_text), _decoder(hint, is_text, default)
+        optional = _optional(hint)
+        may_be_missing = optional is not None and is_dataclass(optional)
+        if optional is not None and not may_be_missing:
+            decode = _none_for_zero
+        plan.append(_Field(name, encode, decode, may_be_missing))
+    return _Plan(message, tuple(plan))
 
 
-def from_seat(message: t.SeatResult, stat_names: Sequence[str] = ()) -> d.SeatResult:
-    values, stats = message.stat_values[:], message.stats
-    if values and len(values) != len(stat_names):
-        raise InvalidInput(
-            f"{message.player[:80]} has {len(values)} stat_values for {len(stat_names)} stat_names"
-        )
-    found = dict(zip(stat_names, values, strict=False))  # none where there are no values
-    if stats:
-        found |= {name: stats[name] for name in stats}  # `dict` asks a message's map by slower ways
-    return d.SeatResult(
-        player=message.player,
-        digest=message.digest,
-        step_start=message.step_start,
-        step_end=message.step_end,
-        stats=found,
-    )
+def _optional(hint: Any) -> Any:
+    """X of ``X | None``, None for other hints."""
+    if get_origin(hint) is not UnionType or NoneType not in get_args(hint):
+        return None
+    return next(part for part in get_args(hint) if part is not NoneType)
 
 
-def to_result(result: d.MatchResult, stat_names: tuple[str, ...] = ()) -> t.Result:
-    return t.Result(
-        match_id=result.match_id,
-        lease_token=result.lease_token,
-        outcome=result.outcome,
-        frames=result.frames,
-        seats=[to_seat(seat, stat_names) for seat in result.seats],
-        failed=result.failed,
-        failure=result.failure,
-        finished_at=result.finished_at,
-    )
+def _none_for_zero(value: Any) -> Any:
+    return value or None
 
 
-def from_result(message: t.Result, stat_names: Sequence[str] = ()) -> d.MatchResult:
-    seats = message.seats
-    if len(seats) != 2:
-        raise InvalidInput(f"the result has {len(seats)} seats: two are wanted")
-    return d.MatchResult(
-        match_id=message.match_id,
-        lease_token=message.lease_token,
-        outcome=message.outcome,
-        frames=message.frames,
-        seats=(from_seat(seats[0], stat_names), from_seat(seats[1], stat_names)),
-        failed=message.failed,
-        failure=message.failure,
-        finished_at=message.finished_at,
-    )
+def _encoder(hint: Any, is_text: bool) -> Convert | None:
+    hint = _optional(hint) or hint
+    if get_origin(hint) is tuple:
+        inner = _encoder(get_args(hint)[0], is_text)
+        return None if inner is None else lambda values: [inner(value) for value in values]
+    if hint is players.Player:
+        return _seat
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        numbers = {member: member.value for member in hint} if is_text else _numbers(hint)
+        return numbers.__getitem__
+    return to_message if is_dataclass(hint) else None
 
 
-def to_verdict(verdict: d.Verdict) -> t.ResultVerdict:
-    is_plain = verdict.accepted and not (verdict.duplicate or verdict.reason)
-    if is_plain and verdict.refusal is d.Refusal.NONE:  # thousands a second are so
-        return t.ResultVerdict(
-            match_id=verdict.match_id, accepted=True, log_position=verdict.log_position
-        )
-    return t.ResultVerdict(
-        match_id=verdict.match_id,
-        accepted=verdict.accepted,
-        duplicate=verdict.duplicate,
-        reason=verdict.reason,
-        refusal=_REFUSALS[verdict.refusal],
-        log_position=verdict.log_position,
-    )
+def _decoder(hint: Any, is_text: bool, default: Any) -> Convert | None:
+    hint = _optional(hint) or hint
+    if get_origin(hint) is tuple:
+        first, last = get_args(hint)[0], get_args(hint)[-1]
+        inner = _decoder(first, is_text, None) or _as_it_is
+        if last is Ellipsis:
+            return lambda values: tuple(inner(value) for value in values)
+        return lambda values: _pair(values, inner)
+    if get_origin(hint) is not None and issubclass(get_origin(hint), Mapping):
+        return dict
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return _enum_decoder(hint, is_text, default)
+    if is_dataclass(hint):
+        return lambda message: from_message(cast(type[Any], hint), message)
+    return None
 
 
-def from_verdict(message: t.ResultVerdict) -> d.Verdict:
-    return d.Verdict(
-        match_id=message.match_id,
-        accepted=message.accepted,
-        duplicate=message.duplicate,
-        reason=message.reason,
-        refusal=_back(_REFUSALS, message.refusal, "refusal"),
-        log_position=message.log_position,
-    )
+def _enum_decoder(cls: type[E], is_text: bool, default: E | None) -> Convert:
+    known = {member.value: member for member in cls}
+    if not is_text:
+        known = {number: member for member, number in _numbers(cls).items()}
+        if default is not None:
+            known.setdefault(0, default)
+
+    def decode(raw: Any) -> E:
+        try:
+            return known[raw]
+        except KeyError:
+            names = ", ".join(str(member.value) for member in cls)
+            raise InvalidInput(f"{raw!r} is no {cls.__name__}: known are {names}") from None
+
+    return decode
 
 
-def to_pairing(pairing: d.Pairing) -> m.Pairing:
-    return m.Pairing(
-        player=pairing.player,
-        opponent=pairing.opponent,
-        pairs=pairing.pairs,
-        book=_BOOKS[pairing.book],
-        seed=pairing.seed,
-    )
+def _pair(values: Any, inner: Convert) -> tuple[Any, Any]:
+    if len(values) != 2:
+        raise InvalidInput(f"{len(values)} seats were given: two are wanted")
+    return inner(values[0]), inner(values[1])
 
 
-def from_pairing(message: m.Pairing) -> d.Pairing:
-    return d.Pairing(
-        player=message.player,
-        opponent=message.opponent,
-        pairs=message.pairs,
-        book=from_book(message.book),
-        seed=message.seed,
-    )
+def _as_it_is(value: Any) -> Any:
+    return value
 
 
-def to_rating(
-    rating: d.Rating, player: Callable[[d.Player], t.Player] = to_seat_player
-) -> t.Rating:
-    """`player` makes its player's message, or has it ready."""
-    return t.Rating(
-        player=player(rating.player),
-        mu=rating.mu,
-        sigma=rating.sigma,
-        score=rating.score,
-        wins=rating.wins,
-        draws=rating.draws,
-        losses=rating.losses,
-        rank=rating.rank,
-        pinned=rating.pinned,
-    )
+@lru_cache(maxsize=4096)
+def _seat(player: players.Player) -> Any:
+    """A player inside another message, which copies it; a league's players recur."""
+    return to_message(replace(player, card_json=""))
 
 
-def from_rating(message: t.Rating) -> d.Rating:
-    return d.Rating(
-        player=from_player(message.player),
-        mu=message.mu,
-        sigma=message.sigma,
-        score=message.score,
-        wins=message.wins,
-        draws=message.draws,
-        losses=message.losses,
-        rank=message.rank,
-        pinned=message.pinned,
-    )
+# Until the servicers call the functions above.
+to_player = to_assignment = to_pairing = to_verdict = to_cell = to_match = to_message
+to_state = to_role = to_kind = to_book = to_enum
+to_seat_player = _seat
 
 
-def to_cell(cell: d.PayoffCell) -> t.PayoffCell:
-    return t.PayoffCell(
-        row=cell.row, column=cell.column, wins=cell.wins, draws=cell.draws, losses=cell.losses
-    )
+def to_rating(rating: Any, player: Any = None) -> Any:
+    return to_message(rating)
 
 
-def from_cell(message: t.PayoffCell) -> d.PayoffCell:
-    return d.PayoffCell(
-        row=message.row,
-        column=message.column,
-        wins=message.wins,
-        draws=message.draws,
-        losses=message.losses,
-    )
+def to_result(result: Any, names: Any = ()) -> Any:
+    message = to_message(result)
+    for seat in message.seats if names else ():
+        seat.stat_values.extend(seat.stats[name] for name in names)
+        seat.stats.clear()
+    return message
 
 
-def to_match(record: d.MatchRecord) -> m.GetMatchResponse:
-    return m.GetMatchResponse(
-        assignment=to_assignment(record.assignment),
-        worker=record.worker,
-        lease_state=record.lease_state,
-        has_result=record.result is not None,
-        result=None if record.result is None else to_result(record.result),
-        log_position=record.log_position,
-        lost_branch=record.lost_branch,
-        why_json=record.why_json,
-    )
+def add_assignment(messages: Any, assignment: Any, seat: Any = None) -> None:
+    messages.append(to_message(assignment))
 
 
-def from_match(message: m.GetMatchResponse) -> d.MatchRecord:
-    return d.MatchRecord(
-        assignment=from_assignment(message.assignment),
-        worker=message.worker,
-        lease_state=message.lease_state,
-        result=from_result(message.result) if message.has_result else None,
-        log_position=message.log_position,
-        lost_branch=message.lost_branch,
-        why_json=message.why_json,
-    )
+def from_result(message: Any, names: Any = ()) -> players.MatchResult:
+    for seat in message.seats:
+        if seat.stat_values and len(seat.stat_values) != len(names):
+            raise InvalidInput(
+                f"{seat.player[:80]} has {len(seat.stat_values)} stat_values for {len(names)} "
+                "stat_names"
+            )
+        for name, value in zip(names, seat.stat_values, strict=False):
+            seat.stats[name] = value
+    return from_message(players.MatchResult, message)
+
+
+def _from(cls: type[V]) -> Callable[[Any], V]:
+    return lambda message: from_message(cls, message)
+
+
+from_player, from_assignment = _from(players.Player), _from(players.Assignment)
+from_pairing = _from(players.Pairing)
+
+
+def from_role(number: int) -> players.Role:
+    return from_enum(players.Role, number)
+
+
+def from_state(number: int) -> players.PlayerState:
+    return from_enum(players.PlayerState, number)
+
+
+def from_kind(number: int) -> players.PlayerKind:
+    return from_enum(players.PlayerKind, number)
+
+
+def from_book(number: int, unspecified: players.Book | None = None) -> players.Book:
+    return from_enum(players.Book, number, unspecified)

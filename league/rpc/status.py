@@ -1,7 +1,7 @@
 """How errors travel over gRPC: one table from class to code, and the way back.
 
 The message goes as the status' details, the class' name as trailing metadata, so a client raises
-the same class that the service raised. `league.service.door` ends every call that fails by this
+the same class that the service raised. `league.service.interceptor` ends every call that fails by this
 table.
 """
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from league.rpc import convert as wire
+from league.players import Assignment
+from league.rpc.convert import from_message, to_message
 from league.v1 import types_pb2
 from learner.distributed.ranks import Ranks, Values
 from learner.rollout.finished import FinishedMatch
@@ -31,7 +32,7 @@ def of_all_ranks(
 def _plain(match: FinishedMatch) -> Values:
     return {
         **vars(match),
-        "assignment": wire.to_assignment(match.assignment).SerializeToString().hex(),
+        "assignment": to_message(match.assignment).SerializeToString().hex(),
         "reward_terms": match.reward_terms.tolist(),
     }
 
@@ -41,7 +42,7 @@ def _match(values: Values) -> FinishedMatch:
     return FinishedMatch(
         **{
             **values,
-            "assignment": wire.from_assignment(message),
+            "assignment": from_message(Assignment, message),
             "reward_terms": np.array(values["reward_terms"], np.float64),
         }
     )

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from league.exploiters import Generation
 from league.games.base import BatchedGame
 from league.players import Assignment, Player, PlayerKind, Role
-from league.rpc import convert as wire
 from league.rpc.client import MatchmakerClient
+from league.rpc.convert import from_message, to_message
 from league.v1 import types_pb2
 from learner.distributed.ranks import Ranks
 from learner.train.assembly import SessionSettings
@@ -121,7 +121,7 @@ def _told(
     """The leading rank's incarnation and all carried matches, on every rank."""
     if ranks.count == 1:
         return number, carried
-    written = [wire.to_assignment(one).SerializeToString().hex() for one in carried]
+    written = [to_message(one).SerializeToString().hex() for one in carried]
     told = ranks.leading({"incarnation": number, "carried": written})
     messages = [types_pb2.Assignment.FromString(bytes.fromhex(one)) for one in told["carried"]]
-    return told["incarnation"], [wire.from_assignment(message) for message in messages]
+    return told["incarnation"], [from_message(Assignment, message) for message in messages]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from league.rpc.reminders import Reminders
+from league.rpc.channel import Reminders
 
 
 def test_one_line_then_reminders_at_growing_intervals() -> None:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from league import errors
+from league.exploiters import CandidateGate, Generation, Patch, Standing, VictimGate
 from league.players import (
     Assignment,
     Book,
@@ -27,9 +28,10 @@ from league.players import (
     Verdict,
     WorkerStatus,
 )
-from league.rpc import convert as wire
-from league.rpc import convert_status as wire_status
+from league.rpc.convert import from_enum, from_message, to_message
 from league.rpc.status import CODES, code_of, error_of
+from league.stages import CurriculumStatus, Place, Stage
+from league.v1 import exploiters_pb2 as x
 from league.v1 import types_pb2 as t
 
 text = st.text(max_size=20)
@@ -62,97 +64,65 @@ statuses = values(
     workers=st.lists(workers, max_size=2).map(tuple),
     shares=st.lists(values(Share), max_size=2).map(tuple),
 )
+stages = values(Stage, max_steps=st.none() | st.integers(1, 2**63 - 1))
+gates = values(
+    CandidateGate,
+    generation=st.none() | values(Generation, victims=st.tuples(text, text)),
+    victims=st.tuples(values(VictimGate, pairs=st.just((1, 2, 3, 4, 5)))),
+    patches=st.tuples(values(Patch)),
+)
 CASES = [
-    (players, wire.to_player, wire.from_player),
-    (assignments, wire.to_assignment, wire.from_assignment),
-    (results, wire.to_result, wire.from_result),
-    (values(Verdict), wire.to_verdict, wire.from_verdict),
-    (
-        values(Pairing, pairs=int32, seed=st.integers(0, 2**64 - 1)),
-        wire.to_pairing,
-        wire.from_pairing,
-    ),
-    (values(Rating, player=bare_players, rank=int32), wire.to_rating, wire.from_rating),
-    (values(PayoffCell), wire.to_cell, wire.from_cell),
-    (statuses, wire_status.to_status, wire_status.from_status),
-    (
-        values(MatchRecord, assignment=assignments, result=st.none() | results),
-        wire.to_match,
-        wire.from_match,
-    ),
-    (values(Event), wire_status.to_event, wire_status.from_event),
+    players,
+    assignments,
+    results,
+    values(Verdict),
+    values(Pairing, pairs=int32, seed=st.integers(0, 2**64 - 1)),
+    values(Rating, player=bare_players, rank=int32),
+    values(PayoffCell),
+    statuses,
+    values(MatchRecord, assignment=assignments, result=st.none() | results),
+    values(Event),
+    values(CurriculumStatus, stages=st.tuples(stages), place=values(Place, index=int32)),
+    gates,
+    values(Standing),
 ]
 
 
-@pytest.mark.parametrize("case", range(len(CASES)))
-def test_nothing_is_lost_on_the_way(case):
-    strategy, to, back = CASES[case]
-
+@pytest.mark.parametrize("strategy", CASES)
+def test_nothing_is_lost_on_the_way(strategy):
     @settings(max_examples=15, deadline=None)
     @given(strategy)
     def check(value):
-        message = to(value)
-        assert back(type(message).FromString(message.SerializeToString())) == value
+        message = to_message(value)
+        copy = type(message).FromString(message.SerializeToString())
+        assert from_message(type(value), copy) == value
 
     check()
 
 
-@settings(max_examples=25, deadline=None)
-@given(st.data(), st.lists(text, unique=True, max_size=4))
-def test_statistics_that_all_seats_have_go_without_their_names(data, names):
-    stats = st.tuples(*[number] * len(names)).map(
-        lambda found: dict(zip(names, found, strict=True))
-    )
-    alike = values(SeatResult, stats=stats)
-    call = data.draw(
-        st.lists(values(MatchResult, frames=int32, seats=st.tuples(alike, alike)), max_size=3)
-    )
-    assert wire.stat_names_of(call) == (tuple(names) if call else ())
-    messages = [wire.to_result(result, tuple(names)) for result in call]
-    assert not names or not any(seat.stats for message in messages for seat in message.seats)
-    copies = [t.Result.FromString(message.SerializeToString()) for message in messages]
-    assert [wire.from_result(copy, tuple(names)) for copy in copies] == call
-
-
-def test_statistics_of_other_names_or_in_another_order_keep_them():
-    def played(first, second):
-        seats = (SeatResult(player="a", stats=first), SeatResult(player="b", stats=second))
-        return MatchResult(match_id="m", lease_token="t", outcome=1.0, frames=1, seats=seats)
-
-    both = {"falls": 1.0, "hits": 2.0}
-    assert wire.stat_names_of([played(both, both)]) == ("falls", "hits")
-    for other in ({"falls": 1.0}, {"hits": 2.0, "falls": 1.0}, {}):
-        assert wire.stat_names_of([played(both, both), played(both, other)]) == ()
-    assert wire.stat_names_of([]) == ()
-
-
-def test_values_without_their_names_are_refused():
-    message = t.SeatResult(player="main", stat_values=[1.0, 2.0], stats={"hits": 3.0})
-    assert wire.from_seat(message, ["falls", "jumps"]).stats == {
-        "falls": 1.0,
-        "jumps": 2.0,
-        "hits": 3.0,
-    }
-    with pytest.raises(errors.InvalidInput, match="main has 2 stat_values for 1 stat_names"):
-        wire.from_seat(message, ["falls"])
-
-
 def test_what_no_value_can_hold_is_refused():
-    with pytest.raises(errors.InvalidInput, match="player kind"):
-        wire.from_player(t.Player(name="a"))
-    with pytest.raises(errors.InvalidInput, match="book"):
-        wire.from_book(0)
-    with pytest.raises(errors.InvalidInput, match="book"):
-        wire.from_book(99)
-    assert wire.from_book(0, Book.EVAL) is Book.EVAL
+    with pytest.raises(errors.InvalidInput, match="PlayerKind"):
+        from_message(Player, t.Player(name="a"))
+    with pytest.raises(errors.InvalidInput, match="GateState"):
+        from_message(CandidateGate, x.Gate(candidate="a", state="ajar"))
+    for number in (0, 99):
+        with pytest.raises(errors.InvalidInput, match=f"{number} is no Book"):
+            from_enum(Book, number)
+    assert from_enum(Book, 0, Book.EVAL) is Book.EVAL
     with pytest.raises(errors.InvalidInput, match="0 seats"):
-        wire.from_assignment(t.Assignment())
+        from_message(Assignment, t.Assignment(book=t.BOOK_EVAL))
+
+
+def test_players_without_a_state_are_active():
+    player = from_message(Player, t.Player(name="a", kind=t.PLAYER_KIND_BOT))
+    assert player == Player(name="a", game="", kind=PlayerKind.BOT)
 
 
 def test_cards_stay_at_home_in_assignments():
     player = Player(name="a", game="g", kind=PlayerKind.BOT, card_json="{}")
-    assert wire.to_player(player).card_json == "{}"
-    assert wire.to_player(player, card=False).card_json == ""
+    assert to_message(player).card_json == "{}"
+    rating = Rating(player=player, mu=0, sigma=1, score=0, wins=0, draws=0, losses=0, rank=1)
+    assert to_message(rating).player.card_json == ""
 
 
 def every_error(cls=errors.LeagueError):
