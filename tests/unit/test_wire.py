@@ -67,7 +67,7 @@ statuses = values(
 stages = values(Stage, max_steps=st.none() | st.integers(1, 2**63 - 1))
 gates = values(
     CandidateGate,
-    generation=st.none() | values(Generation, victims=st.tuples(text, text)),
+    generation=st.none() | values(Generation, number=int32, victims=st.tuples(text, text)),
     victims=st.tuples(values(VictimGate, pairs=st.just((1, 2, 3, 4, 5)))),
     patches=st.tuples(values(Patch)),
 )
