@@ -24,8 +24,7 @@ from league.runs.finding import checked_run
 from league.settings.base import resolve
 
 if TYPE_CHECKING:
-    from learner.doctor.diagnosis import Diagnosis
-    from learner.doctor.findings import Finding
+    from learner.doctor.findings import Diagnosis, Finding
 
 
 def doctor(
@@ -69,7 +68,7 @@ def doctor(
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     import torch
 
-    from learner.doctor.diagnosis import Verdict
+    from learner.doctor.findings import Verdict
     from learner.doctor.report import show
 
     torch.set_num_threads(1)
@@ -82,30 +81,28 @@ def doctor(
 
 
 def _examine(args: argparse.Namespace) -> Diagnosis:
-    from learner.doctor.checks_run import RUN_CHECKS
-    from learner.doctor.diagnosis import Diagnosis, judge, ordered
-    from learner.doctor.emergency import emergency
-    from learner.doctor.evidence import gather
-    from learner.doctor.run_evidence import read_run
+    from learner.doctor.checks import judge, measure
+    from learner.doctor.findings import Diagnosis, ordered
+    from learner.doctor.minimal_agent import emergency
+    from learner.doctor.run import judge_run, read_run
     from learner.doctor.setup import set_up_of
 
     findings: list[Finding] = []
     if args.run_dir is not None:
         checked_run(args.run_dir)
         evidence = read_run(args.run_dir, args.name, _clean_matches(args))
-        findings += [check(evidence) for check in RUN_CHECKS]
+        findings += judge_run(evidence)
         set_up, subject = evidence.set_up, f"{args.run_dir.name} at step {evidence.step:,}"
     else:
         preset, assignments = _named(args)
         set_up = set_up_of(resolve(preset, args.config, assignments))
         subject = f"{set_up.spec.name}, {args.config or f'preset {preset}'}"
     on_step = _progress()
-    findings += judge(gather(set_up, on_step))
+    findings += judge(measure(set_up, on_step))
     curve: tuple[float, ...] = ()
     if args.emergency:
-        finding, points = emergency(set_up, on_step)
+        finding, curve = emergency(set_up, on_step)
         findings.append(finding)
-        curve = tuple(reward for _, reward, _ in points)
     on_step("")
     return Diagnosis(subject=subject, findings=ordered(findings), curve=curve)
 

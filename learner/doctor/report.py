@@ -9,9 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from learner.doctor.causes import Cause
-from learner.doctor.diagnosis import Diagnosis
-from learner.doctor.findings import Finding, Verdict
+from learner.doctor.findings import Cause, Diagnosis, Finding, Verdict
 
 MARKS = {Verdict.OK: "✓", Verdict.WARNING: "!", Verdict.FAILURE: "✗", Verdict.UNKNOWN: "·"}
 COLOURS = {

@@ -12,12 +12,9 @@ import sick_games
 from doctor_cases import CALIBRATED, FRESH, QUICK, Case
 
 from league.agent import config as agent_config
-from learner.doctor.causes import LEADS_TO, Cause, primary_causes
-from learner.doctor.diagnosis import judge
-from learner.doctor.environment_evidence import look_at_environment
-from learner.doctor.evidence import Evidence
-from learner.doctor.findings import REASONS, Verdict
-from learner.doctor.game_evidence import look_at_game
+from learner.doctor.checks import Evidence, judge
+from learner.doctor.findings import LEADS_TO, REASONS, Cause, Verdict, primary_causes
+from learner.doctor.play import look_at_environment, look_at_game
 from learner.doctor.probe import probe
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,9 +13,8 @@ import sick_games
 from rich.console import Console
 
 from league.cli.main import main
-from learner.doctor import emergency as minimal_agent
-from learner.doctor.diagnosis import Diagnosis, ordered
-from learner.doctor.findings import REASONS, SYSTEMS, judged, unknown
+from learner.doctor import minimal_agent
+from learner.doctor.findings import REASONS, SYSTEMS, Diagnosis, judged, ordered, unknown
 from learner.doctor.report import curve_line, drawn, headline, plain
 
 SMALL = [
@@ -180,12 +180,12 @@ def rows(reward, spread=1.0, score=0.5, matches=512):
     ],
 )
 def test_the_minimal_agent_must_be_paid_more_than_luck_gives(before, after, verdict):
-    finding = minimal_agent._verdict(before, after, 1000, "constant", "")
+    finding = minimal_agent.compare(before, after, "constant", "")
     assert (finding.key, finding.verdict.value) == ("M", verdict)
 
 
 def test_a_training_that_stops_is_told_in_its_own_words():
-    finding = minimal_agent._verdict(rows(0.0), rows(1.0), 10, "constant", "a number is nan")
+    finding = minimal_agent.compare(rows(0.0), rows(1.0), "constant", "a number is nan")
     assert (finding.verdict.value, finding.measured) == ("failure", "a number is nan")
 
 
@@ -201,30 +201,21 @@ def test_the_minimal_agent_replaces_all_but_game_and_rewards():
 
 def test_of_the_bots_the_easiest_that_is_not_beaten_is_met(monkeypatch):
     names = ("pushover", "hard", "fair")
-    monkeypatch.setattr(minimal_agent, "match_play", lambda set_up, bots, seed: (None, names * 2))
     scores = np.array([1.0, 0.0, 0.5, 1.0, 0.0, np.nan])  # what did not end counts half
-    monkeypatch.setattr(minimal_agent, "first_scores", lambda trace: scores)
+    played = SimpleNamespace(first_scores=lambda: scores)
+    monkeypatch.setattr(minimal_agent, "match_play", lambda set_up, bots, seed: (played, names * 2))
     assert minimal_agent.easiest(sick.set_up()) == "fair"
 
 
 def test_the_minimal_agent_learns_biased_rock_paper_scissors(tmp_path, monkeypatch, capsys):
-    steps = []
-
-    def briefly(set_up, on_step):
-        finding, curve = emergency(set_up, on_step, seconds=10.0)
-        steps.extend(point[0] for point in curve)
-        return finding, curve
-
-    emergency = minimal_agent.emergency
-    monkeypatch.setattr(minimal_agent, "emergency", briefly)
+    monkeypatch.setattr(minimal_agent.emergency, "__defaults__", (lambda _: None, 10.0))
     out = tmp_path / "findings.json"
     words = ["--preset", "board", "--set", "game.name=matrix:brps", *SMALL, "--emergency"]
     assert doctor(*words, "--json", str(out)) == 0
     told = json.loads(out.read_text(encoding="utf-8"))
     (finding,) = [one for one in told["findings"] if one["reason"] == "M"]
     assert finding["verdict"] == "ok", finding
-    assert len(told["curve"]) == len(steps) >= 3
-    assert steps == sorted(set(steps))
+    assert len(told["curve"]) >= 3
     assert "\nminimal agent, reward of a match: " in capsys.readouterr().out
 
 

@@ -21,9 +21,8 @@ from league.runs import alarms
 from league.runs.records import read_scalars
 from league.settings.base import resolve
 from league.settings.file import write_config
-from learner.doctor.causes import primary_causes
-from learner.doctor.findings import Verdict
-from learner.doctor.run_evidence import read_run
+from learner.doctor.findings import Verdict, primary_causes
+from learner.doctor.run import read_run
 from learner.train.checkpoint import CheckpointFolder
 
 NO_TERMS = ("step", "matches", "total")

@@ -16,6 +16,7 @@ ILL = [
     ("9", ["game.reward_weights.toward_opponent=5000"], {}),
     ("15", [], {"network": sick_agents.ForgetfulUnroll}),
     ("16", FAST, {}),
+    ("16", (*FAST, "learner.seed=1"), {}),
     ("18", ["agent.key_bias=-10"], {}),
     ("20", ["learner.clip_range=1e-7"], {}),
     ("B", [], {"environment": sick_environments.Clipping}),
@@ -29,7 +30,7 @@ ILL = [
             key,
             flags,
             parts,
-            id="-".join([key, *(part.__name__ for part in parts.values())]),
+            id="-".join([key, *flags[3:], *(part.__name__ for part in parts.values())]),
             marks=[pytest.mark.slow] if key in ("9", "18", "20") else [],
         )
         for key, flags, parts in ILL

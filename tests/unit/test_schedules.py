@@ -6,7 +6,7 @@ import sick
 from learning import MATCHES, STEPS, make_env, make_model
 from test_league_ppo import collect, prepared
 
-from learner.doctor.probe import build_model
+from learner.doctor.setup import build_model
 from learner.settings import LearnerSettings
 
 SCHEDULED = ("learning_rate", "ent_coef", "clip_range")

@@ -19,11 +19,9 @@ from league.runs.folder import FORMAT
 from league.runs.records import read_scalars
 from league.settings.base import resolve
 from league.settings.file import write_config
-from learner.doctor.causes import primary_causes
-from learner.doctor.checks_run import RUN_CHECKS
-from learner.doctor.diagnosis import ordered
-from learner.doctor.probe import build_model
-from learner.doctor.run_evidence import read_run
+from learner.doctor.findings import ordered, primary_causes
+from learner.doctor.run import judge_run, read_run
+from learner.doctor.setup import build_model
 from learner.train.checkpoint import CheckpointFolder, algorithm_state
 from learner.train.monitor import MatchMonitor
 from matchmaker.main import MatchmakerServer
@@ -68,8 +66,7 @@ def train(folder, *flags, **parts):
 
 
 def findings(folder, clean=()):
-    evidence = read_run(folder, clean=clean)
-    return ordered([check(evidence) for check in RUN_CHECKS])
+    return ordered(judge_run(read_run(folder, clean=clean)))
 
 
 def causes(folder, clean=()):
