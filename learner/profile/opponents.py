@@ -1,6 +1,4 @@
-"""The league that a profile plays against: bots, and as many frozen snapshots as a run would
-come to hold.
-"""
+"""The league that a profile plays against: bots, and as many frozen snapshots as a run would hold."""
 
 from __future__ import annotations
 
@@ -23,28 +21,42 @@ from learner.train.assembly import SessionSettings
 
 LARGEST_POOL = 2 << 30
 """Bytes of snapshots that are made for a profile at most."""
+Sections = Mapping[str, Mapping[str, Any]]
 
 
-def snapshots_of_a_run(sections: Mapping[str, Mapping[str, Any]]) -> int:
+def snapshots_of_a_run(sections: Sections) -> int:
     """How many snapshots the league of a whole run holds at its end."""
     learner, matchmaker = sections["learner"], sections["matchmaker"]
     return max(1, min(matchmaker["max_saved"], learner["steps"] // learner["snapshot_interval"]))
 
 
+def mix_of(sections: Sections, settings: SessionSettings) -> dict[str, float]:
+    """The mix of the curriculum's last stage, in which most of a run is played.
+
+    Raises:
+        ConfigError: [matchmaker.mixes] lacks it.
+    """
+    name, mixes = settings.curriculum.stages[-1].mix, sections["matchmaker"]["mixes"]
+    if name not in mixes:
+        raise ConfigError(
+            f"the curriculum's last stage plays the mix {name!r}, which [matchmaker.mixes] lacks: "
+            f"it has {', '.join(sorted(mixes))}"
+        )
+    return dict(mixes[name])
+
+
 def make_snapshots(folder: Path, settings: SessionSettings, count: int) -> list[Player]:
-    """Freezes `count` networks with fresh weights, each of its own seed, as files that the batched policy
-    loads.
+    """Freezes `count` networks with fresh weights, each from its own seed, as blobs in `folder`.
 
     Fewer where their files would take more than `LARGEST_POOL` bytes.
     """
-    spec = settings.game.spec()
+    spec, blobs = settings.game.spec(), BlobFolder(folder)
     config = AgentConfig.of(settings.agent, spec)
-    blobs = BlobFolder(folder)
     made: list[Player] = []
     with torch.random.fork_rng(devices=[]):
-        for number in range(count):
-            torch.manual_seed(settings.learner.seed + 1 + number)
-            step = (number + 1) * settings.learner.snapshot_interval
+        for number in range(1, count + 1):
+            torch.manual_seed(settings.learner.seed + number)
+            step = number * settings.learner.snapshot_interval
             card = SnapshotCard(
                 agent=config,
                 game=spec.name,
@@ -53,14 +65,14 @@ def make_snapshots(folder: Path, settings: SessionSettings, count: int) -> list[
                 step=step,
             )
             digest = save_snapshot(blobs, network_of(config), card)
-            made.append(_snapshot(spec, digest, step))
-            size = blobs.path(digest).stat().st_size
-            if (len(made) + 1) * size > LARGEST_POOL:
+            made.append(snapshot_player(spec, digest, step))
+            if (number + 1) * blobs.path(digest).stat().st_size > LARGEST_POOL:
                 break
     return made
 
 
-def _snapshot(spec: GameSpec, digest: str, step: int) -> Player:
+def snapshot_player(spec: GameSpec, digest: str, step: int) -> Player:
+    """The player of a frozen main at `step`."""
     return Player(
         name=str(SnapshotName("main", step)),
         game=spec.name,
@@ -71,38 +83,20 @@ def _snapshot(spec: GameSpec, digest: str, step: int) -> Player:
     )
 
 
-def opponents_by_category(
-    mix: Mapping[str, float], spec: GameSpec, live: Player, snapshots: Sequence[Player]
-) -> dict[str, list[Player]]:
-    """Who may be drawn under each category of `mix` that has players and a weight; self-play when
-    none has.
-
-    Exploiters, clones and references are none yet: their share goes to the others, as in a young
-    league.
-    """
-    bots = {
-        bot.name: Player(name=bot.name, game=spec.name, kind=PlayerKind.BOT)
-        for bot in spec.bots
-        if not bot.held_out
-    }
-    groups: dict[str, list[Player]] = {}
-    for category, weight in mix.items():
-        if category == "self":
-            found = [live]
-        elif category == "snapshots":
-            found = list(snapshots)
-        else:
-            found = [bots[category]] if category in bots else []
-        if found and weight > 0:
-            groups[category] = found
-    return groups or {"self": [live]}
-
-
 class MixSource:
-    """Draws matches from an opponent mix without a matchmaker, and without end.
+    """Draws endless matches from an opponent mix without a matchmaker.
 
-    Categories by weight, players within one uniformly: what a run gets before results weigh in.
-    `matches_per_draw` matches in a row have one opponent, as under `matchmaker.matches_per_draw`.
+    Categories by weight, players within one uniformly, which is what a young league does.
+    Categories without players (exploiters, clones) leave their share to the others; without any
+    the learner plays itself.
+
+    Args:
+        mix: weight of each category.
+        spec: the game, with its bots.
+        live: the learner.
+        snapshots: its frozen ones.
+        seed: of the draws.
+        matches_per_draw: matches in a row against one drawn opponent.
     """
 
     def __init__(
@@ -114,11 +108,18 @@ class MixSource:
         seed: int,
         matches_per_draw: int = 1,
     ) -> None:
+        players = {
+            bot.name: [Player(name=bot.name, game=spec.name, kind=PlayerKind.BOT)]
+            for bot in spec.bots
+            if not bot.held_out
+        }
+        players |= {"self": [live], "snapshots": list(snapshots)}
+        drawn = [name for name, weight in mix.items() if weight > 0 and players.get(name)]
+        self._groups = {name: players[name] for name in drawn or ["self"]}
+        weights = np.array([mix[name] for name in drawn] or [1.0])
+        self._shares = weights / weights.sum()
         self._live, self._opponent, self._category = live, live, ""
         self._matches_per_draw = matches_per_draw
-        self._groups = opponents_by_category(mix, spec, live, snapshots)
-        weights = np.array([mix.get(category, 1.0) for category in self._groups])
-        self._shares = weights / weights.sum()
         self._rng = np.random.default_rng(seed)
         self._drawn = 0
         self.ended = 0
@@ -151,17 +152,3 @@ class MixSource:
         self.ended += 1
         if result.failed:
             self.failed = result.failure
-
-
-def mix_of(
-    sections: Mapping[str, Mapping[str, Any]], settings: SessionSettings
-) -> dict[str, float]:
-    """The mix of the curriculum's last stage, in which most of a run is played."""
-    name = settings.curriculum.stages[-1].mix
-    mixes: dict[str, dict[str, float]] = sections["matchmaker"]["mixes"]
-    if name not in mixes:
-        raise ConfigError(
-            f"the curriculum's last stage plays the mix {name!r}, which [matchmaker.mixes] lacks: it has "
-            f"{', '.join(sorted(mixes))}"
-        )
-    return mixes[name]

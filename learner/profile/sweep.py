@@ -1,28 +1,134 @@
-"""Which configurations a sweep measures, in which order, and which of them it recommends."""
+"""Which configurations a sweep measures, what it knows of each, and which one it recommends."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import product
+from statistics import median
 from typing import Any
 
-from league.errors import ConfigError
+from league.errors import ConfigError, LeagueError
 from league.settings.base import build
-from learner.profile.rows import Changes, Row, Setting
-from learner.profile.worker import Measured
+from learner.profile.measuring import Burst, Measured
 from learner.settings import LearnerSettings
 
+Changes = Mapping[str, str | int]
+"""Settings of [learner] by name, those that a configuration may differ in."""
 AXES = ("matches", "batch_size", "threads", "precision", "gradient_parts")
 """Settings of [learner] that a sweep may change."""
 CHANGES_LEARNING = ("matches", "batch_size")
-"""Those of them that change what a step teaches: other rollouts, fewer or more steps of the
-optimizer.
-"""
+"""Those of them that change what a step teaches: the rollouts, and the optimizer's steps."""
 ROUNDS = 3
-"""Times that each configuration is measured, in a process of its own each time."""
+"""Times that each configuration is measured, in its own process each time."""
 CLOSE = 0.03
 """Speeds that differ by less than this share count as equal."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The median, the least and the most over bursts."""
+
+    median: float
+    lowest: float
+    highest: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Spread:
+        return cls(median(values), min(values), max(values))
+
+    @property
+    def relative(self) -> float:
+        """Width as a share of the median."""
+        return (self.highest - self.lowest) / self.median if self.median else 0.0
+
+
+@dataclass
+class Row:
+    """One configuration and all its bursts."""
+
+    changes: Changes
+    bursts: list[Burst] = field(default_factory=list)
+    memory: dict[str, int] = field(default_factory=dict)
+    gpu_busy_share: float | None = None
+    failure: str = ""
+    error: LeagueError | None = None
+    warning: str = ""
+
+    def add(self, measured: Measured) -> None:
+        """Takes in what one process measured. A failure stays, whatever follows."""
+        self.bursts += measured.bursts
+        for name, size in measured.memory.items():
+            self.memory[name] = max(size, self.memory.get(name, 0))
+        self.gpu_busy_share = self.gpu_busy_share or measured.gpu_busy_share
+        self.failure = self.failure or measured.failure
+        self.error = self.error or measured.error
+        self.warning = self.warning or measured.warning
+
+    @property
+    def counts(self) -> bool:
+        """Whether it was measured and nothing failed."""
+        return bool(self.bursts) and not self.failure
+
+    @property
+    def whole(self) -> bool:
+        """False when a burst was scaled up from the beginning of an update."""
+        return all(burst.whole for burst in self.bursts)
+
+    def steps_per_second(self) -> Spread:
+        """By wall clock."""
+        return Spread.of([burst.steps / burst.seconds for burst in self.bursts])
+
+    def part_steps_per_second(self, kind: str) -> Spread | None:
+        """What the part alone would do; None where it took no time."""
+        if any(burst.parts[kind] <= 0 for burst in self.bursts):
+            return None
+        return Spread.of([burst.steps / burst.parts[kind] for burst in self.bursts])
+
+    def shares(self) -> dict[str, float]:
+        """Share of the time by kind of work, over all bursts; they add up to 1."""
+        total = sum(sum(burst.parts.values()) for burst in self.bursts)
+        kinds = self.bursts[0].parts
+        return {kind: sum(burst.parts[kind] for burst in self.bursts) / total for kind in kinds}
+
+    def slowest(self) -> str:
+        """The kind of work that takes the most time."""
+        shares = self.shares()
+        return max(shares, key=lambda kind: shares[kind])
+
+    def cpu_cores(self) -> Spread:
+        """CPU time over wall clock: how many cores the process kept busy."""
+        return Spread.of([burst.cpu_seconds / burst.seconds for burst in self.bursts])
+
+    def steps_per_cpu_second(self) -> Spread:
+        """What the process's own CPU time gives, however busy the machine is."""
+        return Spread.of([burst.steps / burst.cpu_seconds for burst in self.bursts])
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, as `--output` writes them."""
+        values: dict[str, Any] = {
+            "settings": dict(self.changes),
+            "failure": self.failure or None,
+            "warning": self.warning or None,
+            "memory": self.memory,
+            "bursts": [asdict(burst) for burst in self.bursts],
+        }
+        if not self.bursts:
+            return values
+        parts: dict[str, Any] = {}
+        for kind, share in self.shares().items():
+            speed = self.part_steps_per_second(kind)
+            parts[kind] = {"share": share, "steps_per_second": speed and asdict(speed)}
+        return {
+            **values,
+            "whole_updates": self.whole,
+            "steps_per_second": asdict(self.steps_per_second()),
+            "parts": parts,
+            "steps_per_cpu_second": asdict(self.steps_per_cpu_second()),
+            "cpu_cores": asdict(self.cpu_cores()),
+            "gpu_busy_share": self.gpu_busy_share,
+            "matches_ended": sum(burst.matches_ended for burst in self.bursts),
+        }
 
 
 @dataclass(frozen=True)
@@ -34,14 +140,15 @@ class Plan:
 
 
 def plan(
-    learner: Mapping[str, Any], wanted: Mapping[str, Sequence[Setting]], cores: int, gpu: bool
+    learner: Mapping[str, Any], wanted: Mapping[str, Sequence[str | int]], cores: int, gpu: bool
 ) -> Plan:
-    """All combinations of the values of each axis: those that were asked for, else some around the
-    preset's.
+    """All combinations of each axis's values: those asked for, else some around the settings'.
 
-    Raises `ConfigError` when nothing is left.
+    Raises:
+        ConfigError: no combination can be.
     """
-    values = {axis: list(wanted.get(axis) or _around(axis, learner, cores, gpu)) for axis in AXES}
+    around = _around(learner, cores, gpu)
+    values = {axis: list(wanted.get(axis) or around[axis]) for axis in AXES}
     own = {axis: learner[axis] for axis in AXES}
     cells: list[Changes] = [own] if all(own[axis] in values[axis] for axis in AXES) else []
     left_out = []
@@ -57,18 +164,17 @@ def plan(
     return Plan(cells, sorted(set(left_out)))
 
 
-def _around(axis: str, learner: Mapping[str, Any], cores: int, gpu: bool) -> list[Setting]:
-    own = learner[axis]
-    if axis == "matches":
-        return [max(1, own // 2), own, own * 2]
-    if axis == "batch_size":
-        n_steps = learner["n_steps"]
-        return [max(1, own // n_steps // 2) * n_steps, own, own * 2]
-    if axis == "threads":
-        return sorted({own, 1, min(2, cores)})
-    if axis == "precision" and gpu:
-        return [own, "auto" if own == "float32" else "float32"]
-    return [own]  # more gradient_parts only where memory wants them: `in_more_parts`
+def _around(learner: Mapping[str, Any], cores: int, gpu: bool) -> Mapping[str, Sequence[str | int]]:
+    """Values to try; more gradient_parts are tried only where memory runs out."""
+    matches, batch, n_steps = (learner[name] for name in ("matches", "batch_size", "n_steps"))
+    precision = learner["precision"]
+    return {
+        "matches": [max(1, matches // 2), matches, matches * 2],
+        "batch_size": [max(1, batch // n_steps // 2) * n_steps, batch, batch * 2],
+        "threads": sorted({learner["threads"], 1, min(2, cores)}),
+        "precision": [precision, *(["auto" if precision == "float32" else "float32"] * gpu)],
+        "gradient_parts": [learner["gradient_parts"]],
+    }
 
 
 def _impossible(learner: Mapping[str, Any]) -> str:
@@ -84,23 +190,22 @@ def _impossible(learner: Mapping[str, Any]) -> str:
 def run_rounds(
     cells: Sequence[Changes],
     rounds: int,
-    measure: Callable[[Changes, int], Measured],
+    measure: Callable[[Changes], Measured],
     instead: Callable[[Changes], Changes | None] = lambda changes: None,
 ) -> Iterator[list[Row]]:
-    """Measures every cell once a round, every other round backwards; yields all rows after each
-    measurement.
+    """Measures every cell once a round and yields all rows after each measurement.
 
-    So a machine that is busy for a while shows as spread in all rows, not as a slow row. A
-    configuration that failed is not tried again; for one that ran out of memory comes what
-    `instead` makes of it.
+    Every other round goes backwards, so a machine that is busy for a while shows as spread in all
+    rows and not as a slow row. A configuration that failed is not tried again; one that ran out of
+    memory is followed by what `instead` makes of it.
     """
     rows = [Row(cell) for cell in cells]
     for number in range(rounds):
-        # forwards it comes by what is added behind
+        # a forward round also visits the rows that are added on its way
         for row in rows if number % 2 == 0 else rows[::-1]:
             if row.failure:
                 continue
-            measured = measure(row.changes, number)
+            measured = measure(row.changes)
             row.add(measured)
             smaller = instead(row.changes) if measured.out_of_memory else None
             if smaller is not None and all(dict(smaller) != dict(other.changes) for other in rows):
@@ -109,29 +214,26 @@ def run_rounds(
 
 
 def in_more_parts(learner: Mapping[str, Any], changes: Changes) -> Changes | None:
-    """The same configuration with a minibatch's gradient in twice the parts, which takes about
-    half the memory of an update; None where a part would be less than one sequence.
+    """The configuration with twice the `gradient_parts`, which halves an update's memory.
+
+    None where a part would be less than one sequence.
     """
     cell = {**changes, "gradient_parts": 2 * int(changes["gradient_parts"])}
     return None if _impossible({**learner, **cell}) else cell
 
 
 def recommended(rows: Sequence[Row], own: Changes) -> Row | None:
-    """The fastest configuration; of those as fast within `CLOSE`, the one that changes least of
-    `own`.
+    """The fastest row; of those as fast within `CLOSE`, the one that changes least of `own`.
 
     What changes learning counts before what changes speed alone. None when nothing was measured.
     """
-    counted = [row for row in rows if row.counts]
-    if not counted:
-        return None
-    best = max(row.steps_per_second().median for row in counted)
-    equals = [row for row in counted if row.steps_per_second().median >= (1 - CLOSE) * best]
-    return min(
-        equals, key=lambda row: (*_distance(row.changes, own), -row.steps_per_second().median)
-    )
+    speeds = [(row, row.steps_per_second().median) for row in rows if row.counts]
+    best = max((speed for _, speed in speeds), default=0.0)
 
+    def cost(candidate: tuple[Row, float]) -> tuple[int, int, float]:
+        row, speed = candidate
+        different = [axis for axis in row.changes if row.changes[axis] != own[axis]]
+        return sum(axis in CHANGES_LEARNING for axis in different), len(different), -speed
 
-def _distance(changes: Changes, own: Changes) -> tuple[int, int]:
-    different = [axis for axis in changes if changes[axis] != own[axis]]
-    return sum(axis in CHANGES_LEARNING for axis in different), len(different)
+    equals = [candidate for candidate in speeds if candidate[1] >= (1 - CLOSE) * best]
+    return min(equals, key=cost)[0] if equals else None

@@ -3,21 +3,16 @@
 import torch
 
 from league.settings.base import resolve
+from learner.profile.measuring import Burst, Measured, Order, Pipeline, session_settings
 from learner.profile.opponents import make_snapshots, mix_of
-from learner.profile.pipeline import Pipeline
-from learner.profile.rows import Row
-from learner.profile.worker import Measured, session_settings
+from learner.profile.sweep import Row
 
-FACTS = {
-    "device": "cpu",
-    "gpu": None,
-    "processor": "a processor",
-    "cores": 2,
-    "load_average": [0.5, 0.5, 0.5],
-}
+FACTS = {"device": "cpu", "gpu": None, "processor": "a processor", "cores": 2}
+FACTS |= {"load_average": [0.5, 0.5, 0.5]}
 SMALL = ["learner.matches=8", "learner.n_steps=8", "learner.batch_size=32"]
 KUHN = [*SMALL, "agent.sequence_length=17", "curriculum.stages=[{name='league', mix='league'}]"]
 KUHN += ["matchmaker.mixes={league={self=1.0, random=1.0}}"]
+PARTS = {"game": 0.1, "opponents": 0.2, "inference": 0.3, "learning": 0.4, "other": 0.0}
 
 
 def kuhn(factory, *more):
@@ -25,37 +20,42 @@ def kuhn(factory, *more):
     return resolve("board", None, [name, *KUHN, *more], environment={})
 
 
-def pipeline_of(sections, folder):
+def order(sections, folder):
     settings = session_settings(sections)
     mix = mix_of(sections, settings)
-    snapshots = make_snapshots(folder / "blobs", settings, 3) if "snapshots" in mix else []
+    snapshots = make_snapshots(folder, settings, 3) if "snapshots" in mix else []
+    return Order(
+        sections=sections,
+        device="cpu",
+        mix=mix,
+        snapshots=tuple(snapshots),
+        blobs=folder,
+        seconds=0.1,
+        bursts=1,
+    )
+
+
+def pipeline_of(sections, folder):
     torch.set_num_threads(1)
-    device = torch.device("cpu")
-    return Pipeline(settings, mix, snapshots, folder / "blobs", folder, device)
+    return Pipeline(order(sections, folder / "blobs"), folder)
 
 
-def row(steps=1000, changes=None, **parts):
+def row(steps=1000, changes=None, *, busy=0.9, whole=True, **parts):
     """A row of two bursts; the second took twice as long."""
-    parts = {
-        "game": 0.1,
-        "opponents": 0.2,
-        "inference": 0.3,
-        "learning": 0.4,
-        "other": 0.0,
-        **parts,
-    }
-    bursts = [
-        {
-            "steps": steps,
-            "seconds": factor * sum(parts.values()),
-            "parts": {kind: factor * seconds for kind, seconds in parts.items()},
-            "cpu_seconds": factor * sum(parts.values()) * 0.9,
-            "measured_seconds": 1.0,
-            "whole": True,
-            "matches_ended": 2,
-        }
-        for factor in (1.0, 2.0)
-    ]
+    bursts = []
+    for factor in (1.0, 2.0):
+        spent = {kind: factor * seconds for kind, seconds in (PARTS | parts).items()}
+        total = sum(spent.values())
+        burst = Burst(
+            steps=steps,
+            seconds=total,
+            parts=spent,
+            cpu_seconds=busy * total,
+            measured_seconds=1.0,
+            whole=whole,
+            matches_ended=2,
+        )
+        bursts.append(burst)
     made = Row(changes or {"matches": 8, "batch_size": 32, "threads": 1})
     made.add(Measured(bursts=bursts, memory={"peak_resident_bytes": 5 << 20}))
     return made

@@ -90,7 +90,9 @@ def test_every_step_equals_torch(folder: Path, name: str, rows: int) -> None:
         np.testing.assert_allclose(found["logits"], logits, atol=1e-5, rtol=1e-5)
         np.testing.assert_allclose(found["value"], wanted.value_B.numpy(), atol=1e-5, rtol=1e-5)
         if "latent" in found:
-            np.testing.assert_allclose(found["latent"], wanted.latent_BD.numpy(), atol=1e-5, rtol=1e-5)
+            np.testing.assert_allclose(
+                found["latent"], wanted.latent_BD.numpy(), atol=1e-5, rtol=1e-5
+            )
         for key, part in zip(STATE_NAMES, state, strict=True):
             if key in inputs:
                 carried[key] = found[f"next_{key}"]

@@ -1,4 +1,4 @@
-"""`bin/league profile` as it is typed: its lines and files, and what is wrong with the words."""
+"""`bin/league profile` as it is typed: its lines and files, and wrong input."""
 
 import gzip
 import json
@@ -21,26 +21,15 @@ def flags(assignments):
 
 def test_one_configuration_from_the_command_line(tmp_path, capsys):
     trace, output = tmp_path / "trace.json.gz", tmp_path / "results.json"
-    words_given = [
-        "--preset",
-        "smoke",
-        "--cpu",
-        "--seconds",
-        0.5,
-        "--trace",
-        trace,
-        "--output",
-        output,
-    ]
-    assert profile(*words_given, *flags(SMALL)) == 0
-    told = capsys.readouterr().out
-    lines = [line.split("\t") for line in told.splitlines()]
+    files = ["--trace", trace, "--output", output]
+    assert profile("--preset", "smoke", "--cpu", "--seconds", 0.5, *files, *flags(SMALL)) == 0
+    printed = capsys.readouterr().out
+    lines = [line.split("\t") for line in printed.splitlines()]
     parts = ["game", "opponents", "inference", "learning", "other", "end to end"]
     assert [line[0] for line in lines[1:7]] == parts
     assert sum(float(line[4].rstrip("%")) for line in lines[1:6]) == pytest.approx(100, abs=0.3)
-    assert "bottleneck: " in told
-    assert told.count("not measured: ") >= 3
-    assert "ms a match assigned and reported, 8 at a time" in told
+    assert "bottleneck: " in printed
+    assert printed.count("not measured: ") >= 3
     with gzip.open(trace, "rt") as file:
         assert json.load(file)["traceEvents"]
     written = json.loads(output.read_text())
@@ -53,25 +42,14 @@ def test_one_configuration_from_the_command_line(tmp_path, capsys):
     speed = measured["steps_per_second"]
     assert 0 < speed["lowest"] <= speed["median"] <= speed["highest"]
     assert measured["memory"]["peak_resident_bytes"] > 50 << 20
-    assert 0 < written["matchmaker_ms_per_match"]["median"] < 1000
 
 
-def test_a_sweep_from_the_command_line_goes_on_where_memory_is_short(tmp_path, capsys):
+def test_a_sweep_continues_where_memory_is_short(tmp_path, capsys):
     output, preset = tmp_path / "results.json", tmp_path / "fast.toml"
-    words_given = [
-        "--preset",
-        "board",
-        "--cpu",
-        "--seconds",
-        0.3,
-        "--sweep",
-        "--batch-size",
-        32,
-        "--threads",
-        1,
-    ]
-    words_given += ["--matches", 8, 10**12, "--output", output, "--write-preset", preset]
-    assert profile(*words_given, *flags(KUHN)) == 0
+    sizes = ["--batch-size", 32, "--threads", 1, "--matches", 8, 10**12]
+    files = ["--output", output, "--write-preset", preset]
+    words = ["--preset", "board", "--cpu", "--seconds", 0.3, "--sweep", *sizes, *files]
+    assert profile(*words, *flags(KUHN)) == 0
     written = json.loads(output.read_text())
     own, *huge = written["rows"]
     parts = [row["settings"]["gradient_parts"] for row in huge]
@@ -82,60 +60,50 @@ def test_a_sweep_from_the_command_line_goes_on_where_memory_is_short(tmp_path, c
         assert row["bursts"] == []
     assert len(own["bursts"]) == sweep.ROUNDS
     assert written["recommended"] == 0
-    told = capsys.readouterr()
-    table = [line.split("\t") for line in told.out.splitlines()[:3]]
+    printed = capsys.readouterr()
+    table = [line.split("\t") for line in printed.out.splitlines()[:3]]
     assert table[1][-1] == "recommended, as it is set"
     assert table[2][-1].startswith("failed: too little memory")
-    assert f"bin/start-league --config {preset}" in told.err
-    loaded = resolve(None, preset, environment={})
-    assert loaded == written["settings"]
+    assert f"bin/start-league --config {preset}" in printed.err
+    assert resolve(None, preset, environment={}) == written["settings"]
 
 
 @pytest.mark.parametrize(
-    ("words_given", "told"),
+    ("words", "named"),
     [
         (["--seconds", "0"], "--seconds 0"),
-        (["--seconds", "-1"], "-1 is no time to measure in"),
-        (["--seconds", "nan"], "nan is no time to measure in"),
+        (["--seconds", "-1"], "-1"),
+        (["--seconds", "nan"], "nan"),
         (["--seconds", "soon"], "'soon'"),
-        (["--preset", "laptp"], "there is no preset 'laptp': did you mean 'laptop'?"),
-        (["--config", "none.toml"], "there is no settings file none.toml"),
-        (["--set", "learner.batch_size=7"], "batch_size must be a multiple of n_steps"),
-        (
-            ["--output", "nowhere/results.json"],
-            "there is no folder nowhere: make it, or name another place",
-        ),
-        (["--output", "."], ". is a folder: name a file in it"),
-        (["--write-preset", "fast.toml"], "--write-preset is for a sweep: add --sweep"),
-        (["--matches", "8"], "--matches is for a sweep"),
-        (["--sweep", "--matches", "0"], "--matches 0 can't be measured: give 1 or more"),
-        (
-            ["--sweep", "--write-preset", "mine.toml"],
-            "mine.toml exists already: name another file, or add --force",
-        ),
-        (["--sweep", "--trace", "t.json"], "--trace is of one configuration: leave --sweep out"),
-        (
-            ["--sweep", "--batch-size", "33"],
-            "no configuration that can be: matches 64, batch_size 33, threads 1",
-        ),
-        (["--gpu", "99"], "there is no GPU 99"),
+        (["--preset", "laptp"], "'laptop'"),
+        (["--config", "none.toml"], "none.toml"),
+        (["--set", "learner.batch_size=7"], "batch_size"),
+        (["--output", "nowhere/results.json"], "nowhere"),
+        (["--output", "."], "folder"),
+        (["--write-preset", "fast.toml"], "--sweep"),
+        (["--matches", "8"], "--sweep"),
+        (["--sweep", "--matches", "0"], "--matches 0"),
+        (["--sweep", "--write-preset", "mine.toml"], "--force"),
+        (["--sweep", "--trace", "t.json"], "--trace"),
+        (["--sweep", "--batch-size", "33"], "batch_size 33"),
+        (["--gpu", "99"], "99"),
     ],
 )
 def test_wrong_input_is_one_sentence_before_anything_is_measured(
-    tmp_path, monkeypatch, capsys, words_given, told
+    tmp_path, monkeypatch, capsys, words, named
 ):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.toml").write_text("precious")
     monkeypatch.setattr("learner.profile.profile.measure", None)
-    assert profile(*words_given) == 2
+    assert profile(*words) == 2
     error = capsys.readouterr().err
-    assert told in error
+    assert named in error
     assert error.count("league: ") == 1
     assert (tmp_path / "mine.toml").read_text() == "precious"
 
 
 def test_where_nothing_can_be_measured_the_command_fails_and_says_why(tmp_path, capsys):
-    words_given = ["--preset", "board", "--cpu", "--seconds", 0.1, "--output", tmp_path / "r.json"]
-    assert profile(*words_given, *flags([*KUHN, f"learner.matches={10**12}"])) == 1
-    assert "nothing could be measured: too little memory" in capsys.readouterr().err
+    words = ["--preset", "board", "--cpu", "--seconds", 0.1, "--output", tmp_path / "r.json"]
+    assert profile(*words, *flags([*KUHN, f"learner.matches={10**12}"])) == 1
+    assert "too little memory" in capsys.readouterr().err
     assert json.loads((tmp_path / "r.json").read_text())["recommended"] is None
