@@ -108,7 +108,7 @@ def _examine(args: argparse.Namespace) -> Diagnosis:
 
 
 def _named(args: argparse.Namespace) -> tuple[str | None, Sequence[str]]:
-    """Preset and flags that `args` mean; a game of choices gets the preset that is made for it."""
+    """Preset and flags that `args` mean; games of choices get the preset made for them."""
     from league.games.registry import game_spec
 
     assignments = list(args.assignments)
@@ -123,22 +123,23 @@ def _named(args: argparse.Namespace) -> tuple[str | None, Sequence[str]]:
 
 
 def _clean_matches(args: argparse.Namespace) -> list[PayoffCell]:
-    """Clean matches of this learner's snapshots; none, with a word, where the league can't be
-    asked.
-    """
+    """Clean matches of this learner's snapshots; none, with a line, where the league is down."""
+    league = League(run_dir=args.run_dir, token_file=args.token_file, tls=args.tls)
     try:
-        with League(
-            run_dir=args.run_dir, token_file=args.token_file, tls=args.tls
-        ).connect() as client:
-            cells = client.payoff(Book.EVAL)
+        with league.connect() as client:
+            return cells_of(args.name, client.payoff(Book.EVAL))
     except LeagueError as error:
         say(f"(without clean matches: {error})")
         return []
-    return [cell for cell in cells if cell.row.startswith((f"{args.name}@", f"{args.name}."))]
+
+
+def cells_of(name: str, cells: Sequence[PayoffCell]) -> list[PayoffCell]:
+    """The cells of a learner's own snapshots, also those of its generations."""
+    return [cell for cell in cells if cell.row.startswith((f"{name}@", f"{name}."))]
 
 
 def _progress() -> Callable[[str], None]:
-    """What is done now, on one line of a terminal, and nothing elsewhere."""
+    """A function that shows the current step on one line of a terminal."""
     if not sys.stderr.isatty():
         return lambda _: None
     return lambda text: print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)

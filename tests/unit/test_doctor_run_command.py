@@ -119,28 +119,7 @@ def test_without_a_league_the_run_is_judged_all_the_same(run, tmp_path, capsys):
     ("name", "rows"),
     [("main", ["main@100", "main.g2@300"]), ("main-exploiter", ["main-exploiter.g1@50"])],
 )
-def test_clean_matches_are_those_of_the_learner_that_is_named(monkeypatch, name, rows):
-    asked = []
-
-    class Client:
-        def payoff(self, book):
-            asked.append(book.value)
-            return [
-                PayoffCell(row=row, column="constant", wins=1, draws=0, losses=1)
-                for row in (
-                    "main@100",
-                    "main.g2@300",
-                    "main-exploiter.g1@50",
-                    "mainly@7",
-                    "constant",
-                )
-            ]
-
-    @contextmanager
-    def connect(args):
-        yield Client()
-
-    monkeypatch.setattr(command.connect, "connect", connect)
-    args = command.argparse.Namespace(name=name)
-    assert [cell.row for cell in command._clean_matches(args)] == rows
-    assert asked == ["eval"]
+def test_clean_matches_are_those_of_the_learner_that_is_named(name, rows):
+    all_rows = ("main@100", "main.g2@300", "main-exploiter.g1@50", "mainly@7", "constant")
+    cells = [PayoffCell(row=row, column="constant", wins=1, draws=0, losses=1) for row in all_rows]
+    assert [cell.row for cell in command.cells_of(name, cells)] == rows
