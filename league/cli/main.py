@@ -7,19 +7,30 @@ returns the exit status (None is 0) and its docstring is the command's help.
 
 from __future__ import annotations
 
-import argparse
-import importlib
 import os
 import sys
 from collections.abc import Sequence
 from importlib.metadata import entry_points
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 import typer.main
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 
 from league import __version__
+from league.cli import (
+    changes,
+    exports,
+    files,
+    gates,
+    play,
+    record,
+    sprt,
+    standings,
+    status,
+    structure,
+)
+from league.cli.options import SeveralValues
 from league.errors import InvalidInput, LeagueError
 
 GROUP = "kumite.commands"
@@ -46,30 +57,6 @@ class CommandGroup(TyperGroup):
         return loaded
 
 
-class SeveralValues(TyperCommand):
-    """Lets a repeatable option take several values: ``--players a b`` is ``--players a
-    --players b``.
-    """
-
-    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
-        repeatable = {
-            flag for one in self.params if getattr(one, "multiple", False) for flag in one.opts
-        }
-        spread: list[str] = []
-        flag, is_first = "", False
-        for word in args:
-            if word in repeatable:
-                flag, is_first = word, True
-            elif word.startswith("--"):
-                flag = ""
-            elif flag and not is_first:
-                spread.append(flag)
-            else:
-                is_first = False
-            spread.append(word)
-        return super().parse_args(ctx, spread)
-
-
 app = typer.Typer(
     cls=CommandGroup,
     help="Shows a league of Kumite, and changes it.",
@@ -94,82 +81,51 @@ def _options(
 
 
 COMMANDS = {
-    "status": ("league.cli.status", "how the league is: health, workers, leases, shares, disk"),
-    "ratings": ("league.cli.ratings", "the rating of every player, best first"),
-    "players": ("league.cli.players", "everybody who is or was in the league"),
-    "payoff": ("league.cli.payoff", "who beat whom how often"),
-    "exploiters": (
-        "league.cli.exploiters",
-        "who exploits whom: generations, gates, who is patched",
-    ),
-    "gates": (
-        "league.cli.gates",
-        "which snapshots of the mains were admitted, where a gate decides",
-    ),
-    "structure": (
-        "league.cli.structure",
-        "who is worth playing: Nash mixture, cycles, near-copies",
-    ),
-    "leaderboard": (
-        "league.cli.leaderboard",
-        "write the leaderboard to a file (csv, json, md, html)",
-    ),
-    "curves": ("league.cli.curves", "draw how a run has learnt (training_curves.png)"),
-    "watch": ("league.cli.watch", "what happens in the league, as it happens"),
-    "quarantine": ("league.cli.quarantine", "keep a player from being met by anybody; release it"),
-    "pin": ("league.cli.pin", "put a player's rating where it stays, as an anchor; let it go"),
-    "import": ("league.cli.importing", "another run's snapshots into this league, as anchors"),
-    "stage": ("league.cli.stage", "a learner's stages, and going to another one by hand"),
-    "match": ("league.cli.match", "one match: who, how it ended, and why it was made"),
-    "demo": ("league.cli.demo", "watch two members fight in the terminal"),
-    "record": ("league.cli.record", "play many matches of two members, keep them as replays"),
-    "replay": ("league.cli.replay", "watch a recorded match in the terminal, list those of a run"),
-    "render": ("league.cli.render", "make a film of a recorded match (mp4, gif, png, html, json)"),
-    "attention": (
-        "league.cli.attention",
-        "what an agent looked at in a recorded match, as a picture",
-    ),
-    "export": (
-        "league.cli.export",
-        "a snapshot for other programs (Stable-Baselines3, ONNX, a folder)",
-    ),
-    "exploitability": (
-        "league.cli.exploitability",
-        "what a best answer wins, exactly, in small games",
-    ),
-    "sprt": ("league.cli.sprt", "whether results decide between two hypotheses, how many it takes"),
-    "tokens": ("league.cli.tokens", "who may ask a run's services: make, add, list, revoke tokens"),
-    "certs": (
-        "league.cli.certs",
-        "make certificates for TLS and mutual TLS, with a CA of one's own",
-    ),
-    "config": ("league.cli.settings", "write a commented settings file, list the presets"),
+    "Look at a league": {
+        "status": status.status,
+        "ratings": standings.ratings,
+        "players": standings.players,
+        "payoff": standings.payoff,
+        "structure": structure.structure,
+        "exploiters": gates.exploiters,
+        "gates": gates.gates,
+        "watch": status.watch,
+        "match": status.match,
+    },
+    "Change a league": {
+        "stage": changes.stage,
+        "pin": changes.pin,
+        "quarantine": changes.quarantine,
+        "import": changes.import_,
+    },
+    "Play": {
+        "demo": play.demo,
+        "replay": play.replay,
+        "record": record.record,
+        "exploitability": record.exploitability,
+    },
+    "Write files": {
+        "leaderboard": standings.leaderboard,
+        "curves": exports.curves,
+        "render": exports.render,
+        "attention": exports.attention,
+        "export": exports.export,
+        "config": files.config,
+        "tokens": files.tokens,
+        "certs": files.certs,
+    },
+    "Work without a league": {"sprt": sprt.sprt},
 }
+"""The built-in commands by their heading in the help."""
+SEVERAL_VALUES = ("import", "structure")
 
-
-def _bridge(name: str, module: str, summary: str) -> None:
-    """Serves a command that still reads its flags with argparse."""
-
-    def run(context: typer.Context) -> int:
-        loaded = importlib.import_module(module)
-        parser = Parser(prog=f"league {name}", description=summary)
-        loaded.add_arguments(parser)
-        status: int = loaded.run(parser.parse_args(context.args))
-        return status
-
-    settings = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
-    app.command(name, help=summary, context_settings=settings)(run)
-
-
-class Parser(argparse.ArgumentParser):
-    """Raises `InvalidInput` where argparse would print its usage and exit."""
-
-    def error(self, message: str) -> NoReturn:
-        raise InvalidInput(f"{message} (see {self.prog} --help)")
-
-
-for _name, (_module, _summary) in COMMANDS.items():
-    _bridge(_name, _module, _summary)
+for _panel, _commands in COMMANDS.items():
+    for _name, _command in _commands.items():
+        if isinstance(_command, typer.Typer):
+            app.add_typer(_command, name=_name, rich_help_panel=_panel)
+        else:
+            _class = SeveralValues if _name in SEVERAL_VALUES else None
+            app.command(_name, cls=_class, rich_help_panel=_panel)(_command)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

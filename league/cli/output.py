@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import getpass
+import socket
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from shutil import get_terminal_size
+
+from league.views.text import plain, share, when
+
+__all__ = ["Column", "columns", "operator", "plain", "print_pairs", "print_table", "share", "when"]
 
 
 @dataclass(frozen=True)
@@ -17,21 +22,28 @@ class Column:
     number: bool = False
 
 
+def columns(names: str) -> tuple[Column, ...]:
+    """Columns from their names in one string; ``#`` after a name marks numbers."""
+    return tuple(Column(name.rstrip("#"), name.endswith("#")) for name in names.split())
+
+
 def is_terminal() -> bool:
-    """Whether a person looks at the output."""
+    """Whether the output goes to a terminal."""
     return sys.stdout.isatty()
 
 
 def say(text: str) -> None:
-    """A word to the person, kept apart from the output."""
+    """Prints a message for the person to stderr, apart from the output."""
     print(text, file=sys.stderr, flush=True)
 
 
-def plain(text: str) -> str:
-    """Without control characters: a worker's words must not look like lines of ours, or steer a
-    terminal.
-    """
-    return text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)
+def operator() -> str:
+    """Who gives a command, for the log: ``user@host``."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container's user without a name
+        user = "somebody"
+    return f"{user}@{socket.gethostname()}"[:80]
 
 
 def print_table(
@@ -42,10 +54,14 @@ def print_table(
     caption: str = "",
     spared: Sequence[str] = (),
 ) -> None:
-    """One line per row. Elsewhere than on a terminal: a line of headings, then tab-separated
-    values.
+    """Prints one line per row; without a terminal, headings and tab-separated values.
 
-    `spared` names columns that a narrow terminal does without, in the order in which they leave.
+    Args:
+        title: shown on a terminal only, like `caption`.
+        columns: headings, one for each cell of a row.
+        rows: cells as text.
+        caption: a note under the table.
+        spared: columns that a narrow terminal leaves out, the first one first.
     """
     lines = [list(map(plain, row)) for row in rows]
     if not is_terminal():
@@ -77,32 +93,14 @@ def _fitting(
         if sum(widths) + 3 * len(widths) + 1 <= get_terminal_size().columns:
             break
         places = [place for place, column in enumerate(columns) if column.name != name]
-        columns, rows = (
-            [columns[place] for place in places],
-            [[row[place] for place in places] for row in rows],
-        )
+        columns = [columns[place] for place in places]
+        rows = [[row[place] for place in places] for row in rows]
     return columns, rows
 
 
 def print_pairs(pairs: Iterable[tuple[str, str]]) -> None:
-    """Lines of ``name  value``, aligned on a terminal, tab-separated elsewhere."""
+    """Prints lines of ``name  value``, aligned on a terminal, tab-separated elsewhere."""
     listed = [(plain(name), plain(value)) for name, value in pairs]
     width = max((len(name) for name, _ in listed), default=0)
     for name, value in listed:
         print(f"{name:<{width}}  {value}" if is_terminal() else f"{name}\t{value}")
-
-
-def when(seconds: float) -> str:
-    """Unix seconds as local-free text, "" for none."""
-    if seconds <= 0:
-        return ""
-    try:
-        return datetime.fromtimestamp(seconds, tz=UTC).isoformat(sep=" ", timespec="seconds")
-    # beyond the year 9999, in a log of before that was refused
-    except (OSError, OverflowError, ValueError):
-        return f"{seconds:g} s"
-
-
-def share(part: float, whole: float) -> str:
-    """A percentage, "" of nothing."""
-    return f"{100 * part / whole:.1f}%" if whole else ""

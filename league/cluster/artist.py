@@ -10,9 +10,9 @@ import sys
 import time
 from pathlib import Path
 
+from league.runs.folder import CURVES as FILE
 from league.service import tether
 
-FILE = "training_curves.png"
 _NICENESS = 15  # the learner needs the processor more
 
 

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from league.cli.leaderboard import export_all
 from league.cluster.artist import CurveArtist
 from league.cluster.backend import Backend
 from league.cluster.crew import Crew
@@ -21,6 +20,7 @@ from league.errors import LeagueError
 from league.rpc.client import MatchmakerClient
 from league.runs.folder import RunFolder
 from league.security.credentials import Credentials
+from league.views.leaderboard import export_all
 from league.views.terminal.display import Display
 from league.views.terminal.facts import Note, Screen
 from league.views.terminal.lines import evaluation_line

@@ -8,7 +8,7 @@ import socket
 import sys
 from pathlib import Path
 
-from league.errors import DataCorrupt, NotFound, VersionMismatch
+from league.errors import DataCorrupt, InvalidInput, NotFound, VersionMismatch
 from league.runs.folder import DATABASE, FORMAT, RUNS
 
 
@@ -90,8 +90,16 @@ def _lives(pid: int) -> bool:
     return True
 
 
-def named_run(run_dir: Path | None) -> Path:
-    """The run folder `run_dir`, or the newest one, which stderr then names."""
+def named_run(argument: Path | None, option: Path | None = None) -> Path:
+    """The run folder that an argument or an option names, or the newest one, as stderr then says.
+
+    Raises:
+        InvalidInput: both are given.
+        NotFound, VersionMismatch: see `checked_run`.
+    """
+    if argument is not None and option is not None:
+        raise InvalidInput("RUN and --run-dir name the same folder: give only one of them")
+    run_dir = argument or option
     if run_dir is None:
         run_dir = newest_run(RUNS)
         print(f"(the newest run: {run_dir})", file=sys.stderr, flush=True)

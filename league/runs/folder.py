@@ -26,6 +26,7 @@ FORMAT = 1
 DEFAULT_PRESET = "laptop"
 RUNS = Path("runs")
 DATABASE = "league.db"
+CURVES = "training_curves.png"
 # what a start that broke off may have left
 _OURS = {"lock", "logs", "config.toml", "ports.json", "tokens"}
 _ALL_OURS = (

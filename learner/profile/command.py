@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from league.cli.main import SeveralValues
+from league.cli.options import SeveralValues
 from league.errors import InvalidInput
 
 PRESET = "laptop"

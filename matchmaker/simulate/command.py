@@ -117,8 +117,8 @@ def simulate(
     else:
         show(report)
     if args.plot is not None:
-        from league.cli.simulation_figure import draw  # matplotlib takes a second to load
         from league.runs.files import write_whole
+        from league.views.simulation_figure import draw  # matplotlib takes a second to load
 
         write_whole(args.plot, draw(report))
         say(f"{args.plot} shows it")

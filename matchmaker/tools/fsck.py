@@ -73,7 +73,7 @@ def command(
 
     While the run continues, this also checks the ratings that its matchmaker shows.
     """
-    folder = finding.named_run(run or run_dir)
+    folder = finding.named_run(run, run_dir)
     shown = of_run(folder, "read")
     return _told(finding.database_of(folder), finding.live_address(folder) or "", shown)
 

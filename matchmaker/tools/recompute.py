@@ -34,7 +34,7 @@ def command(
 
     The exit status is 1 when the run's matchmaker shows other numbers.
     """
-    run_dir = finding.named_run(run or run_dir)
+    run_dir = finding.named_run(run, run_dir)
     address = finding.live_address(run_dir)
     store = SqliteStore(finding.database_of(run_dir), read_only=True)
     try:

@@ -29,7 +29,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from league.cli.connect import connect_run
+from league.cli.connection import connect_run
 from league.errors import LeagueError
 from league.players import WorkerStatus
 from league.settings.base import resolve

@@ -39,7 +39,7 @@ from overlap import MATCHES, PPO
 from plain import plain_lstm
 from practice import BotSource, clean_scores, clean_scores_by, load_network, practice_env
 
-from league.cli.connect import connect_run
+from league.cli.connection import connect_run
 from league.errors import LeagueError
 from league.games.registry import game_spec, reward_weights
 from league.metrics import wilson_interval

@@ -100,10 +100,10 @@ def test_an_anchor_is_pinned_shown_and_let_go(first: Path, tmp_path: Path, capsy
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("based",), "name a player and --mu POINTS or --unpin"),
-        (("--mu", "3"), "name a player and --mu POINTS or --unpin"),
-        (("based", "--mu", "3", "--unpin"), "not allowed with argument"),
-        (("based", "--mu", "3"), "is not going on: start it again"),
+        (("based",), "--mu POINTS or --unpin"),
+        (("--mu", "3"), "--mu POINTS or --unpin"),
+        (("based", "--mu", "3", "--unpin"), "--mu POINTS or --unpin"),
+        (("based", "--mu", "3"), "is not running"),
     ],
 )
 def test_a_pin_that_can_not_be_is_one_sentence(
@@ -122,7 +122,7 @@ def test_snapshots_of_another_run_come_in_as_anchors(
     best, other = rows(out)
     assert (best["player"], best["from"]) == ("first-run:main@2000", "main@2000")
     assert other["player"] == "first-run:main@1000"
-    assert "are met in gauntlets alone" in told
+    assert "gauntlets only" in told
     with league_of(second) as client:
         assert {name: f"{mu:.2f}" for name, mu in client.anchors().items()} == {
             row["player"]: row["mu"] for row in (best, other)
@@ -148,7 +148,7 @@ def test_imported_snapshots_are_drawn_where_it_is_asked_for(
     out, told = said(capsys, "import", str(first), "--run-dir", str(second), *words)
     assert [row["player"] for row in rows(out)] == ["old:main@2000"]
     assert "is an anchor in" in told
-    assert "is drawn as a snapshot" in told
+    assert "learners and gauntlets" in told
     with league_of(second) as client:
         learner = client.open_incarnation("learner-main", "main").number
         drawn = {match.opponent for match in client.acquire_matches(learner, 60, "league")}
@@ -204,7 +204,7 @@ def test_another_games_snapshots_are_refused(first: Path, tmp_path: Path, capsys
         (other / "matchmaker.json").write_text(json.dumps(announced))
         _, told = said(capsys, "import", str(first), "--run-dir", str(other), status=4)
         assert "plays 'brawl' and" in told
-        assert "plays 'kuhn': only snapshots of one game can meet" in told
+        assert "plays 'kuhn'" in told
         with MatchmakerClient(server.address) as client:
             assert client.players() == []
     assert not (other / "blobs").exists()
@@ -218,7 +218,7 @@ def test_a_run_is_not_imported_into_itself_nor_into_one_that_rests(
     resting = tmp_path / "resting"
     shutil.copytree(first, resting)
     _, told = said(capsys, "import", str(first), "--run-dir", str(resting), status=1)
-    assert "is not going on: start it" in told
+    assert "is not running" in told
 
 
 def test_two_runs_of_one_name_do_not_mix(

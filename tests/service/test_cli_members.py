@@ -88,8 +88,8 @@ def test_a_learner_does_not_start_from_an_agent_of_another_game(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("flag", "said"),
     [
-        (["--speed", "0"], "--speed 0: a speed above 0 is wanted"),
-        (["--seed", "-1"], "--seed -1: a seed from 0"),
+        (["--speed", "0"], "--speed 0"),
+        (["--seed", "-1"], "'--seed': -1"),
     ],
 )
 def test_only_the_flag_that_is_wrong_is_named(

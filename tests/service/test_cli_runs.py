@@ -64,7 +64,7 @@ def test_a_live_run_is_asked_at_its_own_matchmaker(
     served_run: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # would fail if it were called
-    monkeypatch.setattr("league.cli.connect._read_only_matchmaker", None)
+    monkeypatch.setattr("league.cli.connection._read_only_matchmaker", None)
     assert main(["ratings", "--run-dir", str(served_run)]) == 0
     assert rows(capsys.readouterr().out)[0]["player"] == "main@2000"
 
@@ -80,10 +80,10 @@ def test_a_stale_announcement_does_not_mislead(run_dir: Path, capsys: Capture) -
 
 
 def test_the_newest_run_is_meant_when_none_is_named(
-    served_run: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, served_run: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(served_run.parent.parent)
-    monkeypatch.setattr("league.cli.connect.RUNS", served_run.parent)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").symlink_to(served_run.parent)
     assert main(["players", "--kind", "live"]) == 0
     assert "laptop-1" in capsys.readouterr().err
     assert main(["demo", "main@1000", "based"]) == 0

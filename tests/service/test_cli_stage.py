@@ -72,7 +72,7 @@ def test_a_stage_is_asked_for_by_name_and_taken_up(league, at, capsys):
     client.enter_stage(learner, 0, STAGES, Place())
     code, out, err = said(capsys, "next", *at)
     assert (code, out) == (0, "")
-    assert err == "main is asked to enter stage 'second': it does before its next rollout\n"
+    assert err == "main will enter stage 'second' before its next rollout\n"
     _, out, _ = said(capsys, *at)
     assert lines(out)["asked for"].startswith("second by ")
     (event,) = events(league, "stage_asked")
@@ -124,4 +124,4 @@ def test_a_run_that_does_not_go_on_is_shown_and_not_changed(tmp_path, capsys):
     assert said(capsys, "--run-dir", str(tmp_path))[0] == 0
     code, _, err = said(capsys, "next", "--run-dir", str(tmp_path))
     assert (code, err.count("\n")) == (1, 1)
-    assert f"{tmp_path} is not going on: start it again" in err
+    assert f"{tmp_path} is not running" in err

@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 from cli_league import make_run
 
-from league.cli.arena import Canvas, describe, draw, move_name
-from league.cli.cast import Member
-from league.cli.exhibition import Exhibition
+from league.cli.live_match import LiveMatch
+from league.cli.members import Member
 from league.games.brawl import rules
 from league.games.registry import make_batched
+from league.views.match_view import Canvas, describe, draw, move_name
 
 LIMIT_SECONDS = 90.0
 
@@ -105,7 +105,7 @@ def test_ctrl_c_ends_a_fight_quietly() -> None:
 @pytest.fixture(scope="module")
 def frame() -> dict:
     game = make_batched("brawl", 1)
-    match = Exhibition(game, [Member(name="based", bot=2), Member(name="random", bot=1)], seed=0)
+    match = LiveMatch(game, [Member(name="based", bot=2), Member(name="random", bot=1)], seed=0)
     return next(match.moments()).frame
 
 

@@ -16,8 +16,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import typer
+import typer.main
 from cli_league import make_run
 from test_docs import PAGES, ROOT, examples
+from typer.core import TyperGroup
 
 import evaluator.main
 import league.cli.main
@@ -199,8 +202,20 @@ ALONE = {  # need no run
     "bin/league demo caller nash --game kuhn --seed 1",
     "bin/league exploitability --game kuhn random caller nash",
 }
+
+
+def parse_league(words: list[str]) -> None:
+    """Reads the flags of a command of ``bin/league``, and does not run it."""
+    command = typer.main.get_command(league.cli.main.app)
+    context = command.make_context("league", list(words), resilient_parsing=True)
+    while isinstance(command, TyperGroup):
+        name, *words = words
+        command = command.get_command(context, name)
+    command.make_context(name, words)
+
+
 PARSERS: dict[str, Callable[[list[str]], object]] = {
-    "bin/league": lambda words: league.cli.main._parser(words).parse_args(words),
+    "bin/league": parse_league,
     "bin/start-league": parse,
     "bin/matchmaker": lambda words: matchmaker.main._parser().parse_args(words),
     "bin/learner": lambda words: (
@@ -247,7 +262,7 @@ def test_its_program_understands_every_command(command: str) -> None:
         if program in PARSERS and "COMMAND" not in words:
             try:
                 PARSERS[program](words)
-            except (SystemExit, argparse.ArgumentError, LeagueError) as error:
+            except (SystemExit, argparse.ArgumentError, LeagueError, typer.TyperException) as error:
                 pytest.fail(f"{command}: {error}")
 
 

@@ -12,7 +12,7 @@ LIGHT = (
     "league.rpc.client",
     "league.settings.file",
     "league.cli.main",
-    "league.cli.ratings",
+    "league.cli.standings",
     "league.stats.gates",
     "league.games",
     "league.games.registry",

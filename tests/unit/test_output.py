@@ -3,7 +3,7 @@
 import pytest
 
 from league.cli.output import Column, print_pairs, print_table, when
-from league.cli.watch import _line
+from league.cli.status import event_line
 from league.players import Event
 
 FORGED = "it failed\n9\t2026-01-01\toperator_action\tbob\x1b[2K"
@@ -13,7 +13,7 @@ PLAIN = "it failed 9 2026-01-01 operator_action bob [2K"
 def test_a_workers_words_make_no_line_of_ours_and_steer_no_terminal(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert _line(
+    assert event_line(
         Event(position=1, at=0.0, kind="leases_released", text=FORGED, data_json="")
     ).endswith(PLAIN)
     print_table("Workers", (Column("worker"), Column("activity")), [("learner-main", FORGED)])

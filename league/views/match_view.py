@@ -1,4 +1,4 @@
-"""Draws a frame of brawl in the terminal: stage, platform, fighters, and their state in words."""
+"""Draws a frame of a match in the terminal: a fight as a picture, other games as a table."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from league.games.brawl import rules
+from league.games.drawing import is_fight
+from league.games.drawing.lines import frame_lines
 
 COLOURS = ("bright_red", "bright_cyan")
 STATES = {
@@ -33,7 +35,11 @@ MOVES = {"N": "neutral", "D": "down", "S": "side"}
 KINDS = {"Light": "light", "Sig": "heavy", "Air": "air light"}
 WEAPONS = {"spear": "↑", "hammer": "T"}
 VIEW_WIDTH, VIEW_TOP, VIEW_BOTTOM = 20.0, -6.0, 7.5
-"""The part of the stage that is drawn, in units: half of it to each side of the middle."""
+"""The part of the stage that is drawn, in units, centred."""
+
+WIDEST = 100
+FRAME_ROWS, FRAME_COLUMNS = 4, 10
+"""Cells of the panel's border with its padding."""
 
 Cell = tuple[str, str]
 
@@ -53,7 +59,7 @@ class Canvas:
         return int((x + VIEW_WIDTH / 2) * self.per_unit), int((y - VIEW_TOP) * self.per_unit / 2)
 
     def put(self, column: int, row: int, character: str, style: str) -> None:
-        """Sets one cell; outside of the picture nothing happens."""
+        """Sets one cell, if it is inside the picture."""
         if 0 <= column < self.columns and 0 <= row < self.rows:
             self._cells[row][column] = (character, style)
 
@@ -78,9 +84,24 @@ class Canvas:
 
 
 def draw(
-    frame: Mapping[str, Any], names: Sequence[str], said: Sequence[str], size: tuple[int, int]
+    frame: Mapping[str, Any], names: Sequence[str], events: Sequence[str], size: tuple[int, int]
 ) -> Group:
-    """The whole picture for a terminal of `size` (columns, rows); `said` are the newest events."""
+    """The whole picture of a frame.
+
+    Args:
+        frame: as the game draws it.
+        names: of the two seats.
+        events: what happened so far, the newest last.
+        size: columns and rows of the terminal.
+    """
+    draw_frame = draw_fight if is_fight(frame) else draw_table
+    return draw_frame(frame, names, events, size)
+
+
+def draw_fight(
+    frame: Mapping[str, Any], names: Sequence[str], events: Sequence[str], size: tuple[int, int]
+) -> Group:
+    """Stage, platform, fighters, and their states in words."""
     columns, rows = size
     canvas = Canvas(columns - 4, max(8, rows - 13))
     draw_stage(canvas, frame)
@@ -89,12 +110,12 @@ def draw(
     seconds = (frame["max_frames"] - frame["frame"]) / rules.FRAMES_PER_SECOND
     clock = f"{frame['stage']}   {seconds // 60:.0f}:{seconds % 60:04.1f} left"
     picture = Panel(Align.center(canvas.text()), title=clock, border_style="grey50")
-    log = Text("\n".join(said[-3:]) or " ", style="grey70")
+    log = Text("\n".join(events[-3:]) or " ", style="grey70")
     return Group(_corner_table(frame, names), picture, log)
 
 
 def draw_stage(canvas: Canvas, frame: Mapping[str, Any]) -> None:
-    """Grounds, the moving platform, and weapons that lie about (dim until they can be taken)."""
+    """Grounds, the moving platform, and weapons on the ground (dim until they can be taken)."""
     for left, top, right, bottom in frame["solids"]:
         canvas.fill(left, top, right, bottom, "▒", "grey37")
         canvas.fill(left, top, right, top, "▀", "grey74")
@@ -107,7 +128,7 @@ def draw_stage(canvas: Canvas, frame: Mapping[str, Any]) -> None:
 
 
 def draw_fighter(canvas: Canvas, player: Mapping[str, Any], colour: str) -> None:
-    """A body with its face where it looks; an arrow at the rim when it is out of the picture."""
+    """A body and the direction it faces; an arrow at the rim when it is out of the picture."""
     if player["state"] == rules.KO:
         return
     column, row = canvas.place(player["x"], player["y"])
@@ -186,3 +207,26 @@ def move_name(move: str) -> str:
     if move[0] in MOVES and move[1:] in KINDS:
         return f"{MOVES[move[0]]} {KINDS[move[1:]]}"
     return move.lower()
+
+
+def draw_table(
+    frame: Mapping[str, Any], names: Sequence[str], events: Sequence[str], size: tuple[int, int]
+) -> Group:
+    """A card, matrix or board game: the seats, open cards, and the last choices."""
+    columns, rows = size
+    lines = frame_lines(frame, names)
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for line in lines:
+        label = Text(line.label, "grey58" if line.seat is None else f"bold {COLOURS[line.seat]}")
+        grid.add_row(label, Text(line.text))
+    width = min(columns, WIDEST)
+    panel = Panel(grid, title=frame.get("game"), width=width, padding=(1, 2), border_style="grey37")
+    beside = width - FRAME_COLUMNS - max((len(line.label) for line in lines), default=0)
+    taken = sum(max(1, -(-len(line.text) // max(1, beside))) for line in lines)
+    room = max(0, rows - taken - FRAME_ROWS)
+    newest = events[-room:] if room else []
+    return Group(
+        panel, *(Text(f" {event}", "grey74", no_wrap=True, overflow="ellipsis") for event in newest)
+    )

@@ -1,4 +1,4 @@
-"""One match between two members, frame by frame, with what happened in words."""
+"""One match between two members, frame by frame, with its events in words."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from league.cli.cast import Member, check_sizes
+from league.cli.members import Member, check_sizes
 from league.errors import InvalidInput
 from league.games.base import CHOICE, EXTERNAL, BatchedGame
 from league.games.drawing.lines import seat_text
 from league.replay import Take, end_frame
 
 HARD_HIT = 12.0
-"""Damage within one frame that is worth a word, in points."""
+"""Damage within one frame from which a hit is an event, in points."""
 
 
-class Hands(Protocol):
-    """Chooses keys for one seat."""
+class Actor(Protocol):
+    """Chooses the keys of one seat, every `frame_skip` frames."""
 
     frame_skip: int
 
@@ -31,23 +31,23 @@ class Hands(Protocol):
 
 @dataclass(frozen=True)
 class Moment:
-    """One frame as the game draws it, and what just happened."""
+    """One frame as the game draws it, and the events since the one before."""
 
     frame: dict[str, Any]
-    happened: tuple[str, ...] = ()
+    events: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Ending:
-    """How it ended: the winner's seat (None for a draw), frames played, totals by seat and stat."""
+    """The winner's seat (None for a draw), frames played, and totals by seat and stat."""
 
     winner: int | None
     frames: int
     stats: tuple[dict[str, float], dict[str, float]]
 
 
-class RecordedHands:
-    """What a seat did in a match that was recorded, [T, A]."""
+class RecordedActor:
+    """Repeats what a seat did in a recorded match, [T, A]."""
 
     frame_skip = 1
 
@@ -60,8 +60,8 @@ class RecordedHands:
         return next(self._actions)
 
 
-class _SnapshotHands:
-    """A snapshot's keys, held for as many frames as it was trained with."""
+class _SnapshotActor:
+    """Plays a snapshot, which decides as often as it did in training."""
 
     def __init__(self, member: Member, game: BatchedGame, *, seed: int, greedy: bool) -> None:
         import torch
@@ -69,7 +69,7 @@ class _SnapshotHands:
         from league.agent.batched_policy import BatchedPolicy
         from league.agent.snapshot import load_snapshot, read_card
 
-        # A row is too little to share: threads that wait for a busy core take five times as long.
+        # One row is too little work to share: threads on busy cores take five times as long.
         torch.set_num_threads(1)
         assert member.blobs is not None
         blobs = member.blobs
@@ -80,53 +80,50 @@ class _SnapshotHands:
             )
         check_sizes(member.name, card.agent, game.spec)
         self.frame_skip = card.frame_skip
-        self._batched_policy = BatchedPolicy(
-            1, lambda digest: load_snapshot(blobs, digest)[0], seed=seed
-        )
-        self._batched_policy.seat(0, member.digest, greedy=greedy)
+        self._policy = BatchedPolicy(1, lambda digest: load_snapshot(blobs, digest)[0], seed=seed)
+        self._policy.seat(0, member.digest, greedy=greedy)
 
     def keys(
         self, observation_O: NDArray[np.float32], legal_A: NDArray[np.bool_] | None
     ) -> NDArray[np.uint8]:
-        return self._batched_policy.act(
-            observation_O[None], None if legal_A is None else legal_A[None]
-        )[0]
+        return self._policy.act(observation_O[None], None if legal_A is None else legal_A[None])[0]
 
 
 @dataclass
-class Exhibition:
-    """A match of `game` (one match) between two members. `ending` is there once `moments` ran out.
+class LiveMatch:
+    """A match between two members in a `game` of one match; `ending` is set after `moments`.
 
-    `hands` play seats that have no bot, instead of the members' own; `take` records what was done.
+    Attributes:
+        actors: play the seats that have no bot, instead of the members' own weights.
+        recorder: records the actions, when there is one.
     """
 
     game: BatchedGame
     members: Sequence[Member]
     seed: int
     greedy: bool = False
-    hands: Sequence[Hands] | None = None
-    take: Take | None = None
+    actors: Sequence[Actor] | None = None
+    recorder: Take | None = None
     ending: Ending | None = field(default=None, init=False)
 
     def moments(self) -> Iterator[Moment]:
-        """The match from its first frame to the last before its end."""
+        """Plays the match, from its first frame to the last before its end."""
         game = self.game
-        hands = [self._hands_of(seat, member) for seat, member in enumerate(self.members)]
-        game.bots_N2[0] = [
-            EXTERNAL if member.bot is None else member.bot for member in self.members
-        ]
+        actors = [self._actor(seat, member) for seat, member in enumerate(self.members)]
+        bots = [EXTERNAL if member.bot is None else member.bot for member in self.members]
+        game.bots_N2[0] = bots
         game.reset(np.array([self.seed], np.uint64))
         actions_N2A = game.idle_actions()
         before = game.frame(0)
-        yield Moment(before, tuple(self._hands(before)))
+        yield Moment(before, tuple(self._deals(before)))
         for played in range(game.spec.max_frames + 1):
-            for seat, hand in enumerate(hands):
-                if hand is not None and played % hand.frame_skip == 0:
+            for seat, actor in enumerate(actors):
+                if actor is not None and played % actor.frame_skip == 0:
                     legal_A = None if game.legal_N2A is None else game.legal_N2A[0, seat]
-                    actions_N2A[0, seat] = hand.keys(game.observations_N2O[0, seat], legal_A)
+                    actions_N2A[0, seat] = actor.keys(game.observations_N2O[0, seat], legal_A)
             legal_N2A = None if game.legal_N2A is None else game.legal_N2A.copy()
-            if self.take is not None:
-                self.take.note(actions_N2A[0])
+            if self.recorder is not None:
+                self.recorder.note(actions_N2A[0])
             game.step(actions_N2A)
             chosen = tuple(self._choices(legal_N2A))
             if game.ended_N[0]:
@@ -135,24 +132,24 @@ class Exhibition:
                     yield Moment(end_frame(game, before), chosen)
                 return
             now = game.frame(0)
-            yield Moment(now, (*chosen, *self._differences(before, now)))
+            yield Moment(now, (*chosen, *self._hits(before, now)))
             before = now
 
-    def _hands_of(self, seat: int, member: Member) -> Hands | None:
+    def _actor(self, seat: int, member: Member) -> Actor | None:
         if member.bot is not None:
             return None
-        if self.hands is not None:
-            return self.hands[seat]
-        return _SnapshotHands(member, self.game, seed=2 * self.seed + seat, greedy=self.greedy)
+        if self.actors is not None:
+            return self.actors[seat]
+        return _SnapshotActor(member, self.game, seed=2 * self.seed + seat, greedy=self.greedy)
 
-    def _hands(self, frame: dict[str, Any]) -> Iterator[str]:
+    def _deals(self, frame: dict[str, Any]) -> Iterator[str]:
         """What each seat begins with, in games that deal something."""
         for member, seat in zip(self.members, frame.get("seats", ()), strict=False):
-            if said := seat_text(seat):
-                yield f"{member.name} has {said}"
+            if dealt := seat_text(seat):
+                yield f"{member.name} has {dealt}"
 
     def _choices(self, legal_N2A: NDArray[np.bool_] | None) -> Iterator[str]:
-        """What was chosen in the frame just played, where there was a choice."""
+        """What each seat chose in the last frame, where it had a choice."""
         played_N2A = self.game.played_N2A()
         if legal_N2A is None or played_N2A is None:
             return
@@ -169,18 +166,14 @@ class Exhibition:
         winner = None if outcome == 0.5 else int(outcome == 0.0)
         return Ending(winner, int(self.game.final_frames_N[0]), (first, second))
 
-    def _differences(self, before: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
-        """Knock-outs and hard hits, for games that draw players with stocks and damage."""
-        for seat, (old, new) in enumerate(
-            zip(before.get("players", ()), now.get("players", ()), strict=True)
-        ):
+    def _hits(self, before: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
+        """Knock-outs and hard hits, in games whose players have stocks and damage."""
+        players = zip(before.get("players", ()), now.get("players", ()), strict=True)
+        for seat, (old, new) in enumerate(players):
             name, other = self.members[seat].name, self.members[1 - seat].name
             hit = new["damage"] - old["damage"]
             if hit >= HARD_HIT:
                 yield f"{other} hits {name} for {hit:.0f} (damage {new['damage']:.0f})"
             if new["stocks"] < old["stocks"]:
-                yield f"{name} is knocked out at damage {old['damage']:.0f}, {_stocks(new['stocks'])} left"
-
-
-def _stocks(count: int) -> str:
-    return "1 stock" if count == 1 else f"{count} stocks"
+                left = "1 stock" if new["stocks"] == 1 else f"{new['stocks']} stocks"
+                yield f"{name} is knocked out at damage {old['damage']:.0f}, {left} left"

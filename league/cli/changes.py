@@ -1,0 +1,302 @@
+"""``league pin``, ``quarantine``, ``stage`` and ``import``: what an operator changes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from league.cli.connection import League, connect_run, with_league
+from league.cli.output import columns, operator, print_pairs, print_table, say, share, when
+from league.errors import AlreadyExists, InvalidInput, NotFound, VersionMismatch
+from league.ids import SnapshotName
+from league.metrics import wilson_interval
+from league.players import Book, PayoffCell, Player, PlayerKind, PlayerState, Rating
+from league.rpc.client import MatchmakerClient
+from league.runs.blobs import BlobFolder
+from league.stages import (
+    NEXT,
+    CurriculumStatus,
+    Stage,
+    evidence_after,
+    goal_reached,
+    named_stage,
+    newest_evaluated,
+    one_curriculum,
+)
+
+ANCHORS = columns("player mu#")
+QUARANTINED = columns("player kind step#")
+STAGES = columns("on stage mix reward ends_by_wins ends_by_steps")
+IMPORTED = columns("player from mu# digest")
+
+Name = Annotated[
+    str | None, typer.Argument(metavar="NAME", help="A bot or snapshot; without it: list them.")
+]
+
+
+@with_league
+def pin(
+    league: League,
+    player: Name = None,
+    mu: Annotated[
+        float | None, typer.Option(metavar="POINTS", help="Its rating; a new player has 25.")
+    ] = None,
+    unpin: Annotated[
+        bool, typer.Option("--unpin", help="Rate it again, from its rating before the pin.")
+    ] = False,
+) -> None:
+    """Pins a player's rating, as an anchor, or unpins it; lists the anchors without a name."""
+    _check_change(player, mu is not None, unpin, "--mu POINTS or --unpin")
+    if player is not None:
+        league.require_running("pin")
+    with league.connect() as client:
+        if player is None:
+            rows = [(name, f"{value:.2f}") for name, value in sorted(client.anchors().items())]
+            print_table("Anchors", ANCHORS, rows)
+        elif mu is None:
+            position = client.unpin_rating(player, operator()) + 1
+            say(f"{player} is rated by its results from log position {position} on")
+        else:
+            position = client.pin_rating(player, mu, operator()) + 1
+            say(f"{player} stays at {mu:.2f} points from log position {position} on")
+
+
+@with_league
+def quarantine(
+    league: League,
+    player: Name = None,
+    reason: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Why; the log keeps it.")
+    ] = None,
+    release: Annotated[bool, typer.Option("--release", help="Let others meet it again.")] = False,
+) -> None:
+    """Keeps a player out of all new matches, or releases it; lists those without a name."""
+    _check_change(player, reason is not None, release, "--reason TEXT or --release")
+    if player is not None:
+        league.require_running("change the quarantine")
+    with league.connect() as client:
+        if player is None:
+            found = client.players(states=[PlayerState.QUARANTINED])
+            rows = [(one.name, one.kind.value, f"{one.step}") for one in found]
+            print_table("In quarantine", QUARANTINED, rows)
+        elif reason is None:
+            state = client.release_player(player, operator())
+            say(f"{player} is {state.value} again")
+        else:
+            client.quarantine(player, reason, operator())
+            say(f"{player} gets no matches until `bin/league quarantine {player} --release`")
+
+
+def _check_change(player: str | None, first: bool, second: bool, flags: str) -> None:
+    """Raises `InvalidInput` unless a name comes with exactly one of two flags, or nothing comes."""
+    if first + second != (player is not None):
+        raise InvalidInput(f"name a player and give {flags}; or give nothing, to list them")
+
+
+@with_league
+def stage(
+    league: League,
+    stage: Annotated[
+        str | None,
+        typer.Argument(metavar="STAGE", help=f"The stage to enter ({NEXT}: the following one)."),
+    ] = None,
+    player: Annotated[
+        str, typer.Option(metavar="NAME", help="The live player, where there are several.")
+    ] = "",
+) -> None:
+    """Shows a learner's curriculum stages, or asks the learner to enter one."""
+    with league.connect() as client:
+        status = one_curriculum(client.curricula(), player)
+        if stage is None:
+            _show_stages(client, status)
+            return
+        named_stage(status, stage)  # reports a wrong name even where the league is not running
+        league.require_running("ask")
+        asked = client.ask_stage(stage, operator(), status.player)
+        say(f"{status.player} will enter stage {asked.stage!r} before its next rollout")
+
+
+def _show_stages(client: MatchmakerClient, status: CurriculumStatus) -> None:
+    rows = [_stage_row(one, one == status.stage) for one in status.stages]
+    print_table(f"Stages of {status.player}", STAGES, rows)
+    cells: list[PayoffCell] = []
+    if status.stage.until_opponent:
+        cells = client.payoff(Book.EVAL, columns=[status.stage.until_opponent])
+    print_pairs(describe_stage(status, cells))
+
+
+def _stage_row(stage: Stage, is_on: bool) -> tuple[str, ...]:
+    wins = ""
+    if stage.until_opponent:
+        wins = f"{stage.until_win_rate:.0%} of {stage.min_matches} against {stage.until_opponent}"
+    steps = "" if stage.max_steps is None else f"{stage.max_steps:,}"
+    return ("*" if is_on else "", stage.name, stage.mix, stage.reward, wins, steps)
+
+
+def describe_stage(status: CurriculumStatus, cells: list[PayoffCell]) -> list[tuple[str, str]]:
+    """Lines about the current stage.
+
+    Args:
+        status: the learner's curriculum.
+        cells: clean matches against the opponent of the stage's goal.
+    """
+    place = status.place
+    how = "by hand" if place.by_hand else "by itself"
+    begun = f"{place.since_step:,} ({how})" if place.since_step or place.by_hand else "0"
+    lines = [
+        ("stage", status.stage.name),
+        ("since step", begun),
+        ("now at step", f"{status.step:,}"),
+    ]
+    if status.done:
+        return [*lines, ("ended by", "nothing more: all steps are done")]
+    if status.stage.until_opponent:
+        lines.append(("measured", _measured(status, cells)))
+    lines.append(("ended by", _ends(status)))
+    if status.asked is not None:
+        asked = status.asked
+        lines.append(("asked for", f"{asked.stage} by {asked.by} at {when(asked.at)}"))
+    return lines
+
+
+def _ends(status: CurriculumStatus) -> str:
+    stage, place = status.stage, status.place
+    if place.index + 1 == len(status.stages):
+        return "the end of the run: it is the last stage"
+    ends = []
+    if stage.until_opponent and not stage.manual:
+        ends.append(
+            f"{stage.until_win_rate:.0%} wins against {stage.until_opponent} "
+            f"in at least {stage.min_matches} clean matches"
+        )
+    if stage.max_steps is not None and not stage.manual:
+        left = max(0, place.since_step + stage.max_steps - status.step)
+        ends.append(f"its time-out in {left:,} steps")
+    return ", or ".join(ends) or f"hand alone (bin/league stage {NEXT})"
+
+
+def _measured(status: CurriculumStatus, cells: list[PayoffCell]) -> str:
+    """The newest evidence: its share of wins with the Wilson interval."""
+    stage = status.stage
+    cell = newest_evaluated(cells, status.player, evidence_after(status.place))
+    if cell is None:
+        since = " frozen since then" if status.place.by_hand else ""
+        return f"nothing yet: no snapshot{since} has been evaluated against {stage.until_opponent}"
+    interval = wilson_interval(cell.wins, cell.games)
+    few = "" if cell.games >= stage.min_matches else f", fewer than {stage.min_matches}"
+    reached = "reached" if goal_reached(stage, cell) else "not reached"
+    return (
+        f"{cell.row} won {cell.wins} of {cell.games}{few}: {share(cell.wins, cell.games)} (95 % "
+        f"Wilson interval {share(interval.low, 1)} to {share(interval.high, 1)}), goal {reached}"
+    )
+
+
+@with_league
+def import_(
+    league: League,
+    source: Annotated[Path, typer.Argument(metavar="RUN", help="The run they come from.")],
+    players: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="Snapshots or shell patterns (default: all with clean matches)."
+        ),
+    ] = None,
+    prefix: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The beginning of their names (default: RUN's name)."),
+    ] = None,
+    sample: Annotated[
+        bool,
+        typer.Option("--sample", help="Learners meet them too, not only the evaluator."),
+    ] = False,
+) -> None:
+    """Imports another run's snapshots into this league, as anchors at their ratings there."""
+    if league.address:
+        raise InvalidInput("weights go into the run's own folder: name it with --run-dir")
+    into = league.folder()
+    if into.resolve() == source.resolve():
+        raise InvalidInput(f"{into} is the run itself: name the folder of another run")
+    league.require_running("import")
+    game, rated = _rated_snapshots(source)
+    chosen = _chosen(rated, players or ["*"], source)
+    prefix = prefix or re.sub(r"[^a-z0-9_.-]", "-", source.resolve().name.lower())
+    with league.connect() as client:
+        here = client.status().game
+        if here != game:
+            raise VersionMismatch(
+                f"{source} plays {game!r} and {into} plays {here!r}: snapshots meet in one game only"
+            )
+        rows = _import(client, chosen, source, into, prefix, sample=sample)
+    print_table("Imported", IMPORTED, rows)
+    count = "1 snapshot is an anchor" if len(rows) == 1 else f"{len(rows)} snapshots are anchors"
+    meets = "learners and gauntlets" if sample else "gauntlets only"
+    say(f"{count} in {into} now, from {source}, for {meets}")
+
+
+def _rated_snapshots(source: Path) -> tuple[str, list[Rating]]:
+    """The other run's game, and its snapshots with clean matches, best first."""
+    with connect_run(source) as client:
+        ratings = client.ratings()
+        game = client.status().game
+    return game, [
+        rating
+        for rating in ratings
+        if rating.player.kind is PlayerKind.SNAPSHOT
+        and rating.player.state is not PlayerState.QUARANTINED
+    ]
+
+
+def _chosen(rated: Sequence[Rating], patterns: Sequence[str], source: Path) -> list[Rating]:
+    for pattern in patterns:
+        if not any(fnmatchcase(rating.player.name, pattern) for rating in rated):
+            raise NotFound(
+                f"{source} has no rated snapshot {pattern!r}: bin/league ratings --run-dir {source} "
+                "lists them"
+            )
+    return [one for one in rated if any(fnmatchcase(one.player.name, p) for p in patterns)]
+
+
+def _import(
+    client: MatchmakerClient,
+    chosen: Sequence[Rating],
+    source: Path,
+    into: Path,
+    prefix: str,
+    *,
+    sample: bool,
+) -> list[tuple[str, ...]]:
+    """Copies weights first, so every registered player can be loaded. Repeating it is safe."""
+    theirs, ours = BlobFolder(source / "blobs"), BlobFolder(into / "blobs")
+    for rating in chosen:
+        if not ours.has(rating.player.digest):
+            ours.put(theirs.get(rating.player.digest))
+    anchors = [_as_anchor(rating.player, prefix, sample=sample) for rating in chosen]
+    try:
+        client.register_players(anchors)
+    except AlreadyExists as error:
+        raise AlreadyExists(f"{error}; give these another --prefix") from None
+    rows: list[tuple[str, ...]] = []
+    for rating, anchor in zip(chosen, anchors, strict=True):
+        client.pin_rating(anchor.name, rating.mu, operator())
+        rows.append((anchor.name, rating.player.name, f"{rating.mu:.2f}", anchor.digest[:12]))
+    return rows
+
+
+def _as_anchor(player: Player, prefix: str, *, sample: bool) -> Player:
+    """The player under its new name: never retired, without parents."""
+    return replace(
+        player,
+        name=str(SnapshotName.parse(player.name).imported(prefix)),
+        state=PlayerState.ACTIVE,
+        parent="",
+        creator="import",
+        held_out=not sample,
+        milestone=True,
+        created_at=0.0,
+    )

@@ -1,0 +1,207 @@
+"""``league export``, ``render``, ``attention`` and ``curves``: files for people and programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from league.cli.connection import League, RunDir, with_league
+from league.cli.options import Blobs, GameName, check_png
+from league.cli.output import columns, print_table, say
+from league.cli.play import MatchName, find_replay
+from league.errors import ConfigError, InvalidInput, NotFound, VersionMismatch
+from league.runs.files import write_whole
+from league.runs.folder import CURVES
+
+if TYPE_CHECKING:
+    from league.games.base import GameSpec
+    from league.games.settings import GameSettings
+
+FORMATS = {"sb3": ".zip", "onnx": ".onnx", "folder": ""}
+"""Formats of exports, and the endings that mean them."""
+ATTENTION = columns(
+    "attention mean_age_seconds# 5_percent# 95_percent# entropy_share# fixed_share#"
+)
+
+Start = Annotated[
+    float | None, typer.Option("--from", metavar="S", help="The first second (default: 0).")
+]
+Stop = Annotated[
+    float | None, typer.Option("--to", metavar="S", help="The last second (default: the end).")
+]
+
+
+@with_league
+def export(
+    league: League,
+    snapshot: Annotated[
+        str,
+        typer.Argument(
+            metavar="SNAPSHOT",
+            help="A snapshot, a live player (its newest snapshot), or a .safetensors file.",
+        ),
+    ],
+    out: Annotated[Path, typer.Option(metavar="PATH", help="The file or folder to write.")],
+    format: Annotated[
+        str | None,
+        typer.Option(
+            metavar="sb3|onnx|folder",
+            help="sb3: a .zip for sb3_contrib.RecurrentPPO.load; onnx: one step as a graph; "
+            "folder: plays with numpy and onnxruntime (default: by the ending of PATH).",
+        ),
+    ] = None,
+    blobs: Blobs = None,
+    game: GameName = None,
+) -> None:
+    """Exports a snapshot to Stable-Baselines3, ONNX, or a folder that plays without torch."""
+    from league.cli.members import Finder
+
+    kind = _format_of(format, out)
+    finder = Finder(league, game, blobs)
+    settings = finder.settings([snapshot])
+    (member,) = finder.find(settings.spec(), [snapshot])
+    if member.blobs is None:
+        raise InvalidInput(f"{member.name} is a bot and has no weights: name a snapshot")
+    from league.agent.snapshot import load_snapshot
+
+    network, card = load_snapshot(member.blobs, member.digest)
+    if kind == "sb3":
+        from league.agent.export.sb3 import write_sb3
+
+        write_sb3(out, network, card)
+    elif kind == "onnx":
+        from league.agent.export.onnx_graph import write_onnx
+
+        write_onnx(out, network, card)
+    else:
+        from league.agent.export.folder import write_folder
+
+        write_folder(out, network, card, _spec(settings, card.game, card.game_version))
+    say(f"{out}: {member.name} as {kind}, step {card.step:,} of {card.game}")
+
+
+def _format_of(format: str | None, path: Path) -> str:
+    if format in FORMATS:
+        return format
+    if format is not None:
+        raise InvalidInput(f"there is no format {format!r}: there are {', '.join(FORMATS)}")
+    found = [kind for kind, ending in FORMATS.items() if ending == path.suffix.lower()]
+    if not found:
+        raise ConfigError(f"{path.name!r} names no format: add --format {'|'.join(FORMATS)}")
+    return found[0]
+
+
+def _spec(settings: GameSettings, game: str, version: str) -> GameSpec:
+    """The spec of the snapshot's game, with the run's settings where the run plays that game."""
+    from league.cli.members import game_settings
+
+    if settings.name != game:
+        settings = game_settings(game)
+    spec = settings.spec()
+    if spec.version != version:
+        raise VersionMismatch(
+            f"the snapshot plays {game} version {version}, this is version {spec.version}, whose "
+            "observations may mean something else: export it with the version that trained it"
+        )
+    return spec
+
+
+def render(
+    match: MatchName,
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE",
+            help="Its ending chooses: .mp4, .gif, .html (a page that plays it), .png (one "
+            "picture), .json (the game's frames).",
+        ),
+    ],
+    run_dir: RunDir = None,
+    fps: Annotated[
+        float | None, typer.Option(metavar="N", help="Pictures a second (30; a gif 12).")
+    ] = None,
+    width: Annotated[
+        int | None, typer.Option(metavar="PIXELS", help="Default: 1280, of a gif 480.")
+    ] = None,
+    height: Annotated[
+        int | None, typer.Option(metavar="PIXELS", help="Default: 9/16 of the width.")
+    ] = None,
+    start: Start = None,
+    stop: Stop = None,
+) -> None:
+    """Renders a recorded match as a film, a picture, a page or data."""
+    from league.views.film import Cut, write_film
+
+    replay = find_replay(League(run_dir=run_dir), match)
+    cut = Cut(start=start, stop=stop)
+    write_film(out, replay, cut=cut, fps=fps, width=width, height=height)
+    say(f"{out}: {out.stat().st_size / 1000:,.0f} kB")
+
+
+def attention(
+    match: MatchName,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The picture, a .png.")],
+    run_dir: RunDir = None,
+    seat: Annotated[
+        int | None,
+        typer.Option(min=0, max=1, help="Whose attention (default: the first seat with weights)."),
+    ] = None,
+    blobs: Blobs = None,
+    start: Start = None,
+    stop: Stop = None,
+) -> None:
+    """Draws what an agent looked at in a recorded match."""
+    check_png(out)
+    league = League(run_dir=run_dir)
+    replay = find_replay(league, match)
+    import torch
+
+    from league.agent.snapshot import load_snapshot
+    from league.runs.blobs import BlobFolder
+    from league.views.attention.reading import agent_seat, read_match, summary_of
+
+    torch.set_num_threads(1)
+    seat = agent_seat(replay, seat)
+    contender = replay.seats[seat]
+    folder = BlobFolder(blobs or league.folder() / "blobs")
+    if not folder.has(contender.digest):
+        raise NotFound(
+            f"the weights of {contender.name} are not in {folder.root}: name the run with "
+            "--run-dir, or the folder with --blobs"
+        )
+    reading = read_match(replay, seat, *load_snapshot(folder, contender.digest))
+    from league.views.attention.figure import draw  # matplotlib takes a second to load
+
+    write_whole(out, draw(reading, start or 0.0, stop))
+    rows = []
+    for name, weights_TP in (("latent", reading.latent_TP), ("context", reading.context_TP)):
+        found = summary_of(weights_TP, reading.age_P)
+        if found is not None:
+            rows.append((name, *(f"{value:.3f}" for value in vars(found).values())))
+    print_table(f"What {contender.name} looked at", ATTENTION, rows)
+    say(f"{out} shows {len(reading.frame_T)} decisions of {contender.name}")
+
+
+def curves(
+    run_dir: RunDir = None,
+    learner: Annotated[
+        str, typer.Option(metavar="NAME", help="The learner (default: main, or the first).")
+    ] = "",
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help=f"Default: {CURVES} in the run's folder.")
+    ] = None,
+) -> None:
+    """Draws a run's training curves from its files."""
+    folder = League(run_dir=run_dir).folder()
+    out = out or folder / CURVES
+    check_png(out)
+    from league.views.curves.history import gather
+
+    history = gather(folder, learner)
+    from league.views.curves.figure import draw  # matplotlib takes a second to load
+
+    write_whole(out, draw(history))
+    bots = len(history.trained) + len(history.others)
+    say(f"{out} shows {len(history.scalars)} metrics and {bots} bots")

@@ -1,0 +1,142 @@
+"""``league config``, ``tokens`` and ``certs``: settings files and who may ask a run's services."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from league.cli.connection import League
+from league.cli.options import Assignments
+from league.cli.output import columns, print_table, say, when
+from league.errors import AlreadyExists, InvalidInput
+from league.runs.files import write_whole
+from league.security.issuing import DAYS, make_folder
+from league.security.roles import WORDS, AccessRole
+from league.security.tokens import TokenFile
+from league.settings.base import resolve
+from league.settings.file import HEADING, dump_toml, write_config
+from league.settings.presets import preset_names
+
+TOKENS = columns("name role made sha256")
+
+config = typer.Typer(help="Writes a commented settings file, lists presets.", no_args_is_help=True)
+tokens = typer.Typer(
+    help="Makes, adds, lists and revokes tokens of a run's services.", no_args_is_help=True
+)
+
+TokenDir = Annotated[
+    Path | None,
+    typer.Option("--run-dir", metavar="DIR", help="A run, or the folder of a league's database."),
+]
+
+
+@config.command("write")
+def write_settings(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The file to write; - prints it.")],
+    preset: Annotated[
+        str | None, typer.Option(help="Start from this preset (default: the classes' defaults).")
+    ] = None,
+    source: Annotated[
+        Path | None, typer.Option("--from", metavar="FILE", help="Start from this settings file.")
+    ] = None,
+    assignments: Assignments = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over a file that exists.")] = False,
+) -> None:
+    """Writes every setting with its explanation, ready to be edited."""
+    sections = resolve(preset, source, assignments or [], environment={})
+    origin = f"preset {preset}" if preset else str(source or "the defaults")
+    heading = f"{HEADING}The values are those of {origin}.\n"
+    if file == "-":
+        print(dump_toml(sections, heading), end="")
+        return
+    path = Path(file)
+    if path.exists() and not force:
+        raise AlreadyExists(f"{path} exists already: name another file, or add --force")
+    write_config(path, sections, heading)
+    say(f"{path} holds {origin}: edit it, then bin/start-league --config {path}")
+
+
+@config.command("presets")
+def list_presets() -> None:
+    """Lists the presets."""
+    print("\n".join(preset_names()))
+
+
+@tokens.command("make")
+def make_tokens(run_dir: TokenDir = None) -> None:
+    """Makes a token for each role, in RUN/tokens/ROLE.token."""
+    file = _token_file(run_dir)
+    file.make()
+    names = ",".join(WORDS)
+    say(f"made {file.folder}/{{{names}}}.token; security.tokens = true makes services want them")
+
+
+@tokens.command("add")
+def add_token(
+    role: Annotated[
+        str, typer.Argument(metavar="ROLE", help=f"What it may do: {', '.join(WORDS)}.")
+    ],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Its owner, in logs and in `tokens list`.")
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write it to a file that only its owner can read."),
+    ] = None,
+    run_dir: TokenDir = None,
+) -> None:
+    """Adds one more token and prints it once."""
+    token = _token_file(run_dir).add(AccessRole.parse(role), name)
+    if out is None:
+        print(token)
+        say("keep it: it can't be shown again")
+    else:
+        write_whole(out, token + "\n", private=True)
+        say(f"wrote {out}")
+
+
+@tokens.command("list")
+def list_tokens(run_dir: TokenDir = None) -> None:
+    """Lists names, roles and the beginning of each hash."""
+    file = _token_file(run_dir)
+    rows = [(one.name, one.role, when(one.created_at), one.sha256[:12]) for one in file.read()]
+    print_table(f"Tokens in {file.path}", TOKENS, rows)
+
+
+@tokens.command("revoke")
+def revoke_token(
+    name: Annotated[str, typer.Argument(metavar="NAME")], run_dir: TokenDir = None
+) -> None:
+    """Revokes a token: services refuse it within a second."""
+    token = _token_file(run_dir).revoke(name)
+    say(f"{token.name} ({token.role}) is revoked")
+
+
+def _token_file(run_dir: Path | None) -> TokenFile:
+    """A run may get its tokens before its first start, so the folder need not be one yet."""
+    if run_dir is None:
+        return TokenFile(League().folder())
+    if run_dir.exists() and not run_dir.is_dir():
+        raise InvalidInput(f"{run_dir} is no folder: name a run with --run-dir DIR")
+    return TokenFile(run_dir)
+
+
+def certs(
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="Gets every file that it lacks.")
+    ],
+    host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A further name or address of the services; repeatable."),
+    ] = None,
+    client: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Also FOLDER/NAME, to hand to a client; repeatable."),
+    ] = None,
+    days: Annotated[int, typer.Option(metavar="N", help="How long they are valid.")] = DAYS,
+) -> None:
+    """Makes certificates for TLS and mutual TLS, signed by a CA of their own."""
+    for path in make_folder(folder, host or [], client or [], days):
+        print(path)

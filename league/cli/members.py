@@ -1,0 +1,188 @@
+"""Finds who plays: bots of a game, snapshots of a league, or weights files."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from league.cli.connection import League
+from league.errors import InvalidInput, InvalidName, NotFound
+from league.games.base import GameSpec
+from league.games.registry import game_spec
+from league.games.settings import GameSettings
+from league.ids import SnapshotName
+from league.players import Player, PlayerKind
+from league.runs.blobs import SUFFIX, BlobFolder
+from league.settings.base import resolve
+
+if TYPE_CHECKING:
+    from league.agent.contract import NetworkConfig
+
+GAMES = ("brawl", "kuhn", "leduc", "matrix:rps", "matrix:mp")
+"""Built-in games, whose bots are suggested when the current game has no such bot."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Member:
+    """One seat: a bot by its index in the game's spec, or weights by digest in a folder."""
+
+    name: str
+    bot: int | None = None
+    digest: str = ""
+    blobs: BlobFolder | None = None
+
+
+@dataclass
+class Finder:
+    """Finds members by name. `game` and `blobs` are the flags of these names."""
+
+    league: League
+    game: str | None = None
+    blobs: Path | None = None
+
+    def settings(self, names: Sequence[str]) -> GameSettings:
+        """The game of the run that the members come from, unless `--game` names another one."""
+        own = self._settings_of_run() if self.league.run_dir is not None else None
+        if own is not None and self.game in (None, own.name):
+            return own
+        named = game_settings(self.game) if self.game else GameSettings()
+        spec = named.spec()
+        bots = [bot.name for bot in spec.bots]
+        unknown = [name for name in names if name not in bots and not name.endswith(SUFFIX)]
+        if own is None and unknown and not self.league.address:
+            try:
+                own = self._settings_of_run()
+            except NotFound as error:
+                if self.game:
+                    raise _no_bot(unknown[0], spec) from None
+                hint = _near_bot(unknown, spec)
+                raise NotFound(f"{error}, or {hint}" if hint else str(error)) from None
+        return own if own is not None and self.game in (None, own.name) else named
+
+    def find(self, spec: GameSpec, names: Sequence[str]) -> list[Member]:
+        """A member for each name; asks the league only about names that are no bots or files."""
+        members: dict[str, Member] = {}
+        bots = {bot.name: index for index, bot in enumerate(spec.bots)}
+        for name in names:
+            if name in bots:
+                members[name] = Member(name=name, bot=bots[name])
+            elif name.endswith(SUFFIX):
+                members[name] = _from_file(Path(name))
+        rest = [name for name in names if name not in members]
+        if rest:
+            blobs = self._blob_folder()
+            with self.league.connect() as client:
+                players = client.players()
+            members |= {name: self._from_league(name, players, blobs, spec) for name in rest}
+        return [members[name] for name in names]
+
+    def snapshots(self) -> list[str]:
+        """The names of all players of the league that have weights, the oldest first."""
+        with self.league.connect() as client:
+            frozen = [player for player in client.players() if player.digest]
+        if not frozen:
+            raise NotFound("this run has no snapshot yet: wait for its first, or name a bot")
+        return [one.name for one in sorted(frozen, key=lambda one: (one.step, one.name))]
+
+    def _settings_of_run(self) -> GameSettings | None:
+        file = self.league.folder() / "config.toml"
+        return resolve(file=file, environment={}).of(GameSettings) if file.exists() else None
+
+    def _blob_folder(self) -> BlobFolder:
+        if self.blobs is not None:
+            return BlobFolder(self.blobs)
+        if self.league.address:
+            raise InvalidInput("--address sends no weights: add --blobs RUN/blobs")
+        return BlobFolder(self.league.folder() / "blobs")
+
+    def _from_league(
+        self, name: str, players: list[Player], blobs: BlobFolder, spec: GameSpec
+    ) -> Member:
+        player = next((player for player in players if player.name == name), None)
+        if player is None or player.kind is PlayerKind.BOT:
+            raise self._no_member(name, players, spec)
+        if player.kind is PlayerKind.LIVE:
+            player = _newest_snapshot(name, players)
+        if not player.digest:
+            raise InvalidInput(
+                f"{player.name} ({player.kind.value}) has no weights to play with: name a snapshot"
+            )
+        return Member(name=player.name, digest=player.digest, blobs=blobs)
+
+    def _no_member(self, name: str, players: list[Player], spec: GameSpec) -> NotFound:
+        known = [bot.name for bot in spec.bots]
+        known += [player.name for player in players if player.kind is not PlayerKind.BOT]
+        close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+        if not close and self.game:
+            return _no_bot(name, spec)
+        hint = f"did you mean {close[0]!r}?" if close else _near_bot([name], spec)
+        place = self.league.address or self.league.run_dir
+        game = next((player.game for player in players), spec.name)
+        hint = hint or "bin/league players lists them"
+        return NotFound(f"there is no member {name!r} in {place}, which plays {game}: {hint}")
+
+
+def game_settings(name: str) -> GameSettings:
+    """The settings of a game by its name, with its default options."""
+    return resolve(assignments=[f"game.name={name}"]).of(GameSettings)
+
+
+def check_sizes(name: str, agent: NetworkConfig, spec: GameSpec) -> None:
+    """Raises `InvalidInput` when an agent's observations or actions are not those of the game."""
+    own, here = (
+        (sizes.observation_size, sizes.action_size, sizes.action_kind) for sizes in (agent, spec)
+    )
+    if own != here:
+        raise InvalidInput(
+            f"{name} sees {own[0]} numbers and has {own[1]} actions, {spec.name} here has "
+            f"{here[0]} and {here[1]}: it was trained with other options of the game, so name its "
+            "run with --run-dir"
+        )
+
+
+def numbered(members: list[Member]) -> list[Member]:
+    """The members, with a number after names that occur twice."""
+    if len({member.name for member in members}) == len(members):
+        return members
+    return [replace(one, name=f"{one.name} ({number})") for number, one in enumerate(members, 1)]
+
+
+def _no_bot(name: str, spec: GameSpec) -> NotFound:
+    bots = ", ".join(bot.name for bot in spec.bots)
+    return NotFound(f"{spec.name} has no bot {name!r}: it has {bots}")
+
+
+def _near_bot(names: Sequence[str], spec: GameSpec) -> str:
+    """«did you mean the bot 'based'?», from this game or else from a built-in one."""
+    for game in (spec, *(game_spec(name) for name in GAMES)):
+        bots = [bot.name for bot in game.bots]
+        for name in names:
+            close = difflib.get_close_matches(name, bots, n=1)
+            if close:
+                other = "" if game.name == spec.name else f" of {game.name} (--game {game.name})"
+                return f"did you mean the bot {close[0]!r}{other}?"
+    return ""
+
+
+def _from_file(path: Path) -> Member:
+    if not path.is_file():
+        raise NotFound(f"there is no weights file {path}: check the path")
+    return Member(name=path.stem[:12], digest=path.stem, blobs=BlobFolder(path.parent))
+
+
+def _newest_snapshot(lineage: str, players: list[Player]) -> Player:
+    """The newest frozen weights of a live player."""
+    own = [player for player in players if player.digest and _lineage(player.name) == lineage]
+    if not own:
+        raise NotFound(f"{lineage} has no snapshot yet: wait for its first")
+    return max(own, key=lambda player: player.step)
+
+
+def _lineage(name: str) -> str:
+    try:
+        return SnapshotName.parse(name).lineage
+    except InvalidName:
+        return name

@@ -1,0 +1,75 @@
+"""Flags that several commands share, and a command class for flags that take several values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from typer.core import TyperCommand
+
+from league.errors import InvalidInput
+from league.players import Book
+
+BookName = Annotated[
+    Book,
+    typer.Option(
+        help="eval: clean matches with sampled keys; greedy: the likelier keys; train: matches "
+        "of learners."
+    ),
+]
+Blobs = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="The folder of the weights (default: that of the run)."),
+]
+GameName = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="brawl, kuhn, matrix:rps, … (default: the run's game)."),
+]
+Greedy = Annotated[
+    bool, typer.Option("--greedy", help="Take the likeliest keys or choices instead of samples.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON with all digits.")]
+Plot = Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it to a .png file.")]
+Speed = Annotated[float, typer.Option(help="Times real time, on a terminal.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the first match and of sampled keys.")]
+Assignments = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="SECTION.KEY=VALUE", help="One setting; repeatable."),
+]
+
+
+class SeveralValues(TyperCommand):
+    """Lets repeatable options take several values: ``--players a b`` is ``--players a
+    --players b``.
+    """
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        repeatable = {
+            flag for one in self.params if getattr(one, "multiple", False) for flag in one.opts
+        }
+        spread: list[str] = []
+        flag, is_first = "", False
+        for word in args:
+            if word in repeatable:
+                flag, is_first = word, True
+            elif word.startswith("--"):
+                flag = ""
+            elif flag and not is_first:
+                spread.append(flag)
+            else:
+                is_first = False
+            spread.append(word)
+        return super().parse_args(ctx, spread)
+
+
+def check_png(file: Path | None) -> None:
+    """Raises `InvalidInput` for a picture's name that does not end in .png."""
+    if file is not None and file.suffix != ".png":
+        raise InvalidInput(f"{file} can't be drawn: name a file that ends in .png")
+
+
+def check_speed(speed: float) -> None:
+    """Raises `InvalidInput` for a playing speed that is not above 0."""
+    if not speed > 0:
+        raise InvalidInput(f"--speed {speed:g}: the speed must be above 0")

@@ -1,0 +1,51 @@
+"""Values as short texts: times, shares, sizes and durations."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+
+def plain(text: str) -> str:
+    """The text without control characters, which could forge lines or steer a terminal."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)
+
+
+def when(seconds: float) -> str:
+    """Unix seconds as UTC text, "" for 0."""
+    if seconds <= 0:
+        return ""
+    try:
+        return datetime.fromtimestamp(seconds, tz=UTC).isoformat(sep=" ", timespec="seconds")
+    except (OSError, OverflowError, ValueError):  # after the year 9999
+        return f"{seconds:g} s"
+
+
+def share(part: float, whole: float) -> str:
+    """A percentage, "" of nothing."""
+    return f"{100 * part / whole:.1f}%" if whole else ""
+
+
+def percent(value: float | None) -> str:
+    """A share as text with a space before its sign, "" for None."""
+    return "" if value is None else f"{100 * value:.1f} %"
+
+
+def size(count: float) -> str:
+    """Bytes in powers of ten, as disks are sold."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"
+
+
+def long_duration(seconds: float) -> str:
+    """«12 s», «3 min», «2 h 5 min», «4 d 3 h»."""
+    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    if hours < 1:
+        return f"{minutes:.0f} min"
+    if days < 1:
+        return f"{hours:.0f} h {minutes % 60:.0f} min"
+    return f"{days:.0f} d {hours % 24:.0f} h"
