@@ -264,7 +264,6 @@ class MatchRecord:
 
 
 EVENT_KINDS = (
-    "clusters",
     "configuration",
     "exploiter_patched",
     "exploiter_returned",
@@ -276,7 +275,7 @@ EVENT_KINDS = (
     "leases_expired",
     "leases_released",
     "milestone",
-    "nash_support",
+    "analysis",
     "operator_action",
     "player_quarantined",
     "player_registered",

@@ -16,12 +16,7 @@ WithinSnapshots = Literal[
 POLICY_FIELDS = (
     "mixes",
     "adaptive",
-    "adaptive_snapshots",
     "within_snapshots",
-    "pfsp_power",
-    "prior_games",
-    "recent_count",
-    "recent_share",
     "roles",
     "near_copies",
     "matches_per_draw",
@@ -88,28 +83,10 @@ class MatchmakerSettings(Settings):
     gets against the others.
     """
 
-    adaptive_snapshots: int = Field(default=2, ge=1, le=1000)
-    """Newest snapshots with clean matches against a bot whose matches tell p: more are steadier,
-    and slower to see that something was forgotten.
-    """
-
     within_snapshots: WithinSnapshots = "pfsp_hard"
     """How one of several players of a category is drawn. PFSP prefers those the learner loses
     to.
     """
-
-    pfsp_power: float = Field(default=2.0, ge=0.0, le=16.0)
-    """Power p of pfsp_hard, (1 - win probability)^p; 2 as published."""
-
-    prior_games: float = Field(default=10.0, gt=0.0, le=10_000.0)
-    """Games that the rating-predicted win probability counts for in PFSP: enough that a newcomer
-    does not take most matches, few enough that 20 real ones outweigh it."""
-
-    recent_count: int = Field(default=10, ge=1, le=10_000)
-    """How many of the newest snapshots `recent` draws from."""
-
-    recent_share: float = Field(default=0.99, ge=0.0, le=1.0)
-    """Share of `recent`'s draws among those; the rest goes to older ones, against forgetting."""
 
     roles: Literal["mix", "alphastar-paper", "alphastar-pseudocode"] = "mix"
     """Who learners play among themselves. "mix": as the mix says. Else a learner's role decides,

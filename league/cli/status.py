@@ -293,7 +293,7 @@ def _reasons(record: MatchRecord, why: Mapping[str, Any]) -> list[str]:
     within = why["candidates"].get(category, [])
     rule = why.get("rules", {}).get(category, why["rule"])
     roles = f", its role by {why['roles']}" if "roles" in why else ""
-    clusters = why.get("clusters")
+    clusters = why.get("analysis")
     copies = f"; near-copies share their weight, by event {clusters}" if clusters else ""
     return [
         f"{why['player']} asked for an opponent under the mix {why['mix']!r}{roles}",

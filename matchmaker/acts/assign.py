@@ -11,7 +11,7 @@ from league.errors import InvalidInput, NotFound, Refused
 from league.players import Assignment, Book, Pairing, Player, PlayerKind, PlayerState
 from matchmaker.acts import checks
 from matchmaker.sampling import kept_draws
-from matchmaker.sampling.mixes import derived_seed, draws
+from matchmaker.sampling.draw import derived_seed, draws
 from matchmaker.state.league import League
 from matchmaker.store.base import Transaction
 from matchmaker.store.rows import AssignmentRow, DrawRow, IncarnationRow

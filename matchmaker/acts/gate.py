@@ -42,7 +42,7 @@ from league.stats.gates import (
 from matchmaker.acts import checks
 from matchmaker.acts.assign import MAX_COUNT, lease_gate_matches
 from matchmaker.acts.retiring import retire_surplus
-from matchmaker.sampling.mixes import derived_seed
+from matchmaker.sampling.draw import derived_seed
 from matchmaker.settings import MatchmakerSettings
 from matchmaker.state import bygone
 from matchmaker.state.exploiters import GateRules, opened_gate

@@ -9,8 +9,8 @@ from league.errors import InvalidInput
 from league.ids import SnapshotName
 from league.players import Player, PlayerKind, PlayerState
 from matchmaker.acts import checks
+from matchmaker.acts.analyse import first_to_retire
 from matchmaker.acts.states import change_state
-from matchmaker.acts.support import first_to_retire
 from matchmaker.state.league import League
 from matchmaker.store.base import Transaction
 
@@ -66,7 +66,7 @@ def retire_surplus(
     for lineage in sorted(lineages):
         active = [player for player in known.values() if _is_active_in(player, lineage)]
         surplus = len(active) - league.settings.max_saved
-        for player in first_to_retire(active, league.view.support)[: max(surplus, 0)]:
+        for player in first_to_retire(active, league.view.analysis)[: max(surplus, 0)]:
             known[player.name] = replace(player, state=PlayerState.RETIRED)
             tx.update_player(known[player.name])
             retired.append(player.name)

@@ -21,7 +21,7 @@ from league.players import (
 from league.stats.ratings import RatingTable
 from matchmaker.acts import checks
 from matchmaker.acts.assign import assignments_of
-from matchmaker.sampling.slices import configured_shares
+from matchmaker.sampling.candidates import Pool, configured_shares
 from matchmaker.state import bygone, history
 from matchmaker.state.history import Moment
 from matchmaker.state.league import League
@@ -160,7 +160,7 @@ def _shares(league: League, workers: list[WorkerStatus]) -> list[Share]:
 
 def _shares_of(league: League, learner: Player, mix: str) -> list[Share]:
     view = league.view
-    configured = configured_shares(league.settings, learner, mix, view.players, view.tables)
+    configured = configured_shares(Pool(league.settings, learner, view.players, view.tables), mix)
     drawn = {
         category: count
         for (player, name, category), count in view.drawn.items()

@@ -17,8 +17,9 @@ from league.service.settings import OperationsSettings
 from league.v1 import exploiters_pb2, matchmaker_pb2
 from league.v1.exploiters_pb2_grpc import add_ExploiterServiceServicer_to_server
 from league.v1.matchmaker_pb2_grpc import add_MatchmakerServiceServicer_to_server
-from matchmaker.acts import clustering, rating_epochs, support
 from matchmaker.acts import lease as leases
+from matchmaker.acts import rating_epochs
+from matchmaker.acts.analyse import analyse
 from matchmaker.api.exploiter_service import ExploiterService
 from matchmaker.api.lookout import Lookout
 from matchmaker.api.service import MatchmakerService
@@ -177,13 +178,9 @@ class MatchmakerServer:
                 next_look = began + LOOK_EVERY * (time.monotonic() - began)
             self.lookout.look()
 
-    def find_copies(self) -> bool:
-        """Looks for near-copies among the snapshots if that is due; returns whether it was."""
-        return clustering.look(self.league)
-
-    def find_support(self) -> bool:
-        """Looks for the snapshots in the Nash support if that is due; returns whether it was."""
-        return support.look(self.league)
+    def analyse(self) -> bool:
+        """Analyses the league if that is due; returns whether it was."""
+        return analyse(self.league)
 
     def _analyse_forever(self) -> None:
         """In a thread of its own: thousands of snapshots take seconds, and leases must not wait
@@ -191,14 +188,11 @@ class MatchmakerServer:
         """
         while not self.service.stopping.wait(self.league.settings.sweep_seconds):
             try:
-                self.find_copies()
-                self.find_support()
+                self.analyse()
             except LeagueError as error:
-                _log.error("near-copies and Nash support could not be recorded: %s", error)
+                _log.error("the analysis of the league could not be recorded: %s", error)
             except Exception:
-                _log.exception(
-                    "the look for near-copies and Nash support broke; the next one is tried"
-                )
+                _log.exception("the analysis of the league failed; the next one is tried")
 
     def stop(self) -> None:
         """Turns new calls away, lets running ones finish, ends the streams, closes the file. Twice

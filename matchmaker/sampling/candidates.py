@@ -1,45 +1,144 @@
-"""Who may be drawn: the players of each category, and what the sampling rules need to know of
-them.
-"""
+"""Who may be drawn: the parts of a mix with their players, and what the formulas need of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
+
+import numpy as np
 
 from league.errors import ConfigError, InvalidName, NotFound
 from league.ids import SnapshotName
 from league.players import CATEGORIES, Book, Player, PlayerKind, PlayerState, Role
-from league.stats.payoff import Counts
-from league.stats.ratings import Belief, RatingTable, quality, win_probability
-from matchmaker.sampling.mixes import Candidate, Policy
+from league.stats.payoff import NO_GAMES, Counts
+from league.stats.ratings import BETA, RatingTable
+from matchmaker.sampling import roles
+from matchmaker.sampling.mixes import Array, Candidates, adapted_mix, category_shares
 from matchmaker.settings import MatchmakerSettings
+from matchmaker.state.analysis import NO_ANALYSIS, Analysis
+from matchmaker.state.exploiters import NO_EXPLOITERS, ExploiterState
 
 SELF = "self"
 EXPLOITERS = (Role.MAIN_EXPLOITER, Role.LEAGUE_EXPLOITER)
+PATCHED_SHARE = 0.1
+"""Part of the weight of `exploiters` that the ones patched by the learner have together."""
+ADAPTIVE_SNAPSHOTS = 2
+"""Newest snapshots whose clean matches an adaptive mix goes by: more are steadier, and slower to
+notice that something was forgotten.
+"""
+_VICTIM_STATES = (PlayerState.ACTIVE, PlayerState.RETIRED)
+"""A victim that retires during a generation stays a victim."""
+_BY_ROLE = ("snapshots", SELF, "exploiters")
+"""Categories whose weights go to the branches of a role."""
 
 
-def policy_of(settings: MatchmakerSettings) -> Policy:
-    return Policy(
-        rule=settings.within_snapshots,
-        power=settings.pfsp_power,
-        prior_games=settings.prior_games,
-        recent_count=settings.recent_count,
-        recent_share=settings.recent_share,
+@dataclass(frozen=True)
+class Pool:
+    """The league as one learner's opponents are drawn from it."""
+
+    settings: MatchmakerSettings
+    learner: Player
+    players: Mapping[str, Player]
+    tables: Mapping[Book, RatingTable]
+    exploiters: ExploiterState = NO_EXPLOITERS
+    analysis: Analysis = NO_ANALYSIS
+
+    @property
+    def has_role_rules(self) -> bool:
+        """Whether the learner's role decides which snapshots it plays."""
+        return self.settings.roles != "mix" and self.learner.role in roles.LEARNING
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slice:
+    """A part of a mix: its players, oldest first, and the rule that draws one of them.
+
+    Weights are relative; several slices may have one category.
+    """
+
+    category: str
+    weight: float
+    rule: str
+    players: tuple[Player, ...]
+
+
+def slices_of(pool: Pool, mix_name: str) -> list[Slice]:
+    """Returns the parts of a mix that have players; their weights sum to 1.
+
+    A mix without any players means self-play.
+
+    Raises:
+        NotFound: there is no such mix.
+        ConfigError: the mix names a player that is held out for the evaluator.
+    """
+    mix = _mix(pool, mix_name)
+    if pool.settings.adaptive:
+        met = {category: newest_clean_counts(pool, category) for category in mix}
+        known = {category: counts for category, counts in met.items() if counts.games}
+        mix = adapted_mix(mix, known, pool.settings.adaptive)
+    found = [one for one in _slices(pool, mix) if one.players and one.weight > 0.0]
+    total = math.fsum(one.weight for one in found)
+    if not total:
+        rule = pool.settings.within_snapshots
+        return [Slice(category=SELF, weight=1.0, rule=rule, players=(pool.learner,))]
+    return [
+        Slice(category=one.category, weight=one.weight / total, rule=one.rule, players=one.players)
+        for one in found
+    ]
+
+
+def configured_shares(pool: Pool, mix_name: str) -> dict[str, float]:
+    """Returns each category's share as the settings have it, whether it has players or not."""
+    mix: Mapping[str, float] = pool.settings.mixes.get(mix_name, {})
+    weights: dict[str, float] = {}
+    for one in _slices(pool, mix):
+        weights[one.category] = weights.get(one.category, 0.0) + one.weight
+    return dict.fromkeys(weights, 0.0) | category_shares(weights)
+
+
+def candidates_of(players: Sequence[Player], pool: Pool) -> Candidates:
+    """Returns what the learner's counts and the ratings say about these players."""
+    train = pool.tables[Book.TRAIN]
+    mine = train.belief(pool.learner.name)
+    row = train.payoff.row(pool.learner.name)
+    counts = [row.get(player.name, NO_GAMES) for player in players]
+    counts_N3 = np.array([(c.wins, c.draws, c.losses) for c in counts], np.float64).reshape(-1, 3)
+    mu_N, variance_N = beliefs_of(players, pool)
+    c_N = np.sqrt(2.0 * BETA**2 + mine.sigma**2 + variance_N)
+    t_N = (mine.mu - mu_N) / c_N
+    return Candidates(
+        names=tuple(player.name for player in players),
+        wins_N=counts_N3[:, 0],
+        draws_N=counts_N3[:, 1],
+        losses_N=counts_N3[:, 2],
+        predicted_N=train.link.curve(t_N),
+        quality_N=math.sqrt(2.0) * BETA / c_N * np.exp(-(t_N**2) / 2.0),
     )
 
 
-def mix_of(settings: MatchmakerSettings, name: str) -> Mapping[str, float]:
-    """Raises `NotFound` for a mix that the settings don't hold."""
-    if name not in settings.mixes:
-        raise NotFound(
-            f"there is no mix {name!r}: [matchmaker] mixes holds {', '.join(sorted(settings.mixes))}"
-        )
-    return settings.mixes[name]
+def beliefs_of(players: Sequence[Player], pool: Pool) -> tuple[Array, Array]:
+    """Returns μ and σ² of opponents: their clean rating, or until they have one the training one.
+
+    A snapshot that the training book does not know is taken to be as strong as the learner, of
+    which it was just copied.
+    """
+    names = [player.name for player in players]
+    clean, train = pool.tables[Book.EVAL].columns(names), pool.tables[Book.TRAIN].columns(names)
+    mine = pool.tables[Book.TRAIN].belief(pool.learner.name)
+    is_snapshot_N = np.array([player.kind is PlayerKind.SNAPSHOT for player in players], np.bool_)
+    is_copy_N = is_snapshot_N & ~train.knows_N
+    mu_N = np.where(is_copy_N, mine.mu, train.mu_N)
+    variance_N = np.where(is_copy_N, mine.sigma**2, train.variance_N)
+    return (
+        np.where(clean.has_N, clean.mu_N, mu_N),
+        np.where(clean.has_N, clean.variance_N, variance_N),
+    )
 
 
 def members(category: str, learner: Player, players: Mapping[str, Player]) -> list[Player]:
-    """Active players of a category in order of registration, oldest first; held-out ones never."""
+    """Returns a category's active players, oldest first; held-out ones never belong."""
     if category == SELF:
         return [learner]
     if category not in CATEGORIES:
@@ -52,17 +151,6 @@ def members(category: str, learner: Player, players: Mapping[str, Player]) -> li
         and player.name != learner.name
         and _belongs(player, category)
     ]
-
-
-def refuse_held_out(mix_name: str, mix: Mapping[str, float], players: Mapping[str, Player]) -> None:
-    """Raises `ConfigError` when a mix names a player that is kept for the evaluator."""
-    for category in mix:
-        player = players.get(category)
-        if player is not None and player.held_out:
-            raise ConfigError(
-                f"mix {mix_name!r} names {category}, which is held out for the evaluator and never trained "
-                "against: take it out of [matchmaker.mixes]"
-            )
 
 
 def _belongs(player: Player, category: str) -> bool:
@@ -78,30 +166,23 @@ def _belongs(player: Player, category: str) -> bool:
     return player.kind is PlayerKind.BOT and player.name == category
 
 
-def newest_clean_counts(
-    settings: MatchmakerSettings,
-    category: str,
-    learner: Player,
-    players: Mapping[str, Player],
-    tables: Mapping[Book, RatingTable],
-) -> Counts:
-    """Clean matches of the learner's newest snapshots against the bot `category`; none for other
-    ones.
+def newest_clean_counts(pool: Pool, category: str) -> Counts:
+    """Returns the clean matches of the learner's newest snapshots against the bot `category`.
 
-    Clean, not training matches: these are many for each snapshot whatever the mix, so a bot that is
-    hardly played any more is still watched.
+    Clean rather than training matches, because every snapshot has many of them whatever the mix:
+    a bot that training hardly plays any more is still watched.
     """
-    bot = players.get(category)
+    bot = pool.players.get(category)
     if bot is None or bot.kind is not PlayerKind.BOT:
         return Counts()
-    payoff = tables[Book.EVAL].payoff
+    payoff = pool.tables[Book.EVAL].payoff
     own = (
         player.name
-        for player in reversed(list(players.values()))
-        if player.kind is PlayerKind.SNAPSHOT and lineage_of(player.name) == learner.name
+        for player in reversed(list(pool.players.values()))
+        if player.kind is PlayerKind.SNAPSHOT and lineage_of(player.name) == pool.learner.name
     )
     met = (counts for name in own if (counts := payoff.counts(name, category)).games)
-    newest = list(islice(met, settings.adaptive_snapshots))
+    newest = list(islice(met, ADAPTIVE_SNAPSHOTS))
     return Counts(
         wins=sum(counts.wins for counts in newest),
         draws=sum(counts.draws for counts in newest),
@@ -110,36 +191,113 @@ def newest_clean_counts(
 
 
 def lineage_of(name: str) -> str:
+    """Returns the lineage in a snapshot's name, or the name itself."""
     try:
         return SnapshotName.parse(name).lineage
     except InvalidName:
         return name
 
 
-def candidate_of(player: Player, learner: Player, tables: Mapping[Book, RatingTable]) -> Candidate:
-    """What the sampling rules need to know of an opponent."""
-    mine = learner_belief(learner, tables)
-    theirs = opponent_belief(player, mine, tables)
-    return Candidate(
-        name=player.name,
-        counts=tables[Book.TRAIN].payoff.counts(learner.name, player.name),
-        predicted=win_probability(mine, theirs, tables[Book.TRAIN].link),
-        quality=quality(mine, theirs),
+def learner_of(snapshot: Player, players: Mapping[str, Player]) -> str:
+    """Returns the live player of a snapshot.
+
+    It is `main` for `main@500`, and for `main.3@500`, made after a return to an older checkpoint.
+    """
+    lineage = lineage_of(snapshot.name)
+    if lineage in players:
+        return lineage
+    return lineage.rpartition(".")[0] or lineage
+
+
+def situation_of(pool: Pool) -> roles.Situation:
+    """Returns what the rules of the learner's role need: the current mains, and all past players.
+
+    Another learner's current weights are its newest snapshot.
+    """
+    learner, players = pool.learner, pool.players
+    snapshots = [player for player in players.values() if _is_past(player)]
+    chances = candidates_of(snapshots, pool).chances().tolist()
+    past = [
+        roles.Rival(name=one.name, parent=learner_of(one, players), role=one.role, chance=chance)
+        for one, chance in zip(snapshots, chances, strict=True)
+    ]
+    newest = {one.parent: one for one in past}
+    newest[learner.name] = roles.Rival(
+        name=learner.name, parent=learner.name, role=learner.role, chance=0.5
+    )
+    mains = [
+        newest[player.name]
+        for player in players.values()
+        if player.kind is PlayerKind.LIVE
+        and player.role is Role.MAIN
+        and player.state is PlayerState.ACTIVE
+        and player.name in newest
+    ]
+    return roles.Situation(
+        learner=learner.name, role=learner.role, mains=tuple(mains), past=tuple(past)
     )
 
 
-def learner_belief(learner: Player, tables: Mapping[Book, RatingTable]) -> Belief:
-    """A learner is predicted by its live rating, which follows its changing weights."""
-    return tables[Book.TRAIN].belief(learner.name)
+def _mix(pool: Pool, name: str) -> Mapping[str, float]:
+    mixes = pool.settings.mixes
+    if name not in mixes:
+        raise NotFound(f"there is no mix {name!r}: [matchmaker] mixes holds {sorted(mixes)}")
+    for category in mixes[name]:
+        player = pool.players.get(category)
+        if player is not None and player.held_out:
+            raise ConfigError(
+                f"mix {name!r} names {category}, which is held out for the evaluator and never "
+                "trained against: take it out of [matchmaker.mixes]"
+            )
+    return mixes[name]
 
 
-def opponent_belief(player: Player, learner: Belief, tables: Mapping[Book, RatingTable]) -> Belief:
-    """The eval rating; before it has played there the train rating, which a snapshot inherits
-    from the learner; one that inherited none is taken to be as strong as the learner it was just
-    copied from.
-    """
-    if tables[Book.EVAL].has(player.name):
-        return tables[Book.EVAL].belief(player.name)
-    if tables[Book.TRAIN].knows(player.name):
-        return tables[Book.TRAIN].belief(player.name)
-    return learner if player.kind is PlayerKind.SNAPSHOT else tables[Book.TRAIN].belief(player.name)
+def _slices(pool: Pool, mix: Mapping[str, float]) -> list[Slice]:
+    by_role = pool.has_role_rules
+    found = [
+        Slice(
+            category=category,
+            weight=weight * part,
+            rule=pool.settings.within_snapshots,
+            players=tuple(group),
+        )
+        for category, weight in mix.items()
+        if not (by_role and category in _BY_ROLE)
+        for part, group in _groups(pool, category)
+    ]
+    weight = sum(mix.get(category, 0.0) for category in _BY_ROLE)
+    if by_role and weight:
+        assert pool.settings.roles != "mix"
+        found += [
+            Slice(
+                category=branch.label,
+                weight=weight * branch.share,
+                rule=branch.rule,
+                players=tuple(pool.players[name] for name in branch.names),
+            )
+            for branch in roles.branches(pool.settings.roles, situation_of(pool))
+        ]
+    return found
+
+
+def _groups(pool: Pool, category: str) -> list[tuple[float, list[Player]]]:
+    """Returns a category's players with their part of its weight; patched exploiters have less."""
+    learner, players = pool.learner, pool.players
+    if category == "victims":
+        names = pool.exploiters.victims_of(learner.name)
+        return [(1.0, [players[name] for name in names if players[name].state in _VICTIM_STATES])]
+    group = members(category, learner, players)
+    if category != "exploiters":
+        return [(1.0, group)]
+    patched = [one for one in group if pool.exploiters.is_patched(one.name, learner.name)]
+    unpatched = [one for one in group if one not in patched]
+    return [(1.0, unpatched), *([(PATCHED_SHARE, patched)] if patched else [])]
+
+
+def _is_past(player: Player) -> bool:
+    return (
+        player.kind is PlayerKind.SNAPSHOT
+        and player.role is not Role.CLONE
+        and player.state is PlayerState.ACTIVE
+        and not player.held_out
+    )

@@ -1,33 +1,61 @@
-"""What one call's opponents are drawn from: everybody's probability for one learner, and its
-record.
+"""Drawing opponents: the probabilities for one learner, their record in the log, and the draws.
+
+A draw has two stages: a category of the mix, then a player within it. It is a function of a seed
+and the match's ordinal: words 4·ordinal to 4·ordinal + 3 of `numpy.random.PCG64(seed)` give, in
+this order, the category, the player, the learner's seat (the top bit) and the match's seed (the
+upper 63 bits).
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-import math
-from collections.abc import Mapping, Sequence
+import threading
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from league.players import Book, Player
 from league.stats.ratings import RatingTable
-from matchmaker.acts.clustering import NO_CLUSTERING, Clustering
-from matchmaker.sampling.columns import columns_of, weights_of
-from matchmaker.sampling.mixes import Distribution, normalised
-from matchmaker.sampling.slices import Slice, has_role_rules, slices_of
+from matchmaker.sampling.candidates import Pool, Slice, candidates_of, slices_of
+from matchmaker.sampling.mixes import normalised, weights_of
 from matchmaker.settings import MatchmakerSettings
+from matchmaker.state.analysis import NO_ANALYSIS, Analysis
 from matchmaker.state.exploiters import NO_EXPLOITERS, ExploiterState
 
-BY_AGE = ("recent", "latest")
-"""Rules under which near-copies don't share: the newest snapshots are often alike, and are
-wanted.
-"""
+WORDS = 4
+"""Words of 64 bits that a draw takes."""
+_BY_AGE = ("recent", "latest")
+"""Rules under which near-copies don't share weight: the newest snapshots are often alike."""
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Names with probabilities, ready to be drawn from with one uniform number."""
+
+    names: tuple[str, ...]
+    probabilities: tuple[float, ...]
+
+    @cached_property
+    def _bounds(self) -> list[float]:
+        return list(accumulate(self.probabilities))
+
+    def pick(self, uniform: float) -> int:
+        """Returns the index whose slice of [0, 1) holds `uniform`, never one of probability 0."""
+        index = bisect_right(self._bounds, uniform)
+        if index < len(self.names):
+            return index
+        return max(i for i, probability in enumerate(self.probabilities) if probability > 0.0)
 
 
 @dataclass(frozen=True)
 class DrawTable:
-    """What one call's opponents are drawn from. `body_json` is what the log keeps of it."""
+    """What one call's opponents are drawn from. `body_json` is its record in the log."""
 
     shares: Distribution
     within: dict[str, Distribution]
@@ -41,84 +69,126 @@ def draw_table(
     mix_name: str,
     players: Mapping[str, Player],
     tables: Mapping[Book, RatingTable],
-    clustering: Clustering = NO_CLUSTERING,
+    analysis: Analysis = NO_ANALYSIS,
     exploiters: ExploiterState = NO_EXPLOITERS,
 ) -> DrawTable:
-    """The probabilities for one learner now; a pure function of its arguments.
+    """Computes one learner's probabilities now; a pure function of its arguments.
 
-    A mix whose categories are all empty means self-play.
+    Raises:
+        NotFound: there is no such mix.
+        ConfigError: the mix names a held-out player.
     """
     if not settings.near_copies:
-        clustering = NO_CLUSTERING
+        analysis = NO_ANALYSIS
+    pool = Pool(settings, learner, players, tables, exploiters, analysis)
     parts: dict[str, list[Slice]] = {}
-    for one in slices_of(settings, learner, mix_name, players, tables, exploiters):
+    for one in slices_of(pool, mix_name):
         parts.setdefault(one.category, []).append(one)
-    shares = {
-        category: math.fsum(one.weight for one in slices) for category, slices in parts.items()
-    }
-    weights = {
-        category: _weights(slices, learner, tables, clustering)
-        for category, slices in parts.items()
-    }
-    description: dict[str, Any] = {
+    shares = {category: sum(one.weight for one in slices) for category, slices in parts.items()}
+    within = {category: _probabilities(slices, pool) for category, slices in parts.items()}
+    body: dict[str, Any] = {
         "player": learner.name,
         "mix": mix_name,
         "rule": settings.within_snapshots,
         "shares": shares,
-        "candidates": {
-            category: list(map(list, found.items())) for category, found in weights.items()
-        },
+        "candidates": {category: list(found.items()) for category, found in within.items()},
     }
-    if has_role_rules(settings, learner):
-        rules = {category: slices[0].policy.rule for category, slices in parts.items()}
-        description |= {"roles": settings.roles, "rules": rules}
-    if clustering.position:
-        description["clusters"] = clustering.position
+    if pool.has_role_rules:
+        rules = {category: slices[0].rule for category, slices in parts.items()}
+        body |= {"roles": settings.roles, "rules": rules}
+    if analysis.cluster:
+        body["analysis"] = analysis.position
     if settings.matches_per_draw > 1:
-        description["matches_per_draw"] = settings.matches_per_draw
-    return DrawTable(
-        Distribution(tuple(shares), tuple(shares.values())),
-        {
-            name: Distribution(tuple(of), tuple(normalised(list(of.values()))))
-            for name, of in weights.items()
-        },
-        json.dumps(description, separators=(",", ":")),
-        settings.matches_per_draw,
-    )
-
-
-def _weights(
-    parts: Sequence[Slice],
-    learner: Player,
-    tables: Mapping[Book, RatingTable],
-    clustering: Clustering,
-) -> dict[str, float]:
-    """Weights of a category's players, not normalised; those of several slices are mixed by
-    their shares.
-    """
-    mixed: dict[str, float] = {}
-    for one in parts:
-        candidates = columns_of(one.players, learner, tables)
-        weights, names = weights_of(one.policy, candidates), candidates.names
-        if one.policy.rule not in BY_AGE:
-            weights = [
-                weight * part for weight, part in zip(weights, clustering.parts(names), strict=True)
-            ]
-        if len(parts) == 1:
-            return dict(zip(names, weights, strict=True))
-        for name, share in zip(names, normalised(weights), strict=True):
-            mixed[name] = mixed.get(name, 0.0) + one.weight * share
-    return mixed
+        body["matches_per_draw"] = settings.matches_per_draw
+    return _table(body, json.dumps(body, separators=(",", ":")))
 
 
 def draw_table_of(body_json: str) -> DrawTable:
-    """The table as the log kept it, to draw from it again."""
-    body = json.loads(body_json)
-    within = {
-        category: Distribution(
-            tuple(name for name, _ in rows), tuple(normalised([weight for _, weight in rows]))
-        )
-        for category, rows in body["candidates"].items()
-    }
+    """Returns the table of a record in the log, to draw from it again."""
+    return _table(json.loads(body_json), body_json)
+
+
+def _table(body: dict[str, Any], body_json: str) -> DrawTable:
+    within = {}
+    for category, rows in body["candidates"].items():
+        names, probabilities = zip(*rows, strict=True)
+        within[category] = Distribution(names, probabilities)
     shares = Distribution(tuple(body["shares"]), tuple(body["shares"].values()))
     return DrawTable(shares, within, body_json, body.get("matches_per_draw", 1))
+
+
+def _probabilities(slices: Sequence[Slice], pool: Pool) -> dict[str, float]:
+    """Returns the probabilities of a category's players, over all of its slices."""
+    total = sum(one.weight for one in slices)
+    mixed: dict[str, float] = {}
+    for one in slices:
+        candidates = candidates_of(one.players, pool)
+        weights_N = weights_of(one.rule, candidates)
+        if one.rule not in _BY_AGE:
+            weights_N = weights_N * pool.analysis.parts(candidates.names)
+        shares = (normalised(weights_N) * (one.weight / total)).tolist()
+        for name, share in zip(candidates.names, shares, strict=True):
+            mixed[name] = mixed.get(name, 0.0) + share
+    return mixed
+
+
+class Stream:
+    """The random words of a seed, from any place on; safe to use from several threads."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self._generator = np.random.PCG64(seed)
+        self._next = 0
+        self._lock = threading.Lock()
+
+    def words(self, first: int, count: int) -> list[int]:
+        """Returns `count` words of 64 bits from word `first` on."""
+        with self._lock:
+            if first != self._next:
+                self._generator.advance((first - self._next) % 2**128)
+            self._next = first + count
+            return self._generator.random_raw(count).tolist()
+
+
+class Draw(NamedTuple):
+    """One drawn match."""
+
+    category: str
+    opponent: str
+    probability: float
+    learner_seat: int
+    match_seed: int
+
+
+def draws(
+    shares: Distribution,
+    within: Mapping[str, Distribution],
+    stream: Stream,
+    ordinals: Sequence[int],
+    matches_per_draw: int = 1,
+) -> Iterator[Draw]:
+    """Draws an opponent, a seat and a match seed for each of consecutive ordinals.
+
+    `matches_per_draw` ordinals in a row, from a multiple of it on, have the opponent of the first;
+    each has a seat and a seed of its own. The probabilities are the same at every ordinal.
+    """
+    first = ordinals[0] - ordinals[0] % matches_per_draw
+    words = iter(stream.words(WORDS * first, WORDS * (ordinals[-1] + 1 - first)))
+    rows = zip(words, words, words, words, strict=True)
+    for ordinal, (for_category, for_player, for_seat, for_seed) in enumerate(rows, first):
+        if ordinal % matches_per_draw == 0:
+            category_index = shares.pick((for_category >> 11) * 2.0**-53)
+            category = shares.names[category_index]
+            candidates = within[category]
+            index = candidates.pick((for_player >> 11) * 2.0**-53)
+            probability = shares.probabilities[category_index] * candidates.probabilities[index]
+        if ordinal >= ordinals[0]:
+            yield Draw(
+                category, candidates.names[index], probability, for_seat >> 63, for_seed >> 1
+            )
+
+
+def derived_seed(*parts: int) -> int:
+    """Returns a 63-bit seed made from integers, the same on every machine."""
+    text = ":".join(str(part) for part in parts)
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from league.players import Player
-from matchmaker.sampling.draw import DrawTable, draw_table
-from matchmaker.sampling.mixes import Stream
+from matchmaker.sampling.draw import DrawTable, Stream, draw_table
 from matchmaker.state.league import League
 from matchmaker.store.base import Transaction
 
@@ -49,7 +48,7 @@ def current(league: League, tx: Transaction, learner: Player, mix: str) -> KeptD
     if kept is not None and _holds(league, kept, learner):
         return kept
     table = draw_table(
-        league.settings, learner, mix, view.players, view.tables, view.clustering, view.exploiters
+        league.settings, learner, mix, view.players, view.tables, view.analysis, view.exploiters
     )
     found = KeptDraw(
         number=tx.add_draw(league.draw_row(table.body_json, league.stream.seed)),

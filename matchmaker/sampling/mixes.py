@@ -1,269 +1,126 @@
-"""Drawing opponents: pure functions of counts, ratings and a seed.
+"""The formulas of sampling: shares of a mix's categories, and weights of the players in one.
 
-Two stages: a category of the mix, then a player within it. A draw is recomputed from a seed and its
-ordinal: words 4·ordinal to 4·ordinal + 3 of `numpy.random.PCG64(seed)` give, in this order, the
-category, the player, the learner's seat (the top bit) and the match's seed (the upper 63 bits).
-PFSP after Vinyals et al. 2019, on a Beta posterior whose prior mean is the win probability that the
-ratings predict:
+PFSP follows Vinyals et al. 2019, on a Beta posterior of the learner's win probability p whose prior
+mean p₀ is what the ratings predict:
 
     a = k·p₀ + wins + ½ draws,  b = k(1 − p₀) + losses + ½ draws
     E[(1−p)²] = b(b+1)/((a+b)(a+b+1)),  E[p(1−p)] = ab/((a+b)(a+b+1)),  E[1−p] = b/(a+b)
+
+Shapes: N candidates, oldest first, seen from the learner that asks.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
-import threading
-from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import accumulate
-from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betainc
 
 from league.stats.payoff import Counts
 
-WORDS = 4
-"""Of 64 bits that a draw takes."""
+Array = NDArray[np.float64]
+PRIOR_GAMES = 10.0
+"""Games that the predicted win probability counts for: enough that a newcomer does not take most
+matches, few enough that 20 real ones outweigh it.
+"""
+RECENT_COUNT, RECENT_SHARE = 10, 0.99
+"""The rule `recent` draws this share from so many newest snapshots, the rest from older ones."""
 VANISHING = 1e-10
-"""A sum of weights below this says nothing: the draw is uniform then."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Candidate:
-    """A player that may be drawn, oldest first in a list. All from the asking learner's view."""
-
-    name: str
-    counts: Counts
-    predicted: float  # win probability of the learner over it, by the ratings
-    quality: float  # TrueSkill match quality
-
-
-@dataclass(frozen=True, kw_only=True)
-class Policy:
-    """How one of several candidates is drawn; the fields are MatchmakerSettings'."""
-
-    rule: str
-    power: float = 2.0
-    prior_games: float = 10.0
-    recent_count: int = 10
-    recent_share: float = 0.99
+"""Weights that sum to less carry no information; the draw is uniform then."""
 
 
 @dataclass(frozen=True)
-class Posterior:
-    """Beta distribution of a win probability."""
+class Candidates:
+    """Players that may be drawn.
 
-    a: float
-    b: float
-
-    def mean_loss_power(self, power: float) -> float:
-        """E[(1−p)^power], by gamma functions for any power."""
-        b, n = self.b, self.a + self.b
-        return math.exp(
-            math.lgamma(b + power) + math.lgamma(n) - math.lgamma(b) - math.lgamma(n + power)
-        )
-
-    def variance_weight(self) -> float:
-        """E[p(1−p)]."""
-        n = self.a + self.b
-        return self.a * self.b / (n * (n + 1))
-
-    def mean_loss(self) -> float:
-        """E[1−p]."""
-        return self.b / (self.a + self.b)
-
-    def mean_capped_loss(self) -> float:
-        """E[min(½, 1−p)], by the incomplete beta function."""
-        from scipy.special import betainc  # half a second to load, and only this rule wants it
-
-        below = self.mean_loss() * betainc(self.b + 1.0, self.a, 0.5)
-        return float(below + 0.5 * betainc(self.a, self.b, 0.5))
-
-
-def posterior(counts: Counts, predicted: float, prior_games: float) -> Posterior:
-    """Beta posterior; a draw counts half a win. `predicted` stays off 0 and 1: no Beta is there."""
-    predicted = min(max(predicted, 1e-6), 1.0 - 1e-6)
-    return Posterior(
-        prior_games * predicted + counts.wins + 0.5 * counts.draws,
-        prior_games * (1.0 - predicted) + counts.losses + 0.5 * counts.draws,
-    )
-
-
-def candidate_weights(policy: Policy, candidates: Sequence[Candidate]) -> list[float]:
-    """Weights of candidates (oldest first), not normalised."""
-    by_age = age_weights(policy, len(candidates))
-    if by_age is not None:
-        return by_age
-    if policy.rule == "quality":
-        return [candidate.quality for candidate in candidates]
-    return [_pfsp_weight(policy, candidate) for candidate in candidates]
-
-
-def age_weights(policy: Policy, count: int) -> list[float] | None:
-    """Weights of candidates (oldest first) under a rule that needs to know no more of them; else
-    None.
+    Attributes:
+        wins_N, draws_N, losses_N: of the learner against each, in training.
+        predicted_N: win probability of the learner against each, by the ratings.
+        quality_N: TrueSkill match quality.
     """
-    if policy.rule == "uniform":
-        return [1.0] * count
-    if policy.rule == "latest":
-        return [0.0] * (count - 1) + [1.0] * min(count, 1)
-    if policy.rule == "recent":
-        return _recent_weights(policy, count)
-    return None
+
+    names: tuple[str, ...]
+    wins_N: Array
+    draws_N: Array
+    losses_N: Array
+    predicted_N: Array
+    quality_N: Array
+
+    def posteriors(self) -> tuple[Array, Array]:
+        """Returns a and b of each win probability; p₀ stays off 0 and 1, where no Beta is."""
+        p_N = np.clip(self.predicted_N, 1e-6, 1.0 - 1e-6)
+        a_N = PRIOR_GAMES * p_N + self.wins_N + 0.5 * self.draws_N
+        b_N = PRIOR_GAMES * (1.0 - p_N) + self.losses_N + 0.5 * self.draws_N
+        return a_N, b_N
+
+    def chances(self) -> Array:
+        """Returns the posterior means of the win probabilities."""
+        a_N, b_N = self.posteriors()
+        return a_N / (a_N + b_N)
 
 
-def _recent_weights(policy: Policy, count: int) -> list[float]:
-    newest = min(policy.recent_count, count)
+def weights_of(rule: str, candidates: Candidates) -> Array:
+    """Returns the candidates' weights under a sampling rule, not normalised."""
+    count = len(candidates.names)
+    if rule == "uniform":
+        return np.ones(count)
+    if rule == "latest":
+        return (np.arange(count) == count - 1).astype(np.float64)
+    if rule == "recent":
+        return _recent_weights(count)
+    if rule == "quality":
+        return candidates.quality_N
+    a_N, b_N = candidates.posteriors()
+    n_N = a_N + b_N
+    if rule == "pfsp_hard":
+        return b_N * (b_N + 1.0) / (n_N * (n_N + 1.0))
+    if rule == "pfsp_var":
+        return a_N * b_N / (n_N * (n_N + 1.0))
+    if rule == "pfsp_linear":
+        return b_N / n_N
+    if rule == "pfsp_capped":  # E[min(½, 1−p)]
+        below_N = b_N / n_N * betainc(b_N + 1.0, a_N, 0.5)
+        return np.asarray(below_N + 0.5 * betainc(a_N, b_N, 0.5))
+    raise ValueError(f"{rule!r} is not a sampling rule")
+
+
+def _recent_weights(count: int) -> Array:
+    newest = min(RECENT_COUNT, count)
     older = count - newest
     if older == 0:
-        return [1.0] * count
-    return [(1.0 - policy.recent_share) / older] * older + [policy.recent_share / newest] * newest
+        return np.ones(count)
+    return np.repeat([(1.0 - RECENT_SHARE) / older, RECENT_SHARE / newest], [older, newest])
 
 
-def _pfsp_weight(policy: Policy, candidate: Candidate) -> float:
-    belief = posterior(candidate.counts, candidate.predicted, policy.prior_games)
-    if policy.rule == "pfsp_hard":
-        return belief.mean_loss_power(policy.power)
-    if policy.rule == "pfsp_var":
-        return belief.variance_weight()
-    if policy.rule == "pfsp_linear":
-        return belief.mean_loss()
-    if policy.rule == "pfsp_capped":
-        return belief.mean_capped_loss()
-    raise ValueError(f"{policy.rule!r} is no sampling rule")
-
-
-def normalised(weights: Sequence[float]) -> list[float]:
-    """Probabilities; uniform when the weights vanish or are no numbers."""
-    total = math.fsum(weights)
+def normalised(weights_N: Array) -> Array:
+    """Returns probabilities; uniform ones when the weights vanish or are not finite."""
+    total = float(np.sum(weights_N))
     if not math.isfinite(total) or total < VANISHING:
-        return [1.0 / len(weights)] * len(weights)
-    return [weight / total for weight in weights]
+        return np.full(len(weights_N), 1.0 / len(weights_N))
+    return weights_N / total
 
 
 def adapted_mix(
-    mix: Mapping[str, float], met: Mapping[str, Counts], strength: float, prior_games: float
+    mix: Mapping[str, float], met: Mapping[str, Counts], strength: float
 ) -> dict[str, float]:
-    """The mix with more weight on whom the learner does not beat: `w (1 + strength · E[1−p])`.
+    """Returns the mix with more weight on bots that beat the learner: `w (1 + strength·E[1−p])`.
 
-    `met` are its counts against the categories that adapt; p has a Beta posterior around ½, so that
-    a few matches say little. The others keep their weights.
+    Args:
+        met: the learner's counts against the categories that adapt; the others keep their weight.
+            p has a Beta posterior around ½, so a few matches change little.
     """
-    return {
-        name: weight * (1.0 + strength * posterior(met[name], 0.5, prior_games).mean_loss())
-        if name in met
-        else weight
-        for name, weight in mix.items()
-    }
+    adapted = dict(mix)
+    for name, counts in met.items():
+        lost = PRIOR_GAMES / 2.0 + counts.losses + counts.draws / 2.0
+        adapted[name] *= 1.0 + strength * lost / (PRIOR_GAMES + counts.games)
+    return adapted
 
 
-def category_shares(mix: Mapping[str, float], filled: Mapping[str, bool]) -> dict[str, float]:
-    """Probability of each category that has players; an empty one's share goes to the others by
-    weight.
-
-    Empty when none has players (or those that have weigh 0).
-    """
-    weights = {name: weight for name, weight in mix.items() if filled.get(name) and weight > 0.0}
-    total = math.fsum(weights.values())
-    return {name: weight / total for name, weight in weights.items()}
-
-
-@dataclass(frozen=True)
-class Distribution:
-    """Names with probabilities, ready to be drawn from with one uniform number."""
-
-    names: tuple[str, ...]
-    probabilities: tuple[float, ...]
-
-    @cached_property
-    def _bounds(self) -> list[float]:
-        return list(accumulate(self.probabilities))
-
-    def pick(self, uniform: float) -> int:
-        """Index whose slice of [0, 1) holds `uniform`; never one of probability 0."""
-        index = bisect_right(self._bounds, uniform)
-        if index < len(self.names):
-            return index
-        return max(i for i, probability in enumerate(self.probabilities) if probability > 0.0)
-
-
-class Draw(NamedTuple):
-    """What came out of one seed."""
-
-    category: str
-    opponent: str
-    probability: float
-    learner_seat: int
-    match_seed: int
-
-
-def draw(shares: Distribution, within: Mapping[str, Distribution], seed: int) -> Draw:
-    """What older logs say: each match was drawn from a generator of its own."""
-    rng = np.random.default_rng(seed)
-    category_index = shares.pick(rng.random())
-    category = shares.names[category_index]
-    candidates = within[category]
-    index = candidates.pick(rng.random())
-    return Draw(
-        category=category,
-        opponent=candidates.names[index],
-        probability=shares.probabilities[category_index] * candidates.probabilities[index],
-        learner_seat=int(rng.integers(2)),
-        match_seed=int(rng.integers(1 << 63)),
-    )
-
-
-class Stream:
-    """Random words of a seed, from any place on. Any thread may ask."""
-
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
-        self._generator = np.random.PCG64(seed)
-        self._next = 0
-        self._lock = threading.Lock()
-
-    def words(self, first: int, count: int) -> list[int]:
-        """`count` words of 64 bits from word `first` on."""
-        with self._lock:
-            if first != self._next:
-                self._generator.advance((first - self._next) % 2**128)
-            self._next = first + count
-            return self._generator.random_raw(count).tolist()
-
-
-def draws(
-    shares: Distribution,
-    within: Mapping[str, Distribution],
-    stream: Stream,
-    ordinals: Sequence[int],
-    matches_per_draw: int = 1,
-) -> Iterator[Draw]:
-    """An opponent, seat and match seed for each of consecutive ordinals; each depends on its own
-    alone.
-
-    `matches_per_draw` ordinals in a row, from a multiple of it on, have the opponent of their
-    first; seat and seed are always each one's own. Everybody's probability is the same at every
-    ordinal all the same.
-    """
-    first = ordinals[0] - ordinals[0] % matches_per_draw
-    words = iter(stream.words(WORDS * first, WORDS * (ordinals[-1] + 1 - first)))
-    rows = zip(words, words, words, words, strict=True)
-    for ordinal, (of_category, of_player, of_seat, of_seed) in enumerate(rows, first):
-        if ordinal % matches_per_draw == 0:
-            category_index = shares.pick((of_category >> 11) * 2.0**-53)
-            category = shares.names[category_index]
-            candidates = within[category]
-            index = candidates.pick((of_player >> 11) * 2.0**-53)
-            probability = shares.probabilities[category_index] * candidates.probabilities[index]
-        if ordinal >= ordinals[0]:
-            yield Draw(category, candidates.names[index], probability, of_seat >> 63, of_seed >> 1)
-
-
-def derived_seed(*parts: int) -> int:
-    """A 63-bit seed from integers, the same on every machine."""
-    text = ":".join(str(part) for part in parts)
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
+def category_shares(weights: Mapping[str, float]) -> dict[str, float]:
+    """Returns the shares of categories with a weight; empty when there is none."""
+    weighted = {name: weight for name, weight in weights.items() if weight > 0.0}
+    total = math.fsum(weighted.values())
+    return {name: weight / total for name, weight in weighted.items()}

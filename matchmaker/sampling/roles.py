@@ -1,22 +1,20 @@
-"""Who plays whom by role, and when a learner takes a snapshot and begins anew, after AlphaStar.
+"""AlphaStar's rules: who plays whom by role, and when a learner snapshots and starts again.
 
-Vinyals et al. 2019, Nature 575: the text of its Methods and its published pseudocode disagree, so
-each is a preset. All of it is pure: what a learner knows of its rivals goes in, shares of opponents
-come out.
+Vinyals et al. 2019, Nature 575: the text of the Methods and the published pseudocode disagree, so
+each is a preset. The functions are pure.
 
-Four things are other than published. A learner in a process of its own has only its own newest
-weights, so another learner's "current" ones are its newest snapshot. The pseudocode resets an
-exploiter's weights first and stores the reset network; here the snapshot is saved before anything
-is reset. An exploiter must beat its generation's victims, frozen when it began, where the mains as
-they are now are meant. And the mix category `victims` is no branch: with that alone a role's rule
-is for snapshots and resets, not for opponents.
+Four things differ from the publication. A learner runs in a process of its own, so another
+learner's "current" weights are its newest snapshot. The pseudocode resets an exploiter's weights
+and then stores the reset network; here the snapshot is saved before anything is reset. An exploiter
+must beat the victims of its generation, frozen when it began, instead of the current mains. And the
+mix category `victims` is not a branch: with that category alone, a role's rule decides about
+snapshots and resets, but not about opponents.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import Literal
 
 from league.players import Role
@@ -29,13 +27,12 @@ LEARNING = (Role.MAIN, Role.MAIN_EXPLOITER, Role.LEAGUE_EXPLOITER)
 PAST_SHARE, VERIFIED_SHARE, SELF_SHARE = 0.50, 0.15, 0.35
 """A main's: PFSP over all past players, over those it may have forgotten, and self-play."""
 NO_LONGER_BEATS = 0.5
-"""The paper's text: a main verifies itself against whom it "can no longer beat"."""
+"""In the paper's text, a main verifies itself against players that it "can no longer beat"."""
 EXPLOITED_BELOW, FORGOTTEN_BELOW, TOO_STRONG = 0.3, 0.7, 0.3
-"""The pseudocode: least win rate against past exploiters, against a past main, against a main
-itself.
-"""
+"""In the pseudocode: the least win rate against past exploiters, a past main, a current main."""
 TEXT_TOO_STRONG, PSEUDOCODE_TOO_STRONG = 0.2, 0.1
-"""Win probability of a main exploiter up to which the main is too strong to learn from."""
+"""Win probability of a main exploiter up to which a main is too strong to learn from."""
+BEATS_ABOVE = 0.7
 
 SELF, CURRENT, PAST = "self", "current", "snapshots"
 EXPLOITERS, FORGOTTEN, EASIER = "exploiters", "forgotten", "easier"
@@ -47,8 +44,8 @@ class Rival:
 
     Attributes:
         parent: the live player that it is a copy of, or is.
-        role: of that player.
-        chance: that the learner wins, the mean of its posterior; ½ against itself.
+        role: the role of that player.
+        chance: posterior mean of the learner's win probability; ½ against itself.
     """
 
     name: str
@@ -59,11 +56,11 @@ class Rival:
 
 @dataclass(frozen=True, kw_only=True)
 class Situation:
-    """What a learner's rule goes by.
+    """What a learner's rule depends on.
 
     Attributes:
-        mains: the main learners as they are now: itself, if it is one, the others by their newest
-        snapshot. past: all active snapshots of learners, oldest first.
+        mains: the current main learners: itself, if it is one, the others by their newest snapshot.
+        past: all active snapshots of learners, oldest first.
     """
 
     learner: str
@@ -83,28 +80,27 @@ class Branch:
 
 
 def branches(preset: RolePreset, situation: Situation) -> list[Branch]:
-    """The learner's branches with their shares, which sum to 1; several may have one label.
+    """Returns the learner's branches; their shares sum to 1, and several may have one label.
 
-    A branch without names is left to the caller, who spreads its share over the others.
+    A branch may have no names; the caller spreads its share over the others.
     """
     return _RULES[preset, situation.role](situation)
 
 
 def _main_by_text(situation: Situation) -> list[Branch]:
-    """35 % self-play, 50 % PFSP over all past, 15 % PFSP over forgotten mains and strong past
-    main exploiters or, without any, self-play.
+    """35 % self-play, 50 % PFSP over all past, 15 % PFSP over forgotten players or else self-play.
+
+    Forgotten are mains and main exploiters that the learner no longer beats.
     """
-    lost_to = [
-        rival
-        for rival in situation.past
-        if rival.role in (Role.NONE, Role.MAIN, Role.MAIN_EXPLOITER)
-        and rival.chance < NO_LONGER_BEATS
-    ]
+    rivals = (Role.NONE, Role.MAIN, Role.MAIN_EXPLOITER)
+    past = [rival for rival in situation.past if rival.role in rivals]
+    lost_to = [rival for rival in past if rival.chance < NO_LONGER_BEATS]
     self_share = SELF_SHARE + (0.0 if lost_to else VERIFIED_SHARE)
     found = [_branch(PAST, PAST_SHARE, "pfsp_hard", situation.past)]
     if lost_to:
         found.append(_branch(FORGOTTEN, VERIFIED_SHARE, "pfsp_hard", lost_to))
-    return found + [_against(situation, main, self_share) for main in _alike(situation.mains)]
+    part = _part(situation)
+    return found + [_against(situation, main, self_share * part) for main in situation.mains]
 
 
 def _main_by_pseudocode(situation: Situation) -> list[Branch]:
@@ -112,27 +108,29 @@ def _main_by_pseudocode(situation: Situation) -> list[Branch]:
     found = [_branch(PAST, PAST_SHARE, "pfsp_hard", situation.past)]
     exploiters = [rival for rival in situation.past if rival.role is Role.MAIN_EXPLOITER]
     exploited = any(rival.chance < EXPLOITED_BELOW for rival in exploiters)
-    for share, main in _alike(situation.mains):
+    part = _part(situation)
+    for main in situation.mains:
         past = _past_of(situation, [main.parent])
         forgotten = without_monotonic_suffix(past)
-        self_share = SELF_SHARE * share
+        self_share, verified_share = SELF_SHARE * part, VERIFIED_SHARE * part
         if exploited:
-            found.append(_branch(EXPLOITERS, VERIFIED_SHARE * share, "pfsp_hard", exploiters))
+            found.append(_branch(EXPLOITERS, verified_share, "pfsp_hard", exploiters))
         elif any(rival.chance < FORGOTTEN_BELOW for rival in forgotten):
-            found.append(_branch(FORGOTTEN, VERIFIED_SHARE * share, "pfsp_hard", forgotten))
+            found.append(_branch(FORGOTTEN, verified_share, "pfsp_hard", forgotten))
         else:
-            self_share += VERIFIED_SHARE * share
+            self_share += verified_share
         if main.chance > TOO_STRONG or not past:
-            found.append(_against(situation, (1.0, main), self_share))
+            found.append(_against(situation, main, self_share))
         else:
             found.append(_branch(EASIER, self_share, "pfsp_var", past))
     return found
 
 
 def without_monotonic_suffix(past: Sequence[Rival]) -> list[Rival]:
-    """The past without its end over which the win rate only falls: there the newer is the
-    stronger, and nothing is forgotten. Up to the newest one that is beaten more than the one
-    before it, else none.
+    """Returns the past without its end over which the win rate only falls.
+
+    There the newer player is the stronger one, and nothing is forgotten. What is left ends at the
+    newest player that is beaten more often than the one before it.
     """
     for last in range(len(past) - 1, 0, -1):
         if past[last - 1].chance < past[last].chance:
@@ -141,26 +139,26 @@ def without_monotonic_suffix(past: Sequence[Rival]) -> list[Rival]:
 
 
 def _main_exploiter_by_text(situation: Situation) -> list[Branch]:
-    """Half of the time, and against a main it beats below 20 %, f_var over past mains; else the
-    main.
-    """
+    """Half of the time, and against a main it beats below 20 %, f_var over past mains; else it."""
     past = _past_of(situation, [main.parent for main in situation.mains])
     found = [_branch(PAST, 0.5, "pfsp_var", past)]
-    for share, main in _alike(situation.mains):
+    share = 0.5 * _part(situation)
+    for main in situation.mains:
         if main.chance < TEXT_TOO_STRONG and past:
-            found.append(_branch(PAST, 0.5 * share, "pfsp_var", past))
+            found.append(_branch(PAST, share, "pfsp_var", past))
         else:
-            found.append(_against(situation, (share, main), 0.5))
+            found.append(_against(situation, main, share))
     return found
 
 
 def _main_exploiter_by_pseudocode(situation: Situation) -> list[Branch]:
     """The current main, or f_var over its past where the win rate is up to 10 %."""
     found = []
-    for share, main in _alike(situation.mains):
+    share = _part(situation)
+    for main in situation.mains:
         past = _past_of(situation, [main.parent])
         if main.chance > PSEUDOCODE_TOO_STRONG or not past:
-            found.append(_against(situation, (share, main), 1.0))
+            found.append(_against(situation, main, share))
         else:
             found.append(_branch(EASIER, share, "pfsp_var", past))
     return found
@@ -180,15 +178,15 @@ _RULES: dict[tuple[RolePreset, Role], Callable[[Situation], list[Branch]]] = {
 }
 
 
-def _alike(mains: Sequence[Rival]) -> list[tuple[float, Rival]]:
-    return [(1.0 / len(mains), main) for main in mains]
+def _part(situation: Situation) -> float:
+    """Returns one main's part of what is shared among the mains."""
+    return 1.0 / max(1, len(situation.mains))
 
 
-def _against(situation: Situation, main: tuple[float, Rival], share: float) -> Branch:
-    """Against a main as it is now; itself is self-play."""
-    part, rival = main
-    label = SELF if rival.parent == situation.learner else CURRENT
-    return _branch(label, part * share, "uniform", [rival])
+def _against(situation: Situation, main: Rival, share: float) -> Branch:
+    """Returns the branch against a main as it is now; against itself it is self-play."""
+    label = SELF if main.parent == situation.learner else CURRENT
+    return _branch(label, share, "uniform", [main])
 
 
 def _past_of(situation: Situation, parents: Sequence[str]) -> list[Rival]:
@@ -199,67 +197,51 @@ def _branch(label: str, share: float, rule: str, rivals: Iterable[Rival]) -> Bra
     return Branch(label=label, share=share, rule=rule, names=tuple(rival.name for rival in rivals))
 
 
-class Step(Enum):
-    """What happens at a learner's snapshot, in the order of `after_snapshot`."""
-
-    SAVE_SNAPSHOT = "save the snapshot"
-    RESET_WEIGHTS = "reset the weights"
-    RESET_OPTIMIZER = "reset the optimizer"
-    RESET_MEMORY = "reset the recurrent state"
-    CLEAR_PAYOFFS = "clear its payoff rows"
-    NEW_GENERATION = "begin a new generation"
-
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class SnapshotRule:
     """When a snapshot is due, in units of the snapshot interval N.
 
     Attributes:
-        earliest, latest: steps since the last one, below which none is due and from which one is.
-        beaten: whom the learner must beat in between, the "mains", all "past" players, or nobody.
-        reset: chance that the learner begins anew.
+        earliest: steps since the last snapshot below which none is due.
+        latest: steps from which one is due in any case.
+        beaten: players that the learner must beat in between.
+        reset: chance that the learner starts again after it.
     """
 
     earliest: float
     latest: float
-    beaten: Literal["mains", "past", "nobody"]
+    beaten: Literal["mains", "past", "none"]
     reset: float
 
 
-BEATS_ABOVE = 0.7
 SNAPSHOT_RULES: dict[tuple[RolePreset, Role], SnapshotRule] = {
-    (PAPER, Role.MAIN): SnapshotRule(earliest=1, latest=1, beaten="nobody", reset=0.0),
-    (PAPER, Role.MAIN_EXPLOITER): SnapshotRule(earliest=0, latest=2, beaten="mains", reset=1.0),
-    (PAPER, Role.LEAGUE_EXPLOITER): SnapshotRule(earliest=0, latest=1, beaten="past", reset=0.25),
-    (PSEUDOCODE, Role.MAIN): SnapshotRule(earliest=1, latest=2, beaten="past", reset=0.0),
-    (PSEUDOCODE, Role.MAIN_EXPLOITER): SnapshotRule(
-        earliest=1, latest=2, beaten="mains", reset=1.0
-    ),
-    (PSEUDOCODE, Role.LEAGUE_EXPLOITER): SnapshotRule(
-        earliest=1, latest=2, beaten="past", reset=0.25
-    ),
+    (PAPER, Role.MAIN): SnapshotRule(1, 1, "none", 0.0),
+    (PAPER, Role.MAIN_EXPLOITER): SnapshotRule(0, 2, "mains", 1.0),
+    (PAPER, Role.LEAGUE_EXPLOITER): SnapshotRule(0, 1, "past", 0.25),
+    (PSEUDOCODE, Role.MAIN): SnapshotRule(1, 2, "past", 0.0),
+    (PSEUDOCODE, Role.MAIN_EXPLOITER): SnapshotRule(1, 2, "mains", 1.0),
+    (PSEUDOCODE, Role.LEAGUE_EXPLOITER): SnapshotRule(1, 2, "past", 0.25),
 }
 
 
 def snapshot_due(preset: RolePreset, situation: Situation, steps: int, interval: int) -> bool:
-    """Whether the learner takes a snapshot, `steps` after its last one, with a snapshot interval of
-    N steps.
+    """Returns whether a snapshot is due `steps` after the last one, at an interval of N steps.
 
-    "Beats" is a win probability above 70 % against each; nobody to beat is not beaten.
+    To beat is a win probability above 70 % against each; without rivals nothing is beaten.
     """
     rule = SNAPSHOT_RULES[preset, situation.role]
     if steps >= rule.latest * interval:
         return True
     if steps < rule.earliest * interval:
         return False
-    rivals = {"mains": situation.mains, "past": situation.past, "nobody": ()}[rule.beaten]
+    rivals = {"mains": situation.mains, "past": situation.past, "none": ()}[rule.beaten]
     return bool(rivals) and min(rival.chance for rival in rivals) > BEATS_ABOVE
 
 
-def after_snapshot(preset: RolePreset, role: Role, uniform: float) -> tuple[Step, ...]:
-    """What to do, in this order, when a snapshot is due; `uniform` in [0, 1) decides about a
-    reset.
+def resets_after_snapshot(preset: RolePreset, role: Role, uniform: float) -> bool:
+    """Returns whether a learner starts again after its snapshot is saved.
+
+    Args:
+        uniform: a random number in [0, 1).
     """
-    if uniform >= SNAPSHOT_RULES[preset, role].reset:
-        return (Step.SAVE_SNAPSHOT,)
-    return tuple(Step)
+    return uniform < SNAPSHOT_RULES[preset, role].reset

@@ -1,3 +1,1 @@
-"""Leagues of made-up players whose true win chances are known, played through the real
-matchmaker.
-"""
+"""Simulated leagues: made-up players with known chances, played through the real matchmaker."""

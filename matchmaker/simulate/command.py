@@ -131,14 +131,14 @@ def simulate(
 def _simulated(args: argparse.Namespace) -> dict[str, Any]:
     from league.settings.base import resolve
     from matchmaker.settings import MatchmakerSettings
-    from matchmaker.simulate.setting_up import set_up
+    from matchmaker.simulate.roster import set_up
     from matchmaker.simulate.simulation import Plan, Simulation
 
     sections = resolve(args.preset, args.config, args.assignments)
     settings = sections.of(MatchmakerSettings)
     from matchmaker.simulate.report import report_of
 
-    scenario, cast, settings = set_up(
+    scenario, roster, settings = set_up(
         args.scenario, settings, args.players, args.learners, args.seed
     )
     plan = Plan(
@@ -153,7 +153,7 @@ def _simulated(args: argparse.Namespace) -> dict[str, Any]:
         folder = args.run_dir or Path(scratch)
         if (folder / "league.db").exists():
             raise InvalidInput(f"{folder} holds a league already: name another --run-dir")
-        with Simulation(folder, settings, scenario, cast, plan) as simulation:
+        with Simulation(folder, settings, scenario, roster, plan) as simulation:
             simulation.run(_progress(args.matches))
             return report_of(simulation)
 
@@ -162,7 +162,7 @@ def _replay(args: argparse.Namespace) -> int:
     """Shares by another policy beside those of a run; always 0."""
     from league.settings.base import resolve
     from matchmaker.settings import MatchmakerSettings
-    from matchmaker.simulate.replaying import Row, replayed
+    from matchmaker.simulate.other_policy import Row, replayed
 
     found = replayed(
         args.replay, resolve(file=args.policy, environment={}).of(MatchmakerSettings), args.points
@@ -262,18 +262,11 @@ def _fit_words(fit: dict[str, Any]) -> str:
 
 
 def _rating_lines(ratings: dict[str, Any]) -> list[tuple[str, str]]:
-    lines = [("ratings", f"of {ratings['players']:,} players in clean matches")]
-    if ratings["rank_correlation"] is not None:
-        lines.append(
-            ("order", f"Spearman's correlation with the true one {ratings['rank_correlation']:.3f}")
-        )
     errors = f"a pair's score is off by {ratings['trueskill_error']:.2%} on average"
     if ratings["fit_error"] is not None:
         errors += f", by the fit of all games {ratings['fit_error']:.2%}"
-        held = f"the fit's 95 % intervals hold {ratings['scores_held']:.1%} of pairs' scores"
-        if ratings["ratings_held"] is not None:
-            held += f", {ratings['ratings_held']:.1%} of ratings"
-        lines += [("error", errors), ("intervals", held), ("misfit", f"{ratings['misfit']:.2f}")]
-    else:
-        lines.append(("error", errors))
+    lines = [("ratings", f"of {ratings['players']:,} players in clean matches"), ("error", errors)]
+    if ratings["rank_correlation"] is not None:
+        order = f"Spearman's correlation with the true one {ratings['rank_correlation']:.3f}"
+        lines.append(("order", order))
     return lines

@@ -11,7 +11,7 @@ from typing import Any
 from league.clock import Clock, SystemClock
 from league.errors import Fenced, NotFound, VersionMismatch
 from league.players import EVENT_KINDS, Event, Verdict, Vitals
-from matchmaker.sampling.mixes import Stream, derived_seed
+from matchmaker.sampling.draw import Stream, derived_seed
 from matchmaker.settings import MatchmakerSettings
 from matchmaker.state.books import MARK_KINDS, Mark, marks_of
 from matchmaker.state.history import moment_of

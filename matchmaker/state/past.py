@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from league.players import Event
-from matchmaker.acts.clustering import EVENT, NO_CLUSTERING, clustering_of
 from matchmaker.sampling.draw import DrawTable, draw_table
 from matchmaker.settings import MatchmakerSettings
+from matchmaker.state.analysis import EVENT, NO_ANALYSIS, analysis_of
 from matchmaker.state.books import MARK_KINDS, Books, marks_of
 from matchmaker.state.exploiters import EVENTS as EXPLOITER_EVENTS
 from matchmaker.state.exploiters import ExploiterState
@@ -32,7 +32,7 @@ class Past:
     """
 
     def __init__(self, reader: Reader) -> None:
-        self.clustering = NO_CLUSTERING
+        self.analysis = NO_ANALYSIS
         self.exploiters = ExploiterState()
         self._reader = reader
         self._people = PastPlayers(reader)
@@ -65,7 +65,7 @@ class Past:
         for event in self._of_exploiters.until(event_position):
             self.exploiters.take(event)
         for event in self._of_clusters.until(event_position):
-            self.clustering = clustering_of(event)
+            self.analysis = analysis_of(event)
         self._marked = self._event_position = event_position
 
     def draw_table(self, settings: MatchmakerSettings, drawn: Mapping[str, Any]) -> DrawTable:
@@ -81,7 +81,7 @@ class Past:
             drawn["mix"],
             self._people.players,
             self.books.tables,
-            self.clustering,
+            self.analysis,
             self.exploiters,
         )
 

@@ -16,10 +16,8 @@ from league.errors import Unavailable
 from league.players import Book, Event, Player
 from league.stages import CurriculumStatus, Place, Stage, StageRequest
 from league.stats.ratings import RatingTable
-from matchmaker.acts.clustering import EVENT, NO_CLUSTERING, Clustering, newest_clustering
-from matchmaker.acts.support import EVENT as SUPPORT_EVENT
-from matchmaker.acts.support import NO_SUPPORT, Support, newest_support
 from matchmaker.state import aggregates, bygone, history
+from matchmaker.state.analysis import EVENT, NO_ANALYSIS, Analysis, newest_analysis
 from matchmaker.state.books import Books, Mark
 from matchmaker.state.exploiters import EVENTS as EXPLOITER_EVENTS
 from matchmaker.state.exploiters import ExploiterState
@@ -49,8 +47,7 @@ class LeagueView:
         self.kept_draws: dict[tuple[str, str], KeptDraw] = {}  # by learner and mix
         self.generation = 0  # rises when something else than a result changes what is drawn
         self.results_of: Counter[str] = Counter()  # by player, since the start, in training
-        self.clustering = NO_CLUSTERING  # whose weights are shared in draws from now on
-        self.support = NO_SUPPORT  # who retires last
+        self.analysis = NO_ANALYSIS  # near-copies, and the snapshots that retire last
         self.exploiters = ExploiterState()
         self.log_position = 0
         self.event_position = 0
@@ -86,8 +83,7 @@ class LeagueView:
             self.leases = {row.match_id: row for row in reader.open_assignments()}
             self.open_count = Counter(row.incarnation for row in self.leases.values())
             self.curricula, self.asked = stages_of(reader.events_of("stage", "stage_asked"))
-            self.clustering = newest_clustering(reader.events_of(EVENT))
-            self.support = newest_support(reader.events_of(SUPPORT_EVENT))
+            self.analysis = newest_analysis(reader.events_of(EVENT))
             self.exploiters = ExploiterState(reader.events_of(*EXPLOITER_EVENTS))
             self.is_behind = False
 
@@ -118,9 +114,7 @@ class LeagueView:
                 e for e in told if e.position <= moment.event_position
             )
             found = reader.events_of(EVENT)
-            self.clustering = newest_clustering(
-                e for e in found if e.position <= moment.event_position
-            )
+            self.analysis = newest_analysis(e for e in found if e.position <= moment.event_position)
             told = reader.events_of(*EXPLOITER_EVENTS)
             self.exploiters = ExploiterState(e for e in told if e.position <= moment.event_position)
 
@@ -142,14 +136,10 @@ class LeagueView:
         with self.lock:
             self.asked[player] = asked
 
-    def set_clustering(self, clustering: Clustering) -> None:
+    def set_analysis(self, analysis: Analysis) -> None:
         with self.lock:
-            self.clustering = clustering
+            self.analysis = analysis
             self.forget_draws()
-
-    def set_support(self, support: Support) -> None:
-        with self.lock:
-            self.support = support
 
     def add_assignments(self, player: str, rows: Sequence[AssignmentRow]) -> None:
         with self.lock:

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from league.errors import LeagueError
-from matchmaker.sampling.draw import DrawTable, draw_table_of
-from matchmaker.sampling.mixes import Stream, draw, draws
+from matchmaker.sampling.draw import DrawTable, Stream, draw_table_of, draws
 from matchmaker.settings import POLICY_FIELDS, MatchmakerSettings
 from matchmaker.state.past import DRAWN, Past, evenly
 from matchmaker.store.base import Reader
@@ -53,10 +52,8 @@ def not_redrawn(reader: Reader) -> Iterator[str]:
             )
             found[number] = draw_table_of(row.body_json), stream
         table, stream = found[number]
-        if stream is None:
-            again = draw(table.shares, table.within, seed)
-        else:
-            (again,) = draws(table.shares, table.within, stream, [ordinal], table.matches_per_draw)
+        assert stream is not None, seed
+        (again,) = draws(table.shares, table.within, stream, [ordinal], table.matches_per_draw)
         opponent = (seat1, seat0)[seat]
         drawn = (
             again.category,

@@ -17,7 +17,7 @@ from league.clock import ManualClock
 from league.players import Book, Pairing, Player, PlayerKind, Role
 from league.rpc.client import MatchmakerClient
 from matchmaker.api.server import MatchmakerServer
-from matchmaker.sampling.candidates import candidate_of
+from matchmaker.sampling.candidates import Pool, candidates_of
 from matchmaker.settings import MatchmakerSettings
 from matchmaker.tools.redrawing import wrong_weights
 
@@ -170,6 +170,12 @@ RULES = {
 }
 
 
+def predicted(view, opponent, learner="main"):
+    """The win probability that the ratings predict."""
+    pool = Pool(MatchmakerSettings(), view.players[learner], view.players, view.tables)
+    return float(candidates_of([view.players[opponent]], pool).predicted_N[0])
+
+
 class Beliefs:
     """What the learner's counts and the ratings say of each of its rivals."""
 
@@ -179,7 +185,7 @@ class Beliefs:
         counts = {cell.column: cell for cell in cells}
         self.density, self.chance = {}, {}
         for player in past():
-            p0 = candidate_of(view.players[player.name], view.players[name], view.tables).predicted
+            p0 = predicted(view, player.name, name)
             a = k * p0 + counts[player.name].wins + counts[player.name].draws / 2
             b = k * (1 - p0) + counts[player.name].losses + counts[player.name].draws / 2
             self.density[player.name] = stats.beta(a, b).pdf(GRID)

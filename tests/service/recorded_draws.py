@@ -18,7 +18,7 @@ from matchmaker.acts import assign as assigning
 from matchmaker.acts import incarnate as incarnations
 from matchmaker.api.server import MatchmakerServer
 from matchmaker.sampling import mixes as sampling
-from matchmaker.sampling.mixes import Draw
+from matchmaker.sampling.draw import Draw
 
 Place = tuple[str, int]
 """Of a match: the mix that it was drawn by, and which of that mix's draws it is."""

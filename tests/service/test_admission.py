@@ -31,8 +31,8 @@ from league.settings.base import resolve
 from league.stats.gates import Certificate, Gate, MultinomialTest, Verdict
 from matchmaker.acts import gate
 from matchmaker.settings import MatchmakerSettings
-from matchmaker.simulate.replaying import replayed
-from matchmaker.simulate.setting_up import set_up
+from matchmaker.simulate.other_policy import replayed
+from matchmaker.simulate.roster import set_up
 from matchmaker.tools import gate_checks
 from matchmaker.tools.fsck import fsck
 

@@ -13,7 +13,7 @@ from league.errors import InvalidInput, NotFound
 from league.players import Book, Pairing
 from league.stats.ratings import NEWCOMER, Drift, Link
 from league.stats.ratings.epochs import FIRST_GAMES, PRIOR_GAMES
-from matchmaker.sampling.candidates import candidate_of, opponent_belief
+from matchmaker.sampling.candidates import Pool, beliefs_of, candidates_of
 from matchmaker.state import history
 from matchmaker.state.books import MARK_KINDS, Books, marks_of
 from matchmaker.tools import invariants
@@ -119,11 +119,12 @@ def test_predictions_for_the_sampler_go_by_the_measured_link(league):
     tables = league.server.league.view.tables
     assert tables[Book.TRAIN].link != Link()
     players = league.server.league.view.players
-    found = candidate_of(players["based"], players["main"], tables)
+    pool = Pool(league.server.league.settings, players["main"], players, tables)
+    found = candidates_of([players["based"]], pool)
     main, based = belief(league, "main"), belief(league, "based")
     c = (2 * (25 / 6) ** 2 + main.sigma**2 + based.sigma**2) ** 0.5
     expected = tables[Book.TRAIN].link.curve((main.mu - based.mu) / c)
-    assert found.predicted == float(expected)
+    assert found.predicted_N[0] == pytest.approx(float(expected), abs=1e-12)
 
 
 def test_a_snapshot_begins_as_its_learner_stands_and_stays_then(league):
@@ -151,11 +152,12 @@ def test_a_snapshot_begins_as_its_learner_stands_and_stays_then(league):
     )
     assert "main@90000" not in [r.player.name for r in league.client.ratings()]
     view = league.server.league.view
-    heir, main = view.players["main@90000"], belief(league, "main")
-    assert opponent_belief(heir, main, view.tables) == belief(league, "main@90000"), (
-        "its learner's, for now"
-    )
-    assert opponent_belief(view.players["main@60000"], main, view.tables) == clean
+    pool = Pool(league.server.league.settings, view.players["main"], view.players, view.tables)
+    opponents = [view.players[name] for name in ("main@90000", "main@60000")]
+    mu_N, variance_N = beliefs_of(opponents, pool)
+    wanted = [belief(league, "main@90000"), clean]  # the learner's, until it has clean matches
+    assert mu_N.tolist() == [one.mu for one in wanted]
+    assert variance_N.tolist() == pytest.approx([one.sigma**2 for one in wanted])
 
 
 def test_a_result_is_credited_to_who_played_and_a_late_one_does_not_turn_back_the_learner(league):

@@ -14,8 +14,7 @@ from small_league import bot, live, played, report, small_league, snapshot
 from league.errors import AlreadyExists, InvalidInput, InvalidName, LeagueError, NotFound, Refused
 from league.players import Book, Pairing, PlayerKind, PlayerState, Role
 from league.v1 import matchmaker_pb2 as m
-from matchmaker.sampling.draw import draw_table, draw_table_of
-from matchmaker.sampling.mixes import Stream, draws
+from matchmaker.sampling.draw import Stream, draw_table, draw_table_of, draws
 from matchmaker.state.books import MARK_KINDS, Books, marks_of
 
 
@@ -169,7 +168,7 @@ def test_who_is_in_the_nash_support_retires_last_also_after_a_restart(tmp_path):
     settings = {"snapshots": (), "max_saved": 4}
     with small_league(tmp_path, **settings) as league:
         league.client.register_players([snapshot(step) for step in range(1, 5)])
-        assert not league.server.find_support()  # nobody has played
+        assert not league.server.analyse()  # nobody has played
         worker = league.client.open_incarnation("evaluator", "", 0, 0, ()).number
         names = [f"main@{step}" for step in range(1, 5)]
         pairings = [
@@ -178,8 +177,8 @@ def test_who_is_in_the_nash_support_retires_last_also_after_a_restart(tmp_path):
         ]
         for match in league.client.acquire_pairings(worker, pairings):
             report(league, worker, played(match, outcome(match)))
-        assert league.server.find_support()
-        assert not league.server.find_support()  # nothing new since
+        assert league.server.analyse()
+        assert not league.server.analyse()  # nothing new since
         _, retired = league.client.register_players([snapshot(5)])
         assert retired == ["main@2"]
         league.check()

@@ -24,13 +24,13 @@ from drawn_league import (
     mixed,
     opened,
     p_value,
+    predicted,
     served,
 )
 from small_league import played, small_league, snapshot
 
 from league.players import Book, Pairing
 from matchmaker.sampling import draw as drawing
-from matchmaker.sampling.candidates import candidate_of
 
 
 @pytest.fixture(scope="module")
@@ -61,16 +61,7 @@ def test_shares_by_match_quality(history, tmp_path):
         assert p_value(drawn(client), by_categories(within)) > SURE
 
 
-def test_shares_of_the_recent_and_of_the_latest(history, tmp_path):
-    def recent(names):
-        old = dict.fromkeys(names[:-2], 0.2 / len(names[:-2]))
-        return old | dict.fromkeys(names[-2:], 0.4)
-
-    with served(history, tmp_path, within_snapshots="recent", recent_count=2, recent_share=0.8) as (
-        _,
-        client,
-    ):
-        assert p_value(drawn(client), by_categories(recent)) > SURE
+def test_shares_of_the_latest(history, tmp_path):
     with served(history, tmp_path, within_snapshots="latest") as (_, client):
         wanted = by_categories(lambda names: {names[-1]: 1.0})
         assert p_value(drawn(client, draws=2048), wanted) > SURE
@@ -122,10 +113,10 @@ def test_near_copies_share_the_weight_of_one(history, tmp_path):
         alone = Beliefs(server, client)
         apart = by_categories(lambda names: alone.shares("pfsp_hard", names))
         assert p_value(drawn(client, draws=1024), apart) > SURE  # until they are looked for
-        assert server.find_copies()
-        assert not server.find_copies()  # nothing new since
+        assert server.analyse()
+        assert not server.analyse()  # nothing new since
         with server.store.read() as reader:
-            (event,) = reader.events_of("clusters")
+            (event,) = reader.events_of("analysis")
         assert json.loads(event.data_json)["clusters"] == [["twin@1", "twin@2"]]
 
         def within(names):
@@ -140,9 +131,9 @@ def test_near_copies_share_the_weight_of_one(history, tmp_path):
         assert p_value(counts, by_categories(within)) > SURE
         assert p_value(counts, apart) < 1e-6
         match = client.acquire_matches(opened(client), 1, "past")[0]
-        assert json.loads(client.match(match.match_id).why_json)["clusters"] == event.position
+        assert json.loads(client.match(match.match_id).why_json)["analysis"] == event.position
     with served(tmp_path / "league.db", _made(tmp_path / "again"), **settings) as (server, _):
-        assert server.league.view.clustering.cluster == {"twin@1": 0, "twin@2": 0}
+        assert server.league.view.analysis.cluster == {"twin@1": 0, "twin@2": 0}
 
 
 def _made(folder):
@@ -157,31 +148,10 @@ def _made(folder):
 )
 def test_slightly_wrong_weights_are_noticed(history, tmp_path, monkeypatch, wrong):
     right = drawing.weights_of
-    monkeypatch.setattr(drawing, "weights_of", lambda *of: [wrong(weight) for weight in right(*of)])
+    monkeypatch.setattr(drawing, "weights_of", lambda *of: wrong(right(*of)))
     with served(history, tmp_path, whole=False, within_snapshots="pfsp_hard") as (server, client):
         wanted = by_categories(lambda names: Beliefs(server, client).shares("pfsp_hard", names))
         assert p_value(drawn(client), wanted) < SURE / 10
-
-
-def test_everybody_beaten_is_drawn_alike_and_not_by_zero(tmp_path):
-    """(1 − p)² of players that are always beaten vanishes; dividing by its sum has ended other
-    leagues.
-    """
-    settings = {
-        "within_snapshots": "pfsp_hard",
-        "pfsp_power": 16.0,
-        "prior_games": 0.001,
-        "near_copies": 0.0,
-    }
-    mixes = {"past": {"snapshots": 1.0}}
-    with small_league(tmp_path, (1, 2, 3), mixes=mixes, **settings) as league:
-        incarnation = league.open()
-        league.play(incarnation, 300, mix="past")
-        matches = league.client.acquire_matches(incarnation, 999, "past")
-        counts = Counter((match.category, match.opponent.name) for match in matches)
-        assert p_value(counts, {("snapshots", f"main@{step}"): 1 / 3 for step in (1, 2, 3)}) > SURE
-        why = json.loads(league.client.match(matches[0].match_id).why_json)
-        assert sum(weight for _, weight in why["candidates"]["snapshots"]) < 1e-10
 
 
 def test_a_newcomer_takes_what_the_ratings_say_and_not_two_thirds(tmp_path):
@@ -213,13 +183,13 @@ def _rate(league, name, chance):
     client, view = league.client, league.server.league.view
     evaluator = client.open_incarnation("evaluator-0").number
     for seed in range(200):
-        predicted = candidate_of(view.players[name], view.players["main"], view.tables).predicted
-        if view.tables[Book.EVAL].has(name) and abs(predicted - chance) < 0.02:
+        believed = predicted(view, name)
+        if view.tables[Book.EVAL].has(name) and abs(believed - chance) < 0.02:
             return
         pairing = Pairing(player=name, opponent="based", pairs=1, book=Book.EVAL, seed=seed)
-        won = predicted > chance
+        won = believed > chance
         pair = client.acquire_pairings(evaluator, [pairing])
         client.report_results(
             evaluator, [played(m, float((m.seats[0].name == name) == won)) for m in pair]
         )
-    raise AssertionError(f"{name} could not be rated so: {predicted}")
+    raise AssertionError(f"{name} could not be rated so: {believed}")

@@ -6,7 +6,13 @@ import pytest
 
 from league.players import Book, Player, PlayerKind, PlayerState, Role
 from league.stats.ratings import RatedGame, RatingTable
-from matchmaker.sampling.slices import configured_shares, learner_of, situation_of, slices_of
+from matchmaker.sampling.candidates import (
+    Pool,
+    configured_shares,
+    learner_of,
+    situation_of,
+    slices_of,
+)
 from matchmaker.settings import MatchmakerSettings
 
 MIX = {"league": {"snapshots": 3.0, "self": 1.0, "based": 1.0}, "bots": {"based": 1.0}}
@@ -48,7 +54,7 @@ def tables(*games):
 
 
 def situation(name, *games):
-    return situation_of(MatchmakerSettings(), LEAGUE[name], LEAGUE, tables(*games))
+    return situation_of(Pool(MatchmakerSettings(), LEAGUE[name], LEAGUE, tables(*games)))
 
 
 def test_the_mains_are_itself_and_the_newest_snapshots_of_the_others():
@@ -89,13 +95,13 @@ def test_whose_snapshot_it_is(name, learner):
 
 def slices(name, mix, **settings):
     wanted = MatchmakerSettings(mixes=MIX, **settings)
-    return slices_of(wanted, LEAGUE[name], mix, LEAGUE, tables())
+    return slices_of(Pool(wanted, LEAGUE[name], LEAGUE, tables()), mix)
 
 
 def test_the_categories_of_learners_go_to_the_branches_and_those_of_bots_stay():
     found = slices("main", "league", roles="alphastar-paper")
     assert sum(one.weight for one in found) == pytest.approx(1.0)
-    assert {one.category: one.policy.rule for one in found} == {
+    assert {one.category: one.rule for one in found} == {
         "based": "pfsp_hard",
         "snapshots": "pfsp_hard",
         "self": "uniform",
@@ -110,16 +116,10 @@ def test_a_mix_of_bots_alone_stays_so():
     assert (only.category, only.weight) == ("based", 1.0)
 
 
-def test_the_pseudocode_squares_whatever_the_settings_say():
-    for preset, power in (("alphastar-paper", 5.0), ("alphastar-pseudocode", 2.0)):
-        found = slices("main", "league", roles=preset, pfsp_power=5.0)
-        assert {one.policy.power for one in found if one.category == "snapshots"} == {power}
-
-
 def test_players_without_a_role_draw_by_the_mix():
     plain = replace(LEAGUE["main"], role=Role.NONE)
     wanted = MatchmakerSettings(mixes=MIX, roles="alphastar-paper")
-    found = slices_of(wanted, plain, "league", LEAGUE, tables())
+    found = slices_of(Pool(wanted, plain, LEAGUE, tables()), "league")
     assert {one.category: one.weight for one in found} == pytest.approx(
         {"snapshots": 0.6, "self": 0.2, "based": 0.2}
     )
@@ -128,17 +128,13 @@ def test_players_without_a_role_draw_by_the_mix():
 def test_an_exploiter_without_any_main_plays_itself_meanwhile():
     players = {name: LEAGUE[name] for name in ("based", "hunter")}
     wanted = MatchmakerSettings(mixes={"league": {"snapshots": 1.0}}, roles="alphastar-paper")
-    (only,) = slices_of(wanted, LEAGUE["hunter"], "league", players, tables())
+    (only,) = slices_of(Pool(wanted, LEAGUE["hunter"], players, tables()), "league")
     assert (only.category, [one.name for one in only.players]) == ("self", ["hunter"])
 
 
 def test_configured_shares_hold_what_is_empty_too():
     mixes = {"league": {"snapshots": 3.0, "clone": 1.0, "reference": 4.0}}
-    found = configured_shares(
-        MatchmakerSettings(mixes=mixes), LEAGUE["main"], "league", LEAGUE, tables()
-    )
+    pool = Pool(MatchmakerSettings(mixes=mixes), LEAGUE["main"], LEAGUE, tables())
+    found = configured_shares(pool, "league")
     assert found == {"snapshots": 0.375, "clone": 0.125, "reference": 0.5}
-    assert (
-        configured_shares(MatchmakerSettings(mixes=mixes), LEAGUE["main"], "old", LEAGUE, tables())
-        == {}
-    )
+    assert configured_shares(pool, "old") == {}

@@ -8,12 +8,10 @@ from league.players import Role
 from matchmaker.sampling.roles import (
     PAPER,
     PSEUDOCODE,
-    SNAPSHOT_RULES,
     Rival,
     Situation,
-    Step,
-    after_snapshot,
     branches,
+    resets_after_snapshot,
     snapshot_due,
     without_monotonic_suffix,
 )
@@ -263,32 +261,16 @@ def test_nobody_to_beat_is_not_beaten(preset, role):
     assert not snapshot_due(preset, situation("x", role, [], []), 999, N)
 
 
-RESET = (
-    Step.SAVE_SNAPSHOT,
-    Step.RESET_WEIGHTS,
-    Step.RESET_OPTIMIZER,
-    Step.RESET_MEMORY,
-    Step.CLEAR_PAYOFFS,
-    Step.NEW_GENERATION,
-)
-
-
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize(
-    ("role", "uniform", "wanted"),
+    ("role", "uniform", "resets"),
     [
-        (MAIN, 0.0, (Step.SAVE_SNAPSHOT,)),
-        (HUNTER, 0.0, RESET),
-        (HUNTER, 0.999999, RESET),
-        (SWEEPER, 0.249, RESET),
-        (SWEEPER, 0.25, (Step.SAVE_SNAPSHOT,)),
+        (MAIN, 0.0, False),
+        (HUNTER, 0.0, True),
+        (HUNTER, 0.999999, True),
+        (SWEEPER, 0.249, True),
+        (SWEEPER, 0.25, False),
     ],
 )
-def test_an_exploiter_saves_its_snapshot_before_anything_is_reset(preset, role, uniform, wanted):
-    assert after_snapshot(preset, role, uniform) == wanted
-
-
-def test_every_role_of_both_presets_has_rules():
-    assert set(SNAPSHOT_RULES) == {
-        (preset, role) for preset in PRESETS for role in (MAIN, HUNTER, SWEEPER)
-    }
+def test_when_a_learner_starts_again_after_its_snapshot(preset, role, uniform, resets):
+    assert resets_after_snapshot(preset, role, uniform) is resets

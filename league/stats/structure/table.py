@@ -24,7 +24,7 @@ from scipy.special import gammaln, logit, ndtr
 
 from league.errors import InvalidInput
 from league.players import PayoffCell, Rating
-from league.stats.ratings import BETA
+from league.stats.ratings import BETA, RatingTable
 
 Matrix = NDArray[np.float64]
 SURE = 1e-3
@@ -169,6 +169,40 @@ def measured_prior(wins_NN: Matrix, draws_NN: Matrix, predicted_NN: Matrix) -> f
     return float(np.clip((np.exp(best.x) + 1.0) * new_to_them - 1.0, *PRIOR_GAMES))
 
 
+def table_of_book(names: Sequence[str], book: RatingTable, rows: int | None = None) -> Table:
+    """Returns the counts between players and what the ratings predict.
+
+    Args:
+        names: players that `book` knows.
+        book: it is only read.
+        rows: count the matches of the first so many players only; None counts all.
+    """
+    place = {name: index for index, name in enumerate(names)}
+    wins_NN, draws_NN = np.zeros((2, len(place), len(place)))
+    for name in names[:rows]:
+        for other, counts in book.payoff.row(name).items():
+            mine, its = place[name], place.get(other)
+            if its is not None:
+                wins_NN[mine, its], wins_NN[its, mine] = counts.wins, counts.losses
+                draws_NN[mine, its] = draws_NN[its, mine] = counts.draws
+    columns = book.columns(names)
+    return _table(tuple(names), wins_NN, draws_NN, columns.mu_N, np.sqrt(columns.variance_N))
+
+
+def _table(
+    names: tuple[str, ...], wins_NN: Matrix, draws_NN: Matrix, mu_N: Matrix, sigma_N: Matrix
+) -> Table:
+    predicted_NN = predicted_by_ratings(mu_N, sigma_N)
+    prior_games = measured_prior(wins_NN, draws_NN, predicted_NN)
+    return Table(
+        names=names,
+        wins_NN=wins_NN,
+        draws_NN=draws_NN,
+        predicted_NN=predicted_NN,
+        prior_games=prior_games,
+    )
+
+
 def table_of(
     cells: Sequence[PayoffCell], ratings: Sequence[Rating], games_at_least: int = 1
 ) -> Table:
@@ -189,13 +223,5 @@ def table_of(
         if cell.row in place and cell.column in place:
             wins_NN[place[cell.row], place[cell.column]] = cell.wins
             draws_NN[place[cell.row], place[cell.column]] = cell.draws
-    predicted_NN = predicted_by_ratings(
-        np.array([rating.mu for rating in kept]), np.array([rating.sigma for rating in kept])
-    )
-    return Table(
-        names=tuple(place),
-        wins_NN=wins_NN,
-        draws_NN=draws_NN,
-        predicted_NN=predicted_NN,
-        prior_games=measured_prior(wins_NN, draws_NN, predicted_NN),
-    )
+    mu_N, sigma_N = np.array([(rating.mu, rating.sigma) for rating in kept]).T
+    return _table(tuple(place), wins_NN, draws_NN, mu_N, sigma_N)

@@ -1,14 +1,13 @@
 """What another policy would have drawn at each point of a real run's log.
 
-The log is gone through in order: at a draw the books hold the results that it knew of, and the
-players are those of then. A draw's matches count as often as they were handed out.
+At each draw the books hold the results that it knew, and the players are those of that moment. A
+draw counts as often as matches were assigned by it.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -26,10 +25,12 @@ _DRAWN_OF = f"""
 SELECT a.category, CASE a.learner_seat WHEN 0 THEN a.seat1 ELSE a.seat0 END, count(*)
 FROM assignments a WHERE {DRAWN} AND a.draw IN ({{}}) GROUP BY 1, 2
 """
+_Counts = dict[tuple[str, str], float]
+"""Matches by category and opponent."""
 
 
 class Row(NamedTuple):
-    """Shares of the matches: as drawn, as the run's policy said, and by the other one."""
+    """Shares of the matches: as drawn, by the run's policy, and by the other one."""
 
     name: str
     drawn: float
@@ -39,25 +40,18 @@ class Row(NamedTuple):
 
 @dataclass
 class Replayed:
-    """Matches of the draws that were looked at: as drawn, as their policy said, by the other
-    one.
-    """
+    """Matches of the draws that were compared: as drawn, by their policy, by the other one."""
 
     draws: int
     matches: int
-    drawn: Counter[tuple[str, str]]
-    written: dict[tuple[str, str], float]
-    other: dict[tuple[str, str], float]
+    drawn: _Counts
+    recorded: _Counts
+    other: _Counts
 
     def shares(self, by: int) -> list[Row]:
-        """Of categories (by = 0) or opponents (1), whom the run played most first."""
+        """Returns shares of categories (by = 0) or opponents (1), the most played first."""
         found: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
-        columns: tuple[Mapping[tuple[str, str], float], ...] = (
-            self.drawn,
-            self.written,
-            self.other,
-        )
-        for place, counts in enumerate(columns):
+        for place, counts in enumerate((self.drawn, self.recorded, self.other)):
             for key, count in counts.items():
                 found[key[by]][place] += count / self.matches
         rows = [Row(name, *shares) for name, shares in found.items()]
@@ -65,22 +59,18 @@ class Replayed:
 
     @property
     def distance(self) -> float:
-        """Share of the matches that the other policy would have given to others."""
-        keys = self.written.keys() | self.other.keys()
-        return (
-            sum(abs(self.written.get(k, 0.0) - self.other.get(k, 0.0)) for k in keys)
-            / 2.0
-            / self.matches
-        )
+        """Share of the matches that the other policy would have given to other opponents."""
+        keys = self.recorded.keys() | self.other.keys()
+        moved = sum(abs(self.recorded.get(k, 0.0) - self.other.get(k, 0.0)) for k in keys)
+        return moved / 2.0 / self.matches
 
 
 def replayed(run: Path, settings: MatchmakerSettings, points: int) -> Replayed:
-    """The other policy at `points` of the run's draws, evenly spread, or at all of them if there
-    are fewer.
+    """Draws again by other settings at up to `points` of the run's draws, evenly spread.
 
     Raises:
-        NotFound: no league there, or the policy lacks a mix that its learners asked for.
-        InvalidInput: nothing was drawn in it.
+        NotFound: no league is there, or the settings lack a mix that its learners asked for.
+        InvalidInput: no opponent was drawn in the run.
     """
     store = SqliteStore(database_of(checked_run(run)), read_only=True)
     try:
@@ -97,23 +87,22 @@ def _replayed(reader: Reader, settings: MatchmakerSettings, points: int) -> Repl
             "no opponent was drawn in this league yet: name a run whose learners have played"
         )
     chosen = evenly(list(calls), points)
-    written: dict[tuple[str, str], float] = defaultdict(float)
-    other: dict[tuple[str, str], float] = defaultdict(float)
+    recorded: _Counts = defaultdict(float)
+    other: _Counts = defaultdict(float)
     past = Past(reader)
     for number in chosen:
         row = reader.draw(number)
         assert row is not None
         past.move_to(row)
-        _add(written, draw_table_of(row.body_json), calls[number])
+        _add(recorded, draw_table_of(row.body_json), calls[number])
         _add(other, past.draw_table(settings, json.loads(row.body_json)), calls[number])
     numbers = ", ".join(map(str, chosen))
-    drawn = Counter(
-        {(category, name): n for category, name, n in reader.select(_DRAWN_OF.format(numbers))}
-    )
-    return Replayed(len(chosen), drawn.total(), drawn, dict(written), dict(other))
+    counts = reader.select(_DRAWN_OF.format(numbers))
+    drawn = Counter({(category, name): count for category, name, count in counts})
+    return Replayed(len(chosen), drawn.total(), dict(drawn), recorded, other)
 
 
-def _add(found: dict[tuple[str, str], float], table: DrawTable, count: int) -> None:
+def _add(found: _Counts, table: DrawTable, count: int) -> None:
     for category, share in zip(table.shares.names, table.shares.probabilities, strict=True):
         within = table.within[category]
         for name, part in zip(within.names, within.probabilities, strict=True):

@@ -1,0 +1,128 @@
+"""Analyses the league now and then: near-copies, and the support of its Nash mixture.
+
+Both come from the clean matches of the active players (`league.stats.structure`). Near-copies are
+looked for while `near_copies` is above 0, the support while some lineage has `max_saved` snapshots,
+so that the next one makes another retire. Without either use nothing is computed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from league.ids import SnapshotName
+from league.players import Book, Player, PlayerKind, PlayerState
+from league.stats.ratings import RatingTable
+from matchmaker.state.analysis import EVENT, Analysis
+from matchmaker.state.league import League
+
+FIRST_MATCHES = 200
+"""Clean matches before which no player is known well enough."""
+GROWTH = 1.1
+"""The next analysis is due when the clean matches have grown by this factor."""
+MOST_COMPARED = 3_000
+"""Newest snapshots that are compared as near-copies: more would take gigabytes."""
+MOST_MIXED = 500
+"""Newest players of the mixture: 500 take 1.7 s where half of them have mass, 1,000 take 27 s."""
+_MASS = 1e-6
+"""A smaller mass is rounding."""
+
+
+def analyse(league: League) -> bool:
+    """Analyses the league if that is due, and records the result; returns whether it did.
+
+    The matchmaker answers meanwhile: only reading the players and the write take its lock.
+    """
+    view, within = league.view.checked(), league.settings.near_copies
+    with view.lock:
+        table, last = view.tables[Book.EVAL], view.analysis
+        players, matches = list(view.players.values()), table.games
+    is_full = _fullest(players) >= league.settings.max_saved
+    if not is_due(last, matches) or not (within or is_full):
+        return False
+    clusters = near_copies(players, table, within) if within else []
+    support = supporting(players, table) if is_full else []
+    copies = sum(map(len, clusters))
+    text = (
+        f"{copies} snapshots are near-copies, in {len(clusters)} clusters that weigh as one each; "
+        f"{len(support)} are in the Nash support and retire last"
+    )
+    with league.store.write() as tx:
+        data = {"matches": matches, "clusters": clusters, "support": support}
+        position = league.log_all(tx, [league.event(EVENT, text, data)])
+        cluster = {name: number for number, names in enumerate(clusters) for name in names}
+        found = Analysis(position, matches, cluster, frozenset(support))
+        tx.after_commit(lambda: view.set_analysis(found))
+    return True
+
+
+def is_due(last: Analysis, matches: int) -> bool:
+    """Returns whether there are enough new clean matches since the last analysis."""
+    return matches >= max(FIRST_MATCHES, GROWTH * last.matches)
+
+
+def near_copies(players: Sequence[Player], table: RatingTable, within: float) -> list[list[str]]:
+    """Returns the names of near-copies among the active snapshots, in clusters of two or more.
+
+    Args:
+        table: the eval book's; it is only read.
+        within: root mean square difference of shares of matches up to which two players are alike.
+    """
+    # scipy takes half a second to load
+    from league.stats.structure.clusters import clusters_of
+    from league.stats.structure.table import table_of_book
+
+    names = [one.name for one in players if _is_snapshot(one) and table.has(one.name)]
+    compared = names[-MOST_COMPARED:]
+    met = {other for name in compared for other in table.payoff.row(name)}
+    everybody = [*compared, *sorted(met.difference(compared))]
+    found = clusters_of(table_of_book(everybody, table, rows=len(compared)), within)
+    clusters = [[i for i in one if i < len(compared)] for one in found.members()]
+    return [[compared[i] for i in one] for one in clusters if len(one) > 1]
+
+
+def supporting(players: Iterable[Player], table: RatingTable) -> list[str]:
+    """Returns the active snapshots with mass, among active snapshots and bots not held out.
+
+    Args:
+        table: the eval book's; it is only read.
+    """
+    # scipy takes half a second to load
+    from league.stats.structure.nash import nash_averaging
+    from league.stats.structure.table import margins, table_of_book
+
+    rated = {one.name: one for one in players if _is_opponent(one) and table.has(one.name)}
+    names = list(rated)[-MOST_MIXED:]
+    if not names:
+        return []
+    found = nash_averaging(margins(table_of_book(names, table).chance_NN))
+    masses = zip(names, found.mass_N, strict=True)
+    return [name for name, mass in masses if mass > _MASS and _is_snapshot(rated[name])]
+
+
+def first_to_retire(snapshots: Sequence[Player], analysis: Analysis) -> list[Player]:
+    """Returns the snapshots of one lineage in the order in which they retire.
+
+    The oldest comes first; milestones and the newest never retire, and those in the Nash support
+    come after all others (kept for good, they could be more than a lineage may have).
+
+    Args:
+        snapshots: in order of registration.
+    """
+    old = [player for player in snapshots[:-1] if not player.milestone]
+    return sorted(old, key=lambda player: player.name in analysis.support)
+
+
+def _fullest(players: Iterable[Player]) -> int:
+    """Returns the number of active snapshots of the lineage that has most."""
+    active = Counter(SnapshotName.parse(one.name).lineage for one in players if _is_snapshot(one))
+    return max(active.values(), default=0)
+
+
+def _is_snapshot(player: Player) -> bool:
+    return player.kind is PlayerKind.SNAPSHOT and player.state is PlayerState.ACTIVE
+
+
+def _is_opponent(player: Player) -> bool:
+    kinds = (PlayerKind.SNAPSHOT, PlayerKind.BOT)
+    return player.kind in kinds and player.state is PlayerState.ACTIVE and not player.held_out

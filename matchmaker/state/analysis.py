@@ -1,0 +1,60 @@
+"""What the newest analysis of the league found, as the log keeps it.
+
+Two things change slowly and take seconds to compute for thousands of players, so `acts.analyse`
+computes them now and then: which snapshots are near-copies, which share the weight of one, and
+which are in the support of the league's Nash mixture, which retire last. Both are one event of the
+log, so draws and retirements are the same after a restart.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from league.players import Event
+
+EVENT = "analysis"
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """One analysis.
+
+    Attributes:
+        position: of its event in the log, 0 for none.
+        matches: number of clean matches that it is based on.
+        cluster: number of the cluster of each near-copy, by name.
+        support: names of the snapshots with mass in the Nash mixture.
+    """
+
+    position: int = 0
+    matches: int = 0
+    cluster: Mapping[str, int] = field(default_factory=dict)
+    support: frozenset[str] = frozenset()
+
+    def parts(self, names: Sequence[str]) -> NDArray[np.float64]:
+        """Returns each player's part of one weight: 1 alone, ½ with one near-copy in `names`."""
+        numbers = [self.cluster.get(name) for name in names]
+        sizes = Counter(numbers)
+        return np.array([1.0 if number is None else 1.0 / sizes[number] for number in numbers])
+
+
+NO_ANALYSIS = Analysis()
+
+
+def analysis_of(event: Event) -> Analysis:
+    """Reads an analysis from its event."""
+    data = json.loads(event.data_json)
+    cluster = {name: number for number, names in enumerate(data["clusters"]) for name in names}
+    return Analysis(event.position, data["matches"], cluster, frozenset(data["support"]))
+
+
+def newest_analysis(events: Iterable[Event]) -> Analysis:
+    """Returns the one in force after these events, which are in the order of the log."""
+    found = list(events)
+    return analysis_of(found[-1]) if found else NO_ANALYSIS

@@ -1,0 +1,125 @@
+"""The analysis of a league: near-copies, the Nash support, and who retires last."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from league.players import Event, Player, PlayerKind, PlayerState
+from league.stats.ratings import RatedGame, RatingTable
+from matchmaker.acts.analyse import (
+    FIRST_MATCHES,
+    GROWTH,
+    first_to_retire,
+    is_due,
+    near_copies,
+    supporting,
+)
+from matchmaker.state.analysis import NO_ANALYSIS, Analysis, newest_analysis
+
+RING = ("rock@1", "paper@1", "scissors@1")
+RATES = {
+    "a@1": {"x": 0.9, "y": 0.2, "z": 0.5, "b@1": 0.5},
+    "a@2": {"x": 0.1, "y": 0.8, "z": 0.5},
+    "b@1": {"x": 0.9, "y": 0.2, "z": 0.5},
+    "b@2": {"x": 0.9, "y": 0.8, "z": 0.9},
+}
+
+
+def snapshot(name, **changes):
+    return replace(Player(name=name, game="brawl", kind=PlayerKind.SNAPSHOT), **changes)
+
+
+def bot(name, **changes):
+    return replace(Player(name=name, game="brawl", kind=PlayerKind.BOT), **changes)
+
+
+def played(rates, games=60):
+    """Win rates by player and opponent, played without chance."""
+    table = RatingTable()
+    for name, row in rates.items():
+        for column, rate in row.items():
+            for game in range(games):
+                won = int((game + 1) * rate) > int(game * rate)
+                table.fold(RatedGame(name, column, float(won)))
+    return table
+
+
+def ring(*names):
+    return {one: {names[place - 1]: 1.0} for place, one in enumerate(names)}
+
+
+def test_snapshots_with_like_rows_are_near_copies():
+    players, table = [snapshot(name) for name in RATES], played(RATES)
+    assert near_copies(players, table, 0.1) == [["a@1", "b@1"]]
+    assert near_copies(players, table, 0.01) == [], "60 matches are not that exact"
+    assert near_copies(players, table, 0.9) == [["a@1", "a@2", "b@1", "b@2"]]
+    assert near_copies(players, played(RATES, games=4), 0.1) == []
+    assert near_copies(players, RatingTable(), 0.1) == []
+
+
+def test_only_active_snapshots_with_clean_matches_are_compared():
+    retired = snapshot("b@1", state=PlayerState.RETIRED)
+    players = [snapshot("a@1"), retired, snapshot("c@1"), bot("x")]
+    assert near_copies(players, played(RATES), 0.1) == []
+
+
+def test_a_clusters_weight_is_that_of_one_however_many_of_it_are_candidates():
+    found = Analysis(7, 300, {"a": 0, "b": 0, "c": 0, "x": 1, "y": 1})
+    parts = found.parts(["a", "new", "b", "c", "x"])
+    assert parts.tolist() == pytest.approx([1 / 3, 1, 1 / 3, 1 / 3, 1])
+    assert found.parts(["a", "b"]).tolist() == [0.5, 0.5]
+    assert NO_ANALYSIS.parts(["a", "b"]).tolist() == [1.0, 1.0]
+
+
+def test_the_members_of_a_cycle_are_in_the_support_and_players_that_lose_to_all_are_not():
+    table = played({name: row | {"weak@1": 1.0} for name, row in ring(*RING).items()})
+    assert supporting(map(snapshot, [*RING, "weak@1"]), table) == list(RING)
+
+
+def test_the_only_answer_to_a_player_is_in_the_support_however_weak_otherwise():
+    """`old` loses to all but `odd`, which beats all others."""
+    strong = {"strong@1": 1.0, "strong@2": 1.0}
+    rates = {"odd@1": strong, "old@1": {"odd@1": 1.0}} | {n: {"old@1": 1.0} for n in strong}
+    found = supporting(map(snapshot, [*strong, "odd@1", "old@1"]), played(rates))
+    assert {"odd@1", "old@1"} <= set(found)
+
+
+def test_bots_that_are_not_held_out_count_but_are_not_named():
+    table = played(ring(*RING))
+    players = [*map(snapshot, RING[:2]), bot(RING[2])]
+    assert supporting(players, table) == list(RING[:2])
+    assert supporting([*players[:2], bot(RING[2], held_out=True)], table) == ["paper@1"]
+    retired = snapshot(RING[2], state=PlayerState.RETIRED)
+    assert supporting([*players[:2], retired], table) == ["paper@1"]
+    assert supporting(players, RatingTable()) == []
+
+
+def test_the_support_retires_last_and_milestones_and_the_newest_never():
+    steps = [snapshot(f"main@{step}", milestone=step == 2) for step in range(1, 7)]
+    found = Analysis(support=frozenset({"main@1", "main@4", "main@6"}))
+    order = [player.name for player in first_to_retire(steps, found)]
+    assert order == ["main@3", "main@5", "main@1", "main@4"]
+    plain = [player.name for player in first_to_retire(steps, NO_ANALYSIS)]
+    assert plain == ["main@1", "main@3", "main@4", "main@5"]
+
+
+def test_it_is_due_when_the_clean_matches_have_grown():
+    last = Analysis(7, 1000)
+    assert not is_due(NO_ANALYSIS, FIRST_MATCHES - 1)
+    assert is_due(NO_ANALYSIS, FIRST_MATCHES)
+    assert not is_due(last, int(GROWTH * 1000) - 1)
+    assert is_due(last, int(GROWTH * 1000) + 1)
+
+
+def test_the_newest_event_is_in_force():
+    def event(position, clusters, support):
+        data = {"matches": 10 * position, "clusters": clusters, "support": support}
+        return Event(
+            position=position, at=0.0, kind="analysis", text="", data_json=json.dumps(data)
+        )
+
+    events = [event(3, [["a", "b"]], ["a"]), event(9, [["a", "c"], ["d", "e"]], ["b"])]
+    found = newest_analysis(events)
+    assert found == Analysis(9, 90, {"a": 0, "c": 0, "d": 1, "e": 1}, frozenset({"b"}))
+    assert newest_analysis([]) == NO_ANALYSIS
