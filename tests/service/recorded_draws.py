@@ -17,7 +17,7 @@ from league.v1 import matchmaker_pb2 as m
 from matchmaker.acts import assign as assigning
 from matchmaker.acts import incarnate as incarnations
 from matchmaker.api.server import MatchmakerServer
-from matchmaker.sampling import mixes as sampling
+from matchmaker.sampling import draw as sampling
 from matchmaker.sampling.draw import Draw
 
 Place = tuple[str, int]

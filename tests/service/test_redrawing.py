@@ -14,7 +14,6 @@ from small_league import played, snapshot
 from league.cli.main import main
 from league.players import Book, Pairing
 from matchmaker.sampling.draw import Stream, draw_table_of, draws
-from matchmaker.settings import MatchmakerSettings
 from matchmaker.store.converting import unpacked
 from matchmaker.store.sqlite import SqliteStore
 from matchmaker.tools import redrawing
@@ -166,37 +165,3 @@ def test_weights_that_were_tampered_with_are_found_though_the_matches_follow_fro
     copy.write_bytes((exploited / "league.db").read_bytes())
     match_id = tampered(tmp_path, change)
     assert fsck(copy)[0] == [WRONG + match_id]
-
-
-def test_what_an_older_version_drew_is_passed_over_and_its_policy_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It said nothing of patched exploiters: from now on a draw's policy does."""
-    whole = MatchmakerSettings.policy
-
-    def older(settings: MatchmakerSettings) -> dict[str, object]:
-        return {name: value for name, value in whole(settings).items() if name != "exploiters"}
-
-    with monkeypatch.context() as patch, small_league(tmp_path, (1000, 2000)) as league:
-        patch.setattr(MatchmakerSettings, "policy", older)
-        patch.setattr(type(league.server.league), "policy_hash", "old")
-        with league.server.store.write() as tx:
-            tx.add_policy("old", json.dumps(older(MatchmakerSettings(adaptive=1.0))), 0.0)
-        league.client.acquire_matches(league.open(), 4, "league")
-    assert fsck(tmp_path / "league.db")[0] == []
-    with small_league(tmp_path, ()) as league:
-        league.client.acquire_matches(league.open(), 4, "league")
-    assert fsck(tmp_path / "league.db")[0] == []
-    tampered(tmp_path, heavier)
-    assert fsck(tmp_path / "league.db")[0][0].startswith(WRONG)
-
-
-def test_a_patched_exploiters_share_is_of_the_policy_and_a_gates_rules_are_not() -> None:
-    plain, patched, gate = (
-        MatchmakerSettings(exploiters=exploiters)  # type: ignore[arg-type]
-        for exploiters in ({}, {"patched_share": 0.5}, {"limit": 100})
-    )
-    assert plain.policy_hash() == gate.policy_hash() != patched.policy_hash()
-    shown = gate.under(patched.policy())
-    assert (shown.exploiters.patched_share, shown.exploiters.limit) == (0.5, 100)
-    assert gate.under({"adaptive": 1.0}) == gate.model_copy(update={"adaptive": 1.0})
