@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 
 from evaluator.worker import Evaluator
 from league.service.calls import Call
-from league.service.metrics import CallMetrics
+from league.service.prometheus import CallMetrics
 
 
 class EvaluatorMetrics(Collector):

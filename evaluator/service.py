@@ -14,13 +14,13 @@ from league.ids import checked_player_name
 from league.rpc.client import MatchmakerClient
 from league.security.settings import SecuritySettings, joined
 from league.service.calls import Call, Observer
-from league.service.frame import ServiceFrame
 from league.service.logs import CallLog
+from league.service.server import GrpcServer
 from league.service.settings import OperationsSettings
 from league.v1 import evaluator_pb2, evaluator_pb2_grpc
 
 if TYPE_CHECKING:
-    from league.service.metrics import MetricsPort
+    from league.service.prometheus import MetricsPort
 
 SERVICE = evaluator_pb2.DESCRIPTOR.services_by_name["EvaluatorService"].full_name
 THREADS = 4
@@ -80,12 +80,12 @@ class EvaluatorServer:
     ) -> None:
         security, operations = security or SecuritySettings(), operations or OperationsSettings()
         self._port: MetricsPort | None = None
-        self._frame: ServiceFrame | None = None
+        self._frame: GrpcServer | None = None
         observers: list[Observer] = [CallLog(operations.log_calls, operations.slow_call_seconds)]
         try:
             if operations.evaluator_metrics_port:
                 observers.append(self._serve_metrics(evaluator, operations))
-            self._frame = ServiceFrame(
+            self._frame = GrpcServer(
                 "the evaluator",
                 SERVICE,
                 threads=THREADS,
@@ -105,7 +105,7 @@ class EvaluatorServer:
 
     def _serve_metrics(self, evaluator: Evaluator, operations: OperationsSettings) -> Observer:
         from evaluator.metrics import EvaluatorMetrics
-        from league.service.metrics import MetricsPort
+        from league.service.prometheus import MetricsPort
 
         metrics = EvaluatorMetrics(evaluator)
         self._port = MetricsPort(

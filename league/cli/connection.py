@@ -25,7 +25,7 @@ from league.errors import InvalidInput, LeagueError, Refused, Unavailable
 from league.rpc.client import MatchmakerClient
 from league.runs import finding
 from league.security.credentials import Credentials, from_environment, of_run
-from league.service import tether
+from league.service import die_with_parent
 
 ROLE = "operator"  # whoever can read the run's tokens may do everything anyway
 WAIT_SECONDS = 10.0
@@ -175,7 +175,7 @@ def _read_only_matchmaker(run_dir: Path, at: str | None) -> Iterator[str]:
     command = [sys.executable, "-m", "matchmaker", "--db", database, "--read-only", "--port", "0"]
     if at is not None:
         command += ["--at", at]
-    tied = [sys.executable, tether.__file__, str(os.getpid()), *command]
+    tied = [sys.executable, die_with_parent.__file__, str(os.getpid()), *command]
     process = subprocess.Popen(tied, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         yield f"127.0.0.1:{_port_of(process, START_SECONDS if at is None else PAST_SECONDS)}"

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from league.runs.folder import CURVES as FILE
-from league.service import tether
+from league.service import die_with_parent
 
 _NICENESS = 15  # the learner needs the processor more
 
@@ -65,7 +65,7 @@ class CurveArtist:
                 sys.executable,
                 "-I",
                 "-S",
-                tether.__file__,
+                die_with_parent.__file__,
                 str(os.getpid()),
                 "nice",
                 "-n",

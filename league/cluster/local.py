@@ -17,7 +17,7 @@ from pathlib import Path
 
 from league.cluster.backend import Backend, ProcessSpec, RunningProcess
 from league.errors import ConfigError
-from league.service import tether
+from league.service import die_with_parent
 
 # One thread for each process unless somebody chose otherwise: two on two busy cores made a learner
 # fifty times slower.
@@ -74,7 +74,14 @@ class LocalBackend(Backend):
             raise ConfigError(f"{spec.name} can't start: there is no program {program}")
         spec.log.parent.mkdir(parents=True, exist_ok=True)
         self._logs.add(spec.log)
-        command = [sys.executable, "-I", "-S", tether.__file__, str(os.getpid()), *spec.command]
+        command = [
+            sys.executable,
+            "-I",
+            "-S",
+            die_with_parent.__file__,
+            str(os.getpid()),
+            *spec.command,
+        ]
         with spec.log.open("ab") as log:
             stamp = time.strftime("%Y-%m-%d %H:%M:%S")
             log.write(f"--- {stamp} {spec.name}: {' '.join(spec.command)}\n".encode())

@@ -1,8 +1,7 @@
-"""Certificates in a folder: ca.pem, server.pem with server.key, client.pem with client.key.
+"""Reads certificates from a folder: ca.pem, server.pem with server.key, client.pem with client.key.
 
-Whoever has certificates of their own lays them out so. `bin/league certs` makes a set with a CA of
-its own, good for tests and for machines that trust each other, and for nothing that strangers must
-trust.
+`bin/league certs` makes a set with a CA of its own, for tests and for machines that trust each
+other. Certificates of another CA work too when they have these names.
 """
 
 from __future__ import annotations

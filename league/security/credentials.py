@@ -1,4 +1,4 @@
-"""What a client shows a service: a token, and certificates where it speaks TLS."""
+"""What a client shows a service: a token, and certificates where the service speaks TLS."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ from league.security.tokens import FOLDER
 from league.settings.base import resolve
 
 TOKEN, TOKEN_FILE, TLS = "KUMITE_TOKEN", "KUMITE_TOKEN_FILE", "KUMITE_TLS"
-"""Variables: the token itself, a file that holds it, a folder with ca.pem (and client.pem,
-client.key).
-"""
+"""Variables: a token, a file that holds one, a folder with ca.pem (and client.pem, client.key)."""
 HEADER = "authorization"
 
 
@@ -33,11 +31,11 @@ class Credentials:
 
     @property
     def metadata(self) -> tuple[tuple[str, str], ...]:
-        """What goes with every call."""
+        """The metadata of every call."""
         return ((HEADER, f"Bearer {self.token}"),) if self.token else ()
 
     def channel(self, address: str, options: Sequence[tuple[str, Any]] = ()) -> grpc.Channel:
-        """A connection to `address`; raises `ConfigError` when the certificates can't be read."""
+        """A channel to `address`; raises `ConfigError` when the certificates can't be read."""
         if self.tls is None:
             return grpc.insecure_channel(address, options=options)
         return grpc.secure_channel(address, read_client(self.tls), options=options)
@@ -49,7 +47,7 @@ def from_environment(
     token_file: Path | None = None,
     tls: Path | None = None,
 ) -> Credentials:
-    """What flags (`token_file`, `tls`) and, where they say nothing, the environment give."""
+    """What the flags `token_file` and `tls` give, else what the environment does."""
     given = os.environ if environment is None else environment
     token = given.get(TOKEN, "").strip()
     if token_file is None and not token and given.get(TOKEN_FILE):
@@ -69,27 +67,21 @@ def of_run(
     tls: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Credentials:
-    """As `from_environment`; what that leaves open, the run's own files give: its token of
-    `role` (or the strongest other that is there), and the certificates that its settings name.
+    """As `from_environment`, then the run's own files.
+
+    These are its token of `role`, or the strongest other one that can be read, and the certificates
+    that its settings name.
     """
     own = from_environment(environment, token_file=token_file, tls=tls)
-    token = own.token or _token_of(run_dir, role)
-    return Credentials(token=token, tls=own.tls or _tls_of(run_dir))
-
-
-def _token_of(run_dir: Path, role: str) -> str:
+    token, tls = own.token, own.tls
     for word in (role, *reversed(WORDS)):
         file = run_dir / FOLDER / f"{word}.token"
-        if file.is_file() and os.access(file, os.R_OK):
-            return read_token(file)
-    return ""
-
-
-def _tls_of(run_dir: Path) -> Path | None:
-    file = run_dir / "config.toml"
-    if not file.is_file():
-        return None
-    return resolve(file=file, environment={}).of(SecuritySettings).tls_folder
+        if not token and os.access(file, os.R_OK):
+            token = read_token(file)
+    config = run_dir / "config.toml"
+    if tls is None and config.is_file():
+        tls = resolve(file=config, environment={}).of(SecuritySettings).tls_folder
+    return Credentials(token=token, tls=tls)
 
 
 def read_token(file: Path) -> str:

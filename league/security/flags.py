@@ -1,4 +1,4 @@
-"""Flags of the services (who may ask) and of their clients (what to show)."""
+"""Flags of the services (who may call them) and of their clients (what to show)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from league.security.settings import SecuritySettings
 
 
 def add_service_flags(parser: argparse.ArgumentParser) -> None:
-    """What `service_settings` reads; each flag stands above its setting in section [security]."""
+    """Adds the flags of `service_settings`, which win over section [security]."""
     parser.add_argument(
         "--host", default="", help="address to listen on (default: security.host, 127.0.0.1)"
     )
@@ -23,29 +23,24 @@ def add_service_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--mutual-tls", action="store_true", help="with --tls: clients show certificates too"
     )
-    parser.add_argument(
-        "--allow-open",
-        action="store_true",
-        help="listen for other machines though nothing says who may ask",
-    )
 
 
 def service_settings(options: argparse.Namespace, settings: SecuritySettings) -> SecuritySettings:
-    """`settings` with what the flags say; raises `ConfigError` for what can't be together."""
-    said: dict[str, object] = {
-        key: True for key in ("tokens", "mutual_tls", "allow_open") if getattr(options, key)
+    """`settings` under the flags; raises `ConfigError` for values that exclude each other."""
+    given: dict[str, object] = {
+        key: True for key in ("tokens", "mutual_tls") if getattr(options, key)
     }
     if options.host:
-        said["host"] = options.host
+        given["host"] = options.host
     if options.tls is not None:
-        said["tls"] = str(options.tls.expanduser().absolute())
-    changed = settings.model_copy(update=said)
+        given["tls"] = str(options.tls.expanduser().absolute())
+    changed = settings.model_copy(update=given)
     changed.checked()
     return changed
 
 
 def add_client_flags(parser: argparse.ArgumentParser) -> None:
-    """What `client_credentials` reads."""
+    """Adds the flags of `client_credentials`."""
     parser.add_argument(
         "--token-file",
         type=Path,
@@ -56,17 +51,15 @@ def add_client_flags(parser: argparse.ArgumentParser) -> None:
         "--tls",
         type=Path,
         metavar="FOLDER",
-        help="folder with ca.pem, and client.pem and client.key where they are wanted (default: KUMITE_TLS, "
-        "or what the run's settings name)",
+        help="folder with ca.pem, and client.pem and client.key where they are wanted (default: "
+        "KUMITE_TLS, or what the run's settings name)",
     )
 
 
 def client_credentials(
     options: argparse.Namespace, role: str, run_dir: Path | None = None
 ) -> Credentials:
-    """By flags, environment, and the run's own files, in this order; `role` is that of the run's
-    token.
-    """
+    """Credentials by flags, environment, and the run's own files; `role` is that of its token."""
     if run_dir is None:
         return from_environment(token_file=options.token_file, tls=options.tls)
     return of_run(run_dir, role, token_file=options.token_file, tls=options.tls)

@@ -1,6 +1,4 @@
-"""What a caller may do: three roles, each with the rights of those below, and the least for
-every call.
-"""
+"""What a caller may do: three roles, each with the rights of those below it."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ from league.errors import Forbidden, InvalidInput, nearest
 
 
 class AccessRole(IntEnum):
-    """`NOBODY` is who has shown nothing; the others are roles of tokens."""
+    """The role of a token; `NOBODY` has a caller that shows none."""
 
     NOBODY = 0
     READ = 1
@@ -23,7 +21,11 @@ class AccessRole(IntEnum):
 
     @classmethod
     def parse(cls, word: str) -> AccessRole:
-        """Raises `InvalidInput` for what is no token's role."""
+        """The role with this name.
+
+        Raises:
+            InvalidInput: tokens have no such role.
+        """
         if word in WORDS:
             return cls[word.upper()]
         raise InvalidInput(f"there is no role {word!r}: {nearest(word, WORDS) or ', '.join(WORDS)}")
@@ -31,71 +33,49 @@ class AccessRole(IntEnum):
 
 WORDS = ("read", "worker", "operator")
 
-_BY_SERVICE: dict[str, dict[AccessRole, tuple[str, ...]]] = {
+_BY_SERVICE = {
     "league.v1.MatchmakerService": {
-        AccessRole.READ: (
-            "GetCurricula",
-            "GetMatch",
-            "GetPayoff",
-            "GetRatings",
-            "GetStatus",
-            "ListPlayers",
-            "Watch",
-        ),
+        AccessRole.READ: "GetCurricula GetMatch GetPayoff GetRatings GetStatus ListPlayers Watch",
         AccessRole.WORKER: (
-            "AcquireMatches",
-            "AcquirePairings",
-            "EnterStage",
-            "Heartbeat",
-            "KeepReferences",
-            "OpenIncarnation",
-            "RegisterPlayers",
-            "ReleaseMatches",
-            "ReportResults",
+            "AcquireMatches AcquirePairings EnterStage Heartbeat KeepReferences OpenIncarnation "
+            "RegisterPlayers ReleaseMatches ReportResults"
         ),
-        AccessRole.OPERATOR: ("AskStage", "PinRating", "Quarantine"),
+        AccessRole.OPERATOR: "AskStage PinRating Quarantine",
     },
     "league.v1.ExploiterService": {
-        AccessRole.READ: ("GetGates", "GetGeneration", "GetStanding"),
+        AccessRole.READ: "GetGates GetGeneration GetStanding",
         AccessRole.WORKER: (
-            "AcquireGateMatches",
-            "BeginGeneration",
-            "DecideGate",
-            "GiveUpGate",
-            "OpenGate",
-            "ReviewExploiters",
+            "AcquireGateMatches BeginGeneration DecideGate GiveUpGate OpenGate ReviewExploiters"
         ),
     },
     "league.v1.EvaluatorService": {
-        AccessRole.READ: ("GetEvaluatorStatus",),
-        AccessRole.OPERATOR: ("RequestEvaluation",),
+        AccessRole.READ: "GetEvaluatorStatus",
+        AccessRole.OPERATOR: "RequestEvaluation",
     },
     # Orchestrators and load balancers ask for health, and have no token.
-    "grpc.health.v1.Health": {AccessRole.NOBODY: ("Check", "List", "Watch")},
-    "grpc.reflection.v1alpha.ServerReflection": {AccessRole.READ: ("ServerReflectionInfo",)},
+    "grpc.health.v1.Health": {AccessRole.NOBODY: "Check List Watch"},
+    "grpc.reflection.v1alpha.ServerReflection": {AccessRole.READ: "ServerReflectionInfo"},
 }
 
 LEAST: dict[str, AccessRole] = {
     f"/{service}/{method}": role
     for service, by_role in _BY_SERVICE.items()
     for role, methods in by_role.items()
-    for method in methods
+    for method in methods.split()
 }
-"""The least role for each call, by its full name. A test compares it with what the services
-serve.
-"""
+"""The least role for each call, by its full name; a test compares it with the services."""
 
 
 def least_role(path: str) -> AccessRole:
-    """Of a call that nobody listed: the highest."""
+    """The least role for a call; for a call that is not listed the highest."""
     return LEAST.get(path, AccessRole.OPERATOR)
 
 
-def check_role(path: str, role: AccessRole, who: str) -> None:
+def check_role(path: str, role: AccessRole, caller: str) -> None:
     """Raises `Forbidden` when `role` is too low for the call."""
     least = least_role(path)
     if role < least:
         raise Forbidden(
-            f"{who} has the role {role.word}, and {path.rpartition('/')[2]} needs {least.word}: "
-            f"ask an operator for a token of that role"
+            f"{caller} has the role {role.word}, and {path.rpartition('/')[2]} needs {least.word}: "
+            "ask an operator for a token of that role"
         )

@@ -1,9 +1,8 @@
-"""A run's tokens: made once, told once, kept as hashes.
+"""A run's tokens: made once, shown once, stored as hashes.
 
-``RUN/tokens/tokens.json`` is what the services read: for each token a name, a role and the sha256
-of its text (the text has 256 random bits, so there is nothing that a slow hash would protect).
-Beside it lie the first three in plain, one file a role, for the processes of this run: they may be
-moved to where they are needed.
+``RUN/tokens/tokens.json`` is what the services read: a name, a role and the sha256 of each token
+(the token has 256 random bits, so a slow hash would protect nothing). Next to it are the first
+three in plain, one file for each role, for the processes of this run.
 """
 
 from __future__ import annotations
@@ -19,9 +18,10 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from league.errors import AlreadyExists, DataCorrupt, InvalidInput, LeagueError, NotFound, Refused
 from league.runs.files import write_whole
@@ -30,21 +30,20 @@ from league.security.roles import WORDS, AccessRole
 FOLDER = "tokens"
 FILE = "tokens.json"
 LOOK_SECONDS = 1.0
-"""How soon, at most, a service notices that a token was revoked or added."""
+"""How soon, at the latest, a service notices that a token was revoked or added."""
 MOST = 1000
 _log = logging.getLogger(__name__)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Token:
-    """What is known of a token after it was told: never the token itself. `created_at` in Unix
-    seconds.
-    """
+class Token(BaseModel):
+    """A token without its text. `created_at` in Unix seconds."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
-    role: str
-    sha256: str
+    role: str = Field(pattern=f"^({'|'.join(WORDS)})$")
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
     created_at: float
 
     @property
@@ -52,7 +51,11 @@ class Token:
         return AccessRole.parse(self.role)
 
 
-def hashed(plain: str) -> str:
+class _Content(BaseModel):
+    tokens: list[Token]
+
+
+def _hashed(plain: str) -> str:
     return hashlib.sha256(plain.encode("utf-8", "surrogateescape")).hexdigest()
 
 
@@ -67,8 +70,12 @@ class TokenFile:
         return self.path.exists()
 
     def read(self) -> list[Token]:
-        """Raises `NotFound`, `DataCorrupt`, or `Refused` when others than its owner could change
-        it.
+        """The tokens.
+
+        Raises:
+            NotFound: there is no file.
+            DataCorrupt: its content can't be used.
+            Refused: others than its owner could change it, or it can't be read.
         """
         try:
             with self.path.open(encoding="utf-8") as file:
@@ -84,34 +91,40 @@ class TokenFile:
             ) from None
         if mode & (stat.S_IRWXG | stat.S_IRWXO):
             raise Refused(f"{self.path} is open to others (mode {mode & 0o777:o}): chmod 600 it")
-        return _parsed(content, self.path)
+        try:
+            return _Content.model_validate_json(content).tokens
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"]))
+            raise DataCorrupt(
+                f"{self.path} can't be used ({place} {first['msg']}): restore it, or make new "
+                "tokens"
+            ) from None
 
     def make(self) -> dict[AccessRole, str]:
-        """One token of each role, named as the role, each also in a file ROLE.token. Returns
-        them.
-        """
+        """Makes and returns one token of each role, also in a file ROLE.token."""
         if self.exists():
             raise AlreadyExists(
                 f"{self.path} is there already: add to it with bin/league tokens add"
             )
         self._make_folder()
-        plain = {AccessRole.parse(word): new_plain(word) for word in WORDS}
+        plain = {AccessRole.parse(word): _new(word) for word in WORDS}
         for role, text in plain.items():
             write_whole(self.folder / f"{role.word}.token", text + "\n", private=True)
-        # last: now it counts
-        self._write([_kept(role.word, role, text) for role, text in plain.items()])
+        # last: with this file the tokens count
+        self._write([_stored(role.word, role, text) for role, text in plain.items()])
         return plain
 
     def ensure(self) -> bool:
-        """Makes the tokens of a run that has none; whether it did."""
+        """Makes the tokens of a run that has none, and returns whether it did."""
         if self.exists():
-            self.read()  # one that can't be used is told now
+            self.read()  # a damaged file is an error now, not at the first call
             return False
         self.make()
         return True
 
     def add(self, role: AccessRole, name: str) -> str:
-        """A new token, in plain: it can't be read again from the file."""
+        """Makes another token and returns its text, which can't be read again from the file."""
         if not _NAME.fullmatch(name):
             raise InvalidInput(
                 f"{name[:80]!r} can't name a token: up to 64 letters, digits, _ . @ -"
@@ -124,18 +137,18 @@ class TokenFile:
         if len(tokens) >= MOST:
             raise Refused(f"{self.path} holds {MOST} tokens: revoke some first")
         self._make_folder()
-        plain = new_plain(role.word)
-        self._write([*tokens, _kept(name, role, plain)])
+        plain = _new(role.word)
+        self._write([*tokens, _stored(name, role, plain)])
         return plain
 
     def revoke(self, name: str) -> Token:
-        """Takes a token back; raises `NotFound`."""
+        """Removes a token; raises `NotFound`."""
         tokens = self.read()
-        gone = next((token for token in tokens if token.name == name), None)
-        if gone is None:
+        revoked = next((token for token in tokens if token.name == name), None)
+        if revoked is None:
             raise NotFound(f"there is no token {name!r}: bin/league tokens list names them")
-        self._write([token for token in tokens if token is not gone])
-        return gone
+        self._write([token for token in tokens if token is not revoked])
+        return revoked
 
     def _make_folder(self) -> None:
         try:
@@ -146,81 +159,61 @@ class TokenFile:
             ) from None
 
     def _write(self, tokens: Sequence[Token]) -> None:
-        text = json.dumps({"tokens": [asdict(token) for token in tokens]}, indent=1) + "\n"
-        write_whole(self.path, text, private=True)
+        content = {"tokens": [token.model_dump() for token in tokens]}
+        write_whole(self.path, json.dumps(content, indent=1) + "\n", private=True)
 
 
-def new_plain(role: str) -> str:
-    """256 random bits behind words by which scanners for leaked secrets, and people, recognise
-    it.
-    """
+def _new(role: str) -> str:
+    """256 random bits after words by which people and scanners for secrets recognise a token."""
     return f"kumite-{role}-{secrets.token_urlsafe(32)}"
 
 
-def _kept(name: str, role: AccessRole, plain: str) -> Token:
-    return Token(name=name, role=role.word, sha256=hashed(plain), created_at=time.time())
-
-
-def _parsed(content: str, path: Path) -> list[Token]:
-    try:
-        tokens = [_token(**entry) for entry in json.loads(content)["tokens"]]
-    except (ValueError, TypeError, KeyError, InvalidInput) as error:
-        raise DataCorrupt(
-            f"{path} can't be used ({error}): restore it, or make new tokens"
-        ) from None
-    return tokens
-
-
-def _token(name: str, role: str, sha256: str, created_at: float) -> Token:
-    AccessRole.parse(role)
-    if not re.fullmatch(r"[0-9a-f]{64}", sha256):
-        raise InvalidInput(f"the hash of {name!r} is none")
-    return Token(name=name, role=role, sha256=sha256, created_at=float(created_at))
+def _stored(name: str, role: AccessRole, plain: str) -> Token:
+    return Token(name=name, role=role.word, sha256=_hashed(plain), created_at=time.time())
 
 
 class TokenBook:
-    """A service's view of the file, read anew when it changes.
+    """A service's view of the file, read again when it changes.
 
-    At first it raises as `TokenFile.read` does; later, while the file can't be read, nobody is let
-    in and the log says why.
+    It first raises as `TokenFile.read` does; later, while the file can't be read, no token is
+    valid and the log says why.
     """
 
     def __init__(self, file: TokenFile, clock: Callable[[], float] = time.monotonic) -> None:
         self._file, self._clock = file, clock
         self._lock = threading.Lock()
         self._stamp: Any = None
-        self._looked_at = -LOOK_SECONDS
+        self._looked_at = clock()
         self._tokens = self._read()
 
     def find(self, plain: str) -> Token | None:
-        """The token with this text. Every hash is compared to its end, so time tells nothing."""
+        """The token with this text. It compares with each hash in constant time."""
         if self._clock() - self._looked_at >= LOOK_SECONDS:
             with self._lock:
                 self._refresh()
-        digest, found = hashed(plain).encode(), None
-        for sha256, token in self._tokens:
-            if hmac.compare_digest(sha256, digest):
+        digest, found = _hashed(plain), None
+        for token in self._tokens:
+            if hmac.compare_digest(token.sha256, digest):
                 found = token
         return found
 
     def _refresh(self) -> None:
+        self._looked_at = self._clock()
         try:
             self._tokens = self._read()
         except LeagueError as error:
             self._tokens = []
             if self._stamp is not None:
-                _log.error("no token is taken until this is cured: %s", error)
+                _log.error("no token is valid until this is repaired: %s", error)
             self._stamp = None
 
-    def _read(self) -> list[tuple[bytes, Token]]:
-        self._looked_at = self._clock()
+    def _read(self) -> list[Token]:
         try:
             state = self._file.path.stat()
+            stamp = (state.st_mtime_ns, state.st_ino, state.st_size, state.st_mode)
         except OSError:
-            state = None
-        stamp = state and (state.st_mtime_ns, state.st_ino, state.st_size, state.st_mode)
-        if stamp is not None and stamp == self._stamp:
-            return self._tokens
-        tokens = [(token.sha256.encode(), token) for token in self._file.read()]
-        self._stamp = stamp
-        return tokens
+            stamp = None
+        if stamp is None or stamp != self._stamp:
+            self._tokens = self._file.read()
+            self._stamp = stamp
+        return self._tokens

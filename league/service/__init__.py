@@ -1,1 +1,1 @@
-"""What every gRPC service of the league has: its door, health, drain, limits, metrics and logs."""
+"""What every gRPC service of the league has: authentication, health, draining, limits, metrics and logs."""

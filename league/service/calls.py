@@ -14,9 +14,7 @@ from league.security.roles import AccessRole
 
 
 class Caller(NamedTuple):
-    """Who calls: the token's name ("" without tokens), its role, and from where
-    ("ipv4:127.0.0.1:40312").
-    """
+    """The token's name ("" without tokens), its role, and the peer ("ipv4:127.0.0.1:40312")."""
 
     name: str
     role: AccessRole
@@ -29,8 +27,8 @@ class Caller(NamedTuple):
 
 @dataclass(slots=True)
 class Call:
-    """`caller` None: it was turned away before anybody knew who it is. `seconds`: until the
-    reply's last byte was made.
+    """`caller` is None for a call that was refused before its caller was known; `seconds` last
+    until the reply is made.
     """
 
     method: str

@@ -14,32 +14,31 @@ _log = logging.getLogger(__name__)
 
 
 class Health:
-    """SERVING from the start; `set` changes it and logs each change once."""
+    """SERVING from the start; `set` changes it and logs each change once.
+
+    `reason` says why it is not serving, "" while it is.
+    """
 
     def __init__(self, services: Sequence[str]) -> None:
         self._names = ("", *services)
         self._servicer = health.HealthServicer()
         self._lock = threading.Lock()
-        self._reason = ""
+        self.reason = ""
         for name in self._names:
             self._servicer.set(name, _Status.SERVING)
 
     @property
-    def reason(self) -> str:
-        """Why it is not serving, "" when it is."""
-        return self._reason
-
-    @property
     def word(self) -> str:
-        return "NOT_SERVING" if self._reason else "SERVING"
+        return "NOT_SERVING" if self.reason else "SERVING"
 
     def add_to(self, server: grpc.Server) -> None:
+        """Serves it on `server`."""
         health_pb2_grpc.add_HealthServicer_to_server(self._servicer, server)
 
     def set(self, reason: str) -> None:
-        """Not serving because of `reason`, or serving again when it is ""."""
+        """Stops serving because of `reason`, or serves again when it is ""."""
         with self._lock:
-            before, self._reason = self._reason, reason
+            before, self.reason = self.reason, reason
             if bool(before) == bool(reason):
                 return
             for name in self._names:
@@ -52,5 +51,5 @@ class Health:
     def close(self) -> None:
         """NOT_SERVING for good: the service stops."""
         with self._lock:
-            self._reason = self._reason or "it is stopping"
+            self.reason = self.reason or "it is stopping"
         self._servicer.enter_graceful_shutdown()

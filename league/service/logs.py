@@ -1,6 +1,4 @@
-"""Log lines for people or for programs, and a line for calls that are slow, fail or are to be
-seen.
-"""
+"""Log lines for people or for programs, and a line for calls that are slow or fail."""
 
 from __future__ import annotations
 
@@ -11,12 +9,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, TextIO
 
 from league.service.calls import Call
-from league.service.rates import peer_host
+from league.service.rate_limiter import peer_host
 
 HUMAN = "%(asctime)s %(levelname)s %(message)s"
 STRANGER_SECONDS = 10.0
+"""Callers without a valid token get one line for each machine in this time."""
 MOST_HOSTS = 1000
-_BROKEN = ("UNKNOWN", "INTERNAL", "DATA_LOSS")
+_FAILED = ("UNKNOWN", "INTERNAL", "DATA_LOSS")
 _STRANGERS = ("UNAUTHENTICATED", "PERMISSION_DENIED")
 _log = logging.getLogger("calls")
 
@@ -26,11 +25,9 @@ class _Lines(logging.StreamHandler[TextIO]):
 
 
 def configure(form: Literal["human", "json"], stream: TextIO | None = None) -> None:
-    """Sends all that is logged to `stream`, as lines for people or one JSON object a line; again
-    changes it.
+    """Sends all log records to `stream`, as lines for people or as one JSON object a line.
 
-    Without `stream` it is stderr, where nobody else (a test, a program that embeds us) has seen to
-    logging.
+    Without `stream` it is stderr, unless another program (a test) has configured logging.
     """
     root = logging.getLogger()
     ours = [handler for handler in root.handlers if isinstance(handler, _Lines)]
@@ -45,20 +42,21 @@ def configure(form: Literal["human", "json"], stream: TextIO | None = None) -> N
 
 
 def _json() -> logging.Formatter:
-    import structlog  # it loads a terminal's colours, which people's lines do without
+    import structlog  # it loads a terminal's colours, which lines for people do without
 
-    return structlog.stdlib.ProcessorFormatter(
+    stdlib, processors = structlog.stdlib, structlog.processors
+    return stdlib.ProcessorFormatter(
         foreign_pre_chain=[
-            structlog.stdlib.add_log_level,
-            structlog.stdlib.add_logger_name,
-            structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
-            structlog.stdlib.ExtraAdder(),
+            stdlib.add_log_level,
+            stdlib.add_logger_name,
+            processors.TimeStamper(fmt="iso", utc=True, key="time"),
+            stdlib.ExtraAdder(),
         ],
         processors=[
-            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-            structlog.processors.format_exc_info,
-            structlog.processors.EventRenamer("message"),
-            structlog.processors.JSONRenderer(),
+            stdlib.ProcessorFormatter.remove_processors_meta,
+            processors.format_exc_info,
+            processors.EventRenamer("message"),
+            processors.JSONRenderer(),
         ],
     )
 
@@ -67,10 +65,9 @@ class CallLog:
     """An observer that writes one line for a call.
 
     Args:
-        every: whether all calls get one; else only slow ones, those that failed inside, and now and
-        then
-            those of machines whose token is missing, unknown or too weak.
-        slow_seconds: from when on a call is slow (streams are never).
+        every: whether all calls get one; else only slow ones, failed ones, and now and then those
+            without a valid token.
+        slow_seconds: the time from which a call is slow (streams never are).
         details: what a request says of its sender, such as the worker's name.
     """
 
@@ -81,13 +78,13 @@ class CallLog:
         details: Callable[[Call], Mapping[str, Any]] = lambda call: {},
     ) -> None:
         self._every, self._slow, self._details = every, slow_seconds, details
-        self._told: dict[str, float] = {}
+        self._logged: dict[str, float] = {}
 
     def __call__(self, call: Call) -> None:
         is_slow = call.seconds >= self._slow and call.reply is not None
-        has_broken = call.code in _BROKEN
-        is_stranger = call.code in _STRANGERS and self._first_of(call.peer)
-        if not (self._every or is_slow or has_broken or is_stranger):
+        is_stranger = call.code in _STRANGERS and self._is_due(peer_host(call.peer))
+        is_warning = is_slow or is_stranger or call.code in _FAILED
+        if not (self._every or is_warning):
             return
         facts = {
             "method": call.method,
@@ -100,24 +97,27 @@ class CallLog:
         }
         if call.error is not None:
             facts["error"] = str(call.error)[:500]
-        level = logging.WARNING if is_slow or has_broken or is_stranger else logging.INFO
+        level = logging.WARNING if is_warning else logging.INFO
         _log.log(level, "%s", _sentence(facts), extra=facts)
 
-    def _first_of(self, peer: str) -> bool:
+    def _is_due(self, host: str) -> bool:
         """Whether no line was written for this machine lately: strangers must not fill the disk."""
-        host, now = peer_host(peer), time.monotonic()
-        if now - self._told.get(host, -STRANGER_SECONDS) < STRANGER_SECONDS:
+        now = time.monotonic()
+        if now - self._logged.get(host, -STRANGER_SECONDS) < STRANGER_SECONDS:
             return False
-        if len(self._told) >= MOST_HOSTS:
-            self._told.clear()
-        self._told[host] = now
+        if len(self._logged) >= MOST_HOSTS:
+            self._logged.clear()
+        self._logged[host] = now
         return True
 
 
 def _sentence(facts: Mapping[str, Any]) -> str:
-    said = {key: facts.get(key, "") for key in ("worker", "token", "request_id")}
-    about = ", ".join(f"{key} {value}" for key, value in said.items() if value)
-    error = f": {facts['error']}" if "error" in facts else ""
-    took = f"{1000 * facts['seconds']:.1f} ms"
+    given = {key: facts.get(key, "") for key in ("worker", "token", "request_id")}
+    about = ", ".join(f"{key} {value}" for key, value in given.items() if value)
     about = f" ({about})" if about else ""
-    return f"{facts['method']} from {facts['peer']}: {facts['code']} in {took}{about}{error}"
+    error = f": {facts['error']}" if "error" in facts else ""
+    milliseconds = 1000 * facts["seconds"]
+    return (
+        f"{facts['method']} from {facts['peer']}: {facts['code']} in {milliseconds:.1f} ms"
+        f"{about}{error}"
+    )

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from league.service import tether
+from league.service import die_with_parent
 from learner.distributed.meeting import meeting_place
 from learner.distributed.team import LastWord
 
@@ -56,7 +56,7 @@ def _start(meeting: Path, rank: int, count: int, words: Sequence[str]) -> subpro
         *words,
     ]
     return subprocess.Popen(
-        [sys.executable, "-I", "-S", tether.__file__, str(os.getpid()), *command]
+        [sys.executable, "-I", "-S", die_with_parent.__file__, str(os.getpid()), *command]
     )
 
 

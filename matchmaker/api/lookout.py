@@ -17,7 +17,7 @@ from matchmaker.api.storage import StorageHealth, file_bytes, free_bytes
 from matchmaker.state.league import League
 
 if TYPE_CHECKING:
-    from league.service.metrics import MetricsPort
+    from league.service.prometheus import MetricsPort
     from matchmaker.api.metrics import LeagueMetrics
 
 MOST_NAMES = 4096
@@ -54,7 +54,7 @@ class Lookout:
             self.look()
 
     def _serve_metrics(self, health: Health) -> None:
-        from league.service.metrics import MetricsPort
+        from league.service.prometheus import MetricsPort
         from matchmaker.api.metrics import LeagueMetrics
 
         settings = self.settings

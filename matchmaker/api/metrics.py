@@ -19,7 +19,7 @@ from league.errors import LeagueError
 from league.players import Verdict
 from league.service.calls import Call
 from league.service.health import Health
-from league.service.metrics import SECONDS, CallMetrics
+from league.service.prometheus import SECONDS, CallMetrics
 from matchmaker.api.storage import file_bytes, free_bytes
 from matchmaker.state.league import League
 

@@ -12,7 +12,7 @@ from types import TracebackType
 from league.clock import Clock, SystemClock
 from league.errors import InvalidInput, LeagueError
 from league.security.settings import SecuritySettings, joined
-from league.service.frame import ServiceFrame
+from league.service.server import GrpcServer
 from league.service.settings import OperationsSettings
 from league.v1 import exploiters_pb2, matchmaker_pb2
 from league.v1.exploiters_pb2_grpc import add_ExploiterServiceServicer_to_server
@@ -88,7 +88,7 @@ class MatchmakerServer:
             raise
         self.service = MatchmakerService(self.league, read_only=read_only)
         self.lookout = Lookout(self.league, Path(db), self._operations, read_only=read_only)
-        self._frame: ServiceFrame | None = None
+        self._frame: GrpcServer | None = None
         self._sweeper = threading.Thread(
             target=self._sweep_forever, name="lease-sweeper", daemon=True
         )
@@ -116,7 +116,7 @@ class MatchmakerServer:
         """Binds the port and serves; raises `LeagueError` when it can't."""
         settings = self.league.settings
         try:
-            frame = ServiceFrame(
+            frame = GrpcServer(
                 "the matchmaker",
                 SERVICE_NAME,
                 threads=settings.workers + settings.max_watchers,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import grpc
@@ -38,6 +39,22 @@ from matchmaker.main import main
 
 TURNED_AWAY = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
 TOKENS = SecuritySettings(tokens=True)
+
+
+@pytest.fixture(autouse=True)
+def _look_at_the_tokens_at_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("league.security.tokens.LOOK_SECONDS", 0.0)
+
+
+@pytest.fixture
+def limits(monkeypatch: pytest.MonkeyPatch) -> Callable[[float, int], None]:
+    """Sets the calls that a peer may make a second, and at once."""
+
+    def limit(per_second: float, at_once: int) -> None:
+        monkeypatch.setattr("league.service.rate_limiter.CALLS_PER_SECOND", per_second)
+        monkeypatch.setattr("league.service.rate_limiter.CALLS_AT_ONCE", at_once)
+
+    return limit
 
 
 def code_of(
@@ -104,7 +121,6 @@ def test_a_token_is_told_in_a_sentence_and_taken_back_while_it_runs(tmp_path: Pa
     file = TokenFile(tmp_path)
     with small_league(tmp_path, security=TOKENS) as league:
         reader = Credentials(token=file.add(AccessRole.READ, "dashboard"))
-        league.server._frame.door._book._looked_at = -1e9  # as a second later
         with MatchmakerClient(league.server.address, credentials=reader) as client:
             assert client.status().game == "brawl"
             assert next(client.watch()).position == 1
@@ -114,7 +130,6 @@ def test_a_token_is_told_in_a_sentence_and_taken_back_while_it_runs(tmp_path: Pa
             ):
                 client.open_incarnation("learner-main", "main")
             file.revoke("dashboard")
-            league.server._frame.door._book._looked_at = -1e9
             with pytest.raises(Unauthenticated, match="does not know this token"):
                 client.status()
             with pytest.raises(Unauthenticated):
@@ -238,10 +253,12 @@ def ask(client: MatchmakerClient, times: int) -> None:
         client.status()
 
 
-def test_a_client_that_asks_too_often_is_slowed_down_not_failed(tmp_path: Path) -> None:
+def test_a_client_that_asks_too_often_is_slowed_down_not_failed(
+    tmp_path: Path, limits: Callable[[float, int], None]
+) -> None:
     words: list[str] = []
-    security = SecuritySettings(calls_per_second=2.0, calls_at_once=8)
-    with small_league(tmp_path, security=security) as league:
+    limits(2.0, 8)
+    with small_league(tmp_path) as league:
         with MatchmakerClient(league.server.address, on_wait=words.append) as client:
             began = time.monotonic()
             ask(client, 10)
@@ -254,9 +271,11 @@ def test_a_client_that_asks_too_often_is_slowed_down_not_failed(tmp_path: Path) 
             ask(hasty, 60)
 
 
-def test_one_peer_does_not_take_anothers_calls(tmp_path: Path) -> None:
-    security = SecuritySettings(calls_per_second=0.001, calls_at_once=6)
-    with small_league(tmp_path, security=security, snapshots=()) as league:
+def test_one_peer_does_not_take_anothers_calls(
+    tmp_path: Path, limits: Callable[[float, int], None]
+) -> None:
+    limits(0.001, 6)
+    with small_league(tmp_path, snapshots=()) as league:
         with (
             MatchmakerClient(league.server.address, wait_seconds=0.01) as greedy,
             pytest.raises(Busy),
@@ -265,10 +284,12 @@ def test_one_peer_does_not_take_anothers_calls(tmp_path: Path) -> None:
         assert league.client.status().game == "brawl"
 
 
-def test_health_needs_no_token_and_is_not_counted(tmp_path: Path) -> None:
-    security = SecuritySettings(tokens=True, calls_per_second=0.001, calls_at_once=6)
+def test_health_needs_no_token_and_is_not_counted(
+    tmp_path: Path, limits: Callable[[float, int], None]
+) -> None:
+    limits(0.001, 6)
     with (
-        small_league(tmp_path, security=security, snapshots=()) as league,
+        small_league(tmp_path, security=TOKENS, snapshots=()) as league,
         grpc.insecure_channel(league.server.address) as channel,
     ):
         stub = health_pb2_grpc.HealthStub(channel)
@@ -287,7 +308,6 @@ def test_what_an_operator_does_is_in_the_log_once(tmp_path: Path) -> None:
         learner = league.open()
         league.client.enter_stage(learner, 1400, STAGES, Place(index=1, since_step=1400))
         name = TokenFile(tmp_path).add(AccessRole.OPERATOR, "alice")
-        league.server._frame.door._book._looked_at = -1e9
         metadata = Credentials(token=name).metadata
         request = m.AskStageRequest(
             request_id="ask-1", player="main", stage="league", by="alice@home"

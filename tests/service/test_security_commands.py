@@ -5,6 +5,7 @@ from __future__ import annotations
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from league.errors import Unauthenticated
 from league.rpc.client import MatchmakerClient
 from league.security.credentials import Credentials, of_run
 from league.security.settings import SecuritySettings
+from league.security.tokens import LOOK_SECONDS
 
 
 def said(capsys: pytest.CaptureFixture[str], *words: object) -> str:
@@ -58,7 +60,7 @@ def test_tokens_are_made_added_listed_and_taken_back(
         assert "rank" in said(capsys, "ratings", *to, "--token-file", own)
         assert "wants a token" in refused(capsys, "ratings", *to)
         said(capsys, "tokens", "revoke", "gpu-7", "--run-dir", run)
-        league.server._frame.door._book._looked_at = -1e9
+        time.sleep(LOOK_SECONDS)
         shown = Credentials(token=printed.strip())
         with (
             MatchmakerClient(league.server.address, credentials=shown) as client,

@@ -7,13 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from league.errors import Busy
-from league.service import rates
-from league.service.rates import Rates, peer_host
+from league.service.rate_limiter import RateLimiter, peer_host
 
 HERE, THERE = "ipv4:127.0.0.1:{}", "ipv4:10.0.0.5:{}"
 
 
-def allowed(limits: Rates, peer: str) -> bool:
+def allowed(limits: RateLimiter, peer: str) -> bool:
     try:
         limits.take(peer)
     except Busy:
@@ -32,7 +31,7 @@ def test_no_peer_gets_more_than_its_burst_and_its_rate(
 ) -> None:
     """In any stretch of time, also after a long silence: nothing is saved up beyond the burst."""
     now = [0.0]
-    limits = Rates(rate, burst, lambda: now[0])
+    limits = RateLimiter(rate, burst, lambda: now[0])
     taken: list[float] = []
     for pause in pauses:
         now[0] += pause
@@ -46,7 +45,7 @@ def test_no_peer_gets_more_than_its_burst_and_its_rate(
 
 def test_who_waits_as_advised_is_let_in() -> None:
     now = [0.0]
-    limits = Rates(10.0, 2, lambda: now[0])
+    limits = RateLimiter(10.0, 2, lambda: now[0])
     assert [allowed(limits, "a") for _ in range(3)] == [True, True, False]
     with pytest.raises(Busy, match=r"more than 10 calls a second: come back in 0\.1 s") as caught:
         limits.take("a")
@@ -57,18 +56,17 @@ def test_who_waits_as_advised_is_let_in() -> None:
 
 
 def test_another_machine_is_one_peer_and_this_ones_connections_are_many() -> None:
-    limits = Rates(1e-3, 1, lambda: 0.0)
+    limits = RateLimiter(1e-3, 1, lambda: 0.0)
     assert [allowed(limits, HERE.format(port)) for port in (1, 2, 1)] == [True, True, False]
     assert [allowed(limits, THERE.format(port)) for port in (1, 2)] == [True, False]
 
 
 def test_a_flood_of_peers_takes_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rates, "MOST_PEERS", 100)
-    limits = Rates(1e-3, 1, lambda: 0.0)
+    monkeypatch.setattr("league.service.rate_limiter.MOST_PEERS", 100)
+    limits = RateLimiter(1e-3, 1, lambda: 0.0)
     for number in range(1000):
         limits.take(f"ipv4:10.0.{number // 250}.{number % 250}:9")
-    assert len(limits._keys) <= 100
-    assert len(limits._buckets) <= 100
+    assert len(limits) <= 100
 
 
 @pytest.mark.parametrize(

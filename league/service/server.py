@@ -1,6 +1,4 @@
-"""A gRPC server with all that the league's services have in common: door, health, reflection,
-TLS, drain.
-"""
+"""A gRPC server with what the league's services share: auth, health, reflection, TLS, draining."""
 
 from __future__ import annotations
 
@@ -18,24 +16,31 @@ from league.errors import ConfigError, Refused
 from league.security.certificates import read_server
 from league.security.settings import SecuritySettings, is_loopback, joined
 from league.security.tokens import TokenBook, TokenFile
+from league.service import rate_limiter
 from league.service.calls import Call, Observer
-from league.service.door import Door
 from league.service.health import Health
-from league.service.rates import Rates
+from league.service.interceptor import AuthInterceptor
 
+WAITING_CALLS = 20_000
+"""Calls of all peers that may wait for a thread; further ones are told to come back later."""
 _log = logging.getLogger(__name__)
 
 
-class ServiceFrame:
+class GrpcServer:
     """Make it, add the servicer to `server`, `listen`, `start`, and `stop` (twice is fine).
 
     Args:
-        name: for sentences: "the matchmaker". service: full name of the service, as health and
-        reflection know it. threads: that answer calls. most_bytes: of one request. run_dir: where
-        the run's tokens are; made there when the settings want tokens and there are none.
-        observers, audit: see `Door`. beside: full names of further services of the same server.
+        name: for messages: "the matchmaker".
+        service: full name of the service, as health and reflection know it.
+        threads: that answer calls.
+        most_bytes: of one request.
+        run_dir: where the run's tokens are; made there when the settings want tokens and the run
+            has none.
+        observers, audit: see `AuthInterceptor`.
+        beside: full names of further services of the same server.
 
-    Raises `LeagueError` when the tokens can't be used.
+    Raises:
+        LeagueError: the tokens can't be used.
     """
 
     def __init__(
@@ -53,18 +58,18 @@ class ServiceFrame:
     ) -> None:
         self._security = security
         self.health = Health([service, *beside])
-        self.door = Door(
+        self._interceptor = AuthInterceptor(
             name,
             _book(security, run_dir),
-            Rates(security.calls_per_second, security.calls_at_once),
+            rate_limiter.RateLimiter(rate_limiter.CALLS_PER_SECOND, rate_limiter.CALLS_AT_ONCE),
             observers,
             audit,
             mutual_tls=security.mutual_tls,
         )
         self.server = grpc.server(
             ThreadPoolExecutor(threads, thread_name_prefix=name.rpartition(" ")[2]),
-            interceptors=[self.door],
-            maximum_concurrent_rpcs=security.waiting_calls,
+            interceptors=[self._interceptor],
+            maximum_concurrent_rpcs=WAITING_CALLS,
             options=[
                 ("grpc.so_reuseport", 0),
                 ("grpc.max_receive_message_length", most_bytes),
@@ -79,8 +84,10 @@ class ServiceFrame:
     def listen(self, host: str, port: int) -> int:
         """Binds the port (0 takes any free one) and returns it.
 
-        Raises `ConfigError` for an address open to strangers or certificates that can't be used,
-        `Refused` when the port is taken.
+        Raises:
+            ConfigError: the address is open to other machines and nothing limits who may call, or
+                the certificates can't be used.
+            Refused: the port is taken.
         """
         host = self._security.checked(host)
         folder = self._security.tls_folder
@@ -95,25 +102,26 @@ class ServiceFrame:
                 bound = self.server.add_secure_port(joined(host, port), credentials)
         except OSError:
             raise Refused(
-                f"{host}:{port} can't be listened on (the port is taken or the host is not this machine's): "
-                f"choose another --port, 0 takes a free one"
+                f"{host}:{port} can't be listened on (the port is taken or the host is not this "
+                "machine's): choose another --port, 0 takes a free one"
             ) from None
-        except RuntimeError:  # it was free a moment ago, so this is what TLS has to say
+        except RuntimeError:  # the port was free a moment ago, so this is about TLS
             raise ConfigError(
-                f"{host}:{port} can't be listened on with the certificates in {folder}: each key must belong "
-                f"to its certificate (bin/league certs makes a set)"
+                f"{host}:{port} can't be listened on with the certificates in {folder}: each key "
+                "must belong to its certificate (bin/league certs makes a set)"
             ) from None
         if not is_loopback(host) and self._security.tokens and credentials is None:
             _log.warning("tokens travel unencrypted to other machines: set security.tls")
         return bound
 
     def start(self) -> None:
+        """Begins to answer calls."""
         self.server.start()
 
     def drain(self) -> None:
-        """Health NOT_SERVING, and new calls are told to come back later; those that run go on."""
+        """Turns health to NOT_SERVING and refuses new calls; those that run continue."""
         self.health.close()
-        self.door.is_closing = True
+        self._interceptor.is_closing = True
 
     def stop(self, seconds: float) -> None:
         """Drains, waits up to `seconds` for the calls that run, and closes. Twice is fine."""
@@ -134,6 +142,6 @@ def _book(security: SecuritySettings, run_dir: Path) -> TokenBook | None:
 
 
 def _try_port(host: str, port: int) -> None:
-    """Raises OSError when it can't be bound; gRPC would write a line of its own to the log."""
+    """Raises OSError when it can't be bound; gRPC would write its own line to the log."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     socket.create_server((host.strip("[]"), port), family=family).close()

@@ -1,4 +1,4 @@
-"""How many calls a peer may make: a bucket of tokens for each, which fills at a steady rate."""
+"""Limits the calls of each peer by a token bucket, which fills at a steady rate."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ from collections.abc import Callable
 from league.errors import Busy
 from league.security.settings import is_loopback
 
+CALLS_PER_SECOND = 2000.0
+"""Average of one peer: a worker with a thousand matches makes some ten calls a second."""
+CALLS_AT_ONCE = 4000
+"""Calls of a peer in one burst before that average holds."""
 MOST_PEERS = 10_000
 
 
@@ -20,12 +24,12 @@ def peer_host(peer: str) -> str:
     return rest.rpartition(":")[0].replace("%5B", "").replace("%5D", "").strip("[]")
 
 
-class Rates:
-    """Buckets by peer: one for another machine, and one for each connection of this one.
+class RateLimiter:
+    """A bucket for each other machine, and one for each connection of this machine.
 
     Args:
-        per_second: calls a second that a peer may make on the average.
-        burst: calls it may make at once before that holds.
+        per_second: calls a second that a peer may make on average.
+        burst: calls that it may make at once.
     """
 
     def __init__(
@@ -36,35 +40,37 @@ class Rates:
         self._buckets: dict[str, tuple[float, float]] = {}  # key -> (calls left, at)
         self._keys: dict[str, str] = {}
 
+    def __len__(self) -> int:
+        """Buckets that it remembers."""
+        return len(self._buckets)
+
     def take(self, peer: str) -> None:
         """Counts a call; raises `Busy`, with when to come back, for one too many."""
         now = self._clock()
         with self._lock:
-            key = self._keys.get(peer) or self._key(peer, now)
+            key = self._key(peer, now)
             left, at = self._buckets.get(key, (self._burst, now))
             left = min(self._burst, left + max(0.0, now - at) * self._rate)
-            if left >= 1.0:
-                self._buckets[key] = (left - 1.0, now)
-                return
-            self._buckets[key] = (left, now)
-        wait = (1.0 - left) / self._rate
-        raise Busy(
-            f"{key} makes more than {self._rate:g} calls a second: come back in {wait:.3g} s, ask for more "
-            f"in one call, or raise security.calls_per_second",
-            retry_seconds=wait,
-        )
+            self._buckets[key] = (left - (left >= 1.0), now)
+        if left < 1.0:
+            wait = (1.0 - left) / self._rate
+            raise Busy(
+                f"{key} makes more than {self._rate:g} calls a second: come back in {wait:.3g} s, "
+                "or ask for more in one call",
+                retry_seconds=wait,
+            )
 
     def _key(self, peer: str, now: float) -> str:
-        if len(self._keys) >= MOST_PEERS:
-            self._forget(now)
-        host = peer_host(peer)
-        self._keys[peer] = key = peer if is_loopback(host) else host
+        key = self._keys.get(peer)
+        if key is None:
+            if len(self._keys) >= MOST_PEERS:
+                self._forget(now)
+            host = peer_host(peer)
+            key = self._keys[peer] = peer if is_loopback(host) else host
         return key
 
     def _forget(self, now: float) -> None:
-        """Drops the buckets that are full again, which is as if they had never been there; at
-        worst all.
-        """
+        """Drops the full buckets, which are as good as new; at worst all."""
         self._keys.clear()
         self._buckets = {
             key: (left, at)
