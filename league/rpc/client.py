@@ -7,6 +7,8 @@ A reply means: on disk.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import is_dataclass
+from enum import Enum
 from typing import Any, NamedTuple
 
 from league.exploiters import CandidateGate, Generation, Standing
@@ -70,6 +72,15 @@ class MatchmakerClient(Connection):
     `incarnation` is the number of the calling worker's incarnation, or the `Incarnation` itself.
     """
 
+    def _ask(self, method: str, **fields: Any) -> Any:
+        """Sends a call's request, with a new request id where it has one, and returns the reply."""
+        module: Any = m if hasattr(m, f"{method}Request") else x
+        message = getattr(module, f"{method}Request")
+        if "request_id" in message.DESCRIPTOR.fields_by_name:
+            fields.setdefault("request_id", new_id())
+        values = {name: _encoded(value) for name, value in fields.items()}
+        return self._call(method, message(**values))
+
     def register_players(
         self, players: Iterable[Player], incarnation: int | Incarnation = 0
     ) -> tuple[list[Player], list[str]]:
@@ -82,12 +93,7 @@ class MatchmakerClient(Connection):
             AlreadyExists: a name is taken by something else.
             Fenced: a newer incarnation of this worker exists.
         """
-        request = m.RegisterPlayersRequest(
-            request_id=new_id(),
-            players=map(to_message, players),
-            incarnation=_number(incarnation),
-        )
-        reply = self._call("RegisterPlayers", request)
+        reply = self._ask("RegisterPlayers", players=list(players), incarnation=incarnation)
         return [from_message(Player, player) for player in reply.players], list(reply.retired)
 
     def open_incarnation(
@@ -99,15 +105,14 @@ class MatchmakerClient(Connection):
         carried_matches: Sequence[str] = (),
     ) -> Incarnation:
         """Opens a worker's incarnation and fences its earlier ones."""
-        request = m.OpenIncarnationRequest(
-            request_id=new_id(),
+        reply = self._ask(
+            "OpenIncarnation",
             worker=worker,
             player=player,
             checkpoint_step=checkpoint_step,
             checkpoint_log_position=checkpoint_log_position,
             carried_matches=carried_matches,
         )
-        reply = self._call("OpenIncarnation", request)
         return Incarnation(
             number=reply.incarnation,
             carried=tuple(_assignments(reply.carried)),
@@ -122,33 +127,24 @@ class MatchmakerClient(Connection):
         Raises:
             Fenced: a newer incarnation of this worker exists.
         """
-        request = m.AcquireMatchesRequest(
-            request_id=new_id(), incarnation=_number(incarnation), count=count, mix=mix
-        )
-        return _assignments(self._call("AcquireMatches", request).assignments)
+        reply = self._ask("AcquireMatches", incarnation=incarnation, count=count, mix=mix)
+        return _assignments(reply.assignments)
 
     def acquire_pairings(
         self, incarnation: int | Incarnation, pairings: Sequence[Pairing]
     ) -> list[Assignment]:
         """Leases matches between named players: pairing by pairing, each pair in both seats."""
-        request = m.AcquirePairingsRequest(
-            request_id=new_id(),
-            incarnation=_number(incarnation),
-            pairings=map(to_message, pairings),
-        )
-        return _assignments(self._call("AcquirePairings", request).assignments)
+        reply = self._ask("AcquirePairings", incarnation=incarnation, pairings=list(pairings))
+        return _assignments(reply.assignments)
 
     def release_matches(
         self, incarnation: int | Incarnation, match_ids: Sequence[str] = (), reason: str = ""
     ) -> int:
         """Gives leases back (all open ones when none is named) and returns how many."""
-        request = m.ReleaseMatchesRequest(
-            request_id=new_id(),
-            incarnation=_number(incarnation),
-            match_ids=match_ids,
-            reason=reason,
+        reply = self._ask(
+            "ReleaseMatches", incarnation=incarnation, match_ids=match_ids, reason=reason
         )
-        return int(self._call("ReleaseMatches", request).released)
+        return int(reply.released)
 
     def report_results(
         self,
@@ -161,12 +157,12 @@ class MatchmakerClient(Connection):
         Returns:
             A verdict for each result, in order, and the log position of the newest result.
         """
-        request = m.ReportResultsRequest(
+        reply = self._ask(
+            "ReportResults",
             request_id=request_id or new_id(),
-            incarnation=_number(incarnation),
-            results=map(to_message, results),
+            incarnation=incarnation,
+            results=list(results),
         )
-        reply = self._call("ReportResults", request)
         return [from_message(Verdict, verdict) for verdict in reply.verdicts], reply.log_position
 
     def heartbeat(
@@ -179,15 +175,15 @@ class MatchmakerClient(Connection):
         metrics: Mapping[str, float] | None = None,
     ) -> Beat:
         """Reports that the worker lives and how far it is (`progress`: frames played)."""
-        request = m.HeartbeatRequest(
-            incarnation=_number(incarnation),
+        reply = self._ask(
+            "Heartbeat",
+            incarnation=incarnation,
             progress=progress,
             step=step,
             mix=mix,
             activity=activity,
             metrics=metrics or {},
         )
-        reply = self._call("Heartbeat", request)
         return Beat(reply.fenced, reply.lease_deadline, _asked(reply))
 
     def keep_references(
@@ -198,10 +194,7 @@ class MatchmakerClient(Connection):
         Returns:
             Names of those that retired, and of those that came back.
         """
-        request = m.KeepReferencesRequest(
-            request_id=new_id(), incarnation=_number(incarnation), names=list(names)
-        )
-        reply = self._call("KeepReferences", request)
+        reply = self._ask("KeepReferences", incarnation=incarnation, names=list(names))
         return list(reply.retired), list(reply.returned)
 
     def enter_stage(
@@ -217,18 +210,19 @@ class MatchmakerClient(Connection):
         Returns:
             The operator's request that the learner has not obeyed yet, None without one.
         """
-        request = m.EnterStageRequest(
-            request_id=new_id(),
-            incarnation=_number(incarnation),
-            step=step,
-            stages=map(to_message, stages),
-            index=place.index,
-            since_step=place.since_step,
-            by_hand=place.by_hand,
-            obeyed=place.obeyed,
-            reason=reason,
+        return _asked(
+            self._ask(
+                "EnterStage",
+                incarnation=incarnation,
+                step=step,
+                stages=list(stages),
+                index=place.index,
+                since_step=place.since_step,
+                by_hand=place.by_hand,
+                obeyed=place.obeyed,
+                reason=reason,
+            )
         )
-        return _asked(self._call("EnterStage", request))
 
     # What readers ask.
 
@@ -238,17 +232,15 @@ class MatchmakerClient(Connection):
 
     def curricula(self) -> list[CurriculumStatus]:
         """The stages of every learner that has reported them, and its place in them."""
-        reply = self._call("GetCurricula", m.GetCurriculaRequest())
+        reply = self._ask("GetCurricula")
         return [from_message(CurriculumStatus, curriculum) for curriculum in reply.curricula]
 
     def players(
         self, kinds: Iterable[PlayerKind] = (), states: Iterable[PlayerState] = ()
     ) -> list[Player]:
         """Players in order of registration, all or of these kinds and states."""
-        request = m.ListPlayersRequest(
-            kinds=[to_enum(kind) for kind in kinds], states=[to_enum(state) for state in states]
-        )
-        return [from_message(Player, one) for one in self._call("ListPlayers", request).players]
+        reply = self._ask("ListPlayers", kinds=list(kinds), states=list(states))
+        return [from_message(Player, player) for player in reply.players]
 
     def ratings(self, book: Book = Book.EVAL) -> list[Rating]:
         """The ratings of a book, best first."""
@@ -256,7 +248,7 @@ class MatchmakerClient(Connection):
 
     def leaderboard(self, book: Book = Book.EVAL) -> Leaderboard:
         """The ratings of a book, best first, with the position in the log that they include."""
-        reply = self._call("GetRatings", m.GetRatingsRequest(book=to_enum(book)))
+        reply = self._ask("GetRatings", book=book)
         ratings = [from_message(Rating, rating) for rating in reply.ratings]
         return Leaderboard(ratings, dict(reply.anchors), reply.log_position, reply.event_position)
 
@@ -270,8 +262,7 @@ class MatchmakerClient(Connection):
         self, book: Book = Book.EVAL, rows: Sequence[str] = (), columns: Sequence[str] = ()
     ) -> Payoffs:
         """The same, with the position in the log that they include."""
-        request = m.GetPayoffRequest(book=to_enum(book), rows=rows, columns=columns)
-        reply = self._call("GetPayoff", request)
+        reply = self._ask("GetPayoff", book=book, rows=rows, columns=columns)
         cells = [from_message(PayoffCell, cell) for cell in reply.cells]
         return Payoffs(cells, reply.log_position, reply.event_position)
 
@@ -281,12 +272,11 @@ class MatchmakerClient(Connection):
         Raises:
             NotFound: no match has this id.
         """
-        reply = self._call("GetMatch", m.GetMatchRequest(match_id=match_id))
-        return from_message(MatchRecord, reply)
+        return from_message(MatchRecord, self._ask("GetMatch", match_id=match_id))
 
     def status(self) -> LeagueStatus:
         """Workers, open leases, and the shares of the mix in use."""
-        return from_message(LeagueStatus, self._call("GetStatus", m.GetStatusRequest()))
+        return from_message(LeagueStatus, self._ask("GetStatus"))
 
     def watch(self, after: int = 0) -> Iterator[Event]:
         """Events after position `after` (-1: only new ones) as they come.
@@ -313,8 +303,9 @@ class MatchmakerClient(Connection):
             InvalidInput: it is in that stage already, or in the last one.
             Refused: its steps are done, or the league is served for reading only.
         """
-        request = m.AskStageRequest(request_id=new_id(), player=player, stage=stage, by=by)
-        return from_message(StageRequest, self._call("AskStage", request).asked)
+        return from_message(
+            StageRequest, self._ask("AskStage", player=player, stage=stage, by=by).asked
+        )
 
     def pin_rating(self, player: str, mu: float, by: str) -> int:
         """Makes a player an anchor at `mu` points, in every book, for the results to come.
@@ -326,8 +317,7 @@ class MatchmakerClient(Connection):
             NotFound: there is no such player.
             InvalidInput: it learns, or `mu` is no rating.
         """
-        request = m.PinRatingRequest(request_id=new_id(), player=player, mu=mu, by=by)
-        return int(self._call("PinRating", request).log_position)
+        return int(self._ask("PinRating", player=player, mu=mu, by=by).log_position)
 
     def unpin_rating(self, player: str, by: str) -> int:
         """Ends a pin: the player continues from what was believed of it before.
@@ -339,8 +329,7 @@ class MatchmakerClient(Connection):
             NotFound: there is no such player.
             InvalidInput: it is not pinned.
         """
-        request = m.PinRatingRequest(request_id=new_id(), player=player, unpin=True, by=by)
-        return int(self._call("PinRating", request).log_position)
+        return int(self._ask("PinRating", player=player, unpin=True, by=by).log_position)
 
     def quarantine(self, player: str, reason: str, by: str) -> PlayerState:
         """Keeps a bot, snapshot or reference from being drawn; its results stay.
@@ -350,8 +339,9 @@ class MatchmakerClient(Connection):
             InvalidInput: it learns, is in quarantine already, or no reason is given.
             Refused: its gate is open.
         """
-        request = m.QuarantineRequest(request_id=new_id(), player=player, reason=reason, by=by)
-        return from_enum(PlayerState, self._call("Quarantine", request).state)
+        return from_enum(
+            PlayerState, self._ask("Quarantine", player=player, reason=reason, by=by).state
+        )
 
     def release_player(self, player: str, by: str) -> PlayerState:
         """Ends a quarantine and returns the state that the player then has.
@@ -360,8 +350,9 @@ class MatchmakerClient(Connection):
             NotFound: there is no such player.
             InvalidInput: it is in no quarantine.
         """
-        request = m.QuarantineRequest(request_id=new_id(), player=player, release=True, by=by)
-        return from_enum(PlayerState, self._call("Quarantine", request).state)
+        return from_enum(
+            PlayerState, self._ask("Quarantine", player=player, release=True, by=by).state
+        )
 
     # Generations, gates and patches of exploiters.
 
@@ -386,29 +377,32 @@ class MatchmakerClient(Connection):
             NotFound: there is no main to exploit yet, or a named victim does not exist.
             InvalidInput: a number or role that can't follow.
         """
-        request = x.BeginGenerationRequest(
-            request_id=new_id(),
-            incarnation=incarnation,
-            learner=learner,
-            role=to_enum(role),
-            number=number,
-            victims=victims,
-            step=step,
-            parent=parent,
+        return from_message(
+            Generation,
+            self._ask(
+                "BeginGeneration",
+                incarnation=incarnation,
+                learner=learner,
+                role=role,
+                number=number,
+                victims=victims,
+                step=step,
+                parent=parent,
+            ).generation,
         )
-        return from_message(Generation, self._call("BeginGeneration", request).generation)
 
     def generation(self, learner: str) -> Generation | None:
         """The newest generation of a learner, None before its first."""
-        reply = self._call("GetGeneration", x.GetGenerationRequest(learner=learner))
+        reply = self._ask("GetGeneration", learner=learner)
         if not reply.HasField("generation"):
             return None
         return from_message(Generation, reply.generation)
 
     def standing(self, player: str, steps: int, interval: int) -> Standing:
         """Whether a learner is to be frozen, `steps` after it last was, by an `interval`."""
-        request = x.GetStandingRequest(player=player, steps=steps, interval=interval)
-        return from_message(Standing, self._call("GetStanding", request))
+        return from_message(
+            Standing, self._ask("GetStanding", player=player, steps=steps, interval=interval)
+        )
 
     def open_gate(self, incarnation: int, player: Player) -> CandidateGate:
         """Registers a snapshot as a candidate and opens its gate; twice is fine.
@@ -416,38 +410,44 @@ class MatchmakerClient(Connection):
         Raises:
             AlreadyExists: the name is taken by something else.
         """
-        request = x.OpenGateRequest(
-            request_id=new_id(), incarnation=incarnation, player=to_message(player)
+        return from_message(
+            CandidateGate, self._ask("OpenGate", incarnation=incarnation, player=player).gate
         )
-        return from_message(CandidateGate, self._call("OpenGate", request).gate)
 
     def acquire_gate_matches(
         self, incarnation: int, candidate: str, count: int
     ) -> list[Assignment]:
         """Leases matches of a candidate with its present victim; none for a decided gate."""
-        request = x.AcquireGateMatchesRequest(
-            request_id=new_id(), incarnation=incarnation, candidate=candidate, count=count
+        return _assignments(
+            self._ask(
+                "AcquireGateMatches", incarnation=incarnation, candidate=candidate, count=count
+            ).assignments
         )
-        return _assignments(self._call("AcquireGateMatches", request).assignments)
 
     def decide_gate(self, incarnation: int, candidate: str) -> CandidateGate:
         """Decides as far as the results allow; an accepted candidate becomes an opponent."""
-        request = x.DecideGateRequest(
-            request_id=new_id(), incarnation=incarnation, candidate=candidate
+        return from_message(
+            CandidateGate,
+            self._ask("DecideGate", incarnation=incarnation, candidate=candidate).gate,
         )
-        return from_message(CandidateGate, self._call("DecideGate", request).gate)
 
     def give_up_gate(self, incarnation: int, candidate: str, reason: str) -> CandidateGate:
         """Closes a gate that can't be played, as undecided."""
-        request = x.GiveUpGateRequest(
-            request_id=new_id(), incarnation=incarnation, candidate=candidate, reason=reason
+        return from_message(
+            CandidateGate,
+            self._ask(
+                "GiveUpGate", incarnation=incarnation, candidate=candidate, reason=reason
+            ).gate,
         )
-        return from_message(CandidateGate, self._call("GiveUpGate", request).gate)
 
     def gates(self, *, open_only: bool = False, certificates: bool = False) -> list[CandidateGate]:
         """Gates in the order of opening."""
-        request = x.GetGatesRequest(open_only=open_only, with_certificates=certificates)
-        return [from_message(CandidateGate, gate) for gate in self._call("GetGates", request).gates]
+        return [
+            from_message(CandidateGate, gate)
+            for gate in self._ask(
+                "GetGates", open_only=open_only, with_certificates=certificates
+            ).gates
+        ]
 
     def review_exploiters(self, incarnation: int, player: str) -> tuple[list[str], list[str]]:
         """Judges by the clean matches of a main's snapshot which exploiters its main beats.
@@ -455,10 +455,7 @@ class MatchmakerClient(Connection):
         Returns:
             Exploiters that are patched from now on, and those that the main loses to again.
         """
-        request = x.ReviewExploitersRequest(
-            request_id=new_id(), incarnation=incarnation, player=player
-        )
-        reply = self._call("ReviewExploiters", request)
+        reply = self._ask("ReviewExploiters", incarnation=incarnation, player=player)
         return list(reply.patched), list(reply.returned)
 
 
@@ -470,5 +467,12 @@ def _asked(reply: Any) -> StageRequest | None:
     return from_message(StageRequest, reply.asked) if reply.HasField("asked") else None
 
 
-def _number(incarnation: int | Incarnation) -> int:
-    return incarnation.number if isinstance(incarnation, Incarnation) else incarnation
+def _encoded(value: Any) -> Any:
+    """A request's field: domain values become messages, an incarnation its number."""
+    if isinstance(value, Incarnation):
+        return value.number
+    if isinstance(value, Enum):
+        return to_enum(value)
+    if isinstance(value, list):
+        return [_encoded(one) for one in value]
+    return to_message(value) if is_dataclass(value) else value

@@ -28,10 +28,7 @@ class CallMetrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._calls = Counter(
-            "kumite_calls",
-            "Calls, by method and gRPC code.",
-            ["method", "code"],
-            registry=registry,
+            "kumite_calls", "Calls, by method and gRPC code.", ["method", "code"], registry=registry
         )
         self._seconds = Histogram(
             "kumite_call_seconds",
