@@ -1,6 +1,6 @@
-"""The picture of a league's structure: who wins against whom, and what everybody's part in it is.
+"""Draws a league's structure: who beats whom, and how much of the mixtures each player is.
 
-Shape suffixes: N players, A values of α.
+Shapes: N players.
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator, NullLocator, PercentFormatter
 from numpy.typing import NDArray
 
-from league.stats.structure.alpha_rank import sweep
 from league.stats.structure.study import Structure
-from league.stats.structure.table import margins
 from league.views import style as figures
 from league.views.style import FAINT, GRID, INK
 
@@ -37,10 +35,6 @@ NUMBERS_UP_TO = 20
 """Players up to which each cell shows its number."""
 NAMES_UP_TO = 60
 """Players up to which each row is named; beyond, only a few are."""
-SWEPT_UP_TO = 200
-"""Players up to which the sweep of α is drawn: it takes the cube of their number."""
-LINES = 6
-"""Lines of the sweep that are named."""
 
 
 def draw(structure: Structure, rating_N: Sequence[float], title: str) -> bytes:
@@ -52,14 +46,12 @@ def draw(structure: Structure, rating_N: Sequence[float], title: str) -> bytes:
 
 
 def figure_of(structure: Structure, rating_N: Sequence[float], title: str) -> Figure:
-    """The figure itself; its axes are the table, the mixture, α-rank, ratings and the sweep of
-    α.
-    """
+    """Returns the figure; its axes are the table, the Nash mixture, α-rank and the ratings."""
     with rc_context(STYLE):
         figure = Figure(figsize=(16, 10), dpi=100, facecolor="white")
         grid = figure.add_gridspec(
-            2, 4, left=0.115, right=0.975, top=0.855, bottom=0.05, wspace=0.07, hspace=0.22,
-            width_ratios=(6.2, 2, 1.5, 1.5), height_ratios=(4.2, 1),
+            1, 4, left=0.115, right=0.975, top=0.855, bottom=0.05, wspace=0.07,
+            width_ratios=(6.2, 2, 1.5, 1.5),
         )  # fmt: skip
         order = structure.order
         names = [structure.table.names[index] for index in order]
@@ -72,7 +64,6 @@ def figure_of(structure: Structure, rating_N: Sequence[float], title: str) -> Fi
         _ratings(panels[2], np.asarray(rating_N)[order])
         for axes in panels:
             _rows(axes, len(order))
-        _sweep(figure.add_subplot(grid[1, :]), structure)
         return figure
 
 
@@ -192,32 +183,3 @@ def _rows(axes: Axes, count: int) -> None:
     axes.set_axisbelow(True)
     axes.tick_params(length=0)
     axes.spines["left"].set_visible(False)
-
-
-def _sweep(axes: Axes, structure: Structure) -> None:
-    """Masses over α; the players of largest mass at its end are named."""
-    axes.set_title("α-rank as selection sharpens (α →)")
-    axes.tick_params(length=0)
-    if len(structure.table.names) > SWEPT_UP_TO:
-        axes.text(0.5, 0.5, f"more than {SWEPT_UP_TO} players", color=FAINT, ha="center",
-                  transform=axes.transAxes)  # fmt: skip
-        axes.set_yticks([])
-        return
-    swept = sweep(margins(structure.table.chance_NN))
-    largest = np.argsort(-swept.mass_AN[-1], kind="stable")[:LINES]
-    for index in range(swept.mass_AN.shape[1]):
-        place = np.flatnonzero(largest == index)
-        color = (NASH, *CLUSTERS)[int(place[0])] if len(place) else GRID
-        label = _short(structure.table.names[index]) if len(place) else None
-        axes.plot(swept.alpha_A, swept.mass_AN[:, index], color=color, linewidth=1.6, label=label,
-                  zorder=3 if len(place) else 1)  # fmt: skip
-    axes.set_xscale("log")
-    axes.set_xlim(swept.alpha_A[0], swept.alpha_A[-1])
-    axes.set_ylim(bottom=0)
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-    axes.grid(color=GRID, linewidth=0.8)
-    axes.set_axisbelow(True)
-    handles, labels = axes.get_legend_handles_labels()
-    order = [labels.index(_short(structure.table.names[index])) for index in largest]
-    axes.legend([handles[place] for place in order], [labels[place] for place in order], frameon=False,
-                fontsize=9, loc="lower right", bbox_to_anchor=(1.0, 0.98), ncols=LINES)  # fmt: skip

@@ -88,7 +88,7 @@ def supporting(players: Iterable[Player], table: RatingTable) -> list[str]:
         table: the eval book's; it is only read.
     """
     # scipy takes half a second to load
-    from league.stats.structure.nash import nash_averaging
+    from league.stats.structure.equilibria import nash_averaging
     from league.stats.structure.table import margins, table_of_book
 
     rated = {one.name: one for one in players if _is_opponent(one) and table.has(one.name)}

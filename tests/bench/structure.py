@@ -17,11 +17,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from league.stats.structure.alpha_rank import alpha_rank, alpha_rank_limit
 from league.stats.structure.clusters import clusters_of
-from league.stats.structure.cycles import strongest_cycles, sure_cycles
-from league.stats.structure.nash import nash_averaging
-from league.stats.structure.split import cyclicity, split
+from league.stats.structure.cycles import cyclicity, split, strongest_cycles, sure_cycles
+from league.stats.structure.equilibria import alpha_rank, alpha_rank_limit, nash_averaging
 from league.stats.structure.study import Choices, study
 from league.stats.structure.table import Table, logits, margins, measured_prior
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from structure_games import RPS, chances, elo, expected, played
 
-from league.stats.structure.nash import nash_averaging
 from league.stats.structure.study import Choices, as_json, study
 from league.stats.structure.table import margins
 from league.views.structure_figure import draw, figure_of
@@ -99,52 +98,6 @@ def test_margins_are_surer_than_logits_where_all_is_won():
     assert (in_margins.high < 0.35).all()
     assert in_logits.low == pytest.approx(np.full(3, 0.24), abs=0.025)
     assert in_logits.high == pytest.approx(np.full(3, 0.43), abs=0.025)
-
-
-def test_draws_are_fewer_where_each_takes_longer():
-    assert [Choices().draws_for(count) for count in (2, 200, 400, 2000, 100_000)] == [
-        200,
-        200,
-        100,
-        20,
-        20,
-    ]
-    assert Choices(draws=7).draws_for(2000) == 7
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-def test_intervals_hold_the_truth():
-    """Bootstrap intervals, nominal 95 %, of 150 leagues whose true scores and masses are known.
-
-    They hold no less of the scores, and of the masses of players that are in the true mixture,
-    beyond two standard errors; of one that is out of it, the mass is 0 and hardly any interval lies
-    above.
-    """
-    rng = np.random.default_rng(1)
-    scores, inside, outside = [], [], []
-    for _ in range(150):
-        noise = rng.normal(size=(6, 6))
-        chance = chances(elo(0.3 * rng.normal(size=6)) + np.triu(noise, 1) - np.triu(noise, 1).T)
-        found, truth = (
-            study(played(chance, 40, rng), Choices(draws=100)),
-            nash_averaging(margins(chance)),
-        )
-        scores.append(_held(found.score, truth.score_N))
-        is_in = truth.mass_N > 1e-6
-        inside.append(_held(found.mass, truth.mass_N)[is_in])
-        outside.append(_held(found.mass, truth.mass_N)[~is_in])
-    for name, held in (("scores", scores), ("masses", inside), ("masses of 0", outside)):
-        share = np.mean(np.concatenate(held))
-        print(f"{name}: {share:.1%} of {sum(map(len, held))} held")
-        spread = (
-            np.std([np.sum(one - share) for one in held]) * len(held) ** 0.5 / sum(map(len, held))
-        )
-        assert share > 0.95 - 2 * spread
-
-
-def _held(found, true_N):
-    return (found.low <= true_N + 1e-6) & (true_N <= found.high + 1e-6)
 
 
 def test_the_picture_marks_what_is_unknown_and_who_is_a_copy():

@@ -1,15 +1,18 @@
-"""Three-cycles: players of whom the first beats the second, who beats the third, who beats the
-first.
+"""What is cyclic in a league: its share of the payoff, and the three-cycles that make it.
 
-Shape suffixes: N players; `x_NN[i, j]` is of i against j.
+Shapes: N players, M pairs that met; `x_NN[i, j]` is of i against j.
 
-A cycle is as strong as its weakest side: the least of its three shares. The test: each side is an
-exact sign test (more wins than losses, draws left out, one-sided), and the cycle holds if all three
-do, so its p-value is the largest of the three (an intersection–union test, Berger 1982). Looking at
-many cycles is corrected for on the sides they are made of: p-values of all sides that were played,
-both ways, go through Holm's step-down procedure (1979), which asks nothing about how they depend on
-each other. With 95 % probability not one of all cycles called sure (adjusted p ≤ .05) is a false
-one.
+An antisymmetric payoff P is split (Balduzzi et al. 2018, arXiv 1806.02643; Jiang et al. 2011) into
+
+    T_ij = r_i − r_j,  r the least squares fit (r_i = mean_j P_ij where all have met);   C = P − T
+
+with the transitive share ‖T‖² / ‖P‖². Pairs that never met do not count. Noise looks cyclic, so the
+share is compared with that of simulated leagues without cycles.
+
+A three-cycle is as strong as its weakest side. A side is tested by an exact one-sided sign test
+without draws, and a cycle holds if its three sides do (intersection-union, Berger 1982). The sides'
+p-values go through Holm's step-down procedure (1979), so with 95 % probability none of the cycles
+called sure is false.
 """
 
 from __future__ import annotations
@@ -17,24 +20,127 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 from scipy.stats import binom
 
-from league.stats.structure.nash import Matrix
-from league.stats.structure.table import Table
+from league.stats.ratings.fit import PairCounts, expected_score, fit
+from league.stats.structure.equilibria import Matrix, checked
+from league.stats.structure.table import OFF_BOUNDS, Table, logits
 
 SURE = 0.05
 """Cycles with an adjusted p-value up to this are called sure."""
 
 
 @dataclass(frozen=True)
-class Cycle:
-    """The first of `players` (indices) beats the second, who beats the third, who beats the first.
+class Split:
+    """`strength_N`: r, mean 0. `transitive_NN` + `cyclic_NN` is the payoff, 0 where unknown."""
 
-    `chances`: posterior shares of these three sides, `games` their matches, `p_value` is adjusted.
+    strength_N: Matrix
+    transitive_NN: Matrix
+    cyclic_NN: Matrix
+
+    @cached_property
+    def cyclic_share(self) -> float:
+        """‖C‖² / ‖P‖²; NaN where all payoffs are 0."""
+        whole = float(np.sum((self.transitive_NN + self.cyclic_NN) ** 2))
+        return float(np.sum(self.cyclic_NN**2)) / whole if whole else float("nan")
+
+
+def split(payoff_NN: Matrix, known_NN: NDArray[np.bool_] | None = None) -> Split:
+    """Splits an antisymmetric payoff into its transitive and its cyclic part.
+
+    Args:
+        known_NN: which pairs have met; all by default. Players that their matches don't connect
+            with the others get strengths with a mean of 0 among themselves.
+    """
+    checked(payoff_NN)
+    met_NN = np.ones(payoff_NN.shape) if known_NN is None else np.asarray(known_NN, np.float64)
+    np.fill_diagonal(met_NN, 0.0)
+    payoff_NN = payoff_NN * met_NN
+    laplacian_NN = np.diag(met_NN.sum(axis=1)) - met_NN
+    # only differences are determined; the added matrix sets the mean of each connected part to 0
+    _, part_N = connected_components(met_NN, directed=False)
+    together_NN = part_N[:, None] == part_N[None, :]
+    strength_N = np.linalg.solve(laplacian_NN + together_NN, payoff_NN.sum(axis=1))
+    transitive_NN = (strength_N[:, None] - strength_N[None, :]) * met_NN
+    return Split(strength_N, transitive_NN, payoff_NN - transitive_NN)
+
+
+@dataclass(frozen=True)
+class Cyclicity:
+    """The cyclic share of a table's logits over the pairs that met, compared with chance.
+
+    Attributes:
+        share: the observed one; NaN where there is nothing to split.
+        by_chance: 95th percentile of ‖C‖² in leagues without a cycle, with the same strengths and
+            as many matches, in units of the observed ‖P‖².
+        p_value: how many of these leagues, the observed one counted in, have a ‖C‖² as large.
+    """
+
+    share: float
+    by_chance: float
+    p_value: float
+
+
+def cyclicity(table: Table, draws: int, rng: np.random.Generator) -> Cyclicity:
+    """Compares ‖C‖² with that of `draws` leagues in which one number a player explains all.
+
+    ‖C‖² and not the share, because where all players are equal any share of the noise is likely.
+    """
+    observed = split(logits(table.chance_NN), table.known_NN)
+    if np.isnan(observed.cyclic_share):
+        return Cyclicity(np.nan, np.nan, np.nan)
+    chance_NN = fitted_chances(table)
+    null = [_cyclic_square(replayed(table, chance_NN, rng)) for _ in range(draws)]
+    square = float(np.sum(observed.cyclic_NN**2))
+    whole = float(np.sum((observed.cyclic_NN + observed.transitive_NN) ** 2))
+    p_value = (1 + sum(one >= square for one in null)) / (1 + draws)
+    by_chance = float(np.percentile(null, 95)) / whole if null else float("nan")
+    return Cyclicity(observed.cyclic_share, by_chance, p_value)
+
+
+def _cyclic_square(table: Table) -> float:
+    return float(np.sum(split(logits(table.chance_NN), table.known_NN).cyclic_NN ** 2))
+
+
+def fitted_chances(table: Table) -> Matrix:
+    """Returns the expected shares of a match if one number a player explained all results."""
+    first_M, second_M = np.nonzero(np.triu(table.known_NN, 1))
+    wins_M, losses_M = table.wins_NN[first_M, second_M], table.wins_NN[second_M, first_M]
+    counts = PairCounts(first_M, second_M, wins_M, table.draws_NN[first_M, second_M], losses_M)
+    found = fit(counts, len(table.names))
+    gap_NN = (found.rating_N[:, None] - found.rating_N[None, :]) / found.points_per_logit
+    return np.clip(expected_score(gap_NN, found.nu), OFF_BOUNDS, 1.0 - OFF_BOUNDS)
+
+
+def replayed(table: Table, chance_NN: Matrix, rng: np.random.Generator) -> Table:
+    """Plays each pair's matches again by these chances, with as many draws as before."""
+    rows, columns = np.nonzero(np.triu(table.known_NN, 1))
+    games_M, p_M = table.games_NN[rows, columns], chance_NN[rows, columns]
+    drew_M = table.draw_chances(chance_NN)[rows, columns]
+    won_M = p_M - 0.5 * drew_M
+    chances_M3 = np.stack([won_M, drew_M, 1 - won_M - drew_M], axis=1).clip(0.0, 1.0)
+    counts_M3 = rng.multinomial(games_M.astype(np.int64), chances_M3)
+    wins_NN, draws_NN = np.zeros((2, *table.wins_NN.shape))
+    wins_NN[rows, columns], wins_NN[columns, rows] = counts_M3[:, 0], counts_M3[:, 2]
+    draws_NN[rows, columns] = draws_NN[columns, rows] = counts_M3[:, 1]
+    return replace(table, wins_NN=wins_NN, draws_NN=draws_NN)
+
+
+@dataclass(frozen=True)
+class Cycle:
+    """Three players, of which the first beats the second, that the third, and that the first.
+
+    Attributes:
+        players: indices.
+        chances: posterior shares of the three sides.
+        games: matches of the three sides.
+        p_value: adjusted for looking at all sides.
     """
 
     players: tuple[int, int, int]
@@ -49,7 +155,7 @@ class Cycle:
 
 
 def side_p_values(table: Table) -> Matrix:
-    """Adjusted p-values of «i beats j»; 1 where they never met."""
+    """Returns the adjusted p-values of "i beats j"; 1 where the two never met."""
     wins_NN, losses_NN = table.wins_NN, table.wins_NN.T
     rows, columns = np.nonzero(table.known_NN)
     won, lost = wins_NN[rows, columns], losses_NN[rows, columns]
@@ -59,7 +165,7 @@ def side_p_values(table: Table) -> Matrix:
 
 
 def holm(p_values: Matrix) -> Matrix:
-    """Holm's adjusted p-values: each times how many are not smaller, never falling, 1 at most."""
+    """Returns Holm's adjusted p-values, each times the number that is not smaller, at most 1."""
     order = np.argsort(p_values, kind="stable")
     remaining = np.arange(len(p_values), 0, -1)
     adjusted = np.empty_like(p_values)
@@ -68,19 +174,19 @@ def holm(p_values: Matrix) -> Matrix:
 
 
 def count_cycles(beats_NN: NDArray[np.bool_]) -> int:
-    """How many three-cycles there are, each counted once: trace(B³) / 3."""
+    """Returns the number of three-cycles, trace(B³) / 3."""
     beats = beats_NN.astype(np.float32)
     ways_NN = beats @ beats  # small whole numbers, exact in single precision
     return round(float(np.sum(ways_NN.T * beats, dtype=np.float64)) / 3)
 
 
 def sure_cycles(table: Table) -> int:
-    """How many cycles are sure."""
+    """Returns the number of sure three-cycles."""
     return count_cycles(side_p_values(table) <= SURE)
 
 
 def strongest_cycles(table: Table, most: int) -> list[Cycle]:
-    """The `most` strongest cycles between players who all met, the strongest first."""
+    """Returns the `most` strongest cycles of players that all met, the strongest first."""
     strength_NN = np.where(table.known_NN & (table.chance_NN > 0.5), table.chance_NN, 0.0)
     levels = np.unique(strength_NN[strength_NN > 0.0])[::-1]
     if most < 1 or not len(levels):
@@ -95,7 +201,7 @@ def strongest_cycles(table: Table, most: int) -> list[Cycle]:
 
 
 def _cycles(beats_NN: NDArray[np.bool_]) -> Iterator[tuple[int, int, int]]:
-    """Every cycle once, beginning with the player of least index."""
+    """Yields every cycle once, from the player of least index."""
     for first in range(len(beats_NN)):
         for second in np.flatnonzero(beats_NN[first]):
             if second > first:

@@ -1,6 +1,6 @@
-"""Everything at once: the structure of one table, with intervals from draws of its posterior.
+"""The structure of one table, with 95 % intervals from draws of its posterior.
 
-Shape suffixes: N players, D draws, G groups that meet, C clusters.
+Shapes: N players, D draws, G pairs of groups, C clusters.
 """
 
 from __future__ import annotations
@@ -13,11 +13,21 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from league.stats.structure.alpha_rank import alpha_rank, alpha_rank_limit
 from league.stats.structure.clusters import WITHIN, Clusters, clusters_of
-from league.stats.structure.cycles import Cycle, strongest_cycles, sure_cycles
-from league.stats.structure.nash import Nash, nash_averaging, relative_performance
-from league.stats.structure.split import Cyclicity, cyclicity
+from league.stats.structure.cycles import (
+    Cycle,
+    Cyclicity,
+    cyclicity,
+    strongest_cycles,
+    sure_cycles,
+)
+from league.stats.structure.equilibria import (
+    Nash,
+    alpha_rank,
+    alpha_rank_limit,
+    nash_averaging,
+    relative_performance,
+)
 from league.stats.structure.table import Matrix, Table, logits, margins
 
 PAYOFFS = {"margins": margins, "logits": logits}
@@ -25,12 +35,20 @@ PERCENTILES = (2.5, 97.5)
 HAS_MASS = 1e-6
 """A mass above this counts as one."""
 Group = tuple[Sequence[int], Sequence[int]]
-"""Indices of two groups that are to be compared."""
+"""Indices of the players of two groups to compare."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choices:
-    """What is asked. `draws` 0 leaves it to the number of players; `alpha` None means the limit."""
+    """What to compute.
+
+    Attributes:
+        payoff: what the Nash mixture is an equilibrium of.
+        draws: number of draws; 0 chooses 20 to 200 by the number of players.
+        cycles: number of three-cycles to return.
+        within: distance of near-copies.
+        alpha: of α-rank; None means the limit.
+    """
 
     payoff: Literal["margins", "logits"] = "margins"
     draws: int = 0
@@ -40,15 +58,13 @@ class Choices:
     alpha: float | None = None
 
     def draws_for(self, players: int) -> int:
-        """200 draws up to 200 players, fewer where each takes longer, 20 at least."""
+        """Returns 200 draws up to 200 players, fewer where each takes longer, at least 20."""
         return self.draws or max(20, min(200, 40_000 // players))
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A figure of each player (or one alone) with its 95 % interval over the draws, which holds
-    it.
-    """
+    """A value of each player, or one alone, with its 95 % interval over the draws."""
 
     value: Matrix
     low: Matrix
@@ -57,10 +73,15 @@ class Estimate:
 
 @dataclass(frozen=True, kw_only=True)
 class Structure:
-    """`supported_N`: share of the draws in which a player has mass. `performances`: of each pair
-    of groups, the share of a match that the first gets when both mix at best. `cluster_mass`:
-    the mass of each cluster's members together, which is sure where it is chance which of them
-    has it.
+    """What `study` finds.
+
+    Attributes:
+        mass, score: of the Nash mixture.
+        supported_N: share of the draws in which a player has mass.
+        cluster_mass: mass of each cluster's members together, which is certain even where chance
+            decides which of them has it.
+        performances: for each pair of groups, the share of a match that the first gets when both
+            mix at their best.
     """
 
     table: Table
@@ -79,9 +100,7 @@ class Structure:
 
     @property
     def order(self) -> NDArray[np.intp]:
-        """Best score first; those who share the best one (0) by mass, then as in the table, by
-        rating.
-        """
+        """Players by score, then by mass, then as in the table."""
         places = np.arange(len(self.table.names))
         return np.lexsort((places, -self.mass.value.round(6), -self.score.value.round(6)))
 
@@ -92,7 +111,7 @@ class Structure:
 
 @dataclass(frozen=True)
 class _Figures:
-    """What is computed of the posterior's mean, and of each draw alike."""
+    """What is computed for the posterior mean and for each draw."""
 
     nash: Nash
     alpha_N: Matrix
@@ -100,7 +119,7 @@ class _Figures:
 
 
 def study(table: Table, choices: Choices, groups: Sequence[Group] = ()) -> Structure:
-    """The structure of a table: the same choices give the same figures."""
+    """Computes the structure of a table; the same choices give the same result."""
     rng = np.random.default_rng(choices.seed)
     draws = choices.draws_for(len(table.names))
     found = _figures(table.chance_NN, choices, groups)
@@ -131,18 +150,13 @@ def study(table: Table, choices: Choices, groups: Sequence[Group] = ()) -> Struc
 
 def _figures(chance_NN: Matrix, choices: Choices, groups: Sequence[Group]) -> _Figures:
     margin_NN = margins(chance_NN)
-    limit = choices.alpha is None
+    alpha = choices.alpha
+    alpha_N = alpha_rank_limit(margin_NN) if alpha is None else alpha_rank(margin_NN, alpha)
+    values = [relative_performance(margin_NN[np.ix_(ours, theirs)]) for ours, theirs in groups]
     return _Figures(
         nash=nash_averaging(PAYOFFS[choices.payoff](chance_NN)),
-        alpha_N=alpha_rank_limit(margin_NN)
-        if limit
-        else alpha_rank(margin_NN, choices.alpha or 0.0),
-        performance_G=np.array(
-            [
-                0.5 + 0.5 * relative_performance(margin_NN[np.ix_(ours, theirs)])
-                for ours, theirs in groups
-            ]
-        ),
+        alpha_N=alpha_N,
+        performance_G=0.5 + 0.5 * np.array(values),
     )
 
 
@@ -152,9 +166,7 @@ def _estimate(value: Matrix, drawn: Any) -> Estimate:
 
 
 def as_json(structure: Structure) -> dict[str, Any]:
-    """All figures as plain values; players in order of rating. Where a share is of nothing it is
-    null.
-    """
+    """Returns all of it as plain values, players in the table's order; NaN becomes null."""
     table, cyclicity = structure.table, structure.cyclicity
     return {
         "payoff": structure.choices.payoff,

@@ -1,14 +1,11 @@
-"""What is known of every pair: counts, and a posterior for the pairs that met seldom or never.
+"""What the matches of every pair say: counts, and a posterior for pairs that met seldom or never.
 
-Shape suffixes: N players; `x_NN[i, j]` is of player i against player j.
+Shapes: N players; `x_NN[i, j]` is of player i against player j.
 
-A pair that never met is unknown, not even. What the ratings predict for it, p₀, is worth k games (k
-is measured, see `measured_prior`), and the matches count on top. With w wins, d draws, l losses of
-i against j
+What the ratings predict for a pair, p₀, is worth k games (`measured_prior`), and its matches count
+on top. With w wins, d draws, l losses of i against j the posterior mean is
 
     P_ij = (k p₀ + w + d/2) / (k + w + d + l)
-
-is the posterior's mean: p₀ for those who never met, the counted share for those who met often.
 """
 
 from __future__ import annotations
@@ -27,18 +24,20 @@ from league.players import PayoffCell, Rating
 from league.stats.ratings import BETA, RatingTable
 
 Matrix = NDArray[np.float64]
-SURE = 1e-3
-"""A prediction stays this far from 0 and 1, a chance of a draw from the posterior too."""
+OFF_BOUNDS = 1e-3
+"""Predictions and draws from the posterior stay this far from 0 and 1."""
 PRIOR_GAMES = (1.0, 20.0)
-"""Between these many games a rating's prediction is worth."""
+"""Bounds of k."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
     """Counts of one book between N players, and what the ratings predict.
 
-    `wins_NN[i, j]`: i beat j; the losses are its transpose. `predicted_NN` and its transpose sum to
-    1. `prior_games`: what the prediction is worth, in games.
+    Attributes:
+        wins_NN: `wins_NN[i, j]` counts i beating j; the losses are its transpose.
+        predicted_NN: shares that the ratings predict; they and their transpose sum to 1.
+        prior_games: k, what a prediction is worth in games.
     """
 
     names: tuple[str, ...]
@@ -55,22 +54,20 @@ class Table:
 
     @cached_property
     def known_NN(self) -> NDArray[np.bool_]:
-        """Whether the pair has met; nobody meets itself."""
+        """Whether the pair has met."""
         known_NN: NDArray[np.bool_] = self.games_NN > 0
         return known_NN
 
     @cached_property
     def chance_NN(self) -> Matrix:
-        """Posterior mean of the share that i gets of a match against j, a draw being half; ½ for
-        i = j.
-        """
+        """Posterior mean of i's share of a match against j, a draw being half; ½ for i = j."""
         scored_NN = self.wins_NN + 0.5 * self.draws_NN
         k = self.prior_games
         return _mirrored((k * self.predicted_NN + scored_NN) / (k + self.games_NN))
 
     @cached_property
     def variance_NN(self) -> Matrix:
-        """Posterior variance of that share: of a Beta, so never too small; 0 on the diagonal."""
+        """Posterior variance of that share, as a Beta's; 0 on the diagonal."""
         variance_NN: Matrix = (
             self.chance_NN * (1 - self.chance_NN) / (self.prior_games + self.games_NN + 1)
         )
@@ -78,14 +75,10 @@ class Table:
         return variance_NN
 
     def drawn(self, rng: np.random.Generator) -> Matrix:
-        """Shares as they might be as well, one draw from the posterior: the Bayesian bootstrap of
-        the counts.
+        """Draws the shares from the posterior: the Bayesian bootstrap of the counts (Rubin 1981).
 
         Chances of win, draw and loss come from a Dirichlet whose parameters are the counts and the
-        k games of the prior (of which as many are draws as in the whole table, as far as p₀ leaves
-        room). It resamples the counts as a bootstrap does (Rubin 1981, Annals of Statistics 9), but
-        a pair that ended 3 : 0 does not do so in every sample, and one that never met does as the
-        prior says.
+        k games of the prior. Unlike in a bootstrap, a pair that ended 3 : 0 varies too.
         """
         rows, columns = np.triu_indices(len(self.names), 1)
         won_M, drew_M, lost_M = (
@@ -93,7 +86,7 @@ class Table:
         )
         drawn_NN = np.full(self.wins_NN.shape, 0.5)
         drawn_NN[rows, columns] = (won_M + 0.5 * drew_M) / (won_M + drew_M + lost_M)
-        return np.clip(_mirrored(drawn_NN), SURE, 1 - SURE)
+        return np.clip(_mirrored(drawn_NN), OFF_BOUNDS, 1 - OFF_BOUNDS)
 
     @cached_property
     def _parameters(self) -> tuple[Matrix, Matrix, Matrix]:
@@ -103,16 +96,14 @@ class Table:
         return k * won_NN + wins_NN, k * drew_NN + draws_NN, k * (1 - won_NN - drew_NN) + wins_NN.T
 
     def draw_chances(self, chance_NN: Matrix) -> Matrix:
-        """Chances of a draw where players have these shares: in proportion to the room that a
-        share leaves, 2 min(p, 1 − p), and over all matches as many as the table has.
-        """
+        """Returns chances of a draw: in proportion to 2 min(p, 1 − p), the table's share in all."""
         room_NN = 2 * np.minimum(chance_NN, 1 - chance_NN)
         expected = float(np.sum(self.games_NN * room_NN))
         return room_NN * (min(float(self.draws_NN.sum()) / expected, 1.0) if expected else 0.0)
 
 
 def _mirrored(x_NN: Matrix) -> Matrix:
-    """The upper triangle, and below it what is left to 1, to the last bit; ½ on the diagonal."""
+    """Takes the upper triangle, and one minus it below; ½ on the diagonal."""
     upper_NN = np.triu(x_NN, 1)
     whole_NN: Matrix = upper_NN + np.tril(1.0 - upper_NN.T, -1)
     np.fill_diagonal(whole_NN, 0.5)
@@ -120,36 +111,31 @@ def _mirrored(x_NN: Matrix) -> Matrix:
 
 
 def logits(chance_NN: Matrix) -> Matrix:
-    """log(p / (1 − p)), antisymmetric: what ratings add up in, so an Elo league is all
-    transitive.
-    """
+    """Returns log(p / (1 − p)), antisymmetric; an Elo league is all transitive in it."""
     logits_NN = logit(chance_NN)
     return 0.5 * (logits_NN - logits_NN.T)
 
 
 def margins(chance_NN: Matrix) -> Matrix:
-    """2p − 1, antisymmetric: what a match is worth, wins less losses."""
+    """Returns 2p − 1, wins less losses of a match, antisymmetric."""
     return chance_NN - chance_NN.T
 
 
 def predicted_by_ratings(mu_N: Matrix, sigma_N: Matrix) -> Matrix:
-    """Φ((μ_i − μ_j) / √(2β² + σ_i² + σ_j²)) of all pairs, as
-    `league.stats.ratings.win_probability` of one.
-    """
+    """Returns Φ((μ_i − μ_j) / √(2β² + σ_i² + σ_j²)) for all pairs."""
     spread_NN = np.sqrt(2 * BETA**2 + sigma_N[:, None] ** 2 + sigma_N[None, :] ** 2)
     predicted_NN = ndtr((mu_N[:, None] - mu_N[None, :]) / spread_NN)
-    return _mirrored(np.clip(predicted_NN, SURE, 1 - SURE))
+    return _mirrored(np.clip(predicted_NN, OFF_BOUNDS, 1 - OFF_BOUNDS))
 
 
 def measured_prior(wins_NN: Matrix, draws_NN: Matrix, predicted_NN: Matrix) -> float:
-    """How many games the predictions are worth, by how well they foretell the pairs that met.
+    """Returns k, by how well the predictions explain the pairs that met.
 
-    The k in `PRIOR_GAMES` under which the counts are likeliest, each pair's share being drawn from
-    Beta(k p₀, k (1 − p₀)): large where one number a player explains the league, small where players
-    beat each other in cycles and no rating foretells anything. The ratings were made from the same
-    pairs, so they foretell them better than they would others: with N ratings from M pairs, what is
-    left unexplained is about 1 − (N − 1) / M of what it would be, and 1 / (k + 1) is made larger by
-    that.
+    It is the k in `PRIOR_GAMES` under which the counts are most likely if each pair's share is
+    drawn from Beta(k p₀, k (1 − p₀)): large where one number a player explains the league, small
+    where players beat each other in cycles. The N ratings were fitted to the same M pairs, so what
+    they leave unexplained is about 1 − (N − 1) / M of what it would be for others, and 1 / (k + 1)
+    is corrected by that.
     """
     rows, columns = np.nonzero(np.triu(wins_NN + wins_NN.T + draws_NN, 1))
     if not len(rows):
@@ -206,16 +192,19 @@ def _table(
 def table_of(
     cells: Sequence[PayoffCell], ratings: Sequence[Rating], games_at_least: int = 1
 ) -> Table:
-    """The table of a book's payoff cells and ratings, players in order of rating.
+    """Returns the table of a book's payoff cells and ratings, in the order of the ratings.
 
-    Who has fewer than `games_at_least` matches in the book is left out, with all of its matches.
-    Raises `InvalidInput` when fewer than two players are left.
+    Args:
+        games_at_least: players with fewer matches are left out, with all of their matches.
+
+    Raises:
+        InvalidInput: fewer than two players are left.
     """
     kept = [rating for rating in ratings if rating.games >= max(games_at_least, 1)]
     if len(kept) < 2:
         raise InvalidInput(
-            f"only {len(kept)} of the book's {len(ratings)} players have the matches asked for (at least "
-            f"{games_at_least}): a structure needs two; wait for matches, or name another --book"
+            f"{len(kept)} of the book's {len(ratings)} players have at least {games_at_least} "
+            "matches, and a structure needs two: wait for matches, or name another --book"
         )
     place = {rating.player.name: index for index, rating in enumerate(kept)}
     wins_NN, draws_NN = np.zeros((2, len(kept), len(kept)))

@@ -1,0 +1,258 @@
+"""Nash averaging and α-rank: how much of a mixture of players each player is.
+
+Shapes: N players, S of them with mass, R rows and C columns of a game between two groups. A payoff
+is antisymmetric: what one player wins, the other loses.
+
+**Nash averaging** (Balduzzi et al. 2018, arXiv 1806.02643) is the mixture that no player beats
+
+    p* = argmax entropy(p)  subject to  A p ≤ 0,  Σ p = 1,  p ≥ 0;   score n = A p*
+
+An equilibrium is found by linear programs over few players, which the players that beat the mixture
+join. If others may exist, a further program finds one in the middle of them, which has mass wherever
+any of them has, and the largest entropy on that support is a smooth convex problem. Copies of a
+player (equal rows) count as one and share its mass, so one more copy changes no other player.
+
+**α-rank** (Omidshafiei et al. 2019, arXiv 1903.01373, one population): a population of m copies of
+σ is entered by a copy of τ, which takes over with the chance of fixation
+
+    ρ(σ → τ) = (1 − exp(−u)) / (1 − exp(−m u)),  u = 2 α A_τσ;   1/m where u = 0
+
+The masses are the stationary distribution of this chain.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linprog, minimize
+
+from league.errors import InvalidInput, NumericalFault
+
+Matrix = NDArray[np.float64]
+POPULATION = 50
+"""m of α-rank, as in the paper."""
+_TIED = 1e-8
+"""Payoffs, relative to the largest, that count as 0: the precision of linear programs."""
+_DIGITS = 12
+"""Rows equal to so many decimals are copies."""
+_JOINING = 10
+"""At least so many players join at a time while an equilibrium is looked for."""
+_EVEN = 1e-12
+"""A payoff this close to 0 is a tie for α-rank."""
+
+
+@dataclass(frozen=True)
+class Nash:
+    """`mass_N`: the mixture, sums to 1. `score_N`: payoff of each player against it, at most 0."""
+
+    mass_N: Matrix
+    score_N: Matrix
+
+
+def nash_averaging(payoff_NN: Matrix) -> Nash:
+    """Returns the maximum-entropy equilibrium of an antisymmetric payoff, and the scores.
+
+    Raises:
+        InvalidInput: the payoff is not square, finite and antisymmetric, or has no player.
+    """
+    checked(payoff_NN)
+    scaled_NN = payoff_NN / (np.abs(payoff_NN).max() or 1.0)
+    _, first, copy_of_N, copies = np.unique(
+        scaled_NN.round(_DIGITS), axis=0, return_index=True, return_inverse=True, return_counts=True
+    )
+    single_NN = scaled_NN[np.ix_(first, first)]
+    mass_N = _largest_entropy(single_NN, _some_equilibrium(single_NN))
+    mass_N = (mass_N / copies)[copy_of_N.reshape(-1)]
+    return Nash(mass_N, payoff_NN @ mass_N)
+
+
+def checked(payoff_NN: Matrix) -> None:
+    """Raises `InvalidInput` unless the payoff is square, finite and antisymmetric."""
+    if payoff_NN.ndim != 2 or payoff_NN.shape[0] != payoff_NN.shape[1] or not len(payoff_NN):
+        raise InvalidInput(f"a payoff has the shape {payoff_NN.shape}: use players x players")
+    if not np.isfinite(payoff_NN).all():
+        raise InvalidInput("a payoff is not finite: keep win rates off 0 and 1 for logits")
+    if not np.allclose(payoff_NN, -payoff_NN.T, rtol=1e-9, atol=1e-12 * np.abs(payoff_NN).max()):
+        raise InvalidInput("a payoff is not antisymmetric: what one player wins the other loses")
+
+
+def _some_equilibrium(payoff_NN: Matrix) -> Matrix:
+    """Returns any equilibrium; as long as players beat the mixture, the best of them join."""
+    mass_N = np.zeros(len(payoff_NN))
+    joined = [int(np.argmax(payoff_NN.sum(axis=1)))]
+    while True:
+        mass_N[:] = 0.0
+        mass_N[joined], _ = zero_sum(payoff_NN[np.ix_(joined, joined)])
+        gain_N = payoff_NN @ mass_N
+        gain_N[joined] = 0.0
+        better = np.flatnonzero(gain_N > _TIED)
+        if not len(better):
+            return mass_N
+        order = better[np.argsort(-gain_N[better], kind="stable")]
+        joined += [int(index) for index in order[: max(_JOINING, len(joined))]]
+
+
+def _largest_entropy(payoff_NN: Matrix, mass_N: Matrix) -> Matrix:
+    """Returns the equilibrium of largest entropy, given any one of them."""
+    candidates = np.flatnonzero(payoff_NN @ mass_N > -_TIED)
+    if (mass_N[candidates] > _TIED).all() and _is_single(payoff_NN[np.ix_(candidates, candidates)]):
+        return mass_N
+    middle_N = _in_the_middle(payoff_NN, candidates)
+    support = np.flatnonzero(middle_N > np.clip(-payoff_NN @ middle_N, _TIED, None))
+    if _is_single(payoff_NN[np.ix_(support, support)]):
+        return middle_N
+    spread_N = np.zeros_like(middle_N)
+    spread_N[support] = _spread(payoff_NN, support, middle_N[support])
+    # where rounding misjudged the support, the spread mixture is not an equilibrium; the middle is
+    return spread_N if (payoff_NN @ spread_N).max() < 1e-6 else middle_N
+
+
+def _is_single(payoff_SS: Matrix) -> bool:
+    """Returns whether only one direction earns 0 against all, so that no other equilibrium is."""
+    rank = int(np.linalg.matrix_rank(payoff_SS, tol=_TIED * max(len(payoff_SS), 1)))
+    return rank >= len(payoff_SS) - 1
+
+
+def _in_the_middle(payoff_NN: Matrix, candidates: NDArray[np.intp]) -> Matrix:
+    """Returns a strictly complementary equilibrium (Goldman and Tucker 1956).
+
+    A player without mass loses against it. Maximises t with p_i − (A p)_i ≥ t for each candidate i.
+    """
+    count = len(candidates)
+    columns_NC = payoff_NN[:, candidates]
+    slack_CC = columns_NC[candidates] - np.eye(count)
+    zeros, ones = np.zeros((len(payoff_NN), 1)), np.ones((count, 1))
+    bounds_MC = np.block([[columns_NC, zeros], [slack_CC, ones]])
+    found = _solved(
+        np.append(np.zeros(count), -1.0),
+        A_ub=bounds_MC,
+        b_ub=np.zeros(len(bounds_MC)),
+        A_eq=np.append(np.ones(count), 0.0)[None],
+        b_eq=[1.0],
+    )
+    mass_N = np.zeros(len(payoff_NN))
+    mass_N[candidates] = _mass(found[:-1])
+    return mass_N
+
+
+def _spread(payoff_NN: Matrix, support: NDArray[np.intp], start_S: Matrix) -> Matrix:
+    """Returns the largest entropy on the support: A p = 0 there, A p ≤ 0 elsewhere."""
+    outside = np.setdiff1d(np.arange(len(payoff_NN)), support)
+    _, sizes, rows = np.linalg.svd(payoff_NN[np.ix_(support, support)])
+    equal_MS = np.vstack([rows[sizes > _TIED * len(support)], np.ones(len(support))])
+    wanted_M = np.append(np.zeros(len(equal_MS) - 1), 1.0)
+    below_MS = payoff_NN[np.ix_(outside, support)]
+
+    def negative_entropy(p_S: Matrix) -> tuple[float, Matrix]:
+        log_S = np.log(np.maximum(p_S, 1e-300))
+        return float(p_S @ log_S), log_S + 1.0
+
+    found = minimize(
+        negative_entropy,
+        start_S,
+        jac=True,
+        method="SLSQP",
+        bounds=[(0.0, 1.0)] * len(support),
+        constraints=[
+            {"type": "eq", "fun": lambda p: equal_MS @ p - wanted_M, "jac": lambda p: equal_MS},
+            {"type": "ineq", "fun": lambda p: -below_MS @ p, "jac": lambda p: -below_MS},
+        ],
+        options={"ftol": 1e-14, "maxiter": 1_000},
+    )
+    return _mass(found.x)
+
+
+def zero_sum(payoff_RC: Matrix) -> tuple[Matrix, float]:
+    """Returns a best mixture of the rows, and what it earns at least: max_p min_q pᵀ A q."""
+    rows, columns = payoff_RC.shape
+    found = _solved(
+        np.append(np.zeros(rows), -1.0),
+        A_ub=np.hstack([-payoff_RC.T, np.ones((columns, 1))]),
+        b_ub=np.zeros(columns),
+        A_eq=np.append(np.ones(rows), 0.0)[None],
+        b_eq=[1.0],
+        bounds=[(0.0, None)] * rows + [(None, None)],
+    )
+    return _mass(found[:-1]), float(found[-1])
+
+
+def relative_performance(payoff_RC: Matrix) -> float:
+    """Returns what group R earns per match against group C when both mix at their best.
+
+    The value of the game between the groups (Balduzzi et al. 2019, arXiv 1901.08106). Above 0, R
+    has a mixture that beats every member of C.
+    """
+    if payoff_RC.ndim != 2 or 0 in payoff_RC.shape or not np.isfinite(payoff_RC).all():
+        raise InvalidInput(f"a payoff has the shape {payoff_RC.shape}: use finite rows x columns")
+    return zero_sum(payoff_RC)[1]
+
+
+def _solved(costs: Matrix, **program: Any) -> Matrix:
+    found = linprog(costs, method="highs", **program)
+    if found.x is None:
+        raise NumericalFault(f"no equilibrium: {found.message}; leave out players with few games")
+    return np.asarray(found.x, np.float64)
+
+
+def _mass(weights: Matrix) -> Matrix:
+    """Takes away what rounding left below 0, and makes the sum 1."""
+    positive = np.clip(weights, 0.0, None)
+    return np.asarray(positive / positive.sum(), np.float64)
+
+
+def alpha_rank(payoff_NN: Matrix, alpha: float, population: int = POPULATION) -> Matrix:
+    """Returns the masses of α-rank at a finite α. Rates are logarithms, so no α is too large.
+
+    Raises:
+        InvalidInput: another payoff, an α that is not above 0 and finite, or a population below 2.
+    """
+    checked(payoff_NN)
+    if not 0.0 < alpha < np.inf or population < 2:
+        raise InvalidInput(f"α is {alpha}, the population {population}: use α > 0 and two at least")
+    u_NN = 2.0 * alpha * payoff_NN.T
+    size_NN = np.maximum(np.abs(u_NN), _EVEN)
+    # for u < 0, log ρ(u) = log ρ(−u) + (m − 1) u does not overflow
+    log_rho_NN = np.log(-np.expm1(-size_NN)) - np.log(-np.expm1(-population * size_NN))
+    log_rho_NN += (population - 1) * np.minimum(u_NN, 0.0)
+    return _stationary(np.where(np.abs(u_NN) <= _EVEN, -np.log(population), log_rho_NN))
+
+
+def alpha_rank_limit(payoff_NN: Matrix, population: int = POPULATION) -> Matrix:
+    """Returns the masses for α → ∞: a better player enters at rate 1, a tie at 1/m, others never.
+
+    Every two players are joined in one direction or both, so there is one set that selection does
+    not leave; only its members have mass.
+    """
+    checked(payoff_NN)
+    scale = np.abs(payoff_NN).max() or 1.0
+    entrant_NN = payoff_NN.T / scale  # [σ, τ]: what τ earns against σ
+    is_tie_NN = np.abs(entrant_NN) <= _EVEN
+    rate_NN = np.where(is_tie_NN, 1.0 / population, (entrant_NN > 0).astype(np.float64))
+    np.fill_diagonal(rate_NN, 0.0)
+    flow_NN = rate_NN.T - np.diag(rate_NN.sum(axis=1))
+    flow_NN[-1] = 1.0  # one balance follows from the others; the sum replaces it
+    mass_N = np.linalg.solve(flow_NN, np.append(np.zeros(len(rate_NN) - 1), 1.0))
+    mass_N[mass_N < _EVEN] = 0.0
+    return np.asarray(mass_N / mass_N.sum(), np.float64)
+
+
+def _stationary(log_rate_NN: Matrix) -> Matrix:
+    """Returns the stationary distribution of a chain, given logarithms of its rates.
+
+    States are eliminated one by one and put back in reverse order (Grassmann, Taksar and Heyman
+    1985), by sums and quotients only, so small masses are as exact as large ones.
+    """
+    rate_NN = log_rate_NN.copy()
+    np.fill_diagonal(rate_NN, -np.inf)
+    count = len(rate_NN)
+    for state in range(count - 1, 0, -1):
+        rate_NN[:state, state] -= np.logaddexp.reduce(rate_NN[state, :state])
+        through = rate_NN[:state, state, None] + rate_NN[None, state, :state]
+        np.logaddexp(rate_NN[:state, :state], through, out=rate_NN[:state, :state])
+    log_mass_N = np.zeros(count)
+    for state in range(1, count):
+        log_mass_N[state] = np.logaddexp.reduce(log_mass_N[:state] + rate_NN[:state, state])
+    return np.asarray(np.exp(log_mass_N - np.logaddexp.reduce(log_mass_N)), np.float64)
