@@ -1,6 +1,4 @@
-"""Time as a value that is passed in: services take a `Clock`, tests give one that they move by
-hand.
-"""
+"""Time as a value that is passed in: services take a `Clock`, tests pass one that they move."""
 
 from __future__ import annotations
 
@@ -15,9 +13,9 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """Unix seconds that never jump: the wall clock read once, carried on by the monotonic one.
+    """Unix seconds that never jump: the wall clock read once, then the monotonic one.
 
-    A lease must not run out because somebody set the machine's clock.
+    A lease must not expire because the machine's clock is set.
     """
 
     def __init__(self) -> None:
@@ -28,7 +26,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """Stands still until it is moved."""
+    """A clock that tests move."""
 
     def __init__(self, start: float = 1_700_000_000.0) -> None:
         self._now = start

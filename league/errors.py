@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """«did you mean 'based'?» when one of `known` looks like `word`, else ""."""
+    """Asks «did you mean 'based'?» when one of `known` looks like `word`; "" otherwise."""
     close = difflib.get_close_matches(word, sorted(known), n=1)
     return f"did you mean {close[0]!r}?" if close else ""
 
@@ -30,7 +30,7 @@ class InvalidInput(LeagueError):
 
 
 class InvalidName(InvalidInput):
-    """A name that no player, match or file can bear."""
+    """A name that no player, match or file can have."""
 
 
 class ConfigError(InvalidInput):
@@ -58,7 +58,7 @@ class Fenced(Refused):
 
 
 class Unauthenticated(LeagueError):
-    """The service wants a token, and none came with the call, or one that it never gave out."""
+    """The service wants a token, and the call has none or an unknown one."""
 
     exit_code = 2
 
@@ -74,9 +74,7 @@ class Unavailable(LeagueError):
 
 
 class Busy(Unavailable):
-    """Too much is asked for at once: the same call will do in `retry_seconds`, which the client
-    waits.
-    """
+    """Too much is asked for at once; the client sends the same call again in `retry_seconds`."""
 
     def __init__(self, message: str, retry_seconds: float = 1.0) -> None:
         super().__init__(message)
@@ -84,11 +82,11 @@ class Busy(Unavailable):
 
 
 class Closing(Busy):
-    """The service stops: another one, or the same one started again, answers later."""
+    """The service stops; after a restart it answers again."""
 
 
 class RankGone(Unavailable):
-    """Another process of a learner that learns in several has ended: none can go on alone."""
+    """Another rank of the same learner has ended, and the others can't continue without it."""
 
 
 class DataCorrupt(LeagueError):

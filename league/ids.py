@@ -1,4 +1,4 @@
-"""Names are values: every name with an inner structure is made and parsed here, nowhere else."""
+"""Names with an inner structure: they are made and parsed only here."""
 
 from __future__ import annotations
 
@@ -64,9 +64,7 @@ class SnapshotName:
 
 @dataclass(frozen=True)
 class ReferenceName:
-    """Name of a frozen copy that a learner is held near: ``main.reference-50000`` after 50,000
-    steps.
-    """
+    """Name of a frozen copy of a learner for regularisation, such as ``main.reference-50000``."""
 
     lineage: str
     step: int
@@ -87,9 +85,7 @@ class ReferenceName:
 
 @dataclass(frozen=True)
 class GenerationName:
-    """Name of the live player of an exploiter's generation: ``main-exploiter.g2`` is the second
-    one's.
-    """
+    """Name of the live player of an exploiter's generation, such as ``main-exploiter.g2``."""
 
     learner: str
     number: int
@@ -109,29 +105,27 @@ class GenerationName:
 
 
 def checked_player_name(name: str) -> str:
-    """`name` itself when a player may bear it, else `InvalidName`."""
+    """`name` itself when a player may have it, else `InvalidName`."""
     if _NAME.fullmatch(name) or _SNAPSHOT.fullmatch(name):
         return name
     raise InvalidName(
-        f"{name[:SHOWN]!r} can't name a player: use up to 64 of a-z 0-9 _ . -, and @STEP behind it for a "
-        f"snapshot"
+        f"{name[:SHOWN]!r} can't name a player: use up to 64 of a-z 0-9 _ . -, and @STEP after it for a "
+        "snapshot"
     )
 
 
 def checked_learner_name(name: str) -> str:
-    """`name` itself when a learner that has generations may bear it, else `InvalidName`."""
+    """`name` itself when a learner that has generations may have it, else `InvalidName`."""
     if _LEARNER.fullmatch(name):
         return name
     raise InvalidName(
         f"{name[:SHOWN]!r} can't name an exploiter's learner: use up to 54 of a-z 0-9 _ . -, for a "
-        f"generation's name is its name with .gNUMBER behind it"
+        f"generation's name is its name with .gNUMBER after it"
     )
 
 
 def checked_digest(digest: str) -> str:
-    """`digest` itself when it is a lower-case sha256, else `InvalidName` (so it never crafts a
-    path).
-    """
+    """`digest` itself when it is a lower-case sha256 (so it is safe in a path), else `InvalidName`."""
     if _DIGEST.fullmatch(digest):
         return digest
     raise InvalidName(f"{digest[:SHOWN]!r} is no sha256 digest: 64 hexadecimal digits are wanted")

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Final
 
 CATEGORIES: Final = ("snapshots", "self", "exploiters", "victims", "clone", "reference")
-"""What a mix of opponents may name beside bots."""
+"""What a mix of opponents may name besides bots."""
 
 
 class PlayerKind(Enum):

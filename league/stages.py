@@ -1,6 +1,4 @@
-"""A learner's curriculum as the league sees it: its stages, which one is on, and what was asked
-for.
-"""
+"""A learner's curriculum as the league sees it: its stages, its place in them, and requests."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from league.ids import SnapshotName
 from league.players import PayoffCell
 
 NEXT = "next"
-"""Asks for the stage behind the one that is on, so no stage may bear this name."""
+"""Asks for the stage after the present one, so no stage may have this name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +29,7 @@ class Stage:
 
 @dataclass(frozen=True, kw_only=True)
 class StageRequest:
-    """An operator's wish. `number` is its place in the log: of two, the later one counts."""
+    """An operator's request. `number` is its position in the log: the later of two counts."""
 
     number: int
     stage: str
@@ -41,9 +39,7 @@ class StageRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where in its curriculum a learner is: all that a checkpoint must hold of it but the
-    stages.
-    """
+    """Where in its curriculum a learner is, as its checkpoint stores it."""
 
     index: int = 0
     since_step: int = 0
@@ -109,7 +105,7 @@ def one_curriculum(curricula: Iterable[CurriculumStatus], player: str) -> Curric
     known = {status.player: status for status in curricula}
     if not known:
         raise NotFound(
-            "no learner of this league has told its stages yet: start one, or wait for its start"
+            "no learner of this league has reported its stages yet: start one, or wait for its start"
         )
     if player in known:
         return known[player]
@@ -123,9 +119,7 @@ def one_curriculum(curricula: Iterable[CurriculumStatus], player: str) -> Curric
 def newest_evaluated(
     cells: Iterable[PayoffCell], player: str, after: int = -1
 ) -> PayoffCell | None:
-    """Of clean counts against one opponent, those of `player`'s newest snapshot behind step
-    `after`.
-    """
+    """Of clean counts against one opponent, those of `player`'s newest snapshot after step `after`."""
     own = [
         (SnapshotName.parse(cell.row).step, cell)
         for cell in cells
@@ -136,7 +130,7 @@ def newest_evaluated(
 
 
 def evidence_after(place: Place) -> int:
-    """Step behind which a snapshot must be frozen for its matches to end the stage that is on.
+    """Step after which a snapshot must be frozen for its matches to end the present stage.
 
     A stage that began by hand wants new evidence, else one that is gone back to would end at once
     by matches that ended it before.
@@ -154,9 +148,9 @@ def goal_reached(stage: Stage, cell: PayoffCell | None) -> bool:
 
 
 def checked_stages(stages: Sequence[Stage], index: int) -> None:
-    """Raises `InvalidInput` unless the stages have names of their own and `index` is one's."""
+    """Raises `InvalidInput` unless the stages have different names and `index` is one of theirs."""
     names = [stage.name for stage in stages]
     if len(set(names)) < len(names):
-        raise InvalidInput(f"stages need names, each its own: {', '.join(names)}")
+        raise InvalidInput(f"stages need different names: {', '.join(names)}")
     if not 0 <= index < len(names):
         raise InvalidInput(f"stage {index} is none of the {len(names)} stages")

@@ -1,7 +1,7 @@
 """A connection to the matchmaker whose calls wait for it and are safe to send again.
 
 gRPC reconnects by its own back-off. Its retry policy is not used: it gives up after five attempts
-and tells the caller nothing, and a learner that waits must say so and stop when it is asked to.
+and calls nothing meanwhile, but a learner that waits must log it and must stop when asked to.
 """
 
 from __future__ import annotations

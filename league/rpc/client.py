@@ -281,7 +281,7 @@ class MatchmakerClient(Connection):
     def watch(self, after: int = 0) -> Iterator[Event]:
         """Events after position `after` (-1: only new ones) as they come.
 
-        It reconnects by itself and continues after the last event it gave. A matchmaker that
+        It reconnects when the stream breaks and continues after the last event it gave. A matchmaker that
         serves read-only ends the stream after its last event.
         """
         position = after
@@ -370,7 +370,7 @@ class MatchmakerClient(Connection):
 
         Args:
             number: the next one; the newest one's number again returns that one.
-            victims: none named means the mains as they are now.
+            victims: none named means the present mains.
             parent: the candidate whose weights it learns on with, "" for fresh ones.
 
         Raises:

@@ -45,9 +45,9 @@ _MODULES = (types_pb2, matchmaker_pb2, exploiters_pb2)
 
 class _Field(NamedTuple):
     name: str
-    encode: Convert | None  # None: as it is
+    encode: Convert | None  # None: unchanged
     decode: Convert | None
-    may_be_missing: bool = False  # a message that is None while it is not set
+    may_be_missing: bool = False  # a message field that may be unset
     is_flat: bool = False  # its fields are the outer message's
 
 

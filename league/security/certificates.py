@@ -1,6 +1,6 @@
 """Reads certificates from a folder: ca.pem, server.pem with server.key, client.pem with client.key.
 
-`bin/league certs` makes a set with a CA of its own, for tests and for machines that trust each
+`bin/league certs` makes a set with a new CA, for tests and for machines that trust each
 other. Certificates of another CA work too when they have these names.
 """
 
@@ -18,14 +18,14 @@ CLIENT, CLIENT_KEY = "client.pem", "client.key"
 
 
 def read_server(folder: Path, *, mutual: bool) -> grpc.ServerCredentials:
-    """What a service shows, and with `mutual` whose clients it takes; raises `ConfigError`."""
+    """A service's certificate, and with `mutual` the CA of its clients; raises `ConfigError`."""
     pair = (_bytes(folder / SERVER_KEY), _bytes(folder / SERVER))
     roots = _bytes(folder / CA) if mutual else None
     return grpc.ssl_server_credentials([pair], root_certificates=roots, require_client_auth=mutual)
 
 
 def read_client(folder: Path) -> grpc.ChannelCredentials:
-    """Whom a client trusts, and what it shows if there is anything; raises `ConfigError`."""
+    """The CA that a client trusts, and its certificate if it has one; raises `ConfigError`."""
     roots = _bytes(folder / CA)
     if not (folder / CLIENT).exists():
         return grpc.ssl_channel_credentials(roots)

@@ -8,9 +8,9 @@ from league.errors import Forbidden, InvalidInput, nearest
 
 
 class AccessRole(IntEnum):
-    """The role of a token; `NOBODY` has a caller that shows none."""
+    """The role of a token; `NONE` is for calls that need no token."""
 
-    NOBODY = 0
+    NONE = 0
     READ = 1
     WORKER = 2
     OPERATOR = 3
@@ -53,7 +53,7 @@ _BY_SERVICE = {
         AccessRole.OPERATOR: "RequestEvaluation",
     },
     # Orchestrators and load balancers ask for health, and have no token.
-    "grpc.health.v1.Health": {AccessRole.NOBODY: "Check List Watch"},
+    "grpc.health.v1.Health": {AccessRole.NONE: "Check List Watch"},
     "grpc.reflection.v1alpha.ServerReflection": {AccessRole.READ: "ServerReflectionInfo"},
 }
 

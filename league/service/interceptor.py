@@ -70,7 +70,7 @@ class AuthInterceptor(grpc.ServerInterceptor):
         return handler
 
     def _guarded(self, path: str, handler: Any) -> Any:
-        if least_role(path) is AccessRole.NOBODY:
+        if least_role(path) is AccessRole.NONE:
             return handler  # health, whose streams hold no thread unless they are wrapped
         parse, serializer = handler.request_deserializer, handler.response_serializer
         if handler.request_streaming:  # reflection
@@ -195,7 +195,7 @@ def _certified(context: grpc.ServicerContext) -> str:
 def _parsed(parse: Callable[[bytes], Any], raw: bytes, method: str) -> Any:
     try:
         return parse(raw)
-    except Exception:  # protobuf's DecodeError, and what its implementations raise besides
+    except Exception:  # protobuf's DecodeError, or another error of its implementation
         raise InvalidInput(
             f"the {len(raw)} bytes are no request of {method}: send the message that reflection "
             "describes"

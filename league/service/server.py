@@ -22,7 +22,7 @@ from league.service.health import Health
 from league.service.interceptor import AuthInterceptor
 
 WAITING_CALLS = 20_000
-"""Calls of all peers that may wait for a thread; further ones are told to come back later."""
+"""Calls of all peers that may wait for a thread; the service refuses further ones."""
 _log = logging.getLogger(__name__)
 
 

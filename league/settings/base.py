@@ -81,7 +81,7 @@ class Sections(dict[str, dict[str, Any]]):
         self._models = {type(model): model for model in models.values()}
 
     def of(self, cls: type[S]) -> S:
-        """The section of class `cls`, as it was resolved."""
+        """The section of class `cls`, as resolved."""
         model = self._models[cls]
         assert isinstance(model, cls)
         return model

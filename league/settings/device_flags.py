@@ -1,4 +1,4 @@
-"""Flags that say what a learner computes on: one device, or one process for each of several."""
+"""Flags that choose a learner's devices: one, or one process for each of several."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class DeviceFlags:
     gpus: tuple[int, ...] = ()
     cpu: bool = False
     cpu_ranks: int = 0
-    """0: not said."""
+    """0: not given."""
 
     @property
     def ranks(self) -> int:
@@ -29,8 +29,9 @@ class DeviceFlags:
         return max(1, len(self.gpus), self.cpu_ranks)
 
     def completed(self, cpu_ranks: int, is_possible: Callable[[int], bool]) -> DeviceFlags:
-        """With ranks on the CPU where neither flags nor a GPU say anything else: as many as are
-        wanted, one a core at most, and no more than are possible, for nobody asked for them.
+        """Adds `cpu_ranks` ranks on the CPU where no flag asks for another device and no GPU is found.
+
+        It takes at most one rank a core, and fewer where `is_possible` refuses the number.
         """
         cores = (
             len(os.sched_getaffinity(0))
@@ -89,9 +90,7 @@ def add_device_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def has_no_gpu() -> bool:
-    """Whether nothing here looks like a GPU that torch could use, told without torch, which
-    takes seconds.
-    """
+    """Whether this machine has no GPU that torch could use, without loading torch."""
     return sys.platform == "linux" and not any(map(os.path.exists, _GPU_DEVICES))
 
 

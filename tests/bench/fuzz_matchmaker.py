@@ -42,9 +42,6 @@ BATCH = 1000
 RENEWED = 20
 """Batches after which the valid messages are made anew: a message may have fenced their workers."""
 SETTINGS = """
-[security]
-calls_per_second = 1000000.0
-calls_at_once = 1000000
 [matchmaker]
 lease_seconds = 86400.0
 """

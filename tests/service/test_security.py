@@ -94,8 +94,8 @@ def check_every_call(address: str, folder: Path, paths: list[str]) -> None:
                 if role >= LEAST[path]:
                     assert code not in TURNED_AWAY, (path, role)
                 else:
-                    assert code is TURNED_AWAY[role is not AccessRole.NOBODY], (path, role, code)
-            if LEAST[path] is not AccessRole.NOBODY:
+                    assert code is TURNED_AWAY[role is not AccessRole.NONE], (path, role, code)
+            if LEAST[path] is not AccessRole.NONE:
                 forged = plain[AccessRole.OPERATOR][:-1] + "_"
                 assert code_of(channel, path, forged) is grpc.StatusCode.UNAUTHENTICATED, path
 
