@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 sys.path.insert(0, str(Path(__file__).parents[2]))  # learner.py beside this file is not the package
 sys.path.append(str(Path(__file__).parent))
 from simulated_learners import GAMES_OF_A_LEAGUE, learner_league
-from simulated_players import LineLeague, Online, line_league
+from simulated_players import Online, line_league
 
 from league.stats.ratings import MU, Drift
 from league.stats.ratings.fit import Fit, PairCounts, expected_score, fit
@@ -117,22 +117,16 @@ def line_study(
     *,
     by_rating: bool,
     elo_sd: float,
-    **options: bool,
 ) -> Study:
     """Players that never change."""
     started, study, rng = time.process_time(), Study(name), np.random.default_rng(seed)
     league = line_league(rng, players, games, nu, by_rating=by_rating, elo_sd=elo_sd)
-    found = fit_line(league, **options)
+    league_counts = PairCounts.of_games(league.first_G, league.second_G, league.outcome_G, players)
+    found = fit(league_counts, players)
     study.add_fit(found, league.theta_N, nu, rng)
     study.add_online(league.online, league.theta_N, slice(None), found.points_per_logit)
     study.seconds = time.process_time() - started
     return study
-
-
-def fit_line(league: LineLeague, **options: bool) -> Fit:
-    players = len(league.theta_N)
-    counts = PairCounts.of_games(league.first_G, league.second_G, league.outcome_G, players)
-    return fit(counts, players, **options)  # type: ignore[arg-type]
 
 
 def learner_study(name: str, seed: int, games: int, nu: float, *, by_rating: bool) -> Study:
@@ -167,17 +161,6 @@ def studies(seed: int, players: int, games: int, *, more: bool) -> Iterator[Stud
         name = f"learners, 15 % draws, {_pairing(by_rating)}"
         yield learner_study(name, seed, games, DRAWS, by_rating=by_rating)
     if more:
-        half = {"draws_as_halves": True}
-        yield line_study(
-            "draws as halves, 15 %",
-            seed,
-            players,
-            games,
-            DRAWS,
-            by_rating=False,
-            elo_sd=421.0,
-            **half,
-        )
         yield line_study(
             "half of the games drawn", seed, players, games, 2.0, by_rating=True, elo_sd=300.0
         )

@@ -165,7 +165,7 @@ class Fit:
     Attributes:
         rating_N: points on TrueSkill's scale.
         covariance_NN: of the ratings in points², from chance alone; zeros for anchors.
-        nu: Davidson's ν; 0 where draws were counted as halves.
+        nu: Davidson's ν.
         points_per_logit: the scale between points and logits.
         is_anchored: whether ratings are relative to anchors, else to the mean.
         misfit: mean squared residual of a pair's score in units of chance: about 1 where one
@@ -217,7 +217,7 @@ class Fit:
     def win_probability(self, first: int, second: int, level: float = 0.95) -> Interval:
         """Returns the probability that `first` wins outright."""
         d_3 = self._logits(self.difference(first, second, level))
-        win_3, _, _ = log_probabilities(d_3, _log(self.nu))
+        win_3, _, _ = log_probabilities(d_3, math.log(self.nu))
         return Interval(*(float(x) for x in np.exp(win_3)))
 
     def _around(self, estimate: float, variance: float, level: float) -> Interval:
@@ -259,8 +259,6 @@ def fit(
     *,
     anchors: Mapping[int, float] | None = None,
     blocks: Sequence[Block] = (),
-    prior_sigma: float = SIGMA,
-    draws_as_halves: bool = False,
 ) -> Fit:
     """Fits all players' ratings to their games.
 
@@ -269,19 +267,16 @@ def fit(
         players: N; a player without a game keeps its prior.
         anchors: points of the players that stay where they are.
         blocks: players whose strengths are correlated (`lineage`); they have no other prior.
-        prior_sigma: of a strength around 25, in points.
-        draws_as_halves: count a draw as half a win and half a loss instead of modelling it;
-            intervals get too wide.
 
     Raises:
         InvalidInput: too many players, or an anchor that is no player's rating.
     """
     anchors = dict(anchors or {})
-    _check(players, anchors, prior_sigma)
-    precision_N = np.full(players, prior_sigma**-2.0)
+    _check(players, anchors)
+    precision_N = np.full(players, SIGMA**-2.0)
     for block in blocks:
         precision_N[block.nodes_K] = 0.0
-    theta_N, nu = np.zeros(players), 0.0 if draws_as_halves else _first_nu(counts)
+    theta_N, nu = np.zeros(players), _first_nu(counts)
     while True:  # priors and anchors are in points, whose size in logits depends on ν
         scale = points_per_logit(nu)
         for player, points in anchors.items():
@@ -307,7 +302,7 @@ class _Posterior:
       − Σ over players of θ²/2s² − Σ over blocks of θᵀQθ/2 − (η − η₀)²/2·3²
 
     The sum is concave, and its Hessian is that of an exponential family, so observed and expected
-    information are the same. `x_M` holds θ of the free players, then η where ν is fitted.
+    information are the same. `x_M` holds θ of the free players, then η.
     """
 
     def __init__(
@@ -315,36 +310,27 @@ class _Posterior:
         counts: PairCounts,
         precision_N: Array,
         blocks: Sequence[Block],
-        fixed: Sequence[int],
+        fixed: Iterable[int],
         theta_N: Array,
         nu: float,
     ) -> None:
         self.counts, self.precision_N, self.blocks = counts, precision_N, blocks
-        self.has_draws = nu > 0.0
-        self.theta_N, self.log_nu = theta_N.copy(), _log(nu)
-        free_M = np.ones(len(theta_N) + 1, np.bool_)
-        free_M[list(fixed)] = False
-        free_M[-1] = self.has_draws
-        self.free_M = np.flatnonzero(free_M)
-        wins_P, draws_P, losses_P = counts.wins_P, counts.draws_P, counts.losses_P
-        if not self.has_draws:
-            wins_P, losses_P = wins_P + draws_P / 2.0, losses_P + draws_P / 2.0
-            draws_P = np.zeros_like(draws_P)
-        self.wins_P, self.draws_P, self.losses_P = wins_P, draws_P, losses_P
+        self.theta_N, self.log_nu = theta_N.copy(), math.log(nu)
+        is_free_M = np.ones(len(theta_N) + 1, np.bool_)
+        is_free_M[list(fixed)] = False
+        self.free_M = np.flatnonzero(is_free_M)
 
     def mode(self) -> tuple[Array, float]:
         """Returns the most probable θ and ν."""
-        if len(self.free_M):
-            start_M = np.append(self.theta_N, self.log_nu)[self.free_M]
-            found = minimize(
-                self.loss,
-                start_M,
-                method="trust-exact",
-                jac=True,
-                hess=self.hessian,
-                options={"gtol": 1e-7},
-            )
-            self.move(found.x)
+        found = minimize(
+            self.loss,
+            np.append(self.theta_N, self.log_nu)[self.free_M],
+            method="trust-exact",
+            jac=True,
+            hess=self.hessian,
+            options={"gtol": 1e-7},
+        )
+        self.move(found.x)
         return self.theta_N, math.exp(self.log_nu)
 
     def move(self, x_M: Array) -> None:
@@ -360,22 +346,20 @@ class _Posterior:
     def loss(self, x_M: Array) -> tuple[float, Array]:
         """Returns the negative log-posterior and its gradient."""
         self.move(x_M)
+        counts, off = self.counts, (self.log_nu - _LOG_NU_MEAN) / _LOG_NU_SIGMA
         win_P, draw_P, loss_P = self.log_probabilities()
-        total = float(self.wins_P @ win_P + self.losses_P @ loss_P)
-        total -= float(self.precision_N @ self.theta_N**2) / 2.0
+        total = counts.wins_P @ win_P + counts.draws_P @ draw_P + counts.losses_P @ loss_P
+        total -= (self.precision_N @ self.theta_N**2 + off**2) / 2.0
         mean_P = (np.exp(win_P) - np.exp(loss_P)) / 2.0
-        pull_P = (self.wins_P - self.losses_P) / 2.0 - self.counts.games_P * mean_P
-        gradient = np.append(self._by_player(pull_P, -pull_P) - self.precision_N * self.theta_N, 0)
+        pull_P = (counts.wins_P - counts.losses_P) / 2.0 - counts.games_P * mean_P
+        gradient_N = self._by_player(pull_P, -pull_P) - self.precision_N * self.theta_N
         for block in self.blocks:
             theta_K = self.theta_N[block.nodes_K]
-            total -= float(theta_K @ block.precision_KK @ theta_K) / 2.0
-            gradient[block.nodes_K] -= block.precision_KK @ theta_K
-        if self.has_draws:
-            off = (self.log_nu - _LOG_NU_MEAN) / _LOG_NU_SIGMA
-            total += float(self.draws_P @ draw_P) - off**2 / 2.0
-            expected = float(self.counts.games_P @ np.exp(draw_P))
-            gradient[-1] = self.draws_P.sum() - expected - off / _LOG_NU_SIGMA
-        return -total, -gradient[self.free_M]
+            total -= theta_K @ block.precision_KK @ theta_K / 2.0
+            gradient_N[block.nodes_K] -= block.precision_KK @ theta_K
+        surplus = counts.draws_P.sum() - counts.games_P @ np.exp(draw_P)
+        gradient = np.append(gradient_N, surplus - off / _LOG_NU_SIGMA)
+        return -float(total), -gradient[self.free_M]
 
     def hessian(self, x_M: Array) -> Array:
         """Returns the Hessian of `loss`: the information of the games and the prior."""
@@ -400,13 +384,11 @@ class _Posterior:
 
     def covariance_NN(self) -> Array:
         """Returns the covariance of θ in logits²; zeros for fixed players."""
-        players = len(self.theta_N)
-        whole = np.zeros((players + 1, players + 1))
-        if len(self.free_M):
-            hessian_MM = self.hessian(np.append(self.theta_N, self.log_nu)[self.free_M])
-            inverse_MM = cho_solve(cho_factor(hessian_MM), np.eye(len(hessian_MM)))
-            whole[np.ix_(self.free_M, self.free_M)] = (inverse_MM + inverse_MM.T) / 2.0
-        return whole[:players, :players]
+        hessian_MM = self.hessian(np.append(self.theta_N, self.log_nu)[self.free_M])
+        inverse_MM = cho_solve(cho_factor(hessian_MM), np.eye(len(hessian_MM)))
+        whole = np.zeros((len(self.theta_N) + 1,) * 2)
+        whole[np.ix_(self.free_M, self.free_M)] = (inverse_MM + inverse_MM.T) / 2.0
+        return whole[:-1, :-1]
 
     def mean_less_mode_N(self, covariance_NN: Array) -> Array:
         """Returns how far the posterior mean is from the mode, to first order: ½ C·Σ ℓ‴ Var[d].
@@ -430,11 +412,9 @@ class _Posterior:
         return np.asarray(firsts_N + seconds_N, np.float64)
 
 
-def _check(players: int, anchors: Mapping[int, float], prior_sigma: float) -> None:
+def _check(players: int, anchors: Mapping[int, float]) -> None:
     if players > MAX_NODES:
         raise InvalidInput(f"{players} players are too many for one fit: the limit is {MAX_NODES}")
-    if not (math.isfinite(prior_sigma) and prior_sigma > 0.0):
-        raise InvalidInput(f"prior_sigma is {prior_sigma}: use a number of points above 0")
     for player, points in anchors.items():
         if not 0 <= player < players or not math.isfinite(points):
             raise InvalidInput(
@@ -447,10 +427,6 @@ def _first_nu(counts: PairCounts) -> float:
     drawn, games = float(counts.draws_P.sum()), float(counts.games_P.sum())
     share = (drawn + 0.5) / (games + 1.0)
     return 2.0 * share / (1.0 - share)
-
-
-def _log(nu: float) -> float:
-    return math.log(nu) if nu else -math.inf
 
 
 def _around_the_mean(covariance_NN: Array) -> Array:
@@ -475,7 +451,7 @@ def _misfit(
     """
     first_P, second_P = counts.first_P, counts.second_P
     d_P = theta_N[first_P] - theta_N[second_P]
-    win_P, draw_P, _ = (np.exp(x_P) for x_P in log_probabilities(d_P, _log(nu)))
+    win_P, draw_P, _ = (np.exp(x_P) for x_P in log_probabilities(d_P, math.log(nu)))
     mean_P = win_P + draw_P / 2.0
     variance_P = counts.games_P * (win_P + draw_P / 4.0 - mean_P**2)
     residual_P = counts.wins_P + counts.draws_P / 2.0 - counts.games_P * mean_P
