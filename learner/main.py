@@ -15,11 +15,11 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TypeVar
 
-from league.cluster.settings import LearnerEntry, SupervisorSettings
 from league.errors import ConfigError, LeagueError, StorageFull, Unavailable
 from league.exploiters import EXPLOITING
 from league.players import Role
 from league.rpc.channel import Reminders
+from league.runs.settings import LearnerEntry, SupervisorSettings
 from league.security.flags import add_client_flags, client_credentials
 from league.security.settings import SecuritySettings
 from league.settings.base import Sections, resolve
@@ -110,7 +110,7 @@ def _evenly(sections: Sections, options: argparse.Namespace, stop: StopFlag) -> 
     """
     settings = sections.of(SupervisorSettings)
     names = [entry.name for entry in settings.learners]
-    if not settings.even_steps or len(names) == 1 or options.name not in names:
+    if len(names) == 1 or options.name not in names:
         return None
     return Evenly(options.run_dir / "turns", options.name, should_stop=stop)
 

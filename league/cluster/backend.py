@@ -1,4 +1,4 @@
-"""The contract of what runs processes: here on this machine, elsewhere on a cluster."""
+"""The contract of process backends: local processes here, a cluster elsewhere."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessSpec:
-    """What to run. `log` takes what it prints; `environment` is laid over the supervisor's own."""
+    """What to run. `log` receives its output; `environment` overrides the supervisor's own."""
 
     name: str
     command: tuple[str, ...]
@@ -19,16 +19,16 @@ class ProcessSpec:
 
 
 class RunningProcess(ABC):
-    """A process that was started. Every method may be called again after its end."""
+    """A started process. Every method may be called again after its end."""
 
     @property
     @abstractmethod
     def pid(self) -> int:
-        """Process id where it runs, for people and logs."""
+        """Process id on its own machine, for people and logs."""
 
     @abstractmethod
     def poll(self) -> int | None:
-        """None while it runs, then its exit code; minus the signal's number when one ended it."""
+        """None while it runs, then its exit code; minus the signal's number if one ended it."""
 
     @abstractmethod
     def terminate(self) -> None:
@@ -36,16 +36,16 @@ class RunningProcess(ABC):
 
     @abstractmethod
     def kill(self) -> None:
-        """Ends it and all that it started, at once."""
+        """Ends it and all processes that it started, at once."""
 
 
 class Backend(ABC):
-    """Starts processes that end when the supervisor does, however that ends."""
+    """Starts processes that end when the supervisor ends, for whatever reason."""
 
     @abstractmethod
     def start(self, spec: ProcessSpec) -> RunningProcess:
-        """Starts `spec` and returns at once. Raises `ConfigError` when its program can't be run."""
+        """Starts `spec` and returns at once. Raises `ConfigError` when its program can't run."""
 
     @abstractmethod
-    def tidy(self) -> None:
-        """Housekeeping that is due now and then, such as setting aside logs grown too long."""
+    def rotate_logs(self) -> None:
+        """Moves logs aside that have grown too long."""

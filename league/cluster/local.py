@@ -1,7 +1,7 @@
-"""Processes on this machine, each in a session of its own, with its output in a log file.
+"""Processes on this machine, each in its own session, with its output in a log file.
 
-Their own session keeps the terminal's Ctrl-C from them: only the supervisor hears it and stops them
-in order. On Linux the kernel ends them when the supervisor is gone, even by kill -9.
+Their own session keeps the terminal's Ctrl-C away from them: only the supervisor receives it and
+stops them in order. On Linux the kernel ends them with the supervisor, even after kill -9.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from league.cluster.backend import Backend, ProcessSpec, RunningProcess
 from league.errors import ConfigError
 from league.service import die_with_parent
 
-# One thread for each process unless somebody chose otherwise: two on two busy cores made a learner
-# fifty times slower.
-_DEFAULTS = {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+# Two threads on two busy cores made a learner fifty times slower, so each process has one.
+_ENVIRONMENT = {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+LOG_BYTES = 16_000_000
+OLD_LOGS = 3
 
 
 class LocalProcess(RunningProcess):
@@ -36,7 +37,7 @@ class LocalProcess(RunningProcess):
 
     def poll(self) -> int | None:
         if self._child.returncode is None and self._has_ended():
-            self.kill()  # what it started ends with it, while its id can't belong to another yet
+            self.kill()  # ends its own children too, while its id can't belong to another process
         return self._child.poll()
 
     def terminate(self) -> None:
@@ -59,13 +60,11 @@ class LocalProcess(RunningProcess):
 
 
 class LocalBackend(Backend):
-    """Subprocesses. Start them from the main thread: the kernel ties them to the thread that
-    did.
-    """
+    """Subprocesses. Start them from the main thread: the kernel ties them to that thread."""
 
-    def __init__(self, *, log_bytes: int = 16_000_000, log_files: int = 3) -> None:
+    def __init__(self, *, log_bytes: int = LOG_BYTES, old_logs: int = OLD_LOGS) -> None:
         self._log_bytes = log_bytes
-        self._log_files = log_files
+        self._old_logs = old_logs
         self._logs: set[Path] = set()
 
     def start(self, spec: ProcessSpec) -> LocalProcess:
@@ -91,38 +90,33 @@ class LocalBackend(Backend):
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={**_DEFAULTS, **os.environ, **spec.environment},
+                env={**_ENVIRONMENT, **os.environ, **spec.environment},
                 start_new_session=True,
             )
         return LocalProcess(child)
 
-    def tidy(self) -> None:
+    def rotate_logs(self) -> None:
         for log in self._logs:
-            # a full disk must not end the league for a log's sake
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError):  # a full disk must not end the league
                 if log.stat().st_size > self._log_bytes:
-                    self._set_aside(log)
+                    self._rotate(log)
 
-    def _set_aside(self, log: Path) -> None:
-        """Copies `log` to `log`.1, and so on, and empties it: its writers append, so they go on
-        in it.
-        """
-        for number in range(self._log_files - 1, 0, -1):
-            older = _aside(log, number)
+    def _rotate(self, log: Path) -> None:
+        """Copies `log` to `log`.1, and so on, and empties it: its writers append to it."""
+        for number in range(self._old_logs - 1, 0, -1):
+            older = _old_log(log, number)
             if older.exists():
-                older.replace(_aside(log, number + 1))
-        shutil.copyfile(log, _aside(log, 1))
+                older.replace(_old_log(log, number + 1))
+        shutil.copyfile(log, _old_log(log, 1))
         os.truncate(log, 0)
 
 
-def _aside(log: Path, number: int) -> Path:
+def _old_log(log: Path, number: int) -> Path:
     return log.with_name(f"{log.name}.{number}")
 
 
 def last_sentence(log: Path) -> str:
-    """The last line of a process's newest life, that is its error's sentence when it ended by
-    one.
-    """
+    """The last line since the process's last start, which is its error if one ended it."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - 8192))

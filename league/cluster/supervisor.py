@@ -1,4 +1,4 @@
-"""One run of a league: starts its processes, shows them, keeps them alive, stops them."""
+"""One run of a league: starts its processes, shows them, keeps them running, stops them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
-from league.cluster.artist import CurveArtist
 from league.cluster.backend import Backend
-from league.cluster.crew import Crew
-from league.cluster.settings import SupervisorSettings
+from league.cluster.curve_drawer import CurveDrawer
+from league.cluster.process_group import ProcessGroup, RestartPolicy
 from league.cluster.topology import EVALUATOR, MATCHMAKER, Topology
 from league.errors import LeagueError
 from league.rpc.client import MatchmakerClient
@@ -27,12 +27,33 @@ from league.views.terminal.lines import evaluation_line
 from league.views.terminal.reader import LeagueReader
 
 _TICK_SECONDS = 0.05
-# with the workers' and the matchmaker's time it must stay below 10 s in all
-_LAST_LOOK_SECONDS = 0.5
-_DRAWING_SECONDS = 60.0  # for the last picture, of a run that has ended by itself
-_STOPPED_BY_SECONDS = 9.0  # and after Ctrl-C, the picture or not
+_LAST_LOOK_SECONDS = 0.5  # stopping takes less than 10 s in all
+_DRAWING_SECONDS = 60.0  # for the last curves of a run that ended by itself
+_STOPPED_BY_SECONDS = 9.0  # for the last curves after Ctrl-C
 _NOTES_KEPT = 200
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_SERVICES = {MATCHMAKER: "matchmaker", EVALUATOR: "evaluator"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timing:
+    """The supervisor's waits.
+
+    Attributes:
+        stop_worker_seconds: for learner and evaluator to stop; a learner takes up to 6 to save.
+        stop_matchmaker_seconds: for the matchmaker, after them; each reply is on disk already.
+        drain_seconds: for the evaluator to finish its queue after the last step.
+        refresh_seconds: between two looks at the league.
+        table_seconds: between two readings of ratings and payoffs, which cost more.
+        restarts: of processes that die.
+    """
+
+    stop_worker_seconds: float = 7.0
+    stop_matchmaker_seconds: float = 1.0
+    drain_seconds: float = 1800.0
+    refresh_seconds: float = 1.0
+    table_seconds: float = 3.0
+    restarts: RestartPolicy = field(default_factory=RestartPolicy)
 
 
 class Supervisor:
@@ -43,56 +64,54 @@ class Supervisor:
         folder: RunFolder,
         topology: Topology,
         backend: Backend,
-        settings: SupervisorSettings,
         display: Display,
         device: str,
         credentials: Credentials | None = None,
+        timing: Timing | None = None,
+        curves_minutes: float = 0.0,
     ) -> None:
-        self._folder, self._credentials = folder, credentials
-        self._addresses, self._mains, self._learners = (
-            topology.addresses,
-            topology.mains,
-            topology.learners,
-        )
-        self._settings = settings
-        self._display = display
+        self._folder, self._topology, self._credentials = folder, topology, credentials
+        self._timing = timing or Timing()
+        self._display, self._device = display, device
         self._notes: deque[Note] = deque(maxlen=_NOTES_KEPT)
         self._started_at = time.time()
         self._phase = "starting"
-        self._device = device
         self._stop_requests = 0
         self.files: list[Path] = []
-        self._artist = CurveArtist(folder.path, settings.curves_minutes)
-        self._crew = Crew(
+        self._drawer = CurveDrawer(folder.path, curves_minutes)
+        self._group = ProcessGroup(
             backend,
             topology.specs,
-            settings,
+            self._timing.restarts,
             say=self.say,
-            complain=lambda text: self.say(text, is_trouble=True),
+            complain=self._complain,
             started=self._announce,
             may_finish=frozenset(topology.learners),
             has_finished=self._has_trained,
         )
-        evaluator = topology.addresses.get(EVALUATOR)
         self._reader = LeagueReader(
             topology.addresses[MATCHMAKER],
-            evaluator,
-            settings,
+            topology.addresses.get(EVALUATOR),
             self.say,
-            complain=lambda text: self.say(text, is_trouble=True),
+            complain=self._complain,
             credentials=credentials,
-            leading=self._mains[0],
+            leading=topology.mains[0] if topology.mains else "",
+            refresh_seconds=self._timing.refresh_seconds,
+            table_seconds=self._timing.table_seconds,
         )
 
     def say(self, text: str, *, is_trouble: bool = False) -> None:
-        """Tells the person who watches. Any thread may call it."""
+        """Shows a sentence to the person. Any thread may call it."""
         note = Note(at=time.time(), text=text, is_trouble=is_trouble)
         self._notes.append(note)
-        self._display.tell(note)
+        self._display.add_note(note)
+
+    def _complain(self, text: str) -> None:
+        self.say(text, is_trouble=True)
 
     @property
     def screen(self) -> Screen:
-        """The state as it is now."""
+        """The current state."""
         return Screen(
             run_dir=str(self._folder.path),
             preset=self._folder.preset,
@@ -101,65 +120,67 @@ class Supervisor:
             now=time.time(),
             phase=self._phase,
             league=self._reader.facts,
-            processes=self._crew.facts(),
+            processes=self._group.facts(),
             notes=tuple(self._notes),
             logs_dir=str(self._folder.path / "logs"),
-            learners=self._learners,
+            learners=self._topology.learners,
         )
 
     def run(self) -> int:
         """Trains until the steps are done or a signal comes. Returns the exit code.
 
-        Raises what ends a run early (see `Crew.tend`) after everything has been stopped.
+        Raises what ends a run early (see `ProcessGroup.check`), after everything has stopped.
         """
         killed: list[str] = []
         with self._signals():
             try:
-                self._crew.start()
+                self._group.start()
                 self._reader.start()
                 self._train()
                 self._drain()
             finally:
                 killed = self._stop()
-        hurried = self._stop_requests > 1
-        return 1 if killed and not hurried else 0
+        return 1 if killed and self._stop_requests < 2 else 0
 
     def _train(self) -> None:
-        while not self._have_trained() and not self._stop_requests:
+        mains = self._topology.mains
+        if not mains:
+            self.say(f"No learner of its own: `bin/learner --run-dir {self._folder.path}` joins.")
+        while not self._is_trained() and not self._stop_requests:
             if self._phase == "starting" and self._reader.facts.learner is not None:
                 self._phase = "training"
-            self._crew.tend()
-            self._artist.tick()
+            self._group.check()
+            self._drawer.tick()
             self._tick()
-        if self._have_trained():
-            who = "The learner" if len(self._learners) == 1 else ", ".join(self._mains)
-            self.say(
-                f"{who} {'has done its' if len(self._mains) == 1 else 'have done their'} steps."
-            )
+        if self._is_trained():
+            names = "The learner" if len(self._topology.learners) == 1 else ", ".join(mains)
+            have = "has done its" if len(mains) == 1 else "have done their"
+            self.say(f"{names} {have} steps.")
 
-    def _have_trained(self) -> bool:
-        """Whether all mains are done: exploiters have nobody to work for then."""
-        return all(self._crew.is_done(name) for name in self._mains)
+    def _is_trained(self) -> bool:
+        """Whether all mains are done: exploiters have no victims to learn against then."""
+        mains = self._topology.mains
+        return bool(mains) and all(self._group.is_done(name) for name in mains)
 
     def _has_trained(self, name: str) -> bool:
-        """Whether a learner's last word was that its steps are done, as far as the league knows."""
+        """Whether a learner reported last that its steps are done, as far as the league knows."""
         self._reader.look_again(1.0)
         status = self._reader.facts.status
         workers = status.workers if status is not None else ()
-        words = [worker.activity for worker in workers if worker.worker == name]
-        return not words or words[0] == "done"
+        activities = [worker.activity for worker in workers if worker.worker == name]
+        return not activities or activities[0] == "done"
 
     def _drain(self) -> None:
         """Waits, within bounds, until the evaluator has played every snapshot."""
-        if self._stop_requests or EVALUATOR not in self._addresses:
+        if self._stop_requests or EVALUATOR not in self._topology.addresses:
             return
         self._phase = "evaluating"
-        running = [name for name in self._learners if not self._crew.is_done(name)]
-        self._crew.stop(running, self._settings.stop_worker_seconds, tick=self._tick)
-        seconds = self._settings.drain_seconds
+        running = [name for name in self._topology.learners if not self._group.is_done(name)]
+        self._group.stop(running, self._timing.stop_worker_seconds, tick=self._tick)
+        seconds = self._timing.drain_seconds
         self.say(
-            f"Waiting for the evaluator to play the last snapshots, up to {seconds:g} s. Ctrl-C ends the run "
-            "now: what they have played counts, and the same --run-dir plays the rest."
+            f"Waiting for the evaluator to play the last snapshots, up to {seconds:g} s. Ctrl-C "
+            "ends the run now: what they have played counts, and the same --run-dir plays the rest."
         )
         certain = self._reader.looks + 2
         deadline = time.monotonic() + seconds
@@ -169,25 +190,20 @@ class Supervisor:
                 return
             if time.monotonic() >= deadline:
                 rest = evaluation_line(self.screen)
-                self.say(
-                    f"The evaluator was not done after {seconds:g} s ({rest}).", is_trouble=True
-                )
+                self._complain(f"The evaluator was not done after {seconds:g} s ({rest}).")
                 return
-            self._crew.tend()
+            self._group.check()
             self._tick()
 
     def _stop(self) -> list[str]:
-        """Learner and evaluator first, the matchmaker last. Returns who had to be killed."""
+        """Stops learners and evaluator first, the matchmaker last; returns the killed ones."""
         self._phase = "stopping"
-        settings = self._settings
         asked, began = self._stop_requests, time.monotonic()
         if asked:
-            self.say(
-                "Stopping: the learner saves its snapshot and checkpoint. Ctrl-C again hurries."
-            )
-        killed = self._crew.stop(
-            [*self._learners, EVALUATOR],
-            settings.stop_worker_seconds,
+            self.say("Stopping: learners save a snapshot and a checkpoint. Ctrl-C again hurries.")
+        killed = self._group.stop(
+            [*self._topology.learners, EVALUATOR],
+            self._timing.stop_worker_seconds,
             hurried=lambda: self._stop_requests >= max(2, asked + 1),
             tick=self._tick,
         )
@@ -195,62 +211,56 @@ class Supervisor:
             self._reader.look_again(_LAST_LOOK_SECONDS)
             self._export()
             self._reader.stop()
-            self._artist.begin_last()
-        killed += self._crew.stop(
+            self._drawer.start_last()
+        killed += self._group.stop(
             [MATCHMAKER],
-            settings.stop_matchmaker_seconds,
+            self._timing.stop_matchmaker_seconds,
             hurried=lambda: self._stop_requests >= 3,
             tick=self._tick,
         )
         for service in _SERVICES.values():
             self._folder.withdraw(service)
-        patience = _DRAWING_SECONDS if not asked else began + _STOPPED_BY_SECONDS - time.monotonic()
-        self.files += self._artist.wait(0.0 if self._stop_requests > max(1, asked) else patience)
+        left = _DRAWING_SECONDS if not asked else began + _STOPPED_BY_SECONDS - time.monotonic()
+        self.files += self._drawer.wait(0.0 if self._stop_requests > max(1, asked) else left)
         return killed
 
     def _export(self) -> None:
-        """Writes the leaderboard's files while the matchmaker still answers, within bounds."""
+        """Writes the leaderboard while the matchmaker still answers; a hanging one ends the wait."""
         if self._reader.facts.ratings:
-            # A thread, for a matchmaker that hangs must not keep the run from stopping.
             worker = threading.Thread(target=self._write_leaderboard, daemon=True)
             worker.start()
             worker.join(_LAST_LOOK_SECONDS)
 
     def _write_leaderboard(self) -> None:
-        path, address = self._folder.path, self._addresses[MATCHMAKER]
+        path, address = self._folder.path, self._topology.addresses[MATCHMAKER]
         try:
             with MatchmakerClient(
                 address, wait_seconds=_LAST_LOOK_SECONDS, credentials=self._credentials
             ) as client:
                 self.files += export_all(client, path, title=path.name, now=time.time())
         except LeagueError as error:
-            self.say(f"The leaderboard was not written: {error}.", is_trouble=True)
+            self._complain(f"The leaderboard was not written: {error}.")
 
     def _tick(self) -> None:
         self._display.show(self.screen)
         time.sleep(_TICK_SECONDS)
 
     def _announce(self, name: str, pid: int) -> None:
-        if name in self._addresses:
-            self._folder.announce(_SERVICES[name], self._addresses[name], pid)
+        if name in self._topology.addresses:
+            self._folder.announce(_SERVICES[name], self._topology.addresses[name], pid)
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
-        """Counts Ctrl-C and its like instead of dying of them; under nohup a closed terminal is
-        none.
-        """
+        """Counts Ctrl-C and similar signals; under nohup, a closed terminal does not count."""
 
         def count(number: int, frame: FrameType | None) -> None:
             self._stop_requests += 1
 
-        outlives = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-        counted = [number for number in _SIGNALS if not (outlives and number == signal.SIGHUP)]
+        is_nohup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        counted = [number for number in _SIGNALS if not (is_nohup and number == signal.SIGHUP)]
         before = {number: signal.signal(number, count) for number in counted}
         try:
             yield
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
-
-
-_SERVICES = {MATCHMAKER: "matchmaker", EVALUATOR: "evaluator"}

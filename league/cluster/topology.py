@@ -6,8 +6,8 @@ import sys
 from dataclasses import dataclass, field
 
 from league.cluster.backend import ProcessSpec
-from league.cluster.settings import LearnerEntry, SupervisorSettings
 from league.runs.folder import RunFolder
+from league.runs.settings import LearnerEntry, SupervisorSettings
 from league.security.settings import joined, reached_at
 from league.settings.device_flags import DeviceFlags
 
@@ -19,7 +19,7 @@ EVALUATOR = "evaluator-0"
 
 @dataclass(frozen=True, kw_only=True)
 class LearnerOptions:
-    """Flags of the supervisor that are the learner's business, handed on as they are."""
+    """Flags of the supervisor that it passes to the learners."""
 
     steps: int | None = None
     device: DeviceFlags = field(default_factory=DeviceFlags)
@@ -27,21 +27,21 @@ class LearnerOptions:
     weights_only: bool = False
 
     def arguments(self, entry: LearnerEntry) -> tuple[str, ...]:
-        words: list[str] = [] if entry.name == "main" else ["--name", entry.name]
+        is_main = entry.role == "main"
+        words = [] if entry.name == "main" else ["--name", entry.name]
         if self.steps is not None:
             words += ["--steps", str(self.steps)]
-        # an exploiter learns on one
-        device = self.device if entry.role == "main" else self.device.first()
-        words += device.arguments()
-        if self.origin is not None and entry.role == "main":
-            words += ["--from", self.origin, "--if-new"]  # restarted, it goes on
+        # an exploiter learns on one device
+        words += (self.device if is_main else self.device.first()).arguments()
+        if self.origin is not None and is_main:
+            words += ["--from", self.origin, "--if-new"]  # a restarted learner continues
             words += ["--weights-only"] if self.weights_only else []
         return tuple(words)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Topology:
-    """The processes, in the order of starting, and where the services listen."""
+    """The processes, in the order of starting, and the services' addresses."""
 
     specs: tuple[ProcessSpec, ...]
     addresses: dict[str, str]
@@ -60,9 +60,13 @@ def plan(
     *,
     host: str = "127.0.0.1",
 ) -> Topology:
-    """One matchmaker, the run's learners, and evaluators (0 or 1), on ports that outlive them.
+    """The matchmaker, the run's learners and its evaluator, on ports that survive restarts.
 
-    `host` is where the services listen, as their own settings say.
+    Args:
+        folder: the run.
+        options: flags for the learners.
+        settings: which learners and evaluators there are.
+        host: the address on which the services listen.
     """
     ports = {MATCHMAKER: folder.port("matchmaker")}
     if settings.evaluators:
@@ -94,5 +98,5 @@ def plan(
 
 
 def process_of(entry: LearnerEntry) -> str:
-    """Name of a learner's process, which is its worker's name and its folder's."""
+    """The name of a learner's process, of its worker and of its folder."""
     return f"learner-{entry.name}"

@@ -16,9 +16,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any
 
-from league.cluster.settings import SupervisorSettings
 from league.errors import ConfigError, DataCorrupt, Refused, VersionMismatch
 from league.runs.files import write_whole
+from league.runs.settings import SupervisorSettings
 from league.settings import base as config
 from league.settings.file import write_config
 

@@ -17,7 +17,6 @@ from statistics import fmean, median
 
 from league.agent.config import AgentConfig
 from league.agent.network import AgentNetwork
-from league.cluster.settings import SupervisorSettings
 from league.errors import NotFound
 from league.players import PayoffCell, Role
 from league.runs.alarm_watch import AlarmWatch
@@ -32,6 +31,7 @@ from league.runs.alarms import (
     largest_share,
 )
 from league.runs.records import Row, Series, read_rows, read_scalars, read_updates
+from league.runs.settings import SupervisorSettings
 from league.settings.base import Sections, resolve
 from learner.doctor.checks import ALONE, EXPLODED, STUCK
 from learner.doctor.findings import Finding, judged, unknown

@@ -131,13 +131,13 @@ class TestLocalBackend(BackendContract):
             assert log.read_text().splitlines()[-1] == expected
 
     def test_long_logs_are_set_aside_and_go_on(self, log: Path) -> None:
-        backend = LocalBackend(log_bytes=2000, log_files=2)
+        backend = LocalBackend(log_bytes=2000, old_logs=2)
         code = "import time\nfor n in range(2000): print('line', n, flush=True); time.sleep(.0005)"
         process = self.python(backend, log, code)
         while process.poll() is None:
-            backend.tidy()
+            backend.rotate_logs()
             time.sleep(0.01)
-        backend.tidy()
+        backend.rotate_logs()
         names = sorted(path.name for path in log.parent.iterdir())
         assert names == ["worker.log", "worker.log.1", "worker.log.2"]
         assert log.stat().st_size <= 2000

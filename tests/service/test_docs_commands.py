@@ -27,7 +27,7 @@ import league.cli.main
 import learner.cloning.main
 import learner.main
 import matchmaker.main
-from league.cluster.command import parse
+from league.cluster.main import parse
 from league.errors import LeagueError
 
 LONG = "trains for minutes; tests/system/test_league.py runs the command with the preset smoke"

@@ -20,7 +20,7 @@ import pytest
 from game_run import SNAPSHOT, make_game_run
 
 from league.cli.main import main
-from league.cluster.command import parse
+from league.cluster.main import parse
 from league.games import registry
 from league.games.registry import game_names, game_spec, make_batched
 from league.games.settings import GameSettings

@@ -12,16 +12,16 @@ from exploiter_league import exploiter_league, loses_always, wins_always
 from ratings_league import pair
 from small_league import small_league, snapshot
 
-from league.cluster.settings import SupervisorSettings
 from league.players import PayoffCell, Player, PlayerKind, Rating
 from league.rpc.client import MatchmakerClient
-from league.views.terminal.opinion import MOST_PLAYERS, OpinionReader
-from league.views.terminal.reader import LeagueReader
+from league.views.terminal.reader import _MOST_FITTED, FitReader, LeagueReader
 from matchmaker.main import MatchmakerServer
+
+FAST = {"refresh_seconds": 0.02, "table_seconds": 0.02}
 
 
 def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline, "it did not come true in time"
         time.sleep(0.02)
@@ -30,15 +30,14 @@ def until(condition: Callable[[], bool]) -> None:
 def test_only_who_joins_while_it_looks_is_told(tmp_path: Path) -> None:
     """A run that goes on has snapshots: they joined long ago."""
     said: list[str] = []
-    settings = SupervisorSettings(refresh_seconds=0.05, leaderboard_seconds=0.05)
     with small_league(tmp_path, snapshots=(1000, 2000)) as league:
-        reader = LeagueReader(league.server.address, None, settings, said.append)
+        reader = LeagueReader(league.server.address, None, said.append, **FAST)
         reader.start()
         try:
             until(lambda: reader.facts.newest == "main@2000")
             league.client.register_players([snapshot(3000)])
             until(lambda: reader.facts.newest == "main@3000")
-            reader.look_again(5)
+            reader.look_again(60)
         finally:
             reader.stop()
     assert said == ["main@3000 joined the league (3 active snapshots)."]
@@ -46,7 +45,6 @@ def test_only_who_joins_while_it_looks_is_told(tmp_path: Path) -> None:
 
 def test_an_alarm_of_the_learner_is_told_once_and_when_it_is_over(tmp_path: Path) -> None:
     said: list[str] = []
-    settings = SupervisorSettings(refresh_seconds=0.02, leaderboard_seconds=5)
     with (
         MatchmakerServer(db=tmp_path / "league.db", port=0) as server,
         MatchmakerClient(server.address) as client,
@@ -56,9 +54,9 @@ def test_an_alarm_of_the_learner_is_told_once_and_when_it_is_over(tmp_path: Path
         reader = LeagueReader(
             server.address,
             None,
-            settings,
             said.append,
             complain=lambda text: said.append(f"complaint: {text}"),
+            **FAST,
         )
         reader.start()
         try:
@@ -66,7 +64,7 @@ def test_an_alarm_of_the_learner_is_told_once_and_when_it_is_over(tmp_path: Path
                 metrics = {"progress/steps": float(step), **alarm}
                 client.heartbeat(learner, 1, step, "league", "rollout", metrics)
                 until(lambda wanted=metrics: reader.facts.metrics == wanted)  # type: ignore[misc]
-                reader.look_again(5)
+                reader.look_again(60)
         finally:
             reader.stop()
     about = [text for text in said if "combo" in text]
@@ -78,24 +76,23 @@ def test_an_alarm_of_the_learner_is_told_once_and_when_it_is_over(tmp_path: Path
 
 
 def test_the_fit_is_found_anew_when_clean_matches_have_come(tmp_path: Path) -> None:
-    settings = SupervisorSettings(refresh_seconds=0.02, leaderboard_seconds=0.02)
     with small_league(tmp_path) as league:
-        reader = LeagueReader(league.server.address, None, settings, lambda text: None)
+        reader = LeagueReader(league.server.address, None, lambda text: None, **FAST)
         reader.start()
         try:
-            reader.look_again(5)
-            assert reader.facts.opinion is None
+            reader.look_again(60)
+            assert reader.facts.fit is None
             for one, other in (("based", "random"), ("based", "constant"), ("constant", "random")):
                 pair(league, one, other, 4)
                 until(lambda: sum(rating.games for rating in reader.facts.ratings) > 0)
-                reader.look_again(5)
-            opinion = reader.facts.opinion
+                reader.look_again(60)
+            fit = reader.facts.fit
         finally:
             reader.stop()
-    assert opinion is not None
-    strength = [opinion.intervals[name].estimate for name in ("based", "constant", "random")]
+    assert fit is not None
+    strength = [fit.intervals[name].estimate for name in ("based", "constant", "random")]
     assert strength == sorted(strength, reverse=True)
-    assert opinion.intervals.keys() == {"based", "constant", "random"}
+    assert fit.intervals.keys() == {"based", "constant", "random"}
 
 
 def test_the_fit_takes_a_small_part_of_the_time_and_none_of_a_large_league() -> None:
@@ -107,17 +104,17 @@ def test_the_fit_takes_a_small_part_of_the_time_and_none_of_a_large_league() -> 
             self.times += 1
             return [PayoffCell(row="a", column="b", wins=3, draws=0, losses=1)]
 
-    client, reader = Asked(), OpinionReader()
-    found = reader.read(client, both(4))
+    client, reader = Asked(), FitReader()
+    found = reader.read(client, both(4), now=False)
     assert found is not None
     reader._next_at = time.monotonic() + 60.0
-    assert reader.read(client, both(5)) is found, "it waits"
+    assert reader.read(client, both(5), now=False) is found, "it waits"
     assert reader.read(client, both(5), now=True) is not found, "not at the end of a run"
-    assert reader.read(client, both(5), now=True) is reader.read(client, both(5)), (
+    assert reader.read(client, both(5), now=True) is reader.read(client, both(5), now=False), (
         "nothing has come"
     )
     assert client.times == 2
-    assert reader.read(client, both(4) * (MOST_PLAYERS // 2 + 1), now=True) is None
+    assert reader.read(client, both(4) * (_MOST_FITTED // 2 + 1), now=True) is None
     assert client.times == 2
 
 
@@ -131,16 +128,15 @@ def both(games: int) -> tuple[Rating, ...]:
 
 def test_gates_and_patches_are_told_once_as_they_come(tmp_path: Path) -> None:
     said: list[str] = []
-    settings = SupervisorSettings(refresh_seconds=0.02, leaderboard_seconds=0.02)
     with exploiter_league(tmp_path) as league:
         old = league.to_the_end(league.freeze(league.begin(), 500), wins_always)
-        reader = LeagueReader(league.small.server.address, None, settings, said.append)
+        reader = LeagueReader(league.small.server.address, None, said.append, **FAST)
         reader.start()
         try:
             until(lambda: reader.facts.gates is not None)
             gate = league.to_the_end(league.freeze(league.begin(2), 900), loses_always)
-            reader.look_again(5)
-            reader.look_again(5)
+            reader.look_again(60)
+            reader.look_again(60)
         finally:
             reader.stop()
     assert old.candidate not in " ".join(said)
@@ -151,22 +147,21 @@ def test_gates_and_patches_are_told_once_as_they_come(tmp_path: Path) -> None:
 
 def test_mains_snapshots_are_told_when_their_gates_decide(tmp_path: Path) -> None:
     said: list[str] = []
-    settings = SupervisorSettings(refresh_seconds=0.02, leaderboard_seconds=0.02)
     with admission_league(tmp_path) as league:
-        reader = LeagueReader(league.small.server.address, None, settings, said.append)
+        reader = LeagueReader(league.small.server.address, None, said.append, **FAST)
         reader.start()
         try:
             until(lambda: reader.facts.newest == "main@1000")
             league.register(2000)
-            reader.look_again(5)
+            reader.look_again(60)
             assert (reader.facts.newest, said) == ("main@1000", [])
             lost = league.to_the_end("main@2000", loses_always).victims[0].losses
             league.register(2500)
             league.register(3000)  # before the other's gate has begun
-            reader.look_again(5)
+            reader.look_again(60)
             won = league.to_the_end("main@3000", wins_always).victims[0].wins
             until(lambda: reader.facts.newest == "main@3000")
-            reader.look_again(5)
+            reader.look_again(60)
         finally:
             reader.stop()
     why = f"it is too weak against main@1000 (0-0-{lost} against main@1000)"

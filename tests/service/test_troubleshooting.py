@@ -20,7 +20,7 @@ import torch
 from test_docs import ROOT
 from test_docs_commands import PARSERS
 
-import league.cluster.command
+import league.cluster.main
 from evaluator.settings import EvaluatorSettings
 from league.agent.batched_policy import BatchedPolicy
 from league.agent.config import SIZES, AgentConfig
@@ -279,9 +279,7 @@ STARTS = re.findall(r"^bin/start-league .*$", PAGE, re.MULTILINE)
 
 @pytest.mark.parametrize("words", [*FLAGS, *STARTS])
 def test_the_flags_of_a_start_can_be_used(words: str) -> None:
-    request = league.cluster.command.parse(
-        shlex.split(words.removeprefix("bin/start-league"))
-    ).request
+    request = league.cluster.main.parse(shlex.split(words.removeprefix("bin/start-league"))).request
     checked(*request.assignments, preset=request.preset or "laptop")
 
 
@@ -293,7 +291,7 @@ def test_its_program_understands_a_command(command: str) -> None:
     program, *words = shlex.split(command)
     PARSERS[program](words)
     if program == "bin/start-league":
-        request = league.cluster.command.parse(words).request
+        request = league.cluster.main.parse(words).request
         checked(*request.assignments, preset=request.preset or "laptop")
 
 
@@ -301,7 +299,7 @@ def test_a_run_that_goes_on_alone_is_started_as_it_says() -> None:
     (line,) = [quote for quote in QUOTED if quote.startswith("nohup ")]
     words = shlex.split(line.removeprefix("nohup "))
     assert words[-3:] == [">", "training.log", "&"]
-    assert league.cluster.command.parse(words[1:-3]).headless
+    assert league.cluster.main.parse(words[1:-3]).headless
 
 
 def test_the_script_prints_what_is_seen_and_paid(tmp_path: Path) -> None:

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from league.cluster.backend import ProcessSpec
 from league.cluster.local import LocalBackend
-from league.cluster.settings import SupervisorSettings
-from league.cluster.supervisor import Supervisor
+from league.cluster.supervisor import Supervisor, Timing
 from league.cluster.topology import EVALUATOR, LEARNER, MATCHMAKER, Topology
 from league.errors import LeagueError
 from league.runs.folder import Request, open_run
@@ -47,9 +46,9 @@ LEARNERS = {
 
 def main(run_dir: Path, learner: str) -> int:
     codes = {MATCHMAKER: OBEYS, LEARNER: LEARNERS[learner], EVALUATOR: OBEYS}
-    settings = SupervisorSettings(drain_seconds=0.3, stop_worker_seconds=2.0, line_seconds=0.2)
+    timing = Timing(drain_seconds=0.3, stop_worker_seconds=2.0)
     if learner == "hangs":
-        settings = SupervisorSettings()
+        timing = Timing()
     with open_run(Request(preset="smoke", run_dir=run_dir)) as folder:
         specs = tuple(
             ProcessSpec(
@@ -65,8 +64,10 @@ def main(run_dir: Path, learner: str) -> int:
         )
         nobody = {name: f"127.0.0.1:{folder.port(name)}" for name in (MATCHMAKER, EVALUATOR)}
         topology = Topology(specs=specs, addresses=nobody)
-        display = LineDisplay(sys.stdout, settings.line_seconds)
-        supervisor = Supervisor(folder, topology, LocalBackend(), settings, display, "no device")
+        display = LineDisplay(sys.stdout, seconds=0.2)
+        supervisor = Supervisor(
+            folder, topology, LocalBackend(), display, "no device", timing=timing
+        )
         try:
             return supervisor.run()
         except LeagueError as error:

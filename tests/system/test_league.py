@@ -23,8 +23,7 @@ from league.security.credentials import Credentials, of_run
 from league.security.issuing import make_folder
 
 QUICK = (
-    *("--set", "supervisor.line_seconds=1", "--set", "supervisor.refresh_seconds=0.3"),
-    *("--set", "supervisor.restart_first_seconds=0.1", "--set", "evaluator.matches_per_opponent=8"),
+    *("--set", "evaluator.matches_per_opponent=8"),
     *("--set", "evaluator.milestone_matches=8"),
 )
 

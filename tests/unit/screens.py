@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from league.cluster.crew import ProcessFacts, State
 from league.players import LeagueStatus, PayoffCell, Player, PlayerKind, Rating, Share, WorkerStatus
 from league.stats.ratings.cross_check import CrossCheck
 from league.stats.ratings.fit import Interval
-from league.views.terminal.facts import EvaluatorFacts, Exam, LeagueFacts, Note, Screen
+from league.views.terminal.facts import (
+    BotEvaluation,
+    EvaluatorFacts,
+    LeagueFacts,
+    Note,
+    ProcessFacts,
+    Screen,
+    State,
+)
 
 BOTS = ("constant", "random", "based", "clockwork")
 NOW = 1_700_000_000.0
@@ -100,7 +107,7 @@ def full() -> Screen:
     )
     cell = PayoffCell(row="main@650000", column="based", wins=318, draws=6, losses=76)
     exams = tuple(
-        Exam(
+        BotEvaluation(
             player="main@650000",
             opponent=bot,
             sampled=replace(cell, column=bot),
@@ -113,8 +120,8 @@ def full() -> Screen:
         target_steps=1_500_000,
         status=status,
         ratings=ratings(),
-        opinion=opinion(),
-        exams=exams,
+        fit=opinion(),
+        evaluations=exams,
         snapshots=13,
         newest="main@650000",
         evaluator=EvaluatorFacts(

@@ -18,7 +18,7 @@ LIGHT = (
     "league.games.registry",
     "league.games.settings",
     "league.agent.config",
-    "league.cluster.settings",
+    "league.runs.settings",
     "learner.settings",
     "evaluator.settings",
     "matchmaker.main",

@@ -11,9 +11,9 @@ import torch
 from learning import MATCHES, STEPS, same
 
 from league.agent.device import choose_devices
-from league.cluster.command import parse
-from league.cluster.settings import LearnerEntry
+from league.cluster.main import parse
 from league.errors import ConfigError
+from league.runs.settings import LearnerEntry
 from league.settings import device_flags
 from league.settings.device_flags import DeviceFlags, add_device_flags
 from learner.distributed.ranks import Ranks

@@ -12,18 +12,18 @@ import pytest
 from rich.console import Console
 from screens import full
 
-from league.cluster.command import parse
 from league.cluster.main import main as start_league
-from league.cluster.settings import LearnerEntry, SupervisorSettings
+from league.cluster.main import parse
 from league.cluster.topology import MATCHMAKER, plan
 from league.errors import ConfigError
 from league.players import Player, PlayerKind, Role, WorkerStatus
 from league.runs.folder import Request, open_run
+from league.runs.settings import LearnerEntry, SupervisorSettings
 from league.settings.base import build, resolve
 from league.views.terminal.facts import Screen
 from league.views.terminal.lines import progress_lines
+from league.views.terminal.panels import view
 from league.views.terminal.reader import newest_snapshot
-from league.views.terminal.view import view
 
 NAMES = ("learner-main", "learner-main-exploiter", "learner-league-exploiter")
 

@@ -10,15 +10,13 @@ import pytest
 import screens
 from rich.console import Console
 
-from league.cluster.crew import State
 from league.views.terminal import marks
 from league.views.terminal.display import LineDisplay
-from league.views.terminal.facts import LeagueFacts, Note, Screen
+from league.views.terminal.facts import LeagueFacts, Note, Screen, State
 from league.views.terminal.lines import evaluation_line, progress_lines
-from league.views.terminal.panels import chosen
+from league.views.terminal.panels import chosen, view
 from league.views.terminal.reader import History
 from league.views.terminal.summary import print_summary
-from league.views.terminal.view import view
 
 SIZES = [(80, 24), (100, 30), (120, 36), (160, 45)]
 
@@ -93,7 +91,7 @@ def test_sigma_is_no_interval_and_a_player_that_the_fit_does_not_know_has_none(
     one.
     """
     full = screens.full()
-    before = replace(full, league=replace(full.league, opinion=None))
+    before = replace(full, league=replace(full.league, fit=None))
     for screen in (full, before):
         lines = drawn(screen, width, height)
         assert not any("±" in line or "σ" in line for line in lines)
@@ -105,11 +103,11 @@ def test_a_player_on_whom_the_fit_disagrees_is_marked_and_the_mark_is_explained(
     width: int, height: int
 ) -> None:
     full = screens.full()
-    opinion = full.league.opinion
+    opinion = full.league.fit
     assert opinion is not None
     agreeing = "\n".join(drawn(full, width, height))
     assert "≠" not in agreeing
-    apart = replace(full.league, opinion=replace(opinion, gaps={"main@650000": -1.2}))
+    apart = replace(full.league, fit=replace(opinion, gaps={"main@650000": -1.2}))
     lines = drawn(replace(full, league=apart), width, height)
     marked = [line for line in lines if "≠" in line]
     assert len(marked) == 2, marked
@@ -140,7 +138,7 @@ def test_the_newest_rated_snapshot_is_marked_and_the_mark_is_explained(
         )
         for rating in screen.league.ratings
     )
-    league = replace(screen.league, ratings=longer, newest="main.12@1700000", exams=())
+    league = replace(screen.league, ratings=longer, newest="main.12@1700000", evaluations=())
     lines = drawn(replace(screen, league=league), width, height)
     marked = [line for line in lines if "‹" in line[: width // 2]]
     assert len(marked) == 2, marked
@@ -152,8 +150,8 @@ def test_the_newest_rated_snapshot_is_marked_and_the_mark_is_explained(
 def test_empty_league_says_what_it_waits_for() -> None:
     picture = "\n".join(drawn(screens.EMPTY, 120, 30))
     for words in (
-        "Waiting for the learner's first word",
-        "Nobody has been met yet",
+        "Waiting for the learner's first report",
+        "No opponents yet",
         "Empty until the evaluator",
     ):
         assert words in picture
@@ -211,7 +209,7 @@ def test_line_display_repeats_nothing_and_survives_a_closed_pipe() -> None:
     display = LineDisplay(stream, 0.0)
     display.show(screens.full())
     display.show(screens.full())
-    display.tell(Note(at=screens.NOW, text="something happened"))
+    display.add_note(Note(at=screens.NOW, text="something happened"))
     assert len(stream.getvalue().splitlines()) == 4
 
     class Closed(io.StringIO):
@@ -220,7 +218,7 @@ def test_line_display_repeats_nothing_and_survives_a_closed_pipe() -> None:
 
     display = LineDisplay(Closed(), 0.0)
     display.show(screens.full())
-    display.tell(Note(at=screens.NOW, text="nobody hears this"))
+    display.add_note(Note(at=screens.NOW, text="nobody hears this"))
 
 
 def test_summary_has_leaderboard_clean_matches_files_and_time() -> None:

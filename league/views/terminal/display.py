@@ -1,4 +1,4 @@
-"""Where the supervisor's words and pictures go: a live screen, or plain lines."""
+"""Where the supervisor shows its state: a live screen, or plain lines."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from rich.live import Live
 
 from league.views.terminal.facts import Note, Screen
 from league.views.terminal.lines import progress_lines
-from league.views.terminal.view import view
+from league.views.terminal.panels import view
 
 
 class Display(ABC):
-    """A reader of the supervisor's state. A terminal that goes away only silences it."""
+    """A reader of the supervisor's state. When its terminal closes, it goes silent."""
 
     @abstractmethod
     def show(self, screen: Screen) -> None:
         """Takes the newest state; may be called many times a second."""
 
     @abstractmethod
-    def tell(self, note: Note) -> None:
-        """Takes something that happened; any thread may call it."""
+    def add_note(self, note: Note) -> None:
+        """Takes an event; any thread may call it."""
 
     @abstractmethod
     def close(self) -> None:
-        """Gives the terminal back. Twice is fine."""
+        """Restores the terminal. Repeating it is safe."""
 
 
 class LiveDisplay(Display):
     """The whole terminal as one picture, drawn every `seconds`."""
 
-    def __init__(self, console: Console, seconds: float) -> None:
+    def __init__(self, console: Console, seconds: float = 1.0) -> None:
         self._console = console
         self._seconds = seconds
         self._drawn_at = 0.0
@@ -53,7 +53,7 @@ class LiveDisplay(Display):
         except OSError:  # the terminal was closed
             self._is_open = False
 
-    def tell(self, note: Note) -> None:
+    def add_note(self, note: Note) -> None:
         self._drawn_at = 0.0  # the next picture, which shows it, is due at once
 
     def close(self) -> None:
@@ -63,9 +63,9 @@ class LiveDisplay(Display):
 
 
 class LineDisplay(Display):
-    """Plain lines: each event as it comes, and the state every `seconds` while it moves."""
+    """Plain lines: each event as it comes, and the state every `seconds` if it has changed."""
 
-    def __init__(self, stream: TextIO, seconds: float) -> None:
+    def __init__(self, stream: TextIO, seconds: float = 10.0) -> None:
         self._stream: TextIO | None = stream
         self._seconds = seconds
         self._said_at = time.monotonic()
@@ -82,7 +82,7 @@ class LineDisplay(Display):
                 self._write(screen.now, line)
         self._last = lines
 
-    def tell(self, note: Note) -> None:
+    def add_note(self, note: Note) -> None:
         self._write(note.at, note.text)
 
     def close(self) -> None:
@@ -95,5 +95,5 @@ class LineDisplay(Display):
                 return
             try:
                 print(clock, text, file=self._stream, flush=True)
-            except OSError:  # the reader of a pipe has gone; training goes on
+            except OSError:  # the reader of a pipe has ended; training continues
                 self._stream = None

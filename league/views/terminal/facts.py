@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import TYPE_CHECKING
 
-from league.cluster.crew import ProcessFacts
 from league.exploiters import CandidateGate
 from league.players import LeagueStatus, PayoffCell, PlayerKind, Rating, WorkerStatus
 
@@ -14,9 +14,33 @@ if TYPE_CHECKING:
     from league.stats.ratings.cross_check import CrossCheck
 
 
+class State(Enum):
+    """What a process of the league does."""
+
+    RUNNING = "running"
+    WAITING = "waiting"
+    STOPPING = "stopping"
+    DONE = "done"
+    STOPPED = "stopped"
+    KILLED = "killed"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProcessFacts:
+    """One process of the league. Times are Unix seconds."""
+
+    name: str
+    state: State
+    pid: int
+    started_at: float
+    restarts: int
+    restart_at: float = 0.0
+
+
 @dataclass(frozen=True, kw_only=True)
 class Note:
-    """Something that happened, as one sentence. `at` in Unix seconds."""
+    """An event, as one sentence. `at` is in Unix seconds."""
 
     at: float
     text: str
@@ -24,7 +48,7 @@ class Note:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Exam:
+class BotEvaluation:
     """The newest evaluated snapshot against one bot, in clean matches: sampled, and greedy."""
 
     player: str
@@ -35,7 +59,7 @@ class Exam:
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluatorFacts:
-    """What the evaluator does now."""
+    """The evaluator's current work."""
 
     current: str
     matches_done: int
@@ -47,10 +71,12 @@ class EvaluatorFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class LeagueFacts:
-    """The league as last read. `trouble` says why it could not be read, "" when it could.
+    """The league as last read.
 
-    `steps` and `target_steps` are those of the learner that leads (`leading`, its worker's name:
-    the first main), kept while it restarts.
+    Attributes:
+        leading: the worker name of the first main.
+        steps, target_steps: of that learner, kept while it restarts.
+        trouble: why the league could not be read, "" when it could.
     """
 
     leading: str = ""
@@ -58,8 +84,8 @@ class LeagueFacts:
     target_steps: int = 0
     status: LeagueStatus | None = None
     ratings: tuple[Rating, ...] = ()
-    opinion: CrossCheck | None = None
-    exams: tuple[Exam, ...] = ()
+    fit: CrossCheck | None = None
+    evaluations: tuple[BotEvaluation, ...] = ()
     snapshots: int = 0
     newest: str = ""
     gates: tuple[CandidateGate, ...] | None = None

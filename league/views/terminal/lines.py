@@ -1,26 +1,24 @@
-"""The state of a run as plain lines, for logs and pipes: the facts of the terminal view."""
+"""The state of a run as plain lines, for logs and pipes."""
 
 from __future__ import annotations
 
-from league.cluster.crew import State
-from league.exploiters import CandidateGate
 from league.metrics import wilson_interval
 from league.players import PayoffCell, WorkerStatus
 from league.runs.alarms import of_metrics as alarms_of
 from league.views.terminal import marks
-from league.views.terminal.facts import Exam, Screen
+from league.views.terminal.facts import BotEvaluation, Screen, State
 
 
 def progress_lines(screen: Screen) -> tuple[str, ...]:
-    """One line on training, one on clean matches when there are some, one on a trouble if any."""
-    lines = [evaluation_line(screen) if screen.phase == "evaluating" else training_line(screen)]
+    """Lines on training, on clean matches, and on troubles, as far as there are any."""
+    lines = [evaluation_line(screen) if screen.phase == "evaluating" else _training_line(screen)]
     lines += [
-        learner_line(worker)
+        _learner_line(worker)
         for worker in screen.league.workers
         if worker.worker in screen.learners[1:]
     ]
-    if screen.league.exams:
-        lines.append(exam_line(screen.league.exams))
+    if screen.league.evaluations:
+        lines.append(_bots_line(screen.league.evaluations))
     troubles = alarms_of(screen.league.metrics)
     if troubles:
         lines.append("alarms: " + ", ".join(alarm.title for alarm in troubles))
@@ -32,11 +30,11 @@ def progress_lines(screen: Screen) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def training_line(screen: Screen) -> str:
+def _training_line(screen: Screen) -> str:
     """Steps, speed, stage, win rates, time left."""
     worker, metrics = screen.league.learner, screen.league.metrics
     if worker is None:
-        return "waiting for the learner's first word"
+        return "waiting for the learner's first report"
     if not metrics:
         return f"the learner starts ({screen.steps:,} steps so far)"
     parts = [f"{screen.steps:,} steps"]
@@ -59,8 +57,8 @@ def training_line(screen: Screen) -> str:
     return " · ".join(parts)
 
 
-def learner_line(worker: WorkerStatus) -> str:
-    """A learner beside the first: what it does, its steps, and of an exploiter how it stands."""
+def _learner_line(worker: WorkerStatus) -> str:
+    """A further learner: its activity and steps, and an exploiter's chances."""
     metrics = worker.metrics
     parts = [
         f"{worker.worker.removeprefix('learner-')}: {worker.activity}",
@@ -76,23 +74,18 @@ def learner_line(worker: WorkerStatus) -> str:
     return " · ".join(parts)
 
 
-def gate_line(gate: CandidateGate) -> str:
-    """What came of a candidate's gate, as one sentence."""
-    return f"{gate.outcome}."
-
-
-def exam_line(exams: tuple[Exam, ...]) -> str:
-    """The newest evaluated snapshot against each bot, sampled."""
+def _bots_line(evaluations: tuple[BotEvaluation, ...]) -> str:
+    """The newest evaluated snapshot against each bot, with sampled keys."""
     results = [
-        f"{exam.opponent} {exam.sampled.wins / exam.sampled.games * 100:.0f} % of {exam.sampled.games}"
-        for exam in exams
-        if exam.sampled is not None and exam.sampled.games
+        f"{one.opponent} {one.sampled.wins / one.sampled.games * 100:.0f} % of {one.sampled.games}"
+        for one in evaluations
+        if one.sampled is not None and one.sampled.games
     ]
-    return f"clean matches of {exams[0].player}: wins {', '.join(results)}" if results else ""
+    return f"clean matches of {evaluations[0].player}: wins {', '.join(results)}" if results else ""
 
 
 def evaluation_line(screen: Screen) -> str:
-    """What the evaluator still has to play."""
+    """The evaluator's remaining work."""
     evaluator = screen.league.evaluator
     if evaluator is None:
         return "waiting for the evaluator to answer"
@@ -109,7 +102,7 @@ def evaluation_line(screen: Screen) -> str:
     )
 
 
-def record(cell: PayoffCell | None) -> str:
+def counts(cell: PayoffCell | None) -> str:
     """«318-6-76», wins-draws-losses."""
     return f"{cell.wins}-{cell.draws}-{cell.losses}" if cell is not None and cell.games else "–"
 

@@ -1,4 +1,4 @@
-"""Small marks that make numbers readable at a glance: bars, sparklines, durations, counts."""
+"""Numbers at a glance: bars, sparklines, durations, counts."""
 
 from __future__ import annotations
 
@@ -40,9 +40,7 @@ def stacked_bar(parts: Sequence[tuple[float, str]], width: int) -> Text:
 def sparkline(
     values: Sequence[float], width: int, *, low: float = 0.0, high: float | None = None
 ) -> str:
-    """The series in at most `width` cells, older values averaged together, scaled to [low,
-    high].
-    """
+    """The series in at most `width` cells (averaging values), scaled to [low, high]."""
     finite = [value for value in values if math.isfinite(value)]
     if not finite or width <= 0:
         return ""

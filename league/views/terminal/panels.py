@@ -1,6 +1,4 @@
-"""The panels of the terminal view. Each is a pure function of a `Screen` and the cells it may
-fill.
-"""
+"""The terminal view: panels that are pure functions of a `Screen` and of the cells they fill."""
 
 from __future__ import annotations
 
@@ -9,16 +7,16 @@ import time
 
 from rich import box
 from rich.console import Group, RenderableType
+from rich.layout import Layout
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from league.cluster.crew import ProcessFacts, State
 from league.metrics import wilson_interval
-from league.players import PlayerKind, Rating
+from league.players import PlayerKind, Rating, WorkerStatus
 from league.runs.alarms import of_metrics as alarms_of
 from league.views.terminal import marks
-from league.views.terminal.facts import Exam, Screen
+from league.views.terminal.facts import BotEvaluation, ProcessFacts, Screen, State
 from league.views.terminal.marks import ACCENT, BOT, FAINT, GOOD, MIDDLING, POOR
 from league.views.terminal.reader import newest_snapshot
 
@@ -41,7 +39,7 @@ _STATE_STYLES = {
 }
 
 
-def framed(content: RenderableType, title: str, subtitle: str = "") -> Panel:
+def _framed(content: RenderableType, title: str, subtitle: str = "") -> Panel:
     """The frame that all panels share."""
     return Panel(
         content,
@@ -55,7 +53,7 @@ def framed(content: RenderableType, title: str, subtitle: str = "") -> Panel:
     )
 
 
-def grid(*columns: dict[str, object]) -> Table:
+def _grid(*columns: dict[str, object]) -> Table:
     table = Table.grid(padding=(0, 1), expand=True)
     for column in columns:
         table.add_column(no_wrap=True, overflow="ellipsis", **column)  # type: ignore[arg-type]
@@ -75,7 +73,7 @@ def header(screen: Screen, width: int) -> Panel:
     if screen.phase == "training" and screen.seconds_left is not None:
         words.append(f" {marks.duration(screen.seconds_left)} left", ACCENT)
     line = marks.bar(share, max(10, width - 4 - words.cell_len)).append_text(words)
-    panel = framed(Group(place, line), "KUMITE")
+    panel = _framed(Group(place, line), "KUMITE")
     style = GOOD if screen.phase == "training" else MIDDLING
     panel.subtitle = Text.assemble(("● ", style), screen.phase)
     panel.border_style = ACCENT
@@ -83,15 +81,15 @@ def header(screen: Screen, width: int) -> Panel:
 
 
 def learner(screen: Screen, width: int) -> Panel:
-    """How the learner learns: speed, stage, losses, where its time goes."""
+    """The learner's speed, stage, losses, and shares of its time."""
     worker, metrics = screen.league.learner, screen.league.metrics
     if worker is None:
-        reason = screen.league.trouble or "Waiting for the learner's first word…"
-        return framed(Text(reason, FAINT), "Learner")
+        reason = screen.league.trouble or "Waiting for the learner's first report…"
+        return _framed(Text(reason, FAINT), "Learner")
     inner = width - 4
     speed = marks.count(metrics.get("rate/steps_per_second", float("nan")))
     frames = marks.count(metrics.get("rate/frames_per_second", float("nan")))
-    table = grid({"style": FAINT, "width": 8}, {"ratio": 1})
+    table = _grid({"style": FAINT, "width": 8}, {"ratio": 1})
     line = Text.assemble((speed, f"bold {ACCENT}"), ("  frames ", FAINT), frames, "  ")
     spark = marks.sparkline(screen.league.speeds, inner - 9 - line.cell_len)
     table.add_row("steps/s", line.append(spark, ACCENT))
@@ -102,7 +100,7 @@ def learner(screen: Screen, width: int) -> Panel:
         values = Text("  ").join(_measure(label, metrics.get(metric)) for label, metric in fields)
         table.add_row(name, values)
     table.add_row("time", _time_shares(screen, inner - 9))
-    panel = framed(table, "Learner", worker.player)
+    panel = _framed(table, "Learner", worker.player)
     troubles = ", ".join(alarm.title for alarm in alarms_of(metrics))
     if troubles:
         panel.subtitle = Text(f"! {troubles}", POOR)
@@ -149,22 +147,20 @@ def _time_shares(screen: Screen, width: int) -> Text:
 
 
 def opponents(screen: Screen, width: int) -> Panel:
-    """Win rate in training by kind of opponent, the mix as set and as played, clean matches
-    beside.
-    """
+    """Win rates in training by kind of opponent, the configured and met mix, clean matches."""
     league = screen.league
     mine = league.learner.player if league.learner else ""
-    told = league.status.shares if league.status else ()
-    shares = {share.category: share for share in told if share.player == mine}
+    listed = league.status.shares if league.status else ()
+    shares = {share.category: share for share in listed if share.player == mine}
     names = list(dict.fromkeys([*shares, *league.win_rates]))
-    exams = {exam.opponent: exam for exam in league.exams}
-    names += [name for name in exams if name not in names]
+    evaluated = {one.opponent: one for one in league.evaluations}
+    names += [name for name in evaluated if name not in names]
     if not names:
-        return framed(Text("Nobody has been met yet.", FAINT), "Opponents")
+        return _framed(Text("No opponents yet.", FAINT), "Opponents")
     is_wide = width >= 56
     widths = _opponent_widths(width - 4, is_wide, max(map(len, names)))
     sides = ("left", "left", "right", "left", "right", "right")
-    table = grid(*({"width": w, "justify": side} for w, side in zip(widths, sides, strict=False)))
+    table = _grid(*({"width": w, "justify": side} for w, side in zip(widths, sides, strict=False)))
     heads = ["", "wins", "", "", "mix›met", "clean matches"]
     table.add_row(*(Text(head, FAINT) for head in heads[: len(widths)]))
     for name in names:
@@ -180,10 +176,10 @@ def opponents(screen: Screen, width: int) -> Panel:
             Text(
                 f"{share.configured * 100:.0f}›{share.realised * 100:.0f}" if share else "", FAINT
             ),
-            _examined(exams.get(name)),
+            _evaluated(evaluated.get(name)),
         ]
         table.add_row(*cells[: len(widths)])
-    return framed(
+    return _framed(
         table, "Opponents", marks.counted(league.snapshots, "snapshot") if league.snapshots else ""
     )
 
@@ -196,8 +192,8 @@ def _opponent_widths(inner: int, is_wide: bool, longest: int) -> list[int]:
     return [name, max(1, room - spark), number, spark, mix, *([clean] if is_wide else [])]
 
 
-def _examined(exam: Exam | None) -> Text:
-    cell = exam.sampled if exam is not None else None
+def _evaluated(evaluation: BotEvaluation | None) -> Text:
+    cell = evaluation.sampled if evaluation is not None else None
     if cell is None or not cell.games:
         return Text("–", FAINT)
     interval = wilson_interval(cell.wins, cell.games)
@@ -209,18 +205,16 @@ def _examined(exam: Exam | None) -> Text:
 
 
 def leaderboard(screen: Screen, width: int, height: int) -> Panel:
-    """The best players, and always the newest of the rated snapshots and the bots, as far as
-    they fit.
-    """
+    """The best players, with the newest rated snapshot and the bots always among them."""
     ratings = screen.league.ratings
     if not ratings:
         line = "Empty until the evaluator has played the first snapshot."
-        return framed(Text(line, FAINT), "Leaderboard")
+        return _framed(Text(line, FAINT), "Leaderboard")
     newest = newest_snapshot(ratings)
     is_wide = width >= 56
     columns: list[dict[str, object]] = [{"justify": "right", "width": 3}, {"ratio": 1}]
     columns += [{"justify": "right"}] * (3 if is_wide else 2)
-    table = grid(*columns)
+    table = _grid(*columns)
     heads = [
         "#",
         "player",
@@ -235,21 +229,21 @@ def leaderboard(screen: Screen, width: int, height: int) -> Panel:
         is_bot = rating.player.kind is PlayerKind.BOT
         style = f"bold {ACCENT}" if is_newest else BOT if is_bot else ""
         table.add_row(*_standing(rating, screen, is_newest=is_newest, is_wide=is_wide), style=style)
-    opinion = screen.league.opinion
-    is_apart = opinion is not None and any(rating.player.name in opinion.gaps for rating in shown)
+    fit = screen.league.fit
+    is_apart = fit is not None and any(rating.player.name in fit.gaps for rating in shown)
     legend = [] if is_apart and not is_wide else [marks.counted(len(ratings), "player")]
     legend += ["clean matches"] if is_wide and not is_apart else []
     legend += ["‹ newest rated"] if newest else []
     legend += ["≠ fit disagrees"] if is_apart else []
-    return framed(table, "Leaderboard", ", ".join(legend))
+    return _framed(table, "Leaderboard", ", ".join(legend))
 
 
 def _standing(rating: Rating, screen: Screen, *, is_newest: bool, is_wide: bool) -> list[str]:
     """A line of the leaderboard; when wide, with the fit's 95 % interval of the player's μ."""
-    player, opinion = rating.player, screen.league.opinion
+    player, fit = rating.player, screen.league.fit
     name = f"{player.name}{' ‹' if is_newest else ' bot' if player.kind is PlayerKind.BOT else ''}"
-    found = None if opinion is None else opinion.intervals.get(player.name)
-    name += " ≠" if opinion is not None and player.name in opinion.gaps else ""
+    found = None if fit is None else fit.intervals.get(player.name)
+    name += " ≠" if fit is not None and player.name in fit.gaps else ""
     line = [str(rating.rank), name, f"{rating.score:.2f}"]
     if not is_wide:
         return [*line, marks.percent(rating.wins / max(1, rating.games))]
@@ -258,9 +252,7 @@ def _standing(rating: Rating, screen: Screen, *, is_newest: bool, is_wide: bool)
 
 
 def chosen(ratings: tuple[Rating, ...], newest: str, room: int) -> list[Rating]:
-    """At most `room` of `ratings`: the newest and the bots first, then from the top; kept in
-    order.
-    """
+    """At most `room` of `ratings`: the newest snapshot and the bots first, then the best."""
     wanted = [r for r in ratings if r.player.name == newest]
     wanted += [r for r in ratings if r.player.kind is PlayerKind.BOT]
     wanted += [r for r in ratings if r not in wanted]
@@ -269,8 +261,8 @@ def chosen(ratings: tuple[Rating, ...], newest: str, room: int) -> list[Rating]:
 
 
 def processes(screen: Screen) -> Panel:
-    """Which process is in which state, since when."""
-    table = grid({}, {"ratio": 1}, {"justify": "right"}, {"justify": "right"})
+    """The processes with their states and uptimes."""
+    table = _grid({}, {"ratio": 1}, {"justify": "right"}, {"justify": "right"})
     for facts in screen.processes:
         again = f"↻{facts.restarts}" if facts.restarts else ""
         uptime = (
@@ -279,7 +271,7 @@ def processes(screen: Screen) -> Panel:
         mark = Text("● ", _STATE_STYLES[facts.state]).append(facts.name, "default")
         doing = _doing(facts, screen)
         table.add_row(mark, Text(doing, FAINT), Text(again, MIDDLING), Text(uptime, FAINT))
-    return framed(table, "Processes")
+    return _framed(table, "Processes")
 
 
 def _doing(facts: ProcessFacts, screen: Screen) -> str:
@@ -302,7 +294,7 @@ def _doing(facts: ProcessFacts, screen: Screen) -> str:
 
 
 def notes(screen: Screen, width: int, height: int) -> Panel:
-    """What happened last, newest below."""
+    """The last events, the newest below."""
     rows: list[Text] = []
     for note in screen.notes[-height:]:
         clock = time.strftime("%H:%M ", time.localtime(note.at))
@@ -312,14 +304,93 @@ def notes(screen: Screen, width: int, height: int) -> Panel:
             rows.append(
                 Text.assemble((clock if number == 0 else " " * len(clock), FAINT), (line, style))
             )
-    return framed(Group(*rows[-max(1, height - 2) :]), "Events")
+    return _framed(Group(*rows[-max(1, height - 2) :]), "Events")
 
 
 def footer(screen: Screen) -> Text:
-    """Where things are, and how to stop: one line."""
+    """Folders, and how to stop: one line."""
     text = Text(no_wrap=True, overflow="ellipsis")
     if screen.league.trouble:
         return text.append(f" {screen.league.trouble}", POOR)
     text.append(" Ctrl-C", "bold").append(" saves and stops   ", FAINT)
     text.append("logs ", FAINT).append(screen.logs_dir).append("   more ", FAINT)
     return text.append(f"bin/league ratings --run-dir {screen.run_dir}")
+
+
+def learners(screen: Screen, width: int) -> Panel:
+    """Each learner's activity, steps and speed, and an exploiter's generation and chances."""
+    right: dict[str, object] = {"justify": "right"}
+    table = _grid({}, {}, right, right, {"ratio": 1})
+    workers = {worker.worker: worker for worker in screen.league.workers}
+    for name in screen.learners:
+        worker = workers.get(name)
+        label = Text(name.removeprefix("learner-"), "bold")
+        if worker is None:
+            table.add_row(label, Text("starting", FAINT), "", "", "")
+            continue
+        table.add_row(label, Text(worker.activity, FAINT), *_numbers(worker))
+    return _framed(table, "Learners")
+
+
+def _numbers(worker: WorkerStatus) -> tuple[Text, Text, Text]:
+    metrics = worker.metrics
+    speed = metrics.get("rate/steps_per_second")
+    return (
+        Text(f"{worker.step:,} steps"),
+        Text(f"{marks.count(speed)} steps/s" if speed is not None else "", ACCENT),
+        _exploiter_text(worker),
+    )
+
+
+def _exploiter_text(worker: WorkerStatus) -> Text:
+    """An exploiter's chance against its hardest victim, its generation, and the steps in it."""
+    metrics = worker.metrics
+    if "exploiter/generation" not in metrics:
+        return Text("")
+    chance = metrics["exploiter/least_chance"]
+    return Text.assemble(
+        ("  wins ", FAINT),
+        (f"{chance * 100:.0f}%", marks.win_style(chance)),
+        (f", generation {metrics['exploiter/generation']:.0f}", ""),
+        (f" for {metrics['exploiter/steps']:,.0f} steps", FAINT),
+    )
+
+
+_HEADER, _LEARNER, _FOOTER = 4, 10, 1
+
+
+def view(screen: Screen, width: int, height: int) -> Layout:
+    """The whole terminal.
+
+    Args:
+        screen: what to show.
+        width, height: cells of the terminal.
+    """
+    left = width // 2
+    right = width - left
+    wanted = 3 + max(1, len(screen.league.win_rates), len(screen.league.evaluations))
+    top = max(_LEARNER, min(wanted, height // 2)) if height >= 20 else max(3, (height - 5) // 2)
+    several = len(screen.learners) + 2 if len(screen.learners) > 1 and height >= 24 else 0
+    bottom = max(3, height - _HEADER - top - several - _FOOTER)
+    group = min(2 + max(1, len(screen.processes)), max(3, bottom - 3))
+    layout = Layout(name="screen")
+    layout.split_column(
+        Layout(header(screen, width), name="header", size=_HEADER),
+        Layout(name="top", size=top),
+        *([Layout(learners(screen, width), name="learners", size=several)] if several else []),
+        Layout(name="bottom", size=bottom),
+        Layout(footer(screen), name="footer", size=_FOOTER),
+    )
+    layout["top"].split_row(
+        Layout(learner(screen, left), name="learner", size=left),
+        Layout(opponents(screen, right), name="opponents", size=right),
+    )
+    layout["bottom"].split_row(
+        Layout(leaderboard(screen, left, bottom), name="leaderboard", size=left),
+        Layout(name="side", size=right),
+    )
+    layout["side"].split_column(
+        Layout(processes(screen), name="processes", size=group),
+        Layout(notes(screen, right, bottom - group), name="notes"),
+    )
+    return layout

@@ -6,26 +6,32 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from league.cluster.settings import SupervisorSettings
+import grpc
+
 from league.errors import LeagueError, Unavailable
 from league.exploiters import CandidateGate, GateState, is_mains_snapshot
 from league.players import Book, LeagueStatus, PayoffCell, Player, PlayerKind, PlayerState, Rating
+from league.rpc.channel import CHANNEL_OPTIONS
 from league.rpc.client import MatchmakerClient
 from league.runs.alarms import Alarm
 from league.runs.alarms import of_metrics as alarms_of
-from league.security.credentials import Credentials
+from league.security.credentials import Credentials, from_environment
+from league.v1 import evaluator_pb2, evaluator_pb2_grpc
 from league.views.terminal import marks
-from league.views.terminal.evaluation import EvaluatorReader
-from league.views.terminal.facts import Exam, LeagueFacts
-from league.views.terminal.lines import gate_line
-from league.views.terminal.opinion import OpinionReader
+from league.views.terminal.facts import BotEvaluation, EvaluatorFacts, LeagueFacts
 
-_PATIENCE_SECONDS = 1.0  # a service that restarts is asked again at the next look
+if TYPE_CHECKING:
+    from league.stats.ratings.cross_check import CrossCheck
+
+_DEADLINE_SECONDS = 1.0  # a service that restarts is asked again at the next look
+_MOST_FITTED = 500  # a fit of more players takes longer than a look at the league may
+_FIT_EVERY = 30  # a fit may take one part in so many of the time: learners need the cores
 
 
 class History:
-    """A series of bounded length over a whole run: when it is full, neighbours are averaged."""
+    """A series of bounded length over a whole run: when it is full, it averages neighbours."""
 
     def __init__(self, length: int = 120) -> None:
         self._length = length
@@ -48,38 +54,105 @@ class History:
         return tuple(self._values)
 
 
+class EvaluatorReader:
+    """Reads an evaluator's state and never raises: the evaluator may be restarting."""
+
+    def __init__(self, address: str, credentials: Credentials | None = None) -> None:
+        used = from_environment() if credentials is None else credentials
+        self._metadata = used.metadata
+        channel = used.channel(address, CHANNEL_OPTIONS)
+        self._stub = evaluator_pb2_grpc.EvaluatorServiceStub(channel)
+
+    def status(self) -> EvaluatorFacts | None:
+        """None while it can't be reached."""
+        request = evaluator_pb2.GetEvaluatorStatusRequest()
+        try:
+            reply = self._stub.GetEvaluatorStatus(
+                request, timeout=_DEADLINE_SECONDS, metadata=self._metadata
+            )
+        except grpc.RpcError:
+            return None
+        return EvaluatorFacts(
+            current=reply.current,
+            matches_done=reply.matches_done,
+            matches_total=reply.matches_total,
+            queue=tuple(reply.queue),
+            gauntlets_done=reply.gauntlets_done,
+            drained=reply.drained,
+        )
+
+
+class FitReader:
+    """Computes the fit of all games again when that costs little; keeps the newest one."""
+
+    def __init__(self) -> None:
+        self._matches = 0
+        self._next_at = 0.0
+        self._found: CrossCheck | None = None
+
+    def read(
+        self, client: MatchmakerClient, ratings: tuple[Rating, ...], *, now: bool
+    ) -> CrossCheck | None:
+        """The fit of the clean matches, None before the first ones and in a large league.
+
+        Args:
+            client: of the matchmaker.
+            ratings: the eval book's.
+            now: whether it must be the newest, however long that takes.
+        """
+        matches = sum(rating.games for rating in ratings)
+        if not matches or len(ratings) > _MOST_FITTED:
+            return None
+        began = time.monotonic()
+        if matches != self._matches and (now or began >= self._next_at):
+            from league.stats.ratings.cross_check import cross_check  # loads scipy
+
+            self._found = cross_check(ratings, client.payoff(Book.EVAL))
+            self._matches = matches
+            self._next_at = began + _FIT_EVERY * (time.monotonic() - began)
+        return self._found
+
+
 class LeagueReader:
-    """Keeps the newest `LeagueFacts`. `say` hears of what changed, `complain` of the learner's
-    alarms, as one sentence each.
+    """Keeps the newest `LeagueFacts`, read by a thread.
+
+    Args:
+        matchmaker, evaluator: addresses.
+        say: receives changes of the league, as one sentence each.
+        complain: receives the learner's alarms.
+        credentials: for the services, by default those of the environment.
+        leading: the worker name of the first main.
+        refresh_seconds: between two looks at the league.
+        table_seconds: between two readings of ratings and payoffs.
     """
 
     def __init__(
         self,
         matchmaker: str,
         evaluator: str | None,
-        settings: SupervisorSettings,
         say: Callable[[str], None],
         complain: Callable[[str], None] | None = None,
         credentials: Credentials | None = None,
         *,
         leading: str = "",
+        refresh_seconds: float = 1.0,
+        table_seconds: float = 3.0,
     ) -> None:
         self._matchmaker, self._credentials = matchmaker, credentials
         self._evaluator = EvaluatorReader(evaluator, credentials) if evaluator else None
-        self._settings = settings
+        self._refresh_seconds, self._table_seconds = refresh_seconds, table_seconds
         self._say, self._complain = say, complain or say
-        self._alarms_told: dict[str, Alarm] = {}
         self._facts = LeagueFacts(leading=leading)
         self._began_at = time.time()
         self._speeds = History()
         self._win_rates: dict[str, History] = {}
         self._steps_seen = -1
-        self._table_read_at = 0.0
+        self._table_read_at = float("-inf")
         self._table_wanted = threading.Event()
-        self._opinion = OpinionReader()
-        self._gates_told: dict[str, tuple[GateState, set[str]]] | None = None
-        # None before the first table: who is there then has not joined
-        self._newest_told: str | None = None
+        self._fit = FitReader()
+        self._alarms: dict[str, Alarm] = {}
+        self._gates: dict[str, tuple[GateState, set[str]]] | None = None
+        self._newest: str | None = None  # None before the first table: its players are not new
         self._looks = 0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="league-reader", daemon=True)
@@ -90,55 +163,51 @@ class LeagueReader:
 
     @property
     def looks(self) -> int:
-        """Looks taken so far; what one that began after now sees is there once this has risen by
-        two.
-        """
+        """Looks so far; a look that began after now is complete once this has risen by two."""
         return self._looks
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the thread; the facts last read stay. Twice is fine."""
+        """Ends the thread; the last facts stay. Repeating it is safe."""
         self._stop.set()
         if self._thread.is_alive():
-            # it may be waiting for a service that hangs, and ends with us
-            self._thread.join(timeout=0.3)
+            self._thread.join(timeout=0.3)  # it may wait for a service that hangs
 
     def look_again(self, seconds: float) -> bool:
-        """Waits up to `seconds` for one look, ratings too, that began after this call; false if
-        none came.
-        """
+        """Waits up to `seconds` for a look, with ratings, that began after this call."""
         wanted = self._looks + 2
         self._table_wanted.set()
         deadline = time.monotonic() + seconds
         while self._looks < wanted and time.monotonic() < deadline:
             time.sleep(0.02)
+        self._table_wanted.clear()
         return self._looks >= wanted
 
     def _run(self) -> None:
         with MatchmakerClient(
-            self._matchmaker, wait_seconds=_PATIENCE_SECONDS, credentials=self._credentials
+            self._matchmaker, wait_seconds=_DEADLINE_SECONDS, credentials=self._credentials
         ) as client:
             while not self._stop.is_set():
                 self._facts = self._look(client)
                 self._looks += 1
-                wait = 0.05 if self._table_wanted.is_set() else self._settings.refresh_seconds
-                self._stop.wait(wait)
+                self._stop.wait(0.05 if self._table_wanted.is_set() else self._refresh_seconds)
 
     def _look(self, client: MatchmakerClient) -> LeagueFacts:
         facts = self._facts
         evaluator = self._evaluator.status() if self._evaluator is not None else None
         try:
-            facts = replace(
-                self._with_status(facts, client.status()), evaluator=evaluator, trouble=""
-            )
-            if self._is_table_due():
+            facts = self._with_status(facts, client.status())
+            facts = replace(facts, evaluator=evaluator, trouble="")
+            now = time.monotonic()
+            is_due = now - self._table_read_at >= self._table_seconds
+            if is_due or self._table_wanted.is_set():
+                self._table_read_at = now
                 facts = self._with_tables(facts, client)
         except Unavailable:
-            return replace(
-                facts, evaluator=evaluator, trouble="The matchmaker does not answer yet."
-            )
+            trouble = "The matchmaker does not answer yet."
+            return replace(facts, evaluator=evaluator, trouble=trouble)
         except LeagueError as error:
             return replace(facts, evaluator=evaluator, trouble=str(error))
         self._remember(facts)
@@ -147,16 +216,13 @@ class LeagueReader:
             speeds=self._speeds.values,
             win_rates={name: history.values for name, history in self._win_rates.items()},
         )
-        self._tell_changes(self._facts, facts)
+        self._report_changes(self._facts, facts)
         return facts
 
     def _with_status(self, facts: LeagueFacts, status: LeagueStatus) -> LeagueFacts:
-        """Takes steps from whoever trained last, and all else only from workers heard since our
-        start.
-        """
-        workers = tuple(
-            worker for worker in status.workers if worker.last_beat_at >= self._began_at
-        )
+        """Takes steps from the last status, and everything else from workers since our start."""
+        since = self._began_at
+        workers = tuple(worker for worker in status.workers if worker.last_beat_at >= since)
         trained = replace(facts, status=status).metrics
         return replace(
             facts,
@@ -165,37 +231,27 @@ class LeagueReader:
             target_steps=int(trained.get("progress/target_steps", facts.target_steps)),
         )
 
-    def _is_table_due(self) -> bool:
-        now = time.monotonic()
-        if (
-            not self._table_wanted.is_set()
-            and now - self._table_read_at < self._settings.leaderboard_seconds
-        ):
-            return False
-        self._table_read_at = now
-        return True
-
     def _with_tables(self, facts: LeagueFacts, client: MatchmakerClient) -> LeagueFacts:
         frozen = client.players(kinds=(PlayerKind.SNAPSHOT,))
         snapshots = [player for player in frozen if is_mains_snapshot(player)]
         active = [player for player in snapshots if player.state is PlayerState.ACTIVE]
         newest = max(active, key=lambda player: player.step, default=None)
         name = newest.name if newest is not None else ""
-        if self._newest_told is None:
-            self._newest_told = name
+        if self._newest is None:
+            self._newest = name
         ratings = tuple(client.ratings(Book.EVAL))
         return replace(
             facts,
             ratings=ratings,
-            opinion=self._opinion.read(client, ratings, now=self._table_wanted.is_set()),
+            fit=self._fit.read(client, ratings, now=self._table_wanted.is_set()),
             snapshots=len(active),
             newest=name,
             gates=tuple(client.gates()),
-            exams=read_exams(client, ratings),
+            evaluations=read_evaluations(client, ratings),
         )
 
     def _remember(self, facts: LeagueFacts) -> None:
-        """Adds to the histories when the learner has moved on."""
+        """Extends the histories when the learner has done more steps."""
         metrics = facts.metrics
         steps = int(metrics.get("progress/steps", 0))
         if steps <= self._steps_seen:
@@ -203,67 +259,57 @@ class LeagueReader:
         self._steps_seen = steps
         if "rate/steps_per_second" in metrics:
             self._speeds.add(metrics["rate/steps_per_second"])
-        for name, value in win_rates(metrics).items():
-            self._win_rates.setdefault(name, History()).add(value)
+        for name, value in metrics.items():
+            if name.startswith("winrate/"):
+                self._win_rates.setdefault(name.removeprefix("winrate/"), History()).add(value)
 
-    def _tell_changes(self, before: LeagueFacts, after: LeagueFacts) -> None:
-        if after.newest and after.newest != self._newest_told:
-            self._newest_told = after.newest
-            if after.newest not in {gate.candidate for gate in after.gates or ()}:  # its gate tells
-                self._say(
-                    f"{after.newest} joined the league ({marks.counted(after.snapshots, 'active snapshot')})."
-                )
+    def _report_changes(self, before: LeagueFacts, after: LeagueFacts) -> None:
+        if after.newest and after.newest != self._newest:
+            self._newest = after.newest
+            if after.newest not in {gate.candidate for gate in after.gates or ()}:
+                active = marks.counted(after.snapshots, "active snapshot")
+                self._say(f"{after.newest} joined the league ({active}).")
         old, new = before.learner, after.learner
         if new is not None and new.mix and (old is None or old.mix != new.mix):
             self._say(f"Opponents now: {new.mix}.")
-        self._tell_alarms(after.metrics)
-        if after.gates is not None:  # once a table has been read
-            self._tell_gates(after.gates)
+        self._report_alarms(after.metrics)
+        if after.gates is not None:  # None before the first table
+            self._report_gates(after.gates)
 
-    def _tell_gates(self, gates: tuple[CandidateGate, ...]) -> None:
-        """Says once what came of each gate, and who is patched; not what had come before the start.
+    def _report_gates(self, gates: tuple[CandidateGate, ...]) -> None:
+        """Reports each gate's decision and each patch once, not those from before the start.
 
-        Who was passed over stays unsaid: a learner freezes a candidate every few seconds.
+        It leaves out candidates that were passed over: a learner freezes one every few seconds.
         """
         now = {
             gate.candidate: (gate.state, {patch.main for patch in gate.patches}) for gate in gates
         }
-        known, self._gates_told = self._gates_told, now
+        known, self._gates = self._gates, now
         if known is None:
             return
         for gate in gates:
             state, mains = known.get(gate.candidate, (None, set()))
-            decided = gate.state is not GateState.OPEN and gate.state is not state
-            if decided and not gate.was_passed_over:
-                self._say(gate_line(gate))
+            is_decided = gate.state is not GateState.OPEN and gate.state is not state
+            if is_decided and not gate.was_passed_over:
+                self._say(f"{gate.outcome}.")
             for patch in gate.patches:
                 if patch.main not in mains:
                     counts = f"{patch.wins}-{patch.draws}-{patch.losses}"
-                    self._say(
-                        f"{patch.main} has patched {gate.candidate}: {patch.snapshot} scores {counts}."
-                    )
+                    scores = f"{patch.snapshot} scores {counts}"
+                    self._say(f"{patch.main} has patched {gate.candidate}: {scores}.")
             for main in mains - now[gate.candidate][1]:
                 self._say(f"{main} loses to {gate.candidate} again.")
 
-    def _tell_alarms(self, metrics: Mapping[str, float]) -> None:
-        """Says each alarm of the learner once, and when it is over."""
-        if "progress/steps" not in metrics:  # it restarts and knows nothing yet
+    def _report_alarms(self, metrics: Mapping[str, float]) -> None:
+        """Reports each alarm of the learner once, and again when it is over."""
+        if "progress/steps" not in metrics:  # the learner restarts and has no metrics yet
             return
         now = {alarm.key: alarm for alarm in alarms_of(metrics)}
-        for key in now.keys() - self._alarms_told.keys():
+        for key in now.keys() - self._alarms.keys():
             self._complain(now[key].sentence)
-        for key in self._alarms_told.keys() - now.keys():
-            self._say(f"No longer: {self._alarms_told[key].title}.")
-        self._alarms_told = now
-
-
-def win_rates(metrics: Mapping[str, float]) -> dict[str, float]:
-    """The learner's recent share of wins by opponent category, in [0, 1]."""
-    return {
-        name.removeprefix("winrate/"): v
-        for name, v in metrics.items()
-        if name.startswith("winrate/")
-    }
+        for key in self._alarms.keys() - now.keys():
+            self._say(f"No longer: {self._alarms[key].title}.")
+        self._alarms = now
 
 
 def newest_snapshot(ratings: tuple[Rating, ...]) -> Player | None:
@@ -272,7 +318,9 @@ def newest_snapshot(ratings: tuple[Rating, ...]) -> Player | None:
     return max(snapshots, key=lambda player: player.step, default=None)
 
 
-def read_exams(client: MatchmakerClient, ratings: tuple[Rating, ...]) -> tuple[Exam, ...]:
+def read_evaluations(
+    client: MatchmakerClient, ratings: tuple[Rating, ...]
+) -> tuple[BotEvaluation, ...]:
     """The newest evaluated snapshot against each bot that it met, strongest bot first."""
     player = newest_snapshot(ratings)
     if player is None:
@@ -281,7 +329,9 @@ def read_exams(client: MatchmakerClient, ratings: tuple[Rating, ...]) -> tuple[E
     greedy = _by_column(client.payoff(Book.GREEDY, rows=(player.name,)))
     bots = [rating.player.name for rating in ratings if rating.player.kind is PlayerKind.BOT]
     return tuple(
-        Exam(player=player.name, opponent=bot, sampled=sampled.get(bot), greedy=greedy.get(bot))
+        BotEvaluation(
+            player=player.name, opponent=bot, sampled=sampled.get(bot), greedy=greedy.get(bot)
+        )
         for bot in bots
         if bot in sampled or bot in greedy
     )

@@ -1,4 +1,4 @@
-"""The last word of a run: leaderboard, the newest snapshot's clean matches, files, time."""
+"""The summary of a run: leaderboard, the newest snapshot's clean matches, files, time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rich.text import Text
 
 from league.players import PlayerKind, Rating
 from league.views.terminal import lines, marks
-from league.views.terminal.facts import Exam, Screen
+from league.views.terminal.facts import BotEvaluation, Screen
 from league.views.terminal.panels import chosen
 from league.views.terminal.reader import newest_snapshot
 
@@ -24,7 +24,7 @@ _LONGEST = 25  # rows of the printed leaderboard; the exported one has them all
 
 
 def print_summary(console: Console, screen: Screen, files: list[Path]) -> None:
-    """Prints what the run has come to."""
+    """Prints the summary."""
     for part in _parts(screen, files):
         console.print(part)
 
@@ -33,12 +33,12 @@ def _parts(screen: Screen, files: list[Path]) -> Iterator[RenderableType]:
     league = screen.league
     if league.ratings:
         yield Text("\nLeaderboard (clean matches)", "bold")
-        yield leaderboard_table(league.ratings, league.opinion)
-        if league.opinion is not None:
-            yield Text(f"{league.opinion.words()} mu by fit: its 95 % interval.\n")
-    if league.exams:
-        yield Text(f"{league.exams[0].player} against the bots in clean matches", "bold")
-        yield exam_table(league.exams)
+        yield _leaderboard_table(league.ratings, league.fit)
+        if league.fit is not None:
+            yield Text(f"{league.fit.words()} mu by fit: its 95 % interval.\n")
+    if league.evaluations:
+        yield Text(f"{league.evaluations[0].player} against the bots in clean matches", "bold")
+        yield _bots_table(league.evaluations)
         yield Text(
             "wins-draws-losses; share of wins (a draw is none) with its 95 % Wilson interval\n"
         )
@@ -51,13 +51,11 @@ def _parts(screen: Screen, files: list[Path]) -> Iterator[RenderableType]:
         yield Text(f"  {path}")
 
 
-def leaderboard_table(ratings: tuple[Rating, ...], opinion: CrossCheck | None = None) -> Table:
-    """Ratings of the eval book; at most 25 rows, always with the newest rated snapshot and the
-    bots.
-    """
+def _leaderboard_table(ratings: tuple[Rating, ...], fit: CrossCheck | None = None) -> Table:
+    """The best ratings of the eval book, with the newest rated snapshot and the bots."""
     newest = newest_snapshot(ratings)
     table = Table(box=box.SIMPLE_HEAD)
-    intervals = {} if opinion is None else opinion.intervals
+    intervals = {} if fit is None else fit.intervals
     for head in ("#", "player", "rating", "mu", "mu by fit", "wins", "draws", "losses"):
         table.add_column(head, justify="left" if head == "player" else "right", no_wrap=True)
     for rating in chosen(ratings, newest.name if newest else "", _LONGEST):
@@ -73,20 +71,18 @@ def leaderboard_table(ratings: tuple[Rating, ...], opinion: CrossCheck | None = 
     return table
 
 
-def exam_table(exams: tuple[Exam, ...]) -> Table:
-    """The newest evaluated snapshot against each bot, sampled at temperature 1 and greedy beside
-    it.
-    """
+def _bots_table(evaluations: tuple[BotEvaluation, ...]) -> Table:
+    """The newest evaluated snapshot against each bot, with sampled and with greedy keys."""
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("opponent", no_wrap=True)
     for head in ("sampled", "win rate", "greedy", "win rate"):
         table.add_column(head, justify="right", no_wrap=True)
-    for exam in exams:
+    for one in evaluations:
         table.add_row(
-            exam.opponent,
-            lines.record(exam.sampled),
-            lines.win_rate(exam.sampled),
-            lines.record(exam.greedy),
-            lines.win_rate(exam.greedy),
+            one.opponent,
+            lines.counts(one.sampled),
+            lines.win_rate(one.sampled),
+            lines.counts(one.greedy),
+            lines.win_rate(one.greedy),
         )
     return table

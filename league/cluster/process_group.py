@@ -1,83 +1,64 @@
-"""Keeps a league's processes alive: starts them, restarts what dies, stops them in order."""
+"""Keeps a league's processes running: starts them, restarts them, stops them in order."""
 
 from __future__ import annotations
 
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from enum import Enum
+from dataclasses import dataclass, field
 
 from league.cluster.backend import Backend, ProcessSpec, RunningProcess
 from league.cluster.local import last_sentence
-from league.cluster.settings import SupervisorSettings
 from league.errors import ConfigError, DataCorrupt, LeagueError, StorageFull, Unavailable
+from league.views.terminal.facts import ProcessFacts, State
 
-_INCURABLE: dict[int, tuple[type[LeagueError], str]] = {
+_PERMANENT: dict[int, tuple[type[LeagueError], str]] = {
     ConfigError.exit_code: (ConfigError, "its settings can't be used"),
-    # so full, maybe, that the log lacks the words
     StorageFull.exit_code: (StorageFull, "the disk is full"),
     DataCorrupt.exit_code: (DataCorrupt, "its data are damaged"),
 }
-"""Exit codes that would come again after a restart: the error to raise, and words when the log
-has none.
-"""
-
-
-class State(Enum):
-    RUNNING = "running"
-    WAITING = "waiting"
-    STOPPING = "stopping"
-    DONE = "done"
-    STOPPED = "stopped"
-    KILLED = "killed"
-    FAILED = "failed"
+"""Exit codes that a restart would repeat: the error to raise, and a text for an empty log."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProcessFacts:
-    """What a reader may know of a process. Times are Unix seconds."""
-
-    name: str
-    state: State
-    pid: int
-    started_at: float
-    restarts: int
-    restart_at: float = 0.0
-
-
 class RestartPolicy:
-    """Waits twice as long each time, and gives up after too many restarts within the window."""
+    """How often and how fast a process restarts.
 
-    def __init__(self, settings: SupervisorSettings) -> None:
-        self._settings = settings
-        self._times: deque[float] = deque()
+    Attributes:
+        limit: restarts within the window; a fault that needs more is no accident.
+        window_seconds: the time over which restarts count.
+        first_seconds: the wait before the first restart; each further one doubles it.
+        longest_seconds: the longest wait.
+    """
 
-    def delay(self, now: float) -> float | None:
-        """Seconds to wait before the restart that is due at `now`; None when it is one too many."""
-        while self._times and now - self._times[0] > self._settings.restart_window_seconds:
-            self._times.popleft()
-        if len(self._times) >= self._settings.restart_limit:
+    limit: int = 5
+    window_seconds: float = 300.0
+    first_seconds: float = 0.5
+    longest_seconds: float = 30.0
+
+    def delay(self, times: deque[float], now: float) -> float | None:
+        """Seconds to wait before a restart at `now`, which joins `times`; None if it is too many."""
+        while times and now - times[0] > self.window_seconds:
+            times.popleft()
+        if len(times) >= self.limit:
             return None
-        seconds = self._settings.restart_first_seconds * 2 ** len(self._times)
-        self._times.append(now)
-        return float(min(seconds, self._settings.restart_longest_seconds))
+        seconds = self.first_seconds * 2 ** len(times)
+        times.append(now)
+        return float(min(seconds, self.longest_seconds))
 
 
-class Member:
-    """One process of the crew over all its lives."""
+@dataclass
+class ManagedProcess:
+    """One process of the group with all its restarts."""
 
-    def __init__(
-        self, spec: ProcessSpec, settings: SupervisorSettings, *, may_finish: bool
-    ) -> None:
-        self.spec = spec
-        self.may_finish = may_finish
-        self.policy = RestartPolicy(settings)
-        self.process: RunningProcess | None = None
-        self.state = State.WAITING
-        self.started_at = 0.0
-        self.restart_at = 0.0
-        self.restarts = 0
+    spec: ProcessSpec
+    may_finish: bool
+    process: RunningProcess | None = None
+    state: State = State.WAITING
+    started_at: float = 0.0
+    restart_at: float = 0.0
+    restarts: int = 0
+    restart_times: deque[float] = field(default_factory=deque)
 
     @property
     def is_alive(self) -> bool:
@@ -94,19 +75,26 @@ class Member:
         )
 
 
-class Crew:
-    """All processes. `say` takes what a person may like to hear of, `complain` what went wrong.
+class ProcessGroup:
+    """All processes of a league.
 
-    `started` is called with a process's name and id after each of its starts; `has_finished` says
-    of one that may finish, and has ended by exit code 0, whether its work is done (or somebody told
-    it to stop).
+    Args:
+        backend: where they run.
+        specs: what to run, in the order of starting.
+        policy: restarts.
+        say: receives news for the person.
+        complain: receives troubles.
+        started: is called with a process's name and id after each start.
+        may_finish: names of processes that end by themselves with exit code 0.
+        has_finished: whether such a process has done its work (or was stopped from outside).
+        clock: Unix seconds.
     """
 
     def __init__(
         self,
         backend: Backend,
         specs: Sequence[ProcessSpec],
-        settings: SupervisorSettings,
+        policy: RestartPolicy,
         *,
         say: Callable[[str], None],
         complain: Callable[[str], None] | None = None,
@@ -116,15 +104,13 @@ class Crew:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._backend = backend
-        self._settings = settings
+        self._policy = policy
         self._say = say
         self._complain = complain or say
         self._started = started
         self._has_finished = has_finished
         self._clock = clock
-        self.members = {
-            spec.name: Member(spec, settings, may_finish=spec.name in may_finish) for spec in specs
-        }
+        self.members = {spec.name: ManagedProcess(spec, spec.name in may_finish) for spec in specs}
 
     def facts(self) -> tuple[ProcessFacts, ...]:
         return tuple(member.facts() for member in self.members.values())
@@ -134,11 +120,12 @@ class Crew:
         for member in self.members.values():
             self._launch(member)
 
-    def tend(self) -> None:
-        """Looks after every process once. Raises when one can't be kept running.
+    def check(self) -> None:
+        """Looks at every process once, and restarts those that have died.
 
-        `ConfigError`, `StorageFull` or `DataCorrupt` for a process that ended by what a restart
-        can't cure, `Unavailable` for one that dies too often.
+        Raises:
+            ConfigError, StorageFull, DataCorrupt: a process ended for a permanent reason.
+            Unavailable: a process dies too often.
         """
         for member in self.members.values():
             if member.state is State.RUNNING:
@@ -147,10 +134,10 @@ class Crew:
                 member.restarts += 1
                 self._launch(member)
                 self._say(f"{member.spec.name} runs again (process {member.facts().pid}).")
-        self._backend.tidy()
+        self._backend.rotate_logs()
 
     def is_done(self, name: str) -> bool:
-        """The process has finished its work."""
+        """Whether the process has finished its work."""
         return self.members[name].state is State.DONE
 
     def stop(
@@ -161,14 +148,20 @@ class Crew:
         hurried: Callable[[], bool] = lambda: False,
         tick: Callable[[], None] = lambda: None,
     ) -> list[str]:
-        """Asks `names` to stop, in that order, waits for all, and kills those that don't in time.
+        """Asks processes to stop, in this order, waits for all, and kills those that are late.
 
-        `hurried` turning true ends the wait; `tick` is called while waiting. Returns who was
-        killed.
+        Args:
+            names: unknown ones are ignored.
+            seconds: the longest wait.
+            hurried: ends the wait when it returns True.
+            tick: is called while waiting.
+
+        Returns:
+            The names of the processes that were killed.
         """
         members = [self.members[name] for name in names if name in self.members]
         for member in members:
-            self._ask(member)
+            self._ask_to_stop(member)
         deadline = self._clock() + seconds
         waiting = [member for member in members if member.state is State.STOPPING]
         after = f"within {seconds:g} s"
@@ -180,15 +173,15 @@ class Crew:
                 break
             tick()
             time.sleep(0.02)
-        return [member.spec.name for member in waiting if self._conclude(member, after)]
+        return [member.spec.name for member in waiting if self._kill_if_alive(member, after)]
 
-    def _launch(self, member: Member) -> None:
+    def _launch(self, member: ManagedProcess) -> None:
         member.process = self._backend.start(member.spec)
         member.state = State.RUNNING
         member.started_at = self._clock()
         self._started(member.spec.name, member.process.pid)
 
-    def _inspect(self, member: Member) -> None:
+    def _inspect(self, member: ManagedProcess) -> None:
         assert member.process is not None
         code = member.process.poll()
         if code is None:
@@ -198,35 +191,32 @@ class Crew:
             member.state = State.DONE
             return
         member.state = State.FAILED
-        if code in _INCURABLE:
-            error, otherwise = _INCURABLE[code]
-            raise error(f"{name} can't run: {last_sentence(log) or f'{otherwise}, read {log}'}")
-        delay = member.policy.delay(self._clock())
+        if code in _PERMANENT:
+            error, reason = _PERMANENT[code]
+            raise error(f"{name} can't run: {last_sentence(log) or f'{reason}, read {log}'}")
+        delay = self._policy.delay(member.restart_times, self._clock())
         if delay is None:
-            raise Unavailable(self._given_up(member, code))
+            minutes = self._policy.window_seconds / 60
+            raise Unavailable(
+                f"{name} ended {self._policy.limit + 1} times within {minutes:g} minutes, the last "
+                f"time with {_exit_text(code)} and {last_sentence(log)!r}: read {log}, then start "
+                "the run again"
+            )
         member.state = State.WAITING
         member.restart_at = self._clock() + delay
-        words = last_sentence(log) if code > 0 else ""  # a signal's cause is not in the log
-        how = f"{describe_exit(code)}: {words}" if words else describe_exit(code)
+        sentence = last_sentence(log) if code > 0 else ""  # a log does not explain a signal
+        how = f"{_exit_text(code)}: {sentence}" if sentence else _exit_text(code)
         self._complain(f"{name} ended ({how}): it restarts in {delay:g} s.")
 
-    def _given_up(self, member: Member, code: int) -> str:
-        name, log = member.spec.name, member.spec.log
-        minutes = self._settings.restart_window_seconds / 60
-        return (
-            f"{name} ended {self._settings.restart_limit + 1} times within {minutes:g} minutes, the last by "
-            f"{describe_exit(code)}, saying {last_sentence(log)!r}: read {log}, then start the run again"
-        )
-
-    def _ask(self, member: Member) -> None:
+    def _ask_to_stop(self, member: ManagedProcess) -> None:
         if member.is_alive and member.process is not None:
             member.state = State.STOPPING
             member.process.terminate()
         elif member.state in (State.RUNNING, State.WAITING):
             member.state = State.STOPPED
 
-    def _conclude(self, member: Member, after: str) -> bool:
-        """Settles how a stop went; true when it took a kill."""
+    def _kill_if_alive(self, member: ManagedProcess, after: str) -> bool:
+        """Settles how a stop went; True when the process had to be killed."""
         assert member.process is not None
         if member.process.poll() is not None:
             member.state = State.STOPPED
@@ -239,8 +229,7 @@ class Crew:
         return True
 
 
-def describe_exit(code: int) -> str:
-    """«exit code 1» or «signal 9»."""
+def _exit_text(code: int) -> str:
     if code == 0:
-        return "exit code 0, as if told to stop"
+        return "exit code 0, as if asked to stop"
     return f"signal {-code}" if code < 0 else f"exit code {code}"

@@ -1,6 +1,4 @@
-"""Says which device the learner will take, in a process of its own: the supervisor stays free of
-torch.
-"""
+"""Finds the device that the learner will use, in another process: the supervisor loads no torch."""
 
 from __future__ import annotations
 
@@ -13,20 +11,16 @@ from league.settings.device_flags import DeviceFlags, add_device_flags
 
 
 def device_sentence(flags: DeviceFlags) -> str:
-    """Which device, why, and its memory. Raises `DeviceError` when one that was asked for is
-    missing.
-    """
-    command = [sys.executable, "-m", "league.cluster.probe", *flags.arguments()]
+    """The device, the reason, and its memory; raises `DeviceError` for a missing device."""
+    command = [sys.executable, "-m", __name__, *flags.arguments()]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        words = done.stderr.strip().splitlines() or [
-            f"the device check ended by exit code {done.returncode}"
-        ]
-        raise DeviceError(words[-1])
+        lines = done.stderr.strip().splitlines()
+        raise DeviceError(lines[-1] if lines else f"the device check ended by {done.returncode}")
     return done.stdout.strip()
 
 
-def main(arguments: list[str]) -> int:
+def _main(arguments: list[str]) -> int:
     from league.agent.device import choose_devices
 
     parser = argparse.ArgumentParser()
@@ -40,4 +34,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(_main(sys.argv[1:]))
