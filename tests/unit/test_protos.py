@@ -24,22 +24,3 @@ def test_generated_code_is_up_to_date(tmp_path):
     }
     assert sorted(fresh) == sorted(committed)
     assert [name for name in fresh if fresh[name] != committed[name]] == [], "run bin/gen-protos"
-
-
-def test_importing_the_client_loads_nothing_heavy():
-    code = (
-        "import sys, league.rpc.client, league.v1.matchmaker_pb2_grpc, league.v1.evaluator_pb2_grpc; "
-        "print([m for m in ('torch', 'numba', 'numpy', 'scipy', 'pandas') if m in sys.modules])"
-    )
-    assert (
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
-        == "[]\n"
-    )
-
-
-def test_the_matchmaker_loads_no_torch():
-    code = "import sys, matchmaker.main; print([m for m in ('torch', 'numba') if m in sys.modules])"
-    assert (
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
-        == "[]\n"
-    )
