@@ -1,10 +1,10 @@
-"""What the evaluator remembers across restarts: a small SQLite file beside its report.
+"""What the evaluator remembers across restarts: a small SQLite file next to its report.
 
 The matchmaker's log is the truth about results. The journal adds what the log has no column for:
-the plan of each gauntlet, which seed and seat a match filled, and the numbers of the report. A
+the plan of each gauntlet, the seed and the seat of each match, and the numbers of the report. A
 match is written here as *pending* before it is reported and settled by the matchmaker's verdict, so
-that after a kill -9 every pending match can be asked after, and none is counted twice or played
-again for nothing.
+that after a kill -9 the evaluator can ask about every pending match, and none is counted twice or
+played again without need.
 """
 
 from __future__ import annotations
@@ -12,39 +12,55 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from evaluator.strategy import Entry, Slot
-from league.errors import DataCorrupt, StorageFull, Unavailable, VersionMismatch
+from sqlite_utils import Database, Migrations
+
+from league.errors import DataCorrupt, StorageFull, Unavailable
 from league.players import Book
 
 OPEN, DONE, SKIPPED = "open", "done", "skipped"
+_migrations = Migrations("kumite-evaluator")
 
-MIGRATIONS: tuple[str, ...] = (
-    """
-    CREATE TABLE gauntlets (
-        player TEXT PRIMARY KEY, digest TEXT NOT NULL, milestone INTEGER NOT NULL,
-        plan_json TEXT NOT NULL, state TEXT NOT NULL, reason TEXT NOT NULL DEFAULT '');
-    CREATE TABLE requests (place INTEGER PRIMARY KEY AUTOINCREMENT, player TEXT NOT NULL UNIQUE);
-    CREATE TABLE matches (
-        match_id TEXT PRIMARY KEY, player TEXT NOT NULL, opponent TEXT NOT NULL, book TEXT NOT NULL,
-        pair INTEGER NOT NULL, seat INTEGER NOT NULL, outcome REAL NOT NULL, frames INTEGER NOT
-        NULL, stats_json TEXT NOT NULL, opponent_stats_json TEXT NOT NULL, finished_at REAL NOT
-        NULL, accepted INTEGER NOT NULL);
-    CREATE INDEX matches_by_players ON matches (player, opponent, book);
-    """,
-)
-"""Append-only: entry i brings a journal from version i to i + 1."""
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of a gauntlet: `matches` (in all, even) against `opponent` in `book`."""
+
+    opponent: str
+    book: Book
+    matches: int
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One match of a gauntlet: each pair has its own seed, `seat` is the evaluated player's."""
+
+    opponent: str
+    book: Book
+    pair: int
+    seat: int
+
+
+@dataclass(frozen=True)
+class Gauntlet:
+    """The plan of one snapshot's gauntlet and its state: open, done or skipped for a reason."""
+
+    player: str
+    digest: str
+    milestone: bool
+    plan: tuple[Entry, ...]
+    state: str = OPEN
+    reason: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Played:
-    """A finished gauntlet match from the side of `player`; `outcome` is 1 win, 0.5 draw, 0 loss
-    for it.
-    """
+    """A finished match from the side of `player`; its outcome is 1 win, 0.5 draw, 0 loss."""
 
     match_id: str
     player: str
@@ -56,119 +72,60 @@ class Played:
     opponent_stats: Mapping[str, float] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Gauntlet:
-    """The plan of one snapshot's gauntlet and how far it is: open, done or skipped (`reason`
-    says why).
-    """
-
-    player: str
-    digest: str
-    milestone: bool
-    plan: tuple[Entry, ...]
-    state: str = OPEN
-    reason: str = ""
-
-
-def _plan_json(plan: Sequence[Entry]) -> str:
-    return json.dumps([[e.opponent, e.book.value, e.matches] for e in plan])
-
-
-def _gauntlet(row: tuple) -> Gauntlet:
-    player, digest, milestone, plan_json, state, reason = row
-    plan = tuple(
-        Entry(opponent, Book(book), matches) for opponent, book, matches in json.loads(plan_json)
-    )
-    return Gauntlet(player, digest, bool(milestone), plan, state, reason)
-
-
-def _played(row: tuple) -> Played:
-    (
-        match_id,
-        player,
-        opponent,
-        book,
-        pair,
-        seat,
-        outcome,
-        frames,
-        stats,
-        opponent_stats,
-        finished_at,
-    ) = row
-    return Played(
-        match_id=match_id,
-        player=player,
-        slot=Slot(opponent, Book(book), pair, seat),
-        outcome=outcome,
-        frames=frames,
-        finished_at=finished_at,
-        stats=json.loads(stats),
-        opponent_stats=json.loads(opponent_stats),
-    )
-
-
-_COLUMNS = "pair, seat, outcome, frames, stats_json, opponent_stats_json, finished_at"
-_MIRRORED = "pair, 1 - seat, 1.0 - outcome, frames, opponent_stats_json, stats_json, finished_at"
+@_migrations()
+def m001_tables(db: Database) -> None:
+    """Gauntlets, requests and matches."""
+    gauntlet = {"player": str, "digest": str, "milestone": int, "plan_json": str}
+    db.table("gauntlets").create(gauntlet | {"state": str, "reason": str}, pk="player")
+    db.table("requests").create({"place": int, "player": str}, pk="place")
+    columns = {"match_id": str, "player": str, "opponent": str, "book": str, "pair": int}
+    columns |= {"seat": int, "outcome": float, "frames": int, "stats_json": str}
+    columns |= {"opponent_stats_json": str, "finished_at": float, "accepted": int}
+    matches = db.table("matches").create(columns, pk="match_id", not_null=set(columns))
+    matches.create_index(["player", "opponent", "book"])
 
 
 class Journal:
     """The file at `path`, made when missing. Usable from several threads; a return means: on disk.
 
-    Raises `DataCorrupt` when the file is no journal, `VersionMismatch` when a newer program wrote
-    it, `StorageFull` when the disk is full.
+    Raises:
+        DataCorrupt: the file is no journal.
+        StorageFull: the disk is full.
+        Unavailable: another evaluator has it open.
     """
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._path = path
-        self._lock = threading.RLock()
-        try:
-            self._db = sqlite3.connect(
-                path, check_same_thread=False, isolation_level=None, timeout=10
-            )
-            self._db.execute("PRAGMA journal_mode = WAL")
+        self._path, self._lock = path, threading.RLock()
+        connection = sqlite3.connect(path, check_same_thread=False, timeout=10)
+        with self._errors_explained():
+            self._db = Database(connection)
+            self._db.enable_wal()
             self._db.execute("PRAGMA synchronous = FULL")
-            self._migrate()
-        except sqlite3.DatabaseError as error:
-            raise self._explained(error) from None
-
-    def _explained(self, error: sqlite3.DatabaseError) -> Exception:
-        text = str(error)
-        if "full" in text:
-            return StorageFull(
-                f"the disk is full: {self._path} can't grow; free some space and start again"
-            )
-        if "locked" in text:
-            return Unavailable(f"{self._path} is in use by another evaluator: stop that one first")
-        return DataCorrupt(
-            f"{self._path} can't be read as the evaluator's journal ({text}): move it away"
-        )
-
-    def _migrate(self) -> None:
-        version = self._db.execute("PRAGMA user_version").fetchone()[0]
-        if version > len(MIGRATIONS):
-            raise VersionMismatch(
-                f"{self._path} has version {version}, this evaluator knows {len(MIGRATIONS)}: use a newer one"
-            )
-        for number, script in enumerate(MIGRATIONS[version:], start=version + 1):
-            self._db.executescript(f"BEGIN; {script}; PRAGMA user_version = {number}; COMMIT;")
+            _migrations.apply(self._db)
 
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._lock:
-            try:
-                self._db.execute("BEGIN IMMEDIATE")
-                yield self._db
-                self._db.execute("COMMIT")
-            except sqlite3.DatabaseError as error:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
-                raise self._explained(error) from None
+    def _errors_explained(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            text = str(error)
+            if "full" in text:
+                raise StorageFull(f"the disk is full: {self._path} can't grow") from None
+            if "locked" in text:
+                raise Unavailable(f"{self._path} is in use by another evaluator") from None
+            raise DataCorrupt(
+                f"{self._path} can't be read as the evaluator's journal ({text}): move it away"
+            ) from None
 
-    def _read(self, query: str, values: Sequence[object] = ()) -> list[tuple]:
+    @contextmanager
+    def _write(self) -> Iterator[Database]:
+        with self._lock, self._errors_explained(), self._db.atomic():
+            yield self._db
+
+    def _rows(self, table: str, where: str = "", /, **values: object) -> list[dict[str, Any]]:
         with self._lock:
-            return self._db.execute(query, values).fetchall()
+            return list(self._db.table(table).rows_where(where or None, values))
 
     def close(self) -> None:
         """Twice is fine."""
@@ -176,99 +133,118 @@ class Journal:
             self._db.close()
 
     # --- gauntlets
-    # ---------------------------------------------------------------------------------
 
     def gauntlets(self) -> dict[str, Gauntlet]:
         """All of them by player."""
-        rows = self._read(
-            "SELECT player, digest, milestone, plan_json, state, reason FROM gauntlets"
-        )
-        return {row[0]: _gauntlet(row) for row in rows}
+        found = {}
+        for row in self._rows("gauntlets"):
+            plan = tuple(
+                Entry(opponent, Book(book), matches)
+                for opponent, book, matches in json.loads(row.pop("plan_json"))
+            )
+            row["milestone"] = bool(row["milestone"])
+            found[row["player"]] = Gauntlet(plan=plan, **row)
+        return found
 
     def write(self, gauntlet: Gauntlet) -> None:
-        """Opens, finishes or skips a gauntlet; what is finished is no longer requested."""
-        with self._transaction() as db:
-            db.execute(
-                "INSERT OR REPLACE INTO gauntlets VALUES (?, ?, ?, ?, ?, ?)",
-                (
-                    gauntlet.player,
-                    gauntlet.digest,
-                    int(gauntlet.milestone),
-                    _plan_json(gauntlet.plan),
-                    gauntlet.state,
-                    gauntlet.reason,
-                ),
-            )
+        """Opens, finishes or skips a gauntlet; a finished one is no longer requested."""
+        row = dict(vars(gauntlet))
+        plan = [[entry.opponent, entry.book.value, entry.matches] for entry in row.pop("plan")]
+        with self._write() as db:
+            db.table("gauntlets").upsert(row | {"plan_json": json.dumps(plan)}, pk="player")
             if gauntlet.state != OPEN:
-                db.execute("DELETE FROM requests WHERE player = ?", (gauntlet.player,))
+                db.table("requests").delete_where("player = ?", [gauntlet.player])
 
     def forget(self, player: str) -> None:
-        """Removes a gauntlet and its player's matches: they belonged to other weights or another
-        league.
-        """
-        with self._transaction() as db:
-            db.execute("DELETE FROM gauntlets WHERE player = ?", (player,))
-            db.execute("DELETE FROM matches WHERE player = ? OR opponent = ?", (player, player))
+        """Removes a gauntlet and its player's matches: they are of other weights or leagues."""
+        with self._write() as db:
+            db.table("gauntlets").delete_where("player = ?", [player])
+            db.table("matches").delete_where("player = :p OR opponent = :p", {"p": player})
 
     def request(self, player: str) -> None:
-        """Puts `player` before all that were requested earlier, at the head."""
-        with self._transaction() as db:
-            db.execute("DELETE FROM requests WHERE player = ?", (player,))
-            db.execute("INSERT INTO requests (player) VALUES (?)", (player,))
+        """Puts `player` ahead of all earlier requests."""
+        with self._write() as db:
+            db.table("requests").delete_where("player = ?", [player])
+            db.table("requests").insert({"player": player})
 
     def requests(self) -> list[str]:
-        """Players asked for by hand, the newest request first."""
-        return [row[0] for row in self._read("SELECT player FROM requests ORDER BY place DESC")]
+        """Requested players, the newest request first."""
+        rows = sorted(self._rows("requests"), key=lambda row: -row["place"])
+        return [row["player"] for row in rows]
 
     # --- matches
-    # -----------------------------------------------------------------------------------
 
     def record(self, matches: Iterable[Played]) -> None:
         """Keeps finished matches as pending, before they are reported."""
         rows = [
-            (
-                m.match_id,
-                m.player,
-                m.slot.opponent,
-                m.slot.book.value,
-                m.slot.pair,
-                m.slot.seat,
-                m.outcome,
-                m.frames,
-                json.dumps(dict(m.stats)),
-                json.dumps(dict(m.opponent_stats)),
-                m.finished_at,
-            )
-            for m in matches
+            {
+                "match_id": match.match_id,
+                "player": match.player,
+                "opponent": match.slot.opponent,
+                "book": match.slot.book.value,
+                "pair": match.slot.pair,
+                "seat": match.slot.seat,
+                "outcome": match.outcome,
+                "frames": match.frames,
+                "stats_json": json.dumps(dict(match.stats)),
+                "opponent_stats_json": json.dumps(dict(match.opponent_stats)),
+                "finished_at": match.finished_at,
+                "accepted": 0,
+            }
+            for match in matches
         ]
-        with self._transaction() as db:
-            db.executemany("INSERT OR IGNORE INTO matches VALUES (?,?,?,?,?,?,?,?,?,?,?,0)", rows)
+        with self._write() as db:
+            db.table("matches").insert_all(rows, ignore=True)
 
     def settle(self, accepted: Iterable[str], refused: Iterable[str]) -> None:
-        """Takes the matchmaker's verdicts: accepted matches count, refused ones never were."""
-        with self._transaction() as db:
-            db.executemany(
-                "UPDATE matches SET accepted = 1 WHERE match_id = ?", [(m,) for m in accepted]
-            )
-            db.executemany("DELETE FROM matches WHERE match_id = ?", [(m,) for m in refused])
+        """Applies the matchmaker's verdicts: accepted matches count, refused ones are removed."""
+        with self._write() as db:
+            for match_id in accepted:
+                db.execute("UPDATE matches SET accepted = 1 WHERE match_id = ?", [match_id])
+            for match_id in refused:
+                db.table("matches").delete_where("match_id = ?", [match_id])
 
     def pending(self) -> list[str]:
         """Matches that were to be reported when the evaluator died."""
-        return [row[0] for row in self._read("SELECT match_id FROM matches WHERE accepted = 0")]
+        return [row["match_id"] for row in self._rows("matches", "accepted = 0")]
 
     def matches(self, player: str, opponent: str, book: Book) -> list[Played]:
-        """Accepted matches of the two from `player`'s side, whichever's gauntlet they belonged
-        to.
-        """
-        rows = self._read(
-            f"SELECT match_id, ?1, ?2, ?3, {_COLUMNS} FROM matches"
-            " WHERE accepted AND player = ?1 AND opponent = ?2 AND book = ?3"
-            f" UNION ALL SELECT match_id, ?1, ?2, ?3, {_MIRRORED} FROM matches"
-            " WHERE accepted AND player = ?2 AND opponent = ?1 AND book = ?3",
-            (player, opponent, book.value),
-        )
-        return [_played(row) for row in rows]
+        """Accepted matches of the two from `player`'s side, of either one's gauntlet."""
+        both = "accepted AND book = :book AND player = :player AND opponent = :opponent"
+        own = self._rows("matches", both, book=book.value, player=player, opponent=opponent)
+        others = self._rows("matches", both, book=book.value, player=opponent, opponent=player)
+        return [_played(row) for row in own] + [_mirrored(_played(row)) for row in others]
 
     def done_slots(self, player: str, opponent: str, book: Book) -> set[tuple[int, int]]:
         """(pair, seat of `player`) of the accepted matches of the two."""
-        return {(m.slot.pair, m.slot.seat) for m in self.matches(player, opponent, book)}
+        return {
+            (match.slot.pair, match.slot.seat) for match in self.matches(player, opponent, book)
+        }
+
+
+def _played(row: Mapping[str, Any]) -> Played:
+    return Played(
+        match_id=row["match_id"],
+        player=row["player"],
+        slot=Slot(row["opponent"], Book(row["book"]), row["pair"], row["seat"]),
+        outcome=row["outcome"],
+        frames=row["frames"],
+        finished_at=row["finished_at"],
+        stats=json.loads(row["stats_json"]),
+        opponent_stats=json.loads(row["opponent_stats_json"]),
+    )
+
+
+def _mirrored(match: Played) -> Played:
+    """The match from the opponent's side."""
+    slot = match.slot
+    return Played(
+        match_id=match.match_id,
+        player=slot.opponent,
+        slot=Slot(match.player, slot.book, slot.pair, 1 - slot.seat),
+        outcome=1.0 - match.outcome,
+        frames=match.frames,
+        finished_at=match.finished_at,
+        stats=match.opponent_stats,
+        opponent_stats=match.stats,
+    )

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from evaluator.pace import step_back
 from evaluator.settings import EvaluatorSettings
 from league.errors import ConfigError, LeagueError, Unavailable
 from league.games.settings import GameSettings
@@ -26,14 +25,14 @@ from league.settings.base import resolve
 
 STOP_SECONDS = 2.5
 """After a signal the program ends within this time, if need be without handing its leases back."""
+WAIT_SECONDS = 300.0
+"""How long it waits for a matchmaker that does not answer before it gives up."""
 
 _log = logging.getLogger("evaluator")
 
 
 class _StopRequested(Unavailable):
-    """A signal came while the program was waiting for the matchmaker (the heartbeat's thread may
-    be, too).
-    """
+    """A signal came while a thread of the program was waiting for the matchmaker."""
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -41,37 +40,17 @@ def _parser() -> argparse.ArgumentParser:
         prog="evaluator",
         description="Plays clean matches of every snapshot and reports them to the matchmaker.",
     )
-    parser.add_argument(
-        "--matchmaker", required=True, metavar="HOST:PORT", help="where the matchmaker serves"
+    add = parser.add_argument
+    add("--matchmaker", required=True, metavar="HOST:PORT", help="where the matchmaker serves")
+    add("--run-dir", required=True, type=Path, metavar="DIR", help="run folder, made if missing")
+    add(
+        "--config", type=Path, metavar="FILE", help="settings (default without --preset: the run's)"
     )
-    parser.add_argument(
-        "--run-dir",
-        required=True,
-        type=Path,
-        metavar="DIR",
-        help="the run's folder, made when missing",
-    )
-    parser.add_argument(
-        "--config",
-        type=Path,
-        metavar="FILE",
-        help="settings file (default: DIR/config.toml if there is one and no --preset)",
-    )
-    parser.add_argument(
-        "--preset", metavar="NAME", help="settings of this preset, below those of --config"
-    )
-    parser.add_argument(
-        "--port", type=int, default=0, metavar="P", help="port to serve on, 0 for any (default)"
-    )
+    add("--preset", metavar="NAME", help="settings of this preset, below those of --config")
+    add("--port", type=int, default=0, metavar="P", help="port to serve on, 0 for any (default)")
+    add("--token-file", type=Path, metavar="FILE", help="file with the token for the matchmaker")
+    add("--name", default="evaluator-0", help="of this worker; a newer one of its name replaces it")
     add_service_flags(parser)
-    parser.add_argument(
-        "--token-file", type=Path, metavar="FILE", help="file with the token for the matchmaker"
-    )
-    parser.add_argument(
-        "--name",
-        default="evaluator-0",
-        help="name of this worker; a newer one of the same name replaces it",
-    )
     return parser
 
 
@@ -82,17 +61,8 @@ def _settings_file(arguments: argparse.Namespace) -> Path | None:
     return arguments.config
 
 
-def _make_run_folder(path: Path) -> None:
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(
-            f"{path} can't be a run folder ({error.strerror}): give another --run-dir"
-        ) from None
-
-
 def _waiting_words(stop: threading.Event) -> Callable[[str], None]:
-    """Logs what is waited for now and then, and ends the wait once `stop` is set."""
+    """Logs from time to time what the program waits for, and ends the wait once `stop` is set."""
     remind = Reminders(_log.info)
 
     def on_wait(sentence: str) -> None:
@@ -135,14 +105,19 @@ def serve(arguments: argparse.Namespace, stop: threading.Event) -> None:
     operations = sections.of(OperationsSettings)
     configure(operations.log_format)
     security = service_settings(arguments, sections.of(SecuritySettings))
-    _make_run_folder(arguments.run_dir)
-    step_back(settings.nice)
+    try:
+        arguments.run_dir.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"{arguments.run_dir} can't be a run folder ({error.strerror}): give another --run-dir"
+        ) from None
+    os.nice(max(0, settings.nice - os.nice(0)))  # a process that was started nicer stays so
 
     # Heavy imports wait until flags and settings are known to be good.
     import torch
 
+    from evaluator.runner import Evaluator
     from evaluator.service import EvaluatorServer
-    from evaluator.worker import Evaluator
     from league.replay import Recipe
     from league.rpc.client import MatchmakerClient
 
@@ -155,7 +130,7 @@ def serve(arguments: argparse.Namespace, stop: threading.Event) -> None:
     with (
         MatchmakerClient(
             arguments.matchmaker,
-            wait_seconds=settings.wait_seconds,
+            wait_seconds=WAIT_SECONDS,
             on_wait=on_wait,
             credentials=shown,
         ) as client,
@@ -189,7 +164,7 @@ def serve(arguments: argparse.Namespace, stop: threading.Event) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit code of the program; errors are one sentence on stderr."""
     arguments = _parser().parse_args(argv)
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # our own sentence tells of a taken port
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # our own message names a taken port
     configure("human")  # until the settings are known
     stop = threading.Event()
     _stop_on_signals(stop)

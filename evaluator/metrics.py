@@ -1,4 +1,4 @@
-"""The evaluator's own Prometheus metrics: its calls, and how far its gauntlets are."""
+"""The evaluator's Prometheus metrics: its calls, and the progress of its gauntlets."""
 
 from __future__ import annotations
 
@@ -9,41 +9,32 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from evaluator.worker import Evaluator
-from league.service.calls import Call
-from league.service.prometheus import CallMetrics
+from evaluator.runner import Evaluator
+from league.service.metrics import CallMetrics
+
+GAUGES = {
+    "snapshots_waiting": ("waiting", "Snapshots whose gauntlet has not begun."),
+    "matches_done": ("matches_done", "Matches of the present gauntlet that are reported."),
+    "matches_total": ("matches_total", "Matches that the present gauntlet has, 0 while idle."),
+    "matches_per_second": ("matches_per_second", "Speed in the present gauntlet."),
+}
+"""Fields of the evaluator's progress by metric."""
 
 
 class EvaluatorMetrics(Collector):
-    """Counts calls; what the worker does is read when it is asked for."""
+    """Counts calls (`called` observes them); the evaluator's progress is read on each scrape."""
 
     def __init__(self, evaluator: Evaluator) -> None:
         self._evaluator = evaluator
         self._registry = CollectorRegistry()
-        self._calls = CallMetrics(self._registry)
-
-    def called(self, call: Call) -> None:
-        """As an observer of the door."""
-        self._calls(call)
+        self.called = CallMetrics(self._registry)
 
     def collect(self) -> Iterator[Metric]:
         yield from self._registry.collect()
-        standing = self._evaluator.standing
-        for name, what, value in (
-            ("snapshots_waiting", "Snapshots whose gauntlet has not begun.", standing.waiting),
-            (
-                "matches_done",
-                "Matches of the present gauntlet that are reported.",
-                standing.matches_done,
-            ),
-            (
-                "matches_total",
-                "Matches that the present gauntlet has, 0 while idle.",
-                standing.matches_total,
-            ),
-            ("matches_per_second", "Speed in the present gauntlet.", standing.matches_per_second),
-        ):
-            yield GaugeMetricFamily(f"kumite_evaluator_{name}", what, value=float(value))
+        progress = self._evaluator.progress
+        for name, (field, what) in GAUGES.items():
+            value = float(getattr(progress, field))
+            yield GaugeMetricFamily(f"kumite_evaluator_{name}", what, value=value)
         yield CounterMetricFamily(
             "kumite_evaluator_gauntlets",
             "Gauntlets finished in this run folder, over all starts.",

@@ -1,4 +1,4 @@
-"""Which snapshots still need their gauntlet, and in which order.
+"""What is to be played: the next gate or gauntlet, its opponents, and the matches still missing.
 
 Nothing is queued by hand: the queue is derived from the matchmaker's players and the journal, so
 there is no list that could get lost. Requests come first (the latest before earlier ones), then the
@@ -7,15 +7,27 @@ newest snapshot, for a curriculum decides on the newest; older ones follow when 
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from evaluator.journal import DONE, OPEN, SKIPPED, Gauntlet, Journal
+from evaluator.journal import DONE, OPEN, SKIPPED, Entry, Gauntlet, Journal, Slot
 from evaluator.settings import EvaluatorSettings
-from evaluator.strategy import Entry, Slot, compose, is_gated, is_imported, missing_slots
 from league.errors import NotFound
+from league.exploiters import EXPLOITING, CandidateGate, GateState
+from league.ids import SnapshotName
 from league.players import Book, PayoffCell, Player, PlayerKind, PlayerState, Rating
 
+GREEDY_SHARE = 0.5
+"""Greedy matches against each bot, as a share of the sampled ones."""
+BEST_SNAPSHOTS = 2
+"""The highest rated other snapshots of a gauntlet, besides bots and parent."""
+IMPORTED_SNAPSHOTS = 4
+"""Snapshots imported from other runs that a gauntlet meets, in the order in which they came."""
+EXPLOITERS = 12
+"""Accepted exploiters that a main's snapshot meets; with 4 the early ones of a short run were met
+too seldom to be patched."""
 Counts = Mapping[tuple[str, str, Book], int]
 """Matches in the matchmaker's log by (row, column, book)."""
 
@@ -23,6 +35,136 @@ Counts = Mapping[tuple[str, str, Book], int]
 def count_matches(cells: Iterable[PayoffCell], book: Book) -> dict[tuple[str, str, Book], int]:
     """Payoff cells of `book` as match counts."""
     return {(cell.row, cell.column, book): cell.games for cell in cells}
+
+
+def is_gated(player: Player) -> bool:
+    """Whether it is an exploiter's snapshot that was not accepted, which gets no gauntlet."""
+    return player.role in EXPLOITING and player.state is not PlayerState.ACTIVE
+
+
+def is_imported(player: Player) -> bool:
+    """Whether it is another run's snapshot: an anchor, which others are measured by."""
+    return player.kind is PlayerKind.SNAPSHOT and bool(SnapshotName.parse(player.name).run)
+
+
+def next_gate(gates: Sequence[CandidateGate], gauntlet_is_due: bool) -> CandidateGate | None:
+    """The open gate to play now, None for a gauntlet before it. `gates` in order of opening.
+
+    Exploiters' come first, for a main is exploited meanwhile. Those of mains' snapshots take turns
+    with gauntlets (`gauntlet_is_due`), which curricula wait for.
+    """
+    urgent = next((gate for gate in gates if gate.is_exploiters), None)
+    if urgent is not None or gauntlet_is_due:
+        return urgent
+    return gates[0] if gates else None
+
+
+def exploiters_to_meet(
+    gates: Iterable[CandidateGate], player: Player, most: int = EXPLOITERS
+) -> list[str]:
+    """At most `most` accepted exploiters for a main's snapshot: those it has yet to beat go before
+    those that the main has patched, which it may forget again.
+
+    Where one kind is more than its room, half of the room is for the newest, and the others are
+    drawn by the snapshot's digest: no exploiter waits for ever, and a restart draws the same.
+    """
+    accepted = [gate for gate in gates if gate.is_exploiters and gate.state is GateState.ACCEPTED]
+    accepted.sort(key=lambda gate: -gate.decided_at)
+    chance = random.Random(f"{player.digest} meets exploiters")
+
+    def is_patched(gate: CandidateGate) -> bool:
+        mains = [patch.main for patch in gate.patches]
+        return any(player.name.startswith((f"{main}@", f"{main}.")) for main in mains)
+
+    met: list[str] = []
+    for patched in (False, True):
+        kind = [gate.candidate for gate in accepted if is_patched(gate) is patched]
+        room = most - len(met)
+        if len(kind) > room:
+            newest = (room + 1) // 2
+            kind = kind[:newest] + chance.sample(kind[newest:], room - newest)
+        met += kind
+    return met
+
+
+def compose(
+    player: Player,
+    players: Iterable[Player],
+    ratings: Sequence[Rating],
+    bots: Sequence[str],
+    settings: EvaluatorSettings,
+    exploiters: Sequence[str] = (),
+) -> tuple[Entry, ...]:
+    """The gauntlet of `player`: sampled matches against all bots first (curricula wait for them),
+    then against `exploiters` and snapshots, then greedy ones against bots.
+
+    Args:
+        ratings: those of the eval book, best first.
+        bots: the names of the game's bots, held-out ones too.
+    """
+
+    def matches(name: str) -> int:
+        return settings.matches_against(name, milestone=player.milestone)
+
+    in_order = sorted(bots, key=lambda name: name not in settings.matches_by_opponent)
+    known = {p.name: p for p in players}
+    met = [name for name in exploiters if name in known and name != player.name]
+    met += [name for name in _snapshots_to_meet(player, known, ratings) if name not in met]
+    entries = [Entry(name, Book.EVAL, matches(name)) for name in [*in_order, *met]]
+    for name in in_order:
+        greedy = 2 * round(matches(name) * GREEDY_SHARE / 2)
+        if greedy:
+            entries.append(Entry(name, Book.GREEDY, greedy))
+    return tuple(entries)
+
+
+def _snapshots_to_meet(
+    player: Player, players: Mapping[str, Player], ratings: Sequence[Rating]
+) -> list[str]:
+    """Parent, the best others, imported ones; for milestones the oldest; each once."""
+
+    def usable(name: str) -> bool:
+        other = players.get(name)
+        return (
+            other is not None
+            and name != player.name
+            and other.kind is PlayerKind.SNAPSHOT
+            and other.state is not PlayerState.QUARANTINED
+            and not is_gated(other)
+        )
+
+    chosen = [player.parent] if usable(player.parent) else []
+    rated = [rating.player.name for rating in ratings if usable(rating.player.name)]
+    best = [name for name in rated if players[name].state is PlayerState.ACTIVE]
+    chosen += [name for name in best if name not in chosen][:BEST_SNAPSHOTS]
+    others = [p for p in players.values() if usable(p.name)]
+    imported = [p.name for p in others if is_imported(p)]
+    chosen += [name for name in imported if name not in chosen][:IMPORTED_SNAPSHOTS]
+    if player.milestone:
+        own = [p for p in others if p.name not in imported]
+        oldest = min(own, key=lambda p: p.step, default=None)
+        if oldest is not None and oldest.name not in chosen:
+            chosen.append(oldest.name)
+    return chosen
+
+
+def missing_slots(entry: Entry, done: AbstractSet[tuple[int, int]], counted: int) -> list[Slot]:
+    """The matches of `entry` that are still to be played, pair by pair.
+
+    `done` are the (pair, seat) known to be played, `counted` the matches that the matchmaker's log
+    holds of these two in this book: what it counts beyond `done` stands for whole missing pairs.
+    """
+    slots = [
+        Slot(entry.opponent, entry.book, pair, seat)
+        for pair in range(entry.matches // 2)
+        for seat in (0, 1)
+        if (pair, seat) not in done
+    ]
+    credit = max(0, counted - len(done)) // 2
+    started = {pair for pair, _ in done}
+    untouched = [slot.pair for slot in slots if slot.seat == 0 and slot.pair not in started]
+    covered = set(untouched[:credit])
+    return [slot for slot in slots if slot.pair not in covered]
 
 
 class Queue:
@@ -37,26 +179,17 @@ class Queue:
         """Snapshots without their complete gauntlet, next first. `players` in order of
         registration.
 
-        Imported ones meet this league's in their gauntlets, and have one of their own on request
-        only.
+        Imported ones were rated where they came from: they meet this league's in their gauntlets,
+        and have their own on request only.
         """
-        gauntlets = self._journal.gauntlets()
-        requests = self._journal.requests()
-        snapshots = {
-            p.name: p
-            for p in players
-            if p.kind is PlayerKind.SNAPSHOT
-            and p.state is not PlayerState.QUARANTINED
-            and not is_gated(p)
-        }
-        # rated where they came from
-        imported = {name for name, p in snapshots.items() if is_imported(p)}
+        gauntlets, requests = self._journal.gauntlets(), self._journal.requests()
+        snapshots = {p.name: p for p in players if _can_be_evaluated(p)}
         asked = [snapshots[name] for name in requests if name in snapshots]
         rest = [
             p
             for p in reversed(snapshots.values())
             if p.name not in requests
-            and p.name not in imported
+            and not is_imported(p)
             and not _is_complete(p, gauntlets.get(p.name))
         ]
         return asked + rest
@@ -65,10 +198,9 @@ class Queue:
         """Puts snapshot `name` at the head, again if it had been evaluated; returns its place, from
         1.
 
-        Raises `NotFound` when no snapshot of the league is called so.
+        Raises `NotFound` when no snapshot of the league has that name.
         """
-        found = {p.name: p for p in players if p.kind is PlayerKind.SNAPSHOT}.get(name)
-        if found is None or found.state is PlayerState.QUARANTINED or is_gated(found):
+        if not any(p.name == name and _can_be_evaluated(p) for p in players):
             raise NotFound(
                 f"no snapshot {name!r} can be evaluated: `bin/league players` lists what there is"
             )
@@ -85,8 +217,6 @@ class Queue:
     ) -> Gauntlet:
         """The gauntlet to play now: the one begun earlier, or a new one that is written down first.
 
-        A main's snapshot meets `exploiters`, whom its main has to beat, too.
-
         A request for a finished gauntlet asks for as many matches again; a player that has become a
         milestone since tops its own up.
         """
@@ -94,10 +224,11 @@ class Queue:
         if old is not None and old.digest != player.digest:
             self._journal.forget(player.name)
             old = None
-        if old is not None and old.state == OPEN and old.milestone == player.milestone:
+        same_length = old is not None and old.milestone == player.milestone
+        if old is not None and same_length and old.state == OPEN:
             return old
         plan = compose(player, players, ratings, self._bots, self._settings, exploiters)
-        if old is not None and old.state == DONE and old.milestone == player.milestone:
+        if old is not None and same_length and old.state == DONE:
             plan = tuple(self._again(player.name, entry, counts) for entry in plan)
         gauntlet = Gauntlet(player.name, player.digest, player.milestone, plan)
         self._journal.write(gauntlet)
@@ -113,9 +244,8 @@ class Queue:
         slots: list[Slot] = []
         for entry in gauntlet.plan:
             done = self._journal.done_slots(gauntlet.player, entry.opponent, entry.book)
-            slots += missing_slots(
-                entry, done, counts.get((gauntlet.player, entry.opponent, entry.book), 0)
-            )
+            counted = counts.get((gauntlet.player, entry.opponent, entry.book), 0)
+            slots += missing_slots(entry, done, counted)
         return slots
 
     def finish(self, gauntlet: Gauntlet) -> None:
@@ -135,19 +265,17 @@ class Queue:
         return shorter
 
     def reconcile(self, counts: Counts) -> list[str]:
-        """Once at the start: reopens what the journal calls done and the log does not have.
+        """Reopens what the journal calls done and the log lacks, as after a restored backup.
 
-        (A league.db restored from an older copy, for instance.) Returns the players concerned.
+        Returns the players concerned.
         """
         reopened = []
         for gauntlet in self._journal.gauntlets().values():
-            lost = [
-                entry
-                for entry in gauntlet.plan
-                if counts.get((gauntlet.player, entry.opponent, entry.book), 0)
+            if any(
+                counts.get((gauntlet.player, entry.opponent, entry.book), 0)
                 < len(self._journal.done_slots(gauntlet.player, entry.opponent, entry.book))
-            ]
-            if lost:
+                for entry in gauntlet.plan
+            ):
                 self._journal.forget(gauntlet.player)
                 reopened.append(gauntlet.player)
         return reopened
@@ -155,7 +283,15 @@ class Queue:
     @property
     def gauntlets_done(self) -> int:
         """Gauntlets finished in this run folder, over all starts."""
-        return sum(1 for g in self._journal.gauntlets().values() if g.state == DONE)
+        return sum(gauntlet.state == DONE for gauntlet in self._journal.gauntlets().values())
+
+
+def _can_be_evaluated(player: Player) -> bool:
+    return (
+        player.kind is PlayerKind.SNAPSHOT
+        and player.state is not PlayerState.QUARANTINED
+        and not is_gated(player)
+    )
 
 
 def _is_complete(player: Player, gauntlet: Gauntlet | None) -> bool:

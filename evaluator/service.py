@@ -1,4 +1,4 @@
-"""The evaluator's gRPC face: protobuf in, domain calls, protobuf out."""
+"""The evaluator's gRPC service."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import grpc
 
-from evaluator.worker import Evaluator
+from evaluator.runner import Evaluator
 from league.ids import checked_player_name
 from league.rpc.client import MatchmakerClient
 from league.security.settings import SecuritySettings, joined
@@ -31,7 +31,7 @@ _log = logging.getLogger("evaluator")
 
 
 class EvaluatorServicer(evaluator_pb2_grpc.EvaluatorServiceServicer):
-    """Answers from the worker's queue and from what `client` says the league is just now."""
+    """Answers from the evaluator's queue and from the league as `client` sees it."""
 
     def __init__(self, evaluator: Evaluator, client: MatchmakerClient) -> None:
         self._evaluator = evaluator
@@ -49,23 +49,22 @@ class EvaluatorServicer(evaluator_pb2_grpc.EvaluatorServiceServicer):
     ) -> evaluator_pb2.GetEvaluatorStatusResponse:
         gates = [gate.candidate for gate in self._client.gates(open_only=True)]
         waiting = gates + [p.name for p in self._evaluator.queue.waiting(self._client.players())]
-        standing = self._evaluator.standing
+        progress = self._evaluator.progress
         return evaluator_pb2.GetEvaluatorStatusResponse(
-            queue=[name for name in dict.fromkeys(waiting) if name != standing.current],
-            current=standing.current,
-            matches_done=standing.matches_done,
-            matches_total=standing.matches_total,
+            queue=[name for name in dict.fromkeys(waiting) if name != progress.current],
+            current=progress.current,
+            matches_done=progress.matches_done,
+            matches_total=progress.matches_total,
             gauntlets_done=self._evaluator.queue.gauntlets_done,
             drained=not waiting,
         )
 
 
 class EvaluatorServer:
-    """Serves `evaluator` while the context is open; `port` 0 takes any free one. Stopping twice is
-    fine.
+    """Serves `evaluator` while the context is open; `port` 0 takes any free one.
 
-    `run_dir` has the run's tokens where `security` wants them. Raises `Refused` when the port is
-    taken.
+    Stopping twice is fine. `run_dir` has the run's tokens where `security` asks for them. Raises
+    `Refused` when the port is taken.
     """
 
     def __init__(
@@ -127,7 +126,7 @@ class EvaluatorServer:
         self.close()
 
     def close(self) -> None:
-        """Turns new calls away and ends open ones within a quarter of a second."""
+        """Refuses new calls and ends open ones within `STOP_SECONDS`."""
         if self._frame is not None:
             self._frame.stop(STOP_SECONDS)
         if self._port is not None:
@@ -135,7 +134,7 @@ class EvaluatorServer:
 
 
 def _audit(call: Call) -> None:
-    """What operators ask of the evaluator stands in its log."""
+    """Logs what operators ask of the evaluator."""
     caller = call.caller
     assert caller is not None
     asked = str(call.request).strip()[:200]

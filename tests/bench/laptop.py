@@ -43,7 +43,7 @@ def measure(folder: Path, share: float, options: argparse.Namespace) -> float:
     """Steps a second of one start."""
     run = folder / "run"
     shutil.rmtree(run, ignore_errors=True)
-    changed = [*options.set, f"learner.steps={MORE_STEPS}", f"evaluator.cpu_share={share or 1.0}"]
+    changed = [*options.set, f"learner.steps={MORE_STEPS}"]
     command = ["bin/start-league", "--headless", "--run-dir", str(run), *options.flags]
     if options.run:
         shutil.copytree(

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluator.play import Arena
-from evaluator.strategy import pair_seed
+from evaluator.arena import Arena
 from league.agent.batched_policy import BatchedPolicy
 from league.agent.contract import PlayingNetwork
 from league.agent.snapshot import load_snapshot
@@ -107,7 +106,7 @@ def clean_scores(
         make_batched("brawl", PARALLEL), lambda _: network, frame_skip=frame_skip, seed=seed
     )
     open_matches: Iterator[Assignment] = (
-        assignment(player, opponent, pair, seat, pair_seed(seed, pair), Book.EVAL)
+        assignment(player, opponent, pair, seat, (seed << 32) | pair, Book.EVAL)
         for pair in range(pairs)
         for seat in (0, 1)
     )
@@ -134,7 +133,7 @@ class CleanSource:
     def __init__(self, opponent: str, pairs: int, seed: int = 0) -> None:
         self.scores = np.full((pairs, 2), np.nan)
         self._open = [
-            assignment(LIVE, opponent, pair, seat, pair_seed(seed, pair), Book.EVAL)
+            assignment(LIVE, opponent, pair, seat, (seed << 32) | pair, Book.EVAL)
             for pair in range(pairs)
             for seat in (0, 1)
         ]

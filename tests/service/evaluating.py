@@ -11,9 +11,9 @@ from pathlib import Path
 import grpc
 from evaluator_league import MATCH_SECONDS
 
+from evaluator.runner import Evaluator
 from evaluator.service import EvaluatorServer
 from evaluator.settings import EvaluatorSettings
-from evaluator.worker import Evaluator
 from league.games.registry import game_spec, make_batched
 from league.replay import Recipe
 from league.rpc.client import MatchmakerClient
@@ -26,11 +26,6 @@ SETTINGS = EvaluatorSettings(
     matches_per_opponent=4,
     milestone_matches=8,
     parallel_matches=8,
-    best_snapshots=1,
-    report_seconds=0.05,
-    heartbeat_seconds=0.1,
-    poll_seconds=0.05,
-    wait_seconds=5.0,
 )
 
 

@@ -14,9 +14,8 @@ from evaluator_league import matchmaker_of, register_bots_and_live, register_sna
 from small_league import played
 
 from evaluator.journal import Journal
-from evaluator.queue import Queue
+from evaluator.queue import Queue, is_imported
 from evaluator.settings import EvaluatorSettings
-from evaluator.strategy import is_imported
 from league.cli.main import main
 from league.errors import InvalidName
 from league.ids import SnapshotName, checked_player_name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from evaluator_league import games, matchmaker_of, register_snapshot
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from evaluator.report import Report
+from evaluator.reports.table import Report
 from league.players import Book
 from league.replay import load_replay, verify
 from league.rpc.client import MatchmakerClient
@@ -151,18 +150,3 @@ def test_health_and_reflection_are_on(client: MatchmakerClient, tmp_path: Path) 
         )
         names = {s.name for s in next(iter(answers)).list_services_response.service}
         assert "league.v1.EvaluatorService" in names
-
-
-def test_a_share_of_a_core_is_not_exceeded(client: MatchmakerClient, tmp_path: Path) -> None:
-    """The matchmaker and the test's polling are in this process, too, and counted: both are kept
-    rare.
-    """
-    register_snapshot(client, tmp_path, 10)
-    with running(
-        client, tmp_path, 1.0, cpu_share=0.2, heartbeat_seconds=2.0, poll_seconds=0.5
-    ) as run:
-        wait_for(lambda: run.status().current != "")
-        worked, began = time.process_time(), time.monotonic()
-        wait_for(lambda: run.status().drained or run.status().matches_done >= 8, every=0.5)
-        share = (time.process_time() - worked) / (time.monotonic() - began)
-    assert share < 0.3

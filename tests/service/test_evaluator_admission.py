@@ -11,8 +11,8 @@ import pytest
 from evaluating import SETTINGS, wait_for
 from rps_agents import GAME, PAPER, ROCK, SCISSORS, rps_player
 
+from evaluator.runner import Evaluator
 from evaluator.settings import EvaluatorSettings
-from evaluator.worker import Evaluator
 from league.exploiters import GateState
 from league.games.registry import make_batched
 from league.players import Book, Player, PlayerKind, PlayerState, Role

@@ -15,7 +15,7 @@ import grpc
 import pytest
 from evaluator_league import games, matchmaker_of, register_snapshot, write_config
 
-from evaluator.report import KEY, Report
+from evaluator.reports.table import KEY, Report
 from league.games.registry import game_spec
 from league.players import Book
 from league.rpc.client import MatchmakerClient
@@ -23,6 +23,7 @@ from league.v1 import evaluator_pb2 as e
 from league.v1.evaluator_pb2_grpc import EvaluatorServiceStub
 from matchmaker.main import MatchmakerServer
 
+MATCHES = 200
 BOTS = [bot.name for bot in game_spec("brawl").bots]
 
 
@@ -80,13 +81,7 @@ def drained(port: int) -> bool:
 def test_killed_and_stopped_it_goes_on_without_double_rows(
     client: MatchmakerClient, tmp_path: Path, started: Callable[..., subprocess.Popen[str]]
 ) -> None:
-    write_config(
-        tmp_path,
-        matches_per_opponent=32,
-        parallel_matches=4,
-        report_seconds=0.05,
-        heartbeat_seconds=0.2,
-    )
+    write_config(tmp_path, matches_per_opponent=MATCHES, parallel_matches=4)
     register_snapshot(client, tmp_path, 10)
     arguments = ("--matchmaker", client.address, "--run-dir", str(tmp_path))
 
@@ -99,7 +94,7 @@ def test_killed_and_stopped_it_goes_on_without_double_rows(
     process.kill()
     process.wait()
     at_kill = played()
-    assert at_kill < 32 * len(BOTS)
+    assert at_kill < MATCHES * len(BOTS)
 
     process = started(*arguments)
     ready_port(process)
@@ -110,21 +105,21 @@ def test_killed_and_stopped_it_goes_on_without_double_rows(
     assert process.wait(10) == 0
     assert time.monotonic() - began < 8.0
     assert client.status().open_leases == 0
-    assert played() < 32 * len(BOTS)
+    assert played() < MATCHES * len(BOTS)
 
     process = started(*arguments)
     port = ready_port(process)
     wait_for(lambda: drained(port))
     process.terminate()
     assert process.wait(10) == 0
-    assert games(client, Book.EVAL, "main@10") == dict.fromkeys(BOTS, 32), (
+    assert games(client, Book.EVAL, "main@10") == dict.fromkeys(BOTS, MATCHES), (
         "nothing missing, nothing twice"
     )
-    assert games(client, Book.GREEDY, "main@10") == dict.fromkeys(BOTS, 16)
+    assert games(client, Book.GREEDY, "main@10") == dict.fromkeys(BOTS, MATCHES // 2)
     rows = Report(tmp_path / "evaluator" / "evaluation_results.csv").rows()
     keys = [tuple(row[name] for name in KEY) for row in rows]
     assert len(set(keys)) == len(keys) == 2 * len(BOTS)
-    assert {row["matches"] for row in rows} == {"32", "16"}
+    assert {row["matches"] for row in rows} == {str(MATCHES), str(MATCHES // 2)}
 
 
 def test_it_waits_for_the_matchmaker_and_says_so(

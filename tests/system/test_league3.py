@@ -60,7 +60,6 @@ scissors = {{ always-scissors = 1.0 }}
 
 [evaluator]
 matches_per_opponent = 20
-exploiters = 12
 
 [supervisor]
 line_seconds = 5

@@ -11,7 +11,7 @@ import pytest
 import torch
 from learning import MATCHES, STEPS, assignments, config, make_env, make_model, network_of
 
-from evaluator.play import Arena
+from evaluator.arena import Arena
 from league.errors import ConfigError
 from league.games.brawl.game import BrawlGame
 from learner.ppo.loss import advantage_sums, clipped_policy_loss, normalised, value_loss

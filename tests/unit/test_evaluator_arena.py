@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from evaluator.play import Arena
+from evaluator.arena import Arena
 from league.agent.config import AgentConfig, AgentSettings
 from league.agent.network import AgentNetwork
 from league.games.base import BatchedGame

@@ -1,0 +1,572 @@
+"""The evaluator's work: gates and gauntlets, one after the other, through one loop of matches."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from evaluator.arena import Arena, Weights
+from evaluator.journal import Gauntlet, Journal, Played, Slot
+from evaluator.queue import Counts, Queue, count_matches, exploiters_to_meet, next_gate
+from evaluator.reports.replays import Recorder
+from evaluator.reports.table import Report, make_row
+from evaluator.settings import EvaluatorSettings
+from league.errors import (
+    DataCorrupt,
+    Fenced,
+    InvalidInput,
+    LeagueError,
+    NotFound,
+    Refused,
+    Unavailable,
+)
+from league.exploiters import CandidateGate, GateState
+from league.games.base import BatchedGame
+from league.players import (
+    Assignment,
+    Book,
+    MatchResult,
+    Pairing,
+    Player,
+    PlayerKind,
+    PlayerState,
+    Role,
+    Verdict,
+)
+from league.replay import Recipe
+from league.rpc.client import MatchmakerClient
+from league.runs.blobs import BlobFolder
+
+BOOKS = (Book.EVAL, Book.GREEDY)
+UNPLAYABLE = (DataCorrupt, NotFound, InvalidInput)
+"""What loading a snapshot raises when its file, card or digest is damaged; others continue."""
+REPORT_SECONDS = 1.0
+"""Finished matches are reported at most this long after they end."""
+HEARTBEAT_SECONDS = 2.0
+"""Well below the matchmaker's lease time."""
+POLL_SECONDS = 1.0
+"""Between looks for new snapshots while there is nothing to play."""
+GATE_MATCHES = 32
+"""Matches of a gate in play: more would mostly be played in vain, some 130 decide one."""
+REFUSALS_IN_A_ROW = 3
+"""Reports of which every result was refused, one after the other, before the evaluator gives up."""
+REPLAYS_KEPT = 2000
+"""Replays (a few kB each) that stay in the run's folder, the newest."""
+_log = logging.getLogger("evaluator")
+
+
+# --- the matches of one gauntlet or gate
+
+
+class Work(Protocol):
+    """Where a `MatchRun` gets its matches from, and what becomes of their results."""
+
+    at_once: int
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to be leased."""
+
+    def lease(self, room: int) -> list[Assignment]:
+        """The next matches, at most `room`."""
+
+    def settle(self, results: Sequence[MatchResult]) -> int:
+        """Reports what has ended, perhaps nothing; returns how many results were accepted."""
+
+
+class MatchRun:
+    """Plays `work` in `arena`. Call `step` until `finished`, or `hand_back` to stop early."""
+
+    def __init__(
+        self, client: MatchmakerClient, incarnation: int, arena: Arena, work: Work
+    ) -> None:
+        self._client, self._incarnation = client, incarnation
+        self._arena, self._work = arena, work
+        self._in_play: set[str] = set()
+        self._unreported: list[MatchResult] = []
+        self._reported_at = time.monotonic()
+        self.accepted = 0  # matches that the matchmaker has accepted
+
+    @property
+    def finished(self) -> bool:
+        """Whether all is played and reported."""
+        return self._work.done and not self._in_play
+
+    def step(self) -> None:
+        """Fills free rows, plays one decision of every match, reports what is due."""
+        room = min(self._work.at_once - len(self._in_play), self._arena.free)
+        if not self._work.done and room >= max(2, self._work.at_once // 8):
+            assignments = self._work.lease(room)
+            self._in_play |= {assignment.match_id for assignment in assignments}
+            self._arena.seat(assignments)
+        if self._arena.busy:
+            self._unreported += self._arena.step()
+        is_due = self._unreported and time.monotonic() - self._reported_at >= REPORT_SECONDS
+        if is_due or not self._arena.busy:
+            self._report()
+
+    def _report(self) -> None:
+        results, self._unreported = self._unreported, []
+        self._reported_at = time.monotonic()
+        self._in_play -= {result.match_id for result in results}
+        self.accepted += self._work.settle(results)
+        if self._work.done:
+            self._release("the gate is decided")
+
+    def hand_back(self) -> int:
+        """Reports what has ended and releases the rest; returns the number of leases released."""
+        if self._unreported:
+            self._report()
+        return self._release("the evaluator stops")
+
+    def _release(self, reason: str) -> int:
+        match_ids, self._in_play = sorted(self._in_play), set()
+        if not match_ids:
+            return 0
+        return self._client.release_matches(self._incarnation, match_ids, reason)
+
+
+class GauntletWork:
+    """The missing matches of a gauntlet, which the journal keeps until they are all there."""
+
+    def __init__(
+        self,
+        client: MatchmakerClient,
+        incarnation: int,
+        journal: Journal,
+        player: str,
+        slots: Sequence[Slot],
+        at_once: int,
+    ) -> None:
+        self._client, self._incarnation, self._journal = client, incarnation, journal
+        self._player, self.at_once = player, at_once
+        self._open: deque[Slot] = deque(slots)
+        self._leased: dict[str, Slot] = {}
+        self._refusals = 0
+
+    @property
+    def done(self) -> bool:
+        return not self._open and not self._leased
+
+    def lease(self, room: int) -> list[Assignment]:
+        """Whole pairs; the half of one that was played before a restart is handed back."""
+        pairs = self._next_pairs(room)
+        if not pairs:
+            return []
+        pairings = [
+            Pairing(
+                player=self._player,
+                opponent=pair[0].opponent,
+                pairs=1,
+                book=pair[0].book,
+                seed=pair[0].pair,  # common to all opponents and snapshots
+            )
+            for pair in pairs
+        ]
+        wanted: list[Assignment] = []
+        surplus: list[str] = []
+        leased = self._client.acquire_pairings(self._incarnation, pairings)
+        for index, assignment in enumerate(leased):
+            seat = next(s for s, p in enumerate(assignment.seats) if p.name == self._player)
+            slot = next((s for s in pairs[index // 2] if s.seat == seat), None)
+            if slot is None:
+                surplus.append(assignment.match_id)
+            else:
+                self._leased[assignment.match_id] = slot
+                wanted.append(assignment)
+        if surplus:
+            self._client.release_matches(self._incarnation, surplus, "played before")
+        return wanted
+
+    def _next_pairs(self, room: int) -> list[list[Slot]]:
+        pairs: list[list[Slot]] = []
+        while len(self._open) and room >= 2:
+            pair = [self._open.popleft()]
+            follows = self._open[0] if self._open else None
+            if follows is not None and replace(follows, seat=pair[0].seat) == pair[0]:
+                pair.append(self._open.popleft())
+            pairs.append(pair)
+            room -= 2
+        return pairs
+
+    def settle(self, results: Sequence[MatchResult]) -> int:
+        """Writes results down before it reports them; refused ones are played again.
+
+        Raises:
+            Refused: the matchmaker refused every result of several reports in a row.
+        """
+        if not results:
+            return 0
+        self._journal.record(self._played(result) for result in results if not result.failed)
+        verdicts, _ = self._client.report_results(self._incarnation, results)
+        accepted = [v.match_id for v in verdicts if v.accepted or v.duplicate]
+        refused = [v for v in verdicts if not (v.accepted or v.duplicate)]
+        self._journal.settle(accepted, [verdict.match_id for verdict in refused])
+        for match_id in accepted:
+            del self._leased[match_id]
+        for verdict in refused:
+            self._open.append(self._leased.pop(verdict.match_id))
+        self._refusals = 0 if accepted else self._refusals + 1
+        _warn_of_refusals(self._player, refused)
+        if self._refusals >= REFUSALS_IN_A_ROW:
+            raise Refused(
+                f"the matchmaker refused every result of {self._refusals} reports in a row, the "
+                f"last because {refused[-1].reason!r}: see its log"
+            )
+        return len(accepted)
+
+    def _played(self, result: MatchResult) -> Played:
+        slot = self._leased[result.match_id]
+        return Played(
+            match_id=result.match_id,
+            player=self._player,
+            slot=slot,
+            outcome=result.outcome if slot.seat == 0 else 1.0 - result.outcome,
+            frames=result.frames,
+            finished_at=result.finished_at,
+            stats=result.seats[slot.seat].stats,
+            opponent_stats=result.seats[1 - slot.seat].stats,
+        )
+
+
+class GateWork:
+    """The matches of a candidate's gate, until the matchmaker has decided.
+
+    The matchmaker's log holds what was played, so an evaluator that is killed continues there.
+    """
+
+    at_once = GATE_MATCHES
+
+    def __init__(self, client: MatchmakerClient, incarnation: int, gate: CandidateGate) -> None:
+        self._client, self._incarnation = client, incarnation
+        self.gate = gate
+
+    @property
+    def done(self) -> bool:
+        return self.gate.state is not GateState.OPEN
+
+    def lease(self, room: int) -> list[Assignment]:
+        return self._client.acquire_gate_matches(self._incarnation, self.gate.candidate, room)
+
+    def settle(self, results: Sequence[MatchResult]) -> int:
+        """Reports results and asks for the verdict."""
+        verdicts: Sequence[Verdict] = []
+        if results:
+            verdicts, _ = self._client.report_results(self._incarnation, results)
+        refused = [v for v in verdicts if not (v.accepted or v.duplicate)]
+        _warn_of_refusals(self.gate.candidate, refused)
+        self.gate = self._client.decide_gate(self._incarnation, self.gate.candidate)
+        return len(results) - len(refused)
+
+
+def _warn_of_refusals(player: str, refused: Sequence[Verdict]) -> None:
+    if refused:
+        count, reason = len(refused), refused[0].reason
+        _log.warning("the matchmaker refused %d results of %s: %s", count, player, reason)
+
+
+# --- the evaluator
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """What is being played now, for heartbeats and the service."""
+
+    current: str = ""
+    matches_done: int = 0
+    matches_total: int = 0
+    waiting: int = 0
+    matches_per_second: float = 0.0
+    gate: str = ""  # the opponent of the gate's test that is being played
+
+    @property
+    def activity(self) -> str:
+        """As heartbeats report it."""
+        if not self.current:
+            return "waiting for snapshots"
+        if self.gate:
+            return f"gate {self.current} {self.matches_done} against {self.gate}"
+        return f"gauntlet {self.current} {self.matches_done}/{self.matches_total}"
+
+
+class Evaluator:
+    """Plays gates and gauntlets on `game` for all snapshots that the matchmaker knows.
+
+    Call `open` once, then `run` until `stop` is set. Other threads may read `progress`, `queue` and
+    `journal`.
+
+    Args:
+        run_dir: the run's folder, whose blobs hold the weights.
+        recipe: names the game for replays; None keeps none.
+    """
+
+    def __init__(
+        self,
+        client: MatchmakerClient,
+        game: BatchedGame,
+        run_dir: Path,
+        settings: EvaluatorSettings,
+        *,
+        worker: str = "evaluator-0",
+        stop: threading.Event | None = None,
+        recipe: Recipe | None = None,
+    ) -> None:
+        self._client = client
+        self._game = game
+        self._worker = worker
+        self._replays, self._recipe = run_dir / "replays", recipe
+        self._weights = Weights(BlobFolder(run_dir / "blobs"), game.spec)
+        self._report = Report(run_dir / "evaluator" / "evaluation_results.csv")
+        self.journal = Journal(run_dir / "evaluator" / "journal.db")
+        self.queue = Queue(self.journal, settings, [bot.name for bot in game.spec.bots])
+        self.progress = Progress()
+        self._frames = 0  # played by this process: the progress that keeps leases alive
+        self._incarnation = 0
+        self.stop = stop or threading.Event()
+        self.fenced = False
+
+    def open(self) -> None:
+        """Warms the game up, begins a new incarnation and settles what the last one left."""
+        self._game.reset(np.arange(self._game.num_matches, dtype=np.uint64))
+        self._game.step(self._game.idle_actions())
+        self._report.rows()  # a report that can't be continued is an error now
+        self._incarnation = self._client.open_incarnation(self._worker).number
+        name = self._game.spec.name
+        self._client.register_players(
+            Player(name=bot.name, game=name, kind=PlayerKind.BOT, held_out=bot.held_out)
+            for bot in self._game.spec.bots
+        )
+        self._settle_pending()
+        for name in self.queue.reconcile(self._counts(())):
+            _log.info("the matchmaker lacks matches of %s: its gauntlet is reopened", name)
+
+    def _settle_pending(self) -> None:
+        """Asks for the matches that were being reported when the last process ended."""
+        accepted: list[str] = []
+        refused: list[str] = []
+        for match_id in self.journal.pending():
+            try:
+                arrived = self._client.match(match_id).result is not None
+            except NotFound:
+                arrived = False
+            (accepted if arrived else refused).append(match_id)
+        self.journal.settle(accepted, refused)
+        if accepted or refused:
+            _log.info("%d of the last reports arrived, %d did not", len(accepted), len(refused))
+
+    def _counts(self, rows: tuple[str, ...]) -> Counts:
+        counts: dict[tuple[str, str, Book], int] = {}
+        for book in BOOKS:
+            counts |= count_matches(self._client.payoff(book, rows=rows), book)
+        return counts
+
+    def run(self) -> None:
+        """Works until `stop`. Raises `Fenced` when a newer evaluator of this name took over."""
+        gauntlet_is_due = False
+        with self._heartbeats():
+            while not self.stop.is_set():
+                gates = self._client.gates(open_only=True)
+                players = {player.name: player for player in self._client.players()}
+                waiting = self.queue.waiting(list(players.values()))
+                gate = next_gate(gates, gauntlet_is_due and bool(waiting))
+                gauntlet_is_due = gate is not None and not gate.is_exploiters
+                left = len(gates) + len(waiting) - 1
+                if gate is not None:
+                    self.progress = Progress(current=gate.candidate, waiting=left)
+                    self._play_gate(gate, players)
+                elif waiting:
+                    self.progress = Progress(current=waiting[0].name, waiting=left)
+                    self._play_gauntlet(waiting[0], players)
+                else:
+                    self.progress = Progress()
+                    self.stop.wait(POLL_SECONDS)
+        if self.fenced:
+            raise Fenced(f"a newer {self._worker} works for this league: this one stops")
+
+    def _play_gate(self, gate: CandidateGate, players: Mapping[str, Player]) -> None:
+        """Plays a gate to its end; gives it up when its candidate or a victim can't play."""
+        candidate = players[gate.candidate]
+        work = GateWork(self._client, self._incarnation, gate)
+
+        def show(accepted: int) -> None:
+            test = work.gate.playing
+            victim, matches = (test.victim, test.matches) if test else ("its victims", 0)
+            self.progress = replace(self.progress, gate=victim, matches_done=matches)
+
+        try:
+            frame_skip = self._weights.card(candidate).frame_skip
+            for test in gate.victims:
+                problem = self._problem(players.get(test.victim), frame_skip)
+                if problem:
+                    raise InvalidInput(f"{test.victim} can't be met: {problem}")
+            arena = Arena(
+                self._game, self._weights.network, frame_skip=frame_skip, seed=candidate.step
+            )
+            if self._play(MatchRun(self._client, self._incarnation, arena, work), arena, show):
+                _log.info("the gate of %s", work.gate.outcome)
+        except (*UNPLAYABLE, Refused) as error:
+            if isinstance(error, Fenced):
+                raise
+            _log.error("the gate of %s is given up: %s", gate.candidate, error)
+            self._client.release_matches(self._incarnation, reason="the gate is given up")
+            self._client.give_up_gate(self._incarnation, gate.candidate, str(error)[:400])
+
+    def _play_gauntlet(self, player: Player, players: Mapping[str, Player]) -> None:
+        try:
+            frame_skip = self._weights.card(player).frame_skip
+        except UNPLAYABLE as error:
+            _log.error("%s is skipped: %s", player.name, error)
+            self.queue.skip(player, str(error))
+            return
+        counts = self._counts((player.name,))
+        exploiters: list[str] = []
+        if player.role is Role.MAIN:
+            exploiters = exploiters_to_meet(self._client.gates(), player)
+        ratings = self._client.ratings(Book.EVAL)
+        gauntlet = self.queue.open(player, list(players.values()), ratings, counts, exploiters)
+        for name in dict.fromkeys(entry.opponent for entry in gauntlet.plan):
+            problem = self._problem(players.get(name), frame_skip)
+            if problem:
+                _log.error("%s does not meet %s: %s", player.name, name, problem)
+                gauntlet = self.queue.drop_opponent(gauntlet, name)
+        matches = [f"{e.matches} {e.book.value} {e.opponent}" for e in gauntlet.plan]
+        _log.info("gauntlet of %s: %s", player.name, ", ".join(matches) or "no opponents")
+        try:
+            complete = self._play_slots(player, gauntlet, counts, frame_skip)
+        except (Refused, NotFound, InvalidInput) as error:
+            if isinstance(error, Fenced) or not self._changed_since(players, player, gauntlet):
+                raise
+            _log.warning("gauntlet of %s is planned again: %s", player.name, error)
+            self._client.release_matches(self._incarnation, reason="the gauntlet is planned again")
+            return
+        if complete:
+            self._write_report(player, gauntlet)
+            if player.role is Role.MAIN:
+                self._client.review_exploiters(self._incarnation, player.name)
+            self.queue.finish(gauntlet)
+            _log.info("gauntlet of %s is complete", player.name)
+
+    def _problem(self, opponent: Player | None, frame_skip: int) -> str:
+        """Why an opponent can't be met by a player of this frame skip, "" when it can."""
+        if opponent is None or opponent.state is PlayerState.QUARANTINED:
+            return "it is not in the league or quarantined"
+        if opponent.kind is not PlayerKind.SNAPSHOT:
+            return ""
+        try:
+            others = self._weights.card(opponent).frame_skip
+        except UNPLAYABLE as error:
+            return str(error)
+        if others == frame_skip:
+            return ""
+        return f"{opponent.name} decides every {others} frames, not every {frame_skip}"
+
+    def _changed_since(
+        self, players: Mapping[str, Player], player: Player, gauntlet: Gauntlet
+    ) -> bool:
+        """Whether a player of this gauntlet left the league while it was played."""
+        names = {player.name, *(entry.opponent for entry in gauntlet.plan)}
+        now = {p.name: p.state for p in self._client.players()}
+        changed = [n for n in names if n in players and now.get(n) is not players[n].state]
+        for name in changed:
+            if name == player.name:
+                self.queue.skip(player, "it left the league")
+            else:
+                self.queue.drop_opponent(gauntlet, name)
+        return bool(changed)
+
+    def _play_slots(
+        self, player: Player, gauntlet: Gauntlet, counts: Counts, frame_skip: int
+    ) -> bool:
+        """Plays the missing matches; False when it was stopped before the end."""
+        slots = self.queue.missing(gauntlet, counts)
+        total = sum(entry.matches for entry in gauntlet.plan)
+        recorder = None
+        if self._recipe is not None:
+            recorder = Recorder(self._replays, self._recipe, player.name, frame_skip, REPLAYS_KEPT)
+        arena = Arena(
+            self._game,
+            self._weights.network,
+            frame_skip=frame_skip,
+            seed=player.step,
+            recorder=recorder,
+        )
+
+        def show(accepted: int) -> None:
+            done = total - len(slots) + accepted
+            self.progress = replace(self.progress, matches_done=done, matches_total=total)
+
+        work = GauntletWork(
+            self._client, self._incarnation, self.journal, player.name, slots, arena.rows
+        )
+        return self._play(MatchRun(self._client, self._incarnation, arena, work), arena, show)
+
+    def _play(self, run: MatchRun, arena: Arena, show: Callable[[int], None]) -> bool:
+        """Plays matches to their end, or until `stop`; False then."""
+        began, frames_before = time.monotonic(), self._frames
+        while not run.finished and not self.stop.is_set():
+            run.step()
+            self._frames = frames_before + arena.frames_played
+            speed = run.accepted / max(1e-9, time.monotonic() - began)
+            self.progress = replace(self.progress, matches_per_second=speed)
+            show(run.accepted)
+        if not run.finished and not self.fenced:
+            _log.info("%d leases of %s are handed back", run.hand_back(), self.progress.current)
+        return run.finished
+
+    def _write_report(self, player: Player, gauntlet: Gauntlet) -> None:
+        fps, rows = self._game.spec.frames_per_second, []
+        for entry in gauntlet.plan:
+            matches = self.journal.matches(player.name, entry.opponent, entry.book)
+            if matches:
+                rows.append(make_row(player, entry.opponent, entry.book, matches, fps))
+        self._report.put(rows)
+
+    # --- heartbeats
+
+    @contextmanager
+    def _heartbeats(self) -> Iterator[None]:
+        """Sends heartbeats from a thread while the body runs."""
+        ended = threading.Event()
+
+        def beat() -> None:
+            self._heartbeat()
+            while not ended.wait(HEARTBEAT_SECONDS):
+                self._heartbeat()
+
+        threading.Thread(target=beat, name="heartbeat", daemon=True).start()
+        try:
+            yield
+        finally:
+            ended.set()
+
+    def _heartbeat(self) -> None:
+        progress = self.progress
+        metrics = {
+            "gauntlet/matches_done": float(progress.matches_done),
+            "gauntlet/matches_total": float(progress.matches_total),
+            "queue/snapshots_waiting": float(progress.waiting),
+            "rate/matches_per_second": progress.matches_per_second,
+        }
+        try:
+            fenced, *_ = self._client.heartbeat(
+                self._incarnation, self._frames, activity=progress.activity, metrics=metrics
+            )
+        except Fenced:
+            fenced = True
+        except Unavailable:
+            return  # the main thread's own calls decide how long to wait
+        except LeagueError as error:
+            _log.error("a heartbeat failed: %s", error)
+            return
+        if fenced:
+            self.fenced = True
+            self.stop.set()

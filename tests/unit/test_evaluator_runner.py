@@ -1,0 +1,262 @@
+"""The matches of a gauntlet and of a gate, against a matchmaker in memory."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from evaluator.journal import Journal, Slot
+from evaluator.runner import GateWork, GauntletWork, MatchRun
+from league.errors import Refused
+from league.exploiters import CandidateGate, GateState
+from league.players import (
+    Assignment,
+    Book,
+    MatchResult,
+    Pairing,
+    Player,
+    PlayerKind,
+    SeatResult,
+    Verdict,
+)
+
+ME = Player(name="main@1", game="brawl", kind=PlayerKind.SNAPSHOT, digest="1" * 64, step=1)
+OPEN_GATE = CandidateGate(candidate="main@1", generation=None, state=GateState.OPEN, victims=())
+PAIR = [Slot("based", Book.EVAL, 0, 0), Slot("based", Book.EVAL, 0, 1)]
+
+
+class Rows:
+    """An arena of eight rows in which matches end after one decision; seat 0 wins."""
+
+    rows = 8
+
+    def __init__(self) -> None:
+        self.seated: list[Assignment] = []
+        self.lasting: set[str] = set()  # matches that don't end
+
+    @property
+    def busy(self) -> int:
+        return len(self.seated)
+
+    @property
+    def free(self) -> int:
+        return self.rows - self.busy
+
+    def seat(self, assignments: Sequence[Assignment]) -> None:
+        self.seated += assignments
+
+    def step(self) -> list[MatchResult]:
+        ended = [a for a in self.seated if a.match_id not in self.lasting]
+        self.seated = [a for a in self.seated if a.match_id in self.lasting]
+        return [
+            MatchResult(
+                match_id=a.match_id,
+                lease_token=a.lease_token,
+                outcome=1.0,
+                frames=30,
+                seats=(
+                    SeatResult(player=a.seats[0].name, stats={"hits": 3.0}),
+                    SeatResult(player=a.seats[1].name, stats={"hits": 1.0}),
+                ),
+            )
+            for a in ended
+        ]
+
+
+def leased(pairing: Pairing, number: int, seat: int) -> Assignment:
+    bot = Player(name=pairing.opponent, game="brawl", kind=PlayerKind.BOT)
+    return Assignment(
+        match_id=f"m{number}",
+        ordinal=number,
+        lease_token="token",
+        lease_deadline=0.0,
+        seats=(ME, bot) if seat == 0 else (bot, ME),
+        learner_seat=-1,
+        book=pairing.book,
+        seed=pairing.seed,
+        category="gauntlet",
+    )
+
+
+class Matchmaker:
+    """Leases both seats of every pair; `judge` judges results by their report's number, from 1."""
+
+    def __init__(self, judge: Callable[[int, MatchResult], Verdict]) -> None:
+        self.judge = judge
+        self.pairings: list[Pairing] = []
+        self.reports: list[list[str]] = []
+        self.released: list[str] = []
+        self._numbers = itertools.count()
+
+    def acquire_pairings(self, incarnation: int, pairings: Sequence[Pairing]) -> list[Assignment]:
+        self.pairings += pairings
+        return [leased(pairing, next(self._numbers), s) for pairing in pairings for s in (0, 1)]
+
+    def release_matches(self, incarnation: int, match_ids: Sequence[str], reason: str) -> int:
+        self.released += match_ids
+        return len(match_ids)
+
+    def report_results(
+        self, incarnation: int, results: Sequence[MatchResult]
+    ) -> tuple[list[Verdict], int]:
+        self.reports.append([result.match_id for result in results])
+        return [self.judge(len(self.reports), result) for result in results], 0
+
+
+def accepts(number: int, result: MatchResult) -> Verdict:
+    return Verdict(match_id=result.match_id, accepted=True)
+
+
+def refuses(number: int, result: MatchResult) -> Verdict:
+    return Verdict(match_id=result.match_id, accepted=False, reason=f"no {number}")
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Journal]:
+    with_file = Journal(tmp_path / "journal.db")
+    yield with_file
+    with_file.close()
+
+
+def begin(
+    matchmaker: Matchmaker, journal: Journal, slots: Sequence[Slot] = PAIR
+) -> tuple[MatchRun, Rows]:
+    """A run of these slots in an empty arena."""
+    rows = Rows()
+    work = GauntletWork(matchmaker, 1, journal, ME.name, slots, rows.rows)  # type: ignore[arg-type]
+    return MatchRun(matchmaker, 1, rows, work), rows  # type: ignore[arg-type]
+
+
+def test_a_pair_is_played_from_both_seats_and_recorded_from_the_players_side(
+    journal: Journal,
+) -> None:
+    matchmaker = Matchmaker(accepts)
+    run, _ = begin(matchmaker, journal)
+    run.step()
+    assert run.finished
+    assert run.accepted == 2
+    played = {m.slot.seat: m for m in journal.matches("main@1", "based", Book.EVAL)}
+    assert {seat: m.outcome for seat, m in played.items()} == {0: 1.0, 1: 0.0}
+    assert {seat: m.stats["hits"] for seat, m in played.items()} == {0: 3.0, 1: 1.0}
+    assert {seat: m.opponent_stats["hits"] for seat, m in played.items()} == {0: 1.0, 1: 3.0}
+
+
+def test_the_half_of_a_pair_that_was_played_before_is_handed_back(journal: Journal) -> None:
+    matchmaker = Matchmaker(accepts)
+    run, _ = begin(matchmaker, journal, PAIR[1:])
+    run.step()
+    assert run.finished
+    assert (matchmaker.released, matchmaker.reports) == (["m0"], [["m1"]])
+
+
+def test_a_result_reported_twice_counts_as_accepted(journal: Journal) -> None:
+    run, _ = begin(
+        Matchmaker(lambda _, r: Verdict(match_id=r.match_id, accepted=False, duplicate=True)),
+        journal,
+    )
+    run.step()
+    assert run.finished
+    assert journal.done_slots("main@1", "based", Book.EVAL) == {(0, 0), (0, 1)}
+
+
+def test_a_refused_match_is_played_again(
+    journal: Journal, caplog: pytest.LogCaptureFixture
+) -> None:
+    run, _ = begin(
+        Matchmaker(
+            lambda number, r: (refuses if (number, r.match_id) == (1, "m1") else accepts)(number, r)
+        ),
+        journal,
+    )
+    run.step()
+    assert not run.finished
+    assert run.accepted == 1
+    assert "no 1" in caplog.text
+    assert journal.pending() == []
+    while not run.finished:
+        run.step()
+    assert run.accepted == 2
+    assert journal.done_slots("main@1", "based", Book.EVAL) == {(0, 0), (0, 1)}
+
+
+def test_it_gives_up_when_every_result_of_three_reports_is_refused(journal: Journal) -> None:
+    matchmaker = Matchmaker(refuses)
+    run, _ = begin(matchmaker, journal)
+    run.step()
+    run.step()
+    with pytest.raises(Refused, match="no 3"):
+        run.step()
+    assert len(matchmaker.reports) == 3
+    assert run.accepted == 0
+    assert journal.pending() == []
+    assert journal.done_slots("main@1", "based", Book.EVAL) == set()
+
+
+def test_one_accepted_result_restarts_the_count_of_refusals(journal: Journal) -> None:
+    run, _ = begin(
+        Matchmaker(
+            lambda number, r: (accepts if (number, r.match_id[-1]) == (3, "4") else refuses)(
+                number, r
+            )
+        ),
+        journal,
+    )
+    for _ in range(5):
+        run.step()
+    assert run.accepted == 1
+    with pytest.raises(Refused):
+        run.step()
+
+
+def test_a_stop_reports_what_has_ended_and_releases_the_rest(journal: Journal) -> None:
+    matchmaker = Matchmaker(accepts)
+    run, rows = begin(matchmaker, journal)
+    rows.lasting = {"m1"}
+    run.step()
+    assert not run.finished
+    assert run.hand_back() == 1
+    assert (matchmaker.reports, matchmaker.released) == ([["m0"]], ["m1"])
+    assert journal.pending() == []
+
+
+class Gate:
+    """A matchmaker that leases a gate's matches and accepts its candidate after `enough`."""
+
+    def __init__(self, enough: int) -> None:
+        self.enough, self.leased, self.reported = enough, 0, 0
+        self.released: list[str] = []
+
+    def acquire_gate_matches(self, incarnation: int, name: str, count: int) -> list[Assignment]:
+        ids = range(self.leased, self.leased + count)
+        self.leased += count
+        pairing = Pairing(player=name, opponent="victim", pairs=1, book=Book.EVAL, seed=1)
+        return [leased(pairing, number, number % 2) for number in ids]
+
+    def report_results(
+        self, incarnation: int, results: Sequence[MatchResult]
+    ) -> tuple[list[Verdict], int]:
+        self.reported += len(results)
+        return [accepts(0, result) for result in results], 0
+
+    def decide_gate(self, incarnation: int, name: str) -> CandidateGate:
+        decided = self.reported >= self.enough
+        return replace(OPEN_GATE, state=GateState.ACCEPTED if decided else GateState.OPEN)
+
+    def release_matches(self, incarnation: int, match_ids: Sequence[str], reason: str) -> int:
+        self.released += match_ids
+        return len(match_ids)
+
+
+def test_a_gate_is_played_until_it_is_decided() -> None:
+    matchmaker, rows = Gate(20), Rows()
+    work = GateWork(matchmaker, 1, OPEN_GATE)  # type: ignore[arg-type]
+    run = MatchRun(matchmaker, 1, rows, work)  # type: ignore[arg-type]
+    while not run.finished:
+        run.step()
+    assert work.gate.state is GateState.ACCEPTED
+    assert run.accepted == matchmaker.reported == 24, "rounds of eight"
+    assert matchmaker.released == []
