@@ -23,7 +23,7 @@ from league.v1 import evaluator_pb2 as e
 from league.v1.evaluator_pb2_grpc import EvaluatorServiceStub
 from matchmaker.main import MatchmakerServer
 
-MATCHES = 80
+MATCHES = 40
 BOTS = [bot.name for bot in game_spec("brawl").bots]
 
 
