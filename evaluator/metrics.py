@@ -10,7 +10,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from evaluator.runner import Evaluator
-from league.service.metrics import CallMetrics
+from league.service.prometheus import CallMetrics
 
 GAUGES = {
     "snapshots_waiting": ("waiting", "Snapshots whose gauntlet has not begun."),
