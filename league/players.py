@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import Final
 
 CATEGORIES: Final = ("snapshots", "self", "exploiters", "victims", "clone", "reference")
 """What a mix of opponents may name besides bots."""
 
 
-class PlayerKind(Enum):
+class PlayerKind(StrEnum):
     LIVE = "live"
     SNAPSHOT = "snapshot"
     BOT = "bot"
@@ -22,7 +22,7 @@ class PlayerKind(Enum):
     HUMAN = "human"
 
 
-class Role(Enum):
+class Role(StrEnum):
     NONE = "none"
     MAIN = "main"
     MAIN_EXPLOITER = "main_exploiter"
@@ -30,14 +30,14 @@ class Role(Enum):
     CLONE = "clone"
 
 
-class PlayerState(Enum):
+class PlayerState(StrEnum):
     ACTIVE = "active"
     RETIRED = "retired"
     QUARANTINED = "quarantined"
     CANDIDATE = "candidate"
 
 
-class Book(Enum):
+class Book(StrEnum):
     TRAIN = "train"
     EVAL = "eval"
     GREEDY = "greedy"

@@ -118,28 +118,22 @@ class ReleaseMatchesResponse(_message.Message):
     def __init__(self, released: _Optional[int] = ...) -> None: ...
 
 class ReportResultsRequest(_message.Message):
-    __slots__ = ("request_id", "incarnation", "results", "stat_names", "brief")
+    __slots__ = ("request_id", "incarnation", "results")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     RESULTS_FIELD_NUMBER: _ClassVar[int]
-    STAT_NAMES_FIELD_NUMBER: _ClassVar[int]
-    BRIEF_FIELD_NUMBER: _ClassVar[int]
     request_id: str
     incarnation: int
     results: _containers.RepeatedCompositeFieldContainer[_types_pb2.Result]
-    stat_names: _containers.RepeatedScalarFieldContainer[str]
-    brief: bool
-    def __init__(self, request_id: _Optional[str] = ..., incarnation: _Optional[int] = ..., results: _Optional[_Iterable[_Union[_types_pb2.Result, _Mapping]]] = ..., stat_names: _Optional[_Iterable[str]] = ..., brief: _Optional[bool] = ...) -> None: ...
+    def __init__(self, request_id: _Optional[str] = ..., incarnation: _Optional[int] = ..., results: _Optional[_Iterable[_Union[_types_pb2.Result, _Mapping]]] = ...) -> None: ...
 
 class ReportResultsResponse(_message.Message):
-    __slots__ = ("verdicts", "log_position", "first_position")
+    __slots__ = ("verdicts", "log_position")
     VERDICTS_FIELD_NUMBER: _ClassVar[int]
     LOG_POSITION_FIELD_NUMBER: _ClassVar[int]
-    FIRST_POSITION_FIELD_NUMBER: _ClassVar[int]
     verdicts: _containers.RepeatedCompositeFieldContainer[_types_pb2.ResultVerdict]
     log_position: int
-    first_position: int
-    def __init__(self, verdicts: _Optional[_Iterable[_Union[_types_pb2.ResultVerdict, _Mapping]]] = ..., log_position: _Optional[int] = ..., first_position: _Optional[int] = ...) -> None: ...
+    def __init__(self, verdicts: _Optional[_Iterable[_Union[_types_pb2.ResultVerdict, _Mapping]]] = ..., log_position: _Optional[int] = ...) -> None: ...
 
 class HeartbeatRequest(_message.Message):
     __slots__ = ("incarnation", "progress", "step", "mix", "activity", "metrics")

@@ -137,7 +137,7 @@ class Assignment(_message.Message):
     def __init__(self, match_id: _Optional[str] = ..., ordinal: _Optional[int] = ..., lease_token: _Optional[str] = ..., lease_deadline: _Optional[float] = ..., seats: _Optional[_Iterable[_Union[Player, _Mapping]]] = ..., learner_seat: _Optional[int] = ..., book: _Optional[_Union[Book, str]] = ..., seed: _Optional[int] = ..., category: _Optional[str] = ..., replaces: _Optional[str] = ...) -> None: ...
 
 class SeatResult(_message.Message):
-    __slots__ = ("player", "digest", "step_start", "step_end", "stats", "stat_values")
+    __slots__ = ("player", "digest", "step_start", "step_end", "stats")
     class StatsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -150,14 +150,12 @@ class SeatResult(_message.Message):
     STEP_START_FIELD_NUMBER: _ClassVar[int]
     STEP_END_FIELD_NUMBER: _ClassVar[int]
     STATS_FIELD_NUMBER: _ClassVar[int]
-    STAT_VALUES_FIELD_NUMBER: _ClassVar[int]
     player: str
     digest: str
     step_start: int
     step_end: int
     stats: _containers.ScalarMap[str, float]
-    stat_values: _containers.RepeatedScalarFieldContainer[float]
-    def __init__(self, player: _Optional[str] = ..., digest: _Optional[str] = ..., step_start: _Optional[int] = ..., step_end: _Optional[int] = ..., stats: _Optional[_Mapping[str, float]] = ..., stat_values: _Optional[_Iterable[float]] = ...) -> None: ...
+    def __init__(self, player: _Optional[str] = ..., digest: _Optional[str] = ..., step_start: _Optional[int] = ..., step_end: _Optional[int] = ..., stats: _Optional[_Mapping[str, float]] = ...) -> None: ...
 
 class Result(_message.Message):
     __slots__ = ("match_id", "lease_token", "outcome", "frames", "seats", "failed", "failure", "finished_at")

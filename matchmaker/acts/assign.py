@@ -1,25 +1,24 @@
-"""Matches are handed out: drawn from a mix, paired by name, or carried over a restart."""
+"""Assigns matches: drawn from a mix, paired by name, or carried over a restart."""
 
 from __future__ import annotations
 
 import json
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from functools import lru_cache
 
 from league.errors import InvalidInput, NotFound, Refused
 from league.players import Assignment, Book, Pairing, Player, PlayerKind, PlayerState
 from matchmaker.acts import checks
-from matchmaker.sampling import kept_draws
-from matchmaker.sampling.draw import derived_seed, draws
+from matchmaker.sampling.draw import DrawTable, Stream, derived_seed, draw_table, draws
 from matchmaker.state.league import League
-from matchmaker.store.base import Transaction
-from matchmaker.store.rows import AssignmentRow, DrawRow, IncarnationRow
+from matchmaker.store.rows import AssignmentRow, IncarnationRow
+from matchmaker.store.transaction import Transaction
 
 MAX_COUNT = 1024
 GAUNTLET, GATE = "gauntlet", "gate"
 ID_DIGITS, TOKEN_DIGITS = 22, 32
-"""Hexadecimal ones of chance, in a match's id behind its ordinal and in a lease's token."""
+"""Random hexadecimal digits in a match's id, after its ordinal, and in a lease's token."""
 _UNPLAYABLE = (PlayerKind.LIVE, PlayerKind.HUMAN)
 
 
@@ -31,38 +30,88 @@ def acquire_matches(
     checks.text(mix, "mix", checks.MAX_NAME)
     incarnation = league.current_incarnation(tx, number)
     learner = _learner(league, incarnation)
-    _check_room(league, number, count)
-    kept = kept_draws.current(league, tx, learner, mix)
-    ordinals = range(league.view.ordinal + 1, league.view.ordinal + 1 + count)
-    now = league.clock.now()
-    deadline, rows = now + league.settings.lease_seconds, []
-    table = kept.table
-    drawings = draws(table.shares, table.within, kept.stream, ordinals, table.matches_per_draw)
-    for ordinal, drawn, (match_id, token) in zip(ordinals, drawings, _ids(ordinals), strict=True):
-        seat = drawn.learner_seat
-        rows.append(
-            AssignmentRow(  # in the order of its fields: names would take as long as all the rest
-                ordinal,
-                match_id,
-                token,
-                number,
-                "open",
-                deadline,
-                now,
-                drawn.opponent if seat else learner.name,
-                learner.name if seat else drawn.opponent,
-                seat,
-                Book.TRAIN,
-                drawn.match_seed,
-                drawn.category,
-                mix,
-                "",
-                kept.number,
-                kept.stream.seed,
-                drawn.probability,
-            )
+    _check_room(league, tx, number, count)
+    draw_number, table = _draw_table(league, tx, learner, mix)
+    lease, ordinals = _new_lease(league, number), _next_ordinals(league, count)
+    stream = _stream(league.seed)
+    drawings = draws(table.shares, table.within, stream, ordinals, table.matches_per_draw)
+    rows = [
+        lease._replace(
+            ordinal=ordinal,
+            match_id=match_id,
+            lease_token=token,
+            seat0=drawn.opponent if drawn.learner_seat else learner.name,
+            seat1=learner.name if drawn.learner_seat else drawn.opponent,
+            learner_seat=drawn.learner_seat,
+            seed=drawn.match_seed,
+            category=drawn.category,
+            mix=mix,
+            draw=draw_number,
+            draw_seed=stream.seed,
+            probability=drawn.probability,
         )
+        for ordinal, drawn, (match_id, token) in zip(
+            ordinals, drawings, _ids(ordinals), strict=True
+        )
+    ]
     return _store(league, tx, incarnation, rows)
+
+
+@lru_cache(maxsize=8)
+def _stream(seed: int) -> Stream:
+    """The stream of a league that all opponents are drawn from."""
+    return Stream(derived_seed(seed))
+
+
+def _draw_table(
+    league: League, tx: Transaction, learner: Player, mix: str
+) -> tuple[int, DrawTable]:
+    """What the learner's opponents are drawn from, and its number in the log.
+
+    Calls between two events of the log share a table, and its row.
+    """
+    view, key = league.view, (learner.name, mix)
+    known = view.draws.get(key)
+    if known is not None and known[0] == view.event_position:
+        return known[1:]
+    table = draw_table(
+        league.settings, learner, mix, view.players, view.tables, view.analysis, view.exploiters
+    )
+    number = tx.add_draw(league.draw_row(table.body_json, _stream(league.seed).seed))
+    found = view.event_position, number, table
+    tx.after_commit(lambda: view.draws.update({key: found}))
+    return number, table
+
+
+def _next_ordinals(league: League, count: int) -> range:
+    first = league.view.ordinal + 1
+    return range(first, first + count)
+
+
+def _new_lease(league: League, number: int) -> AssignmentRow:
+    """An assignment of an incarnation from this moment on, without a match."""
+    now = league.clock.now()
+    return AssignmentRow(
+        ordinal=0,
+        match_id="",
+        lease_token="",
+        incarnation=number,
+        lease_state="open",
+        lease_deadline=now + league.settings.lease_seconds,
+        lease_limit=now + league.settings.lease_most_seconds,
+        assigned_at=now,
+        seat0="",
+        seat1="",
+        learner_seat=-1,
+        book=Book.TRAIN,
+        seed=0,
+        category="",
+        mix="",
+        replaces="",
+        draw=None,
+        draw_seed=0,
+        probability=1.0,
+    )
 
 
 def acquire_pairings(
@@ -74,19 +123,28 @@ def acquire_pairings(
         _check_pairing(league, pairing)
     total = sum(2 * pairing.pairs for pairing in pairings)
     checks.number(total, "matches in one call", 1, checks.MAX_BATCH)
-    _check_room(league, number, total)
-    now = league.clock.now()
-    deadline = now + league.settings.lease_seconds
-    ids = _ids(range(league.view.ordinal + 1, league.view.ordinal + 1 + total))
+    _check_room(league, tx, number, total)
+    ids = _ids(_next_ordinals(league, total))
     rows: list[AssignmentRow] = []
     for pairing in pairings:
-        draw_number = tx.add_draw(_pairing_row(league, pairing))
+        players = pairing.player, pairing.opponent
+        draw_number = _add_named_draw(league, tx, "pairing", players, pairing.seed)
         for pair in range(pairing.pairs):
             seed = derived_seed(pairing.seed, pair)
-            for seats in ((pairing.player, pairing.opponent), (pairing.opponent, pairing.player)):
-                ordinal = league.view.ordinal + 1 + len(rows)
-                lease = _Lease(ordinal, *next(ids), number, now, deadline)
-                rows.append(_by_name(lease, seats, pairing.book, seed, GAUNTLET, draw_number))
+            lease = _new_lease(league, number)._replace(
+                book=pairing.book, seed=seed, category=GAUNTLET, draw=draw_number, draw_seed=seed
+            )
+            for seat0, seat1 in (players, players[::-1]):
+                match_id, token = next(ids)
+                rows.append(
+                    lease._replace(
+                        ordinal=league.view.ordinal + 1 + len(rows),
+                        match_id=match_id,
+                        lease_token=token,
+                        seat0=seat0,
+                        seat1=seat1,
+                    )
+                )
     return _store(league, tx, incarnation, rows)
 
 
@@ -111,59 +169,37 @@ def lease_gate_matches(
     _check_pairing(
         league, Pairing(player=player, opponent=opponent, pairs=1, book=Book.EVAL, seed=seed)
     )
-    _check_room(league, number, count)
-    body = {"rule": GATE, "player": player, "opponent": opponent, "seed": seed, "begun": begun}
-    draw_number = tx.add_draw(league.draw_row(json.dumps(body, separators=(",", ":"))))
-    now, ordinals = (
-        league.clock.now(),
-        range(league.view.ordinal + 1, league.view.ordinal + 1 + count),
-    )
-    deadline, rows = now + league.settings.lease_seconds, []
+    _check_room(league, tx, number, count)
+    draw_number = _add_named_draw(league, tx, GATE, players, seed, begun=begun)
+    ordinals = _next_ordinals(league, count)
+    lease = _new_lease(league, number)._replace(book=Book.EVAL, category=GATE, draw=draw_number)
+    rows = []
     for place, (ordinal, (match_id, token)) in enumerate(
         zip(ordinals, _ids(ordinals), strict=True), begun
     ):
         match_seed = derived_seed(seed, place // matches_per_seed)
-        seats = players if place % 2 == 0 else (opponent, player)
-        lease = _Lease(ordinal, match_id, token, number, now, deadline)
-        rows.append(_by_name(lease, seats, Book.EVAL, match_seed, GATE, draw_number))
+        seat0, seat1 = players if place % 2 == 0 else (opponent, player)
+        rows.append(
+            lease._replace(
+                ordinal=ordinal,
+                match_id=match_id,
+                lease_token=token,
+                seat0=seat0,
+                seat1=seat1,
+                seed=match_seed,
+                draw_seed=match_seed,
+            )
+        )
     return _store(league, tx, incarnation, rows)
 
 
-class _Lease(NamedTuple):
-    """What a new match is known by, and who plays it until when."""
-
-    ordinal: int
-    match_id: str
-    token: str
-    incarnation: int
-    assigned_at: float
-    deadline: float
-
-
-def _by_name(
-    lease: _Lease, seats: tuple[str, str], book: Book, seed: int, category: str, draw_number: int
-) -> AssignmentRow:
-    """The row of a match between named players, neither of whom learns."""
-    return AssignmentRow(
-        ordinal=lease.ordinal,
-        match_id=lease.match_id,
-        lease_token=lease.token,
-        incarnation=lease.incarnation,
-        lease_state="open",
-        lease_deadline=lease.deadline,
-        assigned_at=lease.assigned_at,
-        seat0=seats[0],
-        seat1=seats[1],
-        learner_seat=-1,
-        book=book,
-        seed=seed,
-        category=category,
-        mix="",
-        replaces="",
-        draw=draw_number,
-        draw_seed=seed,
-        probability=1.0,
-    )
+def _add_named_draw(
+    league: League, tx: Transaction, rule: str, players: tuple[str, str], seed: int, **more: int
+) -> int:
+    """Records how matches between named players came about; returns the draw's number."""
+    player, opponent = players
+    body = {"rule": rule, "player": player, "opponent": opponent, "seed": seed, **more}
+    return tx.add_draw(league.draw_row(json.dumps(body, separators=(",", ":"))))
 
 
 def carry_matches(
@@ -177,9 +213,8 @@ def carry_matches(
     """
     if len(set(match_ids)) != len(match_ids):
         raise InvalidInput("carried_matches names a match twice: name each once")
-    rows = []
-    ordinals = range(league.view.ordinal + 1, league.view.ordinal + 1 + len(match_ids))
-    now = league.clock.now()
+    rows, ordinals = [], _next_ordinals(league, len(match_ids))
+    lease = _new_lease(league, incarnation.number)
     for ordinal, match_id, (new_id, token) in zip(ordinals, match_ids, _ids(ordinals), strict=True):
         old = tx.assignment(checks.identifier(match_id, "carried match"))
         if old is None:
@@ -190,10 +225,11 @@ def carry_matches(
                 ordinal=ordinal,
                 match_id=new_id,
                 lease_token=token,
-                incarnation=incarnation.number,
-                lease_state="open",
-                lease_deadline=now + league.settings.lease_seconds,
-                assigned_at=now,
+                incarnation=lease.incarnation,
+                lease_state=lease.lease_state,
+                lease_deadline=lease.lease_deadline,
+                lease_limit=lease.lease_limit,
+                assigned_at=lease.assigned_at,
                 closed_at=None,
                 close_reason="",
                 replaces=match_id,
@@ -222,8 +258,8 @@ def _learner(league: League, incarnation: IncarnationRow) -> Player:
     return league.view.players[incarnation.player]
 
 
-def _check_room(league: League, number: int, count: int) -> None:
-    held, limit = league.view.open_count[number], league.settings.max_open_leases
+def _check_room(league: League, tx: Transaction, number: int, count: int) -> None:
+    held, limit = tx.open_leases(number)[0], league.settings.max_open_leases
     if held + count > limit:
         raise Refused(
             f"{held} leases are open and {count} more exceed {limit}: report or release some"
@@ -244,21 +280,11 @@ def _check_pairing(league: League, pairing: Pairing) -> None:
             )
 
 
-def _pairing_row(league: League, pairing: Pairing) -> DrawRow:
-    body = {
-        "rule": "pairing",
-        "player": pairing.player,
-        "opponent": pairing.opponent,
-        "seed": pairing.seed,
-    }
-    return league.draw_row(json.dumps(body, separators=(",", ":")))
-
-
 def _ids(ordinals: Sequence[int]) -> Iterator[tuple[str, str]]:
     """Ids of new matches, and their leases' tokens.
 
-    A match's id begins with its ordinal, so that ids are found together that were made together: in
-    a long log, ids without order would touch a page of the file each.
+    A match's id begins with its ordinal, so that ids that were made together are stored together:
+    in a long log, ids without order would touch a page of the file each.
     """
     size = ID_DIGITS + TOKEN_DIGITS
     random = secrets.token_hex(size // 2 * len(ordinals))

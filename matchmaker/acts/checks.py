@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 from league.errors import InvalidInput
 from league.ids import SnapshotName, checked_digest, checked_player_name
@@ -58,16 +58,6 @@ def names(values: Collection[str], what: str) -> None:
     number(len(values), what, 0, MAX_BATCH)
     for value in values:
         text(value, "a name", MAX_PLAYER_NAME)
-
-
-def stat_names(values: Sequence[str]) -> tuple[str, ...]:
-    """Names of statistics that the results of a call share."""
-    number(len(values), "stat_names", 0, MAX_STATS)
-    if len(set(values)) != len(values):
-        raise InvalidInput("stat_names holds a name twice: name each once")
-    for value in values:
-        text(value, "a name in stat_names", MAX_NAME)
-    return tuple(values)
 
 
 def number(value: int, what: str, low: int, high: int) -> int:

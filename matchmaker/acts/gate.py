@@ -44,11 +44,9 @@ from matchmaker.acts.assign import MAX_COUNT, lease_gate_matches
 from matchmaker.acts.retiring import retire_surplus
 from matchmaker.sampling.draw import derived_seed
 from matchmaker.settings import MatchmakerSettings
-from matchmaker.state import bygone
 from matchmaker.state.exploiters import GateRules, opened_gate
-from matchmaker.state.history import Moment
 from matchmaker.state.league import League
-from matchmaker.store.base import Reader, Transaction
+from matchmaker.store.transaction import Reader, Transaction
 
 MATCH_LIMIT = 2000
 """Matches against a victim after which an exploiter's gate ends undecided: most take 130."""
@@ -58,8 +56,7 @@ FEWEST_FAILURES = 32
 """Failed matches, more than those that brought a result, after which a gate ends undecided."""
 
 _MATCHES = """
-SELECT a.ordinal, a.lease_state, a.seat0, a.seed, r.outcome, r.failed, r.late, r.position,
-       a.assigned_at, a.lease_deadline, a.closed_at
+SELECT a.ordinal, a.lease_state, a.seat0, a.seed, r.outcome, r.failed, r.late
 FROM assignments a INDEXED BY gate_matches LEFT JOIN results r USING (ordinal)
 WHERE a.category = 'gate' AND a.ordinal > :after
 AND ((a.seat0 = :candidate AND a.seat1 = :victim) OR (a.seat1 = :candidate AND a.seat0 = :victim))
@@ -256,7 +253,7 @@ def _judged_test(
 ) -> tuple[VictimGate, str]:
     """The test against one victim, and the reason why it ended when that was not acceptance."""
     rules = league.view.exploiters.rules[candidate]
-    matches = played(reader, candidate, victim, rules, league.view.moment)
+    matches = played(reader, candidate, victim, rules)
     tally = tallied(matches, victim, rules)
     gate, test = tally.gate, tally.test
     if gate.verdict is not Verdict.CONTINUE:
@@ -309,17 +306,11 @@ def tallied(matches: Sequence[PlayedMatch], victim: str, rules: GateRules) -> Ta
     return Tally(gate, seeds, test)
 
 
-def played(
-    reader: Reader, candidate: str, victim: str, rules: GateRules, moment: Moment | None = None
-) -> list[PlayedMatch]:
-    """A gate's matches against a victim, in order of assignment; as they were at a moment."""
+def played(reader: Reader, candidate: str, victim: str, rules: GateRules) -> list[PlayedMatch]:
+    """A gate's matches against a victim, in order of assignment."""
     found = []
     for row in reader.select(_MATCHES, after=rules.after, candidate=candidate, victim=victim):
-        ordinal, lease, seat0, seed, outcome, failed, late, position, at, deadline, closed_at = row
-        if moment is not None and at > moment.at:
-            continue
-        result = None if position is None else (position, bool(late))
-        state = bygone.lease_state_at(moment, lease, deadline, closed_at, result)
+        ordinal, state, seat0, seed, outcome, failed, late = row
         score = None
         if state == "reported" and not failed and not late:
             score = outcome if seat0 == candidate else 1.0 - outcome

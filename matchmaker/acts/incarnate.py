@@ -13,8 +13,8 @@ from matchmaker.acts.assign import carry_matches
 from matchmaker.acts.lease import close
 from matchmaker.acts.stage import unobeyed
 from matchmaker.state.league import League
-from matchmaker.store.base import Transaction
 from matchmaker.store.rows import BeatRow, IncarnationRow
+from matchmaker.store.transaction import Transaction
 
 MAX_CARRIED = 4096
 
@@ -43,7 +43,6 @@ def open_incarnation(
     )
     row = _row(league, worker, player, checkpoint_step, checkpoint_log_position, event)
     row = league.incarnation(tx, tx.add_incarnation(row))
-    tx.after_commit(league.view.incarnations.clear)
     _abandon(league, tx, row)
     lost = _lose(league, tx, row) if player else 0
     assignments = carry_matches(league, tx, row, carried)
@@ -98,8 +97,8 @@ def _lose(league: League, tx: Transaction, new: IncarnationRow) -> int:
             after=new.checkpoint_log_position,
             results=lost,
         )
-        tx.forget_aggregates(behind=new.checkpoint_log_position)
-        tx.after_commit(lambda: league.view.load_books(tx))
+        tx.drop_folds(after=new.checkpoint_log_position)
+        tx.after_commit(lambda: league.reload_fold(tx))
     return lost
 
 
@@ -119,7 +118,7 @@ def heartbeat(
         Whether the incarnation is fenced, the time at which its leases end without more progress,
         and the stage that an operator has asked its player to enter.
     """
-    incarnation = league.remembered_incarnation(tx, number)
+    incarnation = league.incarnation(tx, number)
     checks.number(progress, "progress", 0, checks.MAX_STEP)
     checks.number(step, "step", 0, checks.MAX_STEP)
     checks.text(mix, "mix", checks.MAX_NAME)
@@ -132,7 +131,7 @@ def heartbeat(
     if last is None or progress > last.progress:
         tx.extend_leases(number, deadline)
     else:
-        held = tx.next_deadline(number)
+        held = tx.open_leases(number)[1]
         deadline = deadline if held is None else held
         progress = last.progress
     tells_stages = incarnation.player in league.view.curricula

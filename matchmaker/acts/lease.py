@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from league.errors import NotFound
 from matchmaker.acts import checks
 from matchmaker.state.league import League
-from matchmaker.store.base import Reader, Transaction
 from matchmaker.store.rows import AssignmentRow
+from matchmaker.store.transaction import Transaction
 
 REQUEST_MEMORY_SECONDS = 24 * 3600.0
 """How long a reply is kept for a caller that asks again."""
@@ -41,20 +41,9 @@ def release_matches(
 
 def sweep(league: League, tx: Transaction) -> int:
     """Expires the leases whose time is over; returns how many."""
-    due = overdue(league, tx)
+    due = tx.overdue(league.clock.now())
     close(league, tx, due, "expired", "no progress until the deadline, or too old")
     return len(due)
-
-
-def overdue(league: League, reader: Reader) -> list[AssignmentRow]:
-    """Leases whose deadline has passed, or that are so old that their match must have been
-    forgotten.
-
-    A worker's progress keeps all of its leases alive, and one that nobody plays would hold a gate
-    open.
-    """
-    now, settings = league.clock.now(), league.settings
-    return reader.overdue(now, now - max(0.0, settings.lease_most_seconds - settings.lease_seconds))
 
 
 def forget_requests(league: League, tx: Transaction) -> None:
@@ -67,7 +56,6 @@ def close(
 ) -> None:
     """Closes leases and records it, one event for each incarnation."""
     tx.close_leases([row.ordinal for row in rows], state, league.clock.now(), reason)
-    tx.after_commit(lambda: league.view.close_leases(row.match_id for row in rows))
     for number in sorted({row.incarnation for row in rows}):
         ids = [row.match_id for row in rows if row.incarnation == number]
         worker = league.incarnation(tx, number).worker

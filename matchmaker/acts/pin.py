@@ -8,7 +8,7 @@ from league.errors import InvalidInput, NotFound
 from league.players import Book, PlayerKind
 from matchmaker.acts import checks
 from matchmaker.state.league import League
-from matchmaker.store.base import Transaction
+from matchmaker.store.transaction import Transaction
 
 FARTHEST = 1000.0
 """Points an anchor may lie from 0: a newcomer has 25, and learners stay within a few dozen of

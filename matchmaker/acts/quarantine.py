@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 from league.errors import InvalidInput, NotFound, Refused
 from league.players import Player, PlayerKind, PlayerState
 from matchmaker.acts import checks
 from matchmaker.acts.states import change_state
-from matchmaker.state.history import past_players
 from matchmaker.state.league import League
-from matchmaker.store.base import Transaction
+from matchmaker.store.transaction import Transaction
 
 
 def quarantine(league: League, tx: Transaction, name: str, by: str, *, reason: str) -> PlayerState:
@@ -42,9 +43,10 @@ def release(league: League, tx: Transaction, name: str, by: str) -> PlayerState:
     player = _known(league, name, by)
     if player.state is not PlayerState.QUARANTINED:
         raise InvalidInput(f"{name} is in no quarantine, but {player.state.value}")
-    state = past_players(tx).without_quarantine(name)
+    quarantines = [json.loads(event.data_json) for event in tx.events_of("player_quarantined")]
+    state = PlayerState([data["was"] for data in quarantines if data["player"] == name][-1])
     words = f"{_who(by)}releases {name} from quarantine: it is {state.value}"
-    change_state(league, tx, player, state, "player_released", words, by=by)
+    change_state(league, tx, player, state, "player_released", words, by=by, state=state.value)
     return state
 
 

@@ -13,7 +13,7 @@ import importlib
 from league.players import Book
 from matchmaker.state.books import epoch_data
 from matchmaker.state.league import League
-from matchmaker.store.base import Transaction
+from matchmaker.store.transaction import Transaction
 
 
 def open_due_epochs(league: League) -> list[Book]:

@@ -18,7 +18,7 @@ from matchmaker.acts.gate import (
 )
 from matchmaker.acts.retiring import retire_surplus
 from matchmaker.state.league import League
-from matchmaker.store.base import Transaction
+from matchmaker.store.transaction import Transaction
 
 IDENTITY = ("game", "kind", "role", "digest")
 """Fields that a second registration of the same player must repeat."""

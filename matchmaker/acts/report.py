@@ -10,8 +10,8 @@ from league.errors import InvalidInput
 from league.players import MatchResult, Refusal, Verdict
 from matchmaker.acts import checks
 from matchmaker.state.league import League
-from matchmaker.store.base import Transaction
 from matchmaker.store.rows import AssignmentRow, IncarnationRow, ResultRow
+from matchmaker.store.transaction import Transaction
 
 Taken = tuple[MatchResult, AssignmentRow, bool]
 """A result, its lease, and whether it came late."""
@@ -45,7 +45,7 @@ def report_results(
         A verdict for each, and the position of the newest result of the log.
     """
     checks.number(len(results), "results in one call", 0, checks.MAX_BATCH)
-    incarnation = league.remembered_incarnation(tx, number)
+    incarnation = league.incarnation(tx, number)
     verdicts: list[Verdict | str] = []  # a match's id where the verdict is that of its result
     taken: dict[str, Taken] = {}
     for result in results:
@@ -86,7 +86,7 @@ def _judged(
 
 def _lease(league: League, tx: Transaction, result: MatchResult) -> AssignmentRow:
     """That the result is of, if its reporter holds it."""
-    lease = league.view.leases.get(result.match_id) or tx.assignment(result.match_id)
+    lease = tx.assignment(result.match_id)
     if lease is None:
         raise _Unfit(
             Refusal.UNKNOWN_MATCH, f"match {result.match_id} is unknown: it was never assigned"
@@ -102,13 +102,7 @@ def _added(league: League, tx: Transaction, taken: Sequence[Taken]) -> list[Resu
     now = league.clock.now()
     rows = tx.add_results(taken, now)
     tx.close_leases([row.ordinal for row in rows], "reported", now, "")
-    position = tx.announce(rows)
-
-    def follow() -> None:
-        league.view.add_results(rows)
-        league.view.set_event_position(position)
-
-    tx.after_commit(follow)
+    tx.after_commit(lambda: league.view.add_results(rows))
     return rows
 
 

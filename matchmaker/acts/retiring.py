@@ -12,7 +12,7 @@ from matchmaker.acts import checks
 from matchmaker.acts.analyse import first_to_retire
 from matchmaker.acts.states import change_state
 from matchmaker.state.league import League
-from matchmaker.store.base import Transaction
+from matchmaker.store.transaction import Transaction
 
 
 def keep_references(

@@ -22,9 +22,8 @@ from league.stages import (
     one_curriculum,
 )
 from matchmaker.acts import checks
-from matchmaker.state import bygone
 from matchmaker.state.league import League
-from matchmaker.store.base import Reader, Transaction
+from matchmaker.store.transaction import Reader, Transaction
 
 MAX_STAGES = 64
 DONE = "done"
@@ -57,7 +56,7 @@ def enter_stage(
     if told != league.view.curricula.get(told.player):
         _log(league, tx, told, step, reason)
         tx.after_commit(lambda: league.view.set_curriculum(told))
-    return _unobeyed(league.view.asked.get(told.player), place)
+    return _unobeyed(league.view.requests.get(told.player), place)
 
 
 def _check(league: League, stages: Sequence[Stage], place: Place) -> None:
@@ -113,14 +112,14 @@ def ask_stage(league: League, tx: Transaction, player: str, stage: str, by: str)
         "stage_asked", text, {"player": status.player, "stage": wanted.name, "by": by}
     )
     asked = StageRequest(number=league.log_all(tx, [event]), stage=wanted.name, by=by, at=event.at)
-    tx.after_commit(lambda: league.view.set_asked(status.player, asked))
+    tx.after_commit(lambda: league.view.set_request(status.player, asked))
     return asked
 
 
 def unobeyed(league: League, player: str) -> StageRequest | None:
     """The newest request for a player's stage, if the player has not said that it obeyed it."""
     status = league.view.curricula.get(player)
-    return None if status is None else _unobeyed(league.view.asked.get(player), status.place)
+    return None if status is None else _unobeyed(league.view.requests.get(player), status.place)
 
 
 def _unobeyed(asked: StageRequest | None, place: Place) -> StageRequest | None:
@@ -129,9 +128,8 @@ def _unobeyed(asked: StageRequest | None, place: Place) -> StageRequest | None:
 
 def curricula(league: League, reader: Reader) -> list[CurriculumStatus]:
     """Every learner's curriculum, by name, with what was asked of it and how far it is."""
-    moment = league.view.moment
-    workers = (row for row in bygone.workers_at(reader, moment) if row.player)
-    beats = {row.player: bygone.beat_at(reader, row.number, moment) for row in workers}
+    workers = (row for row in reader.newest_incarnations() if row.player)
+    beats = {row.player: reader.beat(row.number) for row in workers}
     found = []
     for player, told in sorted(league.view.curricula.items()):
         beat = beats.get(player)

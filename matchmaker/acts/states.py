@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from league.players import Player, PlayerState
 from matchmaker.state.league import League
-from matchmaker.store.base import Transaction
+from matchmaker.store.transaction import Transaction
 
 
 def change_state(
@@ -18,6 +18,7 @@ def change_state(
     state: PlayerState,
     kind: str,
     words: str,
+    /,
     **more: str,
 ) -> None:
     """Puts `player` into `state`, with an event of `kind` that says so in `words` and holds

@@ -11,7 +11,7 @@ from google.protobuf import json_format
 from league.service.calls import Call
 from matchmaker.acts import checks
 from matchmaker.state.league import League
-from matchmaker.store.base import Transaction
+from matchmaker.store.transaction import Transaction
 
 KIND = "operator_action"
 LONGEST = 200  # characters of a value that are kept

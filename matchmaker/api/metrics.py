@@ -1,13 +1,10 @@
-"""The league's own Prometheus metrics: counters that calls move, and a look at the log when they
-are read.
-"""
+"""The league's Prometheus metrics: counters of calls, and values read from the log on demand."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter as Counts
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily
@@ -20,17 +17,14 @@ from league.players import Verdict
 from league.service.calls import Call
 from league.service.health import Health
 from league.service.prometheus import SECONDS, CallMetrics
-from matchmaker.api.storage import file_bytes, free_bytes
 from matchmaker.state.league import League
 
 
 class LeagueMetrics(Collector):
-    """Counts from `called`, `told`, `expired` and the store's commits; the rest is read when
-    asked for.
-    """
+    """Counts calls, verdicts, expired leases and commits; the rest is read when asked for."""
 
-    def __init__(self, league: League, db: Path, health: Health) -> None:
-        self._league, self._db, self._health = league, db, health
+    def __init__(self, league: League, health: Health) -> None:
+        self._league, self._health = league, health
         self._started_at = time.time()
         self._registry = CollectorRegistry()
         self._calls = CallMetrics(self._registry)
@@ -50,14 +44,14 @@ class LeagueMetrics(Collector):
             registry=self._registry,
         )
         league.store.on_commit = self._commits.observe
-        league.on_verdicts = self.told
+        league.on_verdicts = self.reported
 
     def called(self, call: Call) -> None:
-        """As an observer of the door."""
+        """Counts a call."""
         self._calls(call)
 
-    def told(self, verdicts: Sequence[Verdict]) -> None:
-        """Verdicts on results that were told, once each however often a call is repeated."""
+    def reported(self, verdicts: Sequence[Verdict]) -> None:
+        """Counts verdicts on reported results, once each however often a call is repeated."""
         for (verdict, reason), count in Counts(map(_labels, verdicts)).items():
             self._results.labels(verdict, reason).inc(count)
 
@@ -72,52 +66,36 @@ class LeagueMetrics(Collector):
             float(not self._health.reason),
         )
         yield _gauge("kumite_start_time_seconds", "Unix time of its start.", self._started_at)
-        yield _by(
-            "kumite_version_info", "The version that serves.", ["version"], [([__version__], 1.0)]
-        )
-        yield from self._of_disk()
+        version = GaugeMetricFamily("kumite_version_info", "The version.", labels=["version"])
+        version.add_metric([__version__], 1.0)
+        yield version
         try:
             yield from self._of_league()
         except LeagueError:
-            # memory is behind the log, or the store is closing: the rest is told all the same
-            return
-
-    def _of_disk(self) -> Iterator[Metric]:
-        wal = self._db.with_name(self._db.name + "-wal")
-        sizes = [(["log"], float(file_bytes(self._db))), (["wal"], float(file_bytes(wal)))]
-        yield _by("kumite_store_bytes", "Size of the league's files.", ["file"], sizes)
-        yield _gauge(
-            "kumite_disk_free_bytes",
-            "Space left on the disk of the log.",
-            float(free_bytes(self._db) or 0),
-        )
+            return  # memory is behind the log, or the store is closing
 
     def _of_league(self) -> Iterator[Metric]:
-        league, view = self._league, self._league.view
+        league, view, vitals = self._league, self._league.view, self._league.vitals()
+        yield _gauge("kumite_store_bytes", "Size of the league's files.", vitals.store_bytes)
+        free = max(0, vitals.disk_free_bytes)
+        yield _gauge("kumite_disk_free_bytes", "Space left on the disk of the log.", free)
         with league.store.read() as reader:
-            ((leases,),) = reader.select(
-                "SELECT count(*) FROM assignments WHERE lease_state = 'open'"
-            )
-            workers = reader.newest_incarnations()
-            beats = [reader.beat(row.number) for row in workers]
+            leases = sum(reader.open_counts().values())
+            beats = [reader.beat(row.number) for row in reader.newest_incarnations()]
         now, limit = league.clock.now(), league.settings.lease_seconds
         lively = sum(beat is not None and now - beat.at < limit for beat in beats)
         with view.checked().lock:
-            players = Counts(
-                (player.kind.value, player.state.value) for player in view.players.values()
-            )
+            players = Counts((player.kind, player.state) for player in view.players.values())
             result, event, ordinal = view.log_position, view.event_position, view.ordinal
-        yield _gauge("kumite_leases_open", "Matches that are handed out and not ended.", leases)
-        yield _gauge("kumite_workers", "Workers that beat within the last lease time.", lively)
-        yield _gauge("kumite_log_position", "Of the newest result.", result)
-        yield _gauge("kumite_event_position", "Of the newest event.", event)
+        yield _gauge("kumite_leases_open", "Matches that are assigned and not ended.", leases)
+        yield _gauge("kumite_workers", "Workers that reported within the last lease time.", lively)
+        yield _gauge("kumite_log_position", "Position of the newest result.", result)
+        yield _gauge("kumite_event_position", "Position of the newest event.", event)
         yield _gauge("kumite_assignments", "Matches assigned since the league began.", ordinal)
-        yield _by(
-            "kumite_players",
-            "Players, by kind and state.",
-            ["kind", "state"],
-            [(list(key), float(count)) for key, count in sorted(players.items())],
-        )
+        family = GaugeMetricFamily("kumite_players", "Players.", labels=["kind", "state"])
+        for (kind, state), count in sorted(players.items()):
+            family.add_metric([kind, state], count)
+        yield family
 
 
 def _labels(verdict: Verdict) -> tuple[str, str]:
@@ -128,12 +106,3 @@ def _labels(verdict: Verdict) -> tuple[str, str]:
 
 def _gauge(name: str, what: str, value: float) -> Metric:
     return GaugeMetricFamily(name, what, value=value)
-
-
-def _by(
-    name: str, what: str, labels: list[str], values: Iterable[tuple[list[str], float]]
-) -> Metric:
-    family = GaugeMetricFamily(name, what, labels=labels)
-    for key, value in values:
-        family.add_metric(key, value)
-    return family

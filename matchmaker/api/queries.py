@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from typing import Any
 
 from league import __version__
@@ -12,9 +11,11 @@ from league.players import (
     Book,
     LeagueStatus,
     MatchRecord,
+    MatchResult,
     Player,
     RatingEpoch,
     Role,
+    SeatResult,
     Share,
     WorkerStatus,
 )
@@ -22,44 +23,38 @@ from league.stats.ratings import RatingTable
 from matchmaker.acts import checks
 from matchmaker.acts.assign import assignments_of
 from matchmaker.sampling.candidates import Pool, configured_shares
-from matchmaker.state import bygone, history
-from matchmaker.state.history import Moment
 from matchmaker.state.league import League
-from matchmaker.store.base import Reader
-from matchmaker.store.converting import reported
-from matchmaker.store.rows import AssignmentRow, IncarnationRow
+from matchmaker.store.rows import AssignmentRow, IncarnationRow, ResultRow
+from matchmaker.store.transaction import Reader
 
 
 def match_record(league: League, reader: Reader, match_id: str) -> MatchRecord:
     """Everything the log knows of a match, by its id or the beginning of it.
 
-    Raises `NotFound`, and `InvalidInput` when several begin so.
+    Raises:
+        NotFound: no match begins so.
+        InvalidInput: several do.
     """
-    moment = league.view.moment
-    row = _named_match(reader, checks.identifier(match_id, "match_id"), moment)
-    row, result = bygone.match_at(moment, row, reader.result(row.ordinal))
-    row = row._replace(lease_token="")  # which is its holder's alone
+    row = _named_match(reader, checks.identifier(match_id, "match_id"))
+    row = row._replace(lease_token="")  # it is the holder's alone
+    result = reader.result(row.ordinal)
     (assignment,) = assignments_of(league, [row])
     return MatchRecord(
         assignment=assignment,
         worker=league.incarnation(reader, row.incarnation).worker,
         lease_state=row.lease_state,
-        result=None
-        if result is None
-        else reported(result, row, _digests(league, row), reader.stats(result)),
+        result=None if result is None else _reported(league, row, result),
         log_position=0 if result is None else result.position,
-        lost_branch=result is not None and history.is_lost(reader, result, moment),
+        lost_branch=result is not None and result.lost_by is not None,
         why_json=json.dumps(why(reader, row)),
     )
 
 
-def _named_match(reader: Reader, match_id: str, moment: Moment | None) -> AssignmentRow:
-    """By its id or the beginning of it, among those that had been handed out."""
-    rows = [row for row in [reader.assignment(match_id)] if row is not None]
-    if not rows:  # ids begin with their ordinal, so the first two tell whether there are several
-        named = map(reader.assignment, reader.matches_beginning(match_id, 2))
-        rows = [row for row in named if row is not None]
-    rows = [row for row in rows if moment is None or row.assigned_at <= moment.at]
+def _named_match(reader: Reader, match_id: str) -> AssignmentRow:
+    exact = reader.assignment(match_id)
+    if exact is not None:
+        return exact
+    rows = reader.matches_with_prefix(match_id, 2)
     if len(rows) > 1:
         raise InvalidInput(f"several matches begin with {match_id}: give more of the match id")
     if not rows:
@@ -67,8 +62,34 @@ def _named_match(reader: Reader, match_id: str, moment: Moment | None) -> Assign
     return rows[0]
 
 
-def _digests(league: League, row: AssignmentRow) -> tuple[str, str]:
-    return league.view.players[row.seat0].digest, league.view.players[row.seat1].digest
+def _reported(league: League, lease: AssignmentRow, row: ResultRow) -> MatchResult:
+    """The result as it was reported: names and digests are those of the lease."""
+    seats = (
+        SeatResult(
+            player=name,
+            digest=league.view.players[name].digest,
+            step_start=start,
+            step_end=end,
+            stats=stats,
+        )
+        for name, start, end, stats in zip(
+            (lease.seat0, lease.seat1),
+            (row.step0, row.step1),
+            (row.end_step0, row.end_step1),
+            row.stats,
+            strict=True,
+        )
+    )
+    return MatchResult(
+        match_id=row.match_id,
+        lease_token=lease.lease_token,
+        outcome=row.outcome,
+        frames=row.frames,
+        seats=(next(seats), next(seats)),
+        failed=bool(row.failed),
+        failure=row.failure,
+        finished_at=row.finished_at,
+    )
 
 
 def why(reader: Reader, row: AssignmentRow) -> dict[str, Any]:
@@ -98,20 +119,16 @@ def _first(reader: Reader, row: AssignmentRow) -> AssignmentRow:
 
 
 def status(league: League, reader: Reader) -> LeagueStatus:
-    """Workers, open leases, and configured beside realised shares of every learner's mix."""
-    moment = league.view.moment
-    if moment is None:
-        open_by_incarnation = Counter(row.incarnation for row in reader.open_assignments())
-    else:
-        open_by_incarnation = league.view.open_count
+    """Workers, open leases, and configured and realised shares of every learner's mix."""
+    open_leases = reader.open_counts()
     workers = [
-        _worker(reader, incarnation, open_by_incarnation[incarnation.number], moment)
-        for incarnation in bygone.workers_at(reader, moment)
+        _worker(reader, incarnation, open_leases.get(incarnation.number, 0))
+        for incarnation in reader.newest_incarnations()
     ]
     return LeagueStatus(
         game=league.settings.game,
         log_position=league.view.log_position,
-        open_leases=sum(open_by_incarnation.values()),
+        open_leases=sum(open_leases.values()),
         workers=tuple(workers),
         shares=tuple(_shares(league, workers)),
         version=__version__,
@@ -130,16 +147,14 @@ def _epoch(book: Book, table: RatingTable) -> RatingEpoch:
     )
 
 
-def _worker(
-    reader: Reader, incarnation: IncarnationRow, open_leases: int, moment: Moment | None
-) -> WorkerStatus:
-    beat = bygone.beat_at(reader, incarnation.number, moment)
+def _worker(reader: Reader, incarnation: IncarnationRow, open_leases: int) -> WorkerStatus:
+    beat = reader.beat(incarnation.number)
     return WorkerStatus(
         worker=incarnation.worker,
         incarnation=incarnation.number,
         player=incarnation.player,
         step=beat.step if beat else incarnation.checkpoint_step,
-        mix=beat.mix if beat else bygone.mix_at(reader, incarnation.number, moment),
+        mix=beat.mix if beat else reader.last_mix(incarnation.number),
         activity=beat.activity if beat else "",
         last_beat_at=beat.at if beat else incarnation.opened_at,
         metrics=json.loads(beat.metrics_json) if beat else {},

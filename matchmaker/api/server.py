@@ -7,6 +7,7 @@ import secrets
 import threading
 import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 
 from league.clock import Clock, SystemClock
@@ -21,13 +22,13 @@ from matchmaker.acts import lease as leases
 from matchmaker.acts import rating_epochs
 from matchmaker.acts.analyse import analyse
 from matchmaker.api.exploiter_service import ExploiterService
-from matchmaker.api.lookout import Lookout
+from matchmaker.api.monitor import Monitor
 from matchmaker.api.service import MatchmakerService
 from matchmaker.settings import MatchmakerSettings
-from matchmaker.state import aggregates
+from matchmaker.state import folding
 from matchmaker.state.league import League
+from matchmaker.store import copies, invariants
 from matchmaker.store.sqlite import SqliteStore
-from matchmaker.tools import invariants
 
 MAX_REQUEST_BYTES = 32 << 20
 ANALYST_SECONDS = 2.0
@@ -40,14 +41,16 @@ _log = logging.getLogger(__name__)
 
 
 class MatchmakerServer:
-    """Serves the league at `db` once entered; leaves the file whole when left, twice is fine.
+    """Serves the league at `db` once entered; leaves the file whole when left. Twice is fine.
 
     Args:
-        db: the league's SQLite file, created when missing. port: 0 takes any free one. clock: moved
-        by hand in tests; then `sweep` is called by hand too. seed: of a new league's draws; None
-        takes a random one. at: shows players, ratings and payoffs as they were (`history.moment_of`
-        reads it); needs `read_only`. security, operations: who may ask and how, and how it is
-        watched; None takes the defaults.
+        db: the league's SQLite file, created when missing.
+        port: 0 takes any free one.
+        settings: None takes the defaults, as for `security` and `operations`.
+        clock: moved by hand in tests; `sweep` is called by hand then too.
+        seed: of a new league's draws; None takes a random one.
+        read_only: answers questions and changes nothing.
+        at: serves the league as it was then (`store.copies.moment_of` reads it); needs `read_only`.
     """
 
     def __init__(
@@ -65,29 +68,38 @@ class MatchmakerServer:
         at: str | None = None,
     ) -> None:
         if at is not None and not read_only:
-            raise InvalidInput(
-                "--at shows the league as it was, and the past can't be changed: add --read-only"
-            )
+            raise InvalidInput("--at serves the past, which can't be changed: add --read-only")
         self._security = security or SecuritySettings()
         self._operations = operations or OperationsSettings()
         if at is not None and self._operations.matchmaker_metrics_port:
             raise InvalidInput(
-                "metrics tell how a league is now, and --at shows it as it was: leave out the metrics port"
+                "metrics report how a league is now, and --at serves it as it was: "
+                "leave out the metrics port"
             )
         self._wanted = (self._security.checked(host), port)
         self._sweeps = clock is None and not read_only
-        self.store = SqliteStore(Path(db), read_only=read_only)
+        self._copy = TemporaryDirectory(prefix="kumite-past-") if at is not None else None
+        try:
+            served = Path(db)
+            if self._copy is not None:
+                served = Path(self._copy.name) / "league.db"
+                copies.copy_as_of(Path(db), served, at or "")
+            self.store = SqliteStore(served, read_only=read_only)
+        except BaseException:
+            self._drop_copy()
+            raise
         self.league = League(self.store, settings or MatchmakerSettings(), clock or SystemClock())
         try:
             if read_only:
-                self.league.open_read_only(at)
+                self.league.open_read_only()
             else:
                 self.league.open(secrets.randbits(62) if seed is None else seed)
         except BaseException:
             self.store.close()
+            self._drop_copy()
             raise
         self.service = MatchmakerService(self.league, read_only=read_only)
-        self.lookout = Lookout(self.league, Path(db), self._operations, read_only=read_only)
+        self.monitor = Monitor(self.league, Path(db), self._operations, read_only=read_only)
         self._frame: GrpcServer | None = None
         self._sweeper = threading.Thread(
             target=self._sweep_forever, name="lease-sweeper", daemon=True
@@ -95,6 +107,10 @@ class MatchmakerServer:
         self._analyst = threading.Thread(target=self._analyse_forever, name="analyst", daemon=True)
         self._stopped = False
         self.port = 0
+
+    def _drop_copy(self) -> None:
+        if self._copy is not None:
+            self._copy.cleanup()
 
     @property
     def address(self) -> str:
@@ -122,15 +138,15 @@ class MatchmakerServer:
                 threads=settings.workers + settings.max_watchers,
                 most_bytes=MAX_REQUEST_BYTES,
                 security=self._security,
-                run_dir=self.lookout.db.parent,
-                observers=self.lookout.observers,
-                audit=self.lookout.audit,
+                run_dir=self.monitor.db.parent,
+                observers=self.monitor.observers,
+                audit=self.monitor.audit,
                 beside=(EXPLOITER_SERVICE_NAME,),
             )
             add_MatchmakerServiceServicer_to_server(self.service, frame.server)
             add_ExploiterServiceServicer_to_server(ExploiterService(self.service), frame.server)
             self.port = frame.listen(*self._wanted)
-            self.lookout.open(frame.health)
+            self.monitor.open(frame.health)
         except BaseException:
             self.stop()
             raise
@@ -145,22 +161,22 @@ class MatchmakerServer:
         the last time unless `look` is False. Returns how many leases expired.
         """
         with self.store.read() as reader:
-            due = leases.overdue(self.league, reader)
+            due = reader.overdue(self.league.clock.now())
         with self.store.write() as tx:
             expired = leases.sweep(self.league, tx) if due else 0
             leases.forget_requests(self.league, tx)
-        self.lookout.expired(expired)
+        self.monitor.expired(expired)
         rating_epochs.open_due_epochs(self.league)
         if look:
             self._look()
-        aggregates.keep(self.league, aggregates.EVERY)
+        self.league.store_fold(folding.EVERY)
         return expired
 
     def _look(self) -> None:
         with self.store.read() as reader:
-            for finding in invariants.broken(reader, self.league.view.settled):
-                _log.error("the league's log is broken (run matchmaker.tools.fsck): %s", finding)
-            self.league.view.settled = invariants.settled_below(reader)
+            for finding in invariants.broken(reader, self.league.view.fold.settled):
+                _log.error("the league's log is broken (run bin/league fsck): %s", finding)
+            self.league.view.fold.settled = invariants.settled_below(reader)
 
     def _sweep_forever(self) -> None:
         next_look = 0.0
@@ -170,13 +186,13 @@ class MatchmakerServer:
                 self.sweep(look=began >= next_look)
             except LeagueError as error:
                 _log.error("expired leases could not be recorded: %s", error)
-                self.lookout.failed(error)
+                self.monitor.failed(error)
             except Exception:
                 _log.exception("the lease sweep broke; the next one is tried all the same")
             # a busy league has much to look at, on cores that have other work
             if began >= next_look:
                 next_look = began + LOOK_EVERY * (time.monotonic() - began)
-            self.lookout.look()
+            self.monitor.check_disk()
 
     def analyse(self) -> bool:
         """Analyses the league if that is due; returns whether it was."""
@@ -209,20 +225,15 @@ class MatchmakerServer:
         self.league.view.wake()
         if self._frame is not None:
             self._frame.stop(self._operations.drain_seconds)
-        self.lookout.close()
+        self.monitor.close()
         if self._sweeper.is_alive():
             self._sweeper.join()
         if self._analyst.is_alive():
             self._analyst.join(ANALYST_SECONDS)
         if not self.service.read_only:
-            self._keep_aggregates()
+            try:
+                self.league.store_fold(folding.FEWEST)
+            except LeagueError as error:
+                _log.warning("the next start takes longer, for the fold was not stored: %s", error)
         self.store.close()
-
-    def _keep_aggregates(self) -> None:
-        try:
-            aggregates.keep(self.league, aggregates.FEWEST)
-        except LeagueError as error:
-            _log.warning(
-                "the next start folds more of the log, since what memory holds could not be kept: %s",
-                error,
-            )
+        self._drop_copy()

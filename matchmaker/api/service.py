@@ -1,21 +1,19 @@
-"""The gRPC face: decode, call the domain, encode. Every mutation runs once for its request id."""
+"""The gRPC servicer: decode, call an act, encode. Each mutation runs once for its request id."""
 
 from __future__ import annotations
 
 import hashlib
-import struct
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import grpc
 from google.protobuf.message import Message
 
 from league.errors import InvalidInput, Unavailable
-from league.players import Assignment, Book, MatchResult, Player, Verdict
-from league.rpc import convert as wire
-from league.rpc import convert_stages as wire_stages
-from league.rpc import convert_status as wire_status
+from league.players import Book, MatchResult, Pairing, Player, PlayerKind, PlayerState, Verdict
+from league.rpc.convert import from_enum, from_message, to_enum, to_message
+from league.stages import Place, Stage, StageRequest
 from league.v1 import matchmaker_pb2 as m
 from league.v1 import types_pb2 as t
 from league.v1.matchmaker_pb2_grpc import MatchmakerServiceServicer
@@ -28,20 +26,13 @@ from matchmaker.acts import register as registration
 from matchmaker.acts import report as reporting
 from matchmaker.acts import stage as curricula
 from matchmaker.acts.quarantine import quarantine, release
-from matchmaker.api import queries as reading
-from matchmaker.state import bygone
+from matchmaker.api import queries
 from matchmaker.state.league import League
-from matchmaker.store.base import Transaction
+from matchmaker.store.transaction import Transaction
 
 Reply = TypeVar("Reply", bound=Message)
 WATCH_PAGE = 500
 WATCH_POLL_SECONDS = 1.0
-_SPAN = struct.Struct("<BQQ")
-"""A zero, with which no message begins, and the first and number of the assignments (by ordinal)
-or results (by log position) that a reply consists of: the log has them, so it keeps no second
-copy.
-"""
-_MARK = b"\0"
 
 
 class MatchmakerService(MatchmakerServiceServicer):
@@ -51,73 +42,35 @@ class MatchmakerService(MatchmakerServiceServicer):
         self.league = league
         self.read_only = read_only
         self.stopping = threading.Event()
-        self._players: dict[str, tuple[Player, t.Player]] = {}
         self._watchers = threading.Semaphore(league.settings.max_watchers)
-
-    def _once(
-        self, request: Any, reply: type[Reply], effect: Callable[[Transaction], Reply]
-    ) -> Reply:
-        """The reply of `effect`, which takes place once however often the request comes."""
-        return reply.FromString(self._kept(request, lambda tx: effect(tx).SerializeToString()))
-
-    def _assigned(
-        self, request: Any, reply: type[Reply], effect: Callable[[Transaction], list[Assignment]]
-    ) -> Reply:
-        """As `_once`, of a call whose reply the log holds anyway: what is kept is where."""
-        made: list[Assignment] = []
-
-        def kept(tx: Transaction) -> bytes:
-            made.extend(effect(tx))
-            return _SPAN.pack(0, made[0].ordinal, len(made))
-
-        span = self._kept(request, kept)
-        if span[:1] != _MARK:  # the whole reply, which older versions kept
-            return reply.FromString(span)
-        if not made:
-            with self.league.store.read() as reader:
-                rows = reader.assignments(*_SPAN.unpack(span)[1:])
-            made.extend(assigning.assignments_of(self.league, rows))
-        message: Any = reply()
-        for match in made:
-            wire.add_assignment(message.assignments, match, self._player)
-        return message
-
-    def _player(self, player: Player) -> t.Player:
-        """Its message, made once for as long as it stays as it is."""
-        made = self._players.get(player.name)
-        if made is None or made[0] is not player:
-            made = self._players[player.name] = player, wire.to_seat_player(player)
-        return made[1]
-
-    def _kept(self, request: Any, effect: Callable[[Transaction], bytes]) -> bytes:
-        """What `effect` returned when it took place."""
-        checks.identifier(request.request_id, "request_id")
-        method = type(request).__name__
-        fingerprint = hashlib.sha256(request.SerializeToString(deterministic=True)).hexdigest()
-        return self.league.store.once(
-            request.request_id, method, fingerprint, self.league.clock.now(), effect
-        )
 
     def once(
         self, request: Any, reply: type[Reply], effect: Callable[[Transaction], Reply]
     ) -> Reply:
-        """The same for the services beside this one, which work on the same league."""
-        return self._once(request, reply, effect)
+        """The reply of `effect`, which takes place once however often the request is sent."""
+        checks.identifier(request.request_id, "request_id")
+        fingerprint = hashlib.sha256(request.SerializeToString(deterministic=True)).hexdigest()
+        stored = self.league.store.once(
+            request.request_id,
+            type(request).__name__,
+            fingerprint,
+            self.league.clock.now(),
+            lambda tx: effect(tx).SerializeToString(),
+        )
+        return reply.FromString(stored)
 
     def RegisterPlayers(
         self, request: m.RegisterPlayersRequest, context: Any
     ) -> m.RegisterPlayersResponse:
-        players = [wire.from_player(player) for player in request.players]
+        players = [from_message(Player, player) for player in request.players]
 
         def effect(tx: Transaction) -> m.RegisterPlayersResponse:
             registered, retired = registration.register_players(
                 self.league, tx, players, request.incarnation
             )
-            return m.RegisterPlayersResponse(
-                players=map(wire.to_player, registered), retired=retired
-            )
+            return m.RegisterPlayersResponse(players=map(to_message, registered), retired=retired)
 
-        return self._once(request, m.RegisterPlayersResponse, effect)
+        return self.once(request, m.RegisterPlayersResponse, effect)
 
     def OpenIncarnation(
         self, request: m.OpenIncarnationRequest, context: Any
@@ -134,31 +87,33 @@ class MatchmakerService(MatchmakerServiceServicer):
             )
             return m.OpenIncarnationResponse(
                 incarnation=opened.number,
-                carried=map(wire.to_assignment, opened.carried),
+                carried=map(to_message, opened.carried),
                 lost_results=opened.lost_results,
             )
 
-        return self._once(request, m.OpenIncarnationResponse, effect)
+        return self.once(request, m.OpenIncarnationResponse, effect)
 
     def AcquireMatches(
         self, request: m.AcquireMatchesRequest, context: Any
     ) -> m.AcquireMatchesResponse:
-        def effect(tx: Transaction) -> list[Assignment]:
-            return assigning.acquire_matches(
+        def effect(tx: Transaction) -> m.AcquireMatchesResponse:
+            assigned = assigning.acquire_matches(
                 self.league, tx, request.incarnation, request.count, request.mix
             )
+            return m.AcquireMatchesResponse(assignments=map(to_message, assigned))
 
-        return self._assigned(request, m.AcquireMatchesResponse, effect)
+        return self.once(request, m.AcquireMatchesResponse, effect)
 
     def AcquirePairings(
         self, request: m.AcquirePairingsRequest, context: Any
     ) -> m.AcquirePairingsResponse:
-        pairings = [wire.from_pairing(pairing) for pairing in request.pairings]
+        pairings = [from_message(Pairing, pairing) for pairing in request.pairings]
 
-        def effect(tx: Transaction) -> list[Assignment]:
-            return assigning.acquire_pairings(self.league, tx, request.incarnation, pairings)
+        def effect(tx: Transaction) -> m.AcquirePairingsResponse:
+            assigned = assigning.acquire_pairings(self.league, tx, request.incarnation, pairings)
+            return m.AcquirePairingsResponse(assignments=map(to_message, assigned))
 
-        return self._assigned(request, m.AcquirePairingsResponse, effect)
+        return self.once(request, m.AcquirePairingsResponse, effect)
 
     def ReleaseMatches(
         self, request: m.ReleaseMatchesRequest, context: Any
@@ -169,41 +124,22 @@ class MatchmakerService(MatchmakerServiceServicer):
             )
             return m.ReleaseMatchesResponse(released=released)
 
-        return self._once(request, m.ReleaseMatchesResponse, effect)
+        return self.once(request, m.ReleaseMatchesResponse, effect)
 
     def ReportResults(
         self, request: m.ReportResultsRequest, context: Any
     ) -> m.ReportResultsResponse:
-        names = checks.stat_names(request.stat_names)
-        results = [_decoded(result, names) for result in request.results]
-        made: list[Verdict] = []
+        results = [_decoded(result) for result in request.results]
 
-        def effect(tx: Transaction) -> bytes:
+        def effect(tx: Transaction) -> m.ReportResultsResponse:
             verdicts, position = reporting.report_results(
                 self.league, tx, request.incarnation, results
             )
-            if verdicts and all(verdict.accepted and not verdict.duplicate for verdict in verdicts):
-                made.extend(verdicts)
-                return _SPAN.pack(0, verdicts[0].log_position, len(verdicts))
-            reply = m.ReportResultsResponse(
-                verdicts=map(wire.to_verdict, verdicts), log_position=position
+            return m.ReportResultsResponse(
+                verdicts=map(to_message, verdicts), log_position=position
             )
-            return reply.SerializeToString()
 
-        kept = self._kept(request, effect)
-        if kept[:1] != _MARK:
-            return m.ReportResultsResponse.FromString(kept)
-        first, count = _SPAN.unpack(kept)[1:]
-        newest = first + count - 1
-        if request.brief:
-            return m.ReportResultsResponse(first_position=first, log_position=newest)
-        if not made:
-            with self.league.store.read() as reader:
-                for row in reader.results(first - 1, newest):
-                    made.append(
-                        Verdict(match_id=row.match_id, accepted=True, log_position=row.position)
-                    )
-        return m.ReportResultsResponse(verdicts=map(wire.to_verdict, made), log_position=newest)
+        return self.once(request, m.ReportResultsResponse, effect)
 
     def Heartbeat(self, request: m.HeartbeatRequest, context: Any) -> m.HeartbeatResponse:
         fenced, deadline, asked = self.league.store.submit(
@@ -218,9 +154,7 @@ class MatchmakerService(MatchmakerServiceServicer):
                 request.metrics,
             )
         )
-        return m.HeartbeatResponse(
-            fenced=fenced, lease_deadline=deadline, asked=wire_stages.to_request(asked)
-        )
+        return m.HeartbeatResponse(fenced=fenced, lease_deadline=deadline, asked=_optional(asked))
 
     def KeepReferences(
         self, request: m.KeepReferencesRequest, context: Any
@@ -231,10 +165,11 @@ class MatchmakerService(MatchmakerServiceServicer):
             )
             return m.KeepReferencesResponse(retired=retired, returned=returned)
 
-        return self._once(request, m.KeepReferencesResponse, effect)
+        return self.once(request, m.KeepReferencesResponse, effect)
 
     def EnterStage(self, request: m.EnterStageRequest, context: Any) -> m.EnterStageResponse:
-        stages, place = map(wire_stages.from_stage, request.stages), wire_stages.from_place(request)
+        stages = [from_message(Stage, stage) for stage in request.stages]
+        place = from_message(Place, request)
 
         def effect(tx: Transaction) -> m.EnterStageResponse:
             asked = curricula.enter_stage(
@@ -242,20 +177,20 @@ class MatchmakerService(MatchmakerServiceServicer):
                 tx,
                 request.incarnation,
                 request.step,
-                list(stages),
+                stages,
                 place,
                 request.reason,
             )
-            return m.EnterStageResponse(asked=wire_stages.to_request(asked))
+            return m.EnterStageResponse(asked=_optional(asked))
 
-        return self._once(request, m.EnterStageResponse, effect)
+        return self.once(request, m.EnterStageResponse, effect)
 
     def AskStage(self, request: m.AskStageRequest, context: Any) -> m.AskStageResponse:
         def effect(tx: Transaction) -> m.AskStageResponse:
             asked = curricula.ask_stage(self.league, tx, request.player, request.stage, request.by)
-            return m.AskStageResponse(asked=wire_stages.to_request(asked))
+            return m.AskStageResponse(asked=_optional(asked))
 
-        return self._once(request, m.AskStageResponse, effect)
+        return self.once(request, m.AskStageResponse, effect)
 
     def PinRating(self, request: m.PinRatingRequest, context: Any) -> m.PinRatingResponse:
         mu = None if request.unpin else request.mu
@@ -265,7 +200,7 @@ class MatchmakerService(MatchmakerServiceServicer):
                 log_position=pins.pin(self.league, tx, request.player, mu, request.by)
             )
 
-        return self._once(request, m.PinRatingResponse, effect)
+        return self.once(request, m.PinRatingResponse, effect)
 
     def Quarantine(self, request: m.QuarantineRequest, context: Any) -> m.QuarantineResponse:
         def effect(tx: Transaction) -> m.QuarantineResponse:
@@ -273,33 +208,33 @@ class MatchmakerService(MatchmakerServiceServicer):
             state = (
                 release(*given) if request.release else quarantine(*given, reason=request.reason)
             )
-            return m.QuarantineResponse(state=wire.to_state(state))
+            return m.QuarantineResponse(state=to_enum(state))
 
-        return self._once(request, m.QuarantineResponse, effect)
+        return self.once(request, m.QuarantineResponse, effect)
 
     def GetCurricula(self, request: m.GetCurriculaRequest, context: Any) -> m.GetCurriculaResponse:
         with self.league.store.read() as reader, self.league.view.checked().lock:
             found = curricula.curricula(self.league, reader)
-        return m.GetCurriculaResponse(curricula=map(wire_stages.to_curriculum, found))
+        return m.GetCurriculaResponse(curricula=map(to_message, found))
 
     def ListPlayers(self, request: m.ListPlayersRequest, context: Any) -> m.ListPlayersResponse:
         checks.number(len(request.kinds), "kinds", 0, checks.MAX_KINDS)
         checks.number(len(request.states), "states", 0, checks.MAX_KINDS)
-        kinds = {wire.from_kind(kind) for kind in request.kinds}
-        states = {wire.from_state(state) for state in request.states}
+        kinds = {from_enum(PlayerKind, kind) for kind in request.kinds}
+        states = {from_enum(PlayerState, state) for state in request.states}
         view = self.league.view.checked()
         with view.lock:
             players = list(view.players.values())
         return m.ListPlayersResponse(
             players=[
-                wire.to_player(player)
+                to_message(player)
                 for player in players
                 if (not kinds or player.kind in kinds) and (not states or player.state in states)
             ]
         )
 
     def GetRatings(self, request: m.GetRatingsRequest, context: Any) -> m.GetRatingsResponse:
-        book = wire.from_book(request.book, Book.EVAL)
+        book = from_enum(Book, request.book, Book.EVAL)
         view = self.league.view.checked()
         with view.lock:
             ratings, anchors = (
@@ -308,14 +243,14 @@ class MatchmakerService(MatchmakerServiceServicer):
             )
             position, event = view.books.log_position, view.books.event_position
         return m.GetRatingsResponse(
-            ratings=[wire.to_rating(rating, self._player) for rating in ratings],
+            ratings=[to_message(rating) for rating in ratings],
             log_position=position,
             anchors=anchors,
             event_position=event,
         )
 
     def GetPayoff(self, request: m.GetPayoffRequest, context: Any) -> m.GetPayoffResponse:
-        book = wire.from_book(request.book, Book.EVAL)
+        book = from_enum(Book, request.book, Book.EVAL)
         checks.names(request.rows, "rows")
         checks.names(request.columns, "columns")
         view = self.league.view.checked()
@@ -323,17 +258,17 @@ class MatchmakerService(MatchmakerServiceServicer):
             cells = view.tables[book].payoff.cells(request.rows, request.columns)
             position, event = view.books.log_position, view.books.event_position
         return m.GetPayoffResponse(
-            cells=map(wire.to_cell, cells), log_position=position, event_position=event
+            cells=map(to_message, cells), log_position=position, event_position=event
         )
 
     def GetMatch(self, request: m.GetMatchRequest, context: Any) -> m.GetMatchResponse:
         self.league.view.checked()
         with self.league.store.read() as reader:
-            return wire.to_match(reading.match_record(self.league, reader, request.match_id))
+            return to_message(queries.match_record(self.league, reader, request.match_id))
 
     def GetStatus(self, request: m.GetStatusRequest, context: Any) -> m.GetStatusResponse:
         with self.league.store.read() as reader, self.league.view.checked().lock:
-            return wire_status.to_status(reading.status(self.league, reader))
+            return to_message(queries.status(self.league, reader))
 
     def Watch(self, request: m.WatchRequest, context: grpc.ServicerContext) -> Iterator[m.Event]:
         """Ends by itself only when the league is served read-only: nothing more can come then."""
@@ -350,26 +285,29 @@ class MatchmakerService(MatchmakerServiceServicer):
 
     def _events(self, after: int, context: grpc.ServicerContext) -> Iterator[m.Event]:
         view = self.league.view
-        position = view.told_position if after < 0 else after
+        position = view.durable_position if after < 0 else after
         while context.is_active() and not self.stopping.is_set():
             with self.league.store.read() as reader:
                 page = reader.events(position, WATCH_PAGE)
             for event in page:
                 position = event.position
-                if bygone.had_happened(event, view.moment):
-                    yield wire_status.to_event(event)
-            if page and (view.moment is None or position <= view.moment.event_position):
+                yield to_message(event)
+            if page:
                 continue
             if self.read_only:
                 return
             with view.changed:
-                if view.told_position <= position:
+                if view.durable_position <= position:
                     view.changed.wait(WATCH_POLL_SECONDS)
 
 
-def _decoded(message: t.Result, stat_names: Sequence[str]) -> MatchResult | Verdict:
-    """A malformed result is refused by itself; the others of its batch are taken."""
+def _decoded(message: t.Result) -> MatchResult | Verdict:
+    """A malformed result is refused alone; the others of its batch are accepted."""
     try:
-        return wire.from_result(message, stat_names)
+        return from_message(MatchResult, message)
     except InvalidInput as error:
         return reporting.refused(message.match_id, error)
+
+
+def _optional(value: StageRequest | None) -> Any:
+    return None if value is None else to_message(value)

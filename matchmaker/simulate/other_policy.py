@@ -14,12 +14,14 @@ from typing import NamedTuple
 
 from league.errors import InvalidInput
 from league.runs.finding import checked_run, database_of
-from matchmaker.sampling.draw import DrawTable, draw_table_of
+from matchmaker.sampling.draw import DrawTable, draw_table, draw_table_of
 from matchmaker.settings import MatchmakerSettings
-from matchmaker.state.past import DRAWN, Past, evenly
-from matchmaker.store.base import Reader
+from matchmaker.state.replay import LogReplay
 from matchmaker.store.sqlite import SqliteStore
+from matchmaker.store.transaction import Reader
 
+DRAWN = "a.mix != '' AND a.replaces = ''"
+"""SQL: an assignment was drawn from a mix, and not carried over a restart."""
 _CALLS = f"SELECT a.draw, count(*) FROM assignments a WHERE {DRAWN} GROUP BY a.draw ORDER BY a.draw"
 _DRAWN_OF = f"""
 SELECT a.category, CASE a.learner_seat WHEN 0 THEN a.seat1 ELSE a.seat0 END, count(*)
@@ -86,16 +88,29 @@ def _replayed(reader: Reader, settings: MatchmakerSettings, points: int) -> Repl
         raise InvalidInput(
             "no opponent was drawn in this league yet: name a run whose learners have played"
         )
-    chosen = evenly(list(calls), points)
+    numbers_of_calls = list(calls)
+    step = max(1.0, len(numbers_of_calls) / points)
+    places = range(min(points, len(numbers_of_calls)))
+    chosen = [numbers_of_calls[int(place * step)] for place in places]
     recorded: _Counts = defaultdict(float)
     other: _Counts = defaultdict(float)
-    past = Past(reader)
+    past = LogReplay(reader)
     for number in chosen:
         row = reader.draw(number)
         assert row is not None
-        past.move_to(row)
+        past.move_to(row.log_position, row.event_position)
         _add(recorded, draw_table_of(row.body_json), calls[number])
-        _add(other, past.draw_table(settings, json.loads(row.body_json)), calls[number])
+        drawn_from, players = json.loads(row.body_json), past.players
+        table = draw_table(
+            settings,
+            players[drawn_from["player"]],
+            drawn_from["mix"],
+            players,
+            past.books.tables,
+            past.analysis,
+            past.exploiters,
+        )
+        _add(other, table, calls[number])
     numbers = ", ".join(map(str, chosen))
     counts = reader.select(_DRAWN_OF.format(numbers))
     drawn = Counter({(category, name): count for category, name, count in counts})

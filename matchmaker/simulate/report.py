@@ -23,7 +23,7 @@ from matchmaker.sampling.mixes import normalised
 from matchmaker.simulate.roster import Roster
 from matchmaker.simulate.scenarios import Array, Scenario
 from matchmaker.simulate.simulation import Simulation
-from matchmaker.store.base import Reader
+from matchmaker.store.transaction import Reader
 
 Report = dict[str, Any]
 SURELY_WRONG = 1e-4

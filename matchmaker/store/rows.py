@@ -1,9 +1,10 @@
-"""What the tables hold, row by row, as frozen values."""
+"""The rows of the store's tables as immutable values."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from league.players import Book
 
@@ -33,21 +34,19 @@ class BeatRow:
 
 @dataclass(frozen=True, kw_only=True)
 class DrawRow:
-    """What the assignments of one call were drawn from. `number` 0: not stored yet."""
+    """What the assignments of one call were drawn from. `number` is 0 until it is stored."""
 
     number: int
     policy_hash: str
     log_position: int
     event_position: int
+    stream: int | None
+    """Seed of the stream that the matches are drawn from; None for matches paired by name."""
     body_json: str
-    stream: int | None = None
-    """Seed of the stream that its matches are drawn from; None in older logs, where each has its
-    own.
-    """
 
 
 class AssignmentRow(NamedTuple):
-    """An assignment and the state of its lease."""
+    """An assignment and the state of its lease; the fields are the table's columns."""
 
     ordinal: int
     match_id: str
@@ -55,6 +54,8 @@ class AssignmentRow(NamedTuple):
     incarnation: int
     lease_state: str
     lease_deadline: float
+    lease_limit: float
+    """The latest deadline that progress may move the lease to."""
     assigned_at: float
     seat0: str
     seat1: str
@@ -76,6 +77,7 @@ class ResultRow(NamedTuple):
 
     position: int
     ordinal: int
+    event_position: int
     match_id: str
     incarnation: int
     seat0: str
@@ -88,30 +90,39 @@ class ResultRow(NamedTuple):
     finished_at: float
     received_at: float
     late: bool
-    lost_by: int | None
     step0: int
-    """Learner steps behind the weights of seat 0 when the match began."""
+    """Learner steps of the weights of seat 0 when the match began."""
     step1: int
     end_step0: int
     """And when it ended: a learner's weights change meanwhile."""
     end_step1: int
-    stats: bytes
-    """Both seats' behaviour numbers, for `Reader.stats`."""
+    stats_json: str
+    lost_by: int | None = None
+    """The incarnation whose restart took the result back, None while it counts."""
 
     @property
     def rated(self) -> bool:
-        """Whether ratings and payoffs take it in (a player against itself they skip by
-        themselves).
-        """
+        """Whether ratings and payoffs count it."""
         return not self.failed and self.lost_by is None
+
+    @property
+    def stats(self) -> list[dict[str, float]]:
+        """Behaviour statistics of seat 0 and of seat 1."""
+        stats: list[dict[str, float]] = json.loads(self.stats_json)
+        return stats
 
 
 @dataclass(frozen=True, kw_only=True)
-class AggregateRow:
-    """What memory held up to a result, packed (see `matchmaker.state.aggregates`)."""
+class FoldRow:
+    """What memory held after a result, so that a restart need not fold the log from its start."""
 
     log_position: int
     event_position: int
+    version: int
     at: float
-    digest: str
     body: bytes
+
+
+def book_row(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of a query with its book as a `Book`."""
+    return {**row, "book": Book(row["book"])}

@@ -1,254 +1,307 @@
-"""A league's log in one SQLite file: WAL, every commit synced, one writer, readers beside it."""
+"""A league's log in one SQLite file: WAL, every commit synced, one writer, concurrent readers.
+
+Requests of many threads share commits, for a sync of the disk takes milliseconds whatever is in
+it. Each caller puts its request into a queue and waits. One thread takes all requests that are
+there, runs each in a savepoint of one transaction, commits, and hands the outcomes out:
+
+    submit -> queue -> writer thread: BEGIN, savepoint by savepoint, COMMIT -> outcomes
+
+Memory follows the log: a request's effects on memory run before the next request of the same
+commit begins, while readers of memory are locked out. If the commit fails, memory is rebuilt from
+the log.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import fcntl
 import logging
 import os
+import queue
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+from urllib.parse import quote
 
 from sqlite_utils import Database
 
-from league.errors import InvalidInput, NotFound, Refused, Unavailable, VersionMismatch
-from matchmaker.store.base import Reader, Store, T, Transaction
-from matchmaker.store.faults import as_league_errors
-from matchmaker.store.group import Group, Request
-from matchmaker.store.opening import (
-    back_up,
-    check_migrations,
-    check_owner,
-    has_room,
-    lock,
-    lock_path,
-    quoted,
+from league.errors import (
+    DataCorrupt,
+    InvalidInput,
+    NotFound,
+    Refused,
+    Unavailable,
+    VersionMismatch,
 )
-from matchmaker.store.reader import SqliteReader
-from matchmaker.store.schema import APPLICATION_ID, known_migrations, migrations
-from matchmaker.store.seat_stats import StatNames
-from matchmaker.store.transaction import SqliteTransaction
-from matchmaker.store.wal import WalMover
+from matchmaker.store.faults import as_league_errors
+from matchmaker.store.schema import APPLICATION_ID, migrations
+from matchmaker.store.transaction import Reader, Transaction
 
 BUSY_SECONDS = 20.0
+ROOM_BYTES = 256 << 20
+"""Free bytes below which each request has a commit to itself: one that fails then leaves memory
+as it was, instead of having it rebuilt.
+"""
+T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 
-class SqliteStore(Store):
-    """Opens (and creates or migrates) the file at `path`.
+@dataclass(eq=False)
+class _Request:
+    effect: Callable[[Transaction], Any]
+    outcome: Future[Any] = field(default_factory=Future)
+    result: Any = None
+    error: BaseException | None = None
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What a process keeps in memory of the log; the default keeps nothing.
+
+    Attributes:
+        lock: keeps readers of memory out while it is ahead of the disk.
+        rebuild: loads memory from the log again, after an effect or a commit failed.
+        committed: called after every commit.
+    """
+
+    lock: AbstractContextManager[Any] = contextlib.nullcontext()  # noqa: RUF009 (it has no state)
+    rebuild: Callable[[], None] = lambda: None
+    committed: Callable[[], None] = lambda: None
+
+
+class SqliteStore:
+    """Opens, and creates or migrates, the file at `path`.
+
+    Attributes:
+        on_commit: receives the seconds that each commit took until it was on disk.
+        memory: what follows the log.
 
     Raises:
         Refused: another process writes it.
-        VersionMismatch: a newer version made it, or it needs a migration and is opened for reading.
-        DataCorrupt: it is no league's file.
-        NotFound: it is not there and was to be read only.
+        VersionMismatch: a newer version wrote it, or a reader would have to migrate it.
+        DataCorrupt: it is not a league's file.
+        NotFound: `read_only`, and there is no file.
         StorageFull: no space to create it.
     """
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.path = Path(path)
-        self._lock = threading.RLock()  # the writer's
-        self._readers_lock = threading.Lock()
-        self._group = Group(self._commit_together)
-        self._mover = WalMover(
-            lambda: self._connect(f"file:{quoted(self.path)}?mode=rw"), self._lock
-        )
-        self._readers: list[sqlite3.Connection] = []
-        self._idle_readers: list[sqlite3.Connection] = []
+        self.on_commit: Callable[[float], None] = lambda seconds: None
+        self.memory = Memory()
+        self._stale = False  # memory is behind the log and has to be rebuilt
+        self._closing = self._closed = False
+        self._lock = threading.RLock()  # held by the writer
+        self._state_lock = threading.Lock()  # of the idle readers, and of closing
+        self._idle_readers: list[Database] = []
+        self._queue: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._db: Database | None = None
         self._lock_file: int | None = None
-        self._writer: sqlite3.Connection | None = None
-        self._closed = False
-        self._rebuild: Callable[[], None] = _nothing_to_rebuild
-        self._held: AbstractContextManager[Any] = nullcontext()
-        self._told: Callable[[], None] = lambda: None
-        self._is_behind = False  # memory, which an effect failed to move on
         with as_league_errors(self.path):
             if read_only:
-                self._open_read_only()
+                self._check_readable()
             else:
                 self._open_for_writing()
 
-    def _open_read_only(self) -> None:
+    def _check_readable(self) -> None:
         if not self.path.is_file():
-            raise NotFound(
-                f"there is no league at {self.path}: check the path, or start a run there"
-            )
-        with self.read():
-            connection = self._readers[0]
-            check_owner(connection, self.path)
-            pending = set(known_migrations()) - set(check_migrations(connection, self.path))
+            raise NotFound(f"there is no league at {self.path}: check the path, or start a run")
+        with contextlib.closing(self._connect("ro")) as db:
+            self._check_owner(db)
+            self._check_version(db)
+            pending = [migration.name for migration in migrations.pending(db)]
         if pending:
-            self.close()
             raise VersionMismatch(
-                f"{self.path} was written by an older version (it lacks {', '.join(sorted(pending))}): "
-                f"start a matchmaker on it once without --read-only, which migrates it"
+                f"{self.path} was written by an older version (it lacks {', '.join(pending)}): "
+                "start a matchmaker on it once without --read-only, which migrates it"
             )
 
     def _open_for_writing(self) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        was_there = self.path.exists(), lock_path(self.path).exists()
-        self._lock_file = lock(self.path)
+        lock_path = self.path.with_name(f"{self.path.name}.lock")
+        is_foreign = self.path.exists() and not lock_path.exists()
+        self._lock_file = self._locked(lock_path)
         try:
-            self._writer = self._connect(f"file:{quoted(self.path)}?mode=rwc")
-            check_owner(self._writer, self.path)
-            self._writer.execute("PRAGMA journal_mode = WAL")
-            self._writer.execute("PRAGMA synchronous = FULL")
-            back_up(self._writer, self.path, check_migrations(self._writer, self.path))
-            migrations.apply(Database(self._writer))
-            self._stat_names = StatNames(self._writer)
-            self._writer.execute("PRAGMA wal_autocheckpoint = 0")  # the mover's
-            self._writer.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            self._db = self._connect("rwc")
+            self._check_owner(self._db)
+            self._db.enable_wal()
+            self._db.execute("PRAGMA synchronous = FULL")
+            self._check_version(self._db)
+            self._back_up_before_migration(self._db)
+            migrations.apply(self._db)
+            self._db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         except BaseException:
-            if was_there == (True, False):  # somebody's file, and no league's
-                lock_path(self.path).unlink(missing_ok=True)
+            if is_foreign:
+                lock_path.unlink(missing_ok=True)
             self.close()
             raise
+        self._thread = threading.Thread(target=self._serve, name="log-writer", daemon=True)
+        self._thread.start()
 
-    def _connect(self, uri: str) -> sqlite3.Connection:
+    def _connect(self, mode: str) -> Database:
         connection = sqlite3.connect(
-            uri,
+            f"file:{quote(str(self.path.resolve()))}?mode={mode}",
             uri=True,
             isolation_level=None,
             check_same_thread=False,
             timeout=BUSY_SECONDS,
-            cached_statements=256,  # of inserts there is one for each number of rows
         )
-        connection.row_factory = sqlite3.Row
-        connection.execute("PRAGMA foreign_keys = ON")
-        return connection
+        db = Database(connection, execute_plugins=False)
+        db.execute("PRAGMA foreign_keys = ON")
+        return db
+
+    def _locked(self, path: Path) -> int:
+        """Locks the file at `path`; the kernel releases the lock when the process dies."""
+        descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            raise Refused(
+                f"another matchmaker has {self.path} open: stop it first, or use its address"
+            ) from None
+        return descriptor
+
+    def _check_owner(self, db: Database) -> None:
+        owner = db.execute("PRAGMA application_id").fetchone()[0]
+        names = set(db.table_names())
+        # A matchmaker that was killed while it created the file leaves no application id.
+        is_half_made = "_sqlite_migrations" in names and (len(names) == 1 or "assignments" in names)
+        if owner != APPLICATION_ID and names and not is_half_made:
+            raise DataCorrupt(f"{self.path} is a SQLite file of another program: name another path")
+
+    def _check_version(self, db: Database) -> None:
+        known = {migration.name for migration in migrations.pending(Database(memory=True))}
+        unknown = [one.name for one in migrations.applied(db) if one.name not in known]
+        if unknown:
+            raise VersionMismatch(
+                f"{self.path} was written by a newer version (it holds {', '.join(unknown)}): "
+                "update this one"
+            )
+
+    def _back_up_before_migration(self, db: Database) -> None:
+        pending = migrations.pending(db)
+        if not pending or not migrations.applied(db):
+            return
+        target = self.path.with_name(f"{self.path.name}.before-{pending[0].name}")
+        draft = target.with_name(f".{target.name}.{os.getpid()}")
+        try:
+            _vacuum_into(db, draft)
+            draft.replace(target)
+        finally:
+            draft.unlink(missing_ok=True)
+        _log.info("%s is migrated to this version; a copy of it as it was is %s", self.path, target)
+
+    def vacuum_into(self, target: Path) -> None:
+        """Writes a consistent copy of the log to a new file, while others may write the log."""
+        with as_league_errors(self.path), contextlib.closing(self._connect("ro")) as db:
+            _vacuum_into(db, target)
+
+    @contextmanager
+    def read(self) -> Iterator[Reader]:
+        """A consistent view of what is committed, from any thread."""
+        with self._state_lock:
+            self._check_open()
+            db = self._idle_readers.pop() if self._idle_readers else None
+        try:
+            with as_league_errors(self.path):
+                db = db or self._connect("ro")
+                db.begin()
+                try:
+                    yield Reader(db)
+                finally:
+                    db.rollback()
+        finally:
+            with self._state_lock:
+                if db is not None and not self._closed:
+                    self._idle_readers.append(db)
+                elif db is not None:
+                    db.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Refused("the matchmaker is closing: start it again")
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
-        with self._lock, as_league_errors(self.path):
-            transaction = self._begun()
-            try:
-                yield transaction
-                self._commit(transaction)
-            except BaseException:
-                transaction.roll_back()
-                raise
-            self._finish(transaction)
+        """A transaction that commits at the end of the block and rolls back on any exception.
 
-    def submit(self, effect: Callable[[Transaction], T]) -> T:
-        return self._group.submit(effect)
-
-    def _commit_together(self, group: Sequence[Request]) -> None:
-        """Alone where the disk is nearly full: a commit that fails then leaves memory as it was."""
-        left = list(group)
-        while left:
-            try:
-                with self._lock, as_league_errors(self.path), ExitStack() as memory:
-                    done = self._run(left if has_room(self.path) else left[:1], memory)
-            except BaseException as error:
-                for request in left:
-                    request.error = request.error or copy.copy(error)
-                return
-            del left[:done]
-
-    def _run(self, group: Sequence[Request], memory: ExitStack) -> int:
-        """Commits requests together, each in a savepoint of its own; returns how many.
-
-        Each finds memory as the one before left it. Until all are on disk nobody else sees it:
-        `memory` is held. One whose memory can't follow is the last of its commit.
+        Raises:
+            StorageFull: no space; nothing of it is there.
+            Refused: the store is open for reading only.
+            Unavailable: memory can't be rebuilt from the log; what was committed is on disk.
         """
-        expected = [request.request_id for request in group if request.request_id]
-        transaction, is_ahead, done = self._begun(expected), False, 0
+        with self._lock, as_league_errors(self.path), self._transaction() as transaction:
+            yield transaction
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Transaction]:
+        self._check_open()
+        if self._db is None:
+            raise Refused("this matchmaker only reads: start one without --read-only to change it")
+        self._rebuild_memory()
+        self._db.execute("BEGIN IMMEDIATE")
+        transaction = Transaction(self._db)
         try:
-            for request in group:
-                if transaction.effects and not is_ahead:
-                    memory.enter_context(self._held)
-                    is_ahead = True
-                self._move_memory(transaction.effects)
-                if self._is_behind:
-                    break
-                self._attempt(transaction, request)
-                done += 1
-            self._commit(transaction)
+            yield transaction
+            began = time.perf_counter()
+            self._commit()
         except BaseException:
-            transaction.roll_back()
-            self._is_behind = self._is_behind or is_ahead
-            with suppress(Unavailable):
-                self._catch_up()
+            self._db.rollback()
             raise
-        self._finish(transaction)
-        return done
-
-    def _commit(self, transaction: SqliteTransaction) -> None:
-        began = time.perf_counter()
-        transaction.commit()
         self.on_commit(time.perf_counter() - began)
+        self._run_effects(transaction)
+        self._rebuild_memory()
+        self.memory.committed()
 
-    def _finish(self, transaction: SqliteTransaction) -> None:
-        """Behind a commit: brings memory up to it, and says so."""
-        self._move_memory(transaction.effects)
-        self._catch_up()
-        self._told()
-        self._mover.look(transaction.changes)
+    def _commit(self) -> None:
+        assert self._db is not None
+        self._db.commit()
 
-    def _attempt(self, transaction: SqliteTransaction, request: Request) -> None:
-        """Leaves nothing of a request that fails; raises when SQLite gave up the whole
-        transaction.
-        """
-        transaction.begin_part()
+    def _run_effects(self, transaction: Transaction) -> None:
         try:
-            with as_league_errors(self.path):
-                request.result = request.effect(transaction)
-        except BaseException as error:
-            if not transaction.is_open:
-                raise
-            transaction.undo_part()
-            request.error = error
-        else:
-            transaction.keep_part()
-
-    def _begun(self, expected: Sequence[str] = ()) -> SqliteTransaction:
-        writer = self._usable_writer()
-        self._catch_up()
-        return SqliteTransaction(writer, self._stat_names, expected)
-
-    def _move_memory(self, effects: list[Callable[[], None]]) -> None:
-        """Runs and forgets the effects; one that fails leaves memory behind."""
-        try:
-            while effects:
-                effects.pop(0)()
+            while transaction.effects:
+                transaction.effects.pop(0)()
         except Exception:
-            _log.exception("memory could not follow a commit: it is built anew from the log")
-            effects.clear()
-            self._is_behind = True
+            _log.exception("memory could not follow a commit: it is rebuilt from the log")
+            transaction.effects.clear()
+            self._stale = True
 
-    def follow(
-        self,
-        rebuild: Callable[[], None],
-        held: AbstractContextManager[Any],
-        told: Callable[[], None],
-    ) -> None:
-        self._rebuild, self._held, self._told = rebuild, held, told
-
-    def _catch_up(self) -> None:
-        if not self._is_behind:
+    def _rebuild_memory(self) -> None:
+        if not self._stale:
             return
         try:
-            self._rebuild()
+            self.memory.rebuild()
         except Exception as error:
-            _log.exception("memory could not be built anew from the log: the next call tries again")
+            _log.exception("memory could not be rebuilt from the log: the next call tries again")
             raise Unavailable(
-                f"the matchmaker can't read its log {self.path} ({error}): all that was acknowledged is on "
-                "disk; ask again, or start it again"
+                f"the matchmaker can't read its log {self.path} ({error}): all that was "
+                "acknowledged is on disk; ask again, or start it again"
             ) from error
-        self._is_behind = False
+        self._stale = False
 
-    def _usable_writer(self) -> sqlite3.Connection:
-        if self._closed:
-            raise Refused("the matchmaker is closing: start it again")
-        if self._writer is None:
-            raise Refused(
-                "this matchmaker only reads: start one without --read-only to change the league"
-            )
-        return self._writer
+    def submit(self, effect: Callable[[Transaction], T]) -> T:
+        """Returns what `effect` returns, once it is on disk; concurrent calls share a commit.
+
+        They run in the order they came. One that raises leaves nothing, and the others of its
+        commit are not affected. Raises what `write` raises, and what `effect` raised.
+        """
+        request = _Request(effect)
+        with self._state_lock:
+            if self._closing:
+                raise Refused("the matchmaker is closing: start it again")
+            if self._thread is None:
+                raise Refused("this matchmaker only reads: start one without --read-only")
+            self._queue.put(request)
+        result: T = request.outcome.result()
+        return result
 
     def once(
         self,
@@ -258,60 +311,109 @@ class SqliteStore(Store):
         at: float,
         effect: Callable[[Transaction], bytes],
     ) -> bytes:
-        def once(transaction: Transaction) -> tuple[str, str, bytes]:
-            assert isinstance(transaction, SqliteTransaction)
-            kept = transaction.kept_reply(request_id)
-            if kept is None:
-                kept = method, fingerprint, effect(transaction)
-                transaction.keep_reply(request_id, *kept, at)
-            return kept
+        """The reply of `effect`, which takes place once however often this id is used.
 
-        *bound, reply = self._group.submit(once, request_id)
+        Raises:
+            InvalidInput: the id was used for another request.
+        """
+
+        def apply_once(transaction: Transaction) -> tuple[str, str, bytes]:
+            known = transaction.reply(request_id)
+            if known is None:
+                known = method, fingerprint, effect(transaction)
+                transaction.add_reply(request_id, *known, at)
+            return known
+
+        *bound, reply = self.submit(apply_once)
         if bound != [method, fingerprint]:
             raise InvalidInput(
                 f"request_id {request_id!r} was used for another request: use a fresh one"
             )
         return reply
 
-    @contextmanager
-    def read(self) -> Iterator[Reader]:
-        with self._readers_lock:
-            if self._closed:
-                raise Refused("the matchmaker is closing: start it again")
-            connection = self._idle_readers.pop() if self._idle_readers else self._new_reader()
-        try:
-            with as_league_errors(self.path):
-                connection.execute("BEGIN")
-                try:
-                    yield SqliteReader(connection)
-                finally:
-                    connection.execute("ROLLBACK")
-        finally:
-            with self._readers_lock:
-                if self._closed:
-                    connection.close()
-                else:
-                    self._idle_readers.append(connection)
+    def _serve(self) -> None:
+        """Commits requests in groups until the store is closed."""
+        while (first := self._queue.get()) is not None:
+            group, is_last = [first], False
+            while not self._queue.empty() and not is_last:
+                request = self._queue.get()
+                is_last = request is None
+                group += [] if request is None else [request]
+            while group:
+                done = self._commit_together(group if self._has_room() else group[:1])
+                group = group[done:]
+            if is_last:
+                return
 
-    def _new_reader(self) -> sqlite3.Connection:
-        with as_league_errors(self.path):
-            connection = self._connect(f"file:{quoted(self.path)}?mode=ro")
-        self._readers.append(connection)
-        return connection
+    def _has_room(self) -> bool:
+        try:
+            disk = os.statvfs(self.path.parent)
+        except OSError:
+            return False
+        return disk.f_bavail * disk.f_frsize >= ROOM_BYTES
+
+    def _commit_together(self, group: Sequence[_Request]) -> int:
+        """Runs requests in one transaction and hands their outcomes out; returns how many.
+
+        A request whose effect on memory fails is the last of its commit.
+        """
+        done, is_ahead = 0, False  # whether memory holds what is not on disk yet
+        with self._lock, self.memory.lock:
+            try:
+                with as_league_errors(self.path), self._transaction() as transaction:
+                    for request in group:
+                        is_ahead = is_ahead or bool(transaction.effects)
+                        self._run_effects(transaction)
+                        if self._stale:
+                            break
+                        self._attempt(transaction, request)
+                        done += 1
+            except BaseException as error:
+                self._stale = self._stale or is_ahead
+                with contextlib.suppress(Unavailable):
+                    self._rebuild_memory()
+                done = len(group)
+                for request in group:
+                    request.error = request.error or copy.copy(error)
+        for request in group[:done]:
+            if request.error is None:
+                request.outcome.set_result(request.result)
+            else:
+                request.outcome.set_exception(request.error)
+        return done
+
+    def _attempt(self, transaction: Transaction, request: _Request) -> None:
+        """Runs one request in a savepoint, which is rolled back if the request fails."""
+        assert self._db is not None
+        try:
+            with as_league_errors(self.path), self._db.atomic():
+                request.result = request.effect(transaction)
+        except BaseException as error:
+            if not self._db.conn.in_transaction:  # SQLite gave the whole transaction up
+                raise
+            transaction.effects.clear()  # those of the requests before have run
+            request.error = error
 
     def close(self) -> None:
-        self._mover.close()
-        with self._lock, self._readers_lock:
-            if self._closed:
+        """Finishes what is queued and closes the file; twice is fine."""
+        with self._state_lock:
+            if self._closing:
                 return
+            self._closing = True
+            self._queue.put(None)
+        if self._thread is not None:
+            self._thread.join()
+        with self._lock, self._state_lock:
             self._closed = True
-            for reader in self._idle_readers:
-                reader.close()
-            if self._writer is not None:
-                self._writer.close()
+            for db in self._idle_readers:
+                db.close()
+            if self._db is not None:
+                self._db.close()
             if self._lock_file is not None:
                 os.close(self._lock_file)
 
 
-def _nothing_to_rebuild() -> None:
-    raise NotImplementedError("an effect failed and nobody follows this store")
+def _vacuum_into(db: Database, target: Path) -> None:
+    db.execute("VACUUM INTO ?", [str(target)])
+    with target.open("rb") as file:
+        os.fsync(file.fileno())

@@ -11,7 +11,7 @@ from league.players import PlayerState
 from league.stats.gates import Certificate, Verdict
 from matchmaker.acts.gate import played, tallied
 from matchmaker.state.exploiters import EVENTS, ExploiterState, GateRules
-from matchmaker.store.base import Reader
+from matchmaker.store.transaction import Reader
 
 TOLERANCE = 1e-6
 """By how much ratios may differ, relative above 1: another machine may round otherwise."""

@@ -1,6 +1,4 @@
-"""``bin/league recompute``: every book anew from the log, and whether the running numbers are
-the same.
-"""
+"""``bin/league recompute``: computes every book from the log and compares the running numbers."""
 
 from __future__ import annotations
 
@@ -11,12 +9,10 @@ from typing import Annotated
 import typer
 
 from league.players import Book, Player, Rating
-from league.rpc.client import Leaderboard, MatchmakerClient, Payoffs
+from league.rpc.client import Leaderboard, MatchmakerClient
 from league.runs import finding
 from league.security.credentials import Credentials, of_run
 from matchmaker.state.books import Books
-from matchmaker.state.history import LOSSES, Moment, books_at
-from matchmaker.store.base import Reader, Store
 from matchmaker.store.sqlite import SqliteStore
 
 WAIT_SECONDS = 5.0
@@ -63,52 +59,34 @@ def command(
 
 
 def differing_from_shown(
-    store: Store, address: str, credentials: Credentials | None = None
+    store: SqliteStore, address: str, credentials: Credentials | None = None
 ) -> list[str]:
     """A sentence for each book whose ratings, and one for each whose payoffs, as the matchmaker at
     `address` shows them, are not the log's.
 
-    Compares to the last bit, each as of the result and the event that what is shown had taken in,
-    so it does not matter that the matchmaker goes on meanwhile.
+    Compares to the last bit, each as of the event up to which the answer was folded, so the
+    matchmaker may continue in the meantime.
     """
     with MatchmakerClient(address, wait_seconds=WAIT_SECONDS, credentials=credentials) as client:
         shown = [(book, client.leaderboard(book), client.payoffs(book)) for book in Book]
     findings: list[str] = []
     with store.read() as reader:
         players = {player.name: player for player in reader.players()}
-        folded = _Folded(reader)
+        folded: dict[int, Books] = {}
+
+        def books_at(event_position: int) -> Books:
+            if event_position not in folded:
+                folded.clear()
+                folded[event_position] = Books.at(reader, event_position)
+            return folded[event_position]
+
         for book, board, payoffs in shown:
-            if not _same(board, folded.at(board), book, players):
-                findings.append(
-                    f"the {book.value} ratings shown at {address} are not those of the log"
-                )
-            if payoffs.cells != folded.at(payoffs).tables[book].payoff.cells():
-                findings.append(
-                    f"the {book.value} payoffs shown at {address} are not those of the log"
-                )
+            if not _same(board, books_at(board.event_position), book, players):
+                findings.append(f"the {book} ratings shown at {address} are not those of the log")
+            table = books_at(payoffs.event_position).tables[book]
+            if payoffs.cells != table.payoff.cells():
+                findings.append(f"the {book} payoffs shown at {address} are not those of the log")
     return findings
-
-
-class _Folded:
-    """The books at one moment after another: folded on, or anew where a restart took results
-    back between.
-    """
-
-    def __init__(self, reader: Reader) -> None:
-        self._reader = reader
-        self._losses = [row[0] for row in reader.select(LOSSES)]
-        self._books, self._moment = Books(), Moment(0, 0, 0.0)
-
-    def at(self, shown: Leaderboard | Payoffs) -> Books:
-        """As of what an answer had taken in, which is good until the next call."""
-        before, moment = self._moment, Moment(shown.log_position, shown.event_position, 0.0)
-        if moment != before:
-            goes_on = before.log_position <= moment.log_position and not any(
-                before.event_position < loss <= moment.event_position for loss in self._losses
-            )
-            self._books = books_at(self._reader, moment, self._books if goes_on else None)
-            self._moment = moment
-        return self._books
 
 
 def _same(board: Leaderboard, books: Books, book: Book, players: dict[str, Player]) -> bool:

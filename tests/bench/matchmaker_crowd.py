@@ -14,9 +14,10 @@ from matchmaker_served import Served, fill, played
 from numpy.typing import NDArray
 
 from league.ids import new_id
-from league.rpc import convert as wire
+from league.players import Assignment
 from league.rpc.channel import CHANNEL_OPTIONS
 from league.rpc.client import MatchmakerClient
+from league.rpc.convert import from_message, to_message
 from league.v1 import matchmaker_pb2 as m
 from league.v1.matchmaker_pb2_grpc import MatchmakerServiceStub
 
@@ -89,7 +90,7 @@ async def _call(
     assert len(reply.assignments) == 4
     found.append(1000.0 * (time.monotonic() - due))
     if reports:
-        results = [wire.to_result(played(wire.from_assignment(a), 1.0)) for a in reply.assignments]
+        results = [to_message(played(from_message(Assignment, a), 1.0)) for a in reply.assignments]
         await stub.ReportResults(
             m.ReportResultsRequest(request_id=new_id(), incarnation=worker, results=results)
         )

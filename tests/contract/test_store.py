@@ -1,147 +1,555 @@
-"""The SQLite store keeps the contract of stores, and its own promises about files."""
+"""The store: transactions, replies by request id, shared commits, and what it does with files."""
 
 from __future__ import annotations
 
+import json
 import sqlite3
+import threading
+import time
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 import pytest
-from group_contract import GroupContract
-from store_contract import StoreContract, assignment, draw_of, event, many_candidates, result
 
-from league.errors import DataCorrupt, NotFound, Refused, StorageFull, VersionMismatch
-from matchmaker.store.sqlite import SqliteStore
-from matchmaker.store.transaction import SqliteTransaction
+from league.errors import (
+    AlreadyExists,
+    DataCorrupt,
+    InvalidInput,
+    NotFound,
+    Refused,
+    StorageFull,
+    VersionMismatch,
+)
+from league.players import Book, Event, MatchResult, Player, PlayerKind, PlayerState, SeatResult
+from matchmaker.store.copies import backup
+from matchmaker.store.rows import AssignmentRow, BeatRow, DrawRow, FoldRow, IncarnationRow
+from matchmaker.store.schema import migrations
+from matchmaker.store.sqlite import Memory, SqliteStore
 
 
-class TestSqliteStore(StoreContract):
-    @pytest.fixture
-    def path(self, tmp_path):
-        return tmp_path / "league.db"
+def player(name):
+    return Player(name=name, game="brawl", kind=PlayerKind.BOT, created_at=1.0)
 
-    @pytest.fixture
-    def store(self, path):
-        store = SqliteStore(path)
-        yield store
-        store.close()
 
-    def test_every_commit_is_synced_to_a_write_ahead_log(self, store):
-        with store.write() as tx:
-            assert tx.select("PRAGMA journal_mode") == [("wal",)]
-            assert tx.select("PRAGMA synchronous") == [(2,)]
-
-    @pytest.mark.parametrize(
-        "statement", ["UPDATE results SET outcome = 0.0", "DELETE FROM results"]
+def incarnation(worker="learner-main", **changes):
+    row = IncarnationRow(
+        number=0,
+        worker=worker,
+        player="main",
+        checkpoint_step=0,
+        checkpoint_log_position=0,
+        opened_at=1.0,
+        event_position=1,
+        fenced_by=None,
     )
-    def test_the_log_is_append_only(self, filled, path, statement):
-        with filled.write() as tx:
-            tx.add_results([(result("m1"), assignment(1), False)], 5.0)
-        filled.close()
-        with pytest.raises(sqlite3.IntegrityError, match="append-only"):
-            sqlite3.connect(path).execute(statement)
+    return replace(row, **changes)
 
-    def test_a_second_writer_is_refused(self, store, path):
-        with pytest.raises(Refused, match="another matchmaker"):
-            SqliteStore(path)
-        store.close()
-        SqliteStore(path).close()
 
-    def test_reading_beside_the_writer_and_after_it(self, filled, path):
-        for _ in range(2):
-            reader_store = SqliteStore(path, read_only=True)
-            with reader_store.read() as reader:
-                assert len(reader.players()) == 2
-            with pytest.raises(Refused, match="only reads"), reader_store.write():
-                pass
-            reader_store.close()
-            filled.close()
+def assignment(ordinal, **changes):
+    row = AssignmentRow(
+        ordinal=ordinal,
+        match_id=f"m{ordinal}",
+        lease_token=f"t{ordinal}",
+        incarnation=1,
+        lease_state="open",
+        lease_deadline=100.0,
+        lease_limit=600.0,
+        assigned_at=1.0,
+        seat0="main",
+        seat1="based",
+        learner_seat=0,
+        book=Book.TRAIN,
+        seed=(1 << 63) - 1,
+        category="based",
+        mix="league",
+        replaces="",
+        draw=None,
+        draw_seed=5,
+        probability=0.1,
+    )
+    return row._replace(**changes)
 
-    def test_reading_what_is_not_there(self, tmp_path):
-        with pytest.raises(NotFound, match="no league"):
-            SqliteStore(tmp_path / "none.db", read_only=True)
 
-    def test_a_newer_versions_file_is_refused(self, store, path):
-        store.close()
-        with sqlite3.connect(path) as connection:
-            connection.execute(
-                "INSERT INTO _sqlite_migrations (migration_set, name, applied_at) "
-                "VALUES ('kumite-matchmaker', 'm999_future', '')"
+def accepted(ordinal):
+    seats = SeatResult(player="main", step_end=3, stats={"falls": 2.0}), SeatResult(player="based")
+    result = MatchResult(match_id="", lease_token="", outcome=1.0, frames=9, seats=seats)
+    return result, assignment(ordinal), False
+
+
+def event(text):
+    return Event(position=0, at=1.0, kind="test", text=text, data_json="{}")
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "league.db"
+
+
+@pytest.fixture
+def store(path):
+    store = SqliteStore(path)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def filled(store):
+    with store.write() as tx:
+        tx.add_player(player("main"))
+        tx.add_player(player("based"))
+        assert tx.add_incarnation(incarnation()) == 1
+        tx.add_assignments([assignment(1), assignment(2), assignment(3)])
+    return store
+
+
+def texts(store):
+    with store.read() as reader:
+        return [event.text for event in reader.events(0, 1000)]
+
+
+def test_rows_are_read_as_they_were_written(filled):
+    beat = BeatRow(
+        incarnation=1, at=1.0, progress=2, step=3, mix="m", activity="a", metrics_json="{}"
+    )
+    weights = [[f"main@{number}", (number / 7.0) ** 0.5] for number in range(200)]
+    draw = DrawRow(
+        number=0,
+        policy_hash="h",
+        log_position=1,
+        event_position=2,
+        stream=7,
+        body_json=json.dumps(weights),
+    )
+    with filled.write() as tx:
+        tx.set_beat(beat)
+        tx.set_beat(replace(beat, progress=9))
+        assert tx.add_policy("h", "{}", 1.0)
+        assert not tx.add_policy("h", "{}", 2.0)
+        number = tx.add_draw(draw)
+        tx.update_player(replace(player("based"), state=PlayerState.RETIRED, milestone=True))
+        for position in (1, 2, 3):
+            fold = FoldRow(
+                log_position=position, event_position=4, version=1, at=5.0, body=b"\0fold"
             )
-        for read_only in (False, True):
-            with pytest.raises(VersionMismatch, match="m999_future"):
-                SqliteStore(path, read_only=read_only)
+            tx.add_fold(fold, keep=2)
+    with filled.read() as reader:
+        retired = replace(player("based"), state=PlayerState.RETIRED, milestone=True)
+        assert reader.players() == [player("main"), retired]
+        assert reader.assignment("m2") == assignment(2)
+        assert reader.assignment("m9") is None
+        assert reader.matches_with_prefix("m", 2) == [assignment(1), assignment(2)]
+        assert reader.incarnation(1) == incarnation(number=1)
+        assert reader.beat(1) == replace(beat, progress=9)
+        assert reader.draw(number) == replace(draw, number=number)
+        assert reader.category_counts() == {("main", "league", "based"): 3}
+        assert reader.positions() == (0, 0, 3)
+        assert [row.log_position for row in reader.folds()] == [3, 2]
+        assert reader.folds()[0] == fold
 
-    def test_an_older_versions_file_is_not_read_without_migration(self, store, path):
-        store.close()
-        with sqlite3.connect(path) as connection:
-            connection.execute("DELETE FROM _sqlite_migrations")
-        with pytest.raises(VersionMismatch, match="older version"):
-            SqliteStore(path, read_only=True)
 
-    def test_a_file_that_is_no_database_is_refused(self, path):
-        path.write_text("hello, this is certainly no database, but long enough to look at" * 20)
-        with pytest.raises(DataCorrupt, match="SQLite"):
-            SqliteStore(path)
+def test_an_exception_undoes_the_whole_transaction(filled):
+    ran = []
 
-    def test_somebody_elses_database_is_refused(self, path):
-        with sqlite3.connect(path) as connection:
-            connection.execute("CREATE TABLE songs (title)")
-        with pytest.raises(DataCorrupt, match="no league's"):
-            SqliteStore(path)
-
-    def test_a_full_disk_loses_nothing_that_was_acknowledged(self, filled, path):
-        pages = filled._writer.execute("PRAGMA page_count").fetchone()[0]
-        filled._writer.execute(f"PRAGMA max_page_count = {pages}")
-        with pytest.raises(StorageFull, match="no space"):
-            filled.once("big", "Method", "f", 1.0, lambda tx: b"x" * 200_000)
-        filled._writer.execute("PRAGMA max_page_count = 100000")
+    def fail():
         with filled.write() as tx:
-            tx.add_events([event("after")])
+            tx.add_player(player("lost"))
+            tx.add_events([event("lost")])
+            tx.after_commit(lambda: ran.append("rolled back"))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    with filled.write() as tx:
+        tx.after_commit(lambda: ran.append("committed"))
+        assert ran == []
+    assert ran == ["committed"]
+    with filled.read() as reader:
+        assert [p.name for p in reader.players()] == ["main", "based"]
+    assert texts(filled) == []
+
+
+def test_results_are_numbered_in_commit_order_with_an_event_each(filled):
+    with filled.write() as tx:
+        tx.add_events([event("before")])
+        for ordinal in (2, 1):
+            tx.add_results([accepted(ordinal)], 5.0)
+    with filled.read() as reader:
+        rows = list(reader.results())
+        assert [(row.position, row.ordinal, row.event_position) for row in rows] == [
+            (1, 2, 2),
+            (2, 1, 3),
+        ]
+        assert (rows[0].seat0, rows[0].seat1, rows[0].book) == ("main", "based", Book.TRAIN)
+        assert rows[0].stats == [{"falls": 2.0}, {}]
+        assert [row.position for row in reader.results(after=1)] == [2]
+        assert reader.result(1) == rows[1]
+        assert [e.kind for e in reader.events(1, 9)] == ["result", "result"]
+
+
+def test_lost_results_stay_and_are_marked_once(filled):
+    with filled.write() as tx:
+        tx.add_results([accepted(ordinal) for ordinal in (1, 2, 3)], 5.0)
+        second = tx.add_incarnation(incarnation())
+        assert tx.lose_results("main", 1, second) == 2
+        assert tx.lose_results("main", 0, second) == 1
+    with filled.read() as reader:
+        assert [row.lost_by for row in reader.results()] == [second] * 3
+        assert not any(row.rated for row in reader.results())
+
+
+def test_leases_close_extend_and_start_again(filled):
+    def deadlines():
         with filled.read() as reader:
-            assert [e.text for e in reader.events(0, 10)] == ["after"]
-            assert reader.select("PRAGMA integrity_check") == [("ok",)]
+            return {row.ordinal: row.lease_deadline for row in reader.open_assignments(1)}
 
-    def test_draws_take_less_room_than_their_text_and_older_ones_are_read(self, store, path):
-        body = many_candidates()
-        with store.write() as tx:
-            tx.add_policy("h", "{}", 1.0)
-            number = tx.add_draw(draw_of(body))
-            tx._connection.execute("INSERT INTO draws SELECT 99, 'h', 1, 2, ?, NULL", (body,))
-        with store.read() as reader:
-            (kept,) = reader.select(
-                "SELECT length(body_json) FROM draws WHERE number = :n", n=number
-            )[0]
-            assert kept < len(body) / 2
-            assert reader.draw(99) == replace(draw_of(body), number=99)
+    with filled.write() as tx:
+        tx.close_leases([2], "released", 7.0, "why")
+        tx.extend_leases(1, 500.0)
+        tx.extend_leases(1, 50.0)
+    assert deadlines() == {1: 500.0, 3: 500.0}
+    with filled.read() as reader:
+        assert reader.open_leases(1) == (2, 500.0)
+        assert reader.open_counts() == {1: 2}
+        assert reader.overdue(499.0) == []
+        assert [row.ordinal for row in reader.overdue(500.0)] == [1, 3]
+        closed = reader.assignment("m2")
+        assert (closed.lease_state, closed.closed_at, closed.close_reason) == (
+            "released",
+            7.0,
+            "why",
+        )
+        assert closed.lease_deadline == 100.0
+    filled.submit(lambda tx: tx.extend_leases(1, 700.0))
+    assert deadlines() == {1: 600.0, 3: 600.0}, "the limit"
+    filled.submit(lambda tx: tx.renew_leases(50.0, 60.0))
+    assert deadlines() == {1: 50.0, 3: 50.0}
 
 
-class TestSqliteGroup(GroupContract):
-    @pytest.fixture
-    def store(self, tmp_path, monkeypatch):
-        self.monkeypatch = monkeypatch
-        store = SqliteStore(tmp_path / "league.db")
-        yield store
-        store.close()
+def test_fencing_marks_only_the_workers_own(filled):
+    with filled.write() as tx:
+        other = tx.add_incarnation(incarnation("evaluator-0"))
+        newer = tx.add_incarnation(incarnation())
+        assert tx.fence("learner-main", newer) == [1]
+    with filled.read() as reader:
+        assert reader.incarnation(1).fenced_by == newer
+        assert reader.incarnation(other).fenced_by is None
+        assert [row.number for row in reader.newest_incarnations()] == [other, newer]
 
-    def let_commits_fail(self, store, fails):
-        def raised(transaction):
-            error = sqlite3.OperationalError("database or disk is full")
-            error.sqlite_errorcode = sqlite3.SQLITE_FULL
-            raise error
 
-        if fails:
-            self.monkeypatch.setattr(SqliteTransaction, "commit", raised)
-        else:
-            self.monkeypatch.undo()
+def test_readers_see_only_what_is_committed(filled):
+    with filled.write() as tx:
+        tx.add_player(player("soon"))
+        with filled.read() as reader:
+            assert len(reader.players()) == 2
+    with filled.read() as reader:
+        assert len(reader.players()) == 3
 
-    def test_near_a_full_disk_a_commit_that_fails_moves_no_memory(self, store, memory, monkeypatch):
-        monkeypatch.setattr("matchmaker.store.opening.ROOM_BYTES", 1 << 80)
-        effects = [self.adds(memory, name) for name in "abc"]
-        with self.together(store, effects) as outcomes:
-            self.let_commits_fail(store, True)
-        self.let_commits_fail(store, False)
-        assert [type(outcome) for outcome in outcomes] == [StorageFull] * 3
-        assert (memory.rebuilt, memory.seen) == (0, [])
-        with self.together(store, effects) as outcomes:
+
+def test_readers_and_a_writer_work_at_the_same_time(filled):
+    counts = []
+
+    def read():
+        for _ in range(40):
+            counts.append(len(texts(filled)))
+
+    threads = [threading.Thread(target=read) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for _ in range(20):
+        filled.submit(lambda tx: tx.add_events([event("a"), event("b")]))
+    for thread in threads:
+        thread.join()
+    assert len(counts) == 160
+    assert all(count % 2 == 0 for count in counts)
+
+
+def test_a_request_takes_effect_once(store):
+    def effect(tx):
+        return str(tx.add_events([event("once")])).encode()
+
+    first = store.once("r1", "Method", "f", 1.0, effect)
+    assert store.once("r1", "Method", "f", 2.0, effect) == first
+    assert store.once("r2", "Method", "f", 2.0, effect) != first
+    assert texts(store) == ["once", "once"]
+    for method, fingerprint in (("Other", "f"), ("Method", "g")):
+        with pytest.raises(InvalidInput, match="r1"):
+            store.once("r1", method, fingerprint, 1.0, effect)
+    with store.write() as tx:
+        assert tx.forget_requests(1.5) == 1
+    assert store.once("r1", "Method", "f", 9.0, lambda tx: b"again") == b"again"
+
+
+class Follower:
+    """What a league's memory does: it follows commits, and is locked while it is ahead of them."""
+
+    def __init__(self, store):
+        self.store, self.seen, self.commits, self.rebuilt = store, [], 0, 0
+        self.lock = threading.RLock()
+        store.memory = Memory(self.lock, self.rebuild, self.committed)
+
+    def rebuild(self):
+        self.rebuilt += 1
+        self.seen = texts(self.store)
+
+    def committed(self):
+        self.commits += 1
+
+    def adds(self, text, error=None):
+        """An effect that returns what memory held before it."""
+
+        def effect(tx):
+            seen = list(self.seen)
+            tx.add_events([event(text)])
+            tx.after_commit(lambda: self.seen.append(text))
+            if error is not None:
+                raise error
+            return seen
+
+        return effect
+
+
+@pytest.fixture
+def memory(store):
+    return Follower(store)
+
+
+@contextmanager
+def together(store, effects):
+    """Submits all effects while a commit waits; yields their outcomes, filled at the block's end.
+
+    One that is no function is the arguments of `once`.
+    """
+    outcomes = [None] * len(effects)
+    begun, go = threading.Event(), threading.Event()
+
+    def first(tx):
+        begun.set()
+        assert go.wait(20)
+
+    def call(number, effect):
+        try:
+            outcomes[number] = store.submit(effect) if callable(effect) else store.once(*effect)
+        except Exception as error:
+            outcomes[number] = error
+
+    def lead():
+        with suppress(StorageFull):
+            store.submit(first)
+
+    threads = [threading.Thread(target=lead)]
+    threads[0].start()
+    assert begun.wait(20)
+    for number, effect in enumerate(effects):
+        threads.append(threading.Thread(target=call, args=(number, effect)))
+        threads[-1].start()
+        time.sleep(0.02)  # so that they are queued in this order
+    try:
+        yield outcomes
+    finally:
+        go.set()
+        for thread in threads:
+            thread.join(20)
+
+
+def test_requests_that_wait_share_a_commit_in_order(store, memory):
+    names = [f"request {number}" for number in range(6)]
+    with together(store, [memory.adds(name) for name in names]) as outcomes:
+        pass
+    assert texts(store) == memory.seen == names
+    assert memory.commits == 2
+    assert outcomes == [names[:number] for number in range(6)]
+
+
+def test_one_that_fails_fails_alone(store, memory):
+    effects = [memory.adds("a"), memory.adds("bad", ZeroDivisionError()), memory.adds("c")]
+    with together(store, effects) as outcomes:
+        pass
+    assert texts(store) == memory.seen == ["a", "c"]
+    assert isinstance(outcomes[1], ZeroDivisionError)
+    assert (outcomes[0], outcomes[2], memory.rebuilt) == ([], ["a"], 0)
+
+
+def test_a_request_and_its_repetition_share_a_commit(store, memory):
+    tries = []
+
+    def once(tx):
+        tries.append(tx.add_events([event("once")]))
+        if len(tries) == 1:
+            raise ZeroDivisionError
+        return b"done"
+
+    calls = [("r", "Method", "f", 1.0, once)] * 3 + [("r", "Method", "other", 1.0, once)]
+    with together(store, [*calls, memory.adds("d")]) as outcomes:
+        pass
+    assert isinstance(outcomes[0], ZeroDivisionError)
+    assert outcomes[1:3] == [b"done", b"done"]
+    assert isinstance(outcomes[3], InvalidInput)
+    assert (texts(store), len(tries)) == (["once", "d"], 2)
+
+
+def test_memory_that_can_not_follow_is_rebuilt_before_the_next_request(store, memory):
+    def breaks(tx):
+        tx.add_events([event("b")])
+        tx.after_commit(lambda: 1 / 0)
+
+    with together(store, [memory.adds("a"), breaks, memory.adds("c")]) as outcomes:
+        pass
+    assert texts(store) == memory.seen == ["a", "b", "c"]
+    assert (outcomes[2], memory.rebuilt) == (["a", "b"], 1)
+
+
+def test_readers_never_see_memory_ahead_of_the_disk(store, memory):
+    seen = []
+
+    def look():
+        with memory.lock:
+            seen.append(list(memory.seen))
+        seen.append(texts(store))
+
+    reader = threading.Thread(target=look)
+
+    def second(tx):
+        reader.start()
+        reader.join(0.1)
+        return memory.adds("b")(tx)
+
+    with together(store, [memory.adds("a"), second]):
+        pass
+    reader.join(20)
+    assert set(seen[0]) <= set(seen[1])
+
+
+def let_commits_fail(monkeypatch):
+    def fail(store):
+        error = sqlite3.OperationalError("database or disk is full")
+        error.sqlite_errorcode = sqlite3.SQLITE_FULL
+        raise error
+
+    monkeypatch.setattr(SqliteStore, "_commit", fail)
+
+
+@pytest.mark.parametrize("room", [0, 1 << 80])
+def test_a_commit_that_fails_leaves_nothing_of_its_requests(store, memory, monkeypatch, room):
+    """With little room each request has a commit to itself, and memory need not be rebuilt."""
+    monkeypatch.setattr("matchmaker.store.sqlite.ROOM_BYTES", room)
+    with together(store, [memory.adds("a"), memory.adds("b")]) as outcomes:
+        let_commits_fail(monkeypatch)
+    monkeypatch.undo()
+    assert [type(outcome) for outcome in outcomes] == [StorageFull] * 2
+    assert texts(store) == memory.seen == []
+    assert memory.rebuilt == (room == 0)
+    assert store.submit(memory.adds("d")) == []
+    assert texts(store) == memory.seen == ["d"]
+
+
+def test_a_full_file_loses_nothing_that_was_acknowledged(filled, path):
+    db = filled._db
+    db.execute(f"PRAGMA max_page_count = {db.execute('PRAGMA page_count').fetchone()[0]}")
+    noise = "".join(map(chr, range(200, 60_000))).encode(errors="ignore")
+    with pytest.raises(StorageFull, match=str(path)):
+        filled.once("big", "Method", "f", 1.0, lambda tx: noise)
+    db.execute("PRAGMA max_page_count = 100000")
+    filled.submit(lambda tx: tx.add_events([event("after")]))
+    assert texts(filled) == ["after"]
+
+
+def test_closing_twice_is_fine_and_calls_are_refused_then(store):
+    store.close()
+    store.close()
+    with pytest.raises(Refused), store.read():
+        pass
+    with pytest.raises(Refused):
+        store.submit(lambda tx: None)
+
+
+def test_every_commit_is_synced_to_a_write_ahead_log(store):
+    with store.write() as tx:
+        assert tx.select("PRAGMA journal_mode") == [("wal",)]
+        assert tx.select("PRAGMA synchronous") == [(2,)]
+
+
+@pytest.mark.parametrize("statement", ["UPDATE results SET outcome = 0.0", "DELETE FROM results"])
+def test_the_log_is_append_only(filled, path, statement):
+    filled.submit(lambda tx: tx.add_results([accepted(1)], 5.0))
+    filled.close()
+    with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+        sqlite3.connect(path).execute(statement)
+
+
+def test_a_second_writer_is_refused(store, path):
+    with pytest.raises(Refused, match=str(path)):
+        SqliteStore(path)
+    store.close()
+    SqliteStore(path).close()
+
+
+def test_reading_during_and_after_the_writer(filled, path):
+    for _ in range(2):
+        reading = SqliteStore(path, read_only=True)
+        with reading.read() as reader:
+            assert len(reader.players()) == 2
+        with pytest.raises(Refused), reading.write():
             pass
-        assert outcomes == [[], ["a"], ["a", "b"]]
+        reading.close()
+        filled.close()
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_files_that_are_no_league_of_this_version_are_refused(tmp_path, store, path, read_only):
+    store.close()
+    with sqlite3.connect(path) as connection:
+        connection.execute(
+            "INSERT INTO _sqlite_migrations (migration_set, name, applied_at) "
+            "VALUES ('kumite-matchmaker', 'm999_future', '')"
+        )
+    with pytest.raises(VersionMismatch, match="m999_future"):
+        SqliteStore(path, read_only=read_only)
+    noise = tmp_path / "noise.db"
+    noise.write_text("no database, but long enough to look at" * 20)
+    songs = tmp_path / "songs.db"
+    with sqlite3.connect(songs) as connection:
+        connection.execute("CREATE TABLE songs (title)")
+    for other in (noise, songs):
+        with pytest.raises(DataCorrupt, match=str(other)):
+            SqliteStore(other, read_only=read_only)
+        assert not other.with_name(f"{other.name}.lock").exists()
+
+
+def test_reading_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(NotFound, match="none"):
+        SqliteStore(tmp_path / "none.db", read_only=True)
+
+
+def test_an_older_file_is_migrated_and_a_copy_of_it_is_left(filled, path, monkeypatch):
+    monkeypatch.setattr(migrations, "_migrations", list(migrations._migrations))
+    filled.close()
+
+    @migrations()
+    def m002_second(db):
+        db.table("players").add_column("motto", str, not_null_default="")
+
+    with pytest.raises(VersionMismatch, match="m002_second"):
+        SqliteStore(path, read_only=True)
+    store = SqliteStore(path)
+    with store.read() as reader:
+        assert reader.select("SELECT name, motto FROM players") == [("main", ""), ("based", "")]
+        assert reader.players() == [player("main"), player("based")]
+    store.close()
+    copy = sqlite3.connect(path.with_name("league.db.before-m002_second"))
+    assert len(copy.execute("SELECT * FROM players").fetchall()) == 2
+    assert "motto" not in copy.execute("SELECT sql FROM sqlite_master").fetchall().__repr__()
+
+
+def test_a_backup_of_a_log_that_is_written_is_whole(filled, path, tmp_path):
+    filled.submit(lambda tx: tx.add_results([accepted(1)], 5.0))
+    copy = tmp_path / "copy.db"
+    assert backup(path, copy) == 1
+    assert sorted(file.name for file in tmp_path.iterdir() if "copy" in file.name) == ["copy.db"]
+    store = SqliteStore(copy, read_only=True)
+    with store.read() as reader:
+        assert [row.match_id for row in reader.results()] == ["m1"]
+    store.close()
+    with pytest.raises(AlreadyExists, match=str(copy)):
+        backup(path, copy)
+    with pytest.raises(InvalidInput):
+        backup(path, tmp_path / "nowhere" / "copy.db")

@@ -15,7 +15,7 @@ from small_league import SmallLeague, played, snapshot
 
 from league.ids import new_id
 from league.players import Book, Pairing, Role
-from league.rpc.convert import to_pairing, to_player, to_result
+from league.rpc.convert import to_message
 from league.v1 import evaluator_pb2 as e
 from league.v1 import exploiters_pb2 as x
 from league.v1 import matchmaker_pb2 as m
@@ -55,7 +55,7 @@ def good_requests(league: SmallLeague) -> dict[str, Message]:
     pairing = Pairing(player="main@1000", opponent="based", pairs=1, book=Book.EVAL, seed=3)
     return {
         "RegisterPlayers": m.RegisterPlayersRequest(
-            players=[to_player(snapshot(7000, card_json="{}", creator="x", created_at=1.0))],
+            players=[to_message(snapshot(7000, card_json="{}", creator="x", created_at=1.0))],
             incarnation=number,
         ),
         "OpenIncarnation": m.OpenIncarnationRequest(
@@ -63,13 +63,13 @@ def good_requests(league: SmallLeague) -> dict[str, Message]:
         ),
         "AcquireMatches": m.AcquireMatchesRequest(incarnation=number, count=1, mix="league"),
         "AcquirePairings": m.AcquirePairingsRequest(
-            incarnation=number, pairings=[to_pairing(pairing)]
+            incarnation=number, pairings=[to_message(pairing)]
         ),
         "ReleaseMatches": m.ReleaseMatchesRequest(
             incarnation=number, match_ids=[matches[0].match_id], reason="done"
         ),
         "ReportResults": m.ReportResultsRequest(
-            incarnation=number, results=[to_result(played(matches[1]))]
+            incarnation=number, results=[to_message(played(matches[1]))]
         ),
         "Heartbeat": m.HeartbeatRequest(
             incarnation=number,
@@ -121,7 +121,7 @@ def exploiters_requests(league: SmallLeague) -> dict[str, Message]:
         ),
         "GetGeneration": x.GetGenerationRequest(learner=EXPLOITER),
         "GetStanding": x.GetStandingRequest(player=begun.player, steps=600, interval=1000),
-        "OpenGate": x.OpenGateRequest(incarnation=number, player=to_player(other)),
+        "OpenGate": x.OpenGateRequest(incarnation=number, player=to_message(other)),
         "AcquireGateMatches": x.AcquireGateMatchesRequest(
             incarnation=number, candidate=frozen.name, count=2
         ),

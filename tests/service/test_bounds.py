@@ -15,7 +15,7 @@ from spoilt_requests import EVALUATOR, METHODS, exploiters_requests, good_reques
 
 from league.ids import new_id
 from league.v1 import matchmaker_pb2 as m
-from matchmaker.store.base import Store
+from matchmaker.store.sqlite import SqliteStore as Store
 
 REFUSALS = (
     grpc.StatusCode.INVALID_ARGUMENT,

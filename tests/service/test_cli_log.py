@@ -19,8 +19,8 @@ from league.players import Book
 from league.rpc.client import MatchmakerClient, Payoffs
 from league.runs import finding
 from matchmaker.api.server import MatchmakerServer
+from matchmaker.store.copies import backup
 from matchmaker.store.sqlite import SqliteStore
-from matchmaker.tools.backup import backup
 from matchmaker.tools.fsck import fsck
 from matchmaker.tools.recompute import differing_from_shown
 
@@ -201,7 +201,7 @@ def test_a_copy_that_can_not_be_made_is_one_sentence(
     says = {
         "there": "is there already",
         "no_folder": "there is no folder",
-        "no_league": "no whole SQLite file",
+        "no_league": "broken SQLite file",
     }
     assert says[wrong] in said
     assert said.count("\n") == 1
@@ -209,12 +209,12 @@ def test_a_copy_that_can_not_be_made_is_one_sentence(
 
 
 def test_a_copy_without_room_leaves_nothing(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> int:
+    def full(*_: object) -> None:
         error = sqlite3.OperationalError("database or disk is full")
         error.sqlite_errorcode = sqlite3.SQLITE_FULL
         raise error
 
-    monkeypatch.setattr("matchmaker.tools.backup._copied", full)
+    monkeypatch.setattr("matchmaker.store.sqlite.SqliteStore.vacuum_into", full)
     with pytest.raises(StorageFull):
         backup(run / "league.db", run.parent / "copy.db")
     assert not list(run.parent.glob("*copy*"))

@@ -67,9 +67,9 @@ def test_a_disk_that_turns_read_only_costs_nothing_acknowledged_and_heals(tmp_pa
     assert seen["shown"], "the mount is read-only"
     for kind, sentence in (*seen["refused"], seen["started"], seen["asked"]):
         assert kind == "StorageReadOnly"
-        assert sentence.startswith(f"the disk of {tmp_path / 'league.db'} takes no more writes (")
+        assert sentence.startswith(f"the disk of {tmp_path / 'league.db'} takes no writes (")
         assert sentence.endswith(
-            "mount it for writing, or move the run; nothing acknowledged is lost"
+            "mount it for writing or move the run; nothing acknowledged is lost"
         )
     assert seen["trouble"] == seen["refused"][0][1]
     assert seen["reads"] == 100, "questions are answered as before"

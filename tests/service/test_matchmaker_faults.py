@@ -15,7 +15,7 @@ from league.errors import (
 from league.players import Book
 from matchmaker.api.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
-from matchmaker.tools import invariants
+from matchmaker.tools.fsck import full_scan
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_a_full_disk_is_told_and_nothing_changes(league):
     incarnation = league.open()
     league.play(incarnation, 10)
     before = league.client.ratings(Book.TRAIN)
-    writer = league.server.store._writer
+    writer = league.server.store._db
     matches = league.client.acquire_matches(incarnation, 200, "league")
     writer.execute(f"PRAGMA max_page_count = {writer.execute('PRAGMA page_count').fetchone()[0]}")
     with pytest.raises(StorageFull, match="no space left"):
@@ -56,24 +56,21 @@ def test_broken_logs_are_found(tmp_path, caplog):
         assert league.server.sweep() == 0
         assert caplog.text == ""
         with league.server.store.write() as tx:
-            tx._connection.execute("UPDATE assignments SET lease_state = 'open' WHERE ordinal = 2")
-            tx._connection.execute(
+            tx._db.execute("UPDATE assignments SET lease_state = 'open' WHERE ordinal = 2")
+            tx._db.execute(
                 "UPDATE assignments SET category = 'constant', seed = 1 WHERE ordinal = 3"
             )
         with league.server.store.read() as reader:
-            findings = "\n".join(invariants.full_scan(reader))
+            findings = "\n".join(full_scan(reader))
             assert "closed as reported exactly when there is a result, but not" in findings
             assert "what its seed draws" in findings
-            league.server.league.view.tables[Book.TRAIN].payoff.add("main", "based", 1.0)
-            wrong = invariants.differing_ratings(reader, league.server.league.view.tables)
-            assert wrong == ["the train book's ratings recomputed from the log are not those shown"]
 
 
 def test_the_running_service_notices_a_broken_log(tmp_path, caplog):
     with small_league(tmp_path, whole=False) as league:
         league.play(league.open(), 10, outcome=learner_wins)
         with league.server.store.write() as tx:
-            tx._connection.execute("UPDATE assignments SET closed_at = NULL WHERE ordinal = 2")
+            tx._db.execute("UPDATE assignments SET closed_at = NULL WHERE ordinal = 2")
         league.server.sweep()
         assert "log is broken" in caplog.text
 
@@ -116,7 +113,7 @@ def test_nobody_is_told_what_memory_holds_while_it_is_behind(league, monkeypatch
             league.client.status,
             lambda: league.client.match(matches[0].match_id),
         ):
-            with pytest.raises(Unavailable, match="behind its log"):
+            with pytest.raises(Unavailable, match="rebuilt"):
                 ask()
         with pytest.raises(Unavailable, match="ask again"):
             league.client.heartbeat(incarnation, 1)

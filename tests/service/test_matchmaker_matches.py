@@ -15,7 +15,7 @@ from league.errors import AlreadyExists, InvalidInput, InvalidName, LeagueError,
 from league.players import Book, Pairing, PlayerKind, PlayerState, Role
 from league.v1 import matchmaker_pb2 as m
 from matchmaker.sampling.draw import Stream, draw_table, draw_table_of, draws
-from matchmaker.state.books import MARK_KINDS, Books, marks_of
+from matchmaker.state.books import Books
 
 
 @pytest.fixture
@@ -225,8 +225,7 @@ def test_the_candidates_weights_follow_from_the_log(league):
     league.play(incarnation, 50, outcome=lambda match: 0.5)
     with league.server.store.read() as reader:
         players = {player.name: player for player in reader.players()}
-        until_then = [row for row in reader.results() if row.position <= why["log_position"]]
-        tables = Books.of_log(until_then, marks_of(reader.events_of(*MARK_KINDS))).tables
+        tables = Books.at(reader, why["event_position"]).tables
     again = draw_table(league.server.league.settings, players["main"], "league", players, tables)
     assert json.loads(again.body_json)["candidates"] == why["candidates"]
 

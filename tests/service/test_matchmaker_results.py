@@ -2,13 +2,11 @@
 
 from dataclasses import replace
 
-import grpc
 import pytest
 from small_league import played, report, small_league
 
 from league.players import Refusal, SeatResult
-from league.rpc import convert as wire
-from league.rpc.convert import to_result
+from league.rpc.convert import to_message
 from league.v1 import matchmaker_pb2 as m
 
 
@@ -130,7 +128,7 @@ def test_each_bad_result_is_refused_with_its_reason_and_the_good_one_taken(leagu
 def test_a_result_without_two_seats_is_refused_alone(league):
     incarnation = league.open()
     matches = league.client.acquire_matches(incarnation, 2, "league")
-    messages = [to_result(played(match)) for match in matches]
+    messages = [to_message(played(match)) for match in matches]
     del messages[0].seats[1]
     reply = league.client._stub.ReportResults(
         m.ReportResultsRequest(request_id="r", incarnation=incarnation, results=messages)
@@ -147,31 +145,6 @@ def test_another_workers_lease_is_not_ones_own(league):
     assert f"belongs to incarnation {learner}" in verdict.reason
     assert verdict.refusal is Refusal.OTHER_INCARNATION
     assert report(league, learner, played(match))[0].accepted
-
-
-def test_statistics_come_with_their_names_or_in_the_order_of_the_calls(league):
-    """As maps from clients of older versions; a result with too many values is refused by
-    itself.
-    """
-    incarnation = league.open()
-    matches = league.client.acquire_matches(incarnation, 3, "league")
-    names, results = ("falls",), [played(match) for match in matches]
-    messages = [
-        wire.to_result(results[0]),
-        *(wire.to_result(result, names) for result in results[1:]),
-    ]
-    messages[2].seats[1].stat_values.append(5.0)
-    request = m.ReportResultsRequest(
-        request_id="r1", incarnation=incarnation, results=messages, stat_names=names
-    )
-    told = league.client._stub.ReportResults(request).verdicts
-    assert [verdict.accepted for verdict in told] == [True, True, False]
-    assert "2 stat_values for 1 stat_names" in told[2].reason
-    for match, result in zip(matches[:2], results, strict=False):
-        assert league.client.match(match.match_id).result == replace(result, lease_token="")
-    request.request_id, request.stat_names[:] = "r2", ["falls", "falls"]
-    with pytest.raises(grpc.RpcError, match="stat_names holds a name twice"):
-        league.client._stub.ReportResults(request)
 
 
 def test_a_refused_id_comes_back_cut(league):

@@ -26,7 +26,7 @@ from matchmaker.simulate.scenarios import (
 )
 from matchmaker.simulate.simulation import Plan, Simulation
 from matchmaker.store.sqlite import SqliteStore
-from matchmaker.tools import invariants
+from matchmaker.tools.fsck import full_scan
 
 
 def simulate(
@@ -46,7 +46,7 @@ def simulate(
 def whole(folder):
     store = SqliteStore(folder / "league.db", read_only=True)
     with store.read() as reader:
-        assert invariants.full_scan(reader) == []
+        assert full_scan(reader) == []
     store.close()
 
 

@@ -1,0 +1,151 @@
+"""Watches a running matchmaker: its disk, its calls and its vital numbers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from league.errors import LeagueError, StorageFull, StorageReadOnly
+from league.players import Vitals
+from league.service.calls import Call, Observer
+from league.service.health import Health
+from league.service.logs import CallLog
+from league.service.settings import OperationsSettings
+from matchmaker.api.audit import Audit
+from matchmaker.state.league import League
+
+if TYPE_CHECKING:
+    from league.service.prometheus import MetricsPort
+    from matchmaker.api.metrics import LeagueMetrics
+
+PROBE_KEY = "storage_probe"
+PROBE_BYTES = 64 * 1024
+
+
+class Monitor:
+    """Observers and audit for the calls, health and metrics for the server; closing twice is fine.
+
+    The service is NOT_SERVING while its disk refuses writes or is nearly full. A disk that refused
+    a write is tried with a write of the monitor until it accepts one.
+    """
+
+    def __init__(
+        self, league: League, db: Path, settings: OperationsSettings, *, read_only: bool = False
+    ) -> None:
+        self.league, self.db, self._settings, self._read_only = league, db, settings, read_only
+        self.started_at = league.clock.now()
+        self.audit = Audit(league)
+        league.vitals = self.vitals
+        self._health: Health | None = None
+        self._refused = ""  # why the disk refused a write, "" since it accepts them
+        self._metrics: LeagueMetrics | None = None
+        self._port: MetricsPort | None = None
+        log = CallLog(settings.log_calls, settings.slow_call_seconds, self._sender)
+        self.observers: list[Observer] = [log, self._observe]
+
+    def open(self, health: Health) -> None:
+        """Starts to watch; raises `Refused` when the metrics port is taken."""
+        self._health = health
+        if self._settings.matchmaker_metrics_port:
+            from league.service.prometheus import MetricsPort
+            from matchmaker.api.metrics import LeagueMetrics
+
+            self._metrics = LeagueMetrics(self.league, health)
+            port = self._settings.matchmaker_metrics_port
+            self._port = MetricsPort(self._settings.metrics_host, port, self._metrics)
+        self.check_disk()
+
+    def vitals(self) -> Vitals:
+        """How the service is at this moment."""
+        view, wal = self.league.view, self.db.with_name(f"{self.db.name}-wal")
+        free = _free_bytes(self.db)
+        return Vitals(
+            trouble=self._health.reason if self._health is not None else "",
+            now=self.league.clock.now(),
+            started_at=self.started_at,
+            store_bytes=_file_bytes(self.db) + _file_bytes(wal),
+            disk_free_bytes=-1 if free is None else free,
+            event_position=view.event_position,
+            assignments=view.ordinal,
+        )
+
+    def check_disk(self) -> None:
+        """Tries the disk again if it refused a write, and measures what is free."""
+        if self._health is None or self._read_only:
+            return
+        if self._refused:
+            self._refused = self._probe()
+        self._health.set(self._refused or self._shortage())
+
+    def _probe(self) -> str:
+        """Why the log still can't be written, "" when it can."""
+        try:
+            for content in ("x" * PROBE_BYTES, ""):
+                with self.league.store.write() as tx:
+                    tx.set_meta(PROBE_KEY, content)
+        except LeagueError as error:
+            return str(error)
+        return ""
+
+    def _shortage(self) -> str:
+        free, least = _free_bytes(self.db), self._settings.least_free_megabytes * 1e6
+        if free is None or free >= least:
+            return ""
+        return (
+            f"{free / 1e6:.0f} MB are left on the disk of {self.db}, less than "
+            f"operations.least_free_megabytes = {least / 1e6:g}: free some"
+        )
+
+    def failed(self, error: LeagueError) -> None:
+        """Takes note of a failed write; other errors say nothing of the disk."""
+        if self._health is not None and isinstance(error, (StorageFull, StorageReadOnly)):
+            self._refused = str(error)
+            self._health.set(self._refused)
+
+    def expired(self, leases: int) -> None:
+        """Counts expired leases."""
+        if self._metrics is not None:
+            self._metrics.expired(leases)
+
+    def close(self) -> None:
+        if self._port is not None:
+            self._port.close()
+
+    def _observe(self, call: Call) -> None:
+        if call.error is not None:
+            self.failed(call.error)
+        if self._metrics is not None:
+            self._metrics.called(call)
+
+    def _sender(self, call: Call) -> Mapping[str, Any]:
+        """The worker and the incarnation that a request names, for the log of calls."""
+        number = getattr(call.request, "incarnation", 0)
+        worker = str(getattr(call.request, "worker", ""))[:80] or self._worker(number)
+        return {key: value for key, value in (("worker", worker), ("incarnation", number)) if value}
+
+    def _worker(self, number: int) -> str:
+        try:
+            with self.league.store.read() as reader:
+                row = reader.incarnation(number) if number else None
+        except LeagueError:  # the store closes while the last calls are logged
+            return ""
+        return "" if row is None else row.worker
+
+
+def _free_bytes(path: Path) -> int | None:
+    """What this user may still write to the disk of `path`; None where the system can't say."""
+    try:
+        disk = os.statvfs(path.parent)
+    except OSError:
+        return None
+    return disk.f_bavail * disk.f_frsize
+
+
+def _file_bytes(path: Path) -> int:
+    """Size of a file, 0 when there is none."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

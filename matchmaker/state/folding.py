@@ -1,0 +1,101 @@
+"""What memory holds of the log, stored from time to time so that a restart is quick.
+
+A stored fold is not a source of truth. It holds the books and the counts of draws up to one
+result, and a start folds the log from the newest one on. `fsck` compares each with the log.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from matchmaker.state.books import RATING_EVENTS, Books
+from matchmaker.store.rows import FoldRow
+from matchmaker.store.transaction import Reader, Transaction
+
+VERSION = 1
+"""Of what a fold holds and means. Raise it with every change of how results are folded: folds of
+another version are passed over, down to folding the whole log.
+"""
+EVERY = 30_000
+"""Results after which another fold is due: a restart folds that many in about three seconds."""
+FEWEST = 1_000
+"""Results that are worth a fold when the matchmaker stops."""
+KEPT = 8
+"""Stored folds. A learner that returns to a checkpoint drops those after it."""
+Drawn = Counter[tuple[str, str, str]]
+
+
+@dataclass
+class Fold:
+    """A folded log.
+
+    Attributes:
+        books: ratings and payoffs up to `books.log_position`.
+        drawn: matches by (player, mix, category), up to assignment `ordinal`.
+        settled: no assignment up to this ordinal has to be checked again.
+    """
+
+    books: Books = field(default_factory=Books)
+    drawn: Drawn = field(default_factory=Counter)
+    ordinal: int = 0
+    settled: int = 0
+
+    @classmethod
+    def current(cls, reader: Reader) -> Fold:
+        """The whole log, folded from the newest stored fold on."""
+        usable = (row for row in reader.folds() if row.version == VERSION)
+        row = next(usable, None)
+        fold = cls() if row is None else cls.stored(row)
+        fold.books.follow(reader)
+        fold.drawn.update(reader.category_counts(fold.ordinal))
+        fold.ordinal = reader.positions()[2]
+        return fold
+
+    @classmethod
+    def stored(cls, row: FoldRow) -> Fold:
+        """What a row holds."""
+        body = json.loads(zlib.decompress(row.body))
+        drawn = Counter({tuple(key): count for *key, count in body["drawn"]})
+        return cls(Books.restored(body["books"]), drawn, body["ordinal"], body["settled"])
+
+    def row(self, at: float) -> FoldRow:
+        """What is stored of it. `at` is the time in Unix seconds."""
+        body = {
+            "books": self.books.state(),
+            "drawn": [[*key, count] for key, count in sorted(self.drawn.items())],
+            "ordinal": self.ordinal,
+            "settled": self.settled,
+        }
+        packed = zlib.compress(json.dumps(body, separators=(",", ":")).encode(), 1)
+        return FoldRow(
+            log_position=self.books.log_position,
+            event_position=self.books.event_position,
+            version=VERSION,
+            at=at,
+            body=packed,
+        )
+
+
+def store(tx: Transaction, row: FoldRow) -> None:
+    """Stores a fold and drops the oldest ones."""
+    tx.add_fold(row, KEPT)
+
+
+def differing(reader: Reader) -> Iterator[str]:
+    """Yields a sentence for each stored fold that the log does not give, to the last bit."""
+    books, events = Books(), reader.events_of(*RATING_EVENTS)
+    for row in reversed(reader.folds()):
+        if row.version != VERSION:
+            continue
+        since, until = books.event_position, row.event_position
+        between = [event for event in events if since < event.position <= until]
+        books.fold(reader.results(books.log_position, row.log_position), between)
+        books.event_position = until
+        stored = Fold.stored(row)
+        drawn = reader.category_counts(until=stored.ordinal)
+        if books.state()["tables"] != stored.books.state()["tables"] or drawn != stored.drawn:
+            yield f"the fold stored at log position {row.log_position} is not what the log gives"

@@ -1,0 +1,220 @@
+"""Copies of a league's log: a backup, and the log as it was at an earlier moment."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from sqlite_utils import Database
+
+from league.errors import AlreadyExists, InvalidInput
+from league.players import Event, PlayerState
+from matchmaker.store.faults import as_league_errors
+from matchmaker.store.schema import APPLICATION_ID, migrations
+from matchmaker.store.sqlite import SqliteStore
+from matchmaker.store.transaction import Reader
+
+FIRST_SECOND = 1_000_000_000
+"""Whole numbers from here on are Unix seconds (2001 and later), smaller ones log positions."""
+PLAYER_EVENTS = (
+    "player_registered",
+    "player_retired",
+    "player_returned",
+    "player_quarantined",
+    "player_released",
+    "milestone",
+    "gate_opened",
+    "gate_decided",
+)
+"""Kinds of events that change the state or the milestone of a player."""
+
+_PAST = """
+INSERT INTO meta SELECT * FROM past.meta;
+INSERT INTO players SELECT * FROM past.players WHERE name IN (SELECT value FROM json_each(:names));
+INSERT INTO incarnations SELECT number, worker, player, checkpoint_step, checkpoint_log_position,
+  opened_at, event_position,
+  iif(fenced_by IN (SELECT number FROM past.incarnations WHERE event_position <= :event),
+      fenced_by, NULL)
+  FROM past.incarnations WHERE event_position <= :event;
+INSERT INTO heartbeats SELECT * FROM past.heartbeats
+  WHERE at <= :at AND incarnation IN (SELECT number FROM incarnations);
+INSERT INTO draws SELECT * FROM past.draws WHERE event_position <= :event;
+INSERT INTO policies SELECT * FROM past.policies
+  WHERE at <= :at OR hash IN (SELECT policy_hash FROM draws);
+INSERT INTO assignments SELECT ordinal, match_id, lease_token, a.incarnation,
+  CASE WHEN r.event_position <= :event THEN 'reported'
+       WHEN r.position IS NOT NULL THEN iif(r.late AND lease_deadline <= :at, 'expired', 'open')
+       WHEN closed_at <= :at THEN lease_state ELSE 'open' END AS state,
+  lease_deadline, lease_limit, assigned_at, seat0, seat1, learner_seat, book, seed, category, mix, replaces,
+  draw, draw_seed, probability, closed_at, close_reason
+  FROM past.assignments a LEFT JOIN past.results r USING (ordinal)
+  WHERE assigned_at <= :at OR r.event_position <= :event;
+UPDATE assignments SET closed_at = NULL, close_reason = '' WHERE lease_state = 'open';
+INSERT INTO results SELECT * FROM past.results WHERE event_position <= :event;
+INSERT INTO lost_results SELECT * FROM past.lost_results
+  WHERE incarnation IN (SELECT number FROM incarnations);
+INSERT INTO events SELECT * FROM past.events WHERE position <= :event;
+INSERT INTO folds SELECT * FROM past.folds WHERE event_position <= :event
+  AND log_position <= (SELECT ifnull(max(position), 0) FROM results)
+"""
+
+
+def backup(database: Path, copy: Path) -> int:
+    """Copies a league's log as it is at one moment, while a matchmaker may write it.
+
+    The copy is one file, whole or not there at all.
+
+    Returns:
+        The position of its newest result.
+
+    Raises:
+        AlreadyExists: there is something at `copy`.
+        StorageFull, DataCorrupt, VersionMismatch: as opening a log does.
+    """
+    taken = f"{copy} is there already: name another file, or move it away"
+    if copy.exists():
+        raise AlreadyExists(taken)
+    if not copy.parent.is_dir():
+        raise InvalidInput(f"{copy} can't be written: there is no folder {copy.parent}")
+    with tempfile.TemporaryDirectory(dir=copy.parent, prefix=f".{copy.name}-") as folder:
+        draft = Path(folder) / "copy"
+        with _opened(database) as store, as_league_errors(copy):
+            store.vacuum_into(draft)
+        with _opened(draft) as store, store.read() as reader:
+            results = reader.positions()[0]
+        try:
+            os.link(draft, copy)  # never over a file that appeared in the meantime
+        except FileExistsError:
+            raise AlreadyExists(taken) from None
+    return results
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[SqliteStore]:
+    with closing(SqliteStore(path, read_only=True)) as store:
+        yield store
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Right after an event of the log; `at` is in Unix seconds."""
+
+    event_position: int
+    at: float
+
+
+def moment_of(reader: Reader, words: str) -> Moment:
+    """The moment that a person names.
+
+    Args:
+        words: an ISO time (UTC unless it says otherwise), Unix seconds, or a log position, which
+            means right after that result.
+
+    Raises:
+        InvalidInput: it is none of these, or the league had not begun.
+    """
+    if words.isdecimal() and int(words) < FIRST_SECOND:
+        position = int(words)
+        found = reader.select(
+            "SELECT event_position, received_at FROM results WHERE position = :position",
+            position=position,
+        )
+        if not found:
+            newest = reader.positions()[0]
+            raise InvalidInput(f"there is no log position {position}: the log holds 1 to {newest}")
+        return Moment(*found[0])
+    at = _seconds(words)
+    ((event, first),) = reader.select(
+        "SELECT max(position) FILTER (WHERE at <= :at), min(at) FROM events", at=at
+    )
+    if event is None:
+        begin = (
+            "" if first is None else f" ({datetime.fromtimestamp(first, UTC):%Y-%m-%dT%H:%M:%S})"
+        )
+        raise InvalidInput(f"{words} is before the league began{begin}: give a later time")
+    return Moment(event, at)
+
+
+def _seconds(words: str) -> float:
+    try:
+        seconds = float(words)
+        if math.isfinite(seconds) and seconds >= FIRST_SECOND:
+            return seconds
+    except ValueError:
+        try:
+            when = datetime.fromisoformat(words)
+            return when.replace(tzinfo=when.tzinfo or UTC).timestamp()
+        except ValueError:
+            pass
+    raise InvalidInput(
+        f"{words!r} is no moment: give a time as 2026-11-21T14:00, Unix seconds, or a log position"
+    )
+
+
+def copy_as_of(database: Path, copy: Path, words: str) -> None:
+    """Copies a league's log as it was at a moment; `copy` is then opened as any other log.
+
+    Leases and workers are known by the clock. Only the newest heartbeat of a worker is stored, so
+    one that was received later leaves open what the worker did at that moment.
+
+    Args:
+        words: as in `moment_of`.
+    """
+    with _opened(database) as store, store.read() as reader:
+        moment = moment_of(reader, words)
+        states = player_states(reader, moment.event_position)
+    with as_league_errors(copy), closing(Database(copy, execute_plugins=False)) as db:
+        migrations.apply(db)
+        db.attach("past", database)
+        values = {"event": moment.event_position, "at": moment.at, "names": json.dumps([*states])}
+        with db.atomic():
+            for statement in _PAST.split(";\n"):
+                db.execute(statement, values)
+            for name, (state, is_milestone) in states.items():
+                db.execute(
+                    "UPDATE players SET state = ?, milestone = ? WHERE name = ?",
+                    [state, is_milestone, name],
+                )
+        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+
+
+PlayerStates = dict[str, tuple[PlayerState, bool]]
+"""State and whether it is a milestone, by player."""
+
+
+def player_states(reader: Reader, event_position: int | None = None) -> PlayerStates:
+    """The players' states as the events up to a position (or all) made them."""
+    states: PlayerStates = {}
+    for event in reader.events_of(*PLAYER_EVENTS):
+        if event_position is None or event.position <= event_position:
+            take_player_event(states, event)
+    return states
+
+
+def take_player_event(states: PlayerStates, event: Event) -> None:
+    """Changes `states` by one of `PLAYER_EVENTS`."""
+    data = json.loads(event.data_json)
+    name = data["candidate" if event.kind.startswith("gate_") else "player"]
+    state, is_milestone = states.get(name, (PlayerState.ACTIVE, False))
+    is_milestone = is_milestone or event.kind == "milestone" or bool(data.get("milestone"))
+    if event.kind == "gate_opened":
+        state = PlayerState.CANDIDATE
+    elif event.kind == "gate_decided":
+        is_accepted = data["state"] == "accepted"
+        state = PlayerState.ACTIVE if is_accepted else PlayerState.RETIRED
+    elif event.kind == "player_retired":
+        state = PlayerState.RETIRED
+    elif event.kind == "player_quarantined":
+        state = PlayerState.QUARANTINED
+    elif event.kind == "player_released":
+        state = PlayerState(data["state"])
+    elif event.kind != "milestone":
+        state = PlayerState.ACTIVE
+    states[name] = state, is_milestone
