@@ -1,24 +1,30 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all, and JSON objects."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 from pathlib import Path
+from typing import Any
 
-from league.errors import InvalidInput, StorageFull
+from league.errors import DataCorrupt, InvalidInput, StorageFull
 
 PRIVATE = 0o600
 
 
 def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> None:
-    """Writes `content` (text as UTF-8): readers see the old file or all of the new one, also after
-    a crash.
+    """Writes a file: readers see the old one or all of the new one, also after a crash.
 
-    A `private` file only its owner can read, from its first byte on.
+    Args:
+        path: the file.
+        content: text is written as UTF-8.
+        private: whether only its owner may read it, from its first byte on.
 
-    Raises `InvalidInput` when the file can't be made there, `StorageFull` when the disk is full.
+    Raises:
+        InvalidInput: the file can't be made there.
+        StorageFull: the disk is full.
     """
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -37,3 +43,16 @@ def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> N
         raise InvalidInput(
             f"{path} can't be written ({error.strerror}): name another place"
         ) from None
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a file, empty without the file; raises `DataCorrupt`."""
+    if not path.exists():
+        return {}
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError) as error:
+        raise DataCorrupt(f"{path} can't be read as JSON ({error}): restore a copy") from None
+    if not isinstance(content, dict):
+        raise DataCorrupt(f"{path} holds no JSON object: restore a copy")
+    return content

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import sys
 from pathlib import Path
 
-from league.errors import DataCorrupt, InvalidInput, NotFound, VersionMismatch
+from league.errors import InvalidInput, NotFound, VersionMismatch
+from league.runs.files import read_json
 from league.runs.folder import DATABASE, FORMAT, RUNS
 
 
@@ -23,9 +23,7 @@ def newest_run(runs: Path) -> Path:
 
 
 def checked_run(run_dir: Path) -> Path:
-    """`run_dir` itself where it is a run's folder of this version; raises `NotFound` or
-    `VersionMismatch`.
-    """
+    """`run_dir` itself; raises `NotFound` or `VersionMismatch` if it is no run of this version."""
     if not run_dir.is_dir():
         raise NotFound(f"there is no run folder {run_dir}: name one with --run-dir DIR")
     run = read_json(run_dir / "run.json")
@@ -45,25 +43,8 @@ def database_of(run_dir: Path) -> Path:
     """The run's log; raises `NotFound` while there is none."""
     database = run_dir / DATABASE
     if not database.exists():
-        raise NotFound(
-            f"{run_dir} has no league.db yet, so there is nothing to show: wait for its start"
-        )
+        raise NotFound(f"{run_dir} has no league.db yet, wait for its start")
     return database
-
-
-def read_json(path: Path) -> dict[str, object]:
-    """The object in a file, empty without the file; raises `DataCorrupt`."""
-    if not path.exists():
-        return {}
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as error:
-        raise DataCorrupt(
-            f"{path} can't be read as JSON ({error}): restore it from a copy"
-        ) from None
-    if not isinstance(content, dict):
-        raise DataCorrupt(f"{path} holds no JSON object: restore it from a copy")
-    return content
 
 
 def live_address(run_dir: Path) -> str | None:
@@ -85,7 +66,7 @@ def _lives(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:  # somebody else's, but there
+    except PermissionError:  # of another user
         return True
     return True
 

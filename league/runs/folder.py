@@ -16,8 +16,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any
 
-from league.errors import ConfigError, DataCorrupt, Refused, VersionMismatch
-from league.runs.files import write_whole
+from league.errors import ConfigError, Refused, VersionMismatch
+from league.runs.files import read_json, write_whole
 from league.runs.settings import SupervisorSettings
 from league.settings import base as config
 from league.settings.file import write_config
@@ -43,7 +43,7 @@ _ALL_OURS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What the command line asks of a run's settings."""
+    """The command line's part of a run's settings."""
 
     preset: str | None = None
     config: Path | None = None
@@ -52,7 +52,7 @@ class Request:
 
 
 class RunFolder:
-    """An opened and locked run. Use it as a context manager; leaving it twice is fine."""
+    """An opened and locked run. Use it as a context manager."""
 
     def __init__(
         self, path: Path, *, preset: str, resumed: bool, lock: IO[str], made: bool = False
@@ -75,26 +75,24 @@ class RunFolder:
         return self.path / "logs" / f"{process}.log"
 
     def port(self, service: str) -> int:
-        """The service's port: that of its last start unless somebody took it, then a new free
-        one.
-        """
+        """The service's port: that of its last start while it is free, else a new one."""
         file = self.path / "ports.json"
-        ports: dict[str, int] = _read_json(file) if file.exists() else {}
+        ports: dict[str, int] = read_json(file)
         if service not in ports or not _is_free(ports[service]):
             ports[service] = _free_port(set(ports.values()))
             _write_json(file, ports)
         return ports[service]
 
     def announce(self, service: str, address: str, pid: int) -> None:
-        """Tells readers (`bin/league --run-dir`) where the service runs."""
+        """Writes down where the service runs, for `bin/league --run-dir`."""
         _write_json(self.path / f"{service}.json", {"address": address, "pid": pid})
 
     def withdraw(self, service: str) -> None:
-        """The service runs no more."""
+        """Forgets the address of a service that has stopped."""
         (self.path / f"{service}.json").unlink(missing_ok=True)
 
     def discard(self) -> None:
-        """Removes a new run of which nothing came, so that a later start does not take it up."""
+        """Removes a new run that never began, so that a later start does not continue it."""
         ours = [self.path / name for name in _ALL_OURS]
         for pattern in (f"{DATABASE}*", "learner-*"):
             ours += self.path.glob(pattern)
@@ -104,7 +102,7 @@ class RunFolder:
             else:
                 entry.unlink(missing_ok=True)
         if self._made:
-            with contextlib.suppress(OSError):  # somebody put a file of their own there
+            with contextlib.suppress(OSError):  # it holds a file of the user
                 self.path.rmdir()
 
     def __enter__(self) -> RunFolder:
@@ -131,9 +129,7 @@ def open_run(request: Request) -> RunFolder:
 
 
 def _check_learners(sections: config.Sections) -> None:
-    """Raises `ConfigError` now for settings that would only stop a learner's process, or keep it
-    alone.
-    """
+    """Raises `ConfigError` now for settings that would stop a learner's process later."""
     settings = sections.of(SupervisorSettings)
     if not settings.evaluators and sections["matchmaker"]["admit"] == "gate":
         raise ConfigError(
@@ -187,7 +183,7 @@ def _create(path: Path, preset: str, sections: config.Sections, *, made: bool) -
 
 
 def _resume(path: Path, request: Request, preset: str | None) -> RunFolder:
-    run = _read_json(path / "run.json")
+    run = read_json(path / "run.json")
     if run.get("format") != FORMAT:
         raise VersionMismatch(
             f"{path} has run format {run.get('format')} (made by Kumite {run.get('version', 'unknown')}), "
@@ -196,7 +192,7 @@ def _resume(path: Path, request: Request, preset: str | None) -> RunFolder:
     if preset and preset != run["preset"]:
         raise ConfigError(
             f"{path} was made with preset {run['preset']!r}, not {preset!r}: "
-            f"leave --preset out to go on with it, or start another run with another --run-dir"
+            f"leave --preset out to continue it, or start another run with another --run-dir"
         )
     _refuse_contradictions(path, request)
     return RunFolder(path, preset=run["preset"], resumed=True, lock=_locked(path))
@@ -211,7 +207,7 @@ def _refuse_contradictions(path: Path, request: Request) -> None:
             if value != own[section][key]:
                 raise ConfigError(
                     f"{path} was made with {section}.{key} = {own[section][key]!r}, not {value!r}: "
-                    f"leave the setting out to go on with it, or start another run with another --run-dir"
+                    f"leave the setting out to continue it, or start another run with another --run-dir"
                 )
 
 
@@ -226,12 +222,12 @@ def _next_folder(preset: str) -> Path:
         try:
             path.mkdir()
             return path
-        except FileExistsError:  # another start took it just now
+        except FileExistsError:  # another start has made it just now
             number += 1
 
 
 def _locked(path: Path) -> IO[str]:
-    """Takes the folder's lock, which the kernel frees when this process ends in whatever way."""
+    """Takes the folder's lock, which the kernel frees at the end of this process."""
     file = (path / "lock").open("a+", encoding="utf-8")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -253,18 +249,6 @@ def _write_json(path: Path, content: Mapping[str, Any]) -> None:
     write_whole(path, json.dumps(content, indent=1) + "\n")
 
 
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as error:
-        raise DataCorrupt(
-            f"{path} can't be read as JSON ({error}): restore it from a copy"
-        ) from None
-    if not isinstance(content, dict):
-        raise DataCorrupt(f"{path} holds no JSON object: restore it from a copy")
-    return content
-
-
 def _is_free(port: int) -> bool:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -275,10 +259,10 @@ def _is_free(port: int) -> bool:
         return True
 
 
-def _free_port(besides: set[int]) -> int:
+def _free_port(taken: set[int]) -> int:
     while True:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = int(probe.getsockname()[1])
-        if port not in besides:
+        if port not in taken:
             return port

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from league.errors import DataCorrupt
-from league.runs.alarm_watch import MatchFacts, UpdateFacts
+from league.runs.alarms import MatchFacts, UpdateFacts
 from league.runs.columns import BEHAVIOUR, REWARDS
 
 Row = dict[str, str]
@@ -76,7 +76,7 @@ def _one_story(events: list) -> Series:
 def read_updates(
     learner: Path, weights: Callable[[int], Mapping[str, float]] | None = None
 ) -> list[UpdateFacts]:
-    """A learner's history as `league.runs.alarm_watch` takes it, from its files alone.
+    """A learner's history as `league.runs.alarms` takes it, from its files alone.
 
     The reward terms of a match are the means of its rollout's matches, which is all that the file
     holds. `weights` gives the weight of each reward term at a step; without, a term has one from

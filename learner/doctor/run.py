@@ -19,7 +19,6 @@ from league.agent.config import AgentConfig
 from league.agent.network import AgentNetwork
 from league.errors import NotFound
 from league.players import PayoffCell, Role
-from league.runs.alarm_watch import AlarmWatch
 from league.runs.alarms import (
     DOMINANT_SHARE,
     ENTROPY_LOW,
@@ -27,6 +26,7 @@ from league.runs.alarms import (
     KL_LARGEST,
     OUTCOME_TERMS,
     Alarm,
+    AlarmWatch,
     largest_entropy,
     largest_share,
 )

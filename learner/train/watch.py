@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from numpy.typing import NDArray
 
 from league.games.base import GameSpec
-from league.runs.alarm_watch import AlarmWatch, MatchFacts, UpdateFacts
-from league.runs.alarms import largest_entropy
+from league.runs.alarms import AlarmWatch, MatchFacts, UpdateFacts, largest_entropy
 from learner.rollout.finished import FinishedMatch
 from learner.settings import LearnerSettings
 

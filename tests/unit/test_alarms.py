@@ -9,8 +9,7 @@ import sys
 import pytest
 
 from league.runs import alarms
-from league.runs.alarm_watch import AlarmWatch, MatchFacts, UpdateFacts
-from league.runs.alarms import Alarm, Streak
+from league.runs.alarms import Alarm, AlarmWatch, MatchFacts, Streak, UpdateFacts
 
 TEN_KEYS = 10 * math.log(2)
 
@@ -187,7 +186,5 @@ def test_a_run_that_learns_is_silent():
 
 
 def test_the_rules_load_no_torch():
-    code = (
-        "import sys, league.runs.alarm_watch, league.runs.records; sys.exit('torch' in sys.modules)"
-    )
+    code = "import sys, league.runs.alarms, league.runs.records; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -13,7 +13,7 @@ from torch.utils.tensorboard import SummaryWriter
 from league.cli.main import main
 from league.errors import NotFound
 from league.metrics import wilson_interval
-from league.runs.alarm_watch import AlarmWatch
+from league.runs.alarms import AlarmWatch
 from league.runs.columns import EVALUATION
 from league.runs.records import read_rows, read_scalars, read_updates
 from league.views.curves.figure import PANELS, _finish
