@@ -109,8 +109,8 @@ def checked_player_name(name: str) -> str:
     if _NAME.fullmatch(name) or _SNAPSHOT.fullmatch(name):
         return name
     raise InvalidName(
-        f"{name[:SHOWN]!r} can't name a player: use up to 64 of a-z 0-9 _ . -, and @STEP after it for a "
-        "snapshot"
+        f"{name[:SHOWN]!r} can't name a player: use up to 64 of a-z 0-9 _ . -, and "
+        "@STEP after it for a snapshot"
     )
 
 
@@ -125,7 +125,7 @@ def checked_learner_name(name: str) -> str:
 
 
 def checked_digest(digest: str) -> str:
-    """`digest` itself when it is a lower-case sha256 (so it is safe in a path), else `InvalidName`."""
+    """`digest` itself when it is a lower-case sha256, so safe in a path, else `InvalidName`."""
     if _DIGEST.fullmatch(digest):
         return digest
     raise InvalidName(f"{digest[:SHOWN]!r} is no sha256 digest: 64 hexadecimal digits are wanted")

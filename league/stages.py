@@ -86,7 +86,8 @@ def named_stage(status: CurriculumStatus, name: str) -> Stage:
             return _other(status, stage)
     names = [stage.name for stage in stages]
     raise NotFound(
-        f"{player} has no stage {name[:80]!r}: {nearest(name, names) or 'there are ' + ', '.join(names)}"
+        f"{player} has no stage {name[:80]!r}: "
+        f"{nearest(name, names) or 'there are ' + ', '.join(names)}"
     )
 
 
@@ -104,9 +105,7 @@ def one_curriculum(curricula: Iterable[CurriculumStatus], player: str) -> Curric
     """
     known = {status.player: status for status in curricula}
     if not known:
-        raise NotFound(
-            "no learner of this league has reported its stages yet: start one, or wait for its start"
-        )
+        raise NotFound("no learner of this league has reported its stages yet: start one, or wait")
     if player in known:
         return known[player]
     if player:
@@ -119,7 +118,7 @@ def one_curriculum(curricula: Iterable[CurriculumStatus], player: str) -> Curric
 def newest_evaluated(
     cells: Iterable[PayoffCell], player: str, after: int = -1
 ) -> PayoffCell | None:
-    """Of clean counts against one opponent, those of `player`'s newest snapshot after step `after`."""
+    """The counts of `player`'s newest snapshot after step `after`, from those of one opponent."""
     own = [
         (SnapshotName.parse(cell.row).step, cell)
         for cell in cells

@@ -281,8 +281,8 @@ class MatchmakerClient(Connection):
     def watch(self, after: int = 0) -> Iterator[Event]:
         """Events after position `after` (-1: only new ones) as they come.
 
-        It reconnects when the stream breaks and continues after the last event it gave. A matchmaker that
-        serves read-only ends the stream after its last event.
+        It reconnects when the stream breaks and continues after the last event it gave. A
+        matchmaker that serves read-only ends the stream after its last event.
         """
         position = after
 

@@ -1,8 +1,7 @@
 """How errors travel over gRPC: one table from class to code, and the way back.
 
-The message goes as the status' details, the class' name as trailing metadata, so a client raises
-the same class that the service raised. `league.service.interceptor` ends every call that fails by this
-table.
+The message travels as the status' details, the class' name as trailing metadata, so a client raises
+the same class that the service raised.
 """
 
 from __future__ import annotations
@@ -80,14 +79,12 @@ def error_of(failure: grpc.RpcError) -> errors.LeagueError:
 
 
 def raised_by_service(failure: grpc.RpcError) -> bool:
-    """Whether the service answered at all (so trying another time is the service's to advise)."""
+    """Whether the service itself raised the error; it then advises whether to try again."""
     return _class_name(failure) != ""
 
 
 def retry_advice(failure: grpc.RpcError) -> float | None:
-    """Seconds after which the service wants the same call again, None when it said nothing of
-    that kind.
-    """
+    """Seconds after which the service wants the same call again, None without advice."""
     for key, value in _trailing(failure):
         if key == RETRY_KEY and value.isdigit():
             return min(int(value) / 1000, LONGEST_ADVICE)

@@ -37,6 +37,6 @@ def _bytes(file: Path) -> bytes:
         return file.read_bytes()
     except OSError as error:
         raise ConfigError(
-            f"the certificate file {file} can't be read ({error.strerror}): bin/league certs {file.parent} "
-            f"makes a set, or name the right folder as security.tls (--tls)"
+            f"the certificate file {file} can't be read ({error.strerror}): bin/league certs "
+            f"{file.parent} makes a set, or name the right folder as security.tls (--tls)"
         ) from None

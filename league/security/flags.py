@@ -45,7 +45,7 @@ def add_client_flags(parser: argparse.ArgumentParser) -> None:
         "--token-file",
         type=Path,
         metavar="FILE",
-        help="file with a token to show (default: KUMITE_TOKEN, KUMITE_TOKEN_FILE, or the run's own)",
+        help="file with a token (default: KUMITE_TOKEN, KUMITE_TOKEN_FILE, or the run's own)",
     )
     parser.add_argument(
         "--tls",

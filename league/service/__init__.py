@@ -1,1 +1,1 @@
-"""What every gRPC service of the league has: authentication, health, draining, limits, metrics and logs."""
+"""What every gRPC service shares: authentication, health, draining, limits, metrics and logs."""

@@ -65,7 +65,7 @@ class CallLog:
     """An observer that writes one line for a call.
 
     Args:
-        every: whether all calls get one; else only slow ones, failed ones, and from time to time those
+        every: whether all calls get one; else only slow ones, failed ones, and occasionally those
             without a valid token.
         slow_seconds: the time from which a call is slow (streams never are).
         details: what a request says of its sender, such as the worker's name.

@@ -29,9 +29,9 @@ class DeviceFlags:
         return max(1, len(self.gpus), self.cpu_ranks)
 
     def completed(self, cpu_ranks: int, is_possible: Callable[[int], bool]) -> DeviceFlags:
-        """Adds `cpu_ranks` ranks on the CPU where no flag asks for another device and no GPU is found.
+        """Adds ranks on the CPU where no flag names another device and there is no GPU.
 
-        It takes at most one rank a core, and fewer where `is_possible` refuses the number.
+        It adds `cpu_ranks`, at most one a core, and fewer where `is_possible` refuses the number.
         """
         cores = (
             len(os.sched_getaffinity(0))
@@ -85,7 +85,7 @@ def add_device_flags(parser: argparse.ArgumentParser) -> None:
         "--ranks",
         type=_count,
         metavar="N",
-        help="with --cpu: learn in N processes together (default: learner.cpu_ranks of the settings)",
+        help="with --cpu: learn in N processes together (default: learner.cpu_ranks)",
     )
 
 

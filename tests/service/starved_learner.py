@@ -31,7 +31,7 @@ def starve_update():
 
 
 def starve_rollout():
-    """After so many steps a step wants more memory than any machine has."""
+    """The 48th step wants more memory than any machine has."""
     step, calls = LeagueVecEnv.step_arrays, []
 
     def greedy(env, actions_NA):

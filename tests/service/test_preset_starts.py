@@ -1,6 +1,4 @@
-"""Presets that nobody trains in a test begin: a few steps of each, by a real session and
-matchmaker.
-"""
+"""A few steps of the presets that no other test trains, with a real session and matchmaker."""
 
 import pytest
 import torch
@@ -23,7 +21,7 @@ SHORT = (
     "learner.matches_ahead=2",
     "game.match_seconds=0.1",
 )
-"""As many matches and steps as it takes to see some end, an update and a snapshot."""
+"""Enough matches and steps for some to end, an update and a snapshot."""
 
 
 @pytest.mark.parametrize("preset", ["seed", "fast", "stable", "t4", "curriculum", "test"])

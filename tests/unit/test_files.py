@@ -1,4 +1,4 @@
-"""Files appear whole or stay as they were."""
+"""Files appear whole or stay unchanged."""
 
 from __future__ import annotations
 

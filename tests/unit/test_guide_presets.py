@@ -58,7 +58,7 @@ def test_a_preset_has_its_guides_figures(preset):
     if preset == "t4":  # one rollout of whole matches next to each other
         assert (matches * n_steps, n_steps) == (steps, 90 * 30)
         assert learner["batch_size"] == n_steps == pytest.approx(matches * batch, rel=0.06)
-    else:  # an epoch has as many minibatches as with one environment
+    else:  # minibatches an epoch: those of one environment
         assert (n_steps, learner["batch_size"]) == (steps, matches * batch)
 
 

@@ -1,4 +1,4 @@
-"""Buckets: the average and the burst hold, for each peer by itself, in bounded memory."""
+"""Buckets: the average and the burst hold, for each peer separately, in bounded memory."""
 
 from __future__ import annotations
 

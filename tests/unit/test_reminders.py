@@ -1,4 +1,4 @@
-"""A wait is told at once, then ever more rarely; another wait is told at once again."""
+"""A wait is logged at once, then after growing pauses; another wait at once again."""
 
 from __future__ import annotations
 

@@ -201,7 +201,7 @@ def test_an_address_open_to_strangers_wants_to_know_who_may_ask(host: str) -> No
     ):
         assert settings.checked() == host
     with pytest.raises(ConfigError):
-        SecuritySettings(tls="certs").checked(host)  # hides what is said, but not from whom
+        SecuritySettings(tls="certs").checked(host)  # encrypts, but lets every caller in
 
 
 def test_loopback_is_open_by_default() -> None:
