@@ -1,20 +1,19 @@
-"""Learners in a fit of all games at once: one strength per stretch of steps, tied by a random walk.
+"""Learners in a fit of all games: one strength per stretch of steps, tied by a random walk.
 
-A learner is not one player. Its live games fall into stretches of learner steps, each with a
-strength of its own, and so has every snapshot; in order of their steps these nodes are a random
-walk whose variance grows by `Drift`. Neighbours thus lend each other games, the more the closer
-they are. (Whole-History Rating, Coulom 2008, has a node per day; KataGo's ratings tie each network
-to its predecessor.) A bot is a node by itself.
+A learner is not one player. Its live games fall into stretches of steps, each with a strength of
+its own, and so does every snapshot. In order of steps these nodes are a random walk whose variance
+grows by `Drift`, so neighbours share games, the more the closer they are. (Whole-History Rating,
+Coulom 2008, has a node per day.) A bot is one node.
 
-In x, the logarithm of steps, a learner's strength is taken as
+In x, the logarithm of steps, a learner's strength is
 
-    start + slope · x + w(x),   start ~ N(25, 25²), slope ~ N(0, 10²) points, w a random walk of
-    variance κ·x
+    start + slope · x + w(x),   start ~ N(25, 25²), slope ~ N(0, 10²) points, w of variance κ·x
 
-Learners climb, so the slope is part of it: a walk that expects to stay where it is makes every
-climb too short. They all begin far below the others, so the start is wide. A node of a stretch is
-the mean over it, and the covariance of such means is exact here; taken as points, their walk would
-look too short by a third.
+Learners climb, and a walk without a slope makes every climb too short; they begin far below the
+others, so the start is wide. The node of a stretch is the mean over it, and the covariance of these
+means is exact; as points, their walk looks too short by a third.
+
+Shapes: G games, S seats of them (2 G), N nodes, K nodes of one lineage.
 """
 
 from __future__ import annotations
@@ -33,17 +32,14 @@ from league.stats.ratings.fit import Block, Fit, PairCounts, fit
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 STRETCH = 0.05
-"""Length of a stretch in x: 2,500 steps at first, 200,000 after four million. In longer ones a
-learner that is paired by rating meets stronger opponents while it is stronger, which hides how
-far apart those are.
+"""Length of a stretch in x: 2,500 steps at first, 200,000 after four million. In longer ones, a
+learner paired by rating meets stronger opponents while it is stronger, which hides the distance.
 """
 START_SIGMA = 3.0 * SIGMA
 SLOPE_SIGMA = 10.0
-"""Points a fold of steps that a learner may climb or fall; runs of brawl climb 4 to 5."""
+"""Points that a learner climbs while its steps grow by e; runs of brawl climb 4 to 5."""
 _APART = 1e-4
-"""points² that two nodes may be apart whatever the drift, so that those of one step have an
-inverse.
-"""
+"""Least variance between two nodes in points², so that two at one step have an inverse."""
 _ROUNDS, _SETTLED = 50, 0.01
 
 
@@ -52,8 +48,8 @@ class Seats:
     """One seat of G games.
 
     Attributes:
-        lineage_G: number of the learner, of the learner whose snapshot it is, or of the bot.
-        step_G: learner steps behind the weights; 0 for a bot.
+        lineage_G: number of the learner, also for its snapshots, or of the bot.
+        step_G: learner steps of the weights; 0 for a bot.
         is_live_G: whether the weights were a learner's current ones.
     """
 
@@ -64,12 +60,12 @@ class Seats:
 
 @dataclass(frozen=True)
 class Nodes:
-    """N strengths to be found, in order of lineage and step, and who of them played the G games.
+    """The N strengths to fit, in order of lineage and step, and the nodes that played the games.
 
     Attributes:
-        step_N: learner steps; of a stretch the mean over its games. first_N, last_N: steps of the
-        earliest and latest game's weights; of a snapshot both are its own. is_live_N: whether it is
-        a stretch of live games, else a snapshot or a bot. counts: of the games between the nodes.
+        step_N: learner steps; of a stretch the mean over its games.
+        first_N, last_N: steps of the earliest and the latest game's weights.
+        is_live_N: whether it is a stretch of live games, else a snapshot or a bot.
     """
 
     lineage_N: Numbers
@@ -82,24 +78,16 @@ class Nodes:
     counts: PairCounts
 
     def walks(self, settling_steps: int) -> list[Walk]:
-        """One for each lineage of several nodes."""
-        log_N, early_N, late_N = (
-            np.log(x + settling_steps) for x in (self.step_N, self.first_N, self.last_N)
-        )
-        _, begins, sizes = np.unique(self.lineage_N, return_index=True, return_counts=True)
+        """Returns a walk for each lineage of several nodes."""
+        steps = (self.step_N, self.first_N, self.last_N)
+        x_N, early_N, late_N = (np.log(step_N + settling_steps) for step_N in steps)
         found = []
-        for begin, size in zip(begins, sizes, strict=True):
-            nodes_K = np.arange(begin, begin + size)
-            if size > 1:
-                zero = early_N[nodes_K].min()
-                found.append(
-                    Walk(
-                        nodes_K,
-                        log_N[nodes_K] - zero,
-                        early_N[nodes_K] - zero,
-                        late_N[nodes_K] - zero,
-                    )
-                )
+        for lineage in np.unique(self.lineage_N):
+            nodes_K = np.flatnonzero(self.lineage_N == lineage)
+            zero = early_N[nodes_K].min()
+            if len(nodes_K) > 1:
+                columns = (column_N[nodes_K] - zero for column_N in (x_N, early_N, late_N))
+                found.append(Walk(nodes_K, *columns))
         return found
 
 
@@ -118,7 +106,7 @@ class Walk:
     late_K: Array
 
     def block(self, kappa: float) -> Block:
-        """What is believed of the nodes before any game."""
+        """Returns the prior of the nodes."""
         start_KK = np.full((len(self.x_K),) * 2, START_SIGMA**2)
         slope_KK = SLOPE_SIGMA**2 * np.outer(self.x_K, self.x_K)
         apart_KK = _APART * np.eye(len(self.x_K))
@@ -126,65 +114,58 @@ class Walk:
         return Block(self.nodes_K, cho_solve(cho_factor(covariance_KK), np.eye(len(self.x_K))))
 
     def covariance_KK(self) -> Array:
-        """Of the means over the stretches of a walk with κ = 1 that begins at x = 0.
+        """Returns the covariance of the means over the stretches of a walk with κ = 1 from x = 0.
 
-        Stretches lie one behind the other, so it is the mean x of the earlier one; a + w/3 of one
-        with itself; and of a point p within one, (∫ₐᵖ x dx + p(b − p))/(b − a).
+        Stretches follow each other, so it is the mean x of the earlier one; a + w/3 of one with
+        itself; and (∫ₐᵖ x dx + p(b − p))/(b − a) with a point p within it.
         """
         middle_K, width_K = (self.early_K + self.late_K) / 2.0, self.late_K - self.early_K
         found_KK = np.minimum.outer(middle_K, middle_K)
         columns = (self.early_K[:, None], self.late_K[:, None], middle_K[None, :])
         a_KK, b_KK, p_KK = (np.broadcast_to(x, found_KK.shape) for x in columns)
-        within = (
-            (width_K[:, None] > 0.0) & (width_K[None, :] == 0.0) & (a_KK < p_KK) & (p_KK < b_KK)
-        )
-        a, b, p = a_KK[within], b_KK[within], p_KK[within]
-        found_KK[within] = ((p * p - a * a) / 2.0 + p * (b - p)) / (b - a)
-        found_KK = np.where(within.T, found_KK.T, found_KK)
+        is_inside_KK = (width_K[:, None] > 0.0) & (width_K == 0.0) & (a_KK < p_KK) & (p_KK < b_KK)
+        a, b, p = a_KK[is_inside_KK], b_KK[is_inside_KK], p_KK[is_inside_KK]
+        found_KK[is_inside_KK] = ((p * p - a * a) / 2.0 + p * (b - p)) / (b - a)
+        found_KK = np.where(is_inside_KK.T, found_KK.T, found_KK)
         np.fill_diagonal(found_KK, self.early_K + width_K / 3.0)
         return found_KK
 
-    def likeliest(self, found: Fit, kappa: float) -> tuple[float, int]:
-        """Of expectation-maximisation: the sum of E[w²] in units of what κ = 1 makes of it, and of
-        how many.
+    def expected_square(self, found: Fit, kappa: float) -> tuple[float, int]:
+        """Returns the sum of E[w²] in units of what κ = 1 gives, and the number of terms.
 
         Given the strengths, w is N(κKQθ, κK − κ²KQK), K = `covariance_KK` and Q the precision of
         `block`.
         """
         k_KK, q_KK = self.covariance_KK(), self.block(kappa).precision_KK
         theta_K = found.rating_N[self.nodes_K] - MU
-        square_KK = (
-            np.outer(theta_K, theta_K) + found.covariance_NN[np.ix_(self.nodes_K, self.nodes_K)]
-        )
+        covariance_KK = found.covariance_NN[np.ix_(self.nodes_K, self.nodes_K)]
         qk_KK = q_KK @ k_KK
+        walked = float(np.sum((qk_KK @ q_KK) * (np.outer(theta_K, theta_K) + covariance_KK)))
         moves = int(np.sum(np.diagonal(k_KK) > 0.0))
-        walked = float(np.sum((qk_KK @ q_KK) * square_KK) - np.trace(qk_KK))
-        return kappa * moves + kappa**2 * walked, moves
+        return kappa * moves + kappa**2 * (walked - float(np.trace(qk_KK))), moves
 
 
 def nodes_of(
     seat0: Seats, seat1: Seats, outcome_G: Array, settling_steps: int = Drift().settling_steps
 ) -> Nodes:
-    """Cuts live games into stretches, and counts who beat whom; `outcome_G` is seat 0's, in {1,
-    ½, 0}.
+    """Cuts live games into stretches and counts the games between nodes.
+
+    Args:
+        outcome_G: seat 0's, in {1, ½, 0}.
     """
-    both = [np.concatenate(x) for x in zip(_columns(seat0), _columns(seat1), strict=True)]
-    lineage_S, step_S, is_live_S = both
+    lineage_S = np.concatenate([seat0.lineage_G, seat1.lineage_G]).astype(np.int64)
+    step_S = np.concatenate([seat0.step_G, seat1.step_G]).astype(np.int64)
+    is_live_S = np.concatenate([seat0.is_live_G, seat1.is_live_G]).astype(np.int64)
     stretch_S = (np.log1p(step_S / settling_steps) / STRETCH).astype(np.int64)
-    place_S = np.where(is_live_S, stretch_S, step_S)
-    keys_N, node_S = np.unique(
-        np.stack([lineage_S, is_live_S, place_S]), axis=1, return_inverse=True
-    )
+    keys_S = np.stack([lineage_S, is_live_S, np.where(is_live_S, stretch_S, step_S)])
+    keys_N, node_S = np.unique(keys_S, axis=1, return_inverse=True)
     node_S, nodes = node_S.reshape(-1), keys_N.shape[1]
-    step_N = np.bincount(node_S, weights=step_S, minlength=nodes) / np.bincount(
-        node_S, minlength=nodes
-    )
+    step_N = np.bincount(node_S, step_S, nodes) / np.bincount(node_S, minlength=nodes)
     first_N, last_N = np.full(nodes, np.inf), np.zeros(nodes)
     np.minimum.at(first_N, node_S, step_S)
     np.maximum.at(last_N, node_S, step_S)
     order_N = np.lexsort((step_N, keys_N[0]))
-    node_S = np.argsort(order_N)[node_S]
-    seat0_G, seat1_G = node_S[: len(outcome_G)], node_S[len(outcome_G) :]
+    seat0_G, seat1_G = np.split(np.argsort(order_N)[node_S], [len(outcome_G)])
     return Nodes(
         lineage_N=keys_N[0, order_N],
         step_N=step_N[order_N],
@@ -197,37 +178,27 @@ def nodes_of(
     )
 
 
-def _columns(seats: Seats) -> tuple[Numbers, ...]:
-    return tuple(np.asarray(x, np.int64) for x in (seats.lineage_G, seats.step_G, seats.is_live_G))
-
-
 def fit_lineages(nodes: Nodes, drift: Drift) -> Fit:
-    """Ratings of all nodes under this drift."""
+    """Returns the ratings of all nodes under this drift."""
     return _fit(nodes, nodes.walks(drift.settling_steps), drift.points2_per_fold)
 
 
-def _fit(nodes: Nodes, walks: list[Walk], kappa: float) -> Fit:
-    return fit(nodes.counts, len(nodes.step_N), blocks=[walk.block(kappa) for walk in walks])
-
-
 def measured_drift(nodes: Nodes, guess: Drift) -> tuple[Drift, Fit]:
-    """The drift under which the games are likeliest, and the fit under it.
+    """Returns the drift under which the games are most likely, and the fit under it.
 
-    By expectation-maximisation, which closes in by a like share each time, so that two of its steps
-    tell where it is going (Aitken).
+    By expectation-maximisation, whose steps shrink by a constant factor, so that two of them show
+    the limit (Aitken).
 
     Raises:
-        InvalidInput: no learner has two nodes, so that nothing drifts.
+        InvalidInput: no learner has two nodes, so nothing drifts.
     """
     walks = nodes.walks(guess.settling_steps)
     if not walks:
-        raise InvalidInput(
-            "no learner has two snapshots or stretches in these games: its drift can't be seen"
-        )
+        raise InvalidInput("no learner has two snapshots or stretches: its drift can't be measured")
     log_kappa = math.log(max(guess.points2_per_fold, _APART))
     for _ in range(_ROUNDS):
-        once = _likeliest(nodes, walks, log_kappa)
-        twice = _likeliest(nodes, walks, once)
+        once = _improved(nodes, walks, log_kappa)
+        twice = _improved(nodes, walks, once)
         before, log_kappa = log_kappa, _limit(log_kappa, once, twice)
         if abs(log_kappa - before) < _SETTLED:
             break
@@ -235,17 +206,19 @@ def measured_drift(nodes: Nodes, guess: Drift) -> tuple[Drift, Fit]:
     return drift, _fit(nodes, walks, drift.points2_per_fold)
 
 
-def _likeliest(nodes: Nodes, walks: list[Walk], log_kappa: float) -> float:
+def _fit(nodes: Nodes, walks: list[Walk], kappa: float) -> Fit:
+    return fit(nodes.counts, len(nodes.step_N), blocks=[walk.block(kappa) for walk in walks])
+
+
+def _improved(nodes: Nodes, walks: list[Walk], log_kappa: float) -> float:
     kappa = math.exp(log_kappa)
     found = _fit(nodes, walks, kappa)
-    squares, moves = zip(*(walk.likeliest(found, kappa) for walk in walks), strict=True)
+    squares, moves = zip(*(walk.expected_square(found, kappa) for walk in walks), strict=True)
     return math.log(max(_APART, sum(squares) / sum(moves)))
 
 
 def _limit(start: float, once: float, twice: float) -> float:
-    """Where a sequence goes that closes in by a like share; at most as far as ten more steps as
-    the last.
-    """
+    """Returns the limit of a geometric sequence, at most ten more steps like the last away."""
     last = twice - once
     share = last / (once - start) if once != start else 0.0
     return twice + last * min(10.0, share / (1.0 - share)) if 0.0 < share < 1.0 else twice
