@@ -121,8 +121,8 @@ def simulate(
     else:
         _show(report)
     if plot is not None:
-        from league.views.simulation_figure import draw  # matplotlib takes a second to load
         from league.runs.files import write_whole
+        from league.views.simulation_figure import draw  # matplotlib takes a second to load
 
         write_whole(plot, draw(report))
         say(f"{plot} shows it")
