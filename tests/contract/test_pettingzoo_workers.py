@@ -33,7 +33,7 @@ def test_a_match_does_not_depend_on_the_number_of_workers() -> None:
         game.reset(np.arange(6, dtype=np.uint64))
         game.bots_N2[:] = -1
         found.append(history(game, chances))
-        assert len(game._pool.pids) == workers
+        assert len(game.worker_pids) == workers
     assert_same(found[0], found[1])
     assert_same(found[0], found[2])
 
@@ -50,7 +50,7 @@ def test_bots_draw_alike_whatever_the_number_of_workers_and_matches() -> None:
 
 
 def test_the_random_bot_takes_every_legal_choice_alike() -> None:
-    from league.games.pettingzoo.draws import draws, random_choices, random_keys
+    from league.games.pettingzoo.game import draws, random_choices, random_keys
 
     seeds_N, frames_N = np.arange(30_000, dtype=np.uint64), np.zeros(30_000, np.int32)
     bits_N2 = draws(seeds_N, frames_N)
@@ -84,7 +84,7 @@ def alive(pids: list[int]) -> list[int]:
 
 def test_closing_ends_the_workers_at_once() -> None:
     game = begun(workers=3)
-    pids = game._pool.pids
+    pids = game.worker_pids
     assert alive(pids) == pids
     game.close()
     assert alive(pids) == []
@@ -96,7 +96,7 @@ import numpy as np
 from league.games.registry import make_batched
 game = make_batched("pettingzoo:small_environments:Buttons", 2, workers=2, step_seconds=60)
 game.reset(np.arange(2, dtype=np.uint64))
-print(*game._pool.pids, flush=True)
+print(*game.worker_pids, flush=True)
 actions = np.zeros((2, 2, 7), np.uint8)
 actions[:, :, 0] = 1
 actions[1, 0] = np.eye(7)[2]

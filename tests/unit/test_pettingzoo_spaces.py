@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from league.errors import ConfigError
 from league.games.base import CHOICE, KEYS
+from league.games.pettingzoo.environment import observation_text
 from league.games.pettingzoo.spaces import MOST_NUMBERS, actions, encoder, mask
-from league.games.pettingzoo.text import observed
 
 
 def encoded(space: spaces.Space, value: Any) -> list[float]:
@@ -153,6 +153,6 @@ def test_masks_are_found_in_the_observation_or_in_the_info() -> None:
 def test_planes_of_marks_are_drawn_as_a_board() -> None:
     planes = np.zeros((2, 3, 2), np.int8)
     planes[0, 1, 0] = planes[1, 2, 1] = 1
-    assert observed({"observation": planes, "action_mask": np.ones(3)}) == ". X .\n. . O"
-    assert observed(np.array([1.0, 0.25])) == "[1.   0.25]"
-    assert observed({"a": 1, "b": np.array([2])}) == "a: 1\nb: [2]"
+    assert observation_text({"observation": planes, "action_mask": np.ones(3)}) == ". X .\n. . O"
+    assert observation_text(np.array([1.0, 0.25])) == "[1.   0.25]"
+    assert observation_text({"a": 1, "b": np.array([2])}) == "a: 1\nb: [2]"

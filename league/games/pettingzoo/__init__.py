@@ -1,8 +1,8 @@
 """Two-player PettingZoo environments as games of the league: `pettingzoo:MODULE`.
 
-`spec.py` reads what an environment is, `environment.py` plays one, `worker.py` holds several of
-them in a process of its own, `pool.py` ends the processes that hang, `matches.py` plays what was
-lost with one anew, and `game.py` is the game that the league sees.
+`spaces.py` reads what an environment is, `environment.py` plays one, `worker.py` holds several of
+them in a process, `pool.py` replaces processes that hang or die, and `game.py` is the game that the
+league sees.
 """
 
 from __future__ import annotations
@@ -24,20 +24,18 @@ def make_pettingzoo(
 ) -> BatchedGame:
     """N matches of the environment `argument`, a module or `MODULE:FACTORY`.
 
-    A module's `parallel_env` is taken, else its `env`, else its `raw_env`; `options` are its
-    arguments.
+    A module's `parallel_env` makes it, else its `env`, else its `raw_env`, with `options`.
 
     Args:
-        num_matches: matches that step together. argument: what follows `pettingzoo:` in the game's
-        name. max_frames: steps after which a match ends as its rewards stand; None is 1000.
-        step_seconds: longest time that one call of the environment may take; the match fails beyond
-        it. workers: processes that hold the environments; 0 chooses by the matches and the
-        processor cores.
+        num_matches: matches that step together.
+        argument: what follows `pettingzoo:` in the game's name.
+        max_frames: steps after which a match ends with its rewards so far; None is 1000.
+        step_seconds: longest time that one call of the environment may take before its match fails.
+        workers: processes that hold the environments; 0 chooses by matches and processor cores.
 
     Raises:
-        ConfigError: when there is no such environment, or it isn't one of two players, or its
-        spaces
-            can't be taken.
+        ConfigError: there is no such environment, it isn't one of two players, or the league
+            doesn't support its spaces.
     """
     if not argument:
         raise ConfigError("game 'pettingzoo' needs an environment: name it as pettingzoo:MODULE")

@@ -1,6 +1,4 @@
-"""One PettingZoo environment: found by name, and played from two seats, whichever of the two
-forms it has.
-"""
+"""One PettingZoo environment: found by name, played from two seats in either form, shown as text."""
 
 from __future__ import annotations
 
@@ -11,10 +9,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from league.errors import ConfigError
 
 FACTORIES = ("parallel_env", "env", "raw_env")
 _EXTRA = ("pettingzoo", "pygame")
+_MARKS = ".XO#@%&*+="
+_LONGEST = 20_000
 
 
 def _factory(argument: str) -> Callable[..., Any]:
@@ -27,7 +29,7 @@ def _factory(argument: str) -> Callable[..., Any]:
                 f"{module_name} needs {error.name}, which isn't installed: pip install pettingzoo pygame-ce"
             ) from error
         raise ConfigError(f"module {module_name} can't be imported: {error}") from error
-    except Exception as error:  # whatever a module may do at its import
+    except Exception as error:  # a module may raise anything at its import
         raise ConfigError(
             f"module {module_name!r} can't be imported: {type(error).__name__}: {error}"
         ) from error
@@ -45,7 +47,7 @@ def build(argument: str, options: Mapping[str, Any]) -> Any:
     made.
     """
     factory = _factory(argument)
-    with contextlib.redirect_stdout(io.StringIO()):  # what it prints is not for our standard output
+    with contextlib.redirect_stdout(io.StringIO()):  # our standard output is for answers
         try:
             env = factory(**options)
             if "render_mode" not in options and "ansi" in getattr(env, "metadata", {}).get(
@@ -101,7 +103,7 @@ class Seats(ABC):
         self.rewards = [0.0, 0.0]
         self._reset(seed)
         if self.over:
-            raise RuntimeError("nobody can act after its reset")
+            raise RuntimeError("no agent can act after its reset")
 
     @abstractmethod
     def _reset(self, seed: int) -> None: ...
@@ -111,7 +113,7 @@ class Seats(ABC):
         """One step with the actions of the acting seats."""
 
     def close(self) -> None:
-        """Closes the environment, whatever it makes of it."""
+        """Closes the environment and ignores its errors."""
         with contextlib.suppress(Exception):
             self.env.close()
 
@@ -151,7 +153,7 @@ class TurnSeats(Seats):
     def _reset(self, seed: int) -> None:
         self.env.reset(seed=seed)
         self._see()
-        self._go_on()
+        self._find_turn()
 
     def step(self, actions: Sequence[Any]) -> None:
         """Steps the agent whose turn it is, and lets those that are done leave."""
@@ -159,12 +161,10 @@ class TurnSeats(Seats):
         rewards = self.env.rewards
         self.rewards = [float(rewards.get(agent, 0.0)) for agent in self.agents]
         self._see()
-        self._go_on()
+        self._find_turn()
 
-    def _go_on(self) -> None:
-        """To the next agent that can act: agents that are done take the step None that removes
-        them.
-        """
+    def _find_turn(self) -> None:
+        """Finds the next agent that can act; agents that are done take the step None and leave."""
         playing, turn = self._playing(), self.env.agent_selection
         if playing and turn not in playing:
             for _ in range(len(self.env.agents)):
@@ -189,3 +189,31 @@ class TurnSeats(Seats):
             if agent in here:
                 self.observations[seat] = self.env.observe(agent)
                 self.infos[seat] = infos.get(agent, {})
+
+
+def board_text(seats: Seats) -> str:
+    """The environment's own text if it renders some, else what the seat to act observes."""
+    if getattr(seats.env, "render_mode", None) == "ansi":
+        rendered = seats.env.render()
+        if isinstance(rendered, str):
+            return rendered[:_LONGEST]
+    seat = seats.acting.index(True) if any(seats.acting) else 0
+    return f"{seats.agents[seat]} sees:\n{observation_text(seats.observations[seat])}"[:_LONGEST]
+
+
+def observation_text(observation: Any) -> str:
+    """An observation in text; planes [height, width, marks] of zeros and ones as a board."""
+    if isinstance(observation, dict):
+        rest = {key: value for key, value in observation.items() if key != "action_mask"}
+        return "\n".join(
+            observation_text(value) if len(rest) == 1 else f"{key}: {observation_text(value)}"
+            for key, value in rest.items()
+        )
+    numbers = np.asarray(observation)
+    is_board = (
+        numbers.ndim == 3 and numbers.shape[2] < len(_MARKS) and np.isin(numbers, (0, 1)).all()
+    )
+    if not is_board:
+        return np.array2string(numbers, precision=3, threshold=500)
+    marks = np.where(numbers.any(axis=2), numbers.argmax(axis=2) + 1, 0)
+    return "\n".join(" ".join(_MARKS[mark] for mark in line) for line in marks)
