@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from league.errors import LeagueError
 from league.games.base import BatchedGame
 from league.players import Assignment
-from league.replay import SUFFIX, Contender, Recipe, Take, final_digest, save_replay
+from league.replay import SUFFIX, Contender, MatchRecorder, Recipe, final_digest, save_replay
 
 _log = logging.getLogger("evaluator")
 
@@ -89,7 +89,7 @@ class Recorder:
         assignment, shape = begun.assignment, (2, game.spec.action_size)
         first, second = (Contender(name=seat.name, digest=seat.digest) for seat in assignment.seats)
         bots = (int(game.bots_N2[row, 0]), int(game.bots_N2[row, 1]))
-        take = Take(
+        recorder = MatchRecorder(
             recipe=self.recipe,
             seats=(first, second),
             bots=bots,
@@ -98,10 +98,10 @@ class Recorder:
         )
         for place in range(begun.first - self._forgotten, len(self._noted_NB)):
             packed = self._noted_NB[place][row]
-            take.note(
+            recorder.note(
                 np.unpackbits(packed, count=shape[0] * shape[1]).reshape(shape), self.frame_skip
             )
-        replay = take.finish(float(game.outcomes_N[row]), final_digest(game, row))
+        replay = recorder.finish(float(game.outcomes_N[row]), final_digest(game, row))
         self.folder.mkdir(exist_ok=True)
         save_replay(self.folder / f"{assignment.match_id}{SUFFIX}", replay)
         self._prune()

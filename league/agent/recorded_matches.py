@@ -15,8 +15,8 @@ from league.agent.batched_policy import BatchedPolicy
 from league.agent.contract import PlayingNetwork
 from league.errors import InvalidInput
 from league.games.base import EXTERNAL, BatchedGame
-from league.replay import BatchTake, Bout, Contender, Recipe, Replay
-from league.replay.pace import keys_at_pace
+from league.replay import BatchRecorder, Bout, Contender, Recipe, Replay
+from league.replay.recorder import keys_for_decision
 
 ROWS = 64
 """Matches at once: more cost memory and gain little."""
@@ -58,7 +58,7 @@ def play_bouts(
 
     Seats without a bot are played by the snapshot of their digest, which decides every `frame_skip`
     frames, sampled at temperature 1 with `seed`. A bout's `pupil`, if it is a bot, decides every
-    `pace` frames, as an agent would that followed it (`league.replay.pace`); and for the share
+    `pace` frames, as an agent would that followed it (`league.replay.recorder`); and for the share
     `disturb` of the frames it is made to do something else (`league.agent.recorded_matches`). Both are
     for games of keys that tell what their bots do. The whole is a function of the arguments.
     """
@@ -86,7 +86,7 @@ class _Table:
     ) -> None:
         self._game, self._waiting = game, list(reversed(bouts))
         self._frame_skip, self._greedy, self._pace = max(frame_skip, pace), greedy, pace
-        self._take = BatchTake(game, recipe)
+        self._recorder = BatchRecorder(game, recipe)
         self._disturbance = Disturbance(game, disturb, seed) if disturb else None
         spec = game.spec
         self._batched_policy = BatchedPolicy(
@@ -123,7 +123,7 @@ class _Table:
         if self._disturbance is not None:
             actions_N2A = self._disturbance.before(actions_N2A)
         self._game.step(actions_N2A)
-        self._take.note(actions_N2A)
+        self._recorder.note(actions_N2A)
         self._last_N2A = actions_N2A
         if self._disturbance is not None:
             self._disturbance.after(actions_N2A)
@@ -172,7 +172,7 @@ class _Table:
             frames.append(np.where(goes_on_N11, done_N2A, frames[-1] if frames else done_N2A))
             goes_on_N11 &= ~game.ended_N[:, None, None]
         game.load(state)
-        return keys_at_pace(np.stack(frames), self._last_N2A, self._held_N2A)
+        return keys_for_decision(np.stack(frames), self._last_N2A, self._held_N2A)
 
     def _finished(self) -> Iterator[Replay]:
         game = self._game
@@ -184,7 +184,7 @@ class _Table:
                 self._batched_policy.vacate(2 * row + seat)
             if row not in game.failures:
                 spans = () if self._disturbance is None else self._disturbance.spans(row)
-                yield self._take.finish(row, bout, spans)
+                yield self._recorder.finish(row, bout, spans)
 
 
 SHORTEST, LONGEST = 2, 12

@@ -13,7 +13,7 @@ from league.cli.members import Member, check_sizes
 from league.errors import InvalidInput
 from league.games.base import CHOICE, EXTERNAL, BatchedGame
 from league.games.drawing.lines import seat_text
-from league.replay import Take, end_frame
+from league.replay import MatchRecorder, end_frame
 
 HARD_HIT = 12.0
 """Damage within one frame from which a hit is an event, in points."""
@@ -103,7 +103,7 @@ class LiveMatch:
     seed: int
     greedy: bool = False
     actors: Sequence[Actor] | None = None
-    recorder: Take | None = None
+    recorder: MatchRecorder | None = None
     ending: Ending | None = field(default=None, init=False)
 
     def moments(self) -> Iterator[Moment]:

@@ -57,7 +57,7 @@ def demo(
     check_speed(speed)
     from league.cli.live_match import LiveMatch
     from league.cli.members import Finder, numbered
-    from league.replay import Contender, Recipe, Take, final_digest, save_replay
+    from league.replay import Contender, MatchRecorder, Recipe, final_digest, save_replay
 
     finder = Finder(league, game, blobs)
     settings = finder.settings(players)
@@ -69,7 +69,7 @@ def demo(
     if save is not None:
         first, second = (Contender(name=one.name, digest=one.digest) for one in members)
         bots = [EXTERNAL if one.bot is None else one.bot for one in members]
-        match.recorder = Take(
+        match.recorder = MatchRecorder(
             recipe=Recipe.of(settings), seats=(first, second), bots=(bots[0], bots[1]), seed=seed
         )
     if show(match, speed) and save is not None and match.recorder is not None:

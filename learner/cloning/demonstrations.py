@@ -17,8 +17,8 @@ from league.errors import DataCorrupt, InvalidInput, NotFound, VersionMismatch, 
 from league.games.base import BatchedGame
 from league.games.settings import GameSettings
 from league.replay import SUFFIX, Replay, check_end, load_replay
-from league.replay.pace import keys_at_pace
 from league.replay.playback import check_length, seat
+from league.replay.recorder import keys_for_decision
 
 ROWS = 64
 
@@ -194,7 +194,7 @@ def keys_of_decisions(
 ) -> NDArray[np.uint8]:
     """The keys of each decision `[T, A]`, from those of its frames (the last one may have fewer).
 
-    `taps`: as an agent follows (`league.replay.pace`); `any`: down in one of the frames;
+    `taps`: as an agent follows (`league.replay.recorder`); `any`: down in one of the frames;
     `majority`: in half of them or more; `first`: in the first.
     """
     starts = np.arange(0, len(actions_FA), frame_skip)
@@ -216,6 +216,6 @@ def _followed(
     before_A = held_A = np.zeros(actions_FA.shape[1], np.uint8)
     for t, start in enumerate(starts):
         frames_FA = actions_FA[start : start + frame_skip]
-        held_A = keys_TA[t] = keys_at_pace(frames_FA, before_A, held_A)
+        held_A = keys_TA[t] = keys_for_decision(frames_FA, before_A, held_A)
         before_A = frames_FA[-1]
     return keys_TA

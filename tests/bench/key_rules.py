@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # learner.py beside this fil
 from league.agent import bouts
 from league.games.settings import GameSettings
 from league.replay import Contender, Recipe
-from league.replay.pace import keys_at_pace
+from league.replay.recorder import keys_for_decision
 from learner.cloning.demonstrations import keys_of_decisions
 from learner.cloning.settings import CloningSettings
 
@@ -39,7 +39,7 @@ def following(rule: str) -> Callable[[Keys, Keys, Keys], Keys]:
     was held.
     """
     if rule == "taps":
-        return keys_at_pace
+        return keys_for_decision
 
     def keys(frames_FA: Keys, before_A: Keys, held_A: Keys) -> Keys:
         flat_FX = frames_FA.reshape(len(frames_FA), -1)
@@ -63,7 +63,7 @@ def score(
     made = bouts.paired(
         Contender(name=FOLLOWER), Contender(name=opponent), bots, matches, 0, FOLLOWER
     )
-    bouts.keys_at_pace = following(rule)
+    bouts.keys_for_decision = following(rule)
     played = bouts.play_bouts(
         Recipe.of(game), made, no_weights, frame_skip=1, seed=0, pace=frames, disturb=disturb
     )

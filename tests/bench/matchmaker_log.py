@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from matchmaker_served import Served, fill
 
-from league.games.brawl.cast import STATS
+from league.games.brawl.spec import STATS
 from league.ids import new_id
 from league.players import Book, MatchResult, SeatResult
 from league.rpc.client import MatchmakerClient

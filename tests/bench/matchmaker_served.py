@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from types import TracebackType
 
-from league.games.brawl.cast import STATS
+from league.games.brawl.spec import STATS
 from league.players import Assignment, MatchResult, Player, PlayerKind, Role, SeatResult
 from league.rpc.client import MatchmakerClient
 

@@ -18,7 +18,7 @@ from league.games.base import EXTERNAL
 from league.games.drawing import moving_part, still_part
 from league.games.drawing.painter import Painter
 from league.games.registry import make_batched
-from league.replay import Contender, Playback, Recipe, Replay, Take, final_digest
+from league.replay import Contender, MatchRecorder, Playback, Recipe, Replay, final_digest
 from league.replay.file import encode
 from league.views.film import write_film
 
@@ -30,7 +30,7 @@ def record(seed: int) -> Replay:
     game.bots_N2[0] = bots
     game.reset(np.array([seed], np.uint64))
     seats = Contender(name="based"), Contender(name="random keys")
-    take = Take(
+    take = MatchRecorder(
         recipe=Recipe(name="brawl", version=game.spec.version), seats=seats, bots=bots, seed=seed
     )
     generator = np.random.default_rng(seed)

@@ -17,7 +17,7 @@ from league.agent.snapshot import SnapshotCard
 from league.errors import InvalidInput
 from league.games.base import CHOICE, EXTERNAL
 from league.games.registry import game_spec
-from league.replay import Contender, Recipe, Take
+from league.replay import Contender, MatchRecorder, Recipe
 from league.replay.match import final_digest
 from league.views.attention.figure import draw, figure_of, principal, relative
 from league.views.attention.moments import Course, Hit, KnockOut, course_of, key_frames
@@ -39,7 +39,7 @@ def played():
     game = recipe.make()
     bots = (game.spec.bot_index("based"), EXTERNAL)
     contenders = (Contender(name="based"), Contender(name="main@5", digest="ab" * 32))
-    take = Take(recipe=recipe, seats=contenders, bots=bots, seed=4)
+    take = MatchRecorder(recipe=recipe, seats=contenders, bots=bots, seed=4)
     game.bots_N2[0] = bots
     game.reset(np.array([4], np.uint64))
     state, latents, actions = AGENT.initial_state(1), [], game.idle_actions()

@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from arena import LEFT_GROUND_Y, RIGHT_GROUND_Y, Arena
+from bot_table import BotTable, markdown, play_all
 
 from league.games.brawl import moves, rules
-from league.games.brawl.bot_table import BotTable, markdown, play_all
-from league.games.brawl.cast import BOTS, STATS
 from league.games.brawl.game import BrawlGame
 from league.games.brawl.layout import MIRROR_DELAY
-from league.games.brawl.spec import brawl_spec
+from league.games.brawl.spec import BOTS, STATS, brawl_spec
 
 CHARACTERS = (
     "aggressive",

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from league.games.brawl import rules
-from league.games.brawl.cast import BOTS
 from league.games.brawl.game import BrawlGame
 from league.games.brawl.moves import MOVE_TYPES, UNARMED
+from league.games.brawl.spec import BOTS
 from league.games.brawl.stage import STAGES
 
 A, D = rules.KEY_NAMES.index("A"), rules.KEY_NAMES.index("D")

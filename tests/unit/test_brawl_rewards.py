@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from league.errors import ConfigError
 from league.games.brawl import rules
 from league.games.brawl.game import BrawlGame
-from league.games.brawl.rewards import ANNEALED, PRESETS, annealed_weights, reward_weights
+from league.games.brawl.rewards import ANNEALED, PRESETS, TERMS, annealed_weights, reward_weights
 from league.games.brawl.rules import DT
-from league.games.brawl.terms import TERMS
 
 
 @pytest.fixture

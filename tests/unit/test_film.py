@@ -21,7 +21,7 @@ from league.games.base import EXTERNAL
 from league.games.brawl.rules import KO
 from league.games.drawing.painter import Painter
 from league.games.registry import make_batched
-from league.replay import Contender, Recipe, Replay, Take, final_digest
+from league.replay import Contender, MatchRecorder, Recipe, Replay, final_digest
 from league.views.film import FORMATS, Clip, Cut, film_json, write_film
 from league.views.film.clip import VERDICT_SECONDS
 
@@ -36,7 +36,7 @@ def record(name: str = "brawl", seed: int = 5, **options: int) -> Replay:
     game.reset(np.array([seed], np.uint64))
     first, second = (Contender(name=name) for name in NAMES)
     recipe = Recipe(name=name, version=game.spec.version, **options)
-    take = Take(recipe=recipe, seats=(first, second), bots=bots, seed=seed)
+    take = MatchRecorder(recipe=recipe, seats=(first, second), bots=bots, seed=seed)
     while not game.ended_N[0]:
         actions_N2A = game.idle_actions()
         take.note(actions_N2A[0])

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -92,18 +90,6 @@ def test_an_edited_rule_is_compiled_anew() -> None:
         for text in ("a", "b")
     }
     assert len(keys) == 2
-
-
-def test_the_digest_holds_all_that_the_compiled_step_is_made_of() -> None:
-    from league.games.brawl import kernel
-
-    for name in kernel.COMPILED:
-        text = Path(kernel.__file__).with_name(name).read_text()
-        imported = set(re.findall(r"from league\.games\.brawl\.(\w+) import", text))
-        imported |= set(
-            re.findall(r"\w+", " ".join(re.findall(r"games\.brawl import ([^(\n]+)", text)))
-        )
-        assert {f"{module}.py" for module in imported} <= set(kernel.COMPILED), name
 
 
 def test_the_step_lets_other_threads_run() -> None:

@@ -14,10 +14,10 @@ from league.games.base import EXTERNAL, BatchedGame
 from league.games.registry import make_batched
 from league.replay import (
     Contender,
+    MatchRecorder,
     Playback,
     Recipe,
     Replay,
-    Take,
     final_digest,
     load_replay,
     verify,
@@ -48,7 +48,7 @@ def record(
     game.bots_N2[0] = bots
     game.reset(np.array([seed], np.uint64))
     recipe = Recipe(name=name, version=game.spec.version, **options)
-    take = Take(recipe=recipe, seats=SEATS, bots=bots, seed=seed, match_id="f" * 32)
+    take = MatchRecorder(recipe=recipe, seats=SEATS, bots=bots, seed=seed, match_id="f" * 32)
     generator = np.random.default_rng(seed)
     while not game.ended_N[0]:
         actions_N2A = choices(game, generator)
@@ -193,14 +193,14 @@ def test_a_header_that_makes_no_sense_is_corrupt(
 
 
 def test_a_match_that_did_not_end_is_not_recorded(replay: Replay) -> None:
-    take = Take(recipe=replay.recipe, seats=SEATS, bots=(EXTERNAL, EXTERNAL), seed=1)
+    take = MatchRecorder(recipe=replay.recipe, seats=SEATS, bots=(EXTERNAL, EXTERNAL), seed=1)
     take.note(np.zeros((2, 10), np.uint8), 5)
     with pytest.raises(InvalidInput, match="not recorded to its end"):
         take.finish(0.5, "")
 
 
 def test_a_record_that_ends_otherwise_than_its_match_is_not_kept(replay: Replay) -> None:
-    take = Take(recipe=replay.recipe, seats=SEATS, bots=(EXTERNAL, EXTERNAL), seed=1)
+    take = MatchRecorder(recipe=replay.recipe, seats=SEATS, bots=(EXTERNAL, EXTERNAL), seed=1)
     take.note(np.zeros((2, 10), np.uint8), 200)
     with pytest.raises(DataCorrupt, match="ends otherwise"):
         take.finish(0.5, "0" * 32)

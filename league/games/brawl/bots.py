@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 from numba import njit
 
-from league.games.brawl import cast, characters, rules
+from league.games.brawl import characters, rules, spec
 from league.games.brawl.random_stream import draw
 
 BASED_TURNS_BACK: Final = 5.335
@@ -62,34 +62,34 @@ def _character_keys(bot: int, me: Any, opponent: Any, match: Any, stage: Any) ->
     if characters.hesitates(me):
         return 0
     frame = match.frame
-    if bot == cast.AGGRESSIVE:
+    if bot == spec.AGGRESSIVE:
         return characters.aggressive(me, opponent, frame, stage)
-    if bot == cast.DEFENSIVE:
+    if bot == spec.DEFENSIVE:
         return characters.defensive(me, opponent, frame, stage)
-    if bot == cast.KITER:
+    if bot == spec.KITER:
         return characters.kiter(me, opponent, frame, stage)
-    if bot == cast.AERIAL:
+    if bot == spec.AERIAL:
         return characters.aerial(me, opponent, frame, stage)
-    if bot == cast.SIG_SPAMMER:
+    if bot == spec.SIG_SPAMMER:
         return characters.sig_spammer(me, opponent, frame, stage)
-    if bot == cast.WEAPON_SEEKER:
+    if bot == spec.WEAPON_SEEKER:
         return characters.weapon_seeker(me, opponent, match, frame, stage)
     return characters.edge_guarder(me, opponent, frame, stage)
 
 
 @njit
 def bot_keys(bot: int, me: Any, opponent: Any, match: Any, stage: Any) -> Any:
-    """Key bits of bot number `bot` (its place in cast.BOTS) for the frame after `match.frame`."""
-    if bot == cast.RANDOM:
+    """Key bits of bot number `bot` (its place in spec.BOTS) for the frame after `match.frame`."""
+    if bot == spec.RANDOM:
         return np.int64(draw(me) & _ALL_KEYS)
-    if bot == cast.BASED:
+    if bot == spec.BASED:
         return _based(me, opponent, match.frame)
-    if bot == cast.CLOCKWORK:
+    if bot == spec.CLOCKWORK:
         return np.int64(_CLOCKWORK_KEYS[match.frame % len(_CLOCKWORK_KEYS)])
-    if bot == cast.MIRROR:
+    if bot == spec.MIRROR:
         return np.int64(characters.mirror(opponent, match.frame))
-    if bot == cast.DRUNK:
+    if bot == spec.DRUNK:
         return characters.drunk(me, _based(me, opponent, match.frame))
-    if cast.AGGRESSIVE <= bot <= cast.EDGE_GUARDER:
+    if spec.AGGRESSIVE <= bot <= spec.EDGE_GUARDER:
         return _character_keys(bot, me, opponent, match, stage)
     return 0

@@ -146,34 +146,11 @@ def _key_bits(actions_N2A: Any, n: int, seat: int) -> int:
     return bits
 
 
-COMPILED = (
-    "bots.py",
-    "cast.py",
-    "characters.py",
-    "control.py",
-    "hits.py",
-    "kernel.py",
-    "layout.py",
-    "moves.py",
-    "observation.py",
-    "physics.py",
-    "random_stream.py",
-    "rules.py",
-    "scoring.py",
-    "tactics.py",
-    "terms.py",
-    "weapons.py",
-)
-"""Sources that the compiled code is made of. Of the others (moves' rows, stages) values reach it
-only as arguments, or never.
-"""
-
-
 def _sources_digest() -> str:
-    """Digest of the sources that the compiled code is made of."""
+    """Digest of this folder's sources, of which the compiled code is made."""
     digest = hashlib.sha256()
-    for name in COMPILED:
-        digest.update(Path(__file__).with_name(name).read_bytes())
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
     return digest.hexdigest()
 
 

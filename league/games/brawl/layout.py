@@ -11,8 +11,25 @@ from typing import Final
 
 import numpy as np
 
-from league.games.brawl.cast import STATS
-from league.games.brawl.terms import TERMS
+from league.games.brawl.rewards import TERMS
+
+STATS: Final = (
+    "damage_dealt",
+    "damage_taken",
+    "knockouts",
+    "falls",
+    "attacks",
+    "hits",
+    "jumps",
+    "dodges",
+    "air_frames",
+    "distance_sum",
+    "speed_sum",
+    "pickups",
+    "keys_pressed",
+    "spawn_side",
+)
+"""Totals of one player over a match."""
 
 PLACES: Final = 4
 """Places for weapons (weapons.py)."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from numba import njit
 
-from league.games.brawl import rules, terms
+from league.games.brawl import rewards, rules
 from league.games.brawl.rules import DT
 
 
@@ -26,7 +26,7 @@ def _score_state(me: Any, paid: Any) -> None:
     """What a player's own state pays per second."""
     if me.state == rules.KO:
         return
-    if me.y >= terms.DANGER_Y:
+    if me.y >= rewards.DANGER_Y:
         paid.danger_zone -= DT
     if me.state == rules.ATTACK:
         paid.attack_state += DT
@@ -56,9 +56,9 @@ def _score_place(me: Any, opponent: Any, last_distance: float, distance: float, 
 
 @njit
 def _score_events(me: Any, opponent: Any, paid: Any) -> None:
-    paid.damage += (me.dealt - opponent.dealt) / terms.DAMAGE_SCALE
-    paid.damage_dealt += me.dealt / terms.DAMAGE_SCALE
-    paid.damage_taken -= opponent.dealt / terms.DAMAGE_SCALE
+    paid.damage += (me.dealt - opponent.dealt) / rewards.DAMAGE_SCALE
+    paid.damage_dealt += me.dealt / rewards.DAMAGE_SCALE
+    paid.damage_taken -= opponent.dealt / rewards.DAMAGE_SCALE
     paid.knockout += opponent.fell - me.fell
     paid.combo += me.combos - opponent.combos
     paid.equip += me.equipped  # a spear is weapon 1, a hammer weapon 2
@@ -72,7 +72,7 @@ def score(
 ) -> None:
     """One frame of one seat."""
     keys_down = _count_keys(me.keys)
-    if keys_down > terms.MANY_KEYS:
+    if keys_down > rewards.MANY_KEYS:
         paid.many_keys += DT
     _score_state(me, paid)
     _score_place(me, opponent, last_distance, distance, paid)

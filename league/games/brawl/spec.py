@@ -1,19 +1,67 @@
-"""What a learner must know of the game, without loading the compiler."""
+"""The game's spec: its scripted bots, stats and sizes, known without loading the compiler."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from league.games.base import GameSpec
+from league.games.base import BotSpec, GameSpec
 from league.games.brawl import rules
-from league.games.brawl.cast import BOTS, STATS
-from league.games.brawl.layout import FIELDS
-from league.games.brawl.rewards import PRESETS
-from league.games.brawl.terms import TERMS
+from league.games.brawl.layout import FIELDS, STATS
+from league.games.brawl.rewards import PRESETS, TERMS
 
 NAME: Final = "brawl"
 VERSION: Final = "3"
 OWN_SIZE: Final = 32
+
+
+BOTS: Final = (
+    BotSpec(name="constant", summary="presses nothing"),
+    BotSpec(name="random", summary="presses each key with probability 1/2 in every frame"),
+    BotSpec(
+        name="based",
+        summary="walks up to its opponent, jumps back up and strikes lightly within reach",
+    ),
+    BotSpec(name="clockwork", summary="plays a fixed list of keys and starts over"),
+    BotSpec(
+        name="aggressive", summary="runs up to its opponent and strikes whatever comes into reach"
+    ),
+    BotSpec(name="defensive", summary="waits on its own ground, dodges attacks and strikes back"),
+    BotSpec(name="kiter", summary="hits and runs, and keeps its distance in between"),
+    BotSpec(name="aerial", summary="stays in the air and strikes from above"),
+    BotSpec(
+        name="sig_spammer",
+        summary="uses heavy attacks alone, charged until the opponent is in reach",
+    ),
+    BotSpec(name="weapon_seeker", summary="fetches every weapon that comes, then attacks"),
+    BotSpec(
+        name="edge_guarder",
+        summary="stands at the edge of the pit and strikes who comes back over it",
+        held_out=True,
+    ),
+    BotSpec(
+        name="mirror", summary="repeats its opponent's keys after half a second", held_out=True
+    ),
+    BotSpec(
+        name="drunk",
+        summary="plays like based, with 30 % of its keys left to chance",
+        held_out=True,
+    ),
+)
+(
+    CONSTANT,
+    RANDOM,
+    BASED,
+    CLOCKWORK,
+    AGGRESSIVE,
+    DEFENSIVE,
+    KITER,
+    AERIAL,
+    SIG_SPAMMER,
+    WEAPON_SEEKER,
+    EDGE_GUARDER,
+    MIRROR,
+    DRUNK,
+) = range(len(BOTS))
 
 
 def brawl_spec(max_frames: int | None = None) -> GameSpec:

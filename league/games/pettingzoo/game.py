@@ -306,7 +306,9 @@ class PettingZooGame(BatchedGame):
         _check_array("played", state.get("played"), np.zeros(-(-bits // 8), np.uint8))
         for name in _SAVED:
             getattr(self, name)[...] = state[name]
-        actions_T2A = np.unpackbits(state["played"], count=bits).reshape(frames, 2, -1)
+        actions_T2A = np.unpackbits(state["played"], count=bits).reshape(
+            frames, 2, self.spec.action_size
+        )
         ends = np.cumsum(self.frames_N)[:-1]
         self._played = [list(rows_T2A) for rows_T2A in np.split(actions_T2A, ends)]
         broken = np.flatnonzero(state["broken_N"]).tolist()

@@ -1,0 +1,167 @@
+"""Records matches while they are played: one by its decisions, or a batch frame by frame.
+
+Shape suffixes: N rows (matches at once), T frames, F frames of a decision, 2 seats, A action width,
+B bytes of packed actions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from league.errors import DataCorrupt, InvalidInput
+from league.games.base import EXTERNAL, BatchedGame
+from league.replay.match import Contender, Recipe, Replay, final_digest
+
+
+@dataclass
+class MatchRecorder:
+    """One match while it is recorded: what the caller's seats did, decision by decision."""
+
+    recipe: Recipe
+    seats: tuple[Contender, Contender]
+    bots: tuple[int, int]  # as in `BatchedGame.bots_N2`
+    seed: int
+    match_id: str = ""
+    _decisions: list[tuple[NDArray[np.uint8], int]] = field(default_factory=list)
+
+    def note(self, actions_2A: NDArray[np.uint8], frames: int = 1) -> None:
+        """What the seats are about to hold for `frames` frames."""
+        self._decisions.append((np.packbits(actions_2A), frames))
+
+    def finish(self, outcome: float, final: str) -> Replay:
+        """The match as a replay, played again to write down what bots did; `final` as of
+        `final_digest`.
+
+        Raises `DataCorrupt` when it does not end as it did, `InvalidInput` when it does not end at
+        all.
+        """
+        game = self.recipe.make()
+        try:
+            actions_T2A, told = self._play(game)
+            same = (float(game.outcomes_N[0]), final_digest(game, 0)) == (outcome, final)
+        finally:
+            game.close()
+        if not same:
+            raise DataCorrupt(
+                f"match {self.match_id or self.seed} can't be recorded: it ends otherwise"
+            )
+        bots = ["" if told or bot == EXTERNAL else game.spec.bots[bot].name for bot in self.bots]
+        seats = tuple(
+            Contender(name=seat.name, digest=seat.digest, bot=bot)
+            for seat, bot in zip(self.seats, bots, strict=True)
+        )
+        return Replay(
+            recipe=self.recipe,
+            seats=(seats[0], seats[1]),
+            seed=self.seed,
+            actions_T2A=actions_T2A,
+            outcome=outcome,
+            final=final,
+            match_id=self.match_id,
+        )
+
+    def _play(self, game: BatchedGame) -> tuple[NDArray[np.uint8], bool]:
+        """Both seats' actions frame by frame, and whether the game told of its bots'."""
+        shape, told = (2, game.spec.action_size), True
+        game.bots_N2[0] = self.bots
+        game.reset(np.array([self.seed], np.uint64))
+        played: list[NDArray[np.uint8]] = []
+        for packed, frames in self._decisions:
+            held = np.unpackbits(packed, count=shape[0] * shape[1]).reshape(shape)
+            for _ in range(frames):
+                game.step(held[None])
+                done_N2A = game.played_N2A()
+                told = done_N2A is not None
+                played.append(held if done_N2A is None else done_N2A[0])
+                if game.ended_N[0]:
+                    return np.stack(played), told
+        raise InvalidInput(f"match {self.match_id or self.seed} was not recorded to its end")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bout:
+    """A match to be played: who sits where (`bots` as in `BatchedGame.bots_N2`), and its seed."""
+
+    seats: tuple[Contender, Contender]
+    bots: tuple[int, int] = (EXTERNAL, EXTERNAL)
+    seed: int
+    pupil: str = ""
+    """Player that the recorder slows down or disturbs (`league.agent.recorded_matches`), "" for none."""
+
+    def match_id(self, recipe: Recipe) -> str:
+        """32 hexadecimal digits: the same for the same players, game and seed."""
+        text = f"{recipe} {self}"
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+class BatchRecorder:
+    """What all rows of `game` do, kept in one array from each match's first frame on.
+
+    Tell it of every single frame (`note`); `finish` gives the match that ended in a row.
+    """
+
+    def __init__(self, game: BatchedGame, recipe: Recipe) -> None:
+        self._game, self._recipe = game, recipe
+        self._width = 2 * game.spec.action_size
+        self._rows = np.arange(game.num_matches)
+        self._told = True
+        packed = -(-self._width // 8)
+        self._played_NTB = np.zeros((game.num_matches, game.spec.max_frames, packed), np.uint8)
+
+    def note(self, actions_N2A: NDArray[np.uint8]) -> None:
+        """The frame just played, in which the caller's seats did `actions_N2A`."""
+        game = self._game
+        done_N2A = game.played_N2A()
+        self._told = done_N2A is not None
+        flat = (actions_N2A if done_N2A is None else done_N2A).reshape(len(self._rows), -1)
+        now_N = np.where(game.ended_N, game.final_frames_N, game.frames_N) - 1
+        self._played_NTB[self._rows, now_N] = np.packbits(flat, axis=1)
+
+    def finish(
+        self, row: int, bout: Bout, disturbed: tuple[tuple[int, int, int], ...] = ()
+    ) -> Replay:
+        """The match that ended in `row` in the frame noted last; `disturbed` as in `Replay`.
+
+        A bot whose actions the game does not tell is named, so that whoever plays it again lets it
+        play anew.
+        """
+        game = self._game
+        frames = int(game.final_frames_N[row])
+        actions = np.unpackbits(self._played_NTB[row, :frames], axis=1, count=self._width)
+        bots = [
+            "" if self._told or bot == EXTERNAL else game.spec.bots[bot].name for bot in bout.bots
+        ]
+        first, second = (
+            Contender(name=seat.name, digest=seat.digest, bot=bot)
+            for seat, bot in zip(bout.seats, bots, strict=True)
+        )
+        return Replay(
+            recipe=self._recipe,
+            seats=(first, second),
+            seed=bout.seed,
+            actions_T2A=actions.reshape(frames, 2, -1),
+            outcome=float(game.outcomes_N[row]),
+            final=final_digest(game, row),
+            match_id=bout.match_id(self._recipe),
+            disturbed=tuple((seat, at, min(count, frames - at)) for seat, at, count in disturbed),
+        )
+
+
+def keys_for_decision(
+    frames_FA: NDArray[np.uint8], before_A: NDArray[np.uint8], held_A: NDArray[np.uint8]
+) -> NDArray[np.uint8]:
+    """Keys to hold for F frames `[..., A]`, in which the player pressed `frames_FA` `[F, ..., A]`.
+
+    A key that the player has down in any of the frames is down, for a tap must not be lost. But
+    games count presses, and a key held on is not pressed again: one that the player taps anew (down
+    after up, from the frame `before_A` on) while the agent still holds it (`held_A`, its decision
+    before) is let go first.
+    """
+    down_A = frames_FA.any(0)
+    earlier_FA = np.concatenate([before_A[None], frames_FA[:-1]])
+    tapped_A = (frames_FA > earlier_FA).any(0) & ~frames_FA.all(0)
+    return (down_A & ~(tapped_A & (held_A > 0))).astype(np.uint8)
