@@ -67,7 +67,7 @@ class Arena:
 
     Snapshots act through one `BatchedPolicy` every `frame_skip` frames, sampled at temperature 1, or
     greedily in the greedy book; bots are played by the game itself, every frame. `load` gives a
-    network by digest; `recorder` is told of everything.
+    network by digest; `recorder` sees every decision.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class Arena:
         return len(self._rows) - self.free
 
     def seat(self, assignments: Sequence[Assignment]) -> None:
-        """Begins these matches, as many as are `free` at most."""
+        """Begins these matches, at most `free` of them."""
         rows = np.flatnonzero(self._idle_N)[: len(assignments)]
         if len(rows) < len(assignments):
             raise ValueError(f"{len(assignments)} matches don't fit in {len(rows)} free rows")

@@ -22,7 +22,7 @@ from league.players import Book, PayoffCell, Player, PlayerKind, PlayerState, Ra
 GREEDY_SHARE = 0.5
 """Greedy matches against each bot, as a share of the sampled ones."""
 BEST_SNAPSHOTS = 2
-"""The highest rated other snapshots of a gauntlet, besides bots and parent."""
+"""The highest rated snapshots of a gauntlet, next to bots and parent."""
 IMPORTED_SNAPSHOTS = 4
 """Snapshots imported from other runs that a gauntlet meets, in the order in which they came."""
 EXPLOITERS = 12
@@ -152,7 +152,7 @@ def missing_slots(entry: Entry, done: AbstractSet[tuple[int, int]], counted: int
     """The matches of `entry` that are still to be played, pair by pair.
 
     `done` are the (pair, seat) known to be played, `counted` the matches that the matchmaker's log
-    holds of these two in this book: what it counts beyond `done` stands for whole missing pairs.
+    holds of these two in this book: what it counts beyond `done` replaces whole missing pairs.
     """
     slots = [
         Slot(entry.opponent, entry.book, pair, seat)
@@ -217,7 +217,7 @@ class Queue:
     ) -> Gauntlet:
         """The gauntlet to play now: the one begun earlier, or a new one that is written down first.
 
-        A request for a finished gauntlet asks for as many matches again; a player that has become a
+        A request for a finished gauntlet repeats it; a player that has become a
         milestone since tops its own up.
         """
         old = self._journal.gauntlets().get(player.name)

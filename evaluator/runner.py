@@ -56,7 +56,7 @@ HEARTBEAT_SECONDS = 2.0
 POLL_SECONDS = 1.0
 """Between looks for new snapshots while there is nothing to play."""
 GATE_MATCHES = 32
-"""Matches of a gate in play: more would mostly be played in vain, some 130 decide one."""
+"""Matches of a gate in play: most gates are decided by some 130."""
 REFUSALS_IN_A_ROW = 3
 """Reports of which every result was refused, one after the other, before the evaluator gives up."""
 REPLAYS_KEPT = 2000

@@ -11,8 +11,8 @@ class EvaluatorSettings(Settings):
     """How many clean matches a snapshot plays, and on how much of the machine."""
 
     matches_per_opponent: int = Field(default=100, ge=2, le=100_000)
-    """Matches (even) of an ordinary gauntlet against each opponent: 100 tell 90 % from 75 %
-    wins.
+    """Matches (even) of an ordinary gauntlet against each opponent: 100 separate 90 % from
+    75 % wins.
     """
 
     matches_by_opponent: dict[str, int] = Field(default_factory=dict)

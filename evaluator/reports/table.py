@@ -26,7 +26,7 @@ Row = dict[str, str]
 
 
 def _number(value: float) -> str:
-    return "" if value != value else f"{value:.4f}"  # NaN: nothing to tell
+    return "" if value != value else f"{value:.4f}"  # NaN: no matches
 
 
 def _win_rate(matches: Iterable[Played]) -> str:
@@ -100,7 +100,7 @@ class Report:
             return [dict(row) for row in reader]
 
     def put(self, rows: Sequence[Row]) -> None:
-        """Adds rows behind the others; a row about the same player, opponent and book is replaced.
+        """Appends rows; a row about the same player, opponent and book is replaced.
 
         Raises `StorageFull` when the disk is full; the old file is whole then.
         """

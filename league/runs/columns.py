@@ -57,7 +57,7 @@ STRATEGY: Final = {
 EVALUATION: Final = {
     "finished_at": "end of the newest match, UTC, ISO 8601",
     "player": "name of the evaluated snapshot",
-    "step": "learner steps behind it",
+    "step": "learner steps that trained it",
     "opponent": "name of the bot or snapshot it met",
     "book": "eval: keys sampled at temperature 1; greedy: each key's likelier value",
     "matches": "matches played, each seed from both seats",

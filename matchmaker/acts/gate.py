@@ -339,7 +339,7 @@ def decide(league: League, tx: Transaction, number: int, candidate: str) -> Cand
 def give_up(
     league: League, tx: Transaction, number: int, candidate: str, reason: str
 ) -> CandidateGate:
-    """Closes a gate that can't be played as undecided; a decided one stays as it is."""
+    """Closes a gate that can't be played as undecided; a decided one does not change."""
     checks.text(reason, "reason")
     if not reason.strip():
         raise InvalidInput(f"the gate of {candidate} is given up without a reason: give one")

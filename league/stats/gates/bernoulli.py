@@ -97,7 +97,7 @@ class BernoulliTest:
     A win adds ln(p1/p0) to the log-likelihood ratio, a loss ln((1 − p1)/(1 − p0)), and a **draw
     half of each**: it counts as half a win and half a loss. That is sound for any share of draws: a
     result x of 0, ½ or 1 multiplies the likelihood ratio by (p1/p0)^x ((1 − p1)/(1 − p0))^(1 − x),
-    which is convex in x and so at most its chord, 1 at x = p0 and falling below it. Hence under
+    which is convex in x and so at most its chord, 1 at x = p0 and falling below it. So under
     every distribution with a mean of at most p0 the ratio is a non-negative supermartingale, and
     reaches the bound (1 − β)/α with a probability of at most α/(1 − β) (Ville 1939); so does its
     inverse under a mean of p1 or more. Draws make tests longer and errors rarer.

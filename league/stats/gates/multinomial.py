@@ -4,7 +4,7 @@ A pair of matches on one seed, once from each seat, scores 0, ¼, ½, ¾ or 1 on
 or the seed gives to one side it takes in the other match, so pairs vary less than two matches do,
 and the test counts five kinds of pairs ("pentanomial") instead of assuming how the two matches
 depend on each other. How often each kind comes is not part of the hypotheses: both take the
-distribution that is likeliest given their Elo, hence "generalised".
+distribution that is likeliest given their Elo, so it is "generalised".
 
     LLR = N Σ p ln(q1/q0),  p the shares seen, q0 and q1 the likeliest under elo0 and elo1
 
@@ -51,8 +51,8 @@ class EloModel(Enum):
     """The meaning of a difference in Elo.
 
     Logistic Elo is a score, 1/(1 + 10^(−elo/400)). Normalised Elo is a score in standard deviations
-    of a match, (score − ½)/σ · 800/ln 10: how hard the difference is to see, so that a test of
-    given hypotheses takes about as many matches whether most are drawn or none.
+    of a match, (score − ½)/σ · 800/ln 10: how hard the difference is to see, so that the
+    length of a test hardly depends on how much is drawn.
     """
 
     LOGISTIC = "logistic"
@@ -119,7 +119,7 @@ def likeliest_of_ratio(shares: Shares, ratio: float) -> Shares:
 
     With u = score − ½ that is E u = k r, r² = E u², k = ratio/√(1 + ratio²). As r = min over ρ of
     ρ/2 + r²/2ρ, taken at ρ = r, it is the linear constraint E (u − k(ρ/2 + u²/2ρ)) = 0 at the ρ
-    that equals the r of its own solution: a root in ρ, bracketed by the cells nearest to and
+    that equals the r of its solution: a root in ρ, bracketed by the cells nearest to and
     farthest from ½. Where nearly everything was drawn there are several, and the likeliest counts.
     (Solving for mean and deviation by turns does not end where one cell holds nearly all.)
     """
