@@ -80,7 +80,7 @@ class EvaluatorServer:
         security, operations = security or SecuritySettings(), operations or OperationsSettings()
         self._port: MetricsPort | None = None
         self._frame: GrpcServer | None = None
-        observers: list[Observer] = [CallLog(operations.log_calls, operations.slow_call_seconds)]
+        observers: list[Observer] = [CallLog(operations.log_calls)]
         try:
             if operations.evaluator_metrics_port:
                 observers.append(self._serve_metrics(evaluator, operations))
@@ -107,9 +107,7 @@ class EvaluatorServer:
         from league.service.prometheus import MetricsPort
 
         metrics = EvaluatorMetrics(evaluator)
-        self._port = MetricsPort(
-            operations.metrics_host, operations.evaluator_metrics_port, metrics
-        )
+        self._port = MetricsPort(operations.evaluator_metrics_port, metrics)
         return metrics.called
 
     def __enter__(self) -> EvaluatorServer:

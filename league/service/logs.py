@@ -12,6 +12,8 @@ from league.service.calls import Call
 from league.service.rate_limiter import peer_host
 
 HUMAN = "%(asctime)s %(levelname)s %(message)s"
+SLOW_SECONDS = 1.0
+"""A call that takes longer gets a line in any case: the longest ones should take a tenth of it."""
 STRANGER_SECONDS = 10.0
 """Callers without a valid token get one line for each machine in this time."""
 MOST_HOSTS = 1000
@@ -67,21 +69,19 @@ class CallLog:
     Args:
         every: whether all calls get one; else only slow ones, failed ones, and occasionally those
             without a valid token.
-        slow_seconds: the time from which a call is slow (streams never are).
         details: what a request says of its sender, such as the worker's name.
     """
 
     def __init__(
         self,
         every: bool,
-        slow_seconds: float,
         details: Callable[[Call], Mapping[str, Any]] = lambda call: {},
     ) -> None:
-        self._every, self._slow, self._details = every, slow_seconds, details
+        self._every, self._details = every, details
         self._logged: dict[str, float] = {}
 
     def __call__(self, call: Call) -> None:
-        is_slow = call.seconds >= self._slow and call.reply is not None
+        is_slow = call.seconds >= SLOW_SECONDS and call.reply is not None  # streams have none
         is_stranger = call.code in _STRANGERS and self._is_due(peer_host(call.peer))
         is_warning = is_slow or is_stranger or call.code in _FAILED
         if not (self._every or is_warning):

@@ -19,6 +19,8 @@ from prometheus_client.registry import Collector
 from league.errors import Refused
 from league.service.calls import Call
 
+HOST = "127.0.0.1"
+"""Only this machine reads the metrics, as they have no access control."""
 SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 """Upper bounds of the histograms' buckets."""
 
@@ -50,17 +52,17 @@ class MetricsPort:
         Refused: the port is taken.
     """
 
-    def __init__(self, host: str, port: int, *collectors: Collector) -> None:
+    def __init__(self, port: int, *collectors: Collector) -> None:
         disable_created_metrics()
         self.registry = CollectorRegistry()
         for collector in collectors:
             self.registry.register(collector)
         self._lock = threading.Lock()
         try:
-            self._server, self._thread = start_http_server(port, host, self.registry)
+            self._server, self._thread = start_http_server(port, HOST, self.registry)
         except OSError as error:
             raise Refused(
-                f"metrics can't be served at {host}:{port} ({error.strerror}): choose another "
+                f"metrics can't be served at {HOST}:{port} ({error.strerror}): choose another "
                 "metrics port"
             ) from None
         self._is_open = True

@@ -23,6 +23,8 @@ from league.service.interceptor import AuthInterceptor
 
 WAITING_CALLS = 20_000
 """Calls of all peers that may wait for a thread; the service refuses further ones."""
+DRAIN_SECONDS = 2.0
+"""Longest wait, at a stop, for the calls that run; a call takes a tenth of a second at most."""
 _log = logging.getLogger(__name__)
 
 
@@ -37,7 +39,7 @@ class GrpcServer:
         run_dir: where the run's tokens are; made there when the settings want tokens and the run
             has none.
         observers, audit: see `AuthInterceptor`.
-        beside: full names of further services of the same server.
+        further: full names of further services of the same server.
 
     Raises:
         LeagueError: the tokens can't be used.
@@ -54,10 +56,10 @@ class GrpcServer:
         run_dir: Path,
         observers: Sequence[Observer] = (),
         audit: Callable[[Call], None] | None = None,
-        beside: Sequence[str] = (),
+        further: Sequence[str] = (),
     ) -> None:
         self._security = security
-        self.health = Health([service, *beside])
+        self.health = Health([service, *further])
         self._interceptor = AuthInterceptor(
             name,
             _book(security, run_dir),
@@ -77,7 +79,7 @@ class GrpcServer:
             ],
         )
         self.health.add_to(self.server)
-        names = (service, *beside, health.SERVICE_NAME, reflection.SERVICE_NAME)
+        names = (service, *further, health.SERVICE_NAME, reflection.SERVICE_NAME)
         reflection.enable_server_reflection(names, self.server)
         self._stopped = False
 
@@ -123,7 +125,7 @@ class GrpcServer:
         self.health.close()
         self._interceptor.is_closing = True
 
-    def stop(self, seconds: float) -> None:
+    def stop(self, seconds: float = DRAIN_SECONDS) -> None:
         """Drains, waits up to `seconds` for the calls that run, and closes. Twice is fine."""
         if self._stopped:
             return

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 PROBE_KEY = "storage_probe"
 PROBE_BYTES = 64 * 1024
+LEAST_FREE_BYTES = 64e6
+"""Free space on the log's disk below which the health is NOT_SERVING: minutes of results."""
 
 
 class Monitor:
@@ -42,7 +44,7 @@ class Monitor:
         self._refused = ""  # why the disk refused a write, "" since it accepts them
         self._metrics: LeagueMetrics | None = None
         self._port: MetricsPort | None = None
-        log = CallLog(settings.log_calls, settings.slow_call_seconds, self._sender)
+        log = CallLog(settings.log_calls, self._sender)
         self.observers: list[Observer] = [log, self._observe]
 
     def open(self, health: Health) -> None:
@@ -54,7 +56,7 @@ class Monitor:
 
             self._metrics = LeagueMetrics(self.league, health)
             port = self._settings.matchmaker_metrics_port
-            self._port = MetricsPort(self._settings.metrics_host, port, self._metrics)
+            self._port = MetricsPort(port, self._metrics)
         self.check_disk()
 
     def vitals(self) -> Vitals:
@@ -90,12 +92,12 @@ class Monitor:
         return ""
 
     def _shortage(self) -> str:
-        free, least = _free_bytes(self.db), self._settings.least_free_megabytes * 1e6
-        if free is None or free >= least:
+        free = _free_bytes(self.db)
+        if free is None or free >= LEAST_FREE_BYTES:
             return ""
         return (
             f"{free / 1e6:.0f} MB are left on the disk of {self.db}, less than "
-            f"operations.least_free_megabytes = {least / 1e6:g}: free some"
+            f"{LEAST_FREE_BYTES / 1e6:g}: free some"
         )
 
     def failed(self, error: LeagueError) -> None:

@@ -141,7 +141,7 @@ class MatchmakerServer:
                 run_dir=self.monitor.db.parent,
                 observers=self.monitor.observers,
                 audit=self.monitor.audit,
-                beside=(EXPLOITER_SERVICE_NAME,),
+                further=(EXPLOITER_SERVICE_NAME,),
             )
             add_MatchmakerServiceServicer_to_server(self.service, frame.server)
             add_ExploiterServiceServicer_to_server(ExploiterService(self.service), frame.server)
@@ -224,7 +224,7 @@ class MatchmakerServer:
         self.service.stopping.set()
         self.league.view.wake()
         if self._frame is not None:
-            self._frame.stop(self._operations.drain_seconds)
+            self._frame.stop()
         self.monitor.close()
         if self._sweeper.is_alive():
             self._sweeper.join()

@@ -19,7 +19,7 @@ from small_league import BOTS, bot, live, played, snapshot
 from league.errors import StorageFull
 from league.players import MatchResult
 from league.rpc.client import MatchmakerClient
-from league.service.settings import OperationsSettings
+from matchmaker.api import monitor
 from matchmaker.api.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 from matchmaker.tools.fsck import fsck
@@ -31,9 +31,9 @@ def main(disk: Path) -> None:
     filler, db = disk / "filler", disk / "league.db"
     filler.write_bytes(b"x" * 1_000_000)
     settings = MatchmakerSettings(sweep_seconds=0.05, max_open_leases=100_000)
-    operations = OperationsSettings(least_free_megabytes=0.0)
+    monitor.LEAST_FREE_BYTES = 0.0
     with (
-        MatchmakerServer(db, 0, settings, operations=operations) as server,
+        MatchmakerServer(db, 0, settings) as server,
         MatchmakerClient(server.address, wait_seconds=5) as client,
         grpc.insecure_channel(server.address) as channel,
     ):

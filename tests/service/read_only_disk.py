@@ -23,16 +23,16 @@ from small_league import BOTS, bot, live, played, snapshot
 
 from league.errors import LeagueError
 from league.rpc.client import MatchmakerClient
-from league.service.settings import OperationsSettings
+from matchmaker.api import monitor
 from matchmaker.api.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 from matchmaker.tools.fsck import fsck
 
 SETTINGS = MatchmakerSettings(sweep_seconds=0.05)
-OPERATIONS = OperationsSettings(least_free_megabytes=0.0)
 
 
 def main(disk: Path) -> None:
+    monitor.LEAST_FREE_BYTES = 0.0
     library = sqlite_library()
     if library is None:
         print(json.dumps({"skipped": "this Python has SQLite inside itself"}))
@@ -56,7 +56,7 @@ def main(disk: Path) -> None:
 
 def while_it_runs(disk: Path, db: Path, library: Any) -> dict[str, Any]:
     with (
-        MatchmakerServer(db, 0, SETTINGS, operations=OPERATIONS) as server,
+        MatchmakerServer(db, 0, SETTINGS) as server,
         MatchmakerClient(server.address, wait_seconds=5) as client,
         grpc.insecure_channel(server.address) as channel,
     ):

@@ -174,11 +174,13 @@ def test_health_follows_the_disk(
         assert all(verdict.accepted and not verdict.duplicate for verdict in verdicts)
 
 
-def test_health_turns_before_the_disk_is_full(tmp_path: Path) -> None:
-    operations = OperationsSettings(least_free_megabytes=1e9)
-    with small_league(tmp_path, operations=operations) as league:
+def test_health_turns_before_the_disk_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("matchmaker.api.monitor.LEAST_FREE_BYTES", 1e15)
+    with small_league(tmp_path) as league:
         assert health_of(league.server.address) == NOT_SERVING
-        assert "less than operations.least_free_megabytes" in league.client.status().vitals.trouble
+        assert "less than 1e+09" in league.client.status().vitals.trouble
         league.play(league.open(), 3)  # it goes on as long as it can
 
 
@@ -287,7 +289,8 @@ def test_people_are_told_of_slow_calls_and_faults_alone(
     tmp_path: Path, logged: io.StringIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     configure("human", logged)
-    with small_league(tmp_path, operations=OperationsSettings(slow_call_seconds=0.05)) as league:
+    monkeypatch.setattr("league.service.logs.SLOW_SECONDS", 0.05)
+    with small_league(tmp_path) as league:
         league.play(league.open(), 3)
         assert "GetStatus" not in logged.getvalue()
         vitals = league.server.league.vitals
