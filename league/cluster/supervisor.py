@@ -145,7 +145,7 @@ class Supervisor:
     def _train(self) -> None:
         mains = self._topology.mains
         if not mains:
-            self.say(f"No learner of its own: `bin/learner --run-dir {self._folder.path}` joins.")
+            self.say(f"This run has no learner: `bin/learner --run-dir {self._folder.path}` joins.")
         while not self._is_trained() and not self._stop_requests:
             if self._phase == "starting" and self._reader.facts.learner is not None:
                 self._phase = "training"

@@ -70,6 +70,8 @@ NOT_RUN = {
     "league.v1.MatchmakerService/GetRatings": OUTSIDER,
     'buf curl --protocol grpc --http2-prior-knowledge -d \'{"book": "BOOK_EVAL"}\' '
     "http://127.0.0.1:50051/league.v1.MatchmakerService/GetRatings": OUTSIDER,
+    "bin/start-league --no-learners": LONG,
+    "bin/start-league --config mine.toml": LONG,
     "bin/start-league --set security.tokens=true": LONG,
     "bin/start-league --preset league3 --headless --steps 1200000": LONG,
     "bin/start-league --set security.host=0.0.0.0 --set security.tokens=true --set security.tls=certs": LONG,

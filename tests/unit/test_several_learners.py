@@ -14,7 +14,7 @@ from screens import full
 
 from league.cluster.main import main as start_league
 from league.cluster.main import parse
-from league.cluster.topology import MATCHMAKER, plan
+from league.cluster.topology import MATCHMAKER, LearnerOptions, plan
 from league.errors import ConfigError
 from league.players import Player, PlayerKind, Role, WorkerStatus
 from league.runs.folder import Request, open_run
@@ -243,3 +243,14 @@ def test_exploiters_snapshots_are_not_the_newest_of_the_run() -> None:
     newest = newest_snapshot((exploiter, *screen.league.ratings))
     assert newest is not None
     assert newest.name == "main@650000"
+
+
+def test_a_league_may_wait_for_learners(tmp_path: Path) -> None:
+    request = parse(
+        ["--no-learners", "--preset", "smoke", "--run-dir", str(tmp_path / "run")]
+    ).request
+    with open_run(request) as folder:
+        settings = resolve(file=folder.config, environment={}).of(SupervisorSettings)
+        planned = plan(folder, LearnerOptions(), settings)
+    assert planned.learners == ()
+    assert [spec.name for spec in planned.specs] == ["matchmaker", "evaluator-0"]
