@@ -1,4 +1,4 @@
-"""Settings of the matchmaker: opponent mixes, sampling, leases, ratings, limits."""
+"""Settings of the matchmaker: opponent mixes, sampling, retirement, gates."""
 
 from __future__ import annotations
 
@@ -122,38 +122,6 @@ class MatchmakerSettings(Settings):
 
     admission: AdmissionSettings = Field(default_factory=AdmissionSettings)
     """Gates of mains' snapshots."""
-
-    lease_seconds: float = Field(default=300.0, ge=1.0, le=86_400.0)
-    """Seconds a lease lives without its worker's progress: longer than the longest update."""
-
-    lease_most_seconds: float = Field(default=21_600.0, ge=1.0, le=31_536_000.0)
-    """Seconds a lease lives at most, whatever progress its worker makes: longer than the longest
-    match. A result that comes later is taken all the same.
-    """
-
-    sweep_seconds: float = Field(default=2.0, gt=0.0, le=3600.0)
-    """Seconds between two looks for leases that ran out."""
-
-    max_open_leases: int = Field(default=4096, ge=1, le=1_000_000)
-    """Leases one worker may hold open: a bound for a worker that asks and never reports."""
-
-    draw_probability: float = Field(default=0.1, gt=0.0, lt=1.0)
-    """Share of draws that TrueSkill expects until enough results tell it; a change holds from
-    the next result on, until it is measured the next time.
-    """
-
-    rating_drift: float = Field(default=10.0, ge=0.0, le=10_000.0)
-    """By how many points² a learner's rating gets less sure while its steps grow by a factor of
-    e; 0: a learner is rated as if it stayed as it is.
-    """
-
-    max_watchers: int = Field(default=16, ge=1, le=1000)
-    """Watch streams at a time; each holds a thread."""
-
-    workers: int = Field(default=64, ge=2, le=256)
-    """Threads that answer calls, beside those of the watch streams: so many calls can share one
-    commit.
-    """
 
     @field_validator("mixes")
     @classmethod

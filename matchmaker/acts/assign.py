@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from league.errors import InvalidInput, NotFound, Refused
 from league.players import Assignment, Book, Pairing, Player, PlayerKind, PlayerState
+from matchmaker import limits
 from matchmaker.acts import checks
 from matchmaker.sampling.draw import DrawTable, Stream, derived_seed, draw_table, draws
 from matchmaker.state.league import League
@@ -97,8 +98,8 @@ def _new_lease(league: League, number: int) -> AssignmentRow:
         lease_token="",
         incarnation=number,
         lease_state="open",
-        lease_deadline=now + league.settings.lease_seconds,
-        lease_limit=now + league.settings.lease_most_seconds,
+        lease_deadline=now + limits.LEASE_SECONDS,
+        lease_limit=now + limits.LEASE_LIMIT_SECONDS,
         assigned_at=now,
         seat0="",
         seat1="",
@@ -259,7 +260,7 @@ def _learner(league: League, incarnation: IncarnationRow) -> Player:
 
 
 def _check_room(league: League, tx: Transaction, number: int, count: int) -> None:
-    held, limit = tx.open_leases(number)[0], league.settings.max_open_leases
+    held, limit = tx.open_leases(number)[0], limits.MAX_OPEN_LEASES
     if held + count > limit:
         raise Refused(
             f"{held} leases are open and {count} more exceed {limit}: report or release some"

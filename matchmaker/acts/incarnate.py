@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from league.errors import InvalidInput, NotFound
 from league.players import Incarnation, PlayerKind
 from league.stages import StageRequest
+from matchmaker import limits
 from matchmaker.acts import checks
 from matchmaker.acts.assign import carry_matches
 from matchmaker.acts.lease import close
@@ -127,7 +128,7 @@ def heartbeat(
     now, last = league.clock.now(), tx.beat(number)
     if incarnation.fenced_by is not None:
         return True, now, None
-    deadline = now + league.settings.lease_seconds
+    deadline = now + limits.LEASE_SECONDS
     if last is None or progress > last.progress:
         tx.extend_leases(number, deadline)
     else:

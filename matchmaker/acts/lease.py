@@ -11,13 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from league.errors import NotFound
+from matchmaker import limits
 from matchmaker.acts import checks
 from matchmaker.state.league import League
 from matchmaker.store.rows import AssignmentRow
 from matchmaker.store.transaction import Transaction
-
-REQUEST_MEMORY_SECONDS = 24 * 3600.0
-"""How long a reply is kept for a caller that asks again."""
 
 
 def release_matches(
@@ -48,7 +46,7 @@ def sweep(league: League, tx: Transaction) -> int:
 
 def forget_requests(league: League, tx: Transaction) -> None:
     """Drops the replies of long ago."""
-    tx.forget_requests(league.clock.now() - REQUEST_MEMORY_SECONDS)
+    tx.forget_requests(league.clock.now() - limits.REQUEST_MEMORY_SECONDS)
 
 
 def close(

@@ -17,6 +17,7 @@ from league.players import Verdict
 from league.service.calls import Call
 from league.service.health import Health
 from league.service.prometheus import SECONDS, CallMetrics
+from matchmaker import limits
 from matchmaker.state.league import League
 
 
@@ -82,7 +83,7 @@ class LeagueMetrics(Collector):
         with league.store.read() as reader:
             leases = sum(reader.open_counts().values())
             beats = [reader.beat(row.number) for row in reader.newest_incarnations()]
-        now, limit = league.clock.now(), league.settings.lease_seconds
+        now, limit = league.clock.now(), limits.LEASE_SECONDS
         lively = sum(beat is not None and now - beat.at < limit for beat in beats)
         with view.checked().lock:
             players = Counts((player.kind, player.state) for player in view.players.values())

@@ -18,6 +18,7 @@ from league.service.settings import OperationsSettings
 from league.v1 import exploiters_pb2, matchmaker_pb2
 from league.v1.exploiters_pb2_grpc import add_ExploiterServiceServicer_to_server
 from league.v1.matchmaker_pb2_grpc import add_MatchmakerServiceServicer_to_server
+from matchmaker import limits
 from matchmaker.acts import lease as leases
 from matchmaker.acts import rating_epochs
 from matchmaker.acts.analyse import analyse
@@ -130,12 +131,11 @@ class MatchmakerServer:
 
     def start(self) -> None:
         """Binds the port and serves; raises `LeagueError` when it can't."""
-        settings = self.league.settings
         try:
             frame = GrpcServer(
                 "the matchmaker",
                 SERVICE_NAME,
-                threads=settings.workers + settings.max_watchers,
+                threads=limits.CALL_THREADS + limits.MAX_WATCHERS,
                 most_bytes=MAX_REQUEST_BYTES,
                 security=self._security,
                 run_dir=self.monitor.db.parent,
@@ -180,7 +180,7 @@ class MatchmakerServer:
 
     def _sweep_forever(self) -> None:
         next_look = 0.0
-        while not self.service.stopping.wait(self.league.settings.sweep_seconds):
+        while not self.service.stopping.wait(limits.SWEEP_SECONDS):
             began = time.monotonic()
             try:
                 self.sweep(look=began >= next_look)
@@ -202,7 +202,7 @@ class MatchmakerServer:
         """In a thread of its own: thousands of snapshots take seconds, and leases must not wait
         for them.
         """
-        while not self.service.stopping.wait(self.league.settings.sweep_seconds):
+        while not self.service.stopping.wait(limits.SWEEP_SECONDS):
             try:
                 self.analyse()
             except LeagueError as error:

@@ -17,6 +17,7 @@ from league.stages import Place, Stage, StageRequest
 from league.v1 import matchmaker_pb2 as m
 from league.v1 import types_pb2 as t
 from league.v1.matchmaker_pb2_grpc import MatchmakerServiceServicer
+from matchmaker import limits
 from matchmaker.acts import assign as assigning
 from matchmaker.acts import checks, retiring
 from matchmaker.acts import incarnate as incarnations
@@ -42,7 +43,7 @@ class MatchmakerService(MatchmakerServiceServicer):
         self.league = league
         self.read_only = read_only
         self.stopping = threading.Event()
-        self._watchers = threading.Semaphore(league.settings.max_watchers)
+        self._watchers = threading.Semaphore(limits.MAX_WATCHERS)
 
     def once(
         self, request: Any, reply: type[Reply], effect: Callable[[Transaction], Reply]
@@ -275,8 +276,7 @@ class MatchmakerService(MatchmakerServiceServicer):
         checks.number(request.after, "after", -1, self.league.view.event_position)
         if not self._watchers.acquire(blocking=False):
             raise Unavailable(
-                f"{self.league.settings.max_watchers} clients watch already, which is the most: "
-                f"stop one, or raise matchmaker.max_watchers"
+                f"{limits.MAX_WATCHERS} clients watch already, which is the most: stop one"
             )
         try:
             yield from self._events(request.after, context)

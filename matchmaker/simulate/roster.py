@@ -117,6 +117,4 @@ def set_up(
         truth = scenario_of(scenario, np.random.default_rng([seed, 0]), players, learners)
         roster = Roster(settings.game, live, [*BOTS, *names])
     room = {"max_saved": max(settings.max_saved, truth.players)}
-    if "max_open_leases" in MatchmakerSettings.model_fields:
-        room["max_open_leases"] = 1_000_000
     return truth, roster, settings.model_copy(update=room)

@@ -22,6 +22,7 @@ from league.players import SeatResult as Seat
 from league.rpc.client import MatchmakerClient
 from league.stats.ratings import BETA
 from league.stats.ratings.belief import draw_margin
+from matchmaker import limits
 from matchmaker.api.server import MatchmakerServer
 from matchmaker.api.service import MatchmakerService
 from matchmaker.sampling import roles
@@ -192,7 +193,7 @@ class Simulation:
     def _turn(self, worker: Worker) -> None:
         """Lets a worker report its batch, or fail, and lease the next one."""
         fault = self._fault() if worker.results and not worker.is_late else ""
-        lease = self.server.league.settings.lease_seconds
+        lease = limits.LEASE_SECONDS
         if fault:
             self.played.faults[fault] += 1
         if fault == "died":  # it comes back as another incarnation once its leases have expired

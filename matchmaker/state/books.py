@@ -155,9 +155,7 @@ def _lineage(name: str, kind: PlayerKind) -> str:
 
 
 def _begin_epoch(table: RatingTable, data: Mapping[str, Any], _: Book) -> None:
-    if "drift" in data:
-        table.drift = Drift(data["drift"])
-    link = Link(data["sharpness"], data["logistic_share"]) if "sharpness" in data else None
+    link = Link(data["sharpness"], data["logistic_share"])
     table.begin_epoch(data["log_position"], data["draw_probability"], link)
 
 

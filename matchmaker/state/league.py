@@ -11,6 +11,7 @@ from typing import Any
 from league.clock import Clock, SystemClock
 from league.errors import Fenced, NotFound, VersionMismatch
 from league.players import EVENT_KINDS, Event, Verdict, Vitals
+from matchmaker import limits
 from matchmaker.settings import MatchmakerSettings
 from matchmaker.state import folding
 from matchmaker.state.books import RATING_EVENTS
@@ -54,9 +55,7 @@ class League:
             # The matchmaker's own absence is not its workers' fault, and the clock may have been
             # set back: all leases start again.
             now = self.clock.now()
-            tx.renew_leases(
-                now + self.settings.lease_seconds, now + self.settings.lease_most_seconds
-            )
+            tx.renew_leases(now + limits.LEASE_SECONDS, now + limits.LEASE_LIMIT_SECONDS)
             self._load(tx)
 
     def open_read_only(self) -> None:
@@ -113,26 +112,6 @@ class League:
         if tx.add_policy(self.policy_hash, policy_json, self.clock.now()):
             text = f"opponents are drawn by policy {self.policy_hash}"
             self.log(tx, "configuration", text, policy=self.policy_hash)
-        self._record_rating_settings(tx)
-
-    def _record_rating_settings(self, tx: Transaction) -> None:
-        """Records those that were set by hand; what is measured from the log has its own epochs."""
-        wanted = {
-            "draw_probability": self.settings.draw_probability,
-            "drift": self.settings.rating_drift,
-        }
-        epochs = [json.loads(event.data_json) for event in tx.events_of("rating_epoch")]
-        by_hand = [data for data in epochs if "book" not in data]
-        if by_hand and wanted.items() <= by_hand[-1].items():
-            return
-        self.log(
-            tx,
-            "rating_epoch",
-            f"from log position {tx.positions()[0] + 1} ratings expect "
-            f"{wanted['draw_probability']:.3g} draws a match and learners to drift by "
-            f"{wanted['drift']:.3g} points² while their steps grow e-fold",
-            **wanted,
-        )
 
     def log(self, tx: Transaction, kind: str, text: str, /, **data: Any) -> int:
         """Adds an event and returns its position; its data get the newest result's position.

@@ -43,7 +43,6 @@ RENEWED = 20
 """Batches after which the valid messages are made anew: a message may have fenced their workers."""
 SETTINGS = """
 [matchmaker]
-lease_seconds = 86400.0
 """
 
 

@@ -17,7 +17,6 @@ from league.rpc.client import MatchmakerClient
 
 CONFIG = """
 [matchmaker]
-max_open_leases = 1_000_000
 max_saved = 100_000
 [matchmaker.mixes]
 league = {snapshots = 7.0, constant = 0.5, based = 1.5, random = 1.0}

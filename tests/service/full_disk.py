@@ -19,6 +19,7 @@ from small_league import BOTS, bot, live, played, snapshot
 from league.errors import StorageFull
 from league.players import MatchResult
 from league.rpc.client import MatchmakerClient
+from matchmaker import limits
 from matchmaker.api import monitor
 from matchmaker.api.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
@@ -30,7 +31,7 @@ SECONDS = 30.0
 def main(disk: Path) -> None:
     filler, db = disk / "filler", disk / "league.db"
     filler.write_bytes(b"x" * 1_000_000)
-    settings = MatchmakerSettings(sweep_seconds=0.05, max_open_leases=100_000)
+    settings, limits.SWEEP_SECONDS = MatchmakerSettings(), 0.05
     monitor.LEAST_FREE_BYTES = 0.0
     with (
         MatchmakerServer(db, 0, settings) as server,

@@ -23,12 +23,14 @@ from small_league import BOTS, bot, live, played, snapshot
 
 from league.errors import LeagueError
 from league.rpc.client import MatchmakerClient
+from matchmaker import limits
 from matchmaker.api import monitor
 from matchmaker.api.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 from matchmaker.tools.fsck import fsck
 
-SETTINGS = MatchmakerSettings(sweep_seconds=0.05)
+SETTINGS = MatchmakerSettings()
+limits.SWEEP_SECONDS = 0.05
 
 
 def main(disk: Path) -> None:
@@ -78,7 +80,7 @@ def while_it_runs(disk: Path, db: Path, library: Any) -> dict[str, Any]:
             reads = (
                 client.match(first[0].match_id).result is not None and client.status().log_position
             )
-            time.sleep(3 * SETTINGS.sweep_seconds)
+            time.sleep(3 * limits.SWEEP_SECONDS)
             still = status_of(health)
         deadline = time.monotonic() + SECONDS
         while status_of(health) != "SERVING" and time.monotonic() < deadline:

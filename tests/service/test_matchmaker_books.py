@@ -158,20 +158,6 @@ def test_a_learner_that_the_log_knows_drifts_also_after_a_restart(tmp_path):
         assert belief(league, "main").sigma > sigma
 
 
-def test_a_changed_drift_is_logged_and_holds_from_then_on(tmp_path):
-    for drift, step in ((0.0, 50_000), (40.0, 100_000), (40.0, 200_000)):
-        with small_league(tmp_path, mixes=BOTS, rating_drift=drift) as league:
-            assert league.server.league.view.tables[Book.TRAIN].drift == Drift(drift)
-            position = league.client.status().log_position
-            train(league, league.open(checkpoint=position), 5, step=step)
-    with (
-        small_league(tmp_path, mixes=BOTS, rating_drift=40.0) as league,
-        league.server.store.read() as reader,
-    ):
-        epochs = [json.loads(event.data_json) for event in reader.events_of("rating_epoch")]
-        assert [(data["log_position"], data["drift"]) for data in epochs] == [(0, 0.0), (5, 40.0)]
-
-
 def test_an_anchor_stays_where_it_was_put_and_moves_the_others(league):
     pair(league, "main@2000", "based", 3)
     assert league.client.pin_rating("based", 31.5, "operator@desk") == 6

@@ -8,6 +8,7 @@ from small_league import played, report, small_league, snapshot
 from league.clock import ManualClock
 from league.errors import Fenced, InvalidInput, NotFound
 from league.players import Book, Pairing, Refusal
+from matchmaker import limits
 from matchmaker.store import invariants
 
 
@@ -20,7 +21,7 @@ def league(tmp_path):
 def test_leases_live_on_only_while_progress_rises(league):
     incarnation = league.open()
     league.client.acquire_matches(incarnation, 3, "league")
-    seconds = league.server.league.settings.lease_seconds
+    seconds = limits.LEASE_SECONDS
     league.client.heartbeat(incarnation, 10)
     for progress in (20, 30):
         league.clock.advance(0.7 * seconds)
@@ -215,8 +216,10 @@ def test_a_match_that_counts_beside_the_one_that_carries_it_on_is_found(tmp_path
     assert twice.match_id in found[0]
 
 
-def test_a_match_that_its_worker_has_forgotten_is_not_leased_for_ever(tmp_path):
-    with small_league(tmp_path, lease_seconds=100.0, lease_most_seconds=1000.0) as league:
+def test_a_match_that_its_worker_has_forgotten_is_not_leased_for_ever(tmp_path, monkeypatch):
+    monkeypatch.setattr(limits, "LEASE_SECONDS", 100.0)
+    monkeypatch.setattr(limits, "LEASE_LIMIT_SECONDS", 1000.0)
+    with small_league(tmp_path) as league:
         learner = league.open()
         (forgotten,) = league.client.acquire_matches(learner, 1, "league")
         for beat in range(1, 25):

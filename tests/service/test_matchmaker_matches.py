@@ -14,6 +14,7 @@ from small_league import bot, live, played, report, small_league, snapshot
 from league.errors import AlreadyExists, InvalidInput, InvalidName, LeagueError, NotFound, Refused
 from league.players import Book, Pairing, PlayerKind, PlayerState, Role
 from league.v1 import matchmaker_pb2 as m
+from matchmaker import limits
 from matchmaker.sampling.draw import Stream, draw_table, draw_table_of, draws
 from matchmaker.state.books import Books
 
@@ -390,8 +391,9 @@ def test_a_match_is_found_by_the_beginning_of_its_id(league):
         league.client.match("xyz")
 
 
-def test_open_leases_are_bounded(tmp_path):
-    with small_league(tmp_path, max_open_leases=10) as league:
+def test_open_leases_are_bounded(tmp_path, monkeypatch):
+    monkeypatch.setattr(limits, "MAX_OPEN_LEASES", 10)
+    with small_league(tmp_path) as league:
         incarnation = league.open()
         league.client.acquire_matches(incarnation, 10, "league")
         with pytest.raises(Refused, match="10 leases are open"):

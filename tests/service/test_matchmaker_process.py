@@ -224,9 +224,8 @@ def test_kill_9_keeps_all_that_ratings_depend_on(tmp_path):
     """An epoch, an anchor, a branch that was lost, what a snapshot inherited: the same bits
     afterwards.
     """
-    db, config = tmp_path / "league.db", tmp_path / "config.toml"
-    config.write_text("[matchmaker]\nsweep_seconds = 0.1\n")
-    with matchmaker(db, "--config", str(config)) as process:
+    db = tmp_path / "league.db"
+    with matchmaker(db) as process:
         with MatchmakerClient(f"127.0.0.1:{ready_port(process)}") as client:
             register(client)
             incarnation = client.open_incarnation("learner-main", "main").number
@@ -241,7 +240,7 @@ def test_kill_9_keeps_all_that_ratings_depend_on(tmp_path):
             before = [client.leaderboard(book) for book in Book]
         process.kill()
         process.wait()
-    with matchmaker(db, "--config", str(config)) as process:
+    with matchmaker(db) as process:
         address = f"127.0.0.1:{ready_port(process)}"
         with MatchmakerClient(address) as client:
             after = [client.leaderboard(book) for book in Book]

@@ -1,6 +1,5 @@
 """Ratings and payoffs follow the log, book by book, to the last bit."""
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -92,19 +91,6 @@ def test_ratings_survive_a_restart_to_the_last_bit(tmp_path):
     with small_league(tmp_path) as league:
         assert league.client.ratings(Book.TRAIN) == before
         assert league.client.status().log_position == 50
-
-
-def test_a_changed_draw_probability_opens_a_logged_epoch(tmp_path):
-    with small_league(tmp_path, draw_probability=0.1) as league:
-        league.play(league.open(), 20)
-        before = league.client.ratings(Book.TRAIN)
-    with small_league(tmp_path, draw_probability=0.3) as league:
-        assert league.client.ratings(Book.TRAIN) == before
-        with league.server.store.read() as reader:
-            epochs = [json.loads(event.data_json) for event in reader.events_of("rating_epoch")]
-        found = [(epoch["log_position"], epoch["draw_probability"]) for epoch in epochs]
-        assert found == [(0, 0.1), (20, 0.3)]
-        league.play(league.open(checkpoint=20), 20)
 
 
 def test_results_behind_the_checkpoint_are_lost_to_the_ratings(league):

@@ -18,6 +18,7 @@ from league.clock import ManualClock
 from league.errors import Fenced
 from league.players import Book
 from league.rpc.client import MatchmakerClient
+from matchmaker import limits
 from matchmaker.api.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 
@@ -37,7 +38,9 @@ def test_a_clock_that_is_set_while_it_runs_ends_no_lease_and_keeps_none(
     """With the real clock: leases neither run out at the jump nor outlive the time that they
     have.
     """
-    settings = MatchmakerSettings(lease_seconds=1.0, sweep_seconds=0.05)
+    monkeypatch.setattr(limits, "LEASE_SECONDS", 1.0)
+    monkeypatch.setattr(limits, "SWEEP_SECONDS", 0.05)
+    settings = MatchmakerSettings()
     jumped = SimpleNamespace(time=lambda: time.time() + jump, monotonic=time.monotonic)
     with (
         MatchmakerServer(tmp_path / "league.db", settings=settings) as server,
@@ -76,7 +79,7 @@ def test_a_clock_that_is_set_between_two_starts_ends_no_lease_and_keeps_none(
         (kept, silent) = league.client.acquire_matches(incarnation, 2, "league")
     clock.advance(jump)
     with small_league(tmp_path, clock=clock) as league:
-        seconds = league.server.league.settings.lease_seconds
+        seconds = limits.LEASE_SECONDS
         clock.advance(0.9 * seconds)
         assert league.server.sweep() == 0
         assert report_all(league.client, incarnation, [kept]) == [True]
@@ -88,7 +91,7 @@ def test_a_clock_that_is_set_between_two_starts_ends_no_lease_and_keeps_none(
 
 def test_a_hung_worker_that_still_beats_loses_its_leases_and_comes_back(league) -> None:
     """Its main thread stands still while its heartbeats go on; when it wakes up it works on."""
-    incarnation, seconds = league.open(), league.server.league.settings.lease_seconds
+    incarnation, seconds = league.open(), limits.LEASE_SECONDS
     league.client.acquire_matches(incarnation, 4, "league")
     league.client.heartbeat(incarnation, 100)
     for _ in range(30):

@@ -13,6 +13,7 @@ from small_league import bot, live, played, snapshot
 
 from league.clock import ManualClock
 from league.errors import Fenced
+from matchmaker import limits
 from matchmaker.acts import assign as assigning
 from matchmaker.acts import incarnate as incarnations
 from matchmaker.acts import lease as leases
@@ -135,7 +136,7 @@ class Leases(RuleBasedStateMachine):
             incarnations.heartbeat, number, self.progress, 1, "league", "", {}
         )
         assert not fenced
-        assert deadline <= self.clock.now() + self.league.settings.lease_seconds
+        assert deadline <= self.clock.now() + limits.LEASE_SECONDS
 
     @rule(seconds=st.sampled_from([100.0, 301.0]))
     def time_passes(self, seconds):

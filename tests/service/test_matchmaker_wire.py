@@ -117,8 +117,9 @@ def test_watching_only_what_is_new(league):
     assert "main@50" in found[0].text
 
 
-def test_watch_streams_are_bounded_and_given_back(tmp_path):
-    with small_league(tmp_path, max_watchers=2, workers=2) as league:
+def test_watch_streams_are_bounded_and_given_back(tmp_path, monkeypatch):
+    monkeypatch.setattr("matchmaker.limits.MAX_WATCHERS", 2)
+    with small_league(tmp_path) as league:
         clients = [MatchmakerClient(league.server.address, wait_seconds=0.2) for _ in range(3)]
         streams = [client.watch() for client in clients]
         for stream in streams[:2]:

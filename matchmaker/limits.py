@@ -1,0 +1,18 @@
+"""Times and bounds of the matchmaker that need no setting."""
+
+LEASE_SECONDS = 300.0
+"""How long a lease lives without its worker's progress: longer than the longest update."""
+LEASE_LIMIT_SECONDS = 6 * 3600.0
+"""How long a lease lives at most, whatever progress its worker makes: longer than the longest
+match. A later result is accepted all the same.
+"""
+SWEEP_SECONDS = 2.0
+"""Time between two sweeps for leases that ran out."""
+MAX_OPEN_LEASES = 65_536
+"""Leases that one worker may hold open, in case it asks for matches and never reports."""
+CALL_THREADS = 64
+"""Threads that answer calls; that many calls can share one commit."""
+MAX_WATCHERS = 16
+"""Watch streams at a time; each one holds a thread of its own."""
+REQUEST_MEMORY_SECONDS = 6 * 3600.0
+"""How long a reply is kept for a caller that repeats its request."""
