@@ -52,7 +52,7 @@ class GameSpec:
     bots: tuple[BotSpec, ...]
     max_frames: int
     action_kind: str = KEYS
-    # what stands where, for people; empty where nobody named it
+    # names of the numbers, for people; may be empty
     observation_names: tuple[str, ...] = ()
     reward_presets: Mapping[str, Mapping[str, float]] = field(
         default_factory=lambda: MappingProxyType({})
@@ -113,7 +113,7 @@ class BatchedGame(ABC):
 
     @abstractmethod
     def step(self, actions_N2A: NDArray[np.uint8], frames: int = 1) -> None:
-        """Plays `frames` frames with the keys held (bots decide anew every frame).
+        """Plays `frames` frames with the keys held (bots decide in every frame).
 
         A match that ends stops there and restarts in place from its next seed; the rest of the
         frames is not played in it. In games of choices a frame is one choice and `frames` is 1; a
@@ -138,7 +138,7 @@ class BatchedGame(ABC):
         return (1.0 - self.frames_N / self.spec.max_frames).astype(np.float32)
 
     def idle_actions(self) -> NDArray[np.uint8]:
-        """What seats that nobody cares for do, [N, 2, A]: no key, or the first choice that is
+        """What unused seats do, [N, 2, A]: no key, or the first choice that is
         legal.
         """
         actions_N2A = np.zeros((self.num_matches, 2, self.spec.action_size), np.uint8)
@@ -149,12 +149,12 @@ class BatchedGame(ABC):
     def played_N2A(self) -> NDArray[np.uint8] | None:
         """What both seats did in the frame played last, [N, 2, A], the game's own bots too.
 
-        None where the game does not tell; a replay of it plays the bots anew.
+        None if the game doesn't report it; a replay then lets the bots play again.
         """
         return None
 
     def final_frame(self, match: int) -> dict | None:
-        """How this row's last match ended, as `frame` tells one, with "ended": True; for pictures
+        """How this row's last match ended, in the form of `frame`, with "ended": True; for pictures
         alone.
 
         None where the game keeps no frame of it.

@@ -260,7 +260,7 @@ class ChoiceGame(BatchedGame):
         self.outcomes_N[ended_N] = (won_N[ended_N] + 1.0) / 2.0
 
     def _end(self, rows: NDArray[np.intp]) -> None:
-        """Keeps the last of the matches in `rows`, and begins them anew from their next seeds."""
+        """Keeps the last of the matches in `rows`, and begins the next ones from their next seeds."""
         self.final_observations_N2O[rows] = self.observations_N2O[rows]
         self.final_frames_N[rows] = self.frames_N[rows]
         self.final_stats_N2S[rows] = self.stats_N2S[rows]

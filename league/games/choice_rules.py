@@ -37,8 +37,8 @@ class ChoiceRules(ABC):
     """A game of two players, 0 and 1, whose choices fall frame by frame, both at once or by turns.
 
     All chance falls before the first choice, in one of `deals` equally likely ways (what is hidden
-    of it is shown by and by). What a player knows is what `observe` told it, from the first frame
-    on: the observations must let nobody forget what it did or saw before.
+    of it is shown later). What a player knows is what `observe` showed it, from the first frame
+    on: from its observations a player must be able to recall what it did and saw.
 
     Attributes:
         longest: frames of the longest match. draws_sides: whether the seed of a match draws which
@@ -87,7 +87,7 @@ class ChoiceRules(ABC):
 
     @abstractmethod
     def label(self, position: np.void, player: int) -> str:
-        """In a few words all that `player` knows, the same for every position it can't tell
+        """In a few words all that `player` knows, the same for every position it can't distinguish
         apart.
         """
 

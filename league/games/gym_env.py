@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from league.errors import ConfigError
 from league.games.base import EXTERNAL, BatchedGame, GameSpec
 from league.games.brawl.rewards import reward_weights
-from league.games.drawing.live import LivePictures, open_window
+from league.games.drawing.live import LivePictures
 from league.games.registry import game_spec, make_batched
 
 Opponent = str | Callable[[NDArray[np.float32]], Any]
@@ -68,14 +68,9 @@ class BrawlEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.int8]]):
         self._keys_N2A = np.zeros((1, 2, spec.action_size), np.uint8)
         self._last_words = ""  # of a match that ended: the game holds the next one already
         self.observation_space, self.action_space = spaces_of(spec, raw)
-        self._pictures = (
-            LivePictures(self._game, render_size) if render_mode in IMAGE_MODES else None
-        )
+        self._pictures = live_pictures(self._game, render_mode, render_size, frame_skip)
         names = ["this seat", opponent if isinstance(opponent, str) else "opponent"]
         self._names = (names[seat], names[1 - seat])
-        self._window = (
-            open_window(render_size, 30.0 / frame_skip) if render_mode == "human" else None
-        )
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -86,7 +81,6 @@ class BrawlEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.int8]]):
         self._game.reset(self.np_random.integers(GREATEST_SEED, size=1).astype(np.uint64))
         if self._pictures is not None:
             self._pictures.begin(0, self._names)
-            self._show()
         return self._observation(self._seat), {}
 
     def step(
@@ -110,7 +104,6 @@ class BrawlEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.int8]]):
             )
         if self._pictures is not None:
             self._pictures.see(0, float(self._game.outcomes_N[0]) if ended else None)
-            self._show()
         return self._observation(self._seat, final=ended), float(terms_K.sum()), ended, False, info
 
     def _observation(self, seat: int, *, final: bool = False) -> NDArray[np.float32]:
@@ -118,14 +111,10 @@ class BrawlEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.int8]]):
         views = game.final_observations_N2O if final else game.observations_N2O
         return views[0, seat].copy()
 
-    def _show(self) -> None:
-        if self._window is not None and self._pictures is not None:
-            self._window.show(self._pictures.draw(0))
-
     def close(self) -> None:
         """Closes the window. Twice is fine."""
-        if self._window is not None:
-            self._window.close()
+        if self._pictures is not None:
+            self._pictures.close()
         self._game.close()
 
     def render(self) -> str | NDArray[np.uint8] | None:
@@ -135,6 +124,16 @@ class BrawlEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.int8]]):
         if self._pictures is not None:
             return self._pictures.draw(0)
         return self._last_words or in_words(self._game.frame(0))
+
+
+def live_pictures(
+    game: BatchedGame, render_mode: str | None, size: tuple[int, int], frame_skip: int
+) -> LivePictures | None:
+    """Pictures for the modes that have some; "human" opens a window."""
+    if render_mode not in IMAGE_MODES:
+        return None
+    fps = game.spec.frames_per_second / frame_skip
+    return LivePictures(game, size, fps if render_mode == "human" else None)
 
 
 def in_words(frame: Mapping[str, Any]) -> str:
@@ -174,7 +173,7 @@ def check_options(
 
 
 def make_game(num_envs: int, stage: str, match_seconds: float, raw: bool) -> BatchedGame:
-    """The matches behind the environments."""
+    """The matches that the environments show."""
     max_frames = round(match_seconds * game_spec("brawl").frames_per_second)
     return make_batched("brawl", num_envs, stage=stage, max_frames=max_frames, raw=raw)
 

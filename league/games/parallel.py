@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from league.errors import ConfigError
 from league.games.brawl.rewards import reward_weights
-from league.games.drawing.live import LivePictures, open_window
 from league.games.gym_env import (
     GREATEST_SEED,
     IMAGE_MODES,
     RENDER_SIZE,
     check_options,
     in_words,
+    live_pictures,
     make_game,
     spaces_of,
 )
@@ -70,11 +70,7 @@ class BrawlParallelEnv(ParallelEnv[str, NDArray[np.float32], NDArray[np.int8]]):
         self._weights_K = reward_weights(reward, reward_overrides)
         self._game = make_game(1, stage, match_seconds, raw)
         self._last_words = ""  # of a match that ended: the game holds the next one already
-        self._pictures = (
-            LivePictures(self._game, render_size) if render_mode in IMAGE_MODES else None
-        )
-        rate = self.metadata["render_fps"] / frame_skip
-        self._window = open_window(render_size, rate) if render_mode == "human" else None
+        self._pictures = live_pictures(self._game, render_mode, render_size, frame_skip)
         self._random: np.random.Generator | None = None
         self.observation_spaces = {agent: spaces_of(spec, raw)[0] for agent in AGENTS}
         self.action_spaces = {agent: spaces_of(spec, raw)[1] for agent in AGENTS}
@@ -98,7 +94,6 @@ class BrawlParallelEnv(ParallelEnv[str, NDArray[np.float32], NDArray[np.int8]]):
         self._game.reset(self._random.integers(GREATEST_SEED, size=1).astype(np.uint64))
         if self._pictures is not None:
             self._pictures.begin(0, AGENTS)
-            self._show()
         return self._seen(self._game.observations_N2O), {agent: {} for agent in AGENTS}
 
     def step(
@@ -119,7 +114,6 @@ class BrawlParallelEnv(ParallelEnv[str, NDArray[np.float32], NDArray[np.int8]]):
             self._end(infos)
         if self._pictures is not None:
             self._pictures.see(0, float(game.outcomes_N[0]) if ended else None)
-            self._show()
         return (
             self._seen(game.final_observations_N2O if ended else game.observations_N2O),
             dict(zip(AGENTS, terms_2K.sum(axis=1).tolist(), strict=True)),
@@ -138,20 +132,16 @@ class BrawlParallelEnv(ParallelEnv[str, NDArray[np.float32], NDArray[np.int8]]):
     def _seen(self, views_N2O: NDArray[np.float32]) -> Views:
         return {agent: views_N2O[0, seat].copy() for seat, agent in enumerate(AGENTS)}
 
-    def _show(self) -> None:
-        if self._window is not None and self._pictures is not None:
-            self._window.show(self._pictures.draw(0))
-
     def render(self) -> NDArray[np.uint8] | str | None:
         """A line of text (mode "ansi") or a picture, uint8 [H, W, 3]; the window shows itself."""
         if self.render_mode == "ansi":
             return self._last_words or in_words(self._game.frame(0))
-        return (
-            self._pictures.draw(0) if self._pictures is not None and self._window is None else None
-        )
+        if self._pictures is None or self.render_mode == "human":
+            return None
+        return self._pictures.draw(0)
 
     def close(self) -> None:
         """Closes the window, if there is one. Twice is fine."""
-        if self._window is not None:
-            self._window.close()
+        if self._pictures is not None:
+            self._pictures.close()
         self._game.close()

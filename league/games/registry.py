@@ -1,6 +1,6 @@
 """Games by name: the built-in ones, registered ones, and those that packages bring along.
 
-A name may carry an argument behind a colon: `matrix:rps`, `pettingzoo:MODULE`, and
+A name may carry an argument after a colon: `matrix:rps`, `pettingzoo:MODULE`, and
 `python:MODULE:FACTORY` for a game in a module of one's own. A factory is called as
 `factory(num_matches, *, max_frames=None, **options)`, with `argument=` too when the name has one,
 and returns a `BatchedGame`.

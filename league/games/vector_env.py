@@ -38,8 +38,8 @@ to their keys [N, A].
 class BrawlVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int8], NDArray[Any]]):
     """`num_envs` matches, each as in `BrawlEnv` and with the same options.
 
-    A match that ends begins anew in the same step (`AutoresetMode.SAME_STEP`): the observation is
-    the new match's first, the last one is `infos["final_obs"]`, and
+    After a match the next one begins in the same step (`AutoresetMode.SAME_STEP`): the observation
+    is the new match's first, the last one is `infos["final_obs"]`, and
     `infos["final_info"]["outcome"]` 1, 0.5 or 0. Seed s begins environment n as `BrawlEnv` begins
     with seed s + n; a match depends on nothing else, so it is the same among 1 or 256. Raises
     `ConfigError` for options that can't be.
@@ -147,7 +147,7 @@ class BrawlVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int8], NDArray[An
     def _finals(
         self, ended_N: NDArray[np.bool_], terms: Mapping[str, NDArray[np.float32]]
     ) -> dict[str, Any]:
-        """What ended matches leave behind, in the form of Gymnasium's own vectors."""
+        """The last infos of ended matches, in the form of Gymnasium's own vectors."""
         game, outcomes_N = self._game, np.zeros(self.num_envs)
         won_N = game.outcomes_N if self._seat == 0 else 1.0 - game.outcomes_N
         outcomes_N[ended_N] = won_N[ended_N]

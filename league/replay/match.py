@@ -60,7 +60,7 @@ class Recipe:
 class Contender:
     """Who sat in a seat; `digest` is that of the weights, "" for bots.
 
-    `bot` names a bot that the game has to play anew, "" where the replay holds what was done.
+    `bot` names a bot that the game has to play again, "" where the replay holds what was done.
     """
 
     name: str

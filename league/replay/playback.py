@@ -50,7 +50,7 @@ class Playback:
 
 
 def seat(game: BatchedGame, row: int, replay: Replay) -> None:
-    """Seats in `row` whom the game has to play anew. Raises when the replay is not one of this
+    """Seats the bots that the game has to play again in `row`. Raises when the replay is not one of this
     game.
     """
     spec = game.spec

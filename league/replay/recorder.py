@@ -65,7 +65,7 @@ class MatchRecorder:
         )
 
     def _play(self, game: BatchedGame) -> tuple[NDArray[np.uint8], bool]:
-        """Both seats' actions frame by frame, and whether the game told of its bots'."""
+        """Both seats' actions frame by frame, and whether the game reported its bots'."""
         shape, told = (2, game.spec.action_size), True
         game.bots_N2[0] = self.bots
         game.reset(np.array([self.seed], np.uint64))
@@ -101,7 +101,7 @@ class Bout:
 class BatchRecorder:
     """What all rows of `game` do, kept in one array from each match's first frame on.
 
-    Tell it of every single frame (`note`); `finish` gives the match that ended in a row.
+    Call `note` for every frame; `finish` gives the match that ended in a row.
     """
 
     def __init__(self, game: BatchedGame, recipe: Recipe) -> None:
@@ -126,8 +126,8 @@ class BatchRecorder:
     ) -> Replay:
         """The match that ended in `row` in the frame noted last; `disturbed` as in `Replay`.
 
-        A bot whose actions the game does not tell is named, so that whoever plays it again lets it
-        play anew.
+        A bot whose actions the game doesn't report is named, so that a playback lets it
+        play again.
         """
         game = self._game
         frames = int(game.final_frames_N[row])
@@ -157,7 +157,7 @@ def keys_for_decision(
     """Keys to hold for F frames `[..., A]`, in which the player pressed `frames_FA` `[F, ..., A]`.
 
     A key that the player has down in any of the frames is down, for a tap must not be lost. But
-    games count presses, and a key held on is not pressed again: one that the player taps anew (down
+    games count presses, and a key held on is not pressed again: one that the player taps again (down
     after up, from the frame `before_A` on) while the agent still holds it (`held_A`, its decision
     before) is let go first.
     """

@@ -82,7 +82,6 @@ def main() -> None:
     parser.add_argument(
         "--against", help="folder of another checkout to compare with, on one thread"
     )
-    parser.add_argument("--profile", action="store_true", help="where a step's time goes")
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:
@@ -91,11 +90,6 @@ def main() -> None:
     begin = time.perf_counter()
     made(1, "random")
     print(f"ready in {time.perf_counter() - begin:.2f} s (compiled, or read from the cache)")
-    if given.profile:
-        from game_profile import print_profile
-
-        print_profile(256, given.seconds)
-        return
     print(
         f"reset of a match: {reset_seconds(1) * 1e6:.1f} us alone, {reset_seconds(256) * 1e6:.2f} us of 256"
     )

@@ -46,7 +46,7 @@ def _based(me: Any, opponent: Any, frame: int) -> int:
     if abs(me.x) > BASED_TURNS_BACK:
         keys |= rules.LEFT if me.x > 0 else rules.RIGHT
     elif not helpless:
-        # Exactly level, at the same wall, it goes on as it faces: no side is preferred.
+        # Exactly level, at the same wall, it continues the way it faces: no side is preferred.
         ahead = opponent.x - me.x if opponent.x != me.x else me.facing
         keys |= rules.RIGHT if ahead > 0 else rules.LEFT
     if frame % 2 == 0 and (me.y > BASED_JUMPS_BELOW or me.y > opponent.y):

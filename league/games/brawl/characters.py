@@ -77,7 +77,7 @@ def defensive(me: Any, opponent: Any, frame: int, stage: Any) -> int:
 
 @njit
 def kiter(me: Any, opponent: Any, frame: int, stage: Any) -> int:
-    """Hits and runs: comes in for a blow now and then, and keeps away the rest of the time."""
+    """Hits and runs: comes in for a blow in some frames, and keeps away in the others."""
     comes_in = frame % KITE_CYCLE < KITE_STRIKES and opponent.state != rules.KO
     flees = 1.0 if me.x > opponent.x else -1.0
     away = me.x + 2.0 * flees

@@ -90,7 +90,7 @@ class BrawlGame(BatchedGame):
         self.final_stats_N2S = np.zeros(stats, np.float32)
         self.bots_N2 = np.full((n, 2), EXTERNAL, np.int8)
         self.next_seeds_N = np.zeros(n, np.uint64)
-        # The same memory once more, as records for the compiled step.
+        # The same memory as records for the compiled step.
         self._halves_N22 = self.observations_N2O.view(layout.HALF)
         self._final_halves_N22 = self.final_observations_N2O.view(layout.HALF)
         self._paid_N2 = self.reward_terms_N2K.view(layout.TERMS_ROW)[..., 0]

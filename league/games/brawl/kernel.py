@@ -157,8 +157,8 @@ def _sources_digest() -> str:
 def _compiled(sources: str) -> tuple[Callable[..., None], Callable[..., None]]:
     """`reset` and `step`, cached on disk under the digest of the sources they are made of.
 
-    Numba alone looks at one function's file: after an edit of another module it would go on with
-    the old machine code. A closure's value is part of its cache key, hence this factory.
+    Numba alone looks at one function's file: after an edit of another module it would reuse
+    the old machine code. A closure's value is part of its cache key, so this is a factory.
     """
 
     @njit(nogil=True, cache=True)

@@ -88,7 +88,7 @@ PLAYER = np.dtype(
         ("fell", np.int32),
         ("equipped", np.int32),  # weapon picked up, 0 for none
         ("dropped", np.int32),  # weapon dropped, 0 for none
-        ("moved_by_hand", np.int32),  # knocked out or placed anew: no displacement is counted
+        ("moved_by_hand", np.int32),  # knocked out or respawned: no displacement is counted
     ],
     align=True,
 )
@@ -116,7 +116,7 @@ MATCH = np.dtype(
         ("keys_0", np.int32),
         ("keys_1", np.int32),
         ("weapons_lying", np.int32),
-        ("weapons_change", np.int32),  # frame in which the next one comes or goes by itself
+        ("weapons_change", np.int32),  # frame in which the next one appears or disappears
         ("platform_x", np.float64),
         ("platform_y", np.float64),
         ("platform_vx", np.float64),

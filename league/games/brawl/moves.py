@@ -66,8 +66,8 @@ class Stage:
     stun: int  # frames
     box: Box
     chained: bool = False  # comes out only when the stage before it has hit
-    late: bool = False  # hits only whom the stage before it has not hit
-    drags: bool = False  # the victim goes on with its attacker's velocity; the force comes on top
+    late: bool = False  # hits only a victim that the stage before has missed
+    drags: bool = False  # the victim gets its attacker's velocity; the force comes on top
 
 
 def drag(start: int, end: int, damage: float, stun: int, box: Box) -> Stage:
@@ -108,7 +108,7 @@ class Move:
     stages: tuple[Stage, ...]
     drive: Drive | None = None
     charge_from: int = 0  # frame at which a held heavy key stops the move, 0: can't be charged
-    charge_until: int = 0  # latest frame after the press at which it goes on
+    charge_until: int = 0  # latest frame after the press at which it continues
 
 
 MOVE_ROW = np.dtype(

@@ -1,6 +1,6 @@
 """The 64 numbers that a seat sees: its own half, then the opponent's, both laid out alike.
 
-Each half is a function of its own player and the match alone, so the view is the same from each
+Each half depends on its player and the match alone, so the view is the same from each
 seat.
 """
 
@@ -106,5 +106,5 @@ def write_halves(own_0: Any, own_1: Any, one: Any, other: Any, match: Any, raw: 
 
 
 def field_index(name: str, *, opponent: bool = False) -> int:
-    """Where `name` stands in an observation; raises ValueError."""
+    """Index of `name` in an observation; raises ValueError."""
     return FIELDS.index(name) + (OWN_SIZE if opponent else 0)

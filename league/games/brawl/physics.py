@@ -107,7 +107,7 @@ def _push_out(player: Any, stage: Any, match: Any) -> None:
 
 @njit
 def move_platform(match: Any, stage: Any) -> None:
-    """Puts the platform where it stands in frame `match.frame`, with the velocity it goes on
+    """Puts the platform where it is in frame `match.frame`, with the velocity it continues
     with.
     """
     p = match.frame % PLATFORM_PERIOD

@@ -54,7 +54,7 @@ def begin_weapons(match: Any, seed: Any) -> None:
 
 @njit
 def _note_next_change(match: Any) -> None:
-    """Until then nothing comes or goes by itself."""
+    """Until then no weapon appears or disappears."""
     match.weapons_change = NEVER
     for p in range(PLACES):
         match.weapons_change = min(
@@ -84,7 +84,7 @@ def _clear(place: Any, p: int, match: Any) -> None:
 
 @njit
 def move_weapons(match: Any, stage: Any) -> None:
-    """What comes and what goes by itself in frame `match.frame`; call it only when something is
+    """Lets weapons appear and disappear in frame `match.frame`; call it only when something is
     due.
     """
     match.weapons_lying = 0

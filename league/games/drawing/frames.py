@@ -1,6 +1,6 @@
 """A match's frames as small JSON: what never changes once, what changes as short rows.
 
-docs/rendering.md lists the fields. Frames of games without a drawing pass through as they are.
+docs/rendering.md lists the fields. Frames of games without a drawing pass through unchanged.
 """
 
 from __future__ import annotations

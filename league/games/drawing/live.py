@@ -25,10 +25,14 @@ class LivePictures:
     ended, the game already holds the next one, so the last frame before is shown with the verdict.
     """
 
-    def __init__(self, game: BatchedGame, size: tuple[int, int]) -> None:
+    def __init__(
+        self, game: BatchedGame, size: tuple[int, int], window_fps: float | None = None
+    ) -> None:
+        """`window_fps` opens a window that shows row 0 at most so many times a second."""
         from league.games.drawing.painter import check_size
 
         check_size(*size)
+        self._window = open_window(size, window_fps) if window_fps is not None else None
         self._game, self._size = game, size
         self._painters: dict[int, Painter] = {}
         self._frames: dict[int, tuple[dict[str, Any], dict[str, Any] | None]] = {}
@@ -39,14 +43,20 @@ class LivePictures:
         self._painters.pop(row, None)
         self._names[row] = names
         self._frames[row] = self._game.frame(row), None
+        self._show()
 
     def see(self, row: int, outcome: float | None = None) -> None:
         """The frame after a step; `outcome` is seat 0's when the match ended in it."""
         if outcome is None:
             self._frames[row] = self._game.frame(row), None
-            return
-        winner = None if outcome == 0.5 else int(outcome == 0.0)
-        self._frames[row] = self._frames[row][0], verdict(self._names[row], winner)
+        else:
+            winner = None if outcome == 0.5 else int(outcome == 0.0)
+            self._frames[row] = self._frames[row][0], verdict(self._names[row], winner)
+        self._show()
+
+    def _show(self) -> None:
+        if self._window is not None:
+            self._window.show(self.draw(0))
 
     def draw(self, row: int) -> NDArray[np.uint8]:
         """The row's newest picture, uint8 [H, W, 3]."""
@@ -55,6 +65,11 @@ class LivePictures:
         painter = self._painters.setdefault(row, Painter(*self._size, self._names[row]))
         painter.see(*self._frames[row])
         return painter.paint()
+
+    def close(self) -> None:
+        """Closes the window, if there is one; safe to call again."""
+        if self._window is not None:
+            self._window.close()
 
 
 class Window:

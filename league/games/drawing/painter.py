@@ -81,7 +81,7 @@ class Painter:
 def draw_frame(
     frame: Mapping[str, Any], width: int, height: int, names: Sequence[str] = ("", "")
 ) -> NDArray[np.uint8]:
-    """One frame by itself as uint8 [H, W, 3], without what depends on earlier ones (sparks)."""
+    """A single frame as uint8 [H, W, 3], without what depends on earlier ones (sparks)."""
     painter = Painter(width, height, names)
     painter.see(frame)
     return painter.paint()

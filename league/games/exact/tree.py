@@ -31,7 +31,7 @@ MAX_POSITIONS = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Level:
-    """Every position after as many frames, and every way on.
+    """Every position at one depth, and every choice from there.
 
     Attributes:
         views_M2: what each player was shown, an index into the tree's views.
@@ -104,7 +104,7 @@ def game_tree(rules: ChoiceRules) -> GameTree:
     """The tree of `rules`.
 
     Raises `InvalidInput` when it has more than `MAX_POSITIONS` in a level, or when the observations
-    are not enough to play by: a player would forget its own choice, or could not tell what is
+    are not enough to play by: a player would forget its own choice, or could not know what is
     legal.
     """
     positions_M = rules.begin(np.arange(rules.deals))

@@ -37,7 +37,7 @@ _BUILT_IN: dict[str, tuple[Sequence[Sequence[float]], tuple[str, ...]]] = {
 
 
 def named_payoffs(argument: str) -> Payoffs:
-    """The game `matrix:ARGUMENT` stands for; raises `ConfigError`."""
+    """The game that `matrix:ARGUMENT` names; raises `ConfigError`."""
     if argument in _BUILT_IN:
         rows, names = _BUILT_IN[argument]
         return Payoffs(f"matrix:{argument}", np.array(rows, np.float64), names)

@@ -23,7 +23,7 @@ class MatrixRules(ChoiceRules):
     """`rounds` rounds of a matrix game.
 
     Own part of an observation: whether one picks rows, whether columns, and one's last choice. The
-    rest: the opponent's last choice. Nobody sees the other's choice of the round that is played.
+    rest: the opponent's last choice. A player doesn't see the other's choice of the current round.
     """
 
     deals = 1

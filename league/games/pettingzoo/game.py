@@ -87,7 +87,7 @@ class PettingZooGame(BatchedGame):
         self._played: list[list[NDArray[np.uint8]]] = [[] for _ in range(n)]
         self._lost = set(range(n))  # rows that have no environment in their match
         self._unbegun = set(range(n))
-        self._broken: dict[int, str] = {}  # rows whose match can't go on; their next step says why
+        self._broken: dict[int, str] = {}  # rows whose match failed; their next step says why
         for views_N2O in (self.observations_N2O, self.final_observations_N2O):
             views_N2O[:, :, :2] = np.eye(2)
             if self._choices:
@@ -215,7 +215,7 @@ class PettingZooGame(BatchedGame):
             )
 
     def _play_frame(self, actions_N2A: NDArray[np.uint8]) -> None:
-        """One frame of the matches that have not ended in this step; an ended row begins anew."""
+        """One frame of the matches that have not ended in this step; an ended row begins its next match."""
         self._actions_N2A = self._with_bots(actions_N2A)
         todo = np.flatnonzero(~self.ended_N).tolist()
         failed = {n: self._broken.pop(n) for n in todo if n in self._broken}

@@ -133,7 +133,7 @@ class PokerRules(ChoiceRules):
         shows_N: NDArray[np.bool_],
         actor_N: NDArray[np.intp],
     ) -> NDArray[np.float64]:
-        """Chips won by player 0: who is behind has folded; at the showdown both paid alike."""
+        """Chips won by player 0: one who paid less has folded; at the showdown both paid alike."""
         chips_N2 = hands_N["chips"]
         ranks_N2 = hands_N["cards"] // self.variant.suits
         pair_N2 = ranks_N2 == (hands_N["public"] // self.variant.suits)[:, None]

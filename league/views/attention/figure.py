@@ -35,7 +35,7 @@ LESS_MORE: Final = LinearSegmentedColormap.from_list(
 WIDE, TALL = 16.0, 11.6
 """Size in inches of 100 pixels."""
 LEFT, RIGHT, SIDE = 0.052, 0.855, 0.985
-"""Edges of the time axis and of what stands beside it, as shares of the width."""
+"""Edges of the time axis and of the notes at its right, as shares of the width."""
 SCENES = 5
 WARM_UP = 45
 """Frames before a scene that are seen unseen, so that its camera and effects are under way."""
@@ -220,7 +220,7 @@ def relative(weights_TP: NDArray[np.floating]) -> tuple[NDArray[np.float64], NDA
 
 
 def _attention(axes: Axes, reading: Reading, weights_TP: NDArray[np.float32], title: str) -> None:
-    """What is looked at more and less than on average, by time and age, and the average beside
+    """What is looked at more and less than on average, by time and age, and the average at the right
     it.
     """
     step, age_P = reading.frame_skip / reading.frames_per_second, reading.age_P
@@ -233,7 +233,7 @@ def _attention(axes: Axes, reading: Reading, weights_TP: NDArray[np.float32], ti
         extent=(reading.second_T[0], reading.second_T[-1] + step, -step / 2, age_P[0] + step / 2),
         interpolation="nearest",
     )  # fmt: skip
-    axes.set_title(title, y=1.0)  # a place of its own: else it makes way for the scale beside it
+    axes.set_title(title, y=1.0)  # a fixed place, or it would make way for the scale
     axes.set_ylabel("looks back, seconds")
     axes.yaxis.set_major_locator(MaxNLocator(4))
     scale = axes.inset_axes((0.8, 1.075, 0.2, 0.065))

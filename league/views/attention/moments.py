@@ -1,4 +1,4 @@
-"""What happened in a match, as far as its frames tell: hits and knock-outs."""
+"""What happened in a match by its frames: hits and knock-outs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Course:
 
 
 def course_of(frames: Sequence[Frame], winner: int | None, most_frames: int) -> Course:
-    """What the frames tell.
+    """Finds the hits and knock-outs in frames.
 
     Args:
         frames: from the first to the last before the end.

@@ -29,7 +29,7 @@ class Reading:
     Attributes:
         seat: the agent's. names: of both players, by seat. match_id: "" when the replay has none.
         frame_skip: frames between decisions. frames_per_second: of the game. reach: earlier entries
-        that an output takes in besides its own. frame_T: frame of each decision. latent_TD:
+        that an output takes in before its own. frame_T: frame of each decision. latent_TD:
         strategy latents. latent_TP, context_TP: attention over outputs, mean over heads: of the
         learned query, and of the
             agent's own observation. Outputs from before the match have weight 0.

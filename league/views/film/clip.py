@@ -17,7 +17,7 @@ ROUNDING = 1e-9
 """Of a frame: how far seconds times frames a second may be from a whole number."""
 VERDICT_SECONDS = 2.4
 VERDICT_AFTER_SECONDS = 0.7
-"""The last knock-out is seen by itself for so long."""
+"""Time in which the last knock-out is seen without the verdict."""
 
 
 @dataclass(frozen=True, kw_only=True)
