@@ -1,6 +1,5 @@
 """``python -m learner``."""
 
-from learner.distributed.team import end_at_once
-from learner.main import main
+from learner.main import exit_now, main
 
-end_at_once(main())
+exit_now(main())

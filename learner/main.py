@@ -1,38 +1,39 @@
-"""``bin/learner``: trains one agent against the league until its steps are done or it is
-stopped.
-"""
+"""``bin/learner``: trains one agent in a league until its steps are done or it is stopped."""
 
 from __future__ import annotations
 
 import argparse
 import errno
+import itertools
 import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from league.errors import ConfigError, LeagueError, StorageFull, Unavailable
 from league.exploiters import EXPLOITING
 from league.players import Role
 from league.rpc.channel import Reminders
-from league.runs.settings import LearnerEntry, SupervisorSettings
+from league.runs.finding import running_league
+from league.runs.folder import RUNS
 from league.security.flags import add_client_flags, client_credentials
 from league.security.settings import SecuritySettings
 from league.settings.base import Sections, resolve
 from league.settings.device_flags import DeviceFlags, add_device_flags
 from learner.cloning import main as cloning
-from learner.distributed.evenly import Evenly
-from learner.distributed.launch import launch
-from learner.distributed.team import Team
+from learner.distributed.launch import is_rank, launch, report_failure
 from learner.exploiter.settings import ExploiterSettings
 from learner.settings import LearnerSettings
 
-Outcome = TypeVar("Outcome")
-ALONE = Team()
+if TYPE_CHECKING:
+    from league.rpc.client import MatchmakerClient
+
+MAIN = "main"
+ALIVE_SECONDS = 30.0
+"""A learner whose last heartbeat is older has ended."""
 log = logging.getLogger("learner")
 
 
@@ -45,21 +46,26 @@ def parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     arguments.add_argument(
-        "--matchmaker", required=True, metavar="HOST:PORT", help="address of the matchmaker"
+        "--matchmaker",
+        metavar="HOST:PORT",
+        help="address of the matchmaker (default: that of the newest running league)",
     )
-    arguments.add_argument("--run-dir", required=True, type=Path, help="folder of the run")
+    arguments.add_argument(
+        "--run-dir", type=Path, help="folder of the run (default: that of the newest league)"
+    )
     arguments.add_argument(
         "--preset", help="preset when the run folder has no config.toml (default: laptop)"
     )
     arguments.add_argument(
-        "--config", type=Path, help="settings file; default: config.toml of the run folder"
+        "--config", type=Path, help="settings file (default: config.toml of the run folder)"
     )
     arguments.add_argument(
         "--set", action="append", default=[], metavar="SECTION.KEY=VALUE", dest="assignments"
     )
     add_device_flags(arguments)
     arguments.add_argument(
-        "--name", default="main", help="name of the player that learns (default: main)"
+        "--name",
+        help="name of the player that learns (default: main; without --matchmaker a free name)",
     )
     arguments.add_argument(
         "--role",
@@ -75,19 +81,128 @@ def parser() -> argparse.ArgumentParser:
     arguments.add_argument(
         "--weights-only",
         action="store_true",
-        help="with --from a checkpoint: take its weights alone, not its optimizer and return scale",
+        help="with --from a checkpoint: take its weights, not its optimizer and return scale",
     )
     arguments.add_argument(
         "--if-new",
         action="store_true",
-        help="with --from: a run that has steps of its own goes on from them",
+        help="with --from: a learner that has made steps already continues from them",
     )
     arguments.add_argument("--steps", type=int, help="train until this many steps in all")
     add_client_flags(arguments)
     return arguments
 
 
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line; returns the exit code."""
+    rank = int(os.environ.get("RANK", "0")) if is_rank() else 0
+    logging.basicConfig(
+        level=logging.WARNING if rank else logging.INFO,  # the others would repeat the leader
+        format=f"%(asctime)s %(name)s{f' (rank {rank})' if rank else ''}: %(message)s",
+        stream=sys.stderr,
+    )
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        return _work(words)
+    except LeagueError as error:
+        return _fail(error)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        return _fail(
+            StorageFull(
+                "the disk is full: free some space and start again, to continue from the newest "
+                "checkpoint"
+            )
+        )
+
+
+def _fail(error: LeagueError) -> int:
+    if is_rank():
+        return report_failure(error)
+    print(f"learner: {error}", file=sys.stderr)
+    return error.exit_code
+
+
+def _work(words: list[str]) -> int:
+    if words[:1] == [cloning.COMMAND]:
+        cloning.run(cloning.parser().parse_args(words[1:]))
+        return 0
+    options = parser().parse_args(words)
+    words += _complete(options)
+    sections = _sections(options)
+    if not is_rank():
+        learner = sections.of(LearnerSettings)
+        flags = DeviceFlags.of(options)
+        names = [entry["name"] for entry in sections["supervisor"]["learners"]]
+        if options.role == Role.MAIN.value and names == [options.name]:
+            given, flags = flags, flags.completed(learner.cpu_ranks(), learner.is_divisible)
+            words += () if flags == given else flags.arguments()
+        if flags.ranks > 1:
+            learner.share(flags.ranks)  # fails at once if it can't be divided
+            return launch(words, flags.ranks)
+    run(options, sections)
+    return 0
+
+
+# -- which league, which name, which settings ----------------------------------------------------
+
+
+def _complete(options: argparse.Namespace) -> list[str]:
+    """Finds the league and the name that the flags leave open; returns them as flags."""
+    if options.matchmaker is None:
+        run_dir, address = running_league(RUNS, options.run_dir)
+        options.run_dir, options.matchmaker = run_dir, address
+        options.name = _free_name(options)
+        log.info("joining the league in %s as %s", run_dir, options.name)
+        flags = {"--matchmaker": address, "--run-dir": str(run_dir), "--name": options.name}
+        return [word for flag in flags.items() for word in flag]
+    if options.run_dir is None:
+        raise ConfigError(
+            "--matchmaker needs --run-dir DIR: the folder for checkpoints and weights"
+        )
+    options.name = options.name or MAIN
+    return []
+
+
+def _free_name(options: argparse.Namespace) -> str:
+    """A name that no running learner has and the league's own learners don't need.
+
+    Raises:
+        ConfigError: `--name` names a running learner.
+    """
+    sections = _sections(options)
+    reserved = {entry["name"] for entry in sections["supervisor"]["learners"]}
+    steps = sections.of(LearnerSettings).steps
+    with _client(options, sections) as client:
+        status = client.status()
+    running = {
+        worker.worker.removeprefix("learner-")
+        for worker in status.workers
+        if status.vitals.now - worker.last_beat_at < ALIVE_SECONDS
+        and worker.activity not in ("done", "stopped")
+    }
+    if options.name:
+        if options.name in running:
+            raise ConfigError(
+                f"--name {options.name}: a learner of that name is running; leave --name out or "
+                "choose another"
+            )
+        return options.name
+    for name in itertools.chain([MAIN], (f"{MAIN}-{number}" for number in itertools.count(2))):
+        if name not in reserved | running and _steps_made(options.run_dir, name) < steps:
+            return name
+    raise AssertionError("names never run out")
+
+
+def _steps_made(run_dir: Path, name: str) -> int:
+    """Step of a learner's newest checkpoint, 0 without one."""
+    files = (run_dir / f"learner-{name}" / "checkpoints").glob("step_*.pt")
+    return max((int(file.stem.removeprefix("step_")) for file in files), default=0)
+
+
 def _sections(options: argparse.Namespace) -> Sections:
+    """The run's settings, and what they say of the learner of this name alone."""
     file = options.config
     if file is None and options.preset is None and (options.run_dir / "config.toml").is_file():
         file = options.run_dir / "config.toml"
@@ -96,134 +211,93 @@ def _sections(options: argparse.Namespace) -> Sections:
         assignments.append(f"learner.steps={options.steps}")
     preset = options.preset or (None if file else "laptop")
     sections = resolve(preset, file, assignments)
-    entry = _entry(sections, options.name)
-    if options.role is None:
-        options.role = entry.role if entry is not None else Role.MAIN.value
-    if entry is None or not entry.set:
-        return sections
-    return resolve(preset, file, [*entry.set, *assignments])
+    entries = {entry["name"]: entry for entry in sections["supervisor"]["learners"]}
+    entry = entries.get(options.name, {"role": Role.MAIN.value, "set": ()})
+    options.role = options.role or entry["role"]
+    return resolve(preset, file, [*entry["set"], *assignments]) if entry["set"] else sections
 
 
-def _evenly(sections: Sections, options: argparse.Namespace, stop: StopFlag) -> Evenly | None:
-    """What keeps the learner level with those beside it; None where it has the machine to
-    itself.
-    """
-    settings = sections.of(SupervisorSettings)
-    names = [entry.name for entry in settings.learners]
-    if len(names) == 1 or options.name not in names:
-        return None
-    return Evenly(options.run_dir / "turns", options.name, should_stop=stop)
+def _client(options: argparse.Namespace, sections: Sections, **waiting: Any) -> MatchmakerClient:
+    from league.rpc.client import MatchmakerClient
+
+    options.tls = options.tls or sections.of(SecuritySettings).tls_folder
+    credentials = client_credentials(options, "worker", options.run_dir)
+    return MatchmakerClient(options.matchmaker, credentials=credentials, **waiting)
 
 
-def _is_alone(sections: Sections, name: str) -> bool:
-    """Whether this is the run's only learner."""
-    entries = sections.of(SupervisorSettings).learners
-    return [entry.name for entry in entries] == [name]
+# -- training ------------------------------------------------------------------------------------
 
 
-def _entry(sections: Sections, name: str) -> LearnerEntry | None:
-    """What the run's settings say of the learner of this name alone."""
-    entries = sections.of(SupervisorSettings).learners
-    return next((entry for entry in entries if entry.name == name), None)
-
-
-def run(options: argparse.Namespace, team: Team = ALONE) -> None:
-    """Builds a session from the command line and trains, alone or as one of a team's ranks."""
-    sections = _sections(options)
-    from league.agent.config import AgentSettings
-    from league.games.settings import GameSettings
-    from learner.settings import CurriculumSettings, RegularisationSettings
-
-    learner = sections.of(LearnerSettings)
-    os.environ.setdefault("OMP_NUM_THREADS", str(learner.threads))
+def run(options: argparse.Namespace, sections: Sections | None = None) -> None:
+    """Trains as the command line says, alone or as one of several ranks."""
+    sections = sections or _sections(options)
+    threads = sections.of(LearnerSettings).threads
+    os.environ.setdefault("OMP_NUM_THREADS", str(threads))
     import torch
 
     from league.agent.device import choose_devices, keep_memory
-    from league.rpc.client import MatchmakerClient
     from league.runs.blobs import BlobFolder
+    from learner.distributed import rank_group
     from learner.exploiter.lives import Lives, settings_of
-    from learner.train.assembly import SessionSettings, check_stages, initial_values
+    from learner.train.build import SessionSettings, check_stages, initial_values
     from learner.train.memory import is_out_of_memory, too_little
     from learner.train.session import Session
 
-    torch.set_num_threads(learner.threads)
+    torch.set_num_threads(threads)
     keep_memory()
     devices, sentence = choose_devices(DeviceFlags.of(options))
-    device = devices[team.rank]
+    device = devices[int(os.environ["RANK"]) if is_rank() else 0]
     log.info("%s", sentence)
-    settings = SessionSettings(
-        game=sections.of(GameSettings),
-        agent=sections.of(AgentSettings),
-        learner=learner,
-        curriculum=sections.of(CurriculumSettings),
-        regularisation=sections.of(RegularisationSettings),
-    )
+    settings = SessionSettings.of(sections)
     role = Role(options.role)
-    own = sections.of(ExploiterSettings)
     if role in EXPLOITING:
         _check_exploiter(options, devices)
-        settings = settings_of(settings, own, role)
+        settings = settings_of(settings, sections.of(ExploiterSettings), role)
     clean = sections["evaluator"]
     check_stages(
         settings,
         sections["matchmaker"]["mixes"],
         lambda opponent: clean["matches_by_opponent"].get(opponent, clean["matches_per_opponent"]),
     )
+    if options.source and not options.if_new and _steps_made(options.run_dir, options.name):
+        raise ConfigError(
+            f"--from {options.source}: {options.name} in {options.run_dir} has made steps already; "
+            "leave --from out (or add --if-new) to continue, or give a new --run-dir or --name"
+        )
     stop = StopFlag()
-    evenly = _evenly(sections, options, stop)
     remind = Reminders(log.info)
 
     def on_wait(sentence: str) -> None:
         remind(sentence)
         if stop():
-            raise Unavailable("stopped while waiting for the matchmaker: start again to go on")
+            raise Unavailable("stopped while waiting for the matchmaker: start again to continue")
 
-    _refuse_second_start(options)
-    team.join(device)
-    security = sections.of(SecuritySettings)
-    options.tls = options.tls or security.tls_folder
-    shown = client_credentials(options, "worker", options.run_dir)
-    with (
-        MatchmakerClient(
-            options.matchmaker, wait_seconds=600, on_wait=on_wait, credentials=shown
-        ) as client,
-        evenly or nullcontext(),
-    ):
-        turn = evenly.turn if evenly is not None else lambda steps: 0.0
-        initial, parent = None, ""
-        if options.source:
-            blobs = BlobFolder(options.run_dir / "blobs")
-            initial, parent = initial_values(
-                options.source, blobs, client.players(), settings.game.name
-            )
-            if options.weights_only:
-                initial = {"network": initial["network"]}
+    rank_group.join(device)
+    common = {"name": options.name, "should_stop": stop}
+    with _client(options, sections, wait_seconds=600, on_wait=on_wait) as client:
         try:
             if role in EXPLOITING:
-                Lives(
-                    settings,
-                    own,
-                    client,
-                    options.run_dir,
-                    device,
-                    name=options.name,
-                    role=role,
-                    should_stop=stop,
-                    turn=turn,
-                ).run()
+                own = sections.of(ExploiterSettings)
+                Lives(settings, own, client, options.run_dir, device, role=role, **common).run()
                 return
+            initial, parent = None, ""
+            if options.source:
+                blobs = BlobFolder(options.run_dir / "blobs")
+                initial, parent = initial_values(
+                    options.source, blobs, client.players(), settings.game.name
+                )
+                if options.weights_only:
+                    initial = {"network": initial["network"]}
             session = Session(
                 settings,
                 client,
                 options.run_dir,
                 device,
-                name=options.name,
-                should_stop=stop,
                 initial=initial,
                 parent=parent,
-                turn=turn,
+                **common,
             )
-            if session.ranks.any(stop()):
+            if session.group.any(stop()):
                 session.leave()
                 return
             session.run()
@@ -231,31 +305,21 @@ def run(options: argparse.Namespace, team: Team = ALONE) -> None:
             if not is_out_of_memory(error):
                 raise
             raise too_little(settings, device, "nothing was lost") from error
-    team.leave()
+    rank_group.leave()
 
 
 def _check_exploiter(options: argparse.Namespace, devices: Sequence[object]) -> None:
     if options.source:
         raise ConfigError(
-            f"--from {options.source}: {options.name} is an exploiter, whose generations begin from what "
-            "exploiter.start says: leave --from out"
+            f"--from {options.source}: {options.name} is an exploiter, whose generations start "
+            "from what exploiter.start says: leave --from out"
         )
     if len(devices) > 1:
         raise ConfigError(f"{options.name} is an exploiter, which learns on one device: name one")
 
 
-def _refuse_second_start(options: argparse.Namespace) -> None:
-    """A run that has steps goes on from them: another start would be ignored."""
-    checkpoints = options.run_dir / f"learner-{options.name}" / "checkpoints"
-    if options.source and not options.if_new and any(checkpoints.glob("step_*.pt")):
-        raise ConfigError(
-            f"--from {options.source}: {options.name} in {options.run_dir} has steps of its own already; "
-            "leave --from out (or add --if-new) to go on, or give a new --run-dir or --name"
-        )
-
-
 class StopFlag:
-    """Becomes true at SIGTERM or Ctrl-C; asking is a call."""
+    """A callable that returns True after SIGTERM or Ctrl-C."""
 
     def __init__(self) -> None:
         self._stop = False
@@ -269,47 +333,12 @@ class StopFlag:
         return self._stop
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line; returns the exit code."""
-    logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s %(name)s: %(message)s", stream=sys.stderr
-    )
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    outcome = attempt(lambda: _work(words))
-    if isinstance(outcome, LeagueError):
-        print(f"learner: {outcome}", file=sys.stderr)
-        return outcome.exit_code
-    return outcome
+def exit_now(code: int) -> NoReturn:
+    """Ends the process without the interpreter's clean-up, which takes seconds on a busy machine.
 
-
-def _work(words: Sequence[str]) -> int:
-    if words[:1] == [cloning.COMMAND]:
-        cloning.run(cloning.parser().parse_args(words[1:]))
-        return 0
-    options = parser().parse_args(words)
-    sections = _sections(options)
-    learner = sections.of(LearnerSettings)
-    said = DeviceFlags.of(options)
-    flags = said
-    if options.role == Role.MAIN.value and _is_alone(sections, options.name):
-        flags = said.completed(learner.cpu_ranks, learner.is_shared_evenly)
-    if flags.ranks > 1:
-        learner.share(flags.ranks)  # refused at once
-        more = () if flags == said else flags.arguments()  # the last word of a flag counts
-        return launch([*words, *more], flags.ranks)
-    run(options)
-    return 0
-
-
-def attempt(work: Callable[[], Outcome]) -> Outcome | LeagueError:
-    """What `work` returns, or what it failed by when that is a sentence for a person."""
-    try:
-        return work()
-    except LeagueError as error:
-        return error
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise
-        return StorageFull(
-            "the disk is full: free some space and start again, the newest checkpoint goes on"
-        )
+    Everything is on disk by then, and the kernel frees the rest.
+    """
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

@@ -15,8 +15,9 @@ from league.stages import NEXT
 
 
 class LearnerSettings(Settings):
-    """PPO, its rollouts, and what is saved when. A step is one decision of the learner in one
-    match.
+    """PPO, its rollouts, and when snapshots are saved.
+
+    A step is one decision of the learner in one match.
     """
 
     steps: int = Field(10_000_000, ge=1)
@@ -24,33 +25,29 @@ class LearnerSettings(Settings):
     matches: int = Field(64, ge=1)
     """Matches played at once, in one batch."""
     n_steps: int = Field(512, ge=1)
-    """Steps per match in a rollout; a rollout holds matches x n_steps steps."""
+    """Steps per match in a rollout; a rollout has matches x n_steps steps."""
     batch_size: int = Field(4096, ge=1)
-    """Steps in a minibatch; whole sequences of n_steps are drawn, so a multiple of n_steps."""
+    """Steps in a minibatch, a multiple of n_steps: sequences stay whole."""
     n_epochs: int = Field(10, ge=1)
     """Passes over each rollout."""
     gradient_parts: int = Field(1, ge=1, le=4096)
-    """Parts that a minibatch's gradient is added up over: less memory, the same step."""
+    """Parts over which a minibatch's gradient is accumulated: less memory, the same step."""
     precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
     """Of the products in an update; auto: bfloat16 on a GPU that has it, else float16; float32
     on a CPU.
     """
-    compile: bool = False
-    """Compile the network's step for rollouts: faster decisions, after up to a minute at every
-    start.
-    """
     learning_rate: float = Field(2.5e-4, gt=0)
-    """Adam's step size at the start."""
+    """Adam's learning rate at the start."""
     learning_rate_final: float | None = Field(None, gt=0)
-    """Step size at the last step, reached linearly; none keeps it constant."""
+    """Learning rate at the last step, reached linearly; none keeps it constant."""
+    desired_kl: float | None = Field(None, gt=0)
+    """KL divergence per update to which the learning rate is steered, below the scheduled one;
+    none: not at all.
+    """
     gamma: float = Field(0.99, gt=0, le=1)
     """Discount per step."""
-    gae_lambda: float = Field(0.95, ge=0, le=1)
-    """Lambda of the generalised advantage estimate."""
     clip_range: float = Field(0.2, gt=0)
-    """PPO's clip of the probability ratio at the start."""
-    clip_range_final: float | None = Field(None, gt=0)
-    """Clip at the last step, reached linearly; none keeps it constant."""
+    """PPO's clip of the probability ratio."""
     ent_coef: float = Field(0.01, ge=0)
     """Weight of the entropy bonus at the start."""
     ent_coef_final: float | None = Field(None, ge=0)
@@ -58,55 +55,35 @@ class LearnerSettings(Settings):
     vf_coef: float = Field(0.5, ge=0)
     """Weight of the value loss."""
     forecast_coef: float = Field(0.0, ge=0)
-    """Weight of foretelling the opponent's next action from the strategy latent; 0: no such
-    head.
-    """
+    """Weight of predicting the opponent's next action from the strategy latent; 0: no such head."""
     max_grad_norm: float = Field(0.5, gt=0)
-    """The gradient of all parameters together is scaled down to this norm."""
+    """The gradient of all parameters together is clipped to this norm."""
     target_kl: float | None = Field(None, gt=0)
     """An update stops early beyond 1.5 times this KL divergence; none never stops it."""
-    desired_kl: float | None = Field(None, gt=0)
-    """KL divergence per update that the step size is steered to, below the scheduled one; none:
-    not.
-    """
     normalize_returns: bool = True
     """Rewards are divided by the running standard deviation of the discounted return."""
     seed: int = Field(0, ge=0)
-    """Seed of weights, sampling of keys and minibatches."""
+    """Seed of weights, sampled actions and minibatches."""
     threads: int = Field(1, ge=1)
     """OpenMP threads of this process; two busy ones on two cores are slower than one."""
-    cpu_ranks: int = Field(1, ge=1)
-    """Processes that learn together where a run's only learner computes on a CPU: one a core at
-    most. The flag `--ranks` says another number.
-    """
     snapshot_interval: int = Field(50_000, ge=1)
-    """Steps between frozen snapshots; with `matchmaker.roles =
-    "alphastar-pseudocode"` a main's may come up to one later."""
-    checkpoint_seconds: float = Field(120.0, gt=0)
-    """Longest time between checkpoints; one is also written with every snapshot."""
-    keep_checkpoints: int = Field(3, ge=1)
-    """Newest checkpoints kept on disk."""
-    matches_ahead: int = Field(16, ge=1, le=1024)
-    """Assignments fetched before they are needed."""
-    resident_mib: int = Field(4096, ge=1)
-    """Memory for opponents' weights, in MiB, in each process; the longest unused go first. Those
-    of matches in progress stay even when they alone need more.
+    """Steps between frozen snapshots; with `matchmaker.roles = "alphastar-pseudocode"` one of a
+    main may come up to one interval later.
     """
     wandb: Literal["off", "offline", "online"] = "off"
     """Weights & Biases: off; offline, into the run folder, for `wandb sync`; or online."""
-    wandb_project: str = Field("kumite", min_length=1)
-    """Project there that the run belongs to."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
+        sequences = self.batch_size // self.n_steps
         if self.batch_size % self.n_steps:
             raise ValueError(
                 f"batch_size must be a multiple of n_steps ({self.n_steps}): sequences stay whole"
             )
-        if self.gradient_parts > self.batch_size // self.n_steps:
+        if self.gradient_parts > sequences:
             raise ValueError(
-                f"gradient_parts {self.gradient_parts} is more than the {self.batch_size // self.n_steps} "
-                "sequences of a minibatch"
+                f"gradient_parts {self.gradient_parts} is more than the {sequences} sequences of "
+                "a minibatch"
             )
         if self.batch_size > self.matches * self.n_steps:
             raise ValueError(
@@ -114,42 +91,41 @@ class LearnerSettings(Settings):
             )
         return self
 
-    def is_shared_evenly(self, ranks: int) -> bool:
-        """Whether `share` can be asked for so many."""
+    def is_divisible(self, ranks: int) -> bool:
+        """Whether `share` works for so many ranks."""
         return not self.matches % ranks and not (self.batch_size // self.n_steps) % ranks
 
-    def share(self, ranks: int) -> LearnerSettings:
-        """The same for one of several ranks: an even share of the matches and of each minibatch.
+    def cpu_ranks(self) -> int:
+        """Processes in which a run's only learner trains on a CPU, if there are as many cores.
 
-        So all of them make as many steps of the optimizer, with minibatches as large, as one alone.
-        Raises `ConfigError` when something does not divide.
+        Fewer than 32 matches a rank make batches too small to gain from a second core.
+        """
+        return 2 if self.matches >= 64 else 1
+
+    def share(self, ranks: int) -> LearnerSettings:
+        """The settings of one of several ranks: its share of the matches and each minibatch.
+
+        All ranks together make as many optimizer steps, with minibatches as large, as one alone.
+
+        Raises:
+            ConfigError: something can't be divided.
         """
         sequences = self.batch_size // self.n_steps
-        if not self.is_shared_evenly(ranks):
+        if not self.is_divisible(ranks):
             what = f"learner.matches is {self.matches}"
             if not self.matches % ranks:
-                what = (
-                    f"a minibatch has {sequences} sequences (learner.batch_size / learner.n_steps)"
-                )
-            raise ConfigError(
-                f"{what}, which can't be shared out evenly to {ranks} ranks: change one of both"
-            )
+                what = f"a minibatch has {sequences} sequences (batch_size / n_steps)"
+            raise ConfigError(f"{what}, which can't be divided among {ranks} ranks: change one")
         return self.model_copy(
             update={"matches": self.matches // ranks, "batch_size": self.batch_size // ranks}
         )
 
     def learning_rate_at(self, remaining: float) -> float:
-        """Step size when the share `remaining` of the steps is still to come."""
+        """Learning rate when the share `remaining` of the steps is left."""
         return _linear(self.learning_rate, self.learning_rate_final, remaining)
 
-    def clip_range_at(self, remaining: float) -> float:
-        """Clip of the probability ratio when the share `remaining` of the steps is still to
-        come.
-        """
-        return _linear(self.clip_range, self.clip_range_final, remaining)
-
     def ent_coef_at(self, remaining: float) -> float:
-        """Entropy weight when the share `remaining` of the steps is still to come."""
+        """Entropy weight when the share `remaining` of the steps is left."""
         return _linear(self.ent_coef, self.ent_coef_final, remaining)
 
 
@@ -158,38 +134,25 @@ def _linear(start: float, final: float | None, remaining: float) -> float:
 
 
 class RegularisationSettings(Settings):
-    """RNaD: the policy is held near frozen copies of itself, the references, which are renewed now
-    and then.
+    """RNaD: the policy is held near frozen copies of itself, the references.
 
-    An update here is one step of the optimizer, as `learning/updates` counts them.
+    An update here is one optimizer step, as `learning/updates` counts them.
     """
 
     alpha: float = Field(default=0.01, ge=0)
-    """Weight of the divergence from the closest reference; 0 switches regularisation off."""
+    """Weight of the KL divergence from the closest reference; 0 switches regularisation off."""
     form: Literal["loss", "reward"] = "loss"
     """loss adds alpha KL to the loss; reward takes alpha log(π/π_ref) from each reward, for
     self-play.
     """
     reference_interval: int = Field(default=1_000, ge=0)
-    """Updates between renewals of the newest reference; 0 keeps the first for ever (a clone,
-    say).
-    """
+    """Updates between renewals of the newest reference; 0 keeps the first for ever (a clone)."""
     reference_ema: float = Field(default=0.0, ge=0, lt=1)
-    """Share of the old reference's weights in the renewed one; 0 is a hard copy of the
-    learner's.
-    """
+    """Share of the old reference's weights in the renewed one; 0 is a copy of the learner's."""
     portfolio_size: int = Field(default=5, ge=1, le=16)
-    """Most references at once, the newest included; the closest in each state counts. 1: no
-    portfolio.
-    """
-    portfolio_interval: int = Field(default=5_000, ge=1)
-    """Updates after which a renewed reference's forerunner stays in the portfolio."""
+    """Most references at once, the newest included; the closest in each state counts."""
     pruning: Literal["recent", "best", "diverse"] = "diverse"
-    """Who leaves a full portfolio: the oldest, the lowest rated, or the one most like another."""
-    match_share: float = Field(default=0.25, gt=0, le=1)
-    """Share of the matches in which references play along, and of their cost; reward uses all
-    matches.
-    """
+    """Which leaves a full portfolio: the oldest, the lowest rated, or the most redundant."""
 
 
 class StageSettings(Settings):
@@ -202,7 +165,9 @@ class StageSettings(Settings):
     reward: str = ""
     """Reward preset during the stage; empty: the game's."""
     until_opponent: str = ""
-    """Opponent whose clean matches end the stage; empty: the stage lasts to the end."""
+    """Opponent whose clean matches end the stage; empty: it lasts to the end of the run, or
+    until `bin/league stage next`.
+    """
     until_win_rate: float = Field(default=1.0, ge=0, le=1)
     """Share of wins (a draw is none) of the newest evaluated snapshot that ends the stage."""
     min_matches: int = Field(default=100, ge=1)
@@ -210,20 +175,14 @@ class StageSettings(Settings):
     max_steps: int | None = Field(default=None, ge=1)
     """Steps after which the stage ends even without success, and says so; none: no limit."""
     manual: bool = False
-    """Whether only a person ends the stage (bin/league stage next); its goal is shown then, not
-    acted on.
-    """
+    """Whether only a person ends the stage (bin/league stage next); its goal is only shown."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if self.manual and self.max_steps is not None:
-            raise ValueError(
-                f"stage {self.name} is manual and has no time-out: leave its max_steps out"
-            )
+            raise ValueError(f"stage {self.name} is manual and has no time-out: drop its max_steps")
         if self.name == NEXT:
-            raise ValueError(
-                f"no stage can be called {NEXT!r}, which means the one behind: rename it"
-            )
+            raise ValueError(f"no stage can be called {NEXT!r}, which means the one after: rename")
         return self
 
 
@@ -240,5 +199,5 @@ class CurriculumSettings(Settings):
         names = [stage.name for stage in self.stages]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
-            raise ValueError(f"two stages are called {twice[0]!r}: give each a name of its own")
+            raise ValueError(f"two stages are called {twice[0]!r}: give each another name")
         return self

@@ -22,6 +22,24 @@ def newest_run(runs: Path) -> Path:
     return max(found, key=lambda run: (run / "run.json").stat().st_mtime)
 
 
+def running_league(runs: Path, run_dir: Path | None = None) -> tuple[Path, str]:
+    """Folder and matchmaker's address of the newest running league under `runs`.
+
+    Args:
+        runs: the folder of all runs.
+        run_dir: looks at this run only.
+
+    Raises:
+        NotFound: no league is running.
+    """
+    files = sorted(runs.glob("*/run.json"), key=lambda file: file.stat().st_mtime, reverse=True)
+    for folder in [run_dir] if run_dir else [file.parent for file in files]:
+        if (address := live_address(folder)) is not None:
+            return folder, address
+    where = f"in {run_dir}" if run_dir else f"under {runs}/"
+    raise NotFound(f"no league is running {where}: start one with bin/start-league")
+
+
 def checked_run(run_dir: Path) -> Path:
     """`run_dir` itself; raises `NotFound` or `VersionMismatch` if it is no run of this version."""
     if not run_dir.is_dir():

@@ -85,7 +85,7 @@ def add_device_flags(parser: argparse.ArgumentParser) -> None:
         "--ranks",
         type=_count,
         metavar="N",
-        help="with --cpu: learn in N processes together (default: learner.cpu_ranks)",
+        help="with --cpu: learn in N processes together (default: 2 where it has them)",
     )
 
 

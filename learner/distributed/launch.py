@@ -1,126 +1,107 @@
-"""Starts a learner's ranks, one process each, and lives and ends with them.
+"""Starts a learner's ranks with the process manager of torchrun, and ends with them.
 
-One rank can't go on without the others: when one fails, or is killed, the rest is killed with it,
-and whoever started the learner starts all of them again. `torchrun` does the like, but ends every
-failure by exit code 1 and a stop by an error, where a learner's exit codes tell a supervisor what a
-restart can't cure.
+The command line tool `torchrun` itself ends every failure with exit code 1 and every stop with an
+error; a learner's exit codes say what a restart can't cure, so they are handed on here.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
+import logging
 import os
 import signal
-import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
+from typing import TYPE_CHECKING
 
+from league.errors import LeagueError, RankGone
 from league.service import die_with_parent
-from learner.distributed.meeting import meeting_place
-from learner.distributed.team import LastWord
 
-_TICK_SECONDS = 0.05
-_CAUSE_SECONDS = 5.0
-"""How long the cause is waited for, once a rank has ended because another one was gone."""
+if TYPE_CHECKING:
+    from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
+
+RANK_GONE = 75
+"""Exit code of a rank that failed only because another one had ended."""
+_ERROR_FILE = "TORCHELASTIC_ERROR_FILE"
 _STOPPED = (-signal.SIGTERM, -signal.SIGINT)
+_POLL_SECONDS = 0.05
 
 
-def launch(words: Sequence[str], count: int) -> int:
-    """Runs `count` ranks with the learner's flags `words` to their end. Returns the exit code.
+def is_rank() -> bool:
+    """Whether this process is one of several ranks."""
+    return int(os.environ.get("WORLD_SIZE", "1")) > 1
 
-    SIGTERM and Ctrl-C are handed on: the ranks agree on a step to stop at.
+
+def report_failure(error: LeagueError) -> int:
+    """Leaves a rank's error for its launcher to print. Returns the rank's exit code."""
+    if _ERROR_FILE not in os.environ:  # started by another launcher
+        print(f"learner: {error}", file=sys.stderr)
+    else:
+        Path(os.environ[_ERROR_FILE]).write_text(json.dumps({"message": str(error)}))
+    return RANK_GONE if isinstance(error, RankGone) else error.exit_code
+
+
+def launch(words: Sequence[str], count: int, program: Sequence[str] = ("-m", "learner")) -> int:
+    """Runs `count` ranks of a Python program with the flags `words` until they end.
+
+    SIGTERM and Ctrl-C are passed on, and the ranks agree on a step to stop at. When one rank fails
+    or is killed, the others are ended: none can continue alone.
+
+    Returns:
+        The exit code of the rank that failed first, 0 if none did.
     """
-    with meeting_place() as meeting:
-        ranks = [_start(meeting, rank, count, words) for rank in range(count)]
-        try:
-            with _handed_on(ranks) as asked:
-                return _tend(meeting, ranks, asked)
-        finally:
-            for rank in ranks:
-                rank.kill()
-                rank.wait()
+    from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, start_processes
 
+    from learner.distributed.rank_group import RENDEZVOUS
 
-def _start(meeting: Path, rank: int, count: int, words: Sequence[str]) -> subprocess.Popen[bytes]:
-    """A rank that ends, on Linux, with this process however that ends."""
-    command = [
-        sys.executable,
-        "-m",
-        "learner.distributed.team",
-        str(meeting),
-        str(rank),
-        str(count),
-        *words,
-    ]
-    return subprocess.Popen(
-        [sys.executable, "-I", "-S", die_with_parent.__file__, str(os.getpid()), *command]
-    )
+    logging.getLogger("torch.distributed.elastic").setLevel(logging.ERROR)
+    stops: list[int] = []
+    with tempfile.TemporaryDirectory(prefix="kumite-ranks-") as folder:  # readable by this user
+        # The wrapper makes the kernel end a rank with this process, also after kill -9.
+        command = ["-I", "-S", die_with_parent.__file__, str(os.getpid()), sys.executable]
+        environment = {"WORLD_SIZE": str(count), RENDEZVOUS: f"file://{folder}/rendezvous"}
+        ranks = start_processes(
+            "learner",
+            sys.executable,
+            args=dict.fromkeys(range(count), (*command, *program, *words)),
+            envs={rank: {"RANK": str(rank), **environment} for rank in range(count)},
+            logs_specs=DefaultLogsSpecs(log_dir=folder),
+        )
 
+        def stop(number: int, _: object) -> None:
+            stops.append(number)
+            for process in ranks.pids().values():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGTERM)
 
-@contextmanager
-def _handed_on(ranks: Sequence[subprocess.Popen[bytes]]) -> Iterator[list[int]]:
-    """Hands the signals to stop on to all ranks; yields those that came."""
-    asked: list[int] = []
-
-    def hand_on(number: int, frame: FrameType | None) -> None:
-        asked.append(number)
-        for rank in ranks:
-            if rank.returncode is None:
-                rank.send_signal(signal.SIGTERM)
-
-    before = {number: signal.signal(number, hand_on) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield asked
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _tend(meeting: Path, ranks: Sequence[subprocess.Popen[bytes]], asked: Sequence[int]) -> int:
-    """Waits until all have ended well, or one has not."""
-    give_up_at = None
-    while True:
-        codes = {
-            number: code for number, rank in enumerate(ranks) if (code := rank.poll()) is not None
-        }
-        failed = {number: code for number, code in codes.items() if code}
-        if not failed and len(codes) == len(ranks):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, stop)
+        while (result := ranks.wait(timeout=0)) is None:
+            time.sleep(_POLL_SECONDS)
+        failures = list(result.failures.values())
+        if not failures or (stops and any(one.exitcode in _STOPPED for one in failures)):
             return 0
-        if asked and any(code in _STOPPED for code in failed.values()):
-            return 0  # asked to stop before it had begun
-        if failed:
-            give_up_at = give_up_at or time.monotonic() + _CAUSE_SECONDS
-            words = {number: LastWord.read(meeting, number) for number in failed}
-            cause = _cause(words)
-            if cause is not None or time.monotonic() > give_up_at or len(codes) == len(ranks):
-                first = min(failed) if cause is None else cause
-                return _tell(first, ranks[first].pid, failed[first], words[first])
-        time.sleep(_TICK_SECONDS)
+        cause = next((one for one in failures if one.exitcode != RANK_GONE), failures[0])
+        return _explain(cause)
 
 
-def _cause(words: Mapping[int, LastWord | None]) -> int | None:
-    """The first of the failed ranks that did not only miss another."""
-    return next(
-        (rank for rank, word in sorted(words.items()) if word is None or not word.is_gone), None
-    )
-
-
-def _tell(rank: int, process: int, code: int, word: LastWord | None) -> int:
-    """Says in one last sentence why the learner ends; returns its exit code."""
-    if word is not None:
-        print(f"learner: {word.sentence}", file=sys.stderr, flush=True)
-        return word.exit_code
+def _explain(cause: ProcessFailure) -> int:
+    """Prints why the learner ends, in one sentence; returns its exit code."""
+    if Path(cause.error_file).is_file():
+        print(f"learner: {cause.message}", file=sys.stderr, flush=True)
+        return 1 if cause.exitcode == RANK_GONE else cause.exitcode
     how = (
-        f"was ended by signal {-code}"
-        if code < 0
-        else f"broke (exit code {code}), its last words are above"
+        f"was ended by signal {-cause.exitcode}"
+        if cause.exitcode < 0
+        else f"failed (exit code {cause.exitcode}), its last words are above"
     )
     print(
-        f"learner: rank {rank} (process {process}) {how}: the others end with it; started again, they all go "
-        "on from the newest checkpoint",
+        f"learner: rank {cause.local_rank} (process {cause.pid}) {how}: the others end with it; "
+        "start again, and all continue from the newest checkpoint",
         file=sys.stderr,
         flush=True,
     )

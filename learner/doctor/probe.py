@@ -32,7 +32,7 @@ from learner.ppo.loss import (
 )
 from learner.rollout.buffer import Minibatch
 from learner.settings import LearnerSettings
-from learner.train.assembly import SessionSettings
+from learner.train.build import SessionSettings
 
 UPDATES = 5
 LARGE = 1_000_000

@@ -37,7 +37,7 @@ from learner.doctor.checks import ALONE, EXPLODED, STUCK
 from learner.doctor.findings import Finding, judged, unknown
 from learner.doctor.probe import optimizer_steps
 from learner.doctor.setup import SetUp, set_up_of
-from learner.ppo.rate import SMALLEST
+from learner.ppo.optimizer import SMALLEST_RATE
 from learner.settings import LearnerSettings
 from learner.train.checkpoint import CheckpointFolder, Values
 
@@ -240,7 +240,7 @@ def _policy(run: RunEvidence) -> Iterator[Finding]:
     )
     clipped, rate = fmean(run.late("policy/clip_fraction")), fmean(run.late("learning/rate"))
     hit = learner.target_kl is not None and median(late) > 0.9 * learner.target_kl
-    floored = learner.desired_kl is not None and rate < 1.01 * SMALLEST * learner.learning_rate
+    floored = learner.desired_kl is not None and rate < 1.01 * SMALLEST_RATE * learner.learning_rate
     yield judged(
         "20",
         f"{clipped:.0%} of ratios clipped while KL is {fmean(late):.1g}; rate {rate:.1g}"

@@ -25,7 +25,7 @@ from learner.exploiter.settings import ExploiterSettings
 from learner.ppo.league_ppo import LeaguePPO
 from learner.rollout.league_vec_env import LeagueVecEnv
 from learner.settings import CurriculumSettings, LearnerSettings, RegularisationSettings
-from learner.train.assembly import SessionSettings, make_model, stage_rewards
+from learner.train.build import SessionSettings, make_model, stage_rewards
 
 BOTS_AT_MOST = 8
 LIVE = "main"

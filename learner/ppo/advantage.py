@@ -1,4 +1,4 @@
-"""Returns and advantages: pure functions and one running statistic, indexed in time.
+"""Returns and advantages, as functions of arrays indexed in time.
 
 Shape suffixes: T steps, N matches.
 """
@@ -6,7 +6,8 @@ Shape suffixes: T steps, N matches.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from league.errors import InvalidInput
-from learner.distributed.ranks import Ranks
+from learner.distributed.rank_group import RankGroup
 
 FloatArray = NDArray[np.float32]
 
@@ -30,8 +31,11 @@ def generalised_advantage(
     """Advantages and value targets of a rollout.
 
     delta_t = r_t + d_t v_{t+1} - v_t and A_t = delta_t + lambda d_t A_{t+1}, where the discount d_t
-    is `gamma`, and 0 when the match ended in step t; the rollout's cut-off bootstraps from
-    `bootstrap_N` (Schulman et al. 2016, arXiv 1506.02438, eq. 16). Targets are A_t + v_t.
+    is `gamma`, and 0 when the match ended in step t; the cut-off bootstraps from `bootstrap_N`
+    (Schulman et al. 2016, arXiv 1506.02438, eq. 16). Targets are A_t + v_t.
+
+    Raises:
+        InvalidInput: the shapes differ.
     """
     if not r_TN.shape == v_TN.shape == ended_TN.shape or bootstrap_N.shape != r_TN.shape[1:]:
         raise InvalidInput(
@@ -53,56 +57,57 @@ def explained_variance(
 ) -> float:
     """1 - Var[target - value] / Var[target], NaN where targets do not vary.
 
-    `add_up` makes sums over one rollout sums over those of all ranks (`Ranks.add_up`).
+    Args:
+        value: what the critic said.
+        target: what it should have said, of the same shape.
+        add_up: sums numbers over all ranks (`RankGroup.sum`).
     """
     pair = torch.stack([target.flatten(), (target - value).flatten()]).double()
     sums = add_up(torch.cat([pair.sum(1), pair.new_tensor([float(target.numel())])]))
-    apart = pair - (sums[:2] / sums[2])[:, None]
-    of_targets, of_errors = add_up(apart.square().sum(1)).tolist()
+    centred = pair - (sums[:2] / sums[2])[:, None]
+    of_targets, of_errors = add_up(centred.square().sum(1)).tolist()
     return 1.0 - of_errors / of_targets if of_targets > 0 else math.nan
 
 
 class ReturnScale:
     """Running standard deviation of the discounted return, by which rewards are divided.
 
-    The return R_t = gamma R_{t-1} + r_t is followed per match and starts anew with each match; its
-    variance over all steps so far, of all `ranks`, is kept by the parallel update of Chan et al.
-    (1979). Nothing is clipped: a win counts as much more than a step as its weight says.
+    The return R_t = gamma R_{t-1} + r_t is followed per match and restarts with each match. Its
+    variance over all steps of all ranks is kept by the parallel update of Chan et al. (1979).
+    Nothing is clipped: a win counts as much more than a step as its weight says.
     """
 
-    def __init__(self, num_matches: int, gamma: float, ranks: Ranks | None = None) -> None:
-        self.gamma, self._ranks = gamma, ranks or Ranks()
+    def __init__(self, num_matches: int, gamma: float, group: RankGroup | None = None) -> None:
+        self.gamma, self._group = gamma, group or RankGroup()
         self.return_N = np.zeros(num_matches, np.float64)
         self.count, self.mean, self.m2 = 0.0, 0.0, 0.0
 
     def update(self, r_TN: FloatArray, ended_TN: NDArray[np.bool_]) -> None:
-        """Takes in a rollout's raw rewards."""
-        returns = np.empty(r_TN.shape, np.float64)
+        """Takes a rollout's raw rewards."""
+        returns_TN = np.empty(r_TN.shape, np.float64)
         for t in range(len(r_TN)):
             self.return_N = self.gamma * self.return_N + r_TN[t]
-            returns[t] = self.return_N
+            returns_TN[t] = self.return_N
             self.return_N = np.where(ended_TN[t], 0.0, self.return_N)
         # About the mean so far, which all ranks share, so that no digits are lost in the squares.
-        apart = returns - self.mean
+        centred = returns_TN - self.mean
         sums = torch.tensor(
-            [returns.size, apart.sum(), np.square(apart).sum()], dtype=torch.float64
+            [centred.size, centred.sum(), np.square(centred).sum()], dtype=torch.float64
         )
-        count, total, squares = self._ranks.add_up(sums).tolist()
-        self._merge(count, self.mean + total / count, squares - total * total / count)
-
-    def _merge(self, count: float, mean: float, m2: float) -> None:
-        total = self.count + count
+        count, total, squares = self._group.sum(sums).tolist()
+        mean, m2 = self.mean + total / count, squares - total * total / count
+        everything = self.count + count
         shift = mean - self.mean
-        self.m2 += m2 + shift * shift * self.count * count / total
-        self.mean += shift * count / total
-        self.count = total
+        self.m2 += m2 + shift * shift * self.count * count / everything
+        self.mean += shift * count / everything
+        self.count = everything
 
     @property
     def scale(self) -> float:
-        """Rewards are divided by this; 1 until something was seen."""
+        """The divisor; 1 before the first rollout."""
         return float(np.sqrt(self.m2 / self.count + 1e-8)) if self.count else 1.0
 
-    def state(self) -> dict[str, object]:
+    def state(self) -> dict[str, Any]:
         """Plain values for the checkpoint."""
         return {
             "return_N": self.return_N.tolist(),
@@ -111,10 +116,9 @@ class ReturnScale:
             "m2": self.m2,
         }
 
-    def load(self, state: dict[str, object]) -> None:
-        """Continues from `state`; a different number of matches starts their returns at 0."""
-        returns = np.asarray(state["return_N"], np.float64)
-        self.return_N = (
-            returns if returns.shape == self.return_N.shape else np.zeros_like(self.return_N)
-        )
-        self.count, self.mean, self.m2 = (float(state[key]) for key in ("count", "mean", "m2"))  # type: ignore[arg-type]
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Continues from `state`; with another number of matches their returns start at 0."""
+        returns_N = np.asarray(state["return_N"], np.float64)
+        same = returns_N.shape == self.return_N.shape
+        self.return_N = returns_N if same else np.zeros_like(self.return_N)
+        self.count, self.mean, self.m2 = (float(state[key]) for key in ("count", "mean", "m2"))

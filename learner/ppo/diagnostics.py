@@ -1,8 +1,10 @@
-"""What an update tells beyond its losses, from samples small enough that nobody waits for them.
+"""What an update logs besides its losses, from samples too small to cost time.
 
-Gradient norms come from the first minibatch, the latent and the attention from one forward pass of
-the encoder over a sample of the rollout's matches. `tests/bench/diagnostics.py` measures what it
-all costs.
+Gradient norms come from the first minibatch; the latent and the attention come from one forward
+pass of the encoder over a sample of the rollout's matches (`tests/bench/diagnostics.py` measures
+the cost).
+
+Shape suffixes: T steps, B and N matches, D width, P pooled outputs, h heads.
 """
 
 from __future__ import annotations
@@ -10,44 +12,43 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from league.agent.network import AgentNetwork, ages
-from learner.ppo import latent
+from league.errors import InvalidInput
 from learner.rollout.buffer import SequenceBuffer
 
 SAMPLE_SHARE = 16
-"""One in so many matches is sampled, at least `SAMPLE_LEAST`: a forward pass of the encoder over
-them is far below a hundredth of an update's forward and backward passes over all.
+"""One in so many matches is sampled, at least `SAMPLE_LEAST`: a forward pass over them takes far
+less than a hundredth of the update.
 """
 SAMPLE_LEAST = 4
 
 
 class Diagnostics:
-    """Collects one update's readings; `take` hands them over and begins the next."""
+    """Collects one update's numbers; `take` returns them and starts the next update."""
 
     def __init__(self) -> None:
         self._values: dict[str, float] = {}
-        self._descents = 0
+        self._steps = 0
 
     def rollout_ends(
         self, latent_ND: Tensor, age_N: Tensor, entries: int, kinds: Sequence[str]
     ) -> None:
-        """Tells kinds of opponents apart by the latents at a rollout's end.
+        """Measures how well the latents tell kinds of opponents apart.
 
-        Only matches with a full history of `entries` count: a young one has seen too little.
+        Only matches with a full history of `entries` count.
         """
         old = [n for n, age in enumerate(age_N.tolist()) if age >= entries]
-        share = latent.separation(latent_ND.cpu().numpy()[old], [kinds[n] for n in old])
+        share = separation(latent_ND.cpu().numpy()[old], [kinds[n] for n in old])
         self._put("latent/separation", share)
 
     def gradient(self, network: AgentNetwork, forecast: nn.Module | None = None) -> None:
-        """Takes the gradient's norm in each module, before clipping, of the update's first
-        minibatch.
-        """
-        self._descents += 1
-        if self._descents > 1:
+        """Takes each module's gradient norm, before clipping, of the update's first minibatch."""
+        self._steps += 1
+        if self._steps > 1:
             return
         names, norms = [], []
         heads = [] if forecast is None else [("forecast", forecast)]
@@ -62,7 +63,7 @@ class Diagnostics:
 
     @torch.no_grad()
     def update_ends(self, network: AgentNetwork, buffer: SequenceBuffer, update: int) -> None:
-        """Reads latent and attention of some matches of the rollout; others at each `update`."""
+        """Reads latent and attention in a sample of matches, another sample at each `update`."""
         config, matches = network.config, buffer.obs_XNO.shape[1]
         stride = max(1, min(SAMPLE_SHARE, matches // SAMPLE_LEAST))
         rows = slice(update % stride, None, stride)
@@ -70,25 +71,20 @@ class Diagnostics:
         pooled = network.encode(buffer.obs_XNO[:, rows], starts_XB, buffer.context)
         age_TB = ages(starts_XB)[buffer.context :]
         same_B = torch.logical_not(starts_XB[buffer.context + 1 :].any(0))
-        slots = pooled.latent_weights.shape[-2]
-        largest = latent.largest_entropy(age_TB, slots)
-        readings = {
+        slots, frames = pooled.latent_weights.shape[-2], config.history_stride
+        numbers = {
             "latent/norm": pooled.latent.norm(dim=-1).mean(),
             "latent/mean": pooled.latent.mean(),
-            "latent/spread": latent.spread(pooled.latent),
-            "latent/drift": latent.drift(pooled.latent, same_B),
-            "attention/entropy": latent.attention_entropy(pooled.latent_weights),
-            "attention/age_frames": latent.attention_age(
-                pooled.latent_weights, config.history_stride
-            ),
-            "context/entropy": latent.attention_entropy(pooled.context_weights),
-            "context/age_frames": latent.attention_age(
-                pooled.context_weights, config.history_stride
-            ),
-            "largest": largest,
+            "latent/spread": spread(pooled.latent),
+            "latent/drift": drift(pooled.latent, same_B),
+            "attention/entropy": attention_entropy(pooled.latent_weights),
+            "attention/age_frames": attention_age(pooled.latent_weights, frames),
+            "context/entropy": attention_entropy(pooled.context_weights),
+            "context/age_frames": attention_age(pooled.context_weights, frames),
+            "largest": largest_entropy(age_TB, slots),
         }
-        numbers = torch.stack([value.float() for value in readings.values()]).tolist()
-        values = dict(zip(readings, numbers, strict=True))
+        stacked = torch.stack([value.float() for value in numbers.values()])
+        values = dict(zip(numbers, stacked.tolist(), strict=True))
         most = values.pop("largest")
         if most > 0:
             values["attention/entropy_share"] = values["attention/entropy"] / most
@@ -97,16 +93,74 @@ class Diagnostics:
             self._put(name, value)
 
     def take(self) -> dict[str, float]:
-        """The readings since the last call, without those that nothing could be said of.
+        """The finite numbers since the last call.
 
         `policy/lag_updates` is how many optimizer steps, on average, the weights that learnt were
         ahead of those that acted.
         """
-        if self._descents:
-            self._put("policy/lag_updates", (self._descents - 1) / 2)
-        values, self._values, self._descents = self._values, {}, 0
+        if self._steps:
+            self._put("policy/lag_updates", (self._steps - 1) / 2)
+        values, self._values, self._steps = self._values, {}, 0
         return values
 
     def _put(self, name: str, value: float) -> None:
         if math.isfinite(value):
             self._values[name] = value
+
+
+def spread(latent_TBD: Tensor) -> Tensor:
+    """Root mean variance of a number of the latent over all steps and matches."""
+    return latent_TBD.flatten(0, -2).var(0, unbiased=False).mean().sqrt()
+
+
+def drift(latent_TBD: Tensor, same_B: Tensor) -> Tensor:
+    """How far latents move from the first to the last step, over the matches where `same_B`.
+
+    The root mean square distance, divided by that of two steps drawn at random from all of them,
+    sqrt(2 D) times `spread`: 0 stays, 1 is as far as anywhere. NaN without such matches.
+    """
+    moved = (latent_TBD[-1] - latent_TBD[0]).square().sum(-1)[same_B].mean()
+    return (moved / (2 * latent_TBD.shape[-1])).sqrt() / spread(latent_TBD).clamp_min(1e-12)
+
+
+def attention_entropy(weights_TBPh: Tensor) -> Tensor:
+    """-sum_p w_p log w_p in nats, the mean over steps, matches and heads."""
+    return torch.special.entr(weights_TBPh).sum(-2).mean()
+
+
+def largest_entropy(age_TB: Tensor, slots: int) -> Tensor:
+    """The entropy of uniform attention: the mean log of the number of entries."""
+    return age_TB.clamp(1, slots).double().log().mean().float()
+
+
+def attention_age(weights_TBPh: Tensor, stride: int) -> Tensor:
+    """Mean age, in frames, of the outputs attended to; the last slot is the newest, of age 0."""
+    slots = weights_TBPh.shape[-2]
+    age_P = torch.arange(slots - 1, -1, -1, device=weights_TBPh.device, dtype=weights_TBPh.dtype)
+    return (weights_TBPh.mean((0, 1, -1)) * age_P).sum() * stride
+
+
+def separation(latent_ND: np.ndarray, kinds_N: Sequence[str]) -> float:
+    """Share of the latents' variance that lies between the kinds, corrected for chance.
+
+    1 - (W / (n - k)) / (S / (n - 1)) with S the total and W the within-kind sum of squares of n
+    latents of k kinds: Kelley's epsilon squared (PNAS 21, 1935), 0 on average for labels without
+    meaning, 1 when each kind has one latent. Kinds that occur once are left out; NaN when fewer
+    than two are left.
+
+    Raises:
+        InvalidInput: the numbers of latents and kinds differ.
+    """
+    if len(latent_ND) != len(kinds_N):
+        raise InvalidInput(f"{len(latent_ND)} latents have {len(kinds_N)} kinds: give one for each")
+    latents_ND, kinds = np.asarray(latent_ND, np.float64), np.asarray(kinds_N, str)
+    names, counts = np.unique(kinds, return_counts=True)
+    groups = [latents_ND[kinds == name] for name in names[counts > 1]]
+    if len(groups) < 2:
+        return math.nan
+    rows = np.concatenate(groups)
+    total = np.square(rows - rows.mean(0)).sum()
+    within = sum(np.square(group - group.mean(0)).sum() for group in groups)
+    if total == 0:
+        return 0.0
+    return float(1 - (within / (len(rows) - len(groups))) / (total / (len(rows) - 1)))

@@ -1,7 +1,7 @@
-"""The exact divergence of a policy from fixed ones, and the closest of them in each state.
+"""Exact KL divergences of a policy from fixed ones, and from the closest of them in each state.
 
-Shape suffixes: M fixed policies, T steps, B matches, A keys or choices; M is the first axis, what
-stands between it and A is any number of axes.
+Shape suffixes: M fixed policies, T steps, B matches, A keys or choices. M is the first axis; any
+number of axes may lie between M and A.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from league.games.base import CHOICE
 
 
 class Divergence(NamedTuple):
-    """`loss` has a gradient; the others are diagnostics, one number for each fixed policy."""
+    """A divergence with its gradient (`loss`), and numbers for the log.
+
+    `kl_M` is the mean KL from each fixed policy, `closest_M` the share of states in which it was
+    the closest, and `here` the weight of the states that both are means over.
+    """
 
     loss: Tensor
     kl_M: Tensor
     closest_M: Tensor
-    """Share of the states in which each was the closest."""
     here: Tensor
-    """The weight of the states that the diagnostics are means over."""
 
 
 def kl_to_fixed(kind: str, logits: Tensor, fixed: Tensor, legal: Tensor | None = None) -> Tensor:
-    """KL(π ‖ π_fixed) in nats, exact, of an agent whose actions are of `kind`: `[M, ...]` without
-    A.
+    """Exact KL(π ‖ π_fixed) in nats: `[M, ...]` without A.
 
-    Keys are independent, so theirs is the sum over the keys; choices are compared over what is
-    `legal`. Written so that the gradient is the analytic one, `Σ_a ∂π_a/∂l (log π_a - log
-    π_fixed,a)`, and nothing that only cancels on paper: where both are alike, value and gradient
-    are exactly 0.
+    Keys are independent, so their KLs add up; choices are compared over the `legal` ones. The
+    gradient is the analytic one, `Σ_a ∂π_a/∂l (log π_a - log π_fixed,a)`, without terms that
+    cancel only on paper: where both policies are equal, value and gradient are exactly 0.
     """
     if kind == CHOICE:
         mine, theirs = MaskedChoice(logits, legal), MaskedChoice(fixed, legal)
@@ -48,9 +48,10 @@ def kl_to_fixed(kind: str, logits: Tensor, fixed: Tensor, legal: Tensor | None =
 def closest_divergence(kl_MTB: Tensor, weight_TB: Tensor, states: float) -> Divergence:
     """The mean over states of the divergence from each state's closest policy, `min_m KL_m`.
 
-    `weight_TB` is 0 in states that don't count, and the sum over the rest is divided by `states`:
-    more of them than are here when these stand for others too. The diagnostics are means over what
-    is here.
+    Args:
+        kl_MTB: KL from each fixed policy in each state.
+        weight_TB: 0 in states that don't count.
+        states: divisor of the weighted sum, more than the states here when these stand for others.
     """
     kl_TB, closest_TB = kl_MTB.min(0)
     here = weight_TB.sum().clamp_min(1e-8)
@@ -75,9 +76,7 @@ def pairwise_kl(
 def log_prob_ratio(
     kind: str, logits_TBA: Tensor, fixed_MTBA: Tensor, actions_TBA: Tensor, legal_TBA: Tensor | None
 ) -> Tensor:
-    """`log π(a) - log π_fixed(a)` of the actions made, to each state's closest fixed policy:
-    `[T, B]`.
-    """
+    """`log π(a) - log π_fixed(a)` `[T, B]` of the actions, with each state's closest policy."""
     kl_MTB = kl_to_fixed(kind, logits_TBA, fixed_MTBA, legal_TBA)
     nearest_1TB1 = kl_MTB.argmin(0)[None, :, :, None].expand(1, *fixed_MTBA.shape[1:])
     nearest_TBA = fixed_MTBA.gather(0, nearest_1TB1)[0]

@@ -1,46 +1,66 @@
-"""`LeaguePPO`: sb3-contrib's RecurrentPPO with the hot paths made for many matches at once.
+"""`LeaguePPO`: sb3-contrib's RecurrentPPO with its hot paths replaced for many matches at once.
 
-Used like its parent (constructor, callbacks, logger, `learn`, `predict`). Two things of sb3-contrib
-2.9 are why its own paths are not used: `MultiBinary` actions fail in its `evaluate_actions` (an
-int8 tensor meets a float one), and its shared LSTM is detached from the critic, whose gradient
-never reaches it. Here one unrolled forward gives logits and values of whole sequences, and both
-losses train everything below them.
+It is used like its parent (callbacks, logger, `learn`, `predict`, `save`). The parent's own paths
+can't serve for two reasons, as of sb3-contrib 2.9: `MultiBinary` actions fail in its
+`evaluate_actions` (an int8 tensor meets a float one), and its shared LSTM is detached from the
+critic, whose gradient never reaches it. Here one unrolled forward pass gives logits and values of
+whole sequences, and both losses train everything below them.
+
+Shape suffixes: T steps, X rows (history and steps), N matches, B matches of a minibatch, A actions,
+O observation, H memory, D latent.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from stable_baselines3.common.utils import update_learning_rate
+from numpy.typing import NDArray
+from sb3_contrib import RecurrentPPO
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.utils import FloatSchedule, update_learning_rate
 from torch import Tensor
 
+from league.agent.config import AgentConfig
 from league.agent.heads import action_distribution
-from league.errors import ConfigError
-from learner.ppo.advantage import explained_variance
+from league.errors import NumericalFault
+from league.games.base import CHOICE
+from learner.distributed.rank_group import RankGroup
+from learner.ppo.advantage import ReturnScale, explained_variance, generalised_advantage
+from learner.ppo.diagnostics import Diagnostics
 from learner.ppo.divergence import Divergence
-from learner.ppo.forecast import forecast_loss, marginal_loss
 from learner.ppo.loss import (
+    LossTerms,
+    WeightedMeans,
     advantage_sums,
     clipped_policy_loss,
+    forecast_loss,
+    marginal_loss,
     normalised,
     value_loss,
     weighted_mean,
 )
-from learner.ppo.playing import PlayingPPO
+from learner.ppo.optimizer import AdaptiveRate, GradientStep
 from learner.ppo.policy import LeaguePolicy, StateArrays
-from learner.ppo.rate import AdaptiveRate
-from learner.ppo.references import References
-from learner.ppo.terms import LossTerms, Readings
-from learner.rollout.buffer import Minibatch
+from learner.ppo.references import Memory, References
+from learner.ppo.reward_transform import RewardTransform
+from learner.rollout.buffer import Minibatch, SequenceBuffer
 from learner.rollout.league_vec_env import LeagueVecEnv
-from learner.settings import RegularisationSettings
+from learner.settings import LearnerSettings, RegularisationSettings
 
-_READINGS = (
+STOP_INTERVAL = 32
+"""Several ranks ask each other once in so many steps whether one of them was told to stop: each
+question waits for the slowest rank.
+"""
+GAE_LAMBDA = 0.95
+"""Of the generalised advantage estimate, as every preset and the seeds' guide have it."""
+_LOGGED = (
     "loss/policy",
     "loss/value",
     "policy/entropy",
@@ -49,98 +69,445 @@ _READINGS = (
 )
 
 
-class LeaguePPO(PlayingPPO):
+class LeaguePPO(RecurrentPPO):
     """PPO on whole sequences of a `LeagueVecEnv`.
 
-    ``LeaguePPO("LeaguePolicy", env, policy_kwargs={"agent": config})``; arguments as
-    `RecurrentPPO`'s, and:
-        normalize_returns: divide rewards by the running deviation of the discounted return.
-        ent_schedule: entropy weight by the share of steps still to come; none: `ent_coef`.
-        desired_kl: KL divergence per update that the step size is steered to; none: only the
-        schedule. regularisation: holds the policy near frozen copies of itself (`references`);
-        none: not at all. parts: a minibatch's gradient is added up over so many parts, for less
-        memory and the same step. precision: of the products in an update: auto, float32, bfloat16,
-        float16 (`learner.ppo.descent`). forecast_coef: weight of foretelling the opponent's next
-        action (`learner.ppo.forecast`); 0: no head. compiled: decide by a compiled step of the
-        network (`learner.ppo.compiling`). should_stop: asked between steps and minibatches; True
-        ends `learn` early.
+    Args:
+        policy: "LeaguePolicy".
+        env: the matches.
+        settings: hyperparameters; `settings.matches` is not read, the environment has its number.
+        regularisation: holds the policy near frozen copies of itself; None for none.
+        should_stop: asked between steps and minibatches; True ends `learn` early.
+        kwargs: of Stable-Baselines3: `policy_kwargs={"agent": config}`, `device`, `verbose` ….
     """
+
+    policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"LeaguePolicy": LeaguePolicy}
+    policy: LeaguePolicy
+    env: LeagueVecEnv
 
     def __init__(
         self,
         policy: str | type[LeaguePolicy],
         env: LeagueVecEnv,
-        *args: Any,
-        normalize_returns: bool = True,
-        ent_schedule: Callable[[float], float] | None = None,
-        desired_kl: float | None = None,
+        settings: LearnerSettings | None = None,
+        *,
         regularisation: RegularisationSettings | None = None,
-        parts: int = 1,
-        precision: str = "auto",
-        compiled: bool = False,
-        forecast_coef: float = 0.0,
         should_stop: Callable[[], bool] = lambda: False,
         **kwargs: Any,
     ) -> None:
-        self.ent_schedule = ent_schedule
-        self.rate = AdaptiveRate(desired_kl)
-        self.parts = parts
+        settings = settings or LearnerSettings.model_validate({})
+        self.settings, self.regularisation = settings, regularisation
+        self.should_stop = should_stop
+        self.rate = AdaptiveRate(settings.desired_kl)
         super().__init__(
             policy,
             env,
-            *args,
-            normalize_returns=normalize_returns,
-            regularisation=regularisation,
-            precision=precision,
-            compiled=compiled,
-            forecast_coef=forecast_coef,
-            should_stop=should_stop,
-            **kwargs,
+            learning_rate=settings.learning_rate_at,
+            n_steps=settings.n_steps,
+            batch_size=settings.batch_size,
+            n_epochs=settings.n_epochs,
+            gamma=settings.gamma,
+            gae_lambda=GAE_LAMBDA,
+            clip_range=settings.clip_range,
+            vf_coef=settings.vf_coef,
+            max_grad_norm=settings.max_grad_norm,
+            target_kl=settings.target_kl,
+            **{"seed": settings.seed, **kwargs},
         )
 
+    @property
+    def agent(self) -> AgentConfig:
+        """Sizes of the network."""
+        return self.policy_kwargs["agent"]
+
     def _setup_model(self) -> None:
-        super()._setup_model()
-        if self.batch_size is None or self.batch_size % self.n_steps:
-            raise ConfigError(
-                f"batch_size {self.batch_size} is no multiple of n_steps {self.n_steps}"
+        self._setup_lr_schedule()
+        self.set_random_seed(self.seed)
+        self.sequences = self.settings.batch_size // self.n_steps
+        forecasts = self.settings.forecast_coef > 0
+        self.policy = self.policy_class(  # type: ignore[assignment]
+            self.observation_space,
+            self.action_space,
+            self.lr_schedule,
+            forecasts=forecasts,
+            **self.policy_kwargs,
+        ).to(self.device)
+        self.clip_range = FloatSchedule(self.clip_range)
+        self.rollout_buffer = None  # type: ignore[assignment]  # of the parent; `buffer` replaces it
+        self.buffer = SequenceBuffer(
+            self.agent, self.n_steps, self.n_envs, self.device, keeps_actions=forecasts
+        )
+        self._staging_NQ: Tensor | None = None
+        if self.device.type == "cuda":
+            self._staging_NQ = torch.empty(
+                self.n_envs, self.agent.observation_size + 2, pin_memory=True
             )
-        self.sequences = self.batch_size // self.n_steps
+        self.group = RankGroup()
+        self.gradient_step = GradientStep(
+            self.policy,
+            self.policy.optimizer,
+            self.max_grad_norm,
+            self.settings.precision,
+            self.device,
+            self.group,
+        )
+        loaded: ReturnScale | None = getattr(self, "return_scale", None)  # of a saved model
+        self.return_scale = ReturnScale(self.n_envs, self.gamma, self.group)
+        if loaded is not None:
+            self.return_scale.load(loaded.state() | {"return_N": []})  # its matches are gone
+        self.diagnostics = Diagnostics()
+        self.key_rng = torch.Generator(device=self.device)
+        self.reseed(0 if self.seed is None else self.seed)
+        self.schedule_span: tuple[int, int] | None = None
+        self._forget_matches()
+        self.inference_seconds = self.learning_seconds = 0.0
+        self._setup_regularisation()
+
+    def _setup_regularisation(self) -> None:
+        self.references: References | None = None
+        self.transform: RewardTransform | None = None
+        settings = self.regularisation
+        if settings is not None and settings.alpha > 0:
+            self.references = References(
+                settings, self.agent, self.n_envs, self.device, self.gradient_step.autocast
+            )
+            self.references.agree = lambda index: int(self.group.broadcast(index))
+            if settings.form == "reward":
+                self.transform = RewardTransform(
+                    settings.alpha, self.agent, self.n_steps, self.n_envs, self.device
+                )
+
+    def _forget_matches(self) -> None:
+        """Starts with an empty memory: the next observations are the first of their matches."""
+        self.agent_state = self.policy.network.initial_state(self.n_envs)
+        self.last_obs_NO: np.ndarray | None = None
+        self.last_starts_N = np.ones(self.n_envs, np.bool_)
+
+    def set_env(self, env: LeagueVecEnv, force_reset: bool = True) -> None:  # type: ignore[override]
+        """Plays other matches from the next rollout on, as many at once as before."""
+        super().set_env(env, force_reset)
+        if force_reset:
+            self._forget_matches()
+
+    def _update_current_progress_remaining(self, num_timesteps: int, total_timesteps: int) -> None:
+        """Schedules follow all steps of the run, or `schedule_span` (first step, length)."""
+        if self.schedule_span is not None:
+            first, length = self.schedule_span
+            num_timesteps, total_timesteps = min(num_timesteps - first, length), length
+        super()._update_current_progress_remaining(num_timesteps, total_timesteps)
+
+    def reseed(self, seed: int) -> None:
+        """Restarts the random numbers for actions and minibatches; each rank has its own."""
+        self.shuffle_rng = np.random.default_rng(self.group.seed(seed))
+        self.key_rng.manual_seed(self.group.seed(seed))
+
+    # -- rollouts -------------------------------------------------------------------------------
+
+    def collect_rollouts(  # type: ignore[override]
+        self, env: LeagueVecEnv, callback: BaseCallback, rollout_buffer: Any, n_rollout_steps: int
+    ) -> bool:
+        """Plays `n_steps` in every match.
+
+        Callbacks find a step's `new_obs`, `rewards`, `dones`, `infos`, `actions`, `values`,
+        `log_probs` and `n_steps` in their `locals`, as in Stable-Baselines3. `env.finished` holds
+        the matches that ended in this rollout.
+
+        Returns:
+            False when it was asked to stop before the end.
+        """
+        self.policy.set_training_mode(False)
+        callback.on_rollout_start()
+        env.finished = []
+        if self.last_obs_NO is None:
+            self.last_obs_NO = env.reset()
+        buffer = self.buffer
+        env.keeps_actions = self.policy.forecast is not None
+        buffer.carry_context()
+        buffer.h_NH.copy_(self.agent_state.h_BH)
+        buffer.c_NH.copy_(self.agent_state.c_BH)
+        if self.references is not None:
+            self.references.begin(self.policy.network, *self._memories(env), self.num_timesteps)
+        if self.transform is not None:
+            self.transform.carry_context()
+        for t in range(n_rollout_steps):
+            played = self._play_step(env, t)
+            self.num_timesteps += env.num_envs * self.group.size
+            if self.ep_info_buffer is not None and played["dones"].any():
+                self._update_info_buffer(played["infos"], played["dones"])
+            callback.update_locals(locals() | played)
+            asks = self.group.size == 1 or t % STOP_INTERVAL == 0
+            if not callback.on_step() or (asks and self.group.any(self.should_stop())):
+                self._cut_short(t + 1)
+                return False
+        if self.references is not None:
+            self.references.play(buffer, n_rollout_steps)
+        self._estimate_advantages(env)
+        callback.on_rollout_end()
+        return True
+
+    @torch.inference_mode()
+    def _play_step(self, env: LeagueVecEnv, t: int) -> dict[str, Any]:
+        buffer = self.buffer
+        actions_NA = self._act(env, t)
+        steps_N = env.steps_N + 1
+        self.last_obs_NO, rewards_N, ended_N = env.step_arrays(actions_NA)
+        buffer.reward_TN[t], buffer.ended_TN[t] = rewards_N, ended_N
+        if self.transform is not None:
+            self.transform.after_step(t, env)
+        if env.opponent_actions is not None:
+            buffer.keep_actions(t, env.opponent_actions)
+        if env.failed_N.any():
+            buffer.leave_out(t, steps_N, env.failed_N)
+        self.last_starts_N = ended_N
+        return {
+            "n_steps": t,
+            "actions": actions_NA.argmax(-1) if self.agent.action_kind == CHOICE else actions_NA,
+            "values": buffer.value_TN[t],
+            "log_probs": buffer.log_prob_TN[t],
+            "new_obs": self.last_obs_NO,
+            "rewards": rewards_N,
+            "dones": ended_N,
+            "infos": env.infos,
+        }
+
+    def _act(self, env: LeagueVecEnv, t: int) -> NDArray[np.uint8]:
+        """Samples the actions `[N, A]` of step `t` and stores the step in the buffer."""
+        started = time.perf_counter()
+        buffer, row = self.buffer, self.buffer.context + t
+        obs_NO, starts_N, time_left_N = self._inputs(env)
+        out = self.policy.network.step(obs_NO, starts_N, self.agent_state, time_left_N)
+        legal_NA = env.legal()
+        legal = None if legal_NA is None else torch.as_tensor(legal_NA, device=self.device)
+        actor = action_distribution(self.agent.action_kind, out.logits_BA, legal)
+        actions_NA = actor.sample(self.key_rng)
+        if buffer.legal_TNA is not None and legal is not None:
+            buffer.legal_TNA[t] = legal
+        buffer.obs_XNO[row], buffer.starts_XN[row] = obs_NO, starts_N
+        buffer.time_left_TN[t], buffer.actions_TNA[t] = time_left_N, actions_NA
+        buffer.log_prob_TN[t], buffer.value_TN[t] = actor.log_prob(actions_NA), out.value_B
+        self.agent_state = out.state
+        if self.transform is not None:
+            self.transform.before_step(t, env.opponent_view(), starts_N, out.logits_BA)
+        pressed_NA: NDArray[np.uint8] = actions_NA.to(torch.uint8).cpu().numpy()
+        self._check_finite(out.logits_BA, out.value_B)  # after the one wait for a GPU
+        self.inference_seconds += time.perf_counter() - started
+        return pressed_NA
+
+    def _inputs(self, env: LeagueVecEnv) -> tuple[Tensor, Tensor, Tensor]:
+        """Observations, starts and time left on the device.
+
+        To a GPU they travel in one asynchronous copy from page-locked memory. The next call
+        overwrites that memory; by then the sampled actions, which depend on it, were read.
+        """
+        assert self.last_obs_NO is not None
+        time_left_N = env.time_left()
+        if self._staging_NQ is None:
+            return (
+                torch.as_tensor(self.last_obs_NO),
+                torch.as_tensor(self.last_starts_N),
+                torch.as_tensor(time_left_N),
+            )
+        staging_NQ = self._staging_NQ.numpy()
+        staging_NQ[:, :-2], staging_NQ[:, -2] = self.last_obs_NO, self.last_starts_N
+        staging_NQ[:, -1] = time_left_N
+        inputs_NQ = self._staging_NQ.to(self.device, non_blocking=True)
+        return inputs_NQ[:, :-2], inputs_NQ[:, -2] > 0, inputs_NQ[:, -1]
+
+    def _check_finite(self, logits_NA: Tensor, value_N: Tensor) -> None:
+        """Raises `NumericalFault` when the network's outputs are not finite.
+
+        One number travels from the device: a sum is finite when all its terms are.
+        """
+        if math.isfinite(float(logits_NA.sum() + value_N.sum())):
+            return
+        culprit = "value" if math.isfinite(float(logits_NA.sum())) else "logits"
+        raise NumericalFault(
+            f"the network's {culprit} in the rollout after step {self.num_timesteps} are not "
+            "finite: no weight was changed; continue from the newest checkpoint with a lower "
+            "learner.learning_rate"
+        )
+
+    def _cut_short(self, steps: int) -> None:
+        """Ends the rollout after `steps` steps; the next one continues from there."""
+        if self.references is not None:
+            self.references.play(self.buffer, steps)
+        if self.transform is not None and self.references is not None:
+            self.transform.play(self.references, steps)
+            self.transform.cut_short(self.n_steps, steps)
+        self.buffer.cut_short(steps)
+
+    def _memories(self, env: LeagueVecEnv) -> tuple[Memory, Memory | None]:
+        """The learner's memory in its own seats, and in the opponents' seats that it plays."""
+        across = None if self.transform is None else env.opponent_policy.live_memory()
+        return (self.agent_state.h_BH, self.agent_state.c_BH), across
+
+    @torch.inference_mode()
+    def _estimate_advantages(self, env: LeagueVecEnv) -> None:
+        """Values the cut-off, scales rewards, and fills in advantages and targets."""
+        buffer = self.buffer
+        obs_NO, starts_N, time_left_N = self._inputs(env)
+        out = self.policy.network.step(obs_NO, starts_N, self.agent_state, time_left_N)
+        self.diagnostics.rollout_ends(
+            out.latent_BD, out.state.age_B, self.agent.sequence_length, env.opponent_kinds()
+        )
+        if self.settings.normalize_returns:
+            self.return_scale.update(buffer.reward_TN, buffer.ended_TN)
+        reward_TN = buffer.reward_TN / np.float32(self.return_scale.scale)
+        if self.transform is not None and self.references is not None:
+            reward_TN = reward_TN + self.transform.addition(self.references, buffer)
+        advantage_TN, target_TN = generalised_advantage(
+            reward_TN,
+            buffer.value_TN.cpu().numpy(),
+            buffer.ended_TN,
+            out.value_B.cpu().numpy(),
+            self.gamma,
+            self.gae_lambda,
+        )
+        buffer.advantage_TN.copy_(torch.as_tensor(advantage_TN))
+        buffer.target_TN.copy_(torch.as_tensor(target_TN))
 
     # -- updates --------------------------------------------------------------------------------
 
     def train(self) -> None:
-        """`n_epochs` passes of whole-sequence minibatches over the rollout."""
+        """Makes `n_epochs` passes over the rollout in minibatches of whole sequences."""
         started = time.perf_counter()
         self.policy.set_training_mode(True)
         rate = self.lr_schedule(self._current_progress_remaining) * self.rate.scale
         update_learning_rate(self.policy.optimizer, rate)
         self.logger.record("learning/rate", rate)
-        totals: dict[str, list[float]] = {}
-        asked = False
-        for rows, sums in self._drawn():
-            measured, asked = self._update(rows, sums)
-            for name, value in measured.items():
-                totals.setdefault(name, []).append(value)
-            if asked or (
-                self.target_kl is not None and measured["policy/approx_kl"] > 1.5 * self.target_kl
+        logged: dict[str, list[float]] = {}
+        stops = False
+        for rows, sums in self._minibatches():
+            means, stops = self._update(rows, sums)
+            for name, value in means.items():
+                logged.setdefault(name, []).append(value)
+            if stops or (
+                self.target_kl is not None and means["policy/approx_kl"] > 1.5 * self.target_kl
             ):
                 break
-        self._n_updates += len(totals["loss/total"])
-        if not asked:  # the KL of a few minibatches says little
-            self.rate.adapt(float(np.mean(totals["policy/approx_kl"])))
-        self._record(totals)
+        self._n_updates += len(logged["loss/total"])
+        if not stops:  # the KL of a few minibatches says little
+            self.rate.adapt(float(np.mean(logged["policy/approx_kl"])))
+        self._log(logged)
         self._renew_references()
         self.learning_seconds += time.perf_counter() - started
 
-    def _renew_references(self) -> None:
-        """Freezes a new reference when enough updates have been made, and logs how far the
-        rollout was.
+    def _minibatches(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """The minibatches of all epochs: their rows, and `_sums` over all ranks."""
+        epochs = [self.buffer.drawn(self.sequences, self.shuffle_rng) for _ in range(self.n_epochs)]
+        drawn = [rows for epoch in epochs for rows in epoch]
+        # In one message: each makes every rank wait for the slowest.
+        return zip(drawn, self.group.sum(torch.stack(list(map(self._sums, drawn)))), strict=True)
+
+    def _sums(self, rows: Tensor) -> Tensor:
+        """Of the minibatch of `rows`: its `advantage_sums` and `_counts`, float64 `[6]`."""
+        batch = self.buffer.minibatch(rows)
+        return torch.cat(
+            [advantage_sums(batch.advantage_TB, batch.decided_TB()), self._counts(batch)]
+        )
+
+    def _update(self, rows: Tensor, sums: Tensor) -> tuple[dict[str, float], bool]:
+        """One optimizer step; returns its means for the log, and whether to stop."""
+        batch = self.buffer.minibatch(rows)
+        batch = replace(batch, advantage_TB=normalised(batch.advantage_TB, sums[:3]))
+        means = WeightedMeans(self._logged_names())
+        self.gradient_step.begin()
+        for part in batch.split(self.settings.gradient_parts):
+            terms = self.loss_terms(part)
+            shares = (self._counts(part) / sums[3:]).tolist()
+            self.gradient_step.add(self.weighted(terms, *shares), terms.named())
+            self._add(means, terms, *shares)
+        values, stops = self.gradient_step.reduce(means, self.should_stop())
+        self.diagnostics.gradient(self.policy.network, self.policy.forecast)
+        norm = self.gradient_step.finish(self.num_timesteps)
+        return {**values, "learning/gradient_norm": norm}, stops
+
+    def _counts(self, batch: Minibatch) -> Tensor:
+        """Number of steps with a decision, with a weight, and with a known opponent's action.
+
+        Float64 `[3]`, never 0.
         """
+        size = float(batch.value_TB.numel())
+        weights = batch.decided_TB(), batch.weight_TB, batch.known_TB
+        numbers = [size if weight is None else float(weight.sum()) for weight in weights]
+        return torch.tensor(numbers, dtype=torch.float64).clamp_min(1e-8)
+
+    def _logged_names(self) -> tuple[str, ...]:
+        in_loss = self.references is not None and self.transform is None
+        names = _LOGGED + (self.references.metric_names() if in_loss and self.references else ())
+        return names if self.policy.forecast is None else (*names, "loss/forecast")
+
+    def _add(
+        self, means: WeightedMeans, terms: LossTerms, decided: float, counted: float, known: float
+    ) -> None:
+        """Adds the terms of a part of the minibatch, each weighted by the part's share of it."""
+        means.add("loss/policy", terms.policy.loss, decided)
+        means.add("loss/value", terms.value, counted)
+        means.add("policy/entropy", terms.entropy, decided)
+        means.add("policy/approx_kl", terms.policy.approx_kl, decided)
+        means.add("policy/clip_fraction", terms.policy.clip_fraction, decided)
+        if terms.forecast is not None:
+            means.add("loss/forecast", terms.forecast, known)
+        if terms.kl is not None and self.references is not None:
+            here = float(terms.kl.here)
+            for name, value in self.references.metrics(terms.kl).items():
+                means.add(name, value, decided if name == "reference/kl" else here)
+
+    def loss_terms(self, batch: Minibatch) -> LossTerms:
+        """The terms of a minibatch's loss, each with its own gradient and not yet weighted."""
+        with self.gradient_step.autocast():
+            out = self.policy.network.unroll(
+                batch.obs_XBO,
+                batch.starts_XB,
+                batch.h_BH,
+                batch.c_BH,
+                batch.time_left_TB,
+                prefix=self.buffer.context,
+            )
+            forecast = None
+            if self.policy.forecast is not None:
+                logits_TBA = self.policy.forecast(out.latent_TBD).float()
+                forecast = forecast_loss(self.agent.action_kind, logits_TBA, batch)
+        logits_TBA, value_TB = out.logits_TBA.float(), out.value_TB.float()
+        actor = action_distribution(self.agent.action_kind, logits_TBA, batch.legal_TBA)
+        decided_TB = batch.decided_TB()
+        policy = clipped_policy_loss(
+            actor.log_prob(batch.actions_TBA),
+            batch.log_prob_TB,
+            batch.advantage_TB,
+            self.clip_range(self._current_progress_remaining),  # type: ignore[operator]
+            decided_TB,
+        )
+        value = value_loss(value_TB, batch.target_TB, batch.weight_TB)
+        entropy = weighted_mean(actor.entropy(), decided_TB)
+        in_loss = self.references is not None and self.transform is None
+        kl = self.references.divergence(logits_TBA, batch) if in_loss and self.references else None
+        return LossTerms(policy, value, entropy, kl, forecast)
+
+    def weighted(
+        self, terms: LossTerms, decided: float = 1.0, counted: float = 1.0, known: float = 1.0
+    ) -> Tensor:
+        """The loss: the weighted sum of the terms, each times its share of the minibatch."""
+        actor = terms.policy.loss - self.entropy_weight * terms.entropy
+        if terms.kl is not None and self.regularisation is not None:
+            actor = actor + self.regularisation.alpha * terms.kl.loss
+        loss = decided * actor + counted * self.vf_coef * terms.value
+        if terms.forecast is None:
+            return loss
+        return loss + known * self.settings.forecast_coef * terms.forecast
+
+    @property
+    def entropy_weight(self) -> float:
+        """Weight of the entropy bonus now."""
+        return self.settings.ent_coef_at(self._current_progress_remaining)
+
+    def _renew_references(self) -> None:
+        """Freezes a new reference when one is due."""
         references, buffer = self.references, self.buffer
         if references is None:
             return
         if self.transform is not None:
-            self._record_distance(references, self.transform.divergence(references, buffer))
+            self._log_distance(references, self.transform.divergence(references, buffer))
         if references.due(self._n_updates):
             references.renew(
                 self.policy.network,
@@ -150,166 +517,34 @@ class LeaguePPO(PlayingPPO):
                 buffer,
             )
 
-    def _record_distance(self, references: References, distance: Divergence) -> None:
-        """Logs how far the rollout of the reward form was from the references, over all ranks."""
-        readings = Readings(self.ranks, references.reading_names())
-        for name, value in references.measured(distance).items():
-            readings.add(name, value, float(distance.here))
-        for name, value in readings.means().items():
+    def _log_distance(self, references: References, distance: Divergence) -> None:
+        """Logs how far the rollout was from the references in the reward form, over all ranks."""
+        means = WeightedMeans(references.metric_names())
+        for name, value in references.metrics(distance).items():
+            means.add(name, value, float(distance.here))
+        for name, value in means.means(self.group.sum(means.sums())).items():
             self.logger.record(name, value)
 
-    def _drawn(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """All epochs' minibatches: rows, and over all ranks what the loss needs of the whole
-        (`_sums`).
-        """
-        epochs = [self.buffer.drawn(self.sequences, self.shuffle_rng) for _ in range(self.n_epochs)]
-        drawn = [rows for epoch in epochs for rows in epoch]
-        # In one message: each makes every rank wait for the slowest.
-        return zip(drawn, self.ranks.add_up(torch.stack(list(map(self._sums, drawn)))), strict=True)
-
-    def _sums(self, rows: Tensor) -> Tensor:
-        """Of the minibatch of some rows: its `advantage_sums` and `_counts`, float64 `[6]`."""
-        batch = self.buffer.minibatch(rows)
-        return torch.cat(
-            [advantage_sums(batch.advantage_TB, batch.decided_TB()), self._counts(batch)]
-        )
-
-    def _update(self, rows: Tensor, sums: Tensor) -> tuple[dict[str, float], bool]:
-        """One step of the optimizer with some rows; returns its means for the log, and whether
-        to stop.
-        """
-        batch = self._prepared(rows, sums)
-        readings = Readings(self.ranks, self._reading_names())
-        self.descent.begin()
-        for part in batch.split(self.parts):
-            terms = self.loss_terms(part)
-            shares = (self._counts(part) / sums[3:]).tolist()
-            self.descent.add(self.weighted(terms, *shares), terms.named())
-            self._read(readings, terms, *shares)
-        means, asked = self.descent.gather(readings, self.should_stop())
-        self.diagnostics.gradient(self.policy.network, self.policy.forecast)
-        return means | {"learning/gradient_norm": self.descent.finish(self.num_timesteps)}, asked
-
-    def _prepared(self, rows: Tensor, sums: Tensor) -> Minibatch:
-        """The minibatch with advantages as the loss wants them; `sums` are of all ranks'
-        (`_sums`).
-        """
-        batch = self.buffer.minibatch(rows)
-        if not self.normalize_advantage:
-            return batch
-        return replace(batch, advantage_TB=normalised(batch.advantage_TB, sums[:3]))
-
-    def _counts(self, batch: Minibatch) -> Tensor:
-        """Steps with something to choose, to learn from, with a known opponent: float64 `[3]`,
-        never 0.
-        """
-        size = float(batch.value_TB.numel())
-        weights = batch.decided_TB(), batch.weight_TB, batch.known_TB
-        numbers = [size if weight is None else float(weight.sum()) for weight in weights]
-        return torch.tensor(numbers, dtype=torch.float64).clamp_min(1e-8)
-
-    def _reading_names(self) -> tuple[str, ...]:
-        in_loss = self.references is not None and self.transform is None
-        names = _READINGS + (self.references.reading_names() if in_loss and self.references else ())
-        return names if self.policy.forecast is None else (*names, "loss/forecast")
-
-    def _read(
-        self, readings: Readings, terms: LossTerms, decided: float, counted: float, known: float
-    ) -> None:
-        """Notes a part's means with its share of the minibatch's."""
-        readings.add("loss/policy", terms.policy.loss, decided)
-        readings.add("loss/value", terms.value, counted)
-        readings.add("policy/entropy", terms.entropy, decided)
-        readings.add("policy/approx_kl", terms.policy.approx_kl, decided)
-        readings.add("policy/clip_fraction", terms.policy.clip_fraction, decided)
-        if terms.forecast is not None:
-            readings.add("loss/forecast", terms.forecast, known)
-        if terms.kl is not None and self.references is not None:
-            here = float(terms.kl.here)
-            for name, value in self.references.measured(terms.kl).items():
-                readings.add(name, value, decided if name == "reference/kl" else here)
-
-    def loss_terms(self, batch: Minibatch) -> LossTerms:
-        """The terms of a minibatch's loss, each with its own gradient and not yet weighted."""
-        with self.descent.autocast():
-            out = self.policy.network.unroll(
-                batch.obs_XBO,
-                batch.starts_XB,
-                batch.h_BH,
-                batch.c_BH,
-                batch.time_left_TB,
-                prefix=self.buffer.context,
-            )
-            forecast = self._forecast_loss(out.latent_TBD, batch)
-        logits_TBA, value_TB = out.logits_TBA.float(), out.value_TB.float()
-        actor = action_distribution(self.agent.action_kind, logits_TBA, batch.legal_TBA)
-        decided_TB = batch.decided_TB()
-        policy = clipped_policy_loss(
-            actor.log_prob(batch.actions_TBA),
-            batch.log_prob_TB,
-            batch.advantage_TB,
-            self.clip_now,
-            decided_TB,
-        )
-        value = value_loss(value_TB, batch.target_TB, batch.weight_TB)
-        entropy = weighted_mean(actor.entropy(), decided_TB)
-        in_loss = self.references is not None and self.transform is None
-        kl = self.references.divergence(logits_TBA, batch) if in_loss and self.references else None
-        return LossTerms(policy, value, entropy, kl, forecast)
-
-    def _forecast_loss(self, latent_TBD: Tensor, batch: Minibatch) -> Tensor | None:
-        if self.policy.forecast is None:
-            return None
-        return forecast_loss(
-            self.agent.action_kind, self.policy.forecast(latent_TBD).float(), batch
-        )
-
-    def weighted(
-        self, terms: LossTerms, decided: float = 1.0, counted: float = 1.0, known: float = 1.0
-    ) -> Tensor:
-        """The loss: the sum of its terms by their weights, each a share of the whole minibatch's
-        mean.
-        """
-        actor = terms.policy.loss - self.entropy_weight * terms.entropy
-        if terms.kl is not None and self.regularisation is not None:
-            actor = actor + self.regularisation.alpha * terms.kl.loss
-        loss = decided * actor + counted * self.vf_coef * terms.value
-        return (
-            loss if terms.forecast is None else loss + known * self.forecast_coef * terms.forecast
-        )
-
-    @property
-    def clip_now(self) -> float:
-        """Clip of the probability ratio now."""
-        return self.clip_range(self._current_progress_remaining)  # type: ignore[operator]
-
-    @property
-    def entropy_weight(self) -> float:
-        """Weight of the entropy bonus now."""
-        if self.ent_schedule is None:
-            return self.ent_coef
-        return self.ent_schedule(self._current_progress_remaining)
-
-    def _record(self, totals: dict[str, list[float]]) -> None:
-        for name, values in totals.items():
-            self.logger.record(name, float(np.mean(values)))
-        self.logger.record("policy/first_kl", totals["policy/approx_kl"][0])
-        # as of matches that it had not learnt from, and of who is blind
+    def _log(self, logged: dict[str, list[float]]) -> None:
+        values = {name: float(np.mean(numbers)) for name, numbers in logged.items()}
+        values["policy/first_kl"] = logged["policy/approx_kl"][0]
         if self.policy.forecast is not None:
-            self.logger.record("forecast/first_loss", totals["loss/forecast"][0])
-            blind = marginal_loss(self.agent.action_kind, self.buffer, self.ranks.add_up)
-            self.logger.record("forecast/marginal_loss", blind)
+            # The first loss is of matches that it had not yet learnt from.
+            values["forecast/first_loss"] = logged["loss/forecast"][0]
+            values["forecast/marginal_loss"] = marginal_loss(
+                self.agent.action_kind, self.buffer, self.group.sum
+            )
         self.diagnostics.update_ends(self.policy.network, self.buffer, self._n_updates)
-        for name, value in self.diagnostics.take().items():
-            self.logger.record(name, value)
-        explained = explained_variance(
-            self.buffer.value_TN, self.buffer.target_TN, self.ranks.add_up
+        values |= self.diagnostics.take()
+        values["value/explained_variance"] = explained_variance(
+            self.buffer.value_TN, self.buffer.target_TN, self.group.sum
         )
-        self.logger.record("value/explained_variance", explained)
-        self.logger.record("reward/scale", self.return_scale.scale)
-        self.logger.record("reward/largest", float(np.abs(self.buffer.reward_TN).max()))
-        self.logger.record("policy/entropy_weight", self.entropy_weight)
-        self.logger.record("policy/clip_range", self.clip_now)
+        values["reward/scale"] = self.return_scale.scale
+        values["reward/largest"] = float(np.abs(self.buffer.reward_TN).max())
+        values["policy/entropy_weight"] = self.entropy_weight
+        values["policy/clip_range"] = self.clip_range(1.0)  # type: ignore[operator]
+        for name, value in values.items():
+            self.logger.record(name, value)
         self.logger.record("learning/updates", self._n_updates, exclude="tensorboard")
 
     def predict(
@@ -320,29 +555,21 @@ class LeaguePPO(PlayingPPO):
         deterministic: bool = False,
         action_masks: np.ndarray | None = None,
     ) -> tuple[np.ndarray, StateArrays | None]:
-        """As `LeaguePolicy.predict`: masks too, for `evaluate_policy` of
-        `sb3_contrib.common.maskable`.
-        """
+        """`LeaguePolicy.predict`, with the masks that sb3-contrib's evaluation hands over."""
         return self.policy.predict(observation, state, episode_start, deterministic, action_masks)
 
-    # -- what the parent would keep in its own buffers -------------------------------------------
-
     def _excluded_save_params(self) -> list[str]:
-        own = [
-            "buffer",
-            "agent_state",
-            "diagnostics",
-            "references",
-            "transform",
-            "last_obs_NO",
-            "descent",
-        ]
         return [
             *super()._excluded_save_params(),
-            *own,
+            "agent_state",
+            "buffer",
+            "diagnostics",
+            "gradient_step",
+            "group",
             "key_rng",
+            "last_obs_NO",
+            "references",
             "should_stop",
-            "ent_schedule",
-            "decide",
-            "feed",
+            "transform",
+            "_staging_NQ",
         ]

@@ -1,27 +1,38 @@
-"""The terms of PPO's loss: tensors in, tensors out (Schulman et al. 2017, arXiv 1707.06347)."""
+"""The terms of the loss: PPO's (Schulman et al. 2017, arXiv 1707.06347) and the forecast head's.
+
+Shape suffixes: T steps, B and N matches, A actions, D latent.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+from league.agent.config import AgentConfig
+from league.agent.heads import Head, action_distribution
+from league.games.base import KEYS
+from learner.ppo.divergence import Divergence
+from learner.rollout.buffer import Minibatch, SequenceBuffer
 
 
 class PolicyLoss(NamedTuple):
-    """`loss` has a gradient; the other two are diagnostics."""
+    """The policy's loss, and two numbers for the log.
+
+    `approx_kl` is the mean of (ratio - 1) - log ratio, an unbiased estimate of KL(old, new) that
+    is never negative.
+    """
 
     loss: Tensor
-    approx_kl: (
-        # mean of (ratio - 1) - log ratio, an unbiased and never negative estimate of KL(old, new)
-        Tensor
-    )
+    approx_kl: Tensor
     clip_fraction: Tensor
 
 
 def weighted_mean(x: Tensor, weight: Tensor | None) -> Tensor:
-    """Mean of `x` over all, or by `weight` of its shape (0 where all weights are 0)."""
+    """Mean of `x`, weighted by `weight` of the same shape (0 where all weights are 0)."""
     if weight is None:
         return x.mean()
     return (x * weight).sum() / weight.sum().clamp_min(1e-8)
@@ -34,7 +45,7 @@ def clipped_policy_loss(
     clip_range: float,
     weight: Tensor | None = None,
 ) -> PolicyLoss:
-    """-E[min(ratio A, clip(ratio, 1 - c, 1 + c) A)], eq. 7 of the paper; the mean by `weight`."""
+    """-E[min(ratio A, clip(ratio, 1 - c, 1 + c) A)], eq. 7 of the paper, weighted by `weight`."""
     log_ratio = log_prob - old_log_prob
     ratio = log_ratio.exp()
     clipped = ratio.clamp(1.0 - clip_range, 1.0 + clip_range)
@@ -46,15 +57,14 @@ def clipped_policy_loss(
 
 
 def value_loss(value: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
-    """Mean squared error of the critic, by `weight`."""
+    """Mean squared error of the critic, weighted by `weight`."""
     return weighted_mean((value - target).square(), weight)
 
 
 def advantage_sums(advantage: Tensor, weight: Tensor | None = None) -> Tensor:
-    """Number, sum and sum of squares of the advantages (that have weight), float64 `[3]` on the
-    CPU.
+    """Count, sum and sum of squares of the advantages with weight: float64 `[3]` on the CPU.
 
-    Those of a minibatch's parts, or of several ranks, add up to those of the whole.
+    The sums of a minibatch's parts, or of several ranks, add up to those of the whole.
     """
     counted = (advantage if weight is None else advantage[weight > 0]).double()
     sums = [counted.new_tensor(float(counted.numel())), counted.sum(), counted.square().sum()]
@@ -62,12 +72,109 @@ def advantage_sums(advantage: Tensor, weight: Tensor | None = None) -> Tensor:
 
 
 def normalised(advantage: Tensor, sums: Tensor) -> Tensor:
-    """Advantages shifted and scaled by what has mean 0 and standard deviation 1 over all of
-    `sums`.
-    """
+    """Advantages with mean 0 and standard deviation 1 over everything that `sums` counts."""
     number, total, squares = sums.tolist()
     if number < 2:
         return advantage
     mean = total / number
     deviation = math.sqrt(max(0.0, squares - total * mean) / (number - 1))
     return (advantage - mean) / (deviation + 1e-8)
+
+
+# -- the forecast head ---------------------------------------------------------------------------
+# A step's latent is made of what was seen before the step began, and the target is what the
+# opponent does in that step, so that no observation shows the target yet.
+
+
+def forecast_head(config: AgentConfig) -> Head:
+    """Latent `[..., D]` to one logit for each of the opponent's keys or choices."""
+    head = Head(config.width, (config.width,), config.action_size, gain=0.01)
+    nn.init.constant_(head.last.bias, config.key_bias if config.action_kind == KEYS else 0.0)
+    return head
+
+
+def forecast_loss(kind: str, logits_TBA: Tensor, batch: Minibatch) -> Tensor:
+    """-E[log P(the opponent's action)] in nats over the steps where that action is known.
+
+    Keys are independent Bernoulli variables; choices are a categorical over the legal ones.
+    """
+    assert batch.across_TBA is not None
+    predicted = action_distribution(kind, logits_TBA, batch.across_legal_TBA)
+    return -weighted_mean(predicted.log_prob(batch.across_TBA), batch.known_TB)
+
+
+@torch.no_grad()
+def marginal_loss(kind: str, buffer: SequenceBuffer, add_up: Callable[[Tensor], Tensor]) -> float:
+    """`forecast_loss` of a predictor that knows only the frequency of each action in the rollout.
+
+    Counts start at one half (Jeffreys' prior) and are summed over all ranks by `add_up`; a choice
+    gets its share among the legal ones. NaN where no action is known.
+    """
+    assert buffer.across_TNA is not None
+    known_TN = buffer.known_TN()
+    known_TNA = buffer.across_TNA * known_TN.unsqueeze(-1)
+    sums = add_up(torch.cat([known_TNA.sum((0, 1)), known_TN.sum().view(1)]).double().cpu())
+    counts_A, total = sums[:-1], float(sums[-1])
+    if not total:
+        return math.nan
+    rate_A = (counts_A + 0.5) / (total + 1.0)
+    log_prob = float((counts_A * rate_A.log()).sum())
+    if kind == KEYS:
+        not_pressed = float(((total - counts_A) * torch.log1p(-rate_A)).sum())
+        return -(log_prob + not_pressed) / total
+    assert buffer.across_legal_TNA is not None
+    share_TN = (buffer.across_legal_TNA * rate_A.to(known_TN)).sum(-1).clamp_min(1e-12)
+    normaliser = float(add_up((share_TN.log() * known_TN).sum().double().cpu().view(1)))
+    return (normaliser - log_prob) / total
+
+
+# -- all terms together --------------------------------------------------------------------------
+
+
+class LossTerms(NamedTuple):
+    """The terms of one minibatch, not yet weighted.
+
+    `kl` is None when no reference plays in its matches or when the rewards carry it; `forecast`
+    is None without a forecast head.
+    """
+
+    policy: PolicyLoss
+    value: Tensor
+    entropy: Tensor
+    kl: Divergence | None
+    forecast: Tensor | None = None
+
+    def named(self) -> dict[str, Tensor]:
+        """The terms by the names that error messages use."""
+        named = {"policy": self.policy.loss, "value": self.value, "entropy": self.entropy}
+        if self.kl is not None:
+            named["KL"] = self.kl.loss
+        if self.forecast is not None:
+            named["forecast"] = self.forecast
+        return named
+
+
+class WeightedMeans:
+    """Means over a minibatch's parts and over all ranks, each part weighted by its share.
+
+    All ranks must add up the same `names`, and a part may lack some of them, so the names are
+    fixed at the start; a name without a value has no mean.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._sums = {name: [0.0, 0.0] for name in names}
+
+    def add(self, name: str, value: float | Tensor, share: float) -> None:
+        """Adds a part's mean of `name`."""
+        number = float(value.detach()) if isinstance(value, Tensor) else value
+        self._sums[name][0] += number * share
+        self._sums[name][1] += share
+
+    def sums(self) -> Tensor:
+        """Weighted values and weights, float64 `[names, 2]`, which ranks add up."""
+        return torch.tensor(list(self._sums.values()), dtype=torch.float64).reshape(-1, 2)
+
+    def means(self, sums: Tensor) -> dict[str, float]:
+        """The means of `sums`, this rank's own or those of all ranks."""
+        pairs = zip(self._sums, sums.tolist(), strict=True)
+        return {name: total / weight for name, (total, weight) in pairs if weight}

@@ -17,18 +17,17 @@ from league.agent.config import AgentConfig
 from league.agent.heads import Head, action_distribution
 from league.agent.network import AgentNetwork, AgentState
 from league.games.base import CHOICE
-from learner.ppo.forecast import forecast_head
+from learner.ppo.loss import forecast_head
 
 StateArrays = tuple[np.ndarray, ...]
 
 
 class LeaguePolicy(RecurrentActorCriticPolicy):
-    """An `AgentNetwork` with its optimizer, and with `forecasts` the auxiliary head, which never
-    plays.
+    """An `AgentNetwork` with its optimizer, and with `forecasts` the auxiliary forecast head.
 
     The recurrent state that `predict` takes and returns is the whole `AgentState` as a tuple of
-    arrays: the encoder's rings and the LSTM's state; none stands for an empty history. The parent's
-    constructor, which would build SB3's own extractors and LSTMs, is left out on purpose.
+    arrays: the encoder's rings and the LSTM's state; None stands for an empty history. The
+    constructor skips the parent's on purpose, which would build SB3's own extractors and LSTMs.
     """
 
     def __init__(
@@ -60,9 +59,7 @@ class LeaguePolicy(RecurrentActorCriticPolicy):
         deterministic: bool = False,
         legal: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor, AgentState]:
-        """Actions (zeros and ones), values, log-probabilities and the next state for one step of
-        a batch.
-        """
+        """One step of a batch: actions (zeros and ones), values, log-probabilities, next state."""
         time_left = torch.ones(len(obs), device=obs.device)
         out = self.network.step(obs, episode_starts.bool(), state, time_left)
         actor = action_distribution(self.agent.action_kind, out.logits_BA, legal)
@@ -90,7 +87,12 @@ class LeaguePolicy(RecurrentActorCriticPolicy):
     ) -> tuple[np.ndarray, StateArrays | None]:
         """Actions for one observation or a batch, and the state to pass next time.
 
-        `action_masks` are the legal choices, bool `[batch, A]`, in games that have some.
+        Args:
+            observation: `[O]` or `[batch, O]`.
+            state: what the last call returned, None for an empty history.
+            episode_start: bool `[batch]`, where a match begins.
+            deterministic: take the most likely action instead of a sample.
+            action_masks: legal choices, bool `[batch, A]`, in games that have choices.
         """
         self.set_training_mode(False)
         obs, vectorised = self.obs_to_tensor(observation)

@@ -1,16 +1,13 @@
-"""The references that a learner is held near: frozen copies of itself that play along in its
-matches.
+"""References: frozen copies of the learner that regularisation holds it near.
 
-A reference has weights and a memory of its own. After each rollout it is unrolled once, without a
-gradient, over the very observations that the learner saw; its logits are kept and every epoch is
-compared with them. Its encoder reads the history that the rollout buffer carries, its LSTM goes on
-from where it was after the rollout before, and both start anew with each match, as the learner's
-do. A copy is frozen with the learner's memory of the matches in progress, which from then on goes
-its own way.
+A reference has its own weights and recurrent memory. After each rollout it is unrolled once,
+without a gradient, over the observations that the learner saw; its logits are kept and every epoch
+is compared with them. A copy starts with the learner's memory of the matches in progress; from
+then on the two memories develop separately, and both restart with each match.
 
 Shape suffixes: M references, X rows (history and steps), T steps, N matches, C matches in which
-references play along (the first C of the N), B matches of a minibatch, O observation, A actions, H
-memory.
+references play (the first C of the N), B matches of a minibatch, O observation, A actions,
+H memory, R matches against oneself.
 """
 
 from __future__ import annotations
@@ -23,21 +20,25 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from league.agent.config import AgentConfig
 from league.agent.network import AgentNetwork
 from learner.ppo.divergence import Divergence, closest_divergence, kl_to_fixed, pairwise_kl
-from learner.ppo.portfolio import least_apart, lowest_rated, oldest
 from learner.rollout.buffer import Minibatch, SequenceBuffer
 from learner.settings import RegularisationSettings
 
 ROWS_AT_ONCE = {"cpu": 4096, "cuda": 1 << 17}
-"""History and steps of as many matches as fit go through a reference together: caches, and
-memory.
+"""So many rows of history and steps go through a reference together: caches, and memory."""
+MATCH_SHARE = 0.25
+"""Share of the matches in which references play in the loss form: they stand for all, and the
+cost stays below a tenth of the learner's time. The reward form needs all matches.
 """
-
+PORTFOLIO_INTERVAL = 5_000
+"""Updates after which a renewed reference's predecessor stays in the portfolio."""
 log = logging.getLogger(__name__)
 
 Memory = tuple[Tensor, Tensor]
@@ -46,40 +47,32 @@ Memory = tuple[Tensor, Tensor]
 
 @dataclass(kw_only=True, eq=False)
 class Reference:
-    """One frozen copy and what it remembers of the matches in progress."""
+    """One frozen copy and its memory of the matches in progress.
+
+    `own` is its memory in the learner's seats; `other`, in the reward form, in the opponents'.
+    """
 
     name: str
     step: int
     network: AgentNetwork
     own: Memory
-    """Of the learner's seats in which it plays along."""
     other: Memory | None = None
-    """Of the seats across, in the reward form."""
-
-
-def unnamed(network: AgentNetwork, step: int) -> str:
-    """The name of a reference that no league knows."""
-    return f"reference-{step}"
-
-
-def nobody_rated() -> Mapping[str, float]:
-    """What is known of ratings without a league."""
-    return {}
-
-
-def nobody_to_tell(names: Sequence[str]) -> None:
-    """Where no league has members of these names."""
 
 
 class References:
     """The newest reference (the anchor) and the portfolio of older ones.
 
+    The callables connect it with a league; without one they have harmless defaults.
+
+    Attributes:
+        members: the anchor, then the portfolio from the oldest on.
+        register: makes a frozen copy a member of the league and returns its name.
+        ratings: scores by name, for pruning `best`.
+        keep: receives the names of all members whenever one has left.
+        agree: turns the index that this rank would drop into the one that all ranks drop.
+
     Args:
-        register: makes a frozen copy a member of the league and returns its name. ratings: scores
-        by name, asked for when `pruning` is `best`. keep: told the names of those that there are,
-        whenever some have left. agree: given the index that this process would drop, the one that
-        all processes drop. autocast: in what precision they play along: the one that the learner is
-        compared with them in.
+        autocast: precision in which the references play, the same as the learner's update.
     """
 
     def __init__(
@@ -91,14 +84,14 @@ class References:
         autocast: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self.settings, self.config, self.device, self.autocast = settings, config, device, autocast
-        share = 1.0 if settings.form == "reward" else settings.match_share
+        share = 1.0 if settings.form == "reward" else MATCH_SHARE
         self.matches, self.covered = matches, max(1, math.ceil(share * matches))
-        self.members: list[Reference] = []  # the anchor, then the portfolio, oldest first
-        # updates at the last renewal, and at the last that kept the old
-        self.renewed_at = self.kept_at = 0
-        self.register: Callable[[AgentNetwork, int], str] = unnamed
-        self.ratings: Callable[[], Mapping[str, float]] = nobody_rated
-        self.keep: Callable[[Sequence[str]], None] = nobody_to_tell
+        self.members: list[Reference] = []
+        self.renewed_at = self.kept_at = 0  # updates
+        self.portfolio_interval = PORTFOLIO_INTERVAL
+        self.register: Callable[[AgentNetwork, int], str] = lambda _, step: f"reference-{step}"
+        self.ratings: Callable[[], Mapping[str, float]] = dict
+        self.keep: Callable[[Sequence[str]], None] = lambda _: None
         self.agree: Callable[[int], int] = int
         self.logits_MTCA: Tensor | None = None
         self.seconds = 0.0
@@ -106,14 +99,12 @@ class References:
     # -- renewal --------------------------------------------------------------------------------
 
     def begin(self, network: AgentNetwork, own: Memory, other: Memory | None, step: int) -> None:
-        """The first reference: the learner as it is before its first rollout, if there is none
-        yet.
-        """
+        """Freezes the learner as the first reference if there is none yet."""
         if not self.members:
             self.members = [self._freeze(network.state_dict(), own, other, step)]
 
     def due(self, updates: int) -> bool:
-        """Whether the anchor is to be renewed after this many updates."""
+        """Whether to renew the anchor after so many updates."""
         interval = self.settings.reference_interval
         return interval > 0 and updates // interval > self.renewed_at // interval
 
@@ -126,12 +117,17 @@ class References:
         updates: int,
         buffer: SequenceBuffer,
     ) -> None:
-        """Freezes the learner as the new anchor. The old one leaves, or stays in the portfolio.
+        """Freezes the learner as the new anchor. The old one leaves or joins the portfolio.
 
-        `buffer` holds the rollout that the references were last unrolled over: the probe on which
-        their differences are measured.
+        Args:
+            network: the learner's.
+            own: its memory in its own seats.
+            other: its memory in the opponents' seats that it plays.
+            step: the learner's steps so far.
+            updates: its optimizer steps so far.
+            buffer: the rollout over which the references were last unrolled.
         """
-        interval, old = self.settings.portfolio_interval, self.members[0]
+        interval, old = self.portfolio_interval, self.members[0]
         stays = self.settings.portfolio_size > 1 and updates // interval > self.kept_at // interval
         candidates = self.members[1:] + self.members[:1] if stays else self.members[1:]
         if stays:
@@ -145,12 +141,12 @@ class References:
             weights = {name: new.lerp(past[name], share) for name, new in weights.items()}
         self.members = [self._freeze(weights, own, other, step), *candidates]
         self.renewed_at = updates
-        self.tell()
+        self.keep_members()
         log.info("renewed the reference: %s", self.members[0].name)
 
-    def tell(self) -> None:
-        """Says which references there are: the others are no members any more."""
-        self.keep([reference.name for reference in self.members])
+    def keep_members(self) -> None:
+        """Reports the members, so that the league retires those that have left."""
+        self.keep([member.name for member in self.members])
 
     def _freeze(
         self, weights: Mapping[str, Tensor], own: Memory, other: Memory | None, step: int
@@ -165,7 +161,7 @@ class References:
         )
 
     def _network(self, weights: Mapping[str, Tensor]) -> AgentNetwork:
-        """A frozen network around a copy of `weights`; draws no random numbers."""
+        """A frozen network with a copy of `weights`, made without drawing random numbers."""
         with torch.device("meta"):
             network = AgentNetwork(self.config)
         copies = {name: part.detach().to(self.device, copy=True) for name, part in weights.items()}
@@ -173,30 +169,27 @@ class References:
         return network.requires_grad_(False).eval()
 
     def _surplus(self, candidates: list[Reference], buffer: SequenceBuffer) -> int:
-        """Which of too many references leaves."""
+        """Index of the reference to drop."""
         if self.settings.pruning == "recent" or len(candidates) == 1:
-            return oldest(len(candidates))
+            return 0
         if self.settings.pruning == "best":
             scores = self.ratings()
             return lowest_rated([scores.get(reference.name) for reference in candidates])
-        assert self.logits_MTCA is not None, "references are renewed behind a rollout"
+        assert self.logits_MTCA is not None, "references are renewed after a rollout"
         places = [self.members.index(reference) for reference in candidates]
         legal_TNA, weight_TN = buffer.legal_TNA, buffer.decided_TN()
-        legal_TCA = None if legal_TNA is None else legal_TNA[:, : self.covered]
-        apart_MM = pairwise_kl(
+        kl_MM = pairwise_kl(
             self.config.action_kind,
             self.logits_MTCA[places],
-            legal_TCA,
+            None if legal_TNA is None else legal_TNA[:, : self.covered],
             weight_TN[:, : self.covered],
         )
-        return least_apart(apart_MM.cpu().numpy())
+        return most_redundant(kl_MM.cpu().numpy())
 
-    # -- playing along --------------------------------------------------------------------------
+    # -- playing --------------------------------------------------------------------------------
 
-    def play_along(self, buffer: SequenceBuffer, steps: int) -> None:
-        """Unrolls every reference over the rollout's first `steps` steps and remembers its
-        logits.
-        """
+    def play(self, buffer: SequenceBuffer, steps: int) -> None:
+        """Unrolls every reference over the rollout's first `steps` steps and keeps its logits."""
         started = time.perf_counter()
         context, here = buffer.context, slice(0, self.covered)
         obs_XCO = buffer.obs_XNO[: context + steps, here]
@@ -210,28 +203,28 @@ class References:
         self.seconds += time.perf_counter() - started
 
     def divergence(self, logits_TBA: Tensor, batch: Minibatch) -> Divergence | None:
-        """How far the policy of a minibatch is from its closest reference in each state.
+        """KL of the policy in a minibatch from the closest reference in each state.
 
-        None when no reference plays along in any match of the minibatch. The matches in which they
-        do stand for all: over many minibatches the mean is that of all matches.
+        None when no reference plays in a match of the minibatch. The matches where they play
+        stand for all: over many minibatches the mean is that of all matches.
         """
         assert self.logits_MTCA is not None, "a rollout comes before an update"
-        along_B = batch.rows_B < self.covered
-        if not along_B.any():
+        covered_B = batch.rows_B < self.covered
+        if not covered_B.any():
             return None
         weight_TB = batch.decided_TB()
         weight_TB = torch.ones_like(batch.value_TB) if weight_TB is None else weight_TB
         kl_MTB = kl_to_fixed(
             self.config.action_kind,
-            logits_TBA[:, along_B],
-            self.logits_MTCA[:, :, batch.rows_B[along_B]],
-            None if batch.legal_TBA is None else batch.legal_TBA[:, along_B],
+            logits_TBA[:, covered_B],
+            self.logits_MTCA[:, :, batch.rows_B[covered_B]],
+            None if batch.legal_TBA is None else batch.legal_TBA[:, covered_B],
         )
         states = float(weight_TB.sum()) * self.covered / self.matches
-        return closest_divergence(kl_MTB, weight_TB[:, along_B], states)
+        return closest_divergence(kl_MTB, weight_TB[:, covered_B], states)
 
-    def measured(self, divergence: Divergence) -> dict[str, float]:
-        """Numbers for the log: of the anchor, and of the portfolio's members from the oldest on."""
+    def metrics(self, divergence: Divergence) -> dict[str, float]:
+        """Numbers for the log: of the anchor, and of the portfolio from the oldest on."""
         numbers = [float(divergence.loss.detach())]
         for index, reference in enumerate(self.members):
             numbers += [
@@ -239,10 +232,10 @@ class References:
                 float(divergence.closest_M[index]),
                 float(reference.step),
             ]
-        return dict(zip(self.reading_names(), numbers, strict=True))
+        return dict(zip(self.metric_names(), numbers, strict=True))
 
-    def reading_names(self) -> tuple[str, ...]:
-        """The names of what `measured` returns."""
+    def metric_names(self) -> tuple[str, ...]:
+        """The names that `metrics` returns."""
         places = ["anchor", *(f"portfolio_{index}" for index in range(1, len(self.members)))]
         what = ("kl", "closest_share", "step")
         return ("reference/kl", *(f"reference/{place}_{one}" for place in places for one in what))
@@ -250,9 +243,7 @@ class References:
     # -- checkpoints ----------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """Weights, memories, names and counters, for the checkpoint; between rollouts nothing
-        else counts.
-        """
+        """Weights, memories, names and counters, for a checkpoint between rollouts."""
         return {
             "members": [
                 {
@@ -269,30 +260,23 @@ class References:
         }
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Goes on from `state`; with another number of matches (or none carried on) memories
-        begin empty.
-        """
+        """Continues from `state`; with another number of matches, memories start empty."""
         self.members = []
         for saved in state["members"]:
-            h_CH, c_CH = self._memory(saved["own"], self.covered)
-            other = (
-                self._memory(saved["other"], self.matches)
-                if self.settings.form == "reward"
-                else None
-            )
+            reward_form = self.settings.form == "reward"
             self.members.append(
                 Reference(
                     name=saved["name"],
                     step=saved["step"],
                     network=self._network(saved["weights"]),
-                    own=(h_CH, c_CH),
-                    other=other,
+                    own=self._memory(saved["own"], self.covered),
+                    other=self._memory(saved["other"], self.matches) if reward_form else None,
                 )
             )
         self.renewed_at, self.kept_at = state["renewed_at"], state["kept_at"]
 
     def forget_matches(self) -> None:
-        """Empties every memory: new matches begin."""
+        """Empties every memory, because new matches begin."""
         for reference in self.members:
             for memory in (reference.own, reference.other):
                 for part in memory or ():
@@ -306,28 +290,40 @@ class References:
         return h, c
 
 
+def lowest_rated(scores: Sequence[float | None]) -> int:
+    """Index of the lowest score, of equal ones the first; 0 where none has a score."""
+    rated = [(score, index) for index, score in enumerate(scores) if score is not None]
+    return min(rated)[1] if rated else 0
+
+
+def most_redundant(kl_MM: NDArray[np.floating]) -> int:
+    """Index of the member whose nearest other member is nearest of all, of equal ones the first.
+
+    Args:
+        kl_MM: `[i, j]` is KL(π_i ‖ π_j) on a batch of states: what is lost when j replaces i.
+    """
+    others_MM = np.where(np.eye(len(kl_MM), dtype=bool), np.inf, kl_MM)
+    return int(others_MM.min(1).argmin())
+
+
 @torch.no_grad()
 def unrolled(
     network: AgentNetwork, obs_XNO: Tensor, starts_XN: Tensor, memory: Memory, context: int
 ) -> tuple[Tensor, Memory]:
-    """Logits `[T, N, A]` of a network that plays along, and its memory after the last step:
-    float32.
-    """
+    """A network's logits `[T, N, A]` over given observations, and its memory after them."""
     h_NH, c_NH = memory
     (rows, matches, _), device = obs_XNO.shape, obs_XNO.device
     at_once = max(1, ROWS_AT_ONCE.get(device.type, 4096) // rows)
     parts = []
     for first in range(0, matches, at_once):
         here = slice(first, first + at_once)
-        # time left: the critic's alone
-        unseen_TB = obs_XNO.new_zeros(rows - context, h_NH[here].shape[0])
+        time_left_TB = obs_XNO.new_zeros(rows - context, h_NH[here].shape[0])  # the critic's alone
         parts.append(
             network.unroll(
-                obs_XNO[:, here], starts_XN[:, here], h_NH[here], c_NH[here], unseen_TB, context
+                obs_XNO[:, here], starts_XN[:, here], h_NH[here], c_NH[here], time_left_TB, context
             )
         )
     logits_TNA = torch.cat([part.logits_TBA.float() for part in parts], 1)
-    h_NH, c_NH = (
-        torch.cat(rows).float() for rows in zip(*((p.h_BH, p.c_BH) for p in parts), strict=True)
-    )
+    h_NH = torch.cat([part.h_BH for part in parts]).float()
+    c_NH = torch.cat([part.c_BH for part in parts]).float()
     return logits_TNA, (h_NH, c_NH)

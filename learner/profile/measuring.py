@@ -36,10 +36,10 @@ from league.players import Player
 from league.runs.blobs import BlobFolder
 from league.settings.base import build, section_classes
 from learner.profile.opponents import MixSource
-from learner.train.assembly import SessionSettings, make_env, make_game, make_model
-from learner.train.membership import live_player
+from learner.train.build import SessionSettings, make_env, make_game, make_model
+from learner.train.join import live_player
 from learner.train.memory import is_out_of_memory
-from learner.train.progress import busy_seconds
+from learner.train.metrics import busy_seconds
 
 UNUSED = ("waiting", "references")
 """Left out where they took no time: there is no matchmaker here; references may be off."""
@@ -208,7 +208,7 @@ class Pipeline:
         measured = now.wall - start.wall
         rollout = now.since(start, wanted / (model.num_timesteps - played) if is_cut else 1.0)
         if is_cut and model.references is not None:  # they saw the rows played; all are wanted
-            model.references.play_along(model.buffer, model.n_steps)
+            model.references.play(model.buffer, model.n_steps)
         self.env.finished = []
         model._update_current_progress_remaining(model.num_timesteps, model._total_timesteps)
         made = model._n_updates
@@ -277,11 +277,7 @@ class Pipeline:
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
         model = self.model
-        references = 0.0 if model.references is None else model.references.seconds
-        busy = busy_seconds(
-            self.env, model.inference_seconds, model.learning_seconds, 0.0, references
-        )
-        return _Clock(time.perf_counter(), time.process_time(), busy)
+        return _Clock(time.perf_counter(), time.process_time(), busy_seconds(model))
 
 
 def start_server() -> None:

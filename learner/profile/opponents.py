@@ -17,7 +17,7 @@ from league.games.base import GameSpec
 from league.ids import SnapshotName
 from league.players import Assignment, Book, MatchResult, Player, PlayerKind, Role
 from league.runs.blobs import BlobFolder
-from learner.train.assembly import SessionSettings
+from learner.train.build import SessionSettings
 
 LARGEST_POOL = 2 << 30
 """Bytes of snapshots that are made for a profile at most."""

@@ -26,6 +26,7 @@ from learner.profile.command import PRESET, SECONDS, SWEEP_SECONDS
 from learner.profile.measuring import Measured, Order, measure, session_settings, start_server
 from learner.profile.opponents import make_snapshots, mix_of, snapshots_of_a_run
 from learner.profile.sweep import Changes, Row
+from learner.settings import LearnerSettings
 
 BURSTS = 5
 """Of a profile of one configuration; their spread shows how steady the machine is."""
@@ -59,7 +60,7 @@ class Profile:
 
     def not_measured(self, best: Row) -> list[str]:
         made, whole = self.snapshots_made, self.snapshots_of_a_run
-        cpu_ranks = int(self.sections["learner"].get("cpu_ranks", 1))
+        cpu_ranks = LearnerSettings(**self.sections["learner"]).cpu_ranks()
         return report.not_measured(best, self.facts, made, whole, cpu_ranks)
 
     def to_json(self) -> dict[str, Any]:

@@ -29,8 +29,7 @@ ADVICE_CPU = {
     "(agent.size)",
     "learning": "fewer passes (learner.n_epochs), a smaller agent (agent.size) or a GPU; "
     "minibatches and threads (learner.batch_size, learner.threads) are what --sweep tries",
-    "references": "fewer at once (regularisation.portfolio_size), in fewer matches "
-    "(regularisation.match_share)",
+    "references": "fewer at once (regularisation.portfolio_size)",
     "other": "bookkeeping that no counter claims: matches that begin and end, weights that are "
     "loaded, advantages; longer matches and larger rollouts have less of it",
 }
@@ -83,7 +82,7 @@ def not_measured(
         row: the row that is reported.
         facts: of the machine.
         made, whole_league: snapshots that were made, and those of a whole run.
-        cpu_ranks: the setting of that name.
+        cpu_ranks: processes in which a run learns on a CPU.
     """
     ended = sum(burst.matches_ended for burst in row.bursts)
     said = [
@@ -109,7 +108,7 @@ def not_measured(
     if cpu_ranks > 1:
         said.append(
             f"several ranks: one process was measured, and a run learns in {cpu_ranks} on the CPU "
-            "where there are so many cores (learner.cpu_ranks)"
+            "where there are so many cores"
         )
     return said
 

@@ -1,6 +1,7 @@
-"""One rollout in memory, time-major, with the history that the encoder needs before its first step.
+"""One rollout in memory, time-major, after the history that the encoder needs.
 
-Shape suffixes: X = C + T rows (C of context, T of rollout), N matches, O observation, A actions.
+Shape suffixes: X = C + T rows (C of context, T of rollout), N matches, B matches of a minibatch,
+O observation, A actions.
 """
 
 from __future__ import annotations
@@ -16,12 +17,28 @@ from torch import Tensor
 
 from league.agent.config import AgentConfig
 from league.games.base import CHOICE
-from learner.rollout.moves import Moves
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpponentActions:
+    """What the opponents did in one step.
+
+    `actions_NA` are the keys held in the last frame or the choice made (one-hot), zeros where
+    `known_N` is false; `legal_NA` are the choices they had, None in games of keys.
+    """
+
+    actions_NA: NDArray[np.uint8]
+    legal_NA: NDArray[np.bool_] | None
+    known_N: NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class Minibatch:
-    """Whole sequences of some matches (B of the N)."""
+    """Whole sequences of the matches `rows_B`.
+
+    `weight_TB` is 0 in matches that failed (None: everything counts). `across_…` is what the
+    opponents did, where kept; `known_TB` is 1 where that is known, was chosen, and counts.
+    """
 
     obs_XBO: Tensor
     starts_XB: Tensor
@@ -35,19 +52,13 @@ class Minibatch:
     advantage_TB: Tensor
     target_TB: Tensor
     weight_TB: Tensor | None
-    """1 where a step may be learnt from, 0 in matches that failed; None: all may."""
     across_TBA: Tensor | None
-    """What the opponents did in each step, where that is kept."""
     across_legal_TBA: Tensor | None
     known_TB: Tensor | None
-    """1 where what the opponent did is known, was chosen, and may be learnt from; else 0."""
     rows_B: Tensor
-    """Which of the N matches these are."""
 
     def split(self, parts: int) -> Iterator[Minibatch]:
-        """The minibatch as `parts` smaller ones of like size (as many as it has sequences, at
-        most).
-        """
+        """Up to `parts` smaller minibatches of similar size."""
         if parts == 1:
             yield self
             return
@@ -59,9 +70,9 @@ class Minibatch:
                 yield Minibatch(**fields)
 
     def decided_TB(self) -> Tensor | None:
-        """1 where a choice was to be made that may be learnt from; None: everywhere.
+        """1 where there was a decision that counts; None for everywhere.
 
-        A forced move (the other's turn) has no gradient; it would only thin out the means.
+        A forced choice (the opponent's turn) has no gradient and would only dilute the means.
         """
         if self.legal_TBA is None:
             return self.weight_TB
@@ -70,21 +81,17 @@ class Minibatch:
 
 
 def _rows(name: str, part: Tensor | None, rows: Tensor) -> Tensor | None:
-    """Some sequences of one of a minibatch's fields: B is the first axis or, behind X or T, the
-    second.
-    """
-    return (
-        None
-        if part is None
-        else part.index_select(0 if name.rpartition("_")[2][0] == "B" else 1, rows)
-    )
+    """Some sequences of a field: B is the first axis or, after X or T, the second."""
+    if part is None:
+        return None
+    return part.index_select(0 if name.rpartition("_")[2][0] == "B" else 1, rows)
 
 
 class SequenceBuffer:
     """Preallocated storage of T steps of N matches.
 
-    The last C observations of a rollout are the context of the next one; a match's episode starts
-    travel with them, so the encoder never looks behind a match's beginning.
+    The last C observations of a rollout are the context of the next one. Episode starts travel
+    with them, so that the encoder never looks back beyond a match's beginning.
     """
 
     def __init__(
@@ -94,7 +101,7 @@ class SequenceBuffer:
         matches: int,
         device: torch.device,
         *,
-        keeps_moves: bool = False,
+        keeps_actions: bool = False,
     ) -> None:
         context, self.steps, self.context = config.context, steps, config.context
         rows = context + steps
@@ -111,11 +118,10 @@ class SequenceBuffer:
         choices = (steps, matches, config.action_size) if config.action_kind == CHOICE else None
         self.legal_TNA = torch.ones(choices, dtype=torch.bool, device=device) if choices else None
         self.weight_TN: Tensor | None = None
-        self.across_TNA = zeros(steps, matches, config.action_size) if keeps_moves else None
-        moves = choices if keeps_moves else None
-        self.across_legal_TNA = (
-            torch.ones(moves, dtype=torch.bool, device=device) if moves else None
-        )
+        self.across_TNA = zeros(steps, matches, config.action_size) if keeps_actions else None
+        self.across_legal_TNA: Tensor | None = None
+        if keeps_actions and choices:
+            self.across_legal_TNA = torch.ones(choices, dtype=torch.bool, device=device)
         self._known_TN = zeros(steps, matches)
         self.log_prob_TN = zeros(steps, matches)
         self.value_TN = zeros(steps, matches)
@@ -125,54 +131,46 @@ class SequenceBuffer:
         self.ended_TN = np.zeros((steps, matches), np.bool_)
 
     def carry_context(self) -> None:
-        """Makes the newest C rows the context of the rollout that begins now."""
+        """Makes the newest C rows the context of the next rollout."""
         self.weight_TN = None
         if self.context:
             self.obs_XNO[: self.context] = self.obs_XNO[self.steps :].clone()
             self.starts_XN[: self.context] = self.starts_XN[self.steps :].clone()
 
-    def keep_moves(self, t: int, moves: Moves) -> None:
-        """Notes what the opponents did in step `t`."""
+    def keep_actions(self, t: int, played: OpponentActions) -> None:
+        """Stores what the opponents did in step `t`."""
         if self.across_TNA is None:
             return
-        self.across_TNA[t] = torch.from_numpy(moves.actions_NA)
-        self._known_TN[t] = torch.from_numpy(moves.known_N)
-        if self.across_legal_TNA is not None and moves.legal_NA is not None:
-            self.across_legal_TNA[t] = torch.from_numpy(moves.legal_NA)
+        self.across_TNA[t] = torch.from_numpy(played.actions_NA)
+        self._known_TN[t] = torch.from_numpy(played.known_N)
+        if self.across_legal_TNA is not None and played.legal_NA is not None:
+            self.across_legal_TNA[t] = torch.from_numpy(played.legal_NA)
 
     def known_TN(self) -> Tensor:
-        """1 where what the opponent did is known and may be learnt from (`Minibatch.known_TB`),
-        else 0.
-        """
+        """`Minibatch.known_TB` of all matches."""
         return self._known_TN if self.weight_TN is None else self._known_TN * self.weight_TN
 
     def leave_out(self, t: int, steps_N: NDArray[np.int64], failed_N: NDArray[np.bool_]) -> None:
-        """Takes the matches that failed in step `t` out of what is learnt from, `steps_N` steps
-        back.
-        """
+        """Excludes the last `steps_N` steps of the matches that failed in step `t`."""
         if self.weight_TN is None:
             self.weight_TN = torch.ones(self.value_TN.shape, device=self.value_TN.device)
         for n in np.flatnonzero(failed_N):
             self.weight_TN[max(0, t + 1 - int(steps_N[n])) : t + 1, n] = 0.0
 
     def cut_short(self, steps_played: int) -> None:
-        """Ends the rollout after `steps_played` steps: the rows before are the next one's
-        context.
-        """
+        """Ends the rollout after `steps_played` steps, with the rows before as next context."""
         if self.context:
             newest = slice(steps_played, steps_played + self.context)
             self.obs_XNO[self.steps :] = self.obs_XNO[newest].clone()
             self.starts_XN[self.steps :] = self.starts_XN[newest].clone()
 
     def decided_TN(self) -> Tensor:
-        """1 where a choice was to be made that may be learnt from (`Minibatch.decided_TB`), else
-        0.
-        """
+        """`Minibatch.decided_TB` of all matches."""
         decided_TN = torch.ones_like(self.value_TN) if self.weight_TN is None else self.weight_TN
         return decided_TN if self.legal_TNA is None else decided_TN * (self.legal_TNA.sum(-1) > 1)
 
     def drawn(self, sequences: int, rng: np.random.Generator) -> list[Tensor]:
-        """Every match once, in random order: the rows of minibatches of `sequences` each."""
+        """Every match once, in random order, as rows of minibatches of `sequences` each."""
         order = torch.as_tensor(rng.permutation(self.h_NH.shape[0]), device=self.h_NH.device)
         return list(order.split(sequences))
 

@@ -1,8 +1,9 @@
 """`LeagueVecEnv`: N league matches as one Stable-Baselines3 vector environment.
 
-The learner plays one seat of every match; the opponents that the league assigns play the other one,
-frozen agents in one batched forward, bots inside the compiled game. Shape suffixes: N matches,
-2 seats, A actions, O observation, K reward terms.
+The learner plays one seat of every match; the opponents that the league assigns play the other
+one: frozen agents in one batched forward pass, bots inside the compiled game.
+
+Shape suffixes: N matches, 2 seats, A actions, O observation, K reward terms.
 """
 
 from __future__ import annotations
@@ -22,28 +23,30 @@ from league.agent.batched_policy import LIVE, BatchedPolicy
 from league.errors import DataCorrupt, InvalidInput, NotFound, NothingPlayable
 from league.games.base import CHOICE, EXTERNAL, BatchedGame
 from league.players import Assignment, MatchResult, PlayerKind
-from learner.rollout.finished import FinishedMatch, end_info, failed_result, played_result
-from learner.rollout.guard import check_observations, check_rewards
-from learner.rollout.moves import Moves, moves_across
+from learner.rollout.buffer import OpponentActions
+from learner.rollout.matches import (
+    FinishedMatch,
+    check_observations,
+    check_rewards,
+    end_info,
+    failed_result,
+    played_result,
+)
 from learner.rollout.source import OpponentSource
 
 UNPLAYABLE = (DataCorrupt, NotFound, InvalidInput)
-"""Errors of an opponent whose weights can't be used: the match is reported as failed and play
-goes on.
-"""
+"""Errors of an opponent whose weights can't be used: its match is reported as failed."""
 UNPLAYABLE_IN_A_ROW = 256
-"""Such opponents handed out one after the other, after which no further one is asked for: if one
-in twenty could be played, so many would come in a row twice in a million times.
+"""After so many such opponents in a row no other is asked for: if one in twenty could be played,
+so many would come in a row twice in a million times.
 """
 FAILURES_IN_A_ROW = 16
-"""Matches that failed with none played to its end between them, after which the game is given
-up; at least two for each match that is played at once.
-"""
+"""After so many failed matches in a row (at least two for each row) the game is given up."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Across:
-    """What the seats across from the learner see, and which of them the learner itself plays."""
+class OpponentView:
+    """What the opponents' seats see, and which of them the learner itself plays (`live_N`)."""
 
     obs_NO: NDArray[np.float32]
     legal_NA: NDArray[np.bool_] | None
@@ -54,11 +57,13 @@ class LeagueVecEnv(VecEnv):
     """N matches whose opponents the league assigns.
 
     Args:
-        game: the batched game; its number of matches is the number of environments. source: hands
-        out assignments and takes results. batched_policy: plays the opponents' seats, one per match.
-        frame_skip: frames that a decision lasts. reward_weights: weight of each of the game's
-        reward terms. live_player: name of the player that learns here. ranks: processes that play
-        as many matches each in step with this one; their steps count too.
+        game: the batched game; its number of matches is the number of environments.
+        source: hands out assignments and takes results.
+        batched_policy: plays the opponents' seats, one per match.
+        frame_skip: frames that a decision lasts.
+        reward_weights: weight of each of the game's reward terms.
+        live_player: name of the player that learns here.
+        ranks: processes that play as many matches each in step with this one; their steps count.
     """
 
     def __init__(
@@ -92,33 +97,26 @@ class LeagueVecEnv(VecEnv):
         self.steps_N = np.zeros(game.num_matches, np.int64)
         self.step_start_N = np.zeros(game.num_matches, np.int64)
         self.terms_NK = np.zeros((game.num_matches, len(spec.reward_terms)), np.float64)
-        self.learner_step = 0  # learner steps so far, written into results
+        self.learner_step = 0  # steps so far, written into results
         self._steps_at_once = ranks * game.num_matches
         self.frames_played = 0
-        # since the reader last emptied it; `step` begins it anew
-        self.finished: list[FinishedMatch] = []
-        # of the newest step
+        self.finished: list[FinishedMatch] = []  # since the reader last emptied it
         self.infos: list[dict[str, Any]] = [{} for _ in range(game.num_matches)]
         self._made_at = time.monotonic()
         self.game_seconds = self.opponents_seconds = 0.0
         self._rows = np.arange(game.num_matches)
         self._failed_in_a_row = 0
-        # ended in this step, but not by the rules
-        self.failed_N = np.zeros(game.num_matches, np.bool_)
+        self.failed_N = np.zeros(game.num_matches, np.bool_)  # in the newest step
         self._actions_N2A = np.zeros((game.num_matches, 2, spec.action_size), np.uint8)
-        self.across_actions_NA = self._actions_N2A[
-            :, 0
-        ]  # of the batched policy, in the newest step
-        self.keeps_moves = False
-        # of the seats across in the newest step, where they are kept
-        self.moves: Moves | None = None
+        # Of the newest step: what the batched policy chose, and where kept, what was played.
+        self.opponent_actions_NA = self._actions_N2A[:, 0]
+        self.keeps_actions = False
+        self.opponent_actions: OpponentActions | None = None
 
     # -- VecEnv ---------------------------------------------------------------------------------
 
     def reset(self) -> NDArray[np.float32]:
-        """Begins a match in every row; rows that hold one already (after a restart) go on with
-        it.
-        """
+        """Begins a match in every row but those that hold one already (after a restart)."""
         fresh = [n for n, assignment in enumerate(self.assignments) if assignment is None]
         self._begin(fresh)
         return self.observations()
@@ -139,22 +137,25 @@ class LeagueVecEnv(VecEnv):
     def step_wait(
         self,
     ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], list[dict]]:
-        self.finished = []  # who reads dictionaries empties no list
+        self.finished = []  # a reader of dictionaries doesn't empty it
         rewards_N, ended_N = self._advance()
-        self._turn_over(ended_N)
+        self._replace(ended_N)
         return self.observations(), rewards_N, ended_N, self.infos
 
     def step_arrays(
         self, actions_NA: NDArray[np.uint8]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_]]:
-        """`step` for who reads `finished`: observations, rewards and whether the match ended.
+        """`step` without building dictionaries for the caller, who reads `finished`.
 
-        Actions are uint8 of zeros and ones in every game: choices are one-hot here. `infos` has the
-        dictionaries.
+        Args:
+            actions_NA: zeros and ones in every game; choices are one-hot.
+
+        Returns:
+            Observations `[N, O]`, rewards `[N]`, and whether the match ended `[N]`.
         """
         self._hold(np.asarray(actions_NA, np.uint8))
         rewards_N, ended_N = self._advance()
-        self._turn_over(ended_N)
+        self._replace(ended_N)
         return self.observations(), rewards_N, ended_N
 
     def close(self) -> None:
@@ -175,9 +176,7 @@ class LeagueVecEnv(VecEnv):
         return [getattr(self, method_name)(*args, **kwargs) for _ in self._indices(indices)]
 
     def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
-        """True for `Monitor`: every match that ends is told as one tells it, whole and not
-        normalised.
-        """
+        """True for `Monitor`: the `info` of a match that ends is what a monitor would add."""
         return [wrapper_class is Monitor for _ in self._indices(indices)]
 
     def _indices(self, indices: Any) -> Sequence[int]:
@@ -186,20 +185,22 @@ class LeagueVecEnv(VecEnv):
     # -- what the learner reads -----------------------------------------------------------------
 
     def observations(self) -> NDArray[np.float32]:
-        """The learner's view of every match, [N, O], a copy; raises `NumericalFault` for NaN or
-        infinity.
+        """A copy of the learner's view of every match `[N, O]`.
+
+        Raises:
+            NumericalFault: a number is NaN or infinite.
         """
         check_observations(self.game.observations_N2O, self.assignments)
         return self.game.observations_N2O[self._rows, self.seat_N]
 
     def legal(self) -> NDArray[np.bool_] | None:
-        """The learner's legal choices in every match, [N, A], a copy; None in games of keys."""
+        """A copy of the learner's legal choices `[N, A]`; None in games of keys."""
         if self.game.legal_N2A is None:
             return None
         return self.game.legal_N2A[self._rows, self.seat_N]
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """`legal` under the name by which sb3-contrib's `MaskablePPO` asks for it."""
+        """`legal` by the name that sb3-contrib's `MaskablePPO` asks for."""
         legal_NA = self.legal()
         return (
             np.ones((self.num_envs, self.game.spec.action_size), np.bool_)
@@ -212,13 +213,13 @@ class LeagueVecEnv(VecEnv):
         return ["" if match is None else match.category for match in self.assignments]
 
     def time_left(self) -> NDArray[np.float32]:
-        """Share of each match still to come, [N]: an input of the critic alone."""
+        """Share of each match that is left `[N]`: an input of the critic alone."""
         return self.game.time_left_N()
 
-    def across(self) -> Across:
-        """What the seats across from the learner see now."""
+    def opponent_view(self) -> OpponentView:
+        """What the opponents' seats see now."""
         other_N, legal_N2A = 1 - self.seat_N, self.game.legal_N2A
-        return Across(
+        return OpponentView(
             obs_NO=self.game.observations_N2O[self._rows, other_N].copy(),
             legal_NA=None if legal_N2A is None else legal_N2A[self._rows, other_N].copy(),
             live_N=np.array(
@@ -234,12 +235,12 @@ class LeagueVecEnv(VecEnv):
         game = self.game
         legal_NA = None if game.legal_N2A is None else game.legal_N2A[self._rows, other_N]
         actions_NA = self.opponent_policy.act(game.observations_N2O[self._rows, other_N], legal_NA)
-        self._actions_N2A[self._rows, other_N] = self.across_actions_NA = actions_NA
+        self._actions_N2A[self._rows, other_N] = self.opponent_actions_NA = actions_NA
         chosen = time.perf_counter()
         before = int(game.frames_N.sum())
         game.step(self._actions_N2A, self.frame_skip)
-        if self.keeps_moves:
-            self.moves = moves_across(game, self._actions_N2A, other_N, legal_NA)
+        if self.keeps_actions:
+            self.opponent_actions = actions_of(game, self._actions_N2A, other_N, legal_NA)
         ended_N = game.ended_N.copy()
         self.failed_N[:] = False
         self.failed_N[list(game.failures)] = True
@@ -255,7 +256,7 @@ class LeagueVecEnv(VecEnv):
         self.game_seconds += time.perf_counter() - chosen
         return terms_NK.sum(axis=1, dtype=np.float32), ended_N
 
-    def _turn_over(self, ended_N: NDArray[np.bool_]) -> None:
+    def _replace(self, ended_N: NDArray[np.bool_]) -> None:
         """Reports the matches that ended and begins the next ones in their rows."""
         rows = [int(n) for n in np.flatnonzero(ended_N)]
         self.infos = [{} for _ in range(self.num_envs)]
@@ -268,7 +269,7 @@ class LeagueVecEnv(VecEnv):
                 self.source.report(failed_result(assignment, self.game.failures[n]))
                 self._count_failure(self.game.failures[n])
                 continue
-            match, result = self._conclude(n)
+            match, result = self._finish(n)
             self._failed_in_a_row = 0
             self.infos[n] = end_info(view_O, match, time.monotonic() - self._made_at)
             self.finished.append(match)
@@ -276,17 +277,15 @@ class LeagueVecEnv(VecEnv):
         self._begin(rows)
 
     def _count_failure(self, reason: str) -> None:
-        """Raises `NothingPlayable` once matches have only failed for long: no restart would cure
-        that.
-        """
+        """Raises `NothingPlayable` once too many matches in a row have failed."""
         self._failed_in_a_row += 1
         if self._failed_in_a_row >= max(FAILURES_IN_A_ROW, 2 * self.num_envs):
             raise NothingPlayable(
-                f"{self._failed_in_a_row} matches of {self.game.spec.name} failed one after the other, the "
-                f"last because {reason}: mend the game and start again"
+                f"{self._failed_in_a_row} matches of {self.game.spec.name} in a row have failed, the "
+                f"last because {reason}: fix the game and start again"
             )
 
-    def _conclude(self, n: int) -> tuple[FinishedMatch, MatchResult]:
+    def _finish(self, n: int) -> tuple[FinishedMatch, MatchResult]:
         assignment = self.assignments[n]
         assert assignment is not None
         seat = int(self.seat_N[n])
@@ -316,9 +315,10 @@ class LeagueVecEnv(VecEnv):
         self.game.reset(seeds_N, where_N)
 
     def _seated(self, n: int) -> Assignment:
-        """Takes assignments until one's opponent can play, and puts it into row `n`.
+        """Takes assignments until the opponent of one can play, and seats it in row `n`.
 
-        Raises `NothingPlayable` when `UNPLAYABLE_IN_A_ROW` of them could not.
+        Raises:
+            NothingPlayable: `UNPLAYABLE_IN_A_ROW` opponents could not play.
         """
         for _ in range(UNPLAYABLE_IN_A_ROW):
             assignment = self.source.take()
@@ -331,9 +331,9 @@ class LeagueVecEnv(VecEnv):
             self.assignments[n], self.seat_N[n] = assignment, assignment.learner_seat
             return assignment
         raise NothingPlayable(
-            f"{UNPLAYABLE_IN_A_ROW} opponents that were assigned one after the other can't play, the last "
-            f"({assignment.opponent.name}) because {reason}: put the weights back into the run's blobs, or "
-            "take their category out of the mix, and start again"
+            f"{UNPLAYABLE_IN_A_ROW} assigned opponents in a row can't play, the last "
+            f"({assignment.opponent.name}) because {reason}: put the weights back into the run's "
+            "blobs, or take their category out of the mix, and start again"
         )
 
     def _seat_opponent(self, n: int, assignment: Assignment) -> None:
@@ -352,3 +352,27 @@ class LeagueVecEnv(VecEnv):
             self.opponent_policy.seat(n, LIVE)
         else:
             self.opponent_policy.seat(n, opponent.digest)
+
+
+def actions_of(
+    game: BatchedGame,
+    sent_N2A: NDArray[np.uint8],
+    seat_N: NDArray[np.int64],
+    legal_NA: NDArray[np.bool_] | None,
+) -> OpponentActions:
+    """What seats `seat_N` did in the step just played, also in matches that ended with it.
+
+    Args:
+        sent_N2A: what the game was given, which has no part of bots.
+        legal_NA: the legal choices of these seats before the step.
+    """
+    rows, played_N2A = np.arange(game.num_matches), game.played_N2A()
+    known_N = game.bots_N2[rows, seat_N] == EXTERNAL
+    if played_N2A is not None:
+        known_N = np.ones_like(known_N)
+    actions_NA = (sent_N2A if played_N2A is None else played_N2A)[rows, seat_N]
+    if legal_NA is not None:  # a forced choice says nothing, an illegal one has no probability
+        known_N = known_N & (legal_NA.sum(-1) > 1) & (actions_NA * legal_NA).any(-1)
+    return OpponentActions(
+        actions_NA=actions_NA * known_N[:, None], legal_NA=legal_NA, known_N=known_N
+    )

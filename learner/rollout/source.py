@@ -1,6 +1,4 @@
-"""Where matches come from and results go: the matchmaker through a background thread, or a
-recording.
-"""
+"""Where matches come from and results go: the matchmaker, by a background thread, or a list."""
 
 from __future__ import annotations
 
@@ -13,12 +11,22 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from league.errors import Fenced, LeagueError
+from league.games.base import CHOICE
 from league.ids import new_id
 from league.players import Assignment, MatchResult
 from league.rpc.client import MatchmakerClient
 from league.stages import StageRequest
 
+AHEAD = 16
+"""Assignments fetched before they are needed, so that no match waits for the network."""
+AHEAD_OF_CHOICES = 256
+"""The same in games of choices, where a match may last one step and a whole batch end together."""
 log = logging.getLogger(__name__)
+
+
+def matches_ahead(action_kind: str) -> int:
+    """Assignments to fetch ahead in a game with actions of this kind."""
+    return AHEAD_OF_CHOICES if action_kind == CHOICE else AHEAD
 
 
 class OpponentSource(Protocol):
@@ -28,11 +36,11 @@ class OpponentSource(Protocol):
         """The next match to play."""
 
     def report(self, result: MatchResult) -> None:
-        """Hands on a finished match."""
+        """Reports a finished match."""
 
 
 class RecordedSource:
-    """Plays a given list of assignments and keeps the results: exact repetition, and tests."""
+    """Plays a given list of assignments and keeps the results."""
 
     def __init__(self, assignments: Iterable[Assignment]) -> None:
         self._left = deque(assignments)
@@ -46,16 +54,21 @@ class RecordedSource:
 
 
 class MatchBroker:
-    """Talks to the matchmaker beside the training loop, so that no step waits for the network.
+    """Talks to the matchmaker in a thread, so that no step of training waits for the network.
 
-    One thread keeps `ahead` assignments ready, sends results in batches until each is acknowledged,
-    and beats once a second with the newest progress. Errors of the thread are raised by the next
-    call from the training loop.
+    The thread keeps `ahead` assignments ready, sends results in batches until the matchmaker
+    acknowledges them, and sends a heartbeat with the newest progress each `beat_seconds`. The next
+    call from the training loop raises the thread's error.
 
     Args:
-        leads: of several ranks, who share an incarnation, one beats for all (they go in step, so
-        its
-            progress is theirs), and hands back what is left when the others are done.
+        client: of the matchmaker.
+        incarnation: under which matches are leased.
+        mix: the opponent mix to draw from.
+        ahead: assignments to keep ready.
+        ready: assignments that are leased already.
+        log_position: of the newest acknowledged result.
+        is_leader: of several ranks, which share an incarnation and move in step, one sends the
+            heartbeats for all and hands back all unplayed matches at the end.
     """
 
     def __init__(
@@ -68,19 +81,19 @@ class MatchBroker:
         ready: Iterable[Assignment] = (),
         log_position: int = 0,
         beat_seconds: float = 1.0,
-        leads: bool = True,
+        is_leader: bool = True,
     ) -> None:
         self._client, self._incarnation, self._ahead = client, incarnation, ahead
-        self._beat_seconds, self._leads = beat_seconds, leads
+        self._beat_seconds, self._is_leader = beat_seconds, is_leader
         self._mix = mix
         self._ready: deque[Assignment] = deque(ready)
         self._dropped: list[str] = []
         self._outbox: list[MatchResult] = []
         self._in_flight = 0
         self._beat: tuple[int, int, str, Mapping[str, float]] = (0, 0, "starting", {})
-        self._log_position = log_position  # of the newest acknowledged result
-        self._asked: StageRequest | None = None  # of the newest heartbeat
-        self._error: LeagueError | None = None  # of the thread
+        self._log_position = log_position
+        self._asked: StageRequest | None = None
+        self._error: LeagueError | None = None
         self._changed = threading.Condition()
         self._closing = False
         self.refused = 0
@@ -116,7 +129,7 @@ class MatchBroker:
             self._beat = (progress, step, activity, dict(metrics))
 
     def change_mix(self, mix: str) -> None:
-        """Draws from another opponent mix from now on; matches drawn ahead are handed back."""
+        """Draws from another opponent mix; matches drawn ahead are handed back."""
         with self._changed:
             self._mix = mix
             self._dropped += [assignment.match_id for assignment in self._ready]
@@ -124,7 +137,7 @@ class MatchBroker:
             self._changed.notify_all()
 
     def asked(self) -> StageRequest | None:
-        """The stage that an operator asked for, as the newest heartbeat told it."""
+        """The stage that an operator asked for, as of the newest heartbeat."""
         with self._changed:
             return self._asked
 
@@ -134,10 +147,10 @@ class MatchBroker:
             return list(self._ready)
 
     def flush(self, timeout: float = 30.0) -> int:
-        """Waits until every result is acknowledged; returns the log position behind the last one.
+        """Waits until every result is acknowledged; returns the log position after the last one.
 
-        With a matchmaker that is away it gives up after `timeout` seconds: a checkpoint matters
-        more, and what is acknowledged after it counts as lost when a run goes on from there.
+        If the matchmaker is away it gives up after `timeout` seconds: a checkpoint matters more,
+        and results acknowledged after it count as lost when a run continues from there.
         """
         limit = time.monotonic() + timeout
         with self._changed:
@@ -152,15 +165,15 @@ class MatchBroker:
             return self._log_position
 
     def close(self, reason: str = "the learner stops") -> None:
-        """Ends the thread; who leads sends the last beat and hands back all matches not played."""
+        """Ends the thread; the leader sends a last heartbeat and hands back unplayed matches."""
         with self._changed:
             if self._closing:
                 return
             self._closing = True
             self._changed.notify_all()
         self._thread.join(timeout=3)
-        if self._leads and self._error is None and not self._thread.is_alive():
-            with contextlib.suppress(LeagueError):  # what ended the run must not be hidden by this
+        if self._is_leader and self._error is None and not self._thread.is_alive():
+            with contextlib.suppress(LeagueError):  # must not hide what ended the run
                 self._send_beat()
                 self._client.release_matches(self._incarnation, reason=reason)
 
@@ -186,10 +199,9 @@ class MatchBroker:
             self._send_results()
         except LeagueError as error:
             self._fail(error)
-        # a dead thread must not leave the training loop waiting for ever
-        except Exception as error:
-            log.exception("the match broker broke")
-            self._fail(LeagueError(f"the learner's talk with the matchmaker broke: {error!r}"))
+        except Exception as error:  # else the training loop would wait for ever
+            log.exception("the match broker failed")
+            self._fail(LeagueError(f"the learner's connection to the matchmaker failed: {error!r}"))
 
     def _fail(self, error: LeagueError) -> None:
         with self._changed:
@@ -236,7 +248,7 @@ class MatchBroker:
             self._changed.notify_all()
 
     def _send_beat(self) -> None:
-        if not self._leads:
+        if not self._is_leader:
             return
         with self._changed:
             progress, step, activity, metrics = self._beat

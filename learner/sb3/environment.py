@@ -25,12 +25,11 @@ from league.runs.blobs import BlobFolder
 from league.security.credentials import of_run
 from league.settings.base import Sections, resolve, sections_hash
 from learner.rollout.league_vec_env import LeagueVecEnv
-from learner.rollout.source import MatchBroker
+from learner.rollout.source import MatchBroker, matches_ahead
 from learner.sb3.policy import perceptron_of
-from learner.settings import LearnerSettings
-from learner.train.membership import live_player, register_players
-from learner.train.progress import Progress
-from learner.train.publisher import Publisher
+from learner.train.join import live_player, register_players
+from learner.train.metrics import Progress
+from learner.train.snapshots import SnapshotPublisher
 
 BEAT_SECONDS = 0.5
 """Between two words to the league about how far it is."""
@@ -47,7 +46,7 @@ class JoinedEnv(LeagueVecEnv):
         self,
         client: MatchmakerClient,
         broker: MatchBroker,
-        publisher: Publisher,
+        publisher: SnapshotPublisher,
         *args: Any,
         **kwargs: Any,
     ) -> None:
@@ -146,7 +145,6 @@ def league_env(
     """
     sections = _sections(Path(run_dir), preset, settings)
     rules = sections.of(GameSettings)
-    ahead = sections.of(LearnerSettings).matches_ahead
     weights_K = reward_weights(rules.spec(), rules.reward, rules.reward_weights)
     blobs = BlobFolder(Path(run_dir) / "blobs")
     client = MatchmakerClient(address, credentials=of_run(Path(run_dir), "worker"))
@@ -170,8 +168,10 @@ def league_env(
         )
         return JoinedEnv(
             client,
-            broker := MatchBroker(client, incarnation, mix, ahead=ahead),
-            Publisher(client, blobs, card, live, incarnation),
+            broker := MatchBroker(
+                client, incarnation, mix, ahead=matches_ahead(game.spec.action_kind)
+            ),
+            SnapshotPublisher(client, blobs, card, live, incarnation),
             game,
             broker,
             batched_policy,

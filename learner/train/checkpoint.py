@@ -1,4 +1,4 @@
-"""Checkpoints: everything a learner needs to go on exactly where it was.
+"""Checkpoints: everything that a learner needs to continue exactly where it was.
 
 A checkpoint is one file of tensors and plain values, read without unpickling code
 (`torch.load(weights_only=True)`), written under a temporary name, synced and renamed.
@@ -22,7 +22,9 @@ from league.players import Assignment
 from learner.ppo.league_ppo import LeaguePPO
 from learner.rollout.league_vec_env import LeagueVecEnv
 
-FORMAT = 1
+FORMAT = 2
+KEEP = 3
+"""Checkpoints on disk: should the newest be damaged, two older ones are left."""
 _FILE = re.compile(r"step_(\d{12})\.pt")
 log = logging.getLogger(__name__)
 
@@ -30,9 +32,9 @@ Values = dict[str, Any]
 
 
 class CheckpointFolder:
-    """The newest `keep` checkpoints of one learner."""
+    """The newest checkpoints of one learner; older ones are deleted."""
 
-    def __init__(self, folder: Path, keep: int = 3) -> None:
+    def __init__(self, folder: Path, keep: int = KEEP) -> None:
         self.folder, self.keep = folder, keep
 
     def files(self) -> list[Path]:
@@ -42,12 +44,16 @@ class CheckpointFolder:
         return sorted((f for f in self.folder.iterdir() if _FILE.fullmatch(f.name)), reverse=True)
 
     def write(self, step: int, values: Values) -> Path:
-        """Writes a checkpoint so that a crash at any moment leaves the older ones whole."""
+        """Writes a checkpoint; a crash at any moment leaves the older ones whole.
+
+        Raises:
+            StorageFull: there is no space for it.
+        """
         path = self.folder / f"step_{step:012d}.pt"
         temporary = path.with_suffix(".tmp")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            for left in self.folder.glob("*.tmp"):  # by a process that was killed while it wrote
+            for left in self.folder.glob("*.tmp"):  # of a process killed while it wrote
                 left.unlink(missing_ok=True)
             with open(temporary, "wb") as file:
                 torch.save({"format": FORMAT, **values}, file)
@@ -79,7 +85,13 @@ class CheckpointFolder:
 
 
 def read_checkpoint(path: Path) -> Values:
-    """A checkpoint's values; raises `DataCorrupt` or `VersionMismatch`."""
+    """A checkpoint's values.
+
+    Raises:
+        ConfigError: there is no such file.
+        DataCorrupt: the file is damaged.
+        VersionMismatch: another version of this program wrote it.
+    """
     try:
         values = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
@@ -104,7 +116,7 @@ def algorithm_state(model: LeaguePPO) -> Values:
         "optimizer": model.policy.optimizer.state_dict(),
         "num_timesteps": model.num_timesteps,
         "updates": model._n_updates,
-        "scaler": model.descent.scaler.state_dict(),
+        "scaler": model.gradient_step.scaler.state_dict(),
         "return_scale": model.return_scale.state(),
         "rate_scale": model.rate.scale,
         "shuffle_rng": model.shuffle_rng.bit_generator.state,
@@ -126,13 +138,11 @@ OWN = (
     "last_starts",
     "transform",
 )
-"""What of the algorithm's state each of several ranks has for itself; and its references'
-memories.
-"""
+"""The parts of `algorithm_state` that differ from rank to rank, as do the references' memories."""
 
 
 def rank_state(model: LeaguePPO, env: LeagueVecEnv, ready: list[str]) -> Values:
-    """What a rank adds to the leading one's checkpoint: its matches, and what goes with them."""
+    """What a rank adds to the leader's checkpoint: its matches and what belongs to them."""
     state = algorithm_state(model)
     own = {name: state[name] for name in OWN}
     references = state["references"]
@@ -143,9 +153,7 @@ def rank_state(model: LeaguePPO, env: LeagueVecEnv, ready: list[str]) -> Values:
 
 
 def parts_of(saved: Values) -> list[Values]:
-    """A checkpoint as each of the ranks that made it would have written it, the leading one
-    first.
-    """
+    """A checkpoint as each of its ranks would have written it alone, the leader's first."""
     return [saved, *(_part(saved, part) for part in saved.get("ranks", ()))]
 
 
@@ -160,35 +168,35 @@ def _part(saved: Values, part: Values) -> Values:
 
 
 def load_weights(model: LeaguePPO, values: Values) -> None:
-    """Weights, and the optimizer's and the scale's state when `values` hold them.
+    """Restores weights, and the state of the optimizer and the reward scale where given.
 
-    Raises `ConfigError` when the agent is of another size.
+    Raises:
+        ConfigError: the weights are of another agent size.
     """
     try:
         model.policy.network.load_state_dict(values["network"])
     except RuntimeError:
         raise ConfigError(
-            "the weights to start from are of another agent size: "
-            "choose the preset or the [agent] settings (size, sequence_length, span) they were made with"
+            "the weights to start from are of another agent size: choose the preset or the [agent] "
+            "settings (size, sequence_length, span) that they were made with"
         ) from None
     if model.policy.forecast is not None and values.get("forecast"):
         model.policy.forecast.load_state_dict(values["forecast"])
     if "optimizer" in values:
         _load_optimizer(model.policy.optimizer, values["optimizer"])
         if values.get("scaler"):  # empty but for float16
-            model.descent.scaler.load_state_dict(values["scaler"])
-        if model.normalize_returns:
+            model.gradient_step.scaler.load_state_dict(values["scaler"])
+        if model.settings.normalize_returns:
             model.return_scale.load(values["return_scale"])
         if model.rate.desired_kl is not None:
             model.rate.scale = values["rate_scale"]
 
 
 def _load_optimizer(optimizer: torch.optim.Optimizer, values: Values) -> None:
-    """How a step is computed (in one call or in many) is the program's choice, not a part of the
-    state.
+    """Restores the moments, but not how a step is computed (fused or not).
 
-    The second group is the auxiliary head's: a new one begins without moments, one that is gone is
-    left out.
+    The second group is the forecast head's: a new one starts without moments, one that is gone
+    is left out.
     """
     fresh, saved = optimizer.state_dict()["param_groups"], values["param_groups"]
     groups = [
@@ -201,7 +209,7 @@ def _load_optimizer(optimizer: torch.optim.Optimizer, values: Values) -> None:
 
 
 def load_algorithm_state(model: LeaguePPO, values: Values) -> None:
-    """Puts back what `algorithm_state` returned, for the same number of matches."""
+    """Restores what `algorithm_state` returned, for the same number of matches."""
     load_weights(model, values)
     model.num_timesteps, model._n_updates = values["num_timesteps"], values["updates"]
     model.shuffle_rng.bit_generator.state = values["shuffle_rng"]
@@ -215,15 +223,13 @@ def load_algorithm_state(model: LeaguePPO, values: Values) -> None:
 
 
 def load_references(model: LeaguePPO, values: Values) -> None:
-    """Goes on with the references of a checkpoint; one that has none leaves the learner without
-    any yet.
-    """
+    """Restores the references of a checkpoint if it has some."""
     if model.references is not None and values.get("references"):
         model.references.load(values["references"])
 
 
 def environment_state(env: LeagueVecEnv) -> Values:
-    """The matches in progress: game, opponents and accounts."""
+    """The matches in progress: game, opponents and counters."""
     return {
         "game": {name: torch.from_numpy(_plain(array)) for name, array in env.game.save().items()},
         "opponent_policy": env.opponent_policy.save(),
@@ -239,14 +245,14 @@ def environment_state(env: LeagueVecEnv) -> Values:
 
 
 def _plain(array: np.ndarray) -> np.ndarray:
-    """Bytes of an array: torch knows neither records nor every unsigned integer."""
+    """The bytes of an array: torch has neither records nor every unsigned integer."""
     return np.frombuffer(np.ascontiguousarray(array).tobytes(), np.uint8).copy()
 
 
 def load_environment_state(
     env: LeagueVecEnv, values: Values, assignments: list[Assignment]
 ) -> None:
-    """Puts matches back in progress under `assignments` (their new leases, in the same order)."""
+    """Restores the matches in progress under `assignments`, their new leases in the same order."""
     template = env.game.save()
     env.game.load(
         {

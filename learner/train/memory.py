@@ -1,4 +1,4 @@
-"""Out of memory: how it shows, what is freed, and the sentence that says what to lower."""
+"""Running out of memory: how to recognise it, what to free, and what to lower."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import traceback
 import torch
 
 from league.errors import DeviceError
-from learner.train.assembly import SessionSettings
+from learner.train.build import SessionSettings
 
 _WORDS = (
     "can't allocate memory",  # torch's DefaultCPUAllocator
@@ -19,9 +19,7 @@ _WORDS = (
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether `error` is one of the ways in which torch, CUDA and NumPy say that memory is at
-    its end.
-    """
+    """Whether torch, CUDA or NumPy says with `error` that there is no memory left."""
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
     words = str(error).lower()
@@ -39,13 +37,18 @@ def release(error: BaseException) -> None:
 def too_little(
     settings: SessionSettings, device: torch.device, kept: str, activity: str = ""
 ) -> DeviceError:
-    """What to say: `activity` is what the learner was at, `kept` what the run goes on from."""
+    """The error to raise.
+
+    Args:
+        kept: what the run continues from.
+        activity: what the learner was doing.
+    """
     learner, agent = settings.learner, settings.agent
     during = f" in its {activity}" if activity else ""
     return DeviceError(
-        f"{device} has too little memory: the learner ran out of it{during}. Lower learner.batch_size "
-        f"({learner.batch_size}, a multiple of n_steps, {learner.n_steps}), raise learner.gradient_parts "
-        f"({learner.gradient_parts}: the same step in parts), or lower learner.matches "
-        f"({learner.matches}) in the run's config.toml and start again ({kept}), or begin a new run with a "
-        f"smaller agent.size ({agent.size})"
+        f"{device} has too little memory: the learner ran out of it{during}. Lower "
+        f"learner.batch_size ({learner.batch_size}, a multiple of n_steps, {learner.n_steps}), "
+        f"raise learner.gradient_parts ({learner.gradient_parts}: the same step in parts), or "
+        f"lower learner.matches ({learner.matches}) in the run's config.toml and start again "
+        f"({kept}), or begin a new run with a smaller agent.size ({agent.size})"
     )

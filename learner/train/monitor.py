@@ -1,6 +1,6 @@
-"""The learner's files of numbers: CSVs with the columns of `league.runs.columns`.
+"""The learner's CSV files, with the columns of `league.runs.columns`.
 
-Every row carries the learner's step, so that a resumed run drops the rows beyond its checkpoint.
+Every row has the learner's step, so that a resumed run drops the rows after its checkpoint.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import numpy as np
 
 from league.games.base import GameSpec
 from league.runs.columns import BEHAVIOUR, MONITOR, REWARDS, STRATEGY, metric_of
-from learner.rollout.finished import FinishedMatch
+from learner.rollout.matches import FinishedMatch
 
 
 class StepTable:
-    """A CSV that grows by rows with a `step` column; rows are on disk after `flush`.
+    """A CSV with a `step` column that drops the rows after `step` when it is opened.
 
-    Opened for a run that goes on from `step`, it drops the rows beyond that step.
+    Rows are on disk after `flush`.
     """
 
     def __init__(self, path: Path, columns: Sequence[str], step: int, head: str = "") -> None:
@@ -42,8 +42,7 @@ class StepTable:
         with open(self.path, newline="", encoding="utf-8") as file:
             lines = (line for line in file if not line.startswith("#"))
             rows = [row for row in csv.DictReader(lines) if set(row) == set(self.columns)]
-        # a killed process leaves half a row
-        whole = (row for row in rows if None not in row.values())
+        whole = [row for row in rows if None not in row.values()]  # half a row: it was killed
         return [row for row in whole if int(row["step"]) <= step]
 
     def append(self, values: Sequence[object]) -> None:
@@ -58,7 +57,7 @@ class StepTable:
 
 
 class MatchMonitor:
-    """Writes the four CSVs of one learner: of its matches, its rewards and its strategy latent."""
+    """Writes one learner's four CSVs: of its matches, its rewards and its strategy latent."""
 
     def __init__(self, folder: Path, spec: GameSpec, step: int) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -75,14 +74,15 @@ class MatchMonitor:
         self._tables = (self._monitor, self._behaviour, self._rewards, self._strategy)
 
     def write(self, matches: Sequence[FinishedMatch], step: int) -> None:
-        """Adds the matches that ended in one rollout, the learner being at `step` at its end."""
+        """Adds the matches that ended in a rollout, which the learner ended at `step`."""
         for match in matches:
             opponent = match.assignment.opponent.name
             elapsed = round(time.time() - self._started, 3)
             self._monitor.append(
                 (round(match.reward, 4), match.steps, elapsed, step, opponent, match.score)
             )
-            self._behaviour.append((*self._leading(match, step), *self._numbers(match.stats)))
+            stats = [round(match.stats[name], 4) for name in self._spec.stats]
+            self._behaviour.append((*self._leading(match, step), *stats))
         if matches:
             means = np.mean([match.reward_terms for match in matches], axis=0)
             terms = [round(float(value), 5) for value in means]
@@ -90,9 +90,7 @@ class MatchMonitor:
         self._flush()
 
     def write_strategy(self, metrics: Mapping[str, float], step: int) -> None:
-        """Adds what an update's diagnostics say of the strategy latent; nothing when they say
-        nothing.
-        """
+        """Adds an update's diagnostics of the strategy latent, if there are some."""
         columns = [name for name in STRATEGY if name != "step"]
         values = [metrics.get(metric_of(name)) for name in columns]
         if any(value is not None for value in values):
@@ -115,9 +113,6 @@ class MatchMonitor:
             match.score,
             match.frames,
         )
-
-    def _numbers(self, stats: Mapping[str, float]) -> list[float]:
-        return [round(stats[name], 4) for name in self._spec.stats]
 
     def close(self) -> None:
         for table in self._tables:

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import torch
 
-from learner.distributed.ranks import Ranks
+from learner.distributed.rank_group import RankGroup
 from learner.distributed.shared_sum import SharedSum
 from learner.distributed.team import Team
 
@@ -37,7 +37,7 @@ def milliseconds(work: Callable[[], object], times: int) -> float:
 def one_rank(rank: int, folder: Path, options: argparse.Namespace) -> None:
     torch.set_num_threads(1)
     Team(rank=rank, count=2, meeting=folder).join(torch.device("cpu"))
-    ranks = Ranks()
+    ranks = RankGroup()
     memory = SharedSum.opened(ranks, options.numbers)
     assert memory is not None, "this machine has no memory to share"
     gradient, few = torch.randn(options.numbers), torch.zeros(13, dtype=torch.float64)

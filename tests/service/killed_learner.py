@@ -16,10 +16,12 @@ import torch
 
 from league.rpc.client import MatchmakerClient
 from learner.main import main
-from learner.ppo.descent import Descent
+from learner.ppo import references
+from learner.ppo.optimizer import GradientStep
+from learner.rollout import source
 from learner.rollout.league_vec_env import LeagueVecEnv
-from learner.train.publisher import Publisher
-from learner.train.reference_members import ReferenceMembers
+from learner.train import session
+from learner.train.snapshots import ReferenceRegistry, SnapshotPublisher
 
 Begun = Callable[..., None]
 """How much of a call is done when the process is killed in it: given the whole call and its
@@ -46,14 +48,14 @@ def half_a_file(whole: Begun, values: object, file: io.BufferedWriter) -> None:
 
 MOMENTS: dict[str, tuple[object, str, Begun]] = {
     "in a rollout": (LeagueVecEnv, "step_arrays", everything),
-    "in an update": (Descent, "finish", nothing),
-    "behind a step of the optimizer": (Descent, "finish", everything),
+    "in an update": (GradientStep, "finish", nothing),
+    "behind a step of the optimizer": (GradientStep, "finish", everything),
     "in a checkpoint's file": (torch, "save", half_a_file),
     "before a file has its name": (os, "fsync", everything),
-    "between checkpoint and snapshot": (Publisher, "publish", nothing),
-    "between a snapshot's file and its name": (Publisher, "_enter", nothing),
-    "behind a snapshot": (Publisher, "publish", everything),
-    "behind a reference": (ReferenceMembers, "register", everything),
+    "between checkpoint and snapshot": (SnapshotPublisher, "publish", nothing),
+    "between a snapshot's file and its name": (SnapshotPublisher, "register", nothing),
+    "behind a snapshot": (SnapshotPublisher, "publish", everything),
+    "behind a reference": (ReferenceRegistry, "register", everything),
     "behind results": (MatchmakerClient, "report_results", everything),
     "behind a start": (MatchmakerClient, "open_incarnation", everything),
 }
@@ -95,6 +97,9 @@ def live(
 
 
 def _live(flags: Sequence[str], moment: str, times: int, log: str) -> None:
+    session.CHECKPOINT_SECONDS = 0.001
+    source.AHEAD = source.AHEAD_OF_CHOICES = 6
+    references.MATCH_SHARE, references.PORTFOLIO_INTERVAL = 0.5, 24
     with open(log, "a", buffering=1) as file:
         os.dup2(file.fileno(), 2)
     if moment != NEVER[0]:

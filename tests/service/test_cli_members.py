@@ -12,7 +12,7 @@ from game_run import make_game_run
 from league.cli.main import main
 from league.errors import ConfigError
 from league.runs.blobs import BlobFolder
-from learner.train.assembly import initial_values
+from learner.train.build import initial_values
 
 
 @pytest.fixture

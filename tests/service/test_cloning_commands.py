@@ -18,7 +18,7 @@ from league.players import PlayerKind, Role
 from league.replay import load_replay, verify
 from league.runs.blobs import BlobFolder
 from learner.cloning.main import parser
-from learner.train.assembly import initial_values
+from learner.train.build import initial_values
 
 SETTINGS = '[game]\nname = "brawl"\nframe_skip = 4\nmatch_seconds = 5\nreward = "laptop"\n'
 QUICK = ["--set", "cloning.epochs=2", "--set", "cloning.held_out=0.3", "--matches", "4", "--cpu"]

@@ -35,29 +35,23 @@ from matchmaker.settings import MatchmakerSettings
 
 LEARNING = """
 [learner]
-cpu_ranks = 1
 matches = 8
 n_steps = 8
 batch_size = 32
 n_epochs = 2
 learning_rate = 2e-3
 learning_rate_final = 1e-3
-clip_range_final = 0.1
 desired_kl = 1e-5
 forecast_coef = 0.3
 ent_coef = 0.02
 ent_coef_final = 0.001
 snapshot_interval = 256
-checkpoint_seconds = 0.001
-matches_ahead = 6
 
 [regularisation]
 alpha = 0.2
 form = "{form}"
-match_share = 0.5
 reference_interval = 12
 reference_ema = 0.25
-portfolio_interval = 24
 portfolio_size = 4
 
 [[curriculum.stages]]
@@ -308,7 +302,7 @@ def test_a_run_that_is_killed_again_and_again_equals_one_that_was_not(
             assert ended == -signal.SIGKILL, (moment, killed.log.read_text())
         assert killed.live(*NEVER, steps, context) == 0, killed.log.read_text()
         found = outcome(killed)
-    assert "goes on from step" in killed.log.read_text()
+    assert "continues from step" in killed.log.read_text()
     assert list(differences(found, expected)) == []
 
 

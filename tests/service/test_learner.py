@@ -61,7 +61,7 @@ def test_kill_at_any_time_and_the_run_goes_on_from_its_checkpoint(server, start,
         assert names[-1] == "main@6144"
         assert len(names) == len(set(names)) == 6
         assert client.status().open_leases == 0
-    assert "goes on from step" in (tmp_path / "learner.log").read_text()
+    assert "continues from step" in (tmp_path / "learner.log").read_text()
     steps = [
         int(line.split(",")[0])
         for line in _rows(tmp_path / "learner-main" / "reward_breakdown.csv")
@@ -121,11 +121,11 @@ def test_without_any_playable_opponent_it_ends_with_a_sentence_and_keeps_what_it
     with MatchmakerClient(server.address) as client:
         kept = snapshots(client)[-1]
         assert kept.step > 1024
-        assert f"(it goes on from {kept.name})" in said
+        assert f"(it continues from {kept.name})" in said
         assert BlobFolder(tmp_path / "blobs").has(kept.digest)
         assert client.status().open_leases == 0
     assert start(server.address, "--steps", str(kept.step + 256)).wait(timeout=150) == 0
-    assert f"goes on from step {kept.step}" in (tmp_path / "learner.log").read_text()
+    assert f"continues from step {kept.step}" in (tmp_path / "learner.log").read_text()
 
 
 def test_sigterm_leaves_a_snapshot_and_exit_code_0_within_6_seconds(server, start, tmp_path):

@@ -66,14 +66,14 @@ def test_out_of_memory_keeps_a_snapshot_and_names_the_settings(where, steps, tmp
         with MatchmakerClient(server.address) as client:
             kept = client.players(kinds=[PlayerKind.SNAPSHOT])[-1]
             assert kept.step in steps
-            assert f"(it goes on from {kept.name})" in sentence
+            assert f"(it continues from {kept.name})" in sentence
             assert client.status().open_leases == 0
         if where == "rollout":
             return  # both leave the same; one more start is enough
         smaller = ["--set", "learner.batch_size=512", "--steps", str(kept.step + 8192)]
         again = learn(["-m", "learner"], server.address, tmp_path, *smaller)
         assert again.returncode == 0, again.stderr
-        assert f"goes on from step {kept.step}" in again.stderr
+        assert f"continues from step {kept.step}" in again.stderr
 
 
 def test_ways_to_say_out_of_memory():

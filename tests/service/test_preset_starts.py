@@ -8,7 +8,7 @@ from league.players import Book
 from league.rpc.client import MatchmakerClient
 from league.runs.blobs import BlobFolder
 from league.settings.base import build, resolve, section_classes
-from learner.train.assembly import SessionSettings
+from learner.train.build import SessionSettings
 from learner.train.session import Session
 from matchmaker.main import MatchmakerServer
 

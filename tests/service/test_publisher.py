@@ -10,7 +10,7 @@ from league.errors import Fenced
 from league.players import Player, PlayerKind, Role
 from league.rpc.client import MatchmakerClient
 from league.runs.blobs import BlobFolder
-from learner.train.publisher import Publisher
+from learner.train.snapshots import SnapshotPublisher
 from matchmaker.main import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 
@@ -57,7 +57,7 @@ def blobs(tmp_path):
 
 def publisher(client, blobs, incarnation=1):
     card = SnapshotCard(agent=config(), game="brawl", game_version="1")
-    return Publisher(client, blobs, card, LIVE, incarnation)
+    return SnapshotPublisher(client, blobs, card, LIVE, incarnation)
 
 
 def begin_life(client):

@@ -20,7 +20,7 @@ from league.ids import ReferenceName
 from league.players import Book, PlayerKind, PlayerState
 from league.rpc.client import MatchmakerClient
 from league.runs.blobs import BlobFolder
-from learner.train.reference_members import ReferenceMembers
+from learner.train.snapshots import ReferenceRegistry
 from matchmaker.main import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 
@@ -53,7 +53,9 @@ def blobs(tmp_path):
 
 
 def members(client, blobs, incarnation=1):
-    return ReferenceMembers(client, blobs, publisher(client, blobs, incarnation), LIVE, incarnation)
+    return ReferenceRegistry(
+        client, blobs, publisher(client, blobs, incarnation), LIVE, incarnation
+    )
 
 
 def references(client):
@@ -63,7 +65,7 @@ def references(client):
 def test_a_reference_enters_with_its_weights_card_and_parent(client, blobs):
     snapshots = publisher(client, blobs)
     snapshots.publish(network(1), snapshots.card(100, 1.0, {}))
-    one = ReferenceMembers(client, blobs, snapshots, LIVE, 1)
+    one = ReferenceRegistry(client, blobs, snapshots, LIVE, 1)
     assert one.register(network(2), 150) == "main.reference-150"
     (player,) = references(client)
     assert (player.parent, player.step, player.creator) == ("main@100", 150, LIVE.creator)
@@ -88,7 +90,7 @@ def test_another_branch_with_other_weights_bears_the_number_of_its_life(client, 
 
 def test_until_a_reference_is_rated_its_parents_rating_counts(client, blobs):
     snapshots = publisher(client, blobs)
-    one = ReferenceMembers(client, blobs, snapshots, LIVE, 1)
+    one = ReferenceRegistry(client, blobs, snapshots, LIVE, 1)
     first = one.register(network(2), 50)
     snapshots.publish(network(1), snapshots.card(100, 1.0, {}))
     second = one.register(network(3), 150)

@@ -33,12 +33,12 @@ from league.runs import alarms
 from league.runs.columns import TABLES
 from league.settings.base import resolve, section_classes
 from league.settings.presets import preset_names
-from learner.distributed.ranks import Ranks
+from learner.distributed.rank_group import RankGroup
 from learner.doctor.findings import REASONS
-from learner.ppo.descent import Descent
-from learner.ppo.terms import Readings
-from learner.rollout.guard import check_observations
-from learner.train.assembly import SessionSettings, check_stages, make_game
+from learner.ppo.loss import WeightedMeans
+from learner.ppo.optimizer import GradientStep
+from learner.rollout.matches import check_observations
+from learner.train.build import SessionSettings, check_stages, make_game
 from learner.train.checkpoint import load_weights
 from learner.train.memory import is_out_of_memory, too_little
 
@@ -88,11 +88,13 @@ def checked(*assignments: str, preset: str = "laptop") -> None:
 def not_finite() -> None:
     network: Any = torch.nn.Linear(2, 1)
     cpu = torch.device("cpu")
-    descent = Descent(network, torch.optim.Adam(network.parameters()), 0.5, "float32", cpu, Ranks())
+    descent = GradientStep(
+        network, torch.optim.Adam(network.parameters()), 0.5, "float32", cpu, RankGroup()
+    )
     descent.begin()
     total = network(torch.full((1, 2), torch.nan)).sum()
     descent.add(total, {"value": total})
-    descent.gather(Readings(Ranks(), ()))
+    descent.reduce(WeightedMeans(()))
     descent.finish(7)
 
 

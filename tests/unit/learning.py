@@ -11,6 +11,7 @@ from league.players import Assignment, Book, Player, PlayerKind, Role
 from learner.ppo.league_ppo import LeaguePPO
 from learner.rollout.league_vec_env import LeagueVecEnv
 from learner.rollout.source import RecordedSource
+from learner.settings import LearnerSettings
 
 MATCHES, STEPS = 6, 8
 LIVE = Player(name="main", game="brawl", kind=PlayerKind.LIVE, role=Role.MAIN)
@@ -86,6 +87,7 @@ def make_env(matches=None, *, num_matches=MATCHES, max_frames=120, reward="lapto
 
 
 def make_model(env, agent=None, **changes):
+    """A learner; `changes` are fields of LearnerSettings or keywords of LeaguePPO."""
     torch.manual_seed(0)
     options = {
         "n_steps": STEPS,
@@ -94,9 +96,13 @@ def make_model(env, agent=None, **changes):
         "learning_rate": 1e-3,
         "seed": 3,
         "device": "cpu",
+        "matches": env.num_envs,
         **changes,
     }
-    model = LeaguePPO("LeaguePolicy", env, policy_kwargs={"agent": agent or config()}, **options)
+    fields = options.keys() & LearnerSettings.model_fields
+    settings = LearnerSettings(**{name: options.pop(name) for name in fields})
+    policy = {"agent": agent or config()}
+    model = LeaguePPO("LeaguePolicy", env, settings, policy_kwargs=policy, **options)
     env.opponent_policy.set_live(model.policy.network)
     return model
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -10,8 +11,7 @@ from learning import assignments, make_env
 from referenced import memories, regularised
 from test_league_ppo import updates
 
-from learner.distributed.ranks import Ranks
-from learner.distributed.team import Team
+from learner.distributed.rank_group import RENDEZVOUS, RankGroup, join
 from learner.train.checkpoint import (
     CheckpointFolder,
     algorithm_state,
@@ -45,15 +45,15 @@ def begun(plan):
     return model
 
 
-def resumed(folder: Path, ranks: Ranks, first, plan):
-    """A new model that goes on from a checkpoint of `first`, gathered from all ranks."""
-    others = ranks.gather({} if ranks.leads else rank_state(first, first.env, []))[1:]
+def resumed(folder: Path, group: RankGroup, first, plan):
+    """A new model that continues from a checkpoint of `first`, gathered from all ranks."""
+    others = group.gather({} if group.is_leader else rank_state(first, first.env, []))[1:]
     checkpoints = CheckpointFolder(folder / "checkpoints")
-    if ranks.leads:
+    if group.is_leader:
         own = {"algorithm": algorithm_state(first), "environment": environment_state(first.env)}
         checkpoints.write(first.num_timesteps, {**own, "ready": [], "ranks": others})
-    ranks.largest(0)
-    saved = parts_of(checkpoints.read_newest())[ranks.rank]
+    group.max(0)
+    saved = parts_of(checkpoints.read_newest())[group.rank]
     taken = len(plan) - len(first.env.source._left)
     by_id = {assignment.match_id: assignment for assignment in plan}
     second = made(plan[taken:])
@@ -81,67 +81,57 @@ def outcome(model):
     }
 
 
-def summed_gradients(ranks: Ranks, kind: torch.dtype) -> dict[str, object]:
-    """Through shared memory (float32) or in a message: of the second parameter one rank has no
-    gradient.
-    """
-    parameters = [torch.nn.Parameter(torch.zeros(size, dtype=kind)) for size in (3, 2)]
-    parameters[0].grad = torch.full((3,), 1.0 + ranks.rank, dtype=kind)
-    if ranks.rank:
-        parameters[1].grad = torch.full((2,), 0.5, dtype=kind)
-    beside = ranks.add_up_gradients(
-        parameters, torch.tensor([ranks.rank + 1e-9, 4.0], dtype=torch.float64)
-    )
-    return {
-        "shared": kind == torch.float32 and ranks._shared is not None,
-        "gradients": [parameter.grad.tolist() for parameter in parameters],
-        "beside": beside.tolist(),
-    }
+def summed_gradients(group: RankGroup) -> dict[str, object]:
+    """One rank has no gradient of the second parameter."""
+    parameters = [torch.nn.Parameter(torch.zeros(size)) for size in (3, 2)]
+    parameters[0].grad = torch.full((3,), 1.0 + group.rank)
+    if group.rank:
+        parameters[1].grad = torch.full((2,), 0.5)
+    extra = group.sum_gradients(parameters, torch.tensor([group.rank + 0.5, 4.0]))
+    return {"gradients": [one.grad.tolist() for one in parameters], "extra": extra.tolist()}
 
 
-def tell(ranks: Ranks, network) -> dict[str, object]:
-    """What ranks say to each other, and how they notice that they are no longer alike."""
-    said = {
-        "sum": ranks.add_up(torch.tensor([1.0, float(ranks.rank)])).tolist(),
-        "any": [ranks.any(ranks.rank == 1), ranks.any(False)],
-        "largest": ranks.largest(7 - ranks.rank),
-        "leading": dict(ranks.leading({"who": ranks.rank, "tensor": torch.arange(3)})),
-        "gathered": [
-            dict(one) for one in ranks.gather({"who": ranks.rank, "long": "x" * 100 * ranks.rank})
-        ],
+def collectives(group: RankGroup, network) -> dict[str, object]:
+    """What each collective operation returns, and whether weights that differ are noticed."""
+    found = {
+        "sum": group.sum(torch.tensor([1.0, float(group.rank)])).tolist(),
+        "any": [group.any(group.rank == 1), group.any(False)],
+        "max": group.max(7 - group.rank),
+        "broadcast": group.broadcast({"rank": group.rank}),
+        "gather": group.gather("x" * 100 * group.rank),
+        **summed_gradients(group),
     }
-    said["gradients"] = [summed_gradients(ranks, kind) for kind in (torch.float32, torch.float64)]
     with torch.no_grad():
-        next(network.parameters()).add_(ranks.rank * 1e-3)
-    for name in ("apart", "together"):
+        next(network.parameters()).add_(group.rank * 1e-3)
+    for name in ("different", "broadcasted"):
+        found[name] = ""
         try:
-            ranks.check_weights(network)
-            said[name] = "alike"
+            group.check_weights(network)
         except Exception as error:
-            said[name] = f"{type(error).__name__}: {error}"
-        ranks.share_weights(network)
-    return said
+            found[name] = type(error).__name__
+        group.broadcast_weights(network)
+    return found
 
 
 def main(folder: Path, rank: int) -> None:
     torch.set_num_threads(1)
-    team = Team(rank=rank, count=2, meeting=folder)
-    team.join(torch.device("cpu"))
-    ranks, plan = Ranks(), assignments(400)[rank::2]
+    os.environ |= {"RANK": str(rank), "WORLD_SIZE": "2", RENDEZVOUS: f"file://{folder}/rendezvous"}
+    join(torch.device("cpu"))
+    group, plan = RankGroup(), assignments(400)[rank::2]
     uninterrupted = begun(plan)
     updates(uninterrupted, 4)
     first = begun(plan)
     updates(first, 2)
-    second = resumed(folder, ranks, first, plan)
+    second = resumed(folder, group, first, plan)
     updates(second, 2)
     report = {"uninterrupted": outcome(uninterrupted), "resumed": outcome(second)}
-    report["said"] = tell(ranks, second.policy.network)
+    report["collectives"] = collectives(group, second.policy.network)
     report["gone"] = ""
     if rank == 0:  # the other one has ended
         try:
-            ranks.largest(0)
+            group.max(0)
         except Exception as error:
-            report["gone"] = f"{type(error).__name__}: {error}"
+            report["gone"] = type(error).__name__
     torch.save(report, folder / f"rank{rank}.pt")
 
 

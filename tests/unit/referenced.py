@@ -6,17 +6,26 @@ import torch
 from learning import MATCHES, STEPS, make_env, make_model
 from test_league_ppo import prepared
 
+from learner.ppo import references
 from learner.settings import RegularisationSettings
 
 ALPHA = 0.5
 
 
-def regularised(env=None, *, options=None, **settings):
-    settings = {"alpha": ALPHA, "match_share": 1.0, "reference_interval": 0, **settings}
+def regularised(env=None, *, options=None, portfolio_interval=None, **settings):
     fresh = env is None
     env = env or make_env(max_frames=60)
-    model = make_model(env, regularisation=RegularisationSettings(**settings), **(options or {}))
+    model = make_model(env, **held(**settings), **(options or {}))
+    if model.references is not None and portfolio_interval is not None:
+        model.references.portfolio_interval = portfolio_interval
     return prepared(model) if fresh else model
+
+
+def held(**settings):
+    """Keywords of a learner that is held near references in all matches, or in a share."""
+    references.MATCH_SHARE = settings.pop("match_share", 1.0)
+    settings = {"alpha": ALPHA, "reference_interval": 0, **settings}
+    return {"regularisation": RegularisationSettings(**settings)}
 
 
 def whole_batch(model):
@@ -52,6 +61,9 @@ def memories(reference):
 
 
 def choosing(form, **settings):
-    held = RegularisationSettings(alpha=ALPHA, form=form, match_share=1.0, **settings)
+    interval = settings.pop("portfolio_interval", None)
     env = choice_learning.make_env("leduc", ("random", "live"), count=1000)
-    return prepared(choice_learning.make_model(env, regularisation=held, learning_rate=3e-3))
+    model = choice_learning.make_model(env, **held(form=form, **settings), learning_rate=3e-3)
+    if interval is not None:
+        model.references.portfolio_interval = interval
+    return prepared(model)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import learning
 import numpy as np
 import pytest
 import torch
@@ -19,7 +20,6 @@ from league.errors import InvalidInput
 from league.games.base import CHOICE
 from league.games.registry import make_batched, reward_weights
 from league.players import Player, PlayerKind
-from learner.ppo.league_ppo import LeaguePPO
 from learner.rollout.league_vec_env import LeagueVecEnv
 from learner.rollout.source import RecordedSource
 
@@ -81,20 +81,8 @@ def make_env(game="kuhn", opponents=("random", "live"), matches=MATCHES, count=4
 
 
 def make_model(env, **changes):
-    torch.manual_seed(0)
-    options = {
-        "n_steps": STEPS,
-        "batch_size": STEPS * MATCHES,
-        "n_epochs": 2,
-        "seed": 0,
-        "device": "cpu",
-    }
-    config_ = config(env.game.spec)
-    model = LeaguePPO(
-        "LeaguePolicy", env, policy_kwargs={"agent": config_}, **{**options, **changes}
-    )
-    env.opponent_policy.set_live(model.policy.network)
-    return model
+    options = {"batch_size": STEPS * MATCHES, "seed": 0, "learning_rate": 2.5e-4, **changes}
+    return learning.make_model(env, config(env.game.spec), n_steps=STEPS, **options)
 
 
 class Silent:

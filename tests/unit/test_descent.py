@@ -17,15 +17,14 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import configure
 
 from league.errors import NumericalFault
-from learner.distributed.ranks import Ranks
+from learner.distributed.rank_group import RankGroup
 from learner.ppo.advantage import ReturnScale
-from learner.ppo.descent import Descent, compute_type
-from learner.ppo.loss import advantage_sums, normalised
-from learner.ppo.terms import Readings
+from learner.ppo.loss import WeightedMeans, advantage_sums, normalised
+from learner.ppo.optimizer import GradientStep, compute_type
 from learner.settings import RegularisationSettings
 
 CPU = torch.device("cpu")
-NEAR_REFERENCES = RegularisationSettings(alpha=0.5, match_share=0.5)
+NEAR_REFERENCES = RegularisationSettings(alpha=0.5)
 
 
 class NoCallback(BaseCallback):
@@ -71,7 +70,7 @@ def gradient(model):
 
 @pytest.mark.parametrize("parts", [2, 3, 4, MATCHES])
 def test_a_minibatch_in_parts_makes_the_step_of_the_whole(parts):
-    whole, split = rolled_out(), rolled_out(parts=parts)
+    whole, split = rolled_out(), rolled_out(gradient_parts=parts)
     expected, measured = update(whole), update(split)
     torch.testing.assert_close(gradient(split), gradient(whole), atol=1e-6, rtol=1e-4)
     terms = ("loss/policy", "loss/value", "loss/forecast", "loss/total")
@@ -112,7 +111,7 @@ class OneWeight(torch.nn.Module):
 def scaled_descent():
     network = OneWeight()
     optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
-    return network, Descent(network, optimizer, 1e9, "float16", CPU, Ranks())
+    return network, GradientStep(network, optimizer, 1e9, "float16", CPU, RankGroup())
 
 
 def test_an_overflow_of_the_scaled_gradient_leaves_the_step_out_and_lowers_the_scale():
@@ -120,13 +119,13 @@ def test_an_overflow_of_the_scaled_gradient_leaves_the_step_out_and_lowers_the_s
     scale = descent.scaler.get_scale()
     descent.begin()
     descent.add((network.weight * 1e36).sum(), {})  # finite, and not when it is scaled
-    descent.gather(Readings(Ranks(), ()))
+    descent.reduce(WeightedMeans(()))
     descent.finish(0)
     assert descent.scaler.get_scale() < scale
     assert network.weight.item() == 1.0
     descent.begin()
     descent.add((2 * network.weight).sum(), {})
-    descent.gather(Readings(Ranks(), ()))
+    descent.reduce(WeightedMeans(()))
     assert descent.finish(0) == pytest.approx(2.0), "the norm without the scale"
     assert network.weight.item() == pytest.approx(0.8)
 
@@ -136,7 +135,7 @@ def test_a_loss_that_is_no_number_is_a_fault_at_any_scale():
     descent.begin()
     loss = (network.weight * float("nan")).sum()
     descent.add(loss, {"value": loss})
-    descent.gather(Readings(Ranks(), ()))
+    descent.reduce(WeightedMeans(()))
     with pytest.raises(NumericalFault, match="the value loss is not finite at step 7"):
         descent.finish(7)
     assert network.weight.item() == 1.0
@@ -242,17 +241,3 @@ def test_an_update_that_is_asked_to_stop_ends_behind_its_minibatch():
     model.train()
     assert model._n_updates == 1 + 3
     assert model.rate.scale < before
-
-
-def test_advantages_are_normalised_unless_that_is_off():
-    model, plain = rolled_out(), rolled_out(normalize_advantage=False)
-    rows = torch.arange(MATCHES)
-    assert torch.equal(
-        plain._prepared(rows, plain._sums(rows)).advantage_TB, plain.buffer.advantage_TN
-    )
-    batch = model._prepared(rows, model._sums(rows))
-    counted = batch.advantage_TB[batch.weight_TB > 0]
-    assert (float(counted.mean()), float(counted.std())) == (
-        pytest.approx(0, abs=1e-5),
-        pytest.approx(1),
-    )

@@ -11,7 +11,7 @@ from learning import MATCHES, STEPS, make_env, make_model
 from test_league_ppo import collect, prepared
 
 from league.errors import InvalidInput
-from learner.ppo import latent
+from learner.ppo import diagnostics as latent
 from learner.ppo.diagnostics import Diagnostics
 
 

@@ -12,8 +12,8 @@ from test_league_ppo import collect, prepared, updates
 from league.agent.network import AgentNetwork
 from league.agent.snapshot import SnapshotCard, load_snapshot, save_snapshot
 from league.runs.blobs import BlobFolder
-from learner.ppo.forecast import marginal_loss
 from learner.ppo.league_ppo import LeaguePPO
+from learner.ppo.loss import marginal_loss
 from learner.train.checkpoint import (
     CheckpointFolder,
     algorithm_state,
@@ -50,15 +50,8 @@ def policy_weights(model):
 
 
 def windowed(**options):
-    env = make_env(max_frames=60)
-    torch.manual_seed(0)
-    made = {"n_steps": STEPS, "batch_size": STEPS * 2, "n_epochs": 2, "seed": 3, "device": "cpu"}
     agent = replace(config(), encoder="window")
-    model = LeaguePPO(
-        "LeaguePolicy", env, policy_kwargs={"agent": agent}, forecast_coef=COEF, **made, **options
-    )
-    env.opponent_policy.set_live(model.policy.network)
-    return prepared(model)
+    return prepared(make_model(make_env(max_frames=60), agent, forecast_coef=COEF, **options))
 
 
 @pytest.mark.parametrize("make", [forecasting, choosing_model, windowed])
@@ -156,7 +149,7 @@ def test_without_weight_there_is_no_head_and_nothing_is_kept():
     model = prepared(make_model(make_env(max_frames=60)))
     updates(model, 1)
     assert model.policy.forecast is None
-    assert model.env.moves is None
+    assert model.env.opponent_actions is None
     assert model.buffer.across_TNA is None
     assert "loss/forecast" not in model.logger.name_to_value
     assert len(model.policy.optimizer.param_groups) == 1

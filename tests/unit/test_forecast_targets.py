@@ -11,8 +11,8 @@ from learning import MATCHES, STEPS, make_env
 from test_forecast import choosing_model, forecasting, whole_batch
 from test_league_ppo import collect
 
-from learner.ppo.forecast import forecast_loss, marginal_loss
-from learner.rollout.moves import moves_across
+from learner.ppo.loss import forecast_loss, marginal_loss
+from learner.rollout.league_vec_env import actions_of
 
 
 def watched(env):
@@ -95,7 +95,7 @@ def test_what_is_known_of_an_opponent(played, legal, known):
         num_matches=2, bots_N2=np.array([[-1, -1], [-1, 0]]), played_N2A=lambda: done
     )
     legal = None if legal is None else np.array(legal, bool)
-    moves = moves_across(game, sent, np.array([1, 1]), legal)
+    moves = actions_of(game, sent, np.array([1, 1]), legal)
     assert moves.known_N.tolist() == known
     assert moves.actions_NA[0].tolist() == ([1, 0] if played is None else played[0])
     assert not moves.actions_NA[~moves.known_N].any()

@@ -10,7 +10,7 @@ from learning import assignments
 
 from league.games.registry import game_spec
 from league.runs.columns import BEHAVIOUR, MONITOR, REWARDS, STRATEGY, TABLES
-from learner.rollout.finished import FinishedMatch
+from learner.rollout.matches import FinishedMatch
 from learner.train.monitor import MatchMonitor, StepTable
 
 SPEC = game_spec("brawl")

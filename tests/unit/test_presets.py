@@ -15,11 +15,10 @@ from league.games.settings import GameSettings
 from league.players import CATEGORIES, Player, PlayerKind, Role
 from league.settings.base import build, resolve
 from league.settings.presets import preset_names
-from learner.distributed.ranks import Ranks
+from learner.distributed.rank_group import RankGroup
 from learner.settings import CurriculumSettings, LearnerSettings, StageSettings
-from learner.train.assembly import SessionSettings, annealed_share, check_stages, stage_rewards
-from learner.train.curriculum import Curriculum
-from learner.train.staging import Staging
+from learner.train.build import SessionSettings, annealed_share, check_stages, stage_rewards
+from learner.train.curriculum import Curriculum, StageRunner
 from matchmaker.sampling.candidates import members
 
 
@@ -182,14 +181,16 @@ def test_the_reward_curriculum_turns_dense_into_sparse_by_the_training_step():
     logged, env = {}, SimpleNamespace(reward_weights_K=None)
     model = SimpleNamespace(env=env, logger=SimpleNamespace(record=logged.__setitem__))
     nobody = SimpleNamespace(enter_stage=lambda *_: None)
-    staging = Staging(settings, nobody, Ranks(), Curriculum(settings.curriculum), "main", 1, 0)
+    staging = StageRunner(
+        settings, nobody, RankGroup(), Curriculum(settings.curriculum), "main", 1, 0
+    )
     for step, preset, share in ((0, "dense", 0.0), (1000, "sparse", 1.0)):
         model.num_timesteps = step
-        staging.weigh(model)
+        staging.set_rewards(model)
         assert env.reward_weights_K.tolist() == brawl_weights(preset).tolist()
         assert logged == {"reward/annealed_share": share}
     model.num_timesteps = 500
-    staging.weigh(model)
+    staging.set_rewards(model)
     assert logged == {"reward/annealed_share": pytest.approx(0.5)}
     assert brawl_weights("dense")[0] < env.reward_weights_K[0] < brawl_weights("sparse")[0]
     steady = StageSettings(name="steady", mix="league", reward="duel")

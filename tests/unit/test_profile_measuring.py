@@ -18,7 +18,7 @@ from learner.profile import opponents, report
 from learner.profile.measuring import Measured, measure, session_settings
 from learner.profile.opponents import MixSource, make_snapshots, mix_of, snapshots_of_a_run
 from learner.profile.sweep import Row
-from learner.train.membership import live_player
+from learner.train.join import live_player
 
 
 def test_the_parts_of_a_real_burst_add_up_to_its_time(tmp_path):

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from learning import assignments
 
-import learner.train.progress as module
-from learner.rollout.finished import FinishedMatch
-from learner.train.progress import Progress
+import learner.train.metrics as module
+from learner.rollout.matches import FinishedMatch
+from learner.train.metrics import Progress
 
 
 def finished(index, score, side):

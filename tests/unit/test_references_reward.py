@@ -18,9 +18,9 @@ def recorded_across(model):
     step_arrays = env.step_arrays
 
     def recording(actions_NA):
-        now, starts_N = env.across(), model.last_starts_N.copy()
+        now, starts_N = env.opponent_view(), model.last_starts_N.copy()
         result = step_arrays(actions_NA)
-        seen.append((now.obs_NO, starts_N, env.across_actions_NA.copy(), now.live_N))
+        seen.append((now.obs_NO, starts_N, env.opponent_actions_NA.copy(), now.live_N))
         return result
 
     env.step_arrays = recording

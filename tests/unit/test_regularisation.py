@@ -8,10 +8,9 @@ import torch
 from torch.distributions import Bernoulli, Categorical, kl_divergence
 
 from league.agent.heads import BernoulliKeys, MaskedChoice, action_distribution
-from league.errors import InvalidInput
 from league.games.base import CHOICE, KEYS
 from learner.ppo.divergence import closest_divergence, kl_to_fixed, log_prob_ratio, pairwise_kl
-from learner.ppo.portfolio import least_apart, lowest_rated, oldest
+from learner.ppo.references import lowest_rated, most_redundant
 
 KINDS = pytest.mark.parametrize("kind", [KEYS, CHOICE])
 
@@ -120,10 +119,6 @@ def test_the_mean_ratio_of_many_actions_is_the_divergence(kind):
 # -- portfolios: tables of cases -------------------------------------------------------------------
 
 
-def test_recent_drops_the_oldest():
-    assert [oldest(count) for count in (1, 2, 6)] == [0, 0, 0]
-
-
 @pytest.mark.parametrize(
     ("scores", "dropped"),
     [
@@ -152,22 +147,9 @@ def test_best_drops_the_lowest_rated(scores, dropped):
 )
 def test_diverse_drops_what_is_most_like_another(points, dropped):
     apart = np.abs(np.subtract.outer(points, points))
-    assert least_apart(apart) == dropped
+    assert most_redundant(apart) == dropped
 
 
 def test_diverse_reads_rows_as_what_is_lost_without_them():
     lost = np.array([[0.0, 2.0, 3.0], [0.5, 0.0, 3.0], [4.0, 4.0, 0.0]])
-    assert least_apart(lost) == 1, "0 can stand for 1 at a cost of 0.5; 1 for 0 at 2"
-
-
-@pytest.mark.parametrize(
-    "call", [lambda: oldest(0), lambda: lowest_rated([]), lambda: least_apart(np.zeros((0, 0)))]
-)
-def test_nothing_can_be_dropped_of_nothing(call):
-    with pytest.raises(InvalidInput, match="empty portfolio"):
-        call()
-
-
-def test_distances_must_be_square():
-    with pytest.raises(InvalidInput, match="one row and one column"):
-        least_apart(np.zeros((2, 3)))
+    assert most_redundant(lost) == 1, "0 can stand for 1 at a cost of 0.5; 1 for 0 at 2"

@@ -211,22 +211,6 @@ def test_a_new_run_whose_services_can_not_be_asked_leaves_no_folder(
     assert not run.exists()
 
 
-def test_an_exploiters_schedule_spans_its_generation() -> None:
-    from learner.ppo.playing import PlayingPPO
-
-    class Scheduled(PlayingPPO):
-        def __init__(self) -> None:
-            self.span = (1000, 400)
-
-    model = Scheduled()
-    for step, remaining in ((1000, 1.0), (1100, 0.75), (1400, 0.0), (5000, 0.0)):
-        model._update_current_progress_remaining(step, 10**6)
-        assert model._current_progress_remaining == pytest.approx(remaining)
-    model.span = None
-    model._update_current_progress_remaining(250_000, 10**6)
-    assert model._current_progress_remaining == pytest.approx(0.75)
-
-
 def test_exploiters_snapshots_are_not_the_newest_of_the_run() -> None:
     """They may have made more steps, and say nothing of how far the main is."""
     screen = full()

@@ -28,9 +28,9 @@ def main(folder: Path, rank: int) -> None:
     )  # of the rollout that the batch is from
     model.buffer.minibatch = lambda rows: half
     model.should_stop = lambda: rank == 1
-    sums = model.ranks.add_up(model._sums(half.rows_B))
+    sums = model.group.sum(model._sums(half.rows_B))
     measured, stops = model._update(half.rows_B, sums)
-    scale = ReturnScale(3, 0.9, model.ranks)
+    scale = ReturnScale(3, 0.9, model.group)
     rewards_TN = np.arange(24, dtype=np.float32).reshape(4, 6)[:, 3 * rank : 3 * rank + 3]
     for _ in range(2):
         scale.update(rewards_TN, rewards_TN > 20)
@@ -39,7 +39,7 @@ def main(folder: Path, rank: int) -> None:
             "weights": model.policy.state_dict(),
             "measured": measured,
             "scale": scale.scale,
-            "stops": [stops, model.ranks.any(rank == 1)],
+            "stops": [stops, model.group.any(rank == 1)],
         },
         folder / f"rank{rank}.pt",
     )

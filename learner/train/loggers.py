@@ -1,6 +1,4 @@
-"""The logger's numbers to Weights & Biases, online or into the run's folder. Nothing is imported
-when off.
-"""
+"""The learner's loggers: TensorBoard always, Weights & Biases if asked."""
 
 from __future__ import annotations
 
@@ -9,31 +7,47 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from stable_baselines3.common.logger import KVWriter
+from stable_baselines3.common.logger import KVWriter, Logger, configure
 
 from league.errors import ConfigError, Unavailable
-from learner.settings import LearnerSettings
+
+
+def make_logger(
+    wandb: str, folder: Path, settings: Mapping[str, Any], is_leader: bool = True
+) -> Logger:
+    """A logger into `folder`; of several ranks only the leader's writes.
+
+    Args:
+        wandb: off, offline or online.
+        folder: of the learner.
+        settings: all sections, stored with a Weights & Biases run.
+    """
+    if not is_leader:
+        return Logger(None, [])
+    logger = configure(str(folder / "tensorboard"), ["tensorboard"])
+    if wandb != "off":
+        logger.output_formats.append(WandbWriter(folder, wandb, settings))
+    return logger
 
 
 class WandbWriter(KVWriter):
-    """Writes what the TensorBoard files get, by the learner's step.
+    """Writes what TensorBoard gets, online or into the run's folder.
 
-    A run that goes on keeps its name and id, so that its parts are one run there. Values of a step
-    that a resumed run does again follow the older ones.
+    A run that continues keeps its name and id, so that its parts are one run there.
     """
 
-    def __init__(self, folder: Path, settings: LearnerSettings, config: Mapping[str, Any]) -> None:
+    def __init__(self, folder: Path, mode: str, config: Mapping[str, Any]) -> None:
         wandb = _package()
         folder.mkdir(parents=True, exist_ok=True)
         name = "-".join((folder.resolve().parent.name, folder.name.removeprefix("learner-")))
         try:
             self._run = wandb.init(
-                project=settings.wandb_project,
+                project=os.environ.get("WANDB_PROJECT", "kumite"),
                 name=name,
                 id=_run_id(folder, wandb),
                 resume="allow",
                 dir=str(folder),
-                mode=settings.wandb,
+                mode=mode,
                 config=dict(config),
                 settings=wandb.Settings(console="off", silent=True),
             )
@@ -47,7 +61,7 @@ class WandbWriter(KVWriter):
     def write(
         self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0
     ) -> None:
-        """Sends the scalars that are not kept from TensorBoard."""
+        """Writes the scalars that TensorBoard gets."""
         scalars = {
             name: value
             for name, value in key_values.items()
@@ -57,26 +71,26 @@ class WandbWriter(KVWriter):
         self._run.log({**scalars, "step": step})
 
     def close(self) -> None:
-        """Writes out what is left."""
+        """Flushes what is left."""
         self._run.finish()
 
 
 def _package() -> Any:
-    # Before its import: nothing of the user's terminal or machine is wanted, only the numbers.
+    # Before its import: it is to send numbers only, nothing of the user's machine.
     os.environ.setdefault("WANDB_DISABLE_GIT", "true")
     os.environ.setdefault("WANDB_DISABLE_CODE", "true")
     try:
         import wandb
     except ImportError:
         raise ConfigError(
-            "learner.wandb needs the package wandb, which is not installed: install the extra wandb "
-            "(pip install -e '.[wandb]'), or set learner.wandb to off"
+            "learner.wandb needs the package wandb, which is not installed: install the extra "
+            "wandb (pip install -e '.[wandb]'), or set learner.wandb to off"
         ) from None
     return wandb
 
 
 def _run_id(folder: Path, wandb: Any) -> str:
-    """The run's id there, made once and kept in the folder."""
+    """The run's id, made once and kept in the folder."""
     path = folder / "wandb" / "run_id"
     if not path.is_file():
         path.parent.mkdir(exist_ok=True)

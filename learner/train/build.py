@@ -1,6 +1,4 @@
-"""Builds a learner's parts from its settings, or from a checkpoint, and joins the league with
-them.
-"""
+"""Builds a learner's parts from its settings, and finds the weights that it starts from."""
 
 from __future__ import annotations
 
@@ -11,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from stable_baselines3.common.logger import Logger, configure
 
 from league.agent.batched_policy import BatchedPolicy
 from league.agent.config import AgentConfig, AgentSettings
@@ -25,8 +22,8 @@ from league.games.settings import GameSettings
 from league.players import CATEGORIES, Player
 from league.rpc.client import MatchmakerClient
 from league.runs.blobs import BlobFolder
-from league.settings.base import sections_hash
-from learner.distributed.ranks import Ranks
+from league.settings.base import Sections, sections_hash
+from learner.distributed.rank_group import RankGroup
 from learner.ppo.league_ppo import LeaguePPO
 from learner.rollout.league_vec_env import LeagueVecEnv
 from learner.rollout.source import OpponentSource
@@ -37,7 +34,11 @@ from learner.settings import (
     StageSettings,
 )
 from learner.train.checkpoint import Values, read_checkpoint
-from learner.train.publisher import Publisher
+from learner.train.loggers import make_logger
+from learner.train.snapshots import SnapshotPublisher
+
+RESIDENT_BYTES = 4096 << 20
+"""Memory for opponents' weights in each process; the longest unused go first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,27 +51,37 @@ class SessionSettings:
     curriculum: CurriculumSettings
     regularisation: RegularisationSettings = field(default_factory=RegularisationSettings)
 
+    @classmethod
+    def of(cls, sections: Sections) -> SessionSettings:
+        """The learner's part of a run's settings."""
+        return cls(
+            game=sections.of(GameSettings),
+            agent=sections.of(AgentSettings),
+            learner=sections.of(LearnerSettings),
+            curriculum=sections.of(CurriculumSettings),
+            regularisation=sections.of(RegularisationSettings),
+        )
+
     @property
     def share(self) -> LearnerSettings:
-        """What this process does of `learner`: all, or as one of several ranks an even share of
-        it.
-        """
-        return self.learner.share(Ranks().count)
+        """`learner` for this process: all of it, or an equal share as one of several ranks."""
+        return self.learner.share(RankGroup().size)
 
     def hash(self) -> str:
-        """Hash of all of them, for cards."""
+        """Hash of all sections, for snapshot cards."""
         return sections_hash(
             {name: getattr(self, name).model_dump(mode="json") for name in vars(self)}
         )
 
 
 def make_game(settings: SessionSettings) -> BatchedGame:
-    """The batched game of the settings; raises `ConfigError` when the history does not fit it."""
+    """The batched game; raises `ConfigError` when the agent's history does not fit it."""
     game, agent = settings.game, settings.agent
     if agent.history_stride != game.frame_skip:
         raise ConfigError(
-            f"agent.history_stride is {agent.history_stride} and game.frame_skip {game.frame_skip}: "
-            "the history gets one entry a decision, so set both to the same number of frames"
+            f"agent.history_stride is {agent.history_stride} and game.frame_skip "
+            f"{game.frame_skip}: the history gets one entry a decision, so set both to the same "
+            "number of frames"
         )
     return game.make(settings.share.matches)
 
@@ -88,36 +99,11 @@ def stage_rewards(
 
 
 def annealed_share(settings: SessionSettings, stage: StageSettings, step: int) -> float | None:
-    """How far the stage's rewards have turned into those they end with; None when they don't
-    change.
-    """
+    """How far the stage's rewards have moved to their final ones; None if they don't move."""
     preset = stage.reward or settings.game.reward
     if settings.game.name != "brawl" or preset not in ANNEALED:
         return None
     return ANNEALED[preset].share(step, settings.learner.steps)
-
-
-def _refuse_strangers(settings: SessionSettings, mix: str, categories: Collection[str]) -> None:
-    """A name that nobody bears would be left out of every draw, and nothing would tell."""
-    bots = [bot.name for bot in settings.game.spec().bots if not bot.held_out]
-    for category in categories:
-        if category not in bots and category not in CATEGORIES:
-            known, game = [*bots, *CATEGORIES], settings.game.name
-            hint = nearest(category, known) or f"there are {', '.join(known)}"
-            raise ConfigError(
-                f"[matchmaker.mixes] {mix} plays {category!r}, whom {game} does not have: {hint}"
-            )
-
-
-def _refuse_held_out(settings: SessionSettings, mixes: Mapping[str, Collection[str]]) -> None:
-    held_out = {bot.name for bot in settings.game.spec().bots if bot.held_out}
-    for name, mix in mixes.items():
-        named = sorted(held_out & set(mix))
-        if named:
-            raise ConfigError(
-                f"mix {name!r} names the bot {named[0]}, which is held out for the evaluator and never "
-                "trained against: take it out of [matchmaker.mixes]"
-            )
 
 
 def check_stages(
@@ -125,13 +111,24 @@ def check_stages(
     mixes: Mapping[str, Collection[str]],
     clean_matches: Callable[[str], int],
 ) -> None:
-    """Raises `ConfigError` now for what would otherwise stop the run, or a stage's end, in the
-    middle.
+    """Refuses at the start what would otherwise stop the run, or a stage's end, in the middle.
 
-    `clean_matches` says how many the evaluator plays of a snapshot against an opponent.
+    Args:
+        mixes: categories of each opponent mix of the matchmaker.
+        clean_matches: how many matches against an opponent the evaluator plays of a snapshot.
+
+    Raises:
+        ConfigError: naming the stage or the mix.
     """
-    bots = [bot.name for bot in settings.game.spec().bots if not bot.held_out]
-    _refuse_held_out(settings, mixes)
+    game = settings.game.spec()
+    bots = [bot.name for bot in game.bots if not bot.held_out]
+    held_out = {bot.name for bot in game.bots if bot.held_out}
+    for name, mix in mixes.items():
+        for bot in sorted(held_out & set(mix)):
+            raise ConfigError(
+                f"mix {name!r} names the bot {bot}, which is held out for the evaluator and never "
+                "trained against: take it out of [matchmaker.mixes]"
+            )
     for stage in settings.curriculum.stages:
         stage_rewards(settings, stage)
         if stage.mix not in mixes:
@@ -139,17 +136,25 @@ def check_stages(
                 f"stage {stage.name} plays the mix {stage.mix!r}, which [matchmaker.mixes] lacks: "
                 f"it has {', '.join(sorted(mixes))}"
             )
-        _refuse_strangers(settings, stage.mix, mixes[stage.mix])
-        if stage.until_opponent and stage.until_opponent not in bots:
+        known = [*bots, *CATEGORIES]
+        for category in mixes[stage.mix]:  # an unknown one would never be drawn, silently
+            if category not in known:
+                hint = nearest(category, known) or f"there are {', '.join(known)}"
+                raise ConfigError(
+                    f"[matchmaker.mixes] {stage.mix} plays {category!r}, which {settings.game.name} "
+                    f"does not have: {hint}"
+                )
+        opponent = stage.until_opponent
+        if opponent and opponent not in bots:
             raise ConfigError(
-                f"stage {stage.name} waits for wins against {stage.until_opponent!r}, which is no bot to "
+                f"stage {stage.name} waits for wins against {opponent!r}, which is not a bot to "
                 f"train with: there are {', '.join(bots)}"
             )
-        if stage.until_opponent and stage.min_matches > clean_matches(stage.until_opponent):
+        if opponent and stage.min_matches > clean_matches(opponent):
             raise ConfigError(
-                f"stage {stage.name} wants {stage.min_matches} clean matches, and the evaluator plays "
-                f"{clean_matches(stage.until_opponent)} against {stage.until_opponent}: lower min_matches or "
-                f"raise evaluator.matches_per_opponent"
+                f"stage {stage.name} wants {stage.min_matches} clean matches, and the evaluator "
+                f"plays {clean_matches(opponent)} against {opponent}: lower min_matches or raise "
+                "evaluator.matches_per_opponent"
             )
 
 
@@ -163,12 +168,12 @@ def make_env(
     live: Player,
 ) -> LeagueVecEnv:
     """The matches of a learner, their opponents loaded from `blobs`."""
-    learner, ranks = settings.share, Ranks()
+    learner, group = settings.share, RankGroup()
     batched_policy = BatchedPolicy(
         learner.matches,
         lambda digest: load_snapshot(blobs, digest, device)[0],
-        seed=ranks.seed(learner.seed + 1),
-        max_bytes=learner.resident_mib << 20,
+        seed=group.seed(learner.seed + 1),
+        max_bytes=RESIDENT_BYTES,
         action_size=game.spec.action_size,
         action_kind=game.spec.action_kind,
         device=device,
@@ -180,7 +185,7 @@ def make_env(
         frame_skip=settings.game.frame_skip,
         reward_weights=stage_rewards(settings, stage),
         live_player=live.name,
-        ranks=ranks.count,
+        ranks=group.size,
     )
 
 
@@ -193,56 +198,23 @@ def make_model(
     should_stop: Callable[[], bool],
     make_network: Callable[[AgentConfig], AgentNetwork] = AgentNetwork,
 ) -> LeaguePPO:
-    """The algorithm on `env`, logging to TensorBoard in `folder`; it plays the batched policy's live
-    seats.
+    """The algorithm on `env`, where it also plays the opponents that are the learner itself.
+
+    It logs into `folder`.
     """
-    learner = settings.share
     model = LeaguePPO(
         "LeaguePolicy",
         env,
-        policy_kwargs={"agent": config, "make_network": make_network},
-        learning_rate=learner.learning_rate_at,
-        n_steps=learner.n_steps,
-        batch_size=learner.batch_size,
-        n_epochs=learner.n_epochs,
-        gamma=learner.gamma,
-        gae_lambda=learner.gae_lambda,
-        clip_range=learner.clip_range_at,
-        ent_schedule=learner.ent_coef_at,
-        desired_kl=learner.desired_kl,
-        vf_coef=learner.vf_coef,
-        max_grad_norm=learner.max_grad_norm,
-        target_kl=learner.target_kl,
-        normalize_returns=learner.normalize_returns,
+        settings.share,
         regularisation=settings.regularisation,
-        parts=learner.gradient_parts,
-        precision=learner.precision,
-        compiled=learner.compile,
-        forecast_coef=learner.forecast_coef,
-        seed=learner.seed,
+        policy_kwargs={"agent": config, "make_network": make_network},
         device=device,
         should_stop=should_stop,
     )
-    model.set_logger(make_logger(settings, folder, Ranks().leads))
+    sections = {name: section.model_dump(mode="json") for name, section in vars(settings).items()}
+    model.set_logger(make_logger(settings.learner.wandb, folder, sections, RankGroup().is_leader))
     env.opponent_policy.set_live(model.policy.network)
     return model
-
-
-def make_logger(settings: SessionSettings, folder: Path, leads: bool) -> Logger:
-    """To TensorBoard, and Weights & Biases if asked; of several ranks only the leading one
-    writes.
-    """
-    if not leads:
-        return Logger(None, [])
-    logger = configure(str(folder / "tensorboard"), ["tensorboard"])
-    if settings.learner.wandb != "off":
-        from learner.train.wandb_log import WandbWriter
-
-        sections = {
-            name: section.model_dump(mode="json") for name, section in vars(settings).items()
-        }
-        logger.output_formats.append(WandbWriter(folder, settings.learner, sections))
-    return logger
 
 
 def make_publisher(
@@ -253,11 +225,9 @@ def make_publisher(
     live: Player,
     incarnation: int,
     parent: str,
-    kind: type[Publisher] = Publisher,
-) -> Publisher:
-    """Freezes `model` under the live player's name; `parent` is what its first snapshot comes
-    from.
-    """
+    kind: type[SnapshotPublisher] = SnapshotPublisher,
+) -> SnapshotPublisher:
+    """Publishes `model` under the live player's name; `parent` is the first snapshot's parent."""
     spec = model.env.game.spec
     card = SnapshotCard(
         agent=model.agent,
@@ -276,10 +246,16 @@ def make_publisher(
 def initial_values(
     source: str, blobs: BlobFolder, players: Sequence[Player], game: str
 ) -> tuple[Values, str]:
-    """Weights to start from, and the member's name when they are one's.
+    """Weights to start from, and the name of the member that they belong to, if any.
 
-    `source` is a snapshot's name in this league, a snapshot file or a checkpoint file. Raises
-    `ConfigError` when it is none of them, or a snapshot of another game than `game`.
+    Args:
+        source: a snapshot's name in this league, a snapshot file or a checkpoint file.
+        blobs: of the league.
+        players: of the league.
+        game: that the snapshot must play.
+
+    Raises:
+        ConfigError: `source` is none of these, or a snapshot of another game.
     """
     for player in players:
         if player.name == source:
@@ -288,7 +264,7 @@ def initial_values(
             if not blobs.has(player.digest):
                 raise ConfigError(
                     f"--from {source}: its weights are not in {blobs.root}: --run-dir must be the "
-                    "league's own folder, or name the snapshot's file"
+                    "league's folder, or name the snapshot's file"
                 )
             return _snapshot_values(source, blobs, player.digest, game), player.name
     path = Path(source)

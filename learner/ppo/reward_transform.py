@@ -1,16 +1,15 @@
-"""The reward form of regularisation: what leaving the references costs is taken from the rewards.
+"""The reward form of regularisation: leaving the references costs reward.
 
-For one's own seat i and the seat across, j:
+For the learner's seat i and the opponent's seat j:
 
     r'_t = r_t - α log π_i(a_i)/π_ref(a_i) + α log π_j(a_j)/π_ref(a_j)
 
 (Perolat et al. 2022, DeepNash, arXiv 2206.15378, after Perolat et al. 2021, arXiv 2002.08456). The
-second term stands only where the learner itself plays the seat across, so that the game stays
-zero-sum; another opponent is what it is. Unlike a KL in the loss this reaches earlier states too,
-through the value.
+second term applies only where the learner itself plays the opponent's seat, so that the game stays
+zero-sum. Unlike a KL term in the loss this reaches earlier states too, through the value.
 
-Shape suffixes: X rows (history and steps), T steps, N matches, R matches played against oneself, O
-observation, A actions.
+Shape suffixes: X rows (history and steps), T steps, N matches, R matches against oneself,
+M references, O observation, A actions, H memory.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ from league.games.base import CHOICE
 from learner.ppo.divergence import Divergence, closest_divergence, kl_to_fixed, log_prob_ratio
 from learner.ppo.references import References, unrolled
 from learner.rollout.buffer import SequenceBuffer
-from learner.rollout.league_vec_env import Across, LeagueVecEnv
+from learner.rollout.league_vec_env import LeagueVecEnv, OpponentView
 
 
 class RewardTransform:
-    """What a rollout must keep so that its rewards can be transformed when it is whole."""
+    """Records what a rollout needs so that its rewards can be transformed at its end."""
 
     def __init__(
         self, alpha: float, config: AgentConfig, steps: int, matches: int, device: torch.device
@@ -49,46 +48,45 @@ class RewardTransform:
         choices = config.action_kind == CHOICE
         self.legal_TNA = torch.ones(actions, dtype=torch.bool, device=device) if choices else None
         self.live_TN = torch.zeros(actions[:2], dtype=torch.bool, device=device)
-        self.added_TN = np.zeros(actions[:2], np.float32)
-        """What the newest rollout's rewards were changed by."""
-
-    # -- during the rollout ---------------------------------------------------------------------
+        self.added_TN = np.zeros(actions[:2], np.float32)  # by the newest rollout
 
     def carry_context(self) -> None:
-        """Makes the newest rows the context of the rollout that begins now."""
+        """Makes the newest rows the context of the next rollout."""
         self.cut_short(0, self.steps)
 
     def cut_short(self, to: int, steps_played: int) -> None:
-        """Moves the context behind `steps_played` steps to row `to`."""
+        """Copies the context after `steps_played` steps to row `to`."""
         context = self.config.context
         newest = slice(steps_played, steps_played + context)
         self.obs_XNO[to : to + context] = self.obs_XNO[newest].clone()
         self.starts_XN[to : to + context] = self.starts_XN[newest].clone()
 
-    def before_step(self, t: int, across: Across, starts_N: Tensor, own_logits_NA: Tensor) -> None:
-        """Notes what both sides see before they act."""
+    def before_step(
+        self, t: int, view: OpponentView, starts_N: Tensor, own_logits_NA: Tensor
+    ) -> None:
+        """Stores what both sides see before they act."""
         row = self.config.context + t
         self.own_logits_TNA[t], self.starts_XN[row] = own_logits_NA, starts_N
-        self.obs_XNO[row] = torch.as_tensor(across.obs_NO, device=self.device)
-        self.live_TN[t] = torch.as_tensor(across.live_N, device=self.device)
-        if self.legal_TNA is not None and across.legal_NA is not None:
-            self.legal_TNA[t] = torch.as_tensor(across.legal_NA, device=self.device)
+        self.obs_XNO[row] = torch.as_tensor(view.obs_NO, device=self.device)
+        self.live_TN[t] = torch.as_tensor(view.live_N, device=self.device)
+        if self.legal_TNA is not None and view.legal_NA is not None:
+            self.legal_TNA[t] = torch.as_tensor(view.legal_NA, device=self.device)
 
     def after_step(self, t: int, env: LeagueVecEnv) -> None:
-        """Notes what the seats across did, and how likely the learner was to do it there."""
+        """Stores what the opponents' seats did, and its logits."""
         assert env.opponent_policy.logits_SA is not None
         self.logits_TNA[t] = env.opponent_policy.logits_SA
-        self.actions_TNA[t] = torch.as_tensor(env.across_actions_NA, device=self.device)
+        self.actions_TNA[t] = torch.as_tensor(env.opponent_actions_NA, device=self.device)
 
-    # -- behind it ------------------------------------------------------------------------------
+    def play(self, references: References, steps: int) -> Tensor | None:
+        """Unrolls the references over the opponents' seats that the learner plays.
 
-    def play_along(self, references: References, steps: int) -> Tensor | None:
-        """Lets the references play the seats across that are the learner's: logits `[M, T, R,
-        A]`.
+        Returns:
+            Logits `[M, T, R, A]`, None where the learner plays none.
         """
         live_N = self.live_TN[:steps].any(0)
         if not live_N.any():
-            # a memory that missed some steps is cleared where the next such match begins
+            # memories that missed steps are cleared where the next such match begins
             return None
         started, rows, logits = time.perf_counter(), self.config.context + steps, []
         obs_XRO, starts_XR = self.obs_XNO[:rows, live_N], self.starts_XN[:rows, live_N]
@@ -107,13 +105,13 @@ class RewardTransform:
 
     @torch.no_grad()
     def addition(self, references: References, buffer: SequenceBuffer) -> np.ndarray:
-        """What the transform adds to the rewards of the whole rollout: float32 `[T, N]`."""
+        """What the transform adds to the rewards of a whole rollout: float32 `[T, N]`."""
         kind = self.config.action_kind
         assert references.logits_MTCA is not None
         added_TN = -log_prob_ratio(
             kind, self.own_logits_TNA, references.logits_MTCA, buffer.actions_TNA, buffer.legal_TNA
         )
-        theirs_MTRA = self.play_along(references, self.steps)
+        theirs_MTRA = self.play(references, self.steps)
         if theirs_MTRA is not None:
             live_N = self.live_TN.any(0)
             ratio_TR = log_prob_ratio(
@@ -129,15 +127,13 @@ class RewardTransform:
 
     @torch.no_grad()
     def divergence(self, references: References, buffer: SequenceBuffer) -> Divergence:
-        """How far the learner was from its references in the rollout; for the log."""
+        """KL of the learner from its references in the rollout, for the log."""
         assert references.logits_MTCA is not None
         decided_TN = buffer.decided_TN()
         kl_MTN = kl_to_fixed(
             self.config.action_kind, self.own_logits_TNA, references.logits_MTCA, buffer.legal_TNA
         )
         return closest_divergence(kl_MTN, decided_TN, float(decided_TN.sum()))
-
-    # -- checkpoints ----------------------------------------------------------------------------
 
     def state(self) -> dict[str, Tensor]:
         """What the next rollout needs of this one."""

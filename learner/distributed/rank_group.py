@@ -1,0 +1,167 @@
+"""One learner in several processes (ranks): each plays its own matches, all make the same update.
+
+A rank's gradient is its share of the whole minibatch's gradient, so the ranks add gradients up.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import torch
+from torch import Tensor, distributed
+
+from league.errors import NumericalFault, RankGone
+
+TIMEOUT = timedelta(minutes=30)
+"""A rank waits so long for the others: longer than any of them waits for the matchmaker."""
+RENDEZVOUS = "KUMITE_RENDEZVOUS"
+"""Environment variable with the URL where the ranks meet; `env://` without it, as torchrun does."""
+
+
+def join(device: torch.device) -> None:
+    """Makes torch's default process group if `WORLD_SIZE` says that there are several ranks.
+
+    Tensors on GPUs travel by NCCL, all others by gloo, over the loopback interface.
+    """
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        return
+    loopback = "lo" if sys.platform == "linux" else "lo0"
+    for variable in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"):
+        os.environ.setdefault(variable, loopback)
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    distributed.init_process_group(
+        "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo",
+        init_method=os.environ.get(RENDEZVOUS, "env://"),
+        rank=int(os.environ["RANK"]),
+        world_size=int(os.environ["WORLD_SIZE"]),
+        timeout=TIMEOUT,
+    )
+
+
+def leave() -> None:
+    """Ends the process group if there is one, when all ranks are done."""
+    if distributed.is_available() and distributed.is_initialized():
+        distributed.destroy_process_group()
+
+
+class RankGroup:
+    """The processes of torch's default group, or this process alone when there is no group.
+
+    All ranks call each method in the same order. A method raises `RankGone` when another rank has
+    ended.
+
+    Args:
+        alone: stand for this process alone even where a group exists.
+    """
+
+    def __init__(self, *, alone: bool = False) -> None:
+        exists = not alone and distributed.is_available() and distributed.is_initialized()
+        self.rank = distributed.get_rank() if exists else 0
+        self.size = distributed.get_world_size() if exists else 1
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this is the rank that writes files and publishes snapshots."""
+        return self.rank == 0
+
+    def seed(self, seed: int) -> int:
+        """A seed for this rank, so that no two ranks draw alike; the leader's is `seed` itself."""
+        return seed + 1_000_003 * self.rank
+
+    def sum(self, numbers: Tensor) -> Tensor:
+        """The sum of `numbers` over all ranks, the same on each."""
+        if self.size > 1:
+            numbers = numbers.clone()
+            with _peers():
+                distributed.all_reduce(numbers)
+        return numbers
+
+    def any(self, flag: bool) -> bool:
+        """Whether `flag` is true on at least one rank."""
+        return flag if self.size == 1 else bool(self.sum(torch.tensor(float(flag))) > 0)
+
+    def max(self, number: int) -> int:
+        """The largest of all ranks' numbers; also a barrier."""
+        if self.size == 1:
+            return number
+        numbers = torch.tensor(number)
+        with _peers():
+            distributed.all_reduce(numbers, distributed.ReduceOp.MAX)
+        return int(numbers)
+
+    def sum_gradients(self, parameters: Iterable[torch.nn.Parameter], extra: Tensor) -> Tensor:
+        """Replaces every gradient by its sum over all ranks; a missing one counts as zeros.
+
+        Args:
+            parameters: those that are trained.
+            extra: a few numbers to add up in the same message, since each message costs a wait.
+
+        Returns:
+            The sum of `extra`.
+        """
+        if self.size == 1:
+            return extra
+        trained = [parameter for parameter in parameters if parameter.requires_grad]
+        parts = [torch.zeros_like(p) if p.grad is None else p.grad for p in trained]
+        message = torch.cat([extra.flatten().to(parts[0]), *(part.flatten() for part in parts)])
+        with _peers():
+            distributed.all_reduce(message)
+        summed, *gradients = message.split([extra.numel(), *(part.numel() for part in parts)])
+        for parameter, part, gradient in zip(trained, parts, gradients, strict=True):
+            parameter.grad = gradient.view_as(part)
+        return summed.view_as(extra).to(extra)
+
+    def broadcast(self, value: Any) -> Any:
+        """The leader's `value`, on every rank."""
+        if self.size == 1:
+            return value
+        values = [value]
+        with _peers():
+            distributed.broadcast_object_list(values, 0)
+        return values[0]
+
+    def gather(self, value: Any) -> list[Any]:
+        """Every rank's `value` in the order of the ranks, on the leader; empty on the others."""
+        if self.size == 1:
+            return [value]
+        values = [None] * self.size if self.is_leader else None
+        with _peers():
+            distributed.gather_object(value, values)
+        return list(values or ())
+
+    def broadcast_weights(self, network: torch.nn.Module) -> None:
+        """Gives every rank the leader's parameters and buffers."""
+        if self.size > 1:
+            with _peers(), torch.no_grad():
+                for tensor in network.state_dict().values():
+                    distributed.broadcast(tensor, 0)
+
+    def check_weights(self, network: torch.nn.Module) -> None:
+        """Raises `NumericalFault` when the ranks' weights are not the same bit for bit."""
+        if self.size == 1:
+            return
+        digest = hashlib.sha256()
+        for tensor in network.state_dict().values():
+            digest.update(tensor.detach().cpu().numpy().tobytes())
+        if self.any(self.broadcast(digest.hexdigest()) != digest.hexdigest()):
+            raise NumericalFault(
+                "the ranks' weights are no longer the same: use devices of one kind only, "
+                "and continue from the newest checkpoint with fewer of them"
+            )
+
+
+@contextmanager
+def _peers() -> Iterator[None]:
+    try:
+        yield
+    except torch.OutOfMemoryError:
+        raise
+    except RuntimeError as error:  # gloo and nccl: a connection was closed
+        raise RankGone(f"another rank of this learner has ended ({str(error)[:200]})") from None

@@ -1,0 +1,149 @@
+"""One optimizer step: a minibatch in parts, in mixed precision, on one rank or several."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+
+import torch
+from torch import Tensor, nn
+
+from league.errors import NumericalFault
+from learner.distributed.rank_group import RankGroup
+from learner.ppo.loss import WeightedMeans
+
+SMALLEST_SCALE = 1.0
+"""With a smaller loss scale a float16 gradient that overflows is not finite by itself."""
+SMALLEST_RATE = 1.0 / 64.0
+
+
+def compute_type(precision: str, device: torch.device) -> torch.dtype:
+    """Type of an update's matrix products.
+
+    `auto` is bfloat16 on a GPU that has it, float16 on others, and float32 on a CPU.
+    """
+    types = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+    if precision != "auto":
+        return types[precision]
+    if device.type != "cuda":
+        return torch.float32
+    return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
+
+
+class AdaptiveRate:
+    """A factor in [1/64, 1] on the scheduled learning rate, which steers the KL per update.
+
+    The factor shrinks by 1.2 when an update moved the policy by more than 1.5 times the desired
+    KL divergence, and grows by 1.2 when it moved less than the desired KL over 1.5: the rule of
+    PPO's adaptive penalty (Schulman et al. 2017, arXiv 1707.06347, section 4). One learning rate
+    does not fit a whole curriculum (docs/benchmarks.md).
+    """
+
+    def __init__(self, desired_kl: float | None) -> None:
+        self.desired_kl, self.scale = desired_kl, 1.0
+
+    def adapt(self, kl: float) -> None:
+        """Takes the mean KL divergence of an update."""
+        if self.desired_kl is None:
+            return
+        if kl > self.desired_kl * 1.5:
+            self.scale = max(self.scale / 1.2, SMALLEST_RATE)
+        elif kl < self.desired_kl / 1.5:
+            self.scale = min(self.scale * 1.2, 1.0)
+
+
+class GradientStep:
+    """Accumulates the gradients of a minibatch's parts and makes one optimizer step.
+
+    Args:
+        network: everything that is trained.
+        max_norm: the gradient of all parameters together is clipped to this norm.
+        precision: auto, float32, bfloat16 or float16; float16 scales the loss.
+    """
+
+    def __init__(
+        self,
+        network: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        max_norm: float,
+        precision: str,
+        device: torch.device,
+        group: RankGroup,
+    ) -> None:
+        self._network, self._optimizer, self._max_norm = network, optimizer, max_norm
+        self._device, self._group = device, group
+        self.type = compute_type(precision, device)
+        self.scaler = torch.amp.GradScaler(device.type, enabled=self.type == torch.float16)
+        self._terms: dict[str, Tensor] = {}
+        self._total = 0.0
+
+    def autocast(self) -> AbstractContextManager[None]:
+        """Computes the network's products in the lower precision."""
+        lower = self.type != torch.float32
+        return torch.autocast(self._device.type, self.type if lower else None, enabled=lower)
+
+    def begin(self) -> None:
+        """Starts a minibatch."""
+        self._optimizer.zero_grad(set_to_none=True)
+        self._terms, self._total = {}, 0.0
+
+    def add(self, total: Tensor, terms: Mapping[str, Tensor]) -> None:
+        """Adds the gradient of a part's loss; `terms` by name, for the message of a fault."""
+        self.scaler.scale(total).backward()
+        self._total += float(total.detach())
+        for name, term in terms.items():
+            self._terms[name] = self._terms.get(name, 0.0) + term.detach()
+
+    def reduce(self, means: WeightedMeans, stop: bool = False) -> tuple[dict[str, float], bool]:
+        """Adds up the gradients of all ranks and removes the loss scale from them.
+
+        Returns:
+            The means and the loss over all ranks, and whether at least one rank wants to stop.
+        """
+        sums = means.sums()
+        extra = torch.tensor([self._total, float(stop)], dtype=torch.float64)
+        extra = self._group.sum_gradients(
+            self._network.parameters(), torch.cat([sums.flatten(), extra])
+        )
+        self.scaler.unscale_(self._optimizer)
+        self._total = float(extra[-2])
+        values = means.means(extra[:-2].view_as(sums))
+        return {**values, "loss/total": self._total}, bool(extra[-1] > 0)
+
+    def finish(self, step: int) -> float:
+        """Clips the gradient and updates the weights; returns the norm before clipping.
+
+        Raises:
+            NumericalFault: a number is NaN or infinite; no weight has changed. The message names
+                the culprit and `step`.
+        """
+        parameters = list(self._network.parameters())
+        norm = torch.nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
+        finite = math.isfinite(float(norm)) and math.isfinite(self._total)
+        if not finite and not self._is_overflow():
+            raise NumericalFault(
+                f"{self._culprit()} is not finite at step {step}: the update was not made and the "
+                "last good weights are kept; continue with a lower learner.learning_rate"
+            )
+        torch.nn.utils.clip_grads_with_norm_(parameters, self._max_norm, norm)
+        self.scaler.step(self._optimizer)  # skips the step when a scaled gradient overflowed
+        self.scaler.update()
+        return float(norm)
+
+    def _is_overflow(self) -> bool:
+        """Whether only the loss scale is too large, which the scaler halves by itself."""
+        return (
+            self.scaler.is_enabled()
+            and math.isfinite(self._total)
+            and self.scaler.get_scale() > SMALLEST_SCALE
+        )
+
+    def _culprit(self) -> str:
+        for name, term in self._terms.items():
+            if not torch.isfinite(term).all():
+                return f"the {name} loss"
+        for name, parameter in self._network.named_parameters():
+            if parameter.grad is not None and not torch.isfinite(parameter.grad).all():
+                return f"the gradient of {name.removeprefix('network.')}"
+        return "the gradient norm"

@@ -1,0 +1,203 @@
+"""What a learner reports of itself: a dictionary of numbers per update, files, and alarms."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import defaultdict, deque
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from league.players import PlayerKind
+from league.runs.alarms import AlarmWatch, MatchFacts, UpdateFacts, largest_entropy
+from learner.distributed.rank_group import RankGroup
+from learner.ppo.league_ppo import LeaguePPO
+from learner.rollout.league_vec_env import LeagueVecEnv
+from learner.rollout.matches import FinishedMatch
+from learner.rollout.source import MatchBroker
+from learner.settings import LearnerSettings
+from learner.train.monitor import MatchMonitor
+
+RECENT = 100
+"""Matches over which win rates are taken."""
+FEWEST = 10
+"""Matches that a snapshot must have played to count as hardest or easiest."""
+log = logging.getLogger(__name__)
+
+
+class Progress:
+    """Keeps recent results and clock readings, and turns them into metrics.
+
+    The names are the contract with every reader (terminal view, TensorBoard, heartbeats).
+    """
+
+    def __init__(self, target_steps: int, frames_per_second: int) -> None:
+        self._target, self._fps = target_steps, frames_per_second
+        self._scores: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=RECENT))
+        self._against: dict[PlayerKind, dict[str, deque[float]]] = defaultdict(
+            lambda: defaultdict(lambda: deque(maxlen=RECENT))
+        )
+        self._sides: dict[float, deque[float]] = defaultdict(lambda: deque(maxlen=RECENT))
+        self._rewards: deque[float] = deque(maxlen=RECENT)
+        self._frames: deque[int] = deque(maxlen=RECENT)
+        self._marks: deque[tuple[float, int, int, dict[str, float]]] = deque(maxlen=20)
+
+    def add(self, matches: Sequence[FinishedMatch]) -> None:
+        """Adds matches that ended."""
+        for match in matches:
+            won = float(match.score == 1.0)
+            opponent = match.assignment.opponent
+            self._scores[match.assignment.category].append(won)
+            self._against[opponent.kind][opponent.name].append(won)
+            if "spawn_side" in match.stats:
+                self._sides[match.stats["spawn_side"]].append(won)
+            self._rewards.append(match.reward)
+            self._frames.append(match.frames)
+
+    def mark(self, step: int, frames: int, busy: dict[str, float]) -> None:
+        """Reads the clock after an update; `busy` are seconds so far per kind of work."""
+        self._marks.append((time.monotonic(), step, frames, busy))
+
+    def metrics(self) -> dict[str, float]:
+        """Everything that is known now."""
+        values: dict[str, float] = {"progress/target_steps": float(self._target)}
+        values.update(self._rates())
+        if self._rewards:
+            values["reward/episode_mean"] = _mean(self._rewards)
+            values["match/seconds_mean"] = _mean(self._frames) / self._fps
+        for category, scores in self._scores.items():
+            values[f"winrate/{category}"] = _mean(scores)
+        for name, scores in self._against[PlayerKind.BOT].items():
+            values[f"winrate_against/{name}"] = _mean(scores)
+        snapshots = self._against[PlayerKind.SNAPSHOT].values()
+        rates = [_mean(scores) for scores in snapshots if len(scores) >= FEWEST]
+        if rates:  # snapshots come and go, so only the hardest and the easiest have a name
+            values["winrate_against/hardest_snapshot"] = min(rates)
+            values["winrate_against/easiest_snapshot"] = max(rates)
+        for side, scores in self._sides.items():
+            values[f"winrate_from/{'left' if side < 0 else 'right'}"] = _mean(scores)
+        return values
+
+    def _rates(self) -> dict[str, float]:
+        if not self._marks:
+            return {}
+        last_at, last_step, last_frames, busy = self._marks[-1]
+        values = {"progress/steps": float(last_step), "progress/frames": float(last_frames)}
+        first_at, first_step, first_frames, busy_before = self._marks[0]
+        elapsed = last_at - first_at
+        if elapsed <= 0:
+            return values
+        rate = (last_step - first_step) / elapsed
+        values["rate/steps_per_second"] = rate
+        values["rate/frames_per_second"] = (last_frames - first_frames) / elapsed
+        if rate > 0:
+            values["progress/seconds_left"] = max(0, self._target - last_step) / rate
+        for kind, seconds in busy.items():
+            values[f"time/{kind}_share"] = (seconds - busy_before[kind]) / elapsed
+        return values
+
+
+def _mean(numbers: deque[float] | deque[int]) -> float:
+    return sum(numbers) / len(numbers)
+
+
+def busy_seconds(model: LeaguePPO, waiting: float = 0.0) -> dict[str, float]:
+    """Seconds so far by kind of work, for `Progress.mark`; `waiting` for the matchmaker."""
+    env, references = model.env, model.references
+    return {
+        "game": env.game_seconds,
+        "opponents": env.opponents_seconds,
+        "inference": model.inference_seconds,
+        "learning": model.learning_seconds,
+        "waiting": waiting,
+        "references": 0.0 if references is None else references.seconds,
+    }
+
+
+class Reporter:
+    """Writes a learner's files and keeps its metrics up to date.
+
+    Every rank has one; only the leader's writes files and has metrics.
+
+    Attributes:
+        metrics: the newest ones by name: of the update, the run's progress and the alarms.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        settings: LearnerSettings,
+        model: LeaguePPO,
+        broker: MatchBroker,
+        group: RankGroup,
+    ) -> None:
+        env: LeagueVecEnv = model.env
+        self._model, self._env, self._broker, self._group = model, env, broker, group
+        spec = env.game.spec
+        self._monitor = MatchMonitor(folder, spec, model.num_timesteps) if group.is_leader else None
+        self._progress = Progress(settings.steps, spec.frames_per_second)
+        self._terms = spec.reward_terms
+        entropy = largest_entropy(spec.action_kind, spec.action_size)
+        self._watch = AlarmWatch(entropy, settings.desired_kl or settings.target_kl)
+        self._alarms: dict[str, float] = {}
+        self._updates_reported = model._n_updates
+        self._other_frames = 0  # of the other ranks
+        self.metrics: dict[str, float] = {}
+
+    def update(self, stage: int) -> None:
+        """Writes the matches that ended on all ranks to files, and renews the metrics.
+
+        Args:
+            stage: index of the curriculum's stage.
+        """
+        env, model = self._env, self._model
+        gathered = self._group.gather((env.finished, env.frames_played))
+        env.finished = []
+        if self._monitor is None:
+            return
+        matches = [match for finished, _ in gathered for match in finished]
+        frames = sum(played for _, played in gathered)
+        self._other_frames = frames - env.frames_played
+        self._progress.add(matches)
+        self._monitor.write(matches, model.num_timesteps)
+        busy = busy_seconds(model, self._broker.waiting_seconds)
+        self._progress.mark(model.num_timesteps, frames, busy)
+        names = model.logger.name_to_value.items()
+        learning = {name: float(value) for name, value in names if isinstance(value, int | float)}
+        progress = {**self._progress.metrics(), "curriculum/stage": float(stage)}
+        for name, value in progress.items():
+            model.logger.record(name, value)
+        self.metrics = {**learning, **progress}
+        if model._n_updates > self._updates_reported:  # a stop comes here without an update
+            self._updates_reported = model._n_updates
+            self._monitor.write_strategy(learning, model.num_timesteps)
+            self._alarms = self._check(model.num_timesteps, matches)
+        self.metrics |= self._alarms
+
+    def _check(self, step: int, matches: Sequence[FinishedMatch]) -> dict[str, float]:
+        """Looks for alarms; logs those that begin or end, and returns the active ones."""
+        ended = [
+            MatchFacts(match.assignment.category, match.score, self._by_term(match.reward_terms))
+            for match in matches
+        ]
+        weights = self._by_term(self._env.reward_weights_K)
+        facts = UpdateFacts(step=step, metrics=self.metrics, matches=ended, weights=weights)
+        for change in self._watch.update(facts):
+            log.warning("step %d: %s", change.step, change.sentence)
+        return {key: alarm.value for key, alarm in self._watch.active.items()}
+
+    def _by_term(self, values: NDArray[np.floating]) -> Mapping[str, float]:
+        return dict(zip(self._terms, values.tolist(), strict=True))
+
+    def beat(self, activity: str) -> None:
+        """Sets the progress that the next heartbeat reports."""
+        frames = self._other_frames + self._env.frames_played
+        self._broker.beat(frames, self._model.num_timesteps, activity, self.metrics)
+
+    def close(self) -> None:
+        """Closes the files."""
+        if self._monitor is not None:
+            self._monitor.close()

@@ -1,0 +1,174 @@
+"""Freezes the learner's weights into snapshots and references, members of the league."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import time
+from collections.abc import Mapping, Sequence
+
+from league.agent.contract import PlayingNetwork
+from league.agent.network import AgentNetwork
+from league.agent.snapshot import SnapshotCard, save_snapshot
+from league.errors import AlreadyExists
+from league.ids import ReferenceName, SnapshotName
+from league.players import Book, Player, PlayerKind, PlayerState
+from league.rpc.client import MatchmakerClient
+from league.runs.blobs import BlobFolder
+
+log = logging.getLogger(__name__)
+
+
+class SnapshotPublisher:
+    """Publishes snapshots: the weights' file first, the member second.
+
+    Attributes:
+        parent: name of the newest snapshot.
+        last_step: its step.
+    """
+
+    def __init__(
+        self,
+        client: MatchmakerClient,
+        blobs: BlobFolder,
+        card: SnapshotCard,
+        live: Player,
+        incarnation: int,
+    ) -> None:
+        self._client, self._blobs, self._card, self._live = client, blobs, card, live
+        self._incarnation = incarnation
+        self.parent = card.parent
+        self.last_step = 0
+
+    def card(self, step: int, reward_scale: float, metrics: Mapping[str, float]) -> SnapshotCard:
+        """The card of a snapshot at `step`.
+
+        The checkpoint before the snapshot keeps the card, so that a run that dies in between
+        makes the same file again.
+        """
+        return dataclasses.replace(
+            self._card,
+            step=step,
+            parent=self.parent,
+            reward_scale=reward_scale,
+            metrics=dict(metrics),
+            created_at=time.time(),
+        )
+
+    def publish(
+        self, network: PlayingNetwork, card: SnapshotCard, milestone: bool = False
+    ) -> Player:
+        """Freezes `network` as ``LIVE@step``; a second time it changes nothing.
+
+        A run that continues from a checkpoint older than its newest snapshot comes to the same
+        step with other weights: the incarnation is part of the name then.
+        """
+        digest = save_snapshot(self._blobs, network, card)
+        player = Player(
+            name=str(SnapshotName(self._live.name, card.step)),
+            game=self._live.game,
+            kind=PlayerKind.SNAPSHOT,
+            role=self._live.role,
+            parent=card.parent,
+            digest=digest,
+            step=card.step,
+            creator=self._live.creator,
+            card_json=card.to_json(),
+            milestone=milestone,
+            created_at=card.created_at,
+        )
+        try:
+            player = self.register(player)
+        except AlreadyExists:
+            known = [one for one in self._snapshots() if one.digest == digest]
+            name = str(SnapshotName(f"{self._live.name}.{self._incarnation}", card.step))
+            player = known[0] if known else self.register(dataclasses.replace(player, name=name))
+        self.parent, self.last_step = player.name, card.step
+        waits = player.state is PlayerState.CANDIDATE
+        log.info(
+            "published %s%s", player.name, ", a candidate until its gate decides" if waits else ""
+        )
+        return player
+
+    def register(self, player: Player) -> Player:
+        """Makes a snapshot a member of the league."""
+        registered, retired = self._client.register_players([player], self._incarnation)
+        for name in retired:
+            log.info("retired %s: the league keeps the newest snapshots", name)
+        return registered[0]
+
+    def promote(self) -> None:
+        """Makes the newest snapshot a milestone: the run's last one, published by a stop."""
+        for player in self._snapshots():
+            if player.name == self.parent and not player.milestone:
+                self._client.register_players(
+                    [dataclasses.replace(player, milestone=True)], self._incarnation
+                )
+
+    def _snapshots(self) -> list[Player]:
+        return list(self._client.players(kinds=[PlayerKind.SNAPSHOT]))
+
+
+class ReferenceRegistry:
+    """Registers a learner's references as members of the league and looks up their ratings."""
+
+    def __init__(
+        self,
+        client: MatchmakerClient,
+        blobs: BlobFolder,
+        publisher: SnapshotPublisher,
+        live: Player,
+        incarnation: int,
+    ) -> None:
+        self._client, self._blobs, self._publisher = client, blobs, publisher
+        self._live, self._incarnation = live, incarnation
+
+    def register(self, network: AgentNetwork, step: int) -> str:
+        """Makes `network` the member ``LIVE.reference-STEP`` and returns its name.
+
+        The card holds no time, so that a run that dies before its next checkpoint makes the same
+        file and the same member again.
+        """
+        card = dataclasses.replace(self._publisher.card(step, 1.0, {}), created_at=0.0)
+        digest = save_snapshot(self._blobs, network, card)
+        player = Player(
+            name=str(ReferenceName(self._live.name, step)),
+            game=self._live.game,
+            kind=PlayerKind.REFERENCE,
+            role=self._live.role,
+            parent=card.parent,
+            digest=digest,
+            step=step,
+            creator=self._live.creator,
+            card_json=card.to_json(),
+        )
+        try:
+            registered, _ = self._client.register_players([player], self._incarnation)
+        except AlreadyExists:  # another branch of the run came to this step with other weights
+            lineage = f"{self._live.name}.{self._incarnation}"
+            renamed = dataclasses.replace(player, name=str(ReferenceName(lineage, step)))
+            registered, _ = self._client.register_players([renamed], self._incarnation)
+        return registered[0].name
+
+    def keep(self, names: Sequence[str]) -> None:
+        """Retires the learner's other references, which are no longer drawn as opponents."""
+        retired, returned = self._client.keep_references(self._incarnation, names)
+        for name in retired:
+            log.info("retired %s: it has left the portfolio", name)
+        for name in returned:
+            log.info("%s is back", name)
+
+    def scores(self) -> Mapping[str, float]:
+        """Each rated reference's score, or that of its parent snapshot while it has none.
+
+        A reference plays only where a mix names the category `reference`; its parent was frozen
+        at most one `snapshot_interval` earlier. Scores of two books don't compare: clean matches
+        count, or training matches where these rate more of the references.
+        """
+        references = self._client.players(kinds=[PlayerKind.REFERENCE])
+        return max((self._scores(book, references) for book in (Book.EVAL, Book.TRAIN)), key=len)
+
+    def _scores(self, book: Book, references: Sequence[Player]) -> dict[str, float]:
+        rated = {row.player.name: row.score for row in self._client.ratings(book) if row.games}
+        scores = {one.name: rated.get(one.name, rated.get(one.parent)) for one in references}
+        return {name: score for name, score in scores.items() if score is not None}

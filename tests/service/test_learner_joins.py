@@ -1,0 +1,93 @@
+"""`bin/learner` without flags joins the newest running league, under a name that is free."""
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+from learner_process import wait_for
+
+from league.errors import NotFound
+from league.rpc.client import MatchmakerClient
+from league.runs.finding import live_address
+from league.settings.base import resolve
+from league.settings.file import write_config
+
+BATCH = ("learner.matches=4", "learner.n_steps=8", "learner.batch_size=16", "learner.n_epochs=1")
+
+
+def league(folder, *assignments):
+    """A running matchmaker whose run folder is `folder`."""
+    folder.mkdir(parents=True)
+    (folder / "run.json").write_text("{}")
+    write_config(folder / "config.toml", resolve("smoke", None, [*BATCH, *assignments]))
+    words = ["--db", str(folder / "league.db"), "--port", "0"]
+    return subprocess.Popen(
+        [sys.executable, "-m", "matchmaker", *words, "--config", str(folder / "config.toml")],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+@pytest.fixture
+def processes(tmp_path):
+    started = []
+
+    def learner(*flags):
+        with open(tmp_path / "learner.log", "a") as log:
+            command = [sys.executable, "-m", "learner", "--cpu", *flags]
+            environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+            started.append(subprocess.Popen(command, cwd=tmp_path, stderr=log, env=environment))
+        return started[-1]
+
+    yield started, learner
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def test_it_joins_under_a_free_name_and_trains_with_the_runs_settings(tmp_path, processes):
+    started, learner = processes
+    run = tmp_path / "runs" / "new"
+    started.append(league(tmp_path / "runs" / "old"))
+    started.append(league(run, "supervisor.learners=[{name='main'}]"))
+    os.utime(run / "run.json", (time.time() + 5, time.time() + 5))
+    address = wait_for(lambda: live_address(run))
+    with MatchmakerClient(address) as client:
+
+        def at_work():
+            workers = client.status().workers
+            return {worker.worker: worker for worker in workers if worker.step > 0}
+
+        learner("--steps", "100000")
+        wait_for(lambda: "learner-main-2" in at_work())  # main belongs to the supervisor
+        learner("--steps", "100000")
+        workers = wait_for(lambda: len(found := at_work()) == 2 and found)
+        assert set(workers) == {"learner-main-2", "learner-main-3"}
+        assert client.status().open_leases <= 2 * (4 + 16), "four matches each, as config.toml says"
+        taken = learner("--name", "main-2", "--steps", "100000")
+        assert taken.wait(timeout=60) == 2
+        assert at_work()["learner-main-2"].incarnation == workers["learner-main-2"].incarnation
+    assert "--name main-2" in (tmp_path / "learner.log").read_text().splitlines()[-1]
+
+
+def test_it_says_when_all_its_steps_are_done_and_takes_the_next_name_then(tmp_path, processes):
+    started, learner = processes
+    started.append(league(tmp_path / "runs" / "one", "supervisor.learners=[]"))
+    wait_for(lambda: live_address(tmp_path / "runs" / "one"))
+    assert learner("--steps", "64").wait(timeout=120) == 0
+    assert learner("--steps", "64").wait(timeout=120) == 0
+    assert learner("--name", "main", "--steps", "64").wait(timeout=120) == 0
+    log = (tmp_path / "learner.log").read_text()
+    assert "as main\n" in log
+    assert "as main-2\n" in log
+    assert "main has made all its 64 steps" in log.splitlines()[-1]
+
+
+def test_without_a_running_league_it_names_the_command_that_starts_one(tmp_path, processes):
+    (tmp_path / "runs" / "ended").mkdir(parents=True)
+    (tmp_path / "runs" / "ended" / "run.json").write_text("{}")
+    assert processes[1]().wait(timeout=60) == NotFound.exit_code
+    (printed,) = (tmp_path / "learner.log").read_text().splitlines()
+    assert "bin/start-league" in printed
