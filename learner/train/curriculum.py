@@ -86,6 +86,10 @@ class Curriculum:
             index=self.index, since_step=self.stage_start, by_hand=self.by_hand, obeyed=self.obeyed
         )
 
+    def league_stages(self) -> tuple[Stage, ...]:
+        """The stages as the league stores them."""
+        return tuple(Stage(**stage.model_dump()) for stage in self.stages)
+
     def obey(self, asked: StageRequest | None, step: int) -> StageChange | None:
         """Enters the stage that was asked for, once for each request; None when it stays."""
         if asked is None or asked.number <= self.obeyed:
@@ -199,7 +203,7 @@ class StageRunner:
         if place == self._reported or not (self._group.is_leader and self._reports):
             return None
         self._reported = place
-        stages = tuple(Stage(**stage.model_dump()) for stage in self.curriculum.stages)
+        stages = self.curriculum.league_stages()
         return self._client.enter_stage(self._incarnation, step, stages, place, reason)
 
     def _clean_matches(self, opponent: str, after: int) -> PayoffCell | None:

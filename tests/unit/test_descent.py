@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from learning import MATCHES, STEPS, make_env, make_model, same
+from referenced import held
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import configure
 
@@ -21,10 +22,8 @@ from learner.distributed.rank_group import RankGroup
 from learner.ppo.advantage import ReturnScale
 from learner.ppo.loss import WeightedMeans, advantage_sums, normalised
 from learner.ppo.optimizer import GradientStep, compute_type
-from learner.settings import RegularisationSettings
 
 CPU = torch.device("cpu")
-NEAR_REFERENCES = RegularisationSettings(alpha=0.5)
 
 
 class NoCallback(BaseCallback):
@@ -38,7 +37,7 @@ def rolled_out(**changes):
     """
     options = {
         "batch_size": STEPS * MATCHES,
-        "regularisation": NEAR_REFERENCES,
+        **held(match_share=0.5),
         "forecast_coef": 0.3,
     }
     model = make_model(make_env(max_frames=40), **options, **changes)

@@ -64,9 +64,7 @@ def test_a_game_whose_matches_only_fail_is_given_up():
     idle = np.zeros((MATCHES, 10), np.uint8)
     for _ in range(2):
         env.step_arrays(idle)
-    with pytest.raises(
-        ConfigError, match=f"16 matches of brawl failed one after the other.*{HUNG}: mend"
-    ):
+    with pytest.raises(ConfigError, match=f"16 matches of brawl .*{HUNG}"):
         env.step_arrays(idle)
     assert len(env.source.results) == 16
 

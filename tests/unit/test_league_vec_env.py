@@ -181,9 +181,7 @@ def test_when_no_opponent_can_be_loaded_it_ends_with_a_sentence_and_every_match_
     plan = [with_opponent(match, snapshot_player("main@9", 9)) for match in assignments(3 * 256)]
     env = make_env(plan)
     env.opponent_policy.seat = _refused
-    with pytest.raises(
-        NothingPlayable, match=r"256 opponents .* the last \(main@9\) because blob .* is damaged"
-    ):
+    with pytest.raises(NothingPlayable, match=r"256 .*main@9.* blob .* damaged"):
         env.reset()
     results = env.source.results
     assert len(results) == 256

@@ -123,7 +123,7 @@ def test_a_fenced_learner_is_told(broker, matchmaker):
 
 @pytest.mark.parametrize(
     ("error", "words"),
-    [(Unavailable("the matchmaker is gone"), "is gone"), (ValueError("odd"), "broke: ValueError")],
+    [(Unavailable("the matchmaker is gone"), "is gone"), (ValueError("odd"), "ValueError")],
 )
 def test_an_error_of_the_thread_reaches_the_training_loop(matchmaker, error, words):
     matchmaker.error = error
