@@ -1,4 +1,4 @@
-"""Who beat whom, how often: counts of one book, a pure function of its results."""
+"""Counts of one book's results by pair of players, a pure function of the results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draws a league's structure: who beats whom, and how much of the mixtures each player is.
+"""Draws a league's structure: shares of matches, Nash mixture, α-rank and ratings.
 
 Shapes: N players.
 """

@@ -1,4 +1,4 @@
-"""Analyses the league now and then: near-copies, and the support of its Nash mixture.
+"""Analyses the league periodically: near-copies, and the support of its Nash mixture.
 
 Both come from the clean matches of the active players (`league.stats.structure`). Near-copies are
 looked for while `near_copies` is above 0, the support while some lineage has `max_saved` snapshots,

@@ -169,8 +169,8 @@ def draws(
 ) -> Iterator[Draw]:
     """Draws an opponent, a seat and a match seed for each of consecutive ordinals.
 
-    `matches_per_draw` ordinals in a row, from a multiple of it on, have the opponent of the first;
-    each has a seat and a seed of its own. The probabilities are the same at every ordinal.
+    `matches_per_draw` ordinals in a row, from a multiple of it on, have the opponent of the first
+    but different seats and seeds. The probabilities are the same at every ordinal.
     """
     first = ordinals[0] - ordinals[0] % matches_per_draw
     words = iter(stream.words(WORDS * first, WORDS * (ordinals[-1] + 1 - first)))

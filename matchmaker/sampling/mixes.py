@@ -27,7 +27,7 @@ PRIOR_GAMES = 10.0
 matches, few enough that 20 real ones outweigh it.
 """
 RECENT_COUNT, RECENT_SHARE = 10, 0.99
-"""The rule `recent` draws this share from so many newest snapshots, the rest from older ones."""
+"""The rule `recent` draws a share of .99 from the newest ten snapshots."""
 VANISHING = 1e-10
 """Weights that sum to less carry no information; the draw is uniform then."""
 

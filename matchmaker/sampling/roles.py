@@ -1,9 +1,9 @@
-"""AlphaStar's rules: who plays whom by role, and when a learner snapshots and starts again.
+"""AlphaStar's rules: opponents by role, and when a learner takes a snapshot and starts again.
 
 Vinyals et al. 2019, Nature 575: the text of the Methods and the published pseudocode disagree, so
 each is a preset. The functions are pure.
 
-Four things differ from the publication. A learner runs in a process of its own, so another
+Four things differ from the publication. Each learner runs in its own process, so another
 learner's "current" weights are its newest snapshot. The pseudocode resets an exploiter's weights
 and then stores the reset network; here the snapshot is saved before anything is reset. An exploiter
 must beat the victims of its generation, frozen when it began, instead of the current mains. And the
@@ -184,7 +184,7 @@ def _part(situation: Situation) -> float:
 
 
 def _against(situation: Situation, main: Rival, share: float) -> Branch:
-    """Returns the branch against a main as it is now; against itself it is self-play."""
+    """Returns the branch against a current main; against itself it is self-play."""
     label = SELF if main.parent == situation.learner else CURRENT
     return _branch(label, share, "uniform", [main])
 

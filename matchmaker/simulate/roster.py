@@ -29,7 +29,7 @@ LEARNER_NAMES = {
 
 @dataclass
 class Roster:
-    """Names by number and numbers by name. Snapshots are added as they are made.
+    """Names by number and numbers by name; it grows by snapshots.
 
     Attributes:
         given: names of the snapshots of a scenario file.

@@ -167,7 +167,7 @@ class Drift(EloLine):
         self.group_N += ["snapshots"] * (players - self.bots - learners)
 
     def advance(self, learner: int, matches: int) -> None:
-        """Lets a learner learn from so many more matches."""
+        """Lets a learner learn from another `matches` matches."""
         before = self._played[learner]
         self._played[learner] += matches
         folds = math.log((self._played[learner] + self.SETTLING) / (before + self.SETTLING))

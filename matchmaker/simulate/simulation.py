@@ -373,7 +373,7 @@ class Simulation:
             scenario.reset(number)
             self.played.resets += 1
             self._generation[number] += 1
-            # a new player has payoff rows and a rating of its own
+            # a new player starts with empty payoff rows and a new rating
             following = replace(learner, name=f"{base}-g{self._generation[number]}")
             self.roster.replace_learner(number, learner, following)
             self.client.register_players([following])

@@ -1,7 +1,7 @@
 """What the newest analysis of the league found, as the log keeps it.
 
 Two things change slowly and take seconds to compute for thousands of players, so `acts.analyse`
-computes them now and then: which snapshots are near-copies, which share the weight of one, and
+computes them periodically: which snapshots are near-copies, which share the weight of one, and
 which are in the support of the league's Nash mixture, which retire last. Both are one event of the
 log, so draws and retirements are the same after a restart.
 """

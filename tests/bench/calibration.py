@@ -1,7 +1,6 @@
 """Do ratings mean what they say? A million simulated games of players whose strengths are known.
 
-    OMP_NUM_THREADS=1 python tests/bench/calibration.py [--plot docs/images/calibration.png]
-    [--more]
+    OMP_NUM_THREADS=1 python tests/bench/calibration.py [--more]
 
 Two bars. The fit of all games: its 95 % intervals hold the truth in 95 ± 1 % of cases. TrueSkill:
 the scores it predicts, each before its game, are within 1 % of those played, in each tenth of all
@@ -18,7 +17,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,9 +29,6 @@ from simulated_players import Online, line_league
 from league.stats.ratings import MU, Drift
 from league.stats.ratings.fit import Fit, PairCounts, expected_score, fit
 from league.stats.ratings.lineage import measured_drift, nodes_of
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 Array = NDArray[np.float64]
 REACH = 1.959964
@@ -190,55 +185,6 @@ def row(study: Study) -> str:
     return f"{study.name:36}" + "".join(f"{show(study):>15}" for _, show in COLUMNS)
 
 
-def plot(found: list[Study], path: Path) -> None:
-    """Two panels: what was predicted against what was played, and what intervals hold."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(12.0, 5.6), layout="constrained")
-    left.axhspan(-DECILE_BAR * 100, DECILE_BAR * 100, color="0.92")
-    for number, study in enumerate(found):
-        for which, style, marker in (("plain", ":", ""), ("linked", "-", "o")):
-            predicted, played = np.array(study.deciles(which)).T
-            label = study.name if which == "linked" else None
-            off = 100 * (played - predicted)
-            left.plot(predicted, off, style, color=f"C{number}", marker=marker, ms=4, label=label)
-    left.plot([], [], ":", color="0.4", label="dotted: without the measured link")
-    left.set(
-        xlabel="score that TrueSkill predicted, mean of a tenth of the games",
-        ylabel="played − predicted, percentage points",
-        title="TrueSkill's predictions (grey: within 1 %)",
-        xlim=(0, 1),
-    )
-    figure.legend(
-        *left.get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=8.5
-    )
-    _plot_intervals(right, found)
-    figure.savefig(path, dpi=110)
-
-
-def _plot_intervals(axes: Axes, found: list[Study]) -> None:
-    axes.axvspan(94, 96, color="0.92")
-    places = np.arange(len(found))[::-1]
-    for which, marker, size, colour, label in (
-        ("ratings", "o", 9, "C0", "fit of all games: 95 % intervals of ratings"),
-        ("scores", "s", 4, "C1", "fit of all games: 95 % intervals of scores of pairs"),
-        ("sigmas", "x", 7, "C3", "μ ± 1.96 σ of TrueSkill, which is no interval"),
-    ):
-        shares = [100 * study.share(which) for study in found]
-        axes.plot(shares, places, marker, ms=size, color=colour, label=label)
-    axes.set(
-        yticks=places,
-        yticklabels=[study.name for study in found],
-        xlabel="share that holds the truth, %",
-        title="What intervals hold (grey: 95 ± 1 %)",
-        ylim=(-0.6, len(found) + 0.6),
-    )
-    axes.legend(fontsize=8.5, loc="upper left")
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--players", type=int, default=2_000)
@@ -247,7 +193,6 @@ def main() -> int:
     parser.add_argument(
         "--more", action="store_true", help="also what the methods do not allow for"
     )
-    parser.add_argument("--plot", type=Path, help="draws a picture, as .png or .svg")
     args = parser.parse_args()
     print(" " * 36 + "".join(f"{name:>15}" for name, _ in COLUMNS))
     found = []
@@ -255,8 +200,6 @@ def main() -> int:
         found.append(study)
         print(row(study), flush=True)
     judged = found[:6]
-    if args.plot:
-        plot(judged, args.plot)
     return int(any(study.misses() for study in judged))
 
 

@@ -4,7 +4,7 @@ TrueSkill (Herbrich et al. 2006) models a player's performance as N(strength, β
 performance wins, and two within the draw margin ε of each other draw. With ε = Φ⁻¹((p + 1)/2)·√2·β
 two equal players draw with probability p.
 
-The package knows players that stand still. A learner's strength changes while it learns, so
+The package assumes that players do not change. A learner's strength changes while it learns, so
 `Drift` widens its belief before each match.
 """
 

@@ -1,7 +1,6 @@
 """Compares a leaderboard with the fit of all its games, and names the players they disagree on.
 
-TrueSkill depends on the order of games and on who met whom when; the fit knows no order and has
-intervals. Both are put on one zero point: that of the anchors, or the median difference without
+TrueSkill depends on the order of games; the fit does not, and it has intervals. Both are put on one zero point: that of the anchors, or the median difference without
 any. They disagree on a player when both of these hold:
 
     μ lies outside the fit's 95 % interval of the player's rating

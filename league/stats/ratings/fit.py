@@ -5,7 +5,7 @@ The model is Bradley and Terry's with Davidson's draws (1970). With d = θ₁ �
     win : draw : loss = e^{d/2} : ν : e^{−d/2}
 
 so the odds of winning are e^d and equal players draw ν/(2 + ν) of their games. Each strength has
-TrueSkill's prior N(25, (25/3)²) points, so a player that won all its games, or that met nobody who
+TrueSkill's prior N(25, (25/3)²) points, so a player that won all its games, or whose opponents never
 met the others, has a finite rating with an honest, wide interval. Ratings are posterior means:
 scipy finds the mode of the concave log-posterior, its Hessian there gives the covariance (Laplace's
 approximation), and a first-order term moves the mode to the mean.
@@ -263,7 +263,7 @@ def fit(
     """Fits all players' ratings to their games.
 
     Args:
-        counts: who beat whom how often.
+        counts: games of each pair.
         players: N; a player without a game keeps its prior.
         anchors: points of the players that stay where they are.
         blocks: players whose strengths are correlated (`lineage`); they have no other prior.

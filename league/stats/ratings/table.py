@@ -106,7 +106,7 @@ class RatingTable:
     Attributes:
         drift: of the players that learn.
         epoch: the last measurement, which holds for the games to come.
-        payoff: who beat whom how often.
+        payoff: counts of results by pair of players.
         games: number of rated results.
         record: how predictions came out since the last measured epoch.
     """
@@ -171,8 +171,8 @@ class RatingTable:
 
         Args:
             position: of the newest result in the log.
-            link: as measured from the record, which starts again; None for a draw probability that
-                a setting changes, which leaves the measurements as they are.
+            link: as measured from the record, which starts again; None for a draw probability from
+                a setting, which keeps the measurements.
         """
         if link is None:
             self.epoch = dataclasses.replace(self.epoch, draw_probability=draw_probability)
@@ -206,7 +206,7 @@ class RatingTable:
         standing.mu, standing.sigma = mu, 0.0
 
     def unpin(self, name: str) -> None:
-        """Restores the belief from before the pin; a player that is not pinned stays as it is."""
+        """Restores the belief from before the pin, if the player is pinned."""
         standing = self._standing(name)
         if standing.before_pin is not None:
             standing.mu, standing.sigma = standing.before_pin

@@ -1,1 +1,1 @@
-"""The structure of a league: who is worth playing, how cyclic it is, who is a copy of whom."""
+"""The structure of a league: equilibria, cycles and near-copies."""

@@ -78,7 +78,7 @@ class Cyclicity:
     Attributes:
         share: the observed one; NaN where there is nothing to split.
         by_chance: 95th percentile of ‖C‖² in leagues without a cycle, with the same strengths and
-            as many matches, in units of the observed ‖P‖².
+            numbers of matches, in units of the observed ‖P‖².
         p_value: how many of these leagues, the observed one counted in, have a ‖C‖² as large.
     """
 
@@ -119,7 +119,7 @@ def fitted_chances(table: Table) -> Matrix:
 
 
 def replayed(table: Table, chance_NN: Matrix, rng: np.random.Generator) -> Table:
-    """Plays each pair's matches again by these chances, with as many draws as before."""
+    """Plays each pair's matches again by these chances, with the table's share of draws."""
     rows, columns = np.nonzero(np.triu(table.known_NN, 1))
     games_M, p_M = table.games_NN[rows, columns], chance_NN[rows, columns]
     drew_M = table.draw_chances(chance_NN)[rows, columns]

@@ -37,9 +37,9 @@ POPULATION = 50
 _TIED = 1e-8
 """Payoffs, relative to the largest, that count as 0: the precision of linear programs."""
 _DIGITS = 12
-"""Rows equal to so many decimals are copies."""
+"""Rows that are equal to this many decimals are copies."""
 _JOINING = 10
-"""At least so many players join at a time while an equilibrium is looked for."""
+"""Least number of players that join at a time in the search for an equilibrium."""
 _EVEN = 1e-12
 """A payoff this close to 0 is a tie for α-rank."""
 

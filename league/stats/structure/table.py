@@ -161,7 +161,7 @@ def table_of_book(names: Sequence[str], book: RatingTable, rows: int | None = No
     Args:
         names: players that `book` knows.
         book: it is only read.
-        rows: count the matches of the first so many players only; None counts all.
+        rows: counts the matches of the first `rows` players only; None counts all.
     """
     place = {name: index for index, name in enumerate(names)}
     wins_NN, draws_NN = np.zeros((2, len(place), len(place)))
