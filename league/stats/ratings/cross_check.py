@@ -1,7 +1,8 @@
 """Compares a leaderboard with the fit of all its games, and names the players they disagree on.
 
-TrueSkill depends on the order of games; the fit does not, and it has intervals. Both are put on one zero point: that of the anchors, or the median difference without
-any. They disagree on a player when both of these hold:
+TrueSkill depends on the order of games; the fit does not, and it has intervals. Both are put on one
+zero point: that of the anchors, or the median difference without any. They disagree on a player
+when both of these hold:
 
     μ lies outside the fit's 95 % interval of the player's rating
     the gap is worth WORTH of win rate against an equal player: Φ(|gap|/√2·β) ≥ ½ + WORTH
