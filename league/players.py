@@ -11,7 +11,7 @@ from enum import Enum, StrEnum
 from typing import Final
 
 CATEGORIES: Final = ("snapshots", "self", "exploiters", "victims", "clone", "reference")
-"""What a mix of opponents may name besides bots."""
+"""Categories that a mix of opponents may name, apart from bots."""
 
 
 class PlayerKind(StrEnum):
@@ -44,7 +44,7 @@ class Book(StrEnum):
 
 
 class Refusal(Enum):
-    """Why a result was refused, for programs and counters; the sentence beside it is for people."""
+    """Why a result was refused, for programs and counters; people read the verdict's `reason`."""
 
     NONE = ""
     UNKNOWN_MATCH = "unknown_match"
@@ -228,9 +228,7 @@ class Vitals:
 
 @dataclass(frozen=True, kw_only=True)
 class RatingEpoch:
-    """What a book's ratings expect of results behind `after_position`, as `games` rated ones
-    told.
-    """
+    """What a book's ratings expect of results after `after_position`, estimated from `games`."""
 
     book: Book
     after_position: int

@@ -17,7 +17,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from league.errors import AlreadyExists, DataCorrupt, InvalidInput
 from league.runs.files import write_whole
-from league.security.certificates import CA, CA_KEY, CLIENT, CLIENT_KEY, SERVER, SERVER_KEY
+from league.security.certificates import CA, CA_KEY, CLIENT, SERVER, SERVER_KEY
 
 HOSTS = ("localhost", "127.0.0.1", "::1")
 DAYS = 365
@@ -64,20 +64,19 @@ def make_folder(
     _make(folder)
     made: list[Path] = []
     if not (folder / CA).exists():
-        made += _issue(folder, (CA, CA_KEY), "kumite test CA", days)
+        made += _issue(folder, "ca", "kumite test CA", days)
     if not (folder / SERVER).exists():
-        made += _issue(folder, (SERVER, SERVER_KEY), "kumite server", days, folder, names)
+        made += _issue(folder, "server", "kumite server", days, folder, names)
     elif hosts:
         raise AlreadyExists(
             f"{folder / SERVER} is there already: remove it and {SERVER_KEY} to make another"
         )
     if not (folder / CLIENT).exists():
-        made += _issue(folder, (CLIENT, CLIENT_KEY), "kumite client", days, folder)
+        made += _issue(folder, "client", "kumite client", days, folder)
     for client in clients:
         _make(folder / client)
         write_whole(folder / client / CA, (folder / CA).read_bytes())
-        made += [folder / client / CA]
-        made += _issue(folder / client, (CLIENT, CLIENT_KEY), client, days, folder)
+        made += [folder / client / CA, *_issue(folder / client, "client", client, days, folder)]
     if not made:
         raise AlreadyExists(
             f"{folder} holds all certificates already: --client NAME adds one for a client"
@@ -107,14 +106,14 @@ def _general_name(host: str) -> x509.GeneralName:
 
 def _issue(
     folder: Path,
-    files: tuple[str, str],
+    stem: str,
     name: str,
     days: int,
     ca_folder: Path | None = None,
     hosts: Sequence[x509.GeneralName] = (),
 ) -> list[Path]:
-    """Writes a certificate and its key: a server's with hosts, a client's without, a CA's own
-    without a CA.
+    """Writes STEM.pem and STEM.key: a CA's without `ca_folder`, a server's with `hosts`, else a
+    client's.
     """
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
@@ -155,9 +154,10 @@ def _issue(
     private = key.private_bytes(
         pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    write_whole(folder / files[1], private, private=True)
-    write_whole(folder / files[0], certificate.public_bytes(pem))
-    return [folder / file for file in files]
+    files = folder / f"{stem}.pem", folder / f"{stem}.key"
+    write_whole(files[1], private, private=True)
+    write_whole(files[0], certificate.public_bytes(pem))
+    return list(files)
 
 
 def _read_ca(folder: Path) -> tuple[x509.Name, ec.EllipticCurvePrivateKey]:
@@ -166,14 +166,13 @@ def _read_ca(folder: Path) -> tuple[x509.Name, ec.EllipticCurvePrivateKey]:
         certificate = x509.load_pem_x509_certificate((folder / CA).read_bytes())
         key = serialization.load_pem_private_key((folder / CA_KEY).read_bytes(), password=None)
         certificate.verify_directly_issued_by(certificate)
+        if not isinstance(key, ec.EllipticCurvePrivateKey):
+            raise ValueError(f"{CA_KEY} holds another kind of key")
+        if key.public_key() != certificate.public_key():
+            raise ValueError(f"{CA_KEY} is another CA's")
     except (OSError, ValueError, TypeError, InvalidSignature) as error:
         raise DataCorrupt(
             f"the CA in {folder} can't sign ({error}): {CA} and {CA_KEY} must belong together; "
             "in an empty folder a new one is made"
         ) from None
-    if (
-        not isinstance(key, ec.EllipticCurvePrivateKey)
-        or key.public_key() != certificate.public_key()
-    ):
-        raise DataCorrupt(f"{CA_KEY} in {folder} is not the key of {CA}: bring the right one back")
     return certificate.subject, key
