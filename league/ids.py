@@ -8,24 +8,30 @@ from dataclasses import dataclass
 
 from league.errors import InvalidName
 
-_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
-_SNAPSHOT = re.compile(
-    r"(?P<lineage>(?:[a-z0-9][a-z0-9_.-]{0,63}:)?[a-z0-9][a-z0-9_.-]{0,63})@(?P<step>[0-9]{1,15})"
-)
-_RUN = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
-_REFERENCE = re.compile(r"(?P<lineage>[a-z0-9][a-z0-9_.-]{0,63})\.reference-(?P<step>[0-9]{1,15})")
-_LEARNER = re.compile(r"[a-z0-9][a-z0-9_.-]{0,53}")
-_GENERATION = re.compile(rf"(?P<learner>{_LEARNER.pattern})\.g(?P<number>[1-9][0-9]{{0,8}})")
+_WORD = "[a-z0-9][a-z0-9_.-]"
+_NAME = rf"{_WORD}{{0,63}}"
+_SNAPSHOT = rf"(?P<lineage>(?:{_NAME}:)?{_NAME})@(?P<step>[0-9]{{1,15}})"
+_REFERENCE = rf"(?P<lineage>{_NAME})\.reference-(?P<step>[0-9]{{1,15}})"
+_LEARNER = rf"{_WORD}{{0,53}}"
+_GENERATION = rf"(?P<learner>{_LEARNER})\.g(?P<number>[1-9][0-9]{{0,8}})"
+_DIGEST = r"[0-9a-f]{64}"
 SHOWN = 80
-"""Characters of a wrong name that a sentence repeats."""
-_DIGEST = re.compile(r"[0-9a-f]{64}")
+"""Characters of a wrong name that a message repeats."""
+
+
+def _matched(pattern: str, name: str, fault: str) -> re.Match[str]:
+    """The match of the whole name; raises `InvalidName` with the name and the `fault`."""
+    match = re.fullmatch(pattern, name)
+    if match is None:
+        raise InvalidName(f"{name[:SHOWN]!r} {fault}")
+    return match
 
 
 @dataclass(frozen=True)
 class SnapshotName:
     """Name of a frozen player: ``main@50000`` is ``main`` after 50,000 learner steps.
 
-    One that came from another run says so: ``first:main@50000`` is of the lineage ``first:main``.
+    One from another run has that run's name: ``first:main@50000`` is of lineage ``first:main``.
     """
 
     lineage: str
@@ -41,24 +47,20 @@ class SnapshotName:
         return run if colon else ""
 
     def imported(self, run: str) -> SnapshotName:
-        """Its name in another league, where one that was imported before keeps its own.
+        """Its name in another league, unchanged for one that was imported before.
 
-        Raises `InvalidName` when `run` can't be part of it.
+        Raises:
+            InvalidName: `run` can't be part of it.
         """
         if self.run:
             return self
-        if not _RUN.fullmatch(run):
-            raise InvalidName(
-                f"{run[:SHOWN]!r} can't name a run here: use up to 64 of a-z 0-9 _ . -"
-            )
+        _matched(_NAME, run, "can't name a run here: use up to 64 of a-z 0-9 _ . -")
         return SnapshotName(f"{run}:{self.lineage}", self.step)
 
     @classmethod
     def parse(cls, name: str) -> SnapshotName:
         """Raises `InvalidName` when `name` is no snapshot's."""
-        match = _SNAPSHOT.fullmatch(name)
-        if match is None:
-            raise InvalidName(f"{name[:SHOWN]!r} is no snapshot's name: one looks like main@50000")
+        match = _matched(_SNAPSHOT, name, "is no snapshot's name: one looks like main@50000")
         return cls(match["lineage"], int(match["step"]))
 
 
@@ -75,11 +77,8 @@ class ReferenceName:
     @classmethod
     def parse(cls, name: str) -> ReferenceName:
         """Raises `InvalidName` when `name` is no reference's."""
-        match = _REFERENCE.fullmatch(name)
-        if match is None:
-            raise InvalidName(
-                f"{name[:SHOWN]!r} is no reference's name: one looks like main.reference-50000"
-            )
+        fault = "is no reference's name: one looks like main.reference-50000"
+        match = _matched(_REFERENCE, name, fault)
         return cls(match["lineage"], int(match["step"]))
 
 
@@ -96,39 +95,29 @@ class GenerationName:
     @classmethod
     def parse(cls, name: str) -> GenerationName:
         """Raises `InvalidName` when `name` is no generation's."""
-        match = _GENERATION.fullmatch(name)
-        if match is None:
-            raise InvalidName(
-                f"{name[:SHOWN]!r} is no generation's name: one looks like main-exploiter.g2"
-            )
+        fault = "is no generation's name: one looks like main-exploiter.g2"
+        match = _matched(_GENERATION, name, fault)
         return cls(match["learner"], int(match["number"]))
 
 
 def checked_player_name(name: str) -> str:
     """`name` itself when a player may have it, else `InvalidName`."""
-    if _NAME.fullmatch(name) or _SNAPSHOT.fullmatch(name):
-        return name
-    raise InvalidName(
-        f"{name[:SHOWN]!r} can't name a player: use up to 64 of a-z 0-9 _ . -, and "
-        "@STEP after it for a snapshot"
-    )
+    fault = "can't name a player: use up to 64 of a-z 0-9 _ . -, and @STEP after it for a snapshot"
+    return _matched(f"{_NAME}|{_SNAPSHOT}", name, fault)[0]
 
 
 def checked_learner_name(name: str) -> str:
     """`name` itself when a learner that has generations may have it, else `InvalidName`."""
-    if _LEARNER.fullmatch(name):
-        return name
-    raise InvalidName(
-        f"{name[:SHOWN]!r} can't name an exploiter's learner: use up to 54 of a-z 0-9 _ . -, for a "
-        f"generation's name is its name with .gNUMBER after it"
+    fault = (
+        "can't name an exploiter's learner: use up to 54 of a-z 0-9 _ . -, for a generation's name "
+        "is its name with .gNUMBER after it"
     )
+    return _matched(_LEARNER, name, fault)[0]
 
 
 def checked_digest(digest: str) -> str:
     """`digest` itself when it is a lower-case sha256, so safe in a path, else `InvalidName`."""
-    if _DIGEST.fullmatch(digest):
-        return digest
-    raise InvalidName(f"{digest[:SHOWN]!r} is no sha256 digest: 64 hexadecimal digits are wanted")
+    return _matched(_DIGEST, digest, "is no sha256 digest: 64 hexadecimal digits are wanted")[0]
 
 
 def new_id() -> str:
