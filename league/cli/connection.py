@@ -163,8 +163,15 @@ def connect_run(run_dir: Path) -> Any:
 
 
 def _client(address: str, credentials: Credentials) -> MatchmakerClient:
+    messages: list[str] = []
+
+    def on_wait(text: str) -> None:
+        if not messages:
+            say(f"({text})")
+        messages.append(text)
+
     return MatchmakerClient(
-        address, wait_seconds=WAIT_SECONDS, on_wait=_say_once(), credentials=credentials
+        address, wait_seconds=WAIT_SECONDS, on_wait=on_wait, credentials=credentials
     )
 
 
@@ -211,14 +218,3 @@ def _port_of(process: subprocess.Popen[str], seconds: float) -> int:
     if code == InvalidInput.exit_code:
         raise InvalidInput(last)
     raise LeagueError(f"the run's database can't be served: {last}")
-
-
-def _say_once() -> Callable[[str], None]:
-    said: list[str] = []
-
-    def on_wait(text: str) -> None:
-        if not said:
-            said.append(text)
-            say(f"({text})")
-
-    return on_wait

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from enum import Enum
-from itertools import groupby
 from typing import Annotated, Any
 
 import typer
 
 from league.cli.connection import League, with_league
 from league.cli.options import AsJson
-from league.cli.output import columns, is_terminal, plain, print_pairs, print_table, share, when
+from league.cli.output import columns, plain, print_pairs, print_table, share, when
 from league.errors import InvalidInput, nearest
 from league.exploiters import CandidateGate
 from league.players import (
@@ -34,8 +33,9 @@ SHARES = columns("player category configured# realised# matches#")
 CANDIDATES = columns("candidate weight# chance# drawn")
 RATES = {"rate/steps_per_second": "steps/s", "rate/matches_per_second": "matches/s"}
 """Metrics of a worker that are its speed, with their units; the first that it reports counts."""
+SPARED = ("rate", "leases", "player", "step")
+"""Columns of workers that a narrow terminal leaves out."""
 MOST_CANDIDATES = 15
-BAR_WIDTH = 16
 
 
 @with_league
@@ -45,19 +45,17 @@ def status(league: League, as_json: AsJson = False) -> int:
     The exit status is 1 while the service's health is NOT_SERVING.
     """
     with league.connect() as client:
-        found, address = client.status(), client.address
+        found = client.status()
         gates = [_gate_line(gate) for gate in client.gates(open_only=True)]
     if as_json:
         extra = {"health": _health(found), "gates": [text for _, text in gates]}
         print(json.dumps(_without_enums(asdict(found)) | extra, indent=1))
-    elif is_terminal():
-        _draw_status(found, address, gates)
     else:
         print_pairs([*_facts(found), *gates])
         if found.workers:
             print()
             rows = [_worker_row(worker, found) for worker in found.workers]
-            print_table("Workers", WORKERS, rows)
+            print_table("Workers", WORKERS, rows, spared=SPARED)
         if found.shares:
             print()
             print_table("Opponents", SHARES, [_share_row(one) for one in found.shares])
@@ -130,38 +128,6 @@ def _without_enums(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_without_enums(item) for item in value]
     return value.value if isinstance(value, Enum) else value
-
-
-def _draw_status(found: LeagueStatus, address: str, gates: Iterable[tuple[str, str]]) -> None:
-    """Draws the status for a terminal of 40 columns or more."""
-    from rich.console import Console, Group
-    from rich.padding import Padding
-    from rich.table import Table
-    from rich.text import Text
-
-    from league.views.terminal import marks
-
-    console = Console(highlight=False)
-    colour = marks.POOR if found.vitals.trouble else marks.GOOD
-    console.print(Text.assemble(("● ", colour), (address, "bold")))
-    grid = Table.grid(padding=(0, 2))
-    for name, value in [*_facts(found), *gates]:
-        style = marks.POOR if name == "health" and found.vitals.trouble else ""
-        grid.add_row(Text(name, marks.FAINT), Text(value, style))
-    parts: list[Any] = [grid]
-    for worker in found.workers:
-        _, player, does, step, speed, _, seen = _worker_row(worker, found)
-        trains = f"{player} at step {step}" if player else ""
-        facts = (does, trains, speed, marks.counted(worker.open_leases, "lease"), f"seen {seen}")
-        line = " · ".join(fact for fact in facts if fact)
-        parts += ["", Text(worker.worker, "bold"), Padding(line, (0, 0, 0, 2))]
-    for player, shares in groupby(found.shares, key=lambda one: one.player):
-        grid = Table.grid(padding=(0, 1))
-        for one in shares:
-            numbers = f"{marks.percent(one.configured)} › {marks.percent(one.realised)}"
-            grid.add_row(f"  {one.category}", marks.bar(one.realised, BAR_WIDTH), Text(numbers))
-        parts += ["", Text(f"opponents of {player}: configured › met", "bold"), grid]
-    console.print(Group(*parts))
 
 
 @with_league

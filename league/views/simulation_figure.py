@@ -1,6 +1,4 @@
-"""The picture of a simulated league: whom learners were given and should have been, what ratings
-foretold.
-"""
+"""The picture of a simulated league: opponents as drawn and as configured, and predictions."""
 
 from __future__ import annotations
 
@@ -15,26 +13,14 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-INK, FAINT, GRID = "#1F2933", "#7A8591", "#E6EAEE"
+from league.views import style as figures
+from league.views.style import FAINT, GRID, INK
+
 REALISED, EXPECTED, CONFIGURED = "#0072B2", "#E69F00", "#C3CAD2"
 TRAIN, CLEAN = "#D55E00", "#009E73"
 MOST_GROUPS = 18
-"""Groups that are drawn: those of the first learners, as long as there is room."""
-STYLE: Final[Any] = {
-    "font.size": 10.5,
-    "font.family": "DejaVu Sans",
-    "text.color": INK,
-    "axes.edgecolor": GRID,
-    "axes.labelcolor": FAINT,
-    "axes.titlesize": 12,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.titlepad": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "xtick.color": FAINT,
-    "ytick.color": INK,
-}
+"""Groups that are drawn: those of the first learners."""
+STYLE: Final[Any] = figures.STYLE | {"font.size": 10.5, "axes.titlesize": 12, "ytick.color": INK}
 
 
 def draw(report: Mapping[str, Any]) -> bytes:
@@ -49,7 +35,7 @@ def figure_of(report: Mapping[str, Any]) -> Figure:
     """The figure itself; its axes are categories, kinds of opponents, and predictions."""
     with rc_context(STYLE):
         figure = Figure(figsize=(16, 6.4), dpi=100, facecolor="white")
-        # Kinds of opponents have long names, and each column gets the room that its own want.
+        # Each column gets the room that its names need.
         figure.set_layout_engine("constrained", rect=(0.012, 0.0, 0.976, 0.87), wspace=0.05)
         grid = figure.add_gridspec(1, 3, width_ratios=(1, 1, 0.9))
         _heading(figure, report)
@@ -72,7 +58,7 @@ def _heading(figure: Figure, report: Mapping[str, Any]) -> None:
 def _bars(
     axes: Axes, names: Sequence[str], columns: Sequence[tuple[str, str, Sequence[float]]]
 ) -> None:
-    """Bars side by side, one of each column for every name; (label, colour, shares)."""
+    """Bars side by side for every name, one of each column (label, colour, shares)."""
     height, places = 0.8 / len(columns), np.arange(len(names))
     for number, (label, color, shares) in enumerate(columns):
         axes.barh(
@@ -130,7 +116,7 @@ def _groups(axes: Axes, groups: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _predictions(axes: Axes, calibration: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
-    """Tenths of all matches: on the line the ratings foretold what came."""
+    """Tenths of all matches: on the line, the ratings predicted the results."""
     axes.set_title("Scores, predicted and played")
     axes.plot([0, 1], [0, 1], color=GRID, linewidth=1.5)
     for book, label, color in (("train", "training", TRAIN), ("eval", "clean matches", CLEAN)):

@@ -113,16 +113,6 @@ def test_a_player_on_whom_the_two_disagree_is_named(tmp_path: Path, capsys: Capt
     assert page.count("≠</span>") == len(apart) == len(re.findall(r"\| mu [+-]", table))
 
 
-def test_a_league_too_large_for_the_fit_says_so(
-    league: Callable[..., str], live: Live, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("league.views.leaderboard.MOST_FITTED", 5)
-    whole = json.loads(league("leaderboard", "export", "--format", "json"))
-    assert "bin/league ratings --fit" in whole["agreement"]
-    assert {row["fit"] for row in whole["standings"]} == {None}
-    assert "| 30 | " in league("leaderboard", "export", "--format", "md")
-
-
 @pytest.mark.parametrize(
     ("width", "left"),
     [
@@ -146,11 +136,6 @@ def test_a_narrow_terminal_shows_what_matters_most(
     if width > 30:  # else rich cuts the headings
         (headings,) = [line for line in shown if "player" in line]
         assert headings.replace("┃", " ").split() == left.split()
-
-
-def test_learners_of_the_train_book_are_not_fitted(live: Live, capsys: Capture) -> None:
-    assert main(["ratings", "--fit", "--book", "train", "--address", live.address]) == 2
-    assert "use --book eval or --book greedy" in capsys.readouterr().err
 
 
 def test_players_are_listed_by_kind(league: Callable[..., str]) -> None:
@@ -215,16 +200,6 @@ def test_the_page_stands_alone_and_escapes_names(
     assert page.index("main@2000</td>") < page.index("constant</td>")
 
 
-def test_a_format_must_be_told_by_flag_or_file(live: Live, tmp_path: Path, capsys: Capture) -> None:
-    out = str(tmp_path / "board.txt")
-    assert main(["leaderboard", "export", "--out", out, "--address", live.address]) == 2
-    assert "add --format csv|html|json|md" in capsys.readouterr().err
-    assert (
-        main(["leaderboard", "export", "--out", out, "--format", "csv", "--address", live.address])
-        == 0
-    )
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -251,13 +226,6 @@ def test_names_that_mean_nothing_are_told(
     assert message in said.err
     assert said.err.count("\n") == 1
     assert said.out == ""
-
-
-def test_players_who_never_met_are_an_empty_table_and_a_word(live: Live, capsys: Capture) -> None:
-    assert main(["payoff", "--row", "based", "--column", "main", "--address", live.address]) == 0
-    said = capsys.readouterr()
-    assert said.out.splitlines() == ["row\tcolumn\tgames\twins\tdraws\tlosses\twin_rate"]
-    assert said.err == "(no such matches in the book eval yet)\n"
 
 
 def test_a_board_of_the_past_says_so_and_an_empty_one_claims_nothing(

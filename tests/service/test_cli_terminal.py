@@ -19,7 +19,7 @@ from league.cli.live_match import LiveMatch
 from league.cli.members import Member
 from league.games.brawl import rules
 from league.games.registry import make_batched
-from league.views.match_view import Canvas, describe, draw, move_name
+from league.views.match_view import describe, draw
 
 LIMIT_SECONDS = 90.0
 
@@ -127,15 +127,6 @@ def test_the_picture_fits_the_terminal_and_shows_both(frame: dict) -> None:
         assert "one\n" not in told
 
 
-def test_each_fighter_stands_where_the_game_says(frame: dict) -> None:
-    canvas = Canvas(100, 30)
-    left, right = canvas.place(-5, 0), canvas.place(5, 0)
-    assert left[1] == right[1]
-    assert left[0] < canvas.columns / 2 < right[0]
-    assert canvas.place(0, 5)[1] > canvas.place(0, -5)[1], "y points down"
-    assert right[0] - left[0] == pytest.approx(10 * canvas.per_unit, abs=1)
-
-
 @pytest.mark.parametrize(
     ("state", "move", "words"),
     [
@@ -149,32 +140,3 @@ def test_each_fighter_stands_where_the_game_says(frame: dict) -> None:
 )
 def test_states_are_told_in_words(state: int, move: str, words: str) -> None:
     assert describe({"state": state, "move": move, "stun_left": 5}) == words
-
-
-def test_every_move_has_words() -> None:
-    from league.games.brawl.moves import MOVE_NAMES
-
-    assert len({move_name(name) for name in MOVE_NAMES.values()}) == len(MOVE_NAMES)
-
-
-def test_weapons_are_drawn_on_the_ground_and_in_the_hand(frame: dict) -> None:
-    from rich.console import Console
-
-    def told(armed: str = "unarmed", lying: tuple[dict, ...] = ()) -> str:
-        first = {**frame["players"][0], "weapon": armed}
-        console = Console(width=110, height=40, record=True, file=io.StringIO())
-        shown = {**frame, "players": [first, frame["players"][1]], "weapons": list(lying)}
-        console.print(draw(shown, ["a", "b"], [], (110, 40)))
-        return console.export_text()
-
-    def count(character: str, text: str) -> int:
-        return text.split("left", 1)[1].count(character)  # below the clock
-
-    spear = {"x": 4.0, "y": 0.7, "type": "spear", "ready": True}
-    assert count("↑", told()) == count("T", told()) == 0
-    assert count("↑", told(lying=(spear,))) == 1
-    assert count("T", told(lying=({**spear, "type": "hammer", "x": -4.0, "y": 2.7}, spear))) == 1
-    held = told(armed="hammer")
-    assert count("T", held) == 1
-    assert "with a hammer" in held
-    assert "with a" not in told()

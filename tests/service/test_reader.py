@@ -12,9 +12,8 @@ from exploiter_league import exploiter_league, loses_always, wins_always
 from ratings_league import pair
 from small_league import small_league, snapshot
 
-from league.players import PayoffCell, Player, PlayerKind, Rating
 from league.rpc.client import MatchmakerClient
-from league.views.terminal.reader import _MOST_FITTED, FitReader, LeagueReader
+from league.views.terminal.reader import LeagueReader
 from matchmaker.main import MatchmakerServer
 
 FAST = {"refresh_seconds": 0.02, "table_seconds": 0.02}
@@ -93,37 +92,6 @@ def test_the_fit_is_found_anew_when_clean_matches_have_come(tmp_path: Path) -> N
     strength = [fit.intervals[name].estimate for name in ("based", "constant", "random")]
     assert strength == sorted(strength, reverse=True)
     assert fit.intervals.keys() == {"based", "constant", "random"}
-
-
-def test_the_fit_takes_a_small_part_of_the_time_and_none_of_a_large_league() -> None:
-    class Asked(MatchmakerClient):
-        def __init__(self) -> None:
-            self.times = 0
-
-        def payoff(self, *_: object) -> list[PayoffCell]:  # type: ignore[override]
-            self.times += 1
-            return [PayoffCell(row="a", column="b", wins=3, draws=0, losses=1)]
-
-    client, reader = Asked(), FitReader()
-    found = reader.read(client, both(4), now=False)
-    assert found is not None
-    reader._next_at = time.monotonic() + 60.0
-    assert reader.read(client, both(5), now=False) is found, "it waits"
-    assert reader.read(client, both(5), now=True) is not found, "not at the end of a run"
-    assert reader.read(client, both(5), now=True) is reader.read(client, both(5), now=False), (
-        "nothing has come"
-    )
-    assert client.times == 2
-    assert reader.read(client, both(4) * (_MOST_FITTED // 2 + 1), now=True) is None
-    assert client.times == 2
-
-
-def both(games: int) -> tuple[Rating, ...]:
-    players = (Player(name=name, game="brawl", kind=PlayerKind.BOT) for name in "ab")
-    return tuple(
-        Rating(player=player, mu=25.0, sigma=1.0, score=22.0, wins=games, draws=0, losses=0, rank=1)
-        for player in players
-    )
 
 
 def test_gates_and_patches_are_told_once_as_they_come(tmp_path: Path) -> None:

@@ -142,17 +142,6 @@ def test_who_was_told_to_stop_from_outside_has_not_finished(stage: Stage) -> Non
     )
 
 
-def test_end_without_error_is_a_death_unless_it_may_finish(stage: Stage) -> None:
-    once = "import pathlib, time; p = pathlib.Path({!r}); p.exists() and time.sleep(60); p.touch()"
-    group = stage.play(
-        frozenset({"learner"}), learner="", matchmaker=once.format(str(stage.folder / "has_ended"))
-    )
-    stage.check_until(
-        lambda: group.is_done("learner") and group.members["matchmaker"].restarts == 1
-    )
-    assert group.members["learner"].restarts == 0
-
-
 def test_stops_in_order_and_all_are_waited_for(stage: Stage) -> None:
     trace = str(stage.folder / "trace")
     codes = {

@@ -12,8 +12,8 @@ from rich.console import Console
 
 from league.views.terminal import marks
 from league.views.terminal.display import LineDisplay
-from league.views.terminal.facts import LeagueFacts, Note, Screen, State
-from league.views.terminal.lines import evaluation_line, progress_lines
+from league.views.terminal.facts import LeagueFacts, Note, Screen
+from league.views.terminal.lines import progress_lines
 from league.views.terminal.panels import chosen, view
 from league.views.terminal.reader import History
 from league.views.terminal.summary import print_summary
@@ -84,21 +84,6 @@ def test_wide_terminals_show_clean_matches_and_intervals() -> None:
 
 
 @pytest.mark.parametrize(("width", "height"), SIZES)
-def test_sigma_is_no_interval_and_a_player_that_the_fit_does_not_know_has_none(
-    width: int, height: int
-) -> None:
-    """σ is how far a rating still moves: nothing stands as μ ± σ, with a fit or before the first
-    one.
-    """
-    full = screens.full()
-    before = replace(full, league=replace(full.league, fit=None))
-    for screen in (full, before):
-        lines = drawn(screen, width, height)
-        assert not any("±" in line or "σ" in line for line in lines)
-    assert not any("≠" in line or "31.9–34.1" in line for line in drawn(before, width, height))
-
-
-@pytest.mark.parametrize(("width", "height"), SIZES)
 def test_a_player_on_whom_the_fit_disagrees_is_marked_and_the_mark_is_explained(
     width: int, height: int
 ) -> None:
@@ -113,38 +98,6 @@ def test_a_player_on_whom_the_fit_disagrees_is_marked_and_the_mark_is_explained(
     assert len(marked) == 2, marked
     assert "main@650000 ‹ ≠" in marked[0]
     assert "‹ newest rated, ≠ fit disagrees" in marked[1]
-
-
-def test_wide_terminals_show_long_names_whole() -> None:
-    full = screens.full()
-    league = replace(full.league, win_rates={"weapon_seeker": (0.5,)})
-    assert "weapon_seeker ━" in "\n".join(drawn(replace(full, league=league), 120, 36))
-
-
-@pytest.mark.parametrize(("width", "height"), SIZES)
-def test_the_newest_rated_snapshot_is_marked_and_the_mark_is_explained(
-    width: int, height: int
-) -> None:
-    """However long its name and its record are; an unrated one, which may be newer, has no line
-    to mark.
-    """
-    screen = screens.full()
-    longer = tuple(
-        replace(
-            rating,
-            wins=rating.wins * 10,
-            losses=rating.losses * 10,
-            player=replace(rating.player, name=rating.player.name.replace("main@", "main.12@1")),
-        )
-        for rating in screen.league.ratings
-    )
-    league = replace(screen.league, ratings=longer, newest="main.12@1700000", evaluations=())
-    lines = drawn(replace(screen, league=league), width, height)
-    marked = [line for line in lines if "‹" in line[: width // 2]]
-    assert len(marked) == 2, marked
-    assert "main.12@1650000 ‹" in marked[0]
-    assert "17 players" in marked[1]
-    assert "‹ newest rated" in marked[1]
 
 
 def test_empty_league_says_what_it_waits_for() -> None:
@@ -162,11 +115,6 @@ def test_unreachable_league_is_told() -> None:
         screens.EMPTY, league=LeagueFacts(trouble="no matchmaker answers at 127.0.0.1:1")
     )
     assert sum("no matchmaker answers" in line for line in drawn(screen, 80, 24)) == 2
-
-
-def test_tiny_terminals_do_not_break_it() -> None:
-    for width, height in ((20, 5), (40, 12), (79, 19)):
-        assert len(drawn(screens.full(), width, height)) == height
 
 
 def test_newest_and_bots_stay_on_a_short_leaderboard() -> None:
@@ -191,17 +139,6 @@ def test_lines_tell_the_same_facts() -> None:
     assert "waiting for the learner" in waits
     evaluating = progress_lines(replace(screens.full(), phase="evaluating"))[0]
     assert "main@650000 has played 312 of 700 matches, 1 more" in evaluating
-
-
-def test_a_gate_has_no_number_of_matches_to_come() -> None:
-    screen = screens.full()
-    assert screen.league.evaluator
-    deciding = replace(screen.league.evaluator, matches_total=0)
-    screen = replace(screen, league=replace(screen.league, evaluator=deciding))
-    assert "has played 312 matches of its gate, 1 more snapshot to come" in evaluation_line(screen)
-    running = [replace(facts, state=State.RUNNING) for facts in screen.processes]
-    lines = drawn(replace(screen, processes=tuple(running)), 200, 50)
-    assert any("main@650000 312, a gate, 1 wait" in line for line in lines)
 
 
 def test_line_display_repeats_nothing_and_survives_a_closed_pipe() -> None:
@@ -270,15 +207,3 @@ def test_alarms_of_the_learner_stand_in_its_panel_and_in_the_lines() -> None:
     assert "! entropy collapsed" in picture
     assert "alarms: entropy collapsed" in progress_lines(replace(screen, league=league))
     assert "entropy collapsed" not in "\n".join(drawn(screen, 100, 30))
-
-
-def test_the_opponents_mix_is_the_shown_learners_own() -> None:
-    """Another learner's stand in the same answer."""
-    screen = screens.full()
-    assert screen.league.status is not None
-    mine = screen.league.status.shares
-    theirs = replace(mine[0], player="hunter", mix="victims", category="victims")
-    status = replace(screen.league.status, shares=(*mine, theirs))
-    lines = drawn(replace(screen, league=replace(screen.league, status=status)), 150, 45)
-    assert not any("victims" in line for line in lines)
-    assert any("70›69" in line for line in lines)
