@@ -292,8 +292,8 @@ class BatchedPolicy:
             self._warned = True
             limit = self._residents.limit
             log.warning(
-                "the %d snapshots that play at once take %d MiB, more than the %d MiB for opponents' weights "
-                "(learner.resident_mib): they stay, and no other is kept",
+                "the %d snapshots that play at once take %d MiB, more than the %d MiB for opponents' "
+                "weights: they stay, and no other is kept",
                 sum(classes.values()),
                 round((limit + over) / _MIB),
                 round(limit / _MIB),

@@ -4,7 +4,6 @@
 #     tests/bench/gpu.sh [FOLDER] [GPU]
 #
 # profile.txt, profile.json   one configuration, by part, with the bottleneck
-# compiled.txt, compiled.json the same with learner.compile
 # trace.json.gz               two updates under torch's profiler (open it in https://ui.perfetto.dev)
 # sweep.txt, sweep.json       matches, minibatches, threads, precision; recommended.toml is the best
 # run.txt, run/               a whole run of 10,000,000 steps (STEPS=... for another) with its clock
@@ -34,9 +33,6 @@ cd "$root"
 echo "gpu.sh: profile of $preset" >&2
 bin/league profile --preset "$preset" --gpu "$gpu" --seconds 60 --output "$out/profile.json" \
     --trace "$out/trace.json.gz" | tee "$out/profile.txt"
-echo "gpu.sh: the same, compiled" >&2
-bin/league profile --preset "$preset" --gpu "$gpu" --seconds 60 --set learner.compile=true \
-    --output "$out/compiled.json" | tee "$out/compiled.txt"
 echo "gpu.sh: sweep" >&2
 bin/league profile --preset "$preset" --gpu "$gpu" --sweep --output "$out/sweep.json" \
     --write-preset "$out/recommended.toml" --force | tee "$out/sweep.txt"

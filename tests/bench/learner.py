@@ -39,6 +39,7 @@ from league.agent.device import keep_memory
 from league.agent.encoder import StreamingEncoder, WindowEncoder
 from learner.ppo.league_ppo import LeaguePPO
 from learner.rollout.league_vec_env import LeagueVecEnv
+from learner.settings import LearnerSettings
 
 BATCHES = (64, 128, 256, 512, 1024)
 
@@ -77,13 +78,14 @@ def make_ours(env: LeagueVecEnv, config: AgentConfig, options: argparse.Namespac
     return LeaguePPO(
         "LeaguePolicy",
         env,
-        n_steps=options.steps,
-        batch_size=options.batch,
-        n_epochs=options.epochs,
+        LearnerSettings(
+            matches=env.num_envs,
+            n_steps=options.steps,
+            batch_size=options.batch,
+            n_epochs=options.epochs,
+        ),
         device="cpu",
-        seed=0,
         policy_kwargs={"agent": config},
-        compiled=options.compile,
     )
 
 
@@ -224,7 +226,6 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--sequences", type=int, default=8, help="of ours in an optimizer step")
     parser.add_argument("--plain-batch", type=int, default=64)
-    parser.add_argument("--compile", action="store_true", help="ours decides by a compiled step")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--length", type=int, default=65)
     parser.add_argument("--batches", action="store_true")

@@ -40,6 +40,7 @@ from practice import BotSource, practice_env
 
 from league.agent.config import SIZES, AgentConfig
 from learner.ppo.league_ppo import LeaguePPO
+from learner.settings import LearnerSettings
 
 MATCHES, TENTHS = 128, 10
 KINDS = {
@@ -60,6 +61,7 @@ PPO: dict[str, Any] = {
     "vf_coef": 0.5,
     "max_grad_norm": 0.5,
 }
+OURS = {name: value for name, value in PPO.items() if name in LearnerSettings.model_fields}
 CONFIG = {
     **SIZES["tiny"],
     "observation_size": 64,
@@ -96,7 +98,11 @@ def learn(kind: str, seed: int, steps: int) -> dict[str, Any]:
     if kind == "ours":
         agent = AgentConfig(**CONFIG)
         model: Any = LeaguePPO(
-            "LeaguePolicy", league, device="cpu", seed=seed, policy_kwargs={"agent": agent}, **PPO
+            "LeaguePolicy",
+            league,
+            LearnerSettings(matches=league.num_envs, seed=seed, **OURS),
+            device="cpu",
+            policy_kwargs={"agent": agent},
         )
     else:
         agent = AgentConfig(encoder="window", **CONFIG)

@@ -29,6 +29,7 @@ from league.agent.config import AgentConfig, AgentSettings
 from league.agent.device import keep_memory
 from league.games.settings import GameSettings
 from league.settings.base import build, resolve
+from learner.ppo import references as references_module
 from learner.ppo.league_ppo import LeaguePPO
 from learner.rollout.league_vec_env import LeagueVecEnv
 from learner.settings import LearnerSettings, RegularisationSettings
@@ -62,11 +63,8 @@ def make(size: str, device: str, **regularisation: Any) -> LeaguePPO:
         policy_kwargs={
             "agent": AgentConfig.of(build(AgentSettings, "agent", sections["agent"]), spec)
         },
-        n_steps=learner.n_steps,
-        batch_size=learner.batch_size,
-        n_epochs=learner.n_epochs,
+        settings=learner.model_copy(update={"seed": 0}),
         device=device,
-        seed=0,
         regularisation=RegularisationSettings(**regularisation),
     )
     model._setup_learn(10**9, None)
@@ -75,14 +73,8 @@ def make(size: str, device: str, **regularisation: Any) -> LeaguePPO:
 
 def filled(size: str, device: str, references: int, share: float) -> LeaguePPO:
     """A learner whose portfolio is full before the first measured rollout."""
-    model = make(
-        size,
-        device,
-        portfolio_size=references,
-        match_share=share,
-        reference_interval=1,
-        portfolio_interval=1,
-    )
+    references_module.MATCH_SHARE, references_module.PORTFOLIO_INTERVAL = share, 1
+    model = make(size, device, portfolio_size=references, reference_interval=1)
     epochs, model.n_epochs = model.n_epochs, 1
     for _ in range(references - 1):
         play_and_learn(model)

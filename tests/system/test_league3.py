@@ -2,7 +2,7 @@
 patched it.
 
 Rock-paper-scissors. The main's curriculum plants the weakness: at first it only meets somebody who
-always takes scissors, so it always takes rock. All the while the three make as many steps each.
+always takes scissors, so it always takes rock.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,6 @@ from league.ids import SnapshotName
 from league.players import Book
 from league.rpc.client import MatchmakerClient
 from league.stats.gates import Certificate
-from learner.distributed.evenly import SLACK_TURNS
 from matchmaker.api.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 
@@ -116,27 +114,6 @@ def patched_weakness(db: Path) -> str:
     raise AssertionError(f"nobody exploits the planted weakness and is patched: {told}")
 
 
-def leads_of(league: subprocess.Popen[bytes], turns: Path) -> list[float]:
-    """How many steps the first of the three learners was ahead of the last, ten times a second
-    to the end.
-    """
-    leads = []
-    while league.poll() is None:
-        time.sleep(0.1)
-        counts = [float(text.split()[0]) for text in map(text_of, turns.glob("[!.]*")) if text]
-        if len(counts) == 3:
-            leads.append(max(counts) - min(counts))
-    return leads
-
-
-def text_of(file: Path) -> str:
-    """Nothing once the learner has ended."""
-    try:
-        return file.read_text()
-    except FileNotFoundError:
-        return ""
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_a_planted_weakness_is_found_and_patched(tmp_path: Path) -> None:
@@ -154,12 +131,8 @@ def test_a_planted_weakness_is_found_and_patched(tmp_path: Path) -> None:
     log = tmp_path / "run.log"
     with log.open("w") as out:
         league = subprocess.Popen([*command, "--run-dir", str(run)], stdout=out, stderr=out)
-        leads = leads_of(league, run / "turns")
+        league.wait()
     assert league.returncode == 0, log.read_text()
-    assert len(leads) > 20, "all three are at work at the same time"
-    assert max(leads) <= (SLACK_TURNS + 1) * MATCHES * N_STEPS, (
-        "who is ahead waits for who is behind"
-    )
 
     listed = [sys.executable, "-m", "league.cli.main", "exploiters", "--run-dir", str(run)]
     table = subprocess.run(listed, capture_output=True, text=True, check=True).stdout

@@ -93,7 +93,6 @@ def test_who_plays_stays_and_one_sentence_says_that_it_is_too_much(caplog) -> No
             assert batched_policy.resident == 4
     (warned,) = caplog.messages
     assert "4 snapshots" in warned
-    assert "learner.resident_mib" in warned
     loaded = len(blobs.loaded)
     act(batched_policy)
     assert len(blobs.loaded) == loaded, "none of them was forgotten"

@@ -64,11 +64,6 @@ def test_what_ends_a_stage_by_itself(stage, since, step, matches, expected):
         assert curriculum.place() == Place(index=1, since_step=step)
 
 
-def test_the_last_stage_lasts_whatever_its_rule():
-    only = CurriculumSettings(stages=SETTINGS.stages[:1])
-    assert Curriculum(only).advance(10**9, counts(1000, 0, 0)) is None
-
-
 @pytest.mark.parametrize(
     ("begins", "asked", "obeyed", "ends", "begun"),
     [
@@ -105,12 +100,6 @@ def test_a_stage_begun_by_hand_wants_new_evidence():
     assert curriculum.advance(500, counts(100, 0, 0, step=400)) is None
     assert curriculum.advance(500, counts(100, 0, 0, step=401)) is not None
     assert not curriculum.by_hand, "the next one has begun by itself"
-
-
-def test_a_checkpoint_from_before_requests_is_taken():
-    assert Curriculum(SETTINGS, **{"index": 1, "stage_start": 30}).place() == Place(
-        index=1, since_step=30
-    )
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from league.errors import NumericalFault
 from learner.distributed.rank_group import RankGroup
 from learner.ppo.advantage import ReturnScale
 from learner.ppo.loss import WeightedMeans, advantage_sums, normalised
-from learner.ppo.optimizer import GradientStep, compute_type
+from learner.ppo.optimizer import GradientStep
 
 CPU = torch.device("cpu")
 
@@ -77,16 +77,6 @@ def test_a_minibatch_in_parts_makes_the_step_of_the_whole(parts):
         assert measured[name] == pytest.approx(expected[name], rel=1e-4, abs=1e-6), name
 
 
-def test_parts_hold_every_sequence_once():
-    batch = minibatch(rolled_out())
-    parts = list(batch.split(4))
-    assert [len(part.rows_B) for part in parts] == [2, 2, 1, 1]
-    assert torch.equal(torch.cat([part.rows_B for part in parts]), batch.rows_B)
-    assert torch.equal(torch.cat([part.obs_XBO for part in parts], 1), batch.obs_XBO)
-    assert torch.equal(torch.cat([part.h_BH for part in parts]), batch.h_BH)
-    assert torch.equal(torch.cat([part.weight_TB for part in parts], 1), batch.weight_TB)
-
-
 def test_lower_precision_goes_the_same_way():
     exact, lower = rolled_out(), rolled_out(precision="bfloat16")
     expected, measured = update(exact), update(lower)
@@ -94,11 +84,6 @@ def test_lower_precision_goes_the_same_way():
     assert 0.99 < cosine < 1 - 1e-7, "alike, and not the same"
     assert measured["loss/value"] == pytest.approx(expected["loss/value"], rel=0.02)
     assert all(parameter.dtype == torch.float32 for parameter in lower.policy.network.parameters())
-
-
-def test_auto_is_float32_without_a_gpu():
-    assert compute_type("auto", CPU) == torch.float32
-    assert compute_type("float16", CPU) == torch.float16
 
 
 class OneWeight(torch.nn.Module):
@@ -175,11 +160,6 @@ def test_a_gradient_that_is_no_number_is_named_though_it_makes_their_norm_none(n
     assert fault_of(spoil).startswith(
         f"the gradient of {culprit} is not finite at step {STEPS * MATCHES}: "
     )
-
-
-def test_gradients_whose_norm_alone_overflows_are_a_fault_too():
-    sentence = fault_of(lambda name, gradient: torch.full_like(gradient, 3e38))
-    assert sentence.startswith(f"the gradient norm is not finite at step {STEPS * MATCHES}: ")
 
 
 def test_two_ranks_with_half_of_the_matches_each_make_the_step_of_one(tmp_path: Path):

@@ -4,8 +4,6 @@ from.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -69,17 +67,6 @@ def test_a_game_whose_matches_only_fail_is_given_up():
     assert len(env.source.results) == 16
 
 
-def test_failures_between_matches_that_are_played_are_borne():
-    env = fragile_env({step: {0, 1, 2} for step in range(1, 40)})
-    env.game.spec = replace(env.game.spec, max_frames=12)  # the other three end every third step
-    env.reset()
-    for _ in range(30):
-        env.step_arrays(np.zeros((MATCHES, 10), np.uint8))
-    failed = sum(result.failed for result in env.source.results)
-    assert failed == 90
-    assert len(env.finished) >= 30
-
-
 def test_the_steps_of_a_failed_match_are_left_out_and_those_around_it_are_not():
     env = fragile_env({3: {1}, 5: {1, 2}})
     model = make_model(env)
@@ -122,12 +109,6 @@ def test_steps_without_weight_change_neither_losses_nor_gradients():
     assert log_prob.grad[kept].abs().max() > 0
     value = torch.where(kept, target + 0.5, 1e6)
     assert value_loss(value, target, weight).item() == pytest.approx(0.25, rel=1e-4)
-
-
-def test_a_rollout_without_any_weight_moves_nothing():
-    nothing = torch.zeros(3, 2)
-    loss = clipped_policy_loss(torch.zeros(3, 2), torch.zeros(3, 2), torch.ones(3, 2), 0.2, nothing)
-    assert loss.loss.item() == 0
 
 
 def test_a_match_that_began_before_the_rollout_is_left_out_from_its_first_step_on():

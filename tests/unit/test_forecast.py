@@ -6,20 +6,15 @@ import numpy as np
 import pytest
 import test_choice_learning as choosing
 import torch
-from learning import MATCHES, STEPS, assignments, config, make_env, make_model, same, weights
+from learning import MATCHES, assignments, config, make_env, make_model, same, weights
 from test_league_ppo import collect, prepared, updates
 
 from league.agent.network import AgentNetwork
 from league.agent.snapshot import SnapshotCard, load_snapshot, save_snapshot
 from league.runs.blobs import BlobFolder
-from learner.ppo.league_ppo import LeaguePPO
 from learner.ppo.loss import marginal_loss
 from learner.train.checkpoint import (
-    CheckpointFolder,
     algorithm_state,
-    environment_state,
-    load_algorithm_state,
-    load_environment_state,
     load_weights,
 )
 
@@ -84,14 +79,6 @@ def idle(name, model):
     """
     own = "pooling.query" in name or "context" in name
     return own or (model.agent.pool == 1 and "latent_bias" in name)
-
-
-def test_the_loss_is_the_sum_of_its_weighted_terms():
-    model = forecasting(ent_coef=0.03, vf_coef=0.7)
-    updates(model, 1)
-    terms = model.loss_terms(whole_batch(model))
-    wanted = terms.policy.loss + 0.7 * terms.value - 0.03 * terms.entropy + COEF * terms.forecast
-    torch.testing.assert_close(model.weighted(terms), wanted)
 
 
 # -- that it learns
@@ -188,28 +175,6 @@ def test_a_snapshot_has_no_part_of_it(tmp_path):
     assert same(network.state_dict(), weights(model))
 
 
-def test_a_run_resumed_with_it_equals_one_that_never_stopped(tmp_path):
-    torch.set_num_threads(1)
-    uninterrupted = forecasting()
-    updates(uninterrupted, 4)
-    first = forecasting()
-    updates(first, 2)
-    values = {"algorithm": algorithm_state(first), "environment": environment_state(first.env)}
-    CheckpointFolder(tmp_path).write(first.num_timesteps, values)
-    taken = 200 - len(first.env.source._left)
-    saved = CheckpointFolder(tmp_path).read_newest()
-    plan = assignments(200)
-    by_id = {assignment.match_id: assignment for assignment in plan}
-    second = forecasting(make_env(plan[taken:], max_frames=60))
-    load_algorithm_state(second, saved["algorithm"])
-    held = [by_id[name] for name in saved["environment"]["matches"]]
-    load_environment_state(second.env, saved["environment"], held)
-    second.last_obs_NO = second.env.observations()
-    updates(prepared(second), 2)
-    assert same(policy_weights(second), policy_weights(uninterrupted))
-    assert any(name.startswith("forecast.") for name in policy_weights(second))
-
-
 @pytest.mark.parametrize("before", [0.0, COEF])
 def test_a_checkpoint_goes_on_when_it_was_switched_on_or_off(before):
     giver = forecasting(forecast_coef=before)
@@ -227,14 +192,3 @@ def test_a_checkpoint_goes_on_when_it_was_switched_on_or_off(before):
     assert all(torch.equal(mine[a]["exp_avg"], theirs[b]["exp_avg"]) for a, b in shared)
     assert set(taker.policy.optimizer.state) <= set(taker.policy.parameters())
     updates(taker, 1)
-
-
-def test_a_saved_model_keeps_it(tmp_path):
-    model = forecasting()
-    updates(model, 1)
-    model.save(tmp_path / "model.zip")
-    env = make_env(max_frames=60)
-    loaded = LeaguePPO.load(tmp_path / "model.zip", env=env, device="cpu")
-    assert same(policy_weights(model), policy_weights(loaded))
-    env.opponent_policy.set_live(loaded.policy.network)
-    loaded.learn(STEPS * MATCHES, reset_num_timesteps=False)

@@ -10,7 +10,6 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from league.agent.heads import BernoulliKeys
 from league.errors import NumericalFault
-from learner.ppo.league_ppo import LeaguePPO
 from learner.train.checkpoint import (
     CheckpointFolder,
     algorithm_state,
@@ -91,22 +90,6 @@ def test_the_game_gets_the_keys_that_were_sampled():
     assert 0 < played.mean() < 0.5
 
 
-def test_value_loss_alone_reaches_the_shared_memory():
-    model = make_model(make_env(), vf_coef=1.0)
-    collect(model)
-    batch = next(model.buffer.minibatches(MATCHES, np.random.default_rng(0)))
-    out = model.policy.network.unroll(
-        batch.obs_XBO,
-        batch.starts_XB,
-        batch.h_BH,
-        batch.c_BH,
-        batch.time_left_TB,
-        prefix=model.buffer.context,
-    )
-    out.value_TB.square().mean().backward()
-    assert model.policy.network.memory.recurrent.grad.abs().sum() > 0
-
-
 def test_nan_stops_the_update_before_any_weight_changes_and_names_the_tensor():
     model = prepared(make_model(make_env(), batch_size=STEPS * MATCHES))
     collect(model)
@@ -128,23 +111,6 @@ def test_predict_carries_its_state_like_any_recurrent_policy():
     one, _ = model.predict(obs[0], deterministic=True)
     assert one.shape == (10,)
     np.testing.assert_array_equal(one, keys[0])
-
-
-def test_save_and_load_as_with_any_algorithm(tmp_path):
-    model = make_model(make_env(), desired_kl=0.01)
-    model.learn(STEPS * MATCHES)
-    model.save(tmp_path / "model.zip")
-    env = make_env()
-    loaded = LeaguePPO.load(tmp_path / "model.zip", env=env, device="cpu")
-    env.opponent_policy.set_live(loaded.policy.network)
-    assert same(weights(model), weights(loaded))
-    assert loaded.num_timesteps == STEPS * MATCHES
-    obs = env.reset()
-    np.testing.assert_array_equal(
-        loaded.predict(obs, deterministic=True)[0], model.predict(obs, deterministic=True)[0]
-    )
-    loaded.learn(STEPS * MATCHES, reset_num_timesteps=False)
-    assert loaded.num_timesteps == 2 * STEPS * MATCHES
 
 
 def test_stop_leaves_the_context_of_what_was_played():

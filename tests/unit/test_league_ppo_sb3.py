@@ -12,14 +12,9 @@ from learning import MATCHES, STEPS, make_env, make_model, same, weights
 from stable_baselines3.common.callbacks import (
     BaseCallback,
     CallbackList,
-    CheckpointCallback,
     EvalCallback,
     EveryNTimesteps,
-    LogEveryNTimesteps,
-    ProgressBarCallback,
-    StopTrainingOnMaxEpisodes,
     StopTrainingOnNoModelImprovement,
-    StopTrainingOnRewardThreshold,
 )
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.logger import configure
@@ -121,22 +116,6 @@ def test_a_match_that_failed_was_cut_off_and_is_no_episode() -> None:
     assert infos[1]["TimeLimit.truncated"]
 
 
-def test_matches_that_ended_are_kept_for_one_rollout_only() -> None:
-    env = make_env(**SHORT)
-    make_model(env).learn(12 * ROLLOUT)
-    assert len(env.source.results) >= 9 * MATCHES
-    assert len(env.finished) <= MATCHES
-    for _ in range(30):
-        env.step(np.zeros((MATCHES, 10), np.int8))
-    assert len(env.finished) <= MATCHES
-
-
-def test_training_stops_after_so_many_episodes() -> None:
-    model = make_model(make_env(**SHORT))
-    model.learn(100 * ROLLOUT, callback=StopTrainingOnMaxEpisodes(max_episodes=2))
-    assert model.num_timesteps == 20 * MATCHES
-
-
 def test_evaluation_saves_the_best_and_stops_when_nothing_gets_better(tmp_path) -> None:
     stop = StopTrainingOnNoModelImprovement(max_no_improvement_evals=2)
     evaluation = EvalCallback(
@@ -159,33 +138,6 @@ def test_evaluation_saves_the_best_and_stops_when_nothing_gets_better(tmp_path) 
         same(weights(model), weights(best)) is False
         or evaluation.best_mean_reward == evaluated["results"].mean(1).max()
     )
-
-
-def test_training_stops_at_a_reward() -> None:
-    evaluation = EvalCallback(
-        make_env(**SHORT),
-        callback_on_new_best=StopTrainingOnRewardThreshold(-1e9),
-        eval_freq=STEPS + 2,
-        n_eval_episodes=MATCHES,
-        verbose=0,
-    )
-    model = make_model(make_env(**SHORT))
-    model.learn(20 * ROLLOUT, callback=evaluation)
-    assert model.num_timesteps == (STEPS + 2) * MATCHES
-
-
-def test_checkpoints_are_models_that_go_on(tmp_path) -> None:
-    model = make_model(make_env(**SHORT))
-    model.learn(2 * ROLLOUT, callback=CheckpointCallback(STEPS, str(tmp_path), "model"))
-    made = sorted(path.name for path in tmp_path.iterdir())
-    assert made == [f"model_{ROLLOUT}_steps.zip", f"model_{2 * ROLLOUT}_steps.zip"]
-    first = LeaguePPO.load(tmp_path / made[0], env=make_env(**SHORT), device="cpu")
-    assert first.num_timesteps == ROLLOUT
-    first.env.opponent_policy.set_live(first.policy.network)
-    before = weights(first)
-    first.learn(ROLLOUT, reset_num_timesteps=False)
-    assert first.num_timesteps == 2 * ROLLOUT
-    assert not same(before, weights(first))
 
 
 def test_a_saved_model_plays_alike_and_keeps_the_scale_of_its_rewards(tmp_path) -> None:
@@ -279,20 +231,3 @@ def test_tensorboard_and_the_table_by_the_constructor(tmp_path, capsys) -> None:
 class Quiet(BaseCallback):
     def _on_step(self) -> bool:
         return True
-
-
-def test_logs_can_be_written_in_the_middle_of_a_rollout(tmp_path) -> None:
-    model = make_model(make_env(**SHORT))
-    model.set_logger(configure(str(tmp_path), ["csv"]))
-    logged(model, 2, LogEveryNTimesteps(ROLLOUT // 2))
-    with open(tmp_path / "progress.csv", newline="") as file:
-        steps = [int(row["time/total_timesteps"]) for row in csv.DictReader(file)]
-    assert steps == [ROLLOUT // 2, ROLLOUT, ROLLOUT, 3 * ROLLOUT // 2, 2 * ROLLOUT, 2 * ROLLOUT]
-
-
-@pytest.mark.filterwarnings("ignore:rich is experimental")
-def test_a_progress_bar() -> None:
-    model = make_model(make_env(**SHORT))
-    bar = ProgressBarCallback()
-    model.learn(2 * ROLLOUT, callback=bar)
-    assert bar.pbar.n == bar.pbar.total == 2 * ROLLOUT

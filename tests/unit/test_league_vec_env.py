@@ -96,23 +96,6 @@ def test_infos_follow_the_conventions_of_stable_baselines():
             assert ("terminal_observation" in infos[n]) == dones[n]
 
 
-def test_match_reward_is_the_sum_of_its_steps_and_of_its_terms():
-    env = make_env(max_frames=40)
-    total = np.zeros(MATCHES)
-    for _, rewards, dones, infos in play(env, 12):
-        total += rewards
-        for n in np.flatnonzero(dones):
-            assert infos[n]["episode"]["r"] == pytest.approx(total[n], abs=1e-3)
-            total[n] = 0
-
-
-def test_same_matches_and_keys_play_the_same():
-    first, second = make_env(), make_env()
-    for a, b in zip(play(first, 20), play(second, 20), strict=True):
-        np.testing.assert_array_equal(a[0], b[0])
-        np.testing.assert_array_equal(a[1], b[1])
-
-
 def test_rewards_of_the_two_seats_of_one_match_are_opposite_when_symmetric():
     symmetric = {"damage": 1.0, "win": 1.0, "knockout": 1.0}
     only = reward_weights(game_spec("brawl"), "sparse", {})

@@ -7,9 +7,9 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 import torch
-from learning import MATCHES, STEPS, make_env, make_model, same, weights
+from learning import MATCHES, STEPS, same, weights
 from referenced import ALPHA, Alongside, choosing, regularised, whole_batch
-from test_league_ppo import CountingCallback, collect, prepared, updates
+from test_league_ppo import collect, updates
 
 from league.agent.heads import BernoulliKeys
 from league.errors import NumericalFault
@@ -30,23 +30,6 @@ def test_a_reference_plays_along_across_rollouts_updates_and_match_ends():
         collect(model)
     assert ended > 2, "matches must end in the middle of rollouts for this test to say anything"
     assert not same(weights(model), reference.network.state_dict())
-
-
-def test_a_rollout_cut_short_leaves_a_references_memory_behind_what_was_played():
-    model = regularised()
-    collect(model)
-    (reference,) = model.references.members
-    alongside = Alongside(reference.network)
-    alongside.play_rollout(model.buffer)
-    played = []
-    model.should_stop = lambda: len(played) >= 3
-    callback = CountingCallback(played)
-    callback.init_callback(model)
-    assert not model.collect_rollouts(model.env, callback, None, STEPS)
-    seen = slice(STEPS - 3 + model.buffer.context, STEPS + model.buffer.context)
-    alongside.play(model.buffer.obs_XNO[seen], model.buffer.starts_XN[seen])
-    torch.testing.assert_close(reference.own[0], alongside.state.h_BH, atol=2e-5, rtol=0)
-    torch.testing.assert_close(reference.own[1], alongside.state.c_BH, atol=2e-5, rtol=0)
 
 
 HEADS = {"policy": "actor", "entropy": "actor", "kl": "actor", "value": "critic"}
@@ -97,14 +80,6 @@ def test_the_divergence_holds_a_learner_near_its_reference():
     assert apart[1] < 0.3 * apart[0]
 
 
-def test_without_weight_there_are_no_references_and_nothing_changes():
-    off, without = regularised(alpha=0.0), prepared(make_model(make_env(max_frames=60)))
-    for model in (off, without):
-        updates(model, 2)
-    assert off.references is None
-    assert same(weights(off), weights(without))
-
-
 def test_references_of_some_matches_stand_for_all():
     model = regularised(match_share=0.5, options={"batch_size": STEPS * 2})
     updates(model, 2)
@@ -143,21 +118,6 @@ def test_a_minibatch_without_any_reference_is_learnt_from_all_the_same():
     assert logged["reference/kl"] > 0
     assert logged["reference/anchor_closest_share"] == 1.0, (
         "a mean over the minibatches that have one"
-    )
-
-
-def test_measures_are_logged_for_each_reference():
-    model = regularised(reference_interval=6, portfolio_interval=6, portfolio_size=2)
-    updates(model, 3)
-    logged = model.logger.name_to_value
-    assert logged["reference/anchor_step"] == 96.0, "of the anchor that this update was held near"
-    shares = [
-        logged["reference/anchor_closest_share"],
-        logged["reference/portfolio_1_closest_share"],
-    ]
-    assert sum(shares) == pytest.approx(1.0)
-    assert logged["reference/kl"] <= min(
-        logged["reference/anchor_kl"], logged["reference/portfolio_1_kl"]
     )
 
 

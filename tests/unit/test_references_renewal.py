@@ -2,11 +2,9 @@
 
 import pytest
 import torch
-from learning import same, weights
+from learning import weights
 from referenced import regularised, steps_of, whole_batch
 from test_league_ppo import collect, updates
-
-from league.ids import ReferenceName
 
 
 def test_a_renewed_reference_is_the_learner_memory_of_matches_in_progress_included():
@@ -41,14 +39,6 @@ def test_references_are_renewed_by_updates_and_old_ones_stay_as_the_interval_say
         [432, 96, 240],  # 54
         [480, 240, 432],  # 60: three would stay, the oldest leaves
     ]
-
-
-def test_the_first_reference_stays_for_ever_when_it_is_not_renewed():
-    model = regularised(reference_interval=0, portfolio_interval=1)
-    before = weights(model)
-    updates(model, 4)
-    assert steps_of(model) == [0]
-    assert same(model.references.members[0].network.state_dict(), before)
 
 
 def test_a_moving_average_keeps_its_share_of_the_old_weights():
@@ -99,9 +89,3 @@ def test_learners_that_share_the_work_drop_what_they_agree_on():
     model.references.agree = lambda index: index + 1
     updates(model, 3)
     assert steps_of(model) == [144, 0]
-
-
-def test_names_of_references():
-    name = ReferenceName("main.3", 51_200)
-    assert str(name) == "main.3.reference-51200"
-    assert ReferenceName.parse(str(name)) == name

@@ -4,11 +4,10 @@ included.
 
 import pytest
 import torch
-from learning import MATCHES, STEPS, assignments, make_env, same, weights
+from learning import MATCHES, assignments, make_env, same, weights
 from referenced import memories, regularised, steps_of
 from test_league_ppo import prepared, updates
 
-from learner.ppo.league_ppo import LeaguePPO
 from learner.train.checkpoint import (
     CheckpointFolder,
     algorithm_state,
@@ -64,15 +63,6 @@ def test_a_run_resumed_with_references_equals_one_that_never_stopped(tmp_path, f
     assert not same(weights(unheld), weights(uninterrupted)), "the references must have mattered"
 
 
-def test_new_matches_begin_with_empty_memories():
-    model = regularised(form="reward")
-    updates(model, 2)
-    model.references.forget_matches()
-    (reference,) = model.references.members
-    for part in (*reference.own, *reference.other):
-        assert not part.any()
-
-
 def test_a_checkpoint_of_another_number_of_matches_keeps_references_and_empties_memories():
     model = regularised(match_share=0.5)
     updates(model, 2)
@@ -84,14 +74,3 @@ def test_a_checkpoint_of_another_number_of_matches_keeps_references_and_empties_
     assert reference.own[0].shape[0] == MATCHES
     assert not reference.own[0].any()
     updates(wider, 1)
-
-
-def test_a_saved_model_goes_on_with_a_reference_of_its_own(tmp_path):
-    model = regularised()
-    updates(model, 1)
-    model.save(tmp_path / "model.zip")
-    env = make_env(max_frames=60)
-    loaded = LeaguePPO.load(tmp_path / "model.zip", env=env, device="cpu")
-    env.opponent_policy.set_live(loaded.policy.network)
-    loaded.learn(STEPS * MATCHES, reset_num_timesteps=False)
-    assert steps_of(loaded) == [STEPS * MATCHES]

@@ -104,18 +104,6 @@ def test_the_ratio_is_that_of_the_actions_made_to_the_closest_policy(kind):
             assert ratio[t, b].item() == pytest.approx(wanted.item(), abs=1e-4)
 
 
-@KINDS
-def test_the_mean_ratio_of_many_actions_is_the_divergence(kind):
-    logits, fixed, legal = (x[..., :1, :1, :] for x in states(4))
-    many = logits.expand(1, 40_000, -1)
-    made = action_distribution(kind, many, legal).sample(torch.Generator().manual_seed(1))
-    ratio = log_prob_ratio(
-        kind, many, fixed.expand(-1, 1, 40_000, -1), made, legal.expand(1, 40_000, -1)
-    )
-    least = kl_to_fixed(kind, logits, fixed, legal).min()
-    assert ratio.mean().item() == pytest.approx(least.item(), abs=5 * ratio.std().item() / 200)
-
-
 # -- portfolios: tables of cases -------------------------------------------------------------------
 
 
