@@ -92,15 +92,15 @@ def _factory(name: str) -> tuple[GameFactory, dict[str, str]]:
 
 
 def make_batched(
-    name: str, num_matches: int, *, stage: str = "", max_frames: int | None = None, **options: Any
+    name: str, num_matches: int, *, max_frames: int | None = None, **options: Any
 ) -> BatchedGame:
     """N matches of the game called `name`.
 
-    `stage` (empty: the game's own) and `options` are the game's; `max_frames` None is its own
-    limit. Raises `ConfigError` when there is no such game or it takes no such option.
+    `options` are the game's (brawl has `stage`); `max_frames` None is its own limit. Raises
+    `ConfigError` when there is no such game or it takes no such option.
     """
     factory, carried = _factory(name)
-    given = {**({"stage": stage} if stage else {}), **options, **carried}
+    given = {**options, **carried}
     try:
         game = factory(num_matches, max_frames=max_frames, **given)
         # Players, cards and settings call the game by one name: the one that it can be made by.
@@ -112,25 +112,21 @@ def make_batched(
         raise ConfigError(f"game {name!r} can't be made with {given}: {error}") from error
 
 
-def game_spec(
-    name: str, *, stage: str = "", max_frames: int | None = None, **options: Any
-) -> GameSpec:
+def game_spec(name: str, *, max_frames: int | None = None, **options: Any) -> GameSpec:
     """The spec of the game called `name` (the built-in fighter's without loading the compiler)."""
     if name == "brawl":
         from league.games.brawl.spec import brawl_spec
         from league.games.brawl.stage import stage as stage_named
 
-        if stage:
-            stage_named(stage)  # an unknown one is refused now
+        if "stage" in options:
+            stage_named(options["stage"])  # an unknown one is refused now
         return brawl_spec(max_frames)
-    return _made_spec(name, stage, max_frames, tuple(sorted(options.items())))
+    return _made_spec(name, max_frames, tuple(sorted(options.items())))
 
 
 @cache
-def _made_spec(
-    name: str, stage: str, max_frames: int | None, options: tuple[tuple[str, Any], ...]
-) -> GameSpec:
-    game = make_batched(name, 1, stage=stage, max_frames=max_frames, **dict(options))
+def _made_spec(name: str, max_frames: int | None, options: tuple[tuple[str, Any], ...]) -> GameSpec:
+    game = make_batched(name, 1, max_frames=max_frames, **dict(options))
     try:
         return game.spec
     finally:

@@ -21,10 +21,6 @@ class GameSettings(Settings):
     """Name of the game: brawl, kuhn, leduc, matrix:NAME, pettingzoo:MODULE,
     python:MODULE:FACTORY, or one that a package adds under the entry point group kumite.games.
     """
-    stage: str = ""
-    """Name of the stage, for games that have some; empty is the game's own, in brawl the
-    warehouse that every published figure refers to.
-    """
     match_seconds: float = Field(default=0.0, ge=0, le=3600)
     """Time limit of a match in seconds of the game; 0 is the game's own, 90 in brawl as in the
     original.
@@ -42,7 +38,9 @@ class GameSettings(Settings):
     it is.
     """
     options: dict[str, Option] = Field(default_factory=dict)
-    """Options of the game itself, by name (matrix has rounds); empty leaves the game's own."""
+    """Options of the game itself, by name (brawl has `stage`, matrix has `rounds`); those left out
+    have the game's defaults.
+    """
 
     @model_validator(mode="after")
     def _fits_the_game(self) -> GameSettings:
@@ -71,13 +69,12 @@ class GameSettings(Settings):
     def spec(self) -> GameSpec:
         """What a learner must know of the game."""
         options: dict[str, Any] = {**self.options}
-        return game_spec(self.name, stage=self.stage, max_frames=self.max_frames, **options)
+        return game_spec(self.name, max_frames=self.max_frames, **options)
 
     def make(self, num_matches: int) -> BatchedGame:
         """`num_matches` matches of the game."""
-        return make_batched(
-            self.name, num_matches, stage=self.stage, max_frames=self.max_frames, **self.options
-        )
+        options: dict[str, Any] = {**self.options}
+        return make_batched(self.name, num_matches, max_frames=self.max_frames, **options)
 
     @property
     def max_frames(self) -> int | None:
@@ -85,5 +82,5 @@ class GameSettings(Settings):
         if not self.match_seconds:
             return None
         options: dict[str, Any] = {**self.options}
-        per_second = game_spec(self.name, stage=self.stage, **options).frames_per_second
+        per_second = game_spec(self.name, **options).frames_per_second
         return max(1, round(self.match_seconds * per_second))

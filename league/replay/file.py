@@ -84,7 +84,6 @@ def _header(replay: Replay) -> dict[str, Any]:
     return {
         "game": recipe.name,
         "version": recipe.version,
-        "stage": recipe.stage,
         "max_frames": recipe.max_frames,
         "options": dict(recipe.options),
         "seats": [{"name": s.name, "digest": s.digest, "bot": s.bot} for s in replay.seats],
@@ -131,7 +130,6 @@ def _replay(payload: bytes) -> Replay:
         recipe=Recipe(
             name=header["game"],
             version=header["version"],
-            stage=header["stage"],
             max_frames=header["max_frames"],
             options=header["options"],
         ),

@@ -23,7 +23,6 @@ class Recipe:
 
     name: str
     version: str
-    stage: str = ""
     max_frames: int | None = None
     options: Mapping[str, bool | int | float | str] = field(default_factory=dict)
 
@@ -33,7 +32,6 @@ class Recipe:
         return cls(
             name=settings.name,
             version=settings.spec().version,
-            stage=settings.stage,
             max_frames=settings.max_frames,
             options=settings.options,
         )
@@ -43,7 +41,6 @@ class Recipe:
         game = make_batched(
             self.name,
             num_matches,
-            stage=self.stage,
             max_frames=self.max_frames,
             **dict(self.options),
         )

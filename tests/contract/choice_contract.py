@@ -79,10 +79,6 @@ class ChoiceContract(GameContract):
                 name = game.spec.action_names[illegal]
                 self.refused(game, idle, f"seat {seat} of match {row} chose {name}")
 
-    def test_a_frame_is_one_choice(self) -> None:
-        game = self.choosing()
-        self.refused(game, game.idle_actions(), "2 frames", frames=2)
-
     def test_nobody_chooses_for_a_bot(self) -> None:
         """What stands in a bot's row is not read."""
         with_words, without = self.begun(12), self.begun(12)
@@ -92,9 +88,3 @@ class ChoiceContract(GameContract):
             without.step(chosen_N2A * (without.bots_N2 == EXTERNAL)[..., None].astype(np.uint8))
             for name, array in arrays(with_words).items():
                 assert np.array_equal(array, arrays(without)[name]), name
-
-    def test_a_game_that_was_never_reset_takes_legal_choices(self) -> None:
-        """Idle rows of an arena are stepped before any match is seated there."""
-        game = self.make(4)
-        history(game, luck(game, 20))
-        assert np.abs(game.observations_N2O).max() <= 1.0

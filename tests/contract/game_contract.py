@@ -4,8 +4,6 @@ each.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -141,14 +139,6 @@ class GameContract:
             alone.reset(seeds(12)[n : n + 1])
             assert_same([a[n : n + 1] for a in together], history(alone, chances[:, n : n + 1]))
 
-    def test_a_match_is_the_same_on_another_thread(self) -> None:
-        chances = luck(self.make(6), 300 // self.pace)
-        with ThreadPoolExecutor(2) as pool:
-            games = [self.begun(6, max_frames=100) for _ in range(2)]
-            one, other = pool.map(lambda game: history(game, chances), games)
-        assert_same(one, other)
-        assert_same(one, history(self.begun(6, max_frames=100), chances))
-
     def test_what_bots_played_makes_the_same_match_from_outside(self) -> None:
         """A replay needs no bot; and in games of choices no bot chose what is not legal."""
         told, outside = self.begun(12), self.begun(12)
@@ -181,13 +171,6 @@ class GameContract:
         fresh = self.made(6, 120)
         fresh.load(state)
         assert_same(there, history(fresh, chances[170:]))
-
-    def test_what_is_saved_is_a_copy(self) -> None:
-        game = self.begun(2)
-        state = game.save()
-        before = {name: value.tobytes() for name, value in state.items()}
-        history(game, luck(game, 5))
-        assert before == {name: value.tobytes() for name, value in state.items()}
 
     def test_a_state_that_does_not_fit_is_refused(self) -> None:
         game = self.begun(2, max_frames=50)
@@ -273,13 +256,6 @@ class GameContract:
             paid = game.reward_terms_N2K[:, 0, win]
             assert np.array_equal(paid[game.ended_N], 2 * game.outcomes_N[game.ended_N] - 1)
             assert (paid[~game.ended_N] == 0).all()
-
-    def test_presets_weigh_the_terms_there_are(self) -> None:
-        spec = self.make(1).spec
-        assert {"dense", "sparse"} <= set(spec.reward_presets)
-        for weights in spec.reward_presets.values():
-            assert weights
-            assert set(weights) <= set(spec.reward_terms)
 
     def test_actions_of_another_shape_are_refused(self) -> None:
         game = self.begun(3)

@@ -133,14 +133,6 @@ def test_connect_four_is_won_by_four_in_a_row(choices: list[int], outcome: float
     assert (board > 0).sum() == len(choices)
 
 
-def test_a_full_board_without_a_line_is_a_draw() -> None:
-    game = make_batched("pettingzoo:pettingzoo.classic.tictactoe_v3", 1)
-    game.reset(np.zeros(1, np.uint64))
-    played(game, [0, 1, 2, 4, 3, 5, 7, 6, 8])
-    assert game.ended_N[0]
-    assert game.outcomes_N[0] == 0.5
-
-
 def test_a_seat_sees_no_more_than_the_environment_shows_it() -> None:
     """In rock-paper-scissors the other's choice is seen once both were made."""
     game = make_batched("pettingzoo:pettingzoo.classic.rps_v2", 2)
@@ -196,12 +188,6 @@ def test_terminations_and_truncations_end_a_match(cut: bool) -> None:
     for frame in range(3):
         game.step(game.idle_actions())
         assert game.ended_N[0] == (frame == 2)
-
-
-def test_the_seed_reaches_the_environment() -> None:
-    game = make_batched("pettingzoo:small_environments", 32)
-    game.reset(np.arange(32, dtype=np.uint64))
-    assert len({row.tobytes() for row in game.observations_N2O}) == 32
 
 
 def test_an_agent_that_is_done_leaves_the_other_to_play_on() -> None:

@@ -62,14 +62,6 @@ def test_a_match_that_ends_as_another_hangs_keeps_its_outcome() -> None:
     assert np.array_equal(game.observations_N2O, fresh.observations_N2O)
 
 
-def test_two_that_hang_in_one_frame_both_fail() -> None:
-    game = begun()
-    game.step(pressed(game, {}))
-    game.step(pressed(game, {1: HANG, 4: HANG}))
-    assert sorted(game.failures) == [1, 4]
-    assert game.frames_N.tolist() == [2, 0, 2, 2, 0, 2]
-
-
 def test_the_next_match_of_a_failed_one_has_its_next_seed() -> None:
     game = begun()
     game.next_seeds_N[:] = 100
@@ -96,17 +88,6 @@ def test_a_start_that_fails_is_told_at_the_next_step_and_the_seed_after_it_is_pl
     assert good.sum() > 30
     reason = "the environment raised RuntimeError: got out of bed on the wrong side"
     assert all(told == reason for told in game.failures.values())
-
-
-def test_a_match_keeps_its_outcome_when_the_next_one_cannot_begin() -> None:
-    game = begun(20, bad_starts=0.3, length=2)
-    ends = 0
-    for _ in range(9):
-        game.step(pressed(game, {}))
-        for n in np.flatnonzero(game.ended_N):
-            assert game.final_frames_N[n] == (0 if n in game.failures else 2)
-            ends += n not in game.failures
-    assert ends > 30
 
 
 def test_a_worker_that_dies_while_it_plays_anew_loses_that_match_alone(tmp_path: Path) -> None:

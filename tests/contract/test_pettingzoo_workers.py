@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +18,7 @@ from buttons import begun, buttons, pressed
 from game_contract import assert_same, history, luck
 from small_environments import HANG
 
-from league.games.registry import game_spec, make_batched
+from league.games.registry import make_batched
 
 
 def test_a_match_does_not_depend_on_the_number_of_workers() -> None:
@@ -131,25 +130,3 @@ def test_workers_end_with_their_parent_even_in_the_middle_of_a_step(
     while alive(pids) and time.monotonic() < until:
         time.sleep(0.05)
     assert alive(pids) == []
-
-
-def test_workers_end_with_a_process_that_just_ends() -> None:
-    code = ORPHANS.replace("game.step(actions)", "")
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
-        timeout=60,
-        check=True,
-    )
-    assert done.stderr == ""
-    assert alive([int(word) for word in done.stdout.split()]) == []
-
-
-def test_the_spec_starts_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*words: Any, **options: Any) -> None:
-        raise AssertionError("a process was started")
-
-    monkeypatch.setattr(subprocess, "Popen", refuse)
-    game_spec("pettingzoo:small_environments:Buttons", length=99)

@@ -19,9 +19,9 @@ from league.games.base import CHOICE, EXTERNAL
 from league.games.registry import game_spec
 from league.replay import Contender, MatchRecorder, Recipe
 from league.replay.match import final_digest
-from league.views.attention.figure import draw, figure_of, principal, relative
+from league.views.attention.figure import draw, figure_of, relative
 from league.views.attention.moments import Course, Hit, KnockOut, course_of, key_frames
-from league.views.attention.reading import agent_seat, read_match, summary_of
+from league.views.attention.reading import agent_seat, read_match
 
 SKIP, FRAMES = 4, 150
 AGENT = network(TINY, 5).eval()
@@ -147,21 +147,6 @@ def test_key_frames_are_apart_and_begin_with_what_matters(first, last, expected)
     assert chosen == expected
 
 
-def test_numbers_of_known_attention():
-    age_P = np.array([0.2, 0.1, 0.0])
-    alike = summary_of(np.full((9, 3), 1 / 3), age_P)
-    assert (alike.age_seconds, alike.entropy_share) == pytest.approx((0.1, 1.0))
-    assert alike.fixed_share == 1.0
-    newest = summary_of(np.tile([0.0, 0.0, 1.0], (9, 1)), age_P)
-    assert (newest.age_seconds, newest.entropy_share, newest.fixed_share) == pytest.approx(
-        (0.0, 0.0, 1.0)
-    )
-    turns = summary_of(np.eye(3)[[0, 0, *range(3), *range(3)]], age_P)
-    assert turns.fixed_share == pytest.approx(0.0), "age says nothing"
-    assert (turns.lowest, turns.highest) == pytest.approx((0.0, 0.2))
-    assert summary_of(np.full((2, 3), 1 / 3), age_P) is None, "never a full history"
-
-
 def test_weights_beside_their_mean():
     weights_TP = np.array([[0.0, 1.0], [0.2, 0.8], [0.4, 0.6]])
     times_TP, mean_P = relative(weights_TP)
@@ -170,14 +155,6 @@ def test_weights_beside_their_mean():
     np.testing.assert_allclose(times_TP[1:], np.log2([[2 / 3, 8 / 7], [4 / 3, 6 / 7]]))
     young_TP, _ = relative(weights_TP[:1].repeat(3, 1)[:, :3])
     assert np.isnan(young_TP).all(), "never a full history"
-
-
-def test_principal_components_of_points_on_a_line():
-    line_TD = np.outer([0.0, 1.0, 2.0, 3.0], [3.0, 4.0])
-    parts_TC, shares = principal(line_TD, 2)
-    assert shares == pytest.approx([1.0, 0.0])
-    assert parts_TC[:, 0].std() == pytest.approx(1.0)
-    assert np.all(np.diff(parts_TC[:, 0]) > 0) or np.all(np.diff(parts_TC[:, 0]) < 0)
 
 
 def test_all_panels_share_the_seconds_asked_for_and_mark_the_scenes(reading):
@@ -198,19 +175,6 @@ def test_all_panels_share_the_seconds_asked_for_and_mark_the_scenes(reading):
     words = " ".join(text.get_text() for text in figure.texts)
     assert "What main@5 looks at" in words
     assert "in a match against based" in words
-
-
-def test_the_picture_shows_the_seconds_asked_for(reading):
-    whole, part = draw(reading), draw(reading, 1.0, 3.0)
-    with Image.open(io.BytesIO(whole)) as image:
-        assert image.size == (1600, 1160)
-        assert len(image.convert("RGB").quantize(64).getcolors()) > 32
-    assert whole != part
-    other = replace(reading, latent_TP=np.roll(reading.latent_TP, 1, axis=0))
-    assert draw(other) != whole
-    for start, stop in ((5.0, None), (3.0, 2.0), (-1.0, None)):
-        with pytest.raises(InvalidInput, match=r"the match lasts 5\.0 s"):
-            draw(reading, start, stop)
 
 
 def test_a_game_of_choices_is_read_and_drawn_too():

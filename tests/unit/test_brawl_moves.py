@@ -6,7 +6,7 @@ import math
 
 import pytest
 from arena import LEFT_GROUND_Y, RIGHT_GROUND_Y, Arena
-from move_table import AERIAL, KEYS, TABLE, TYPES
+from move_table import AERIAL, KEYS, TABLE
 
 from league.games.brawl import moves, rules
 from league.games.brawl.hits import knockback_speed
@@ -128,33 +128,6 @@ def test_a_grounded_player_hit_downward_bounces() -> None:
     while arena.stat("hits") == 0:
         arena.play()
     assert arena.of(1, "vy") == pytest.approx(-0.7 * knockback_speed(17.0, 48.0, 46.0), rel=0.15)
-
-
-def test_damage_ends_at_700() -> None:
-    arena = begun("SSig", in_reach=True)
-    while arena.stat("hits") == 0:
-        arena.put(1, arena.of(0, "x") + 0.5, RIGHT_GROUND_Y, damage=695.0)
-        arena.play()
-    assert arena.of(1, "damage") == 700
-    assert arena.stat("damage_dealt") == 5
-
-
-@pytest.mark.parametrize(
-    ("keys", "grounded", "name"),
-    [
-        ("J K", True, "NSig"),
-        ("W D K", True, "NSig"),
-        ("S D J", True, "DLight"),
-        ("W S J", False, "NAir"),
-        ("D K", False, "Recovery"),
-        ("S D K", False, "Groundpound"),
-    ],
-)
-def test_keys_choose_the_move(keys: str, grounded: bool, name: str) -> None:
-    arena = Arena()
-    arena.put(0, 4.0, RIGHT_GROUND_Y - (0 if grounded else 2), grounded=grounded, recoveries=1)
-    arena.play(keys)
-    assert arena.of(0, "move") == TYPES[name]
 
 
 def test_recovery_is_spent_and_missed() -> None:

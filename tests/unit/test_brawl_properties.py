@@ -217,18 +217,6 @@ def test_on_the_flat_stage_a_match_and_its_mirror_image_are_played_alike(bot: st
     assert running.any()
 
 
-def test_the_warehouse_is_not_symmetric() -> None:
-    """Else the test above would show nothing."""
-    game, image = BrawlGame(1), BrawlGame(1)
-    for each in (game, image):
-        each.reset(np.zeros(1, np.uint64))
-    reflect(game, image)
-    for _ in range(60):
-        for each in (game, image):
-            each.step(np.zeros((1, 2, 10), np.uint8))
-    assert not np.array_equal(game._players_N2["y"], image._players_N2["y"])
-
-
 DIGEST = """
 import hashlib, sys
 import numpy as np
@@ -257,18 +245,3 @@ def test_another_process_plays_the_same_bit_for_bit() -> None:
         game.step((random.random((9, 2, 10)) < 0.4).astype(np.uint8))
         digest.update(game.observations_N2O.tobytes() + game.reward_terms_N2K.tobytes())
     assert played(1) == played(2) == digest.hexdigest()
-
-
-@pytest.mark.parametrize("stage", sorted(STAGES))
-def test_half_an_hour_of_everybody_against_everybody_keeps_the_bounds(stage: str) -> None:
-    size = len(BOTS) + 1
-    game = BrawlGame(size * size, stage=stage)
-    game.bots_N2[:, 0], game.bots_N2[:, 1] = (a.ravel() - 1 for a in np.indices((size, size)))
-    game.reset(np.arange(size * size, dtype=np.uint64))
-    random = np.random.default_rng(9)
-    for frame in range(3000):
-        game.step(keys(random, size * size))
-        if frame % 7 == 0:
-            check_state(game)
-    assert np.isfinite(game.final_stats_N2S).all()
-    assert (game.final_frames_N > 0).all()

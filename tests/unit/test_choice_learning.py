@@ -193,21 +193,6 @@ def test_batched_policys_make_legal_choices_and_greedy_ones_the_likeliest():
     assert len(seen) > 10, "sampled choices differ"
 
 
-def test_a_greedy_seat_repeats_itself_where_a_sampled_one_does_not():
-    spec = make_batched("kuhn", 1).spec
-    network = network_of(spec, 3)
-    obs = np.zeros((2, spec.observation_size), np.float32)
-    rows = []
-    for _ in range(30):
-        batched_policy = BatchedPolicy(2, lambda _: network, seed=len(rows), action_kind=CHOICE)
-        batched_policy.seat(0, "3", greedy=True)
-        batched_policy.seat(1, "3")
-        rows.append(batched_policy.act(obs).argmax(-1))
-    greedy, sampled = np.array(rows).T
-    assert len(set(greedy.tolist())) == 1
-    assert len(set(sampled.tolist())) == spec.action_size
-
-
 def test_seats_of_keys_and_of_choices_do_not_mix():
     spec = make_batched("kuhn", 1).spec
     batched_policy = BatchedPolicy(1, lambda _: network_of(spec, 1), seed=0, action_size=3)
@@ -240,26 +225,3 @@ def test_maskable_ppo_of_sb3_contrib_trains_in_the_league():
     )
     model.learn(200)
     assert len(env.source.results) > 20
-
-
-def test_predict_makes_legal_choices_as_numbers():
-    env = make_env("kuhn")
-    model = make_model(env)
-    obs = env.reset()
-    masks = env.action_masks()
-    chosen, state = model.policy.predict(obs, action_masks=masks, deterministic=False)
-    assert chosen.shape == (MATCHES,)
-    assert masks[np.arange(MATCHES), chosen].all()
-    alone, _ = model.policy.predict(obs[0], action_masks=masks[:1], deterministic=True)
-    assert np.ndim(alone) == 0
-    assert state is not None
-
-
-def test_a_network_of_choices_begins_without_a_favourite():
-    spec = make_batched("kuhn", 1).spec
-    network = network_of(spec, 0)
-    state = network.initial_state(1)
-    out = network.step(
-        torch.zeros(1, spec.observation_size), torch.ones(1, dtype=torch.bool), state, torch.ones(1)
-    )
-    assert out.logits_BA.abs().max() < 0.1

@@ -16,8 +16,7 @@ from league.agent.history_policy import answers
 from league.agent.network import AgentNetwork
 from league.errors import InvalidInput
 from league.games.base import CHOICE, GameSpec
-from league.games.exact import nash_conv, table_of, uniform_table
-from league.games.exact.policies import histories
+from league.games.exact import table_of, uniform_table
 from league.games.registry import game_spec
 
 MATCHES = 40
@@ -75,29 +74,6 @@ def test_greedy_answers_are_the_choices_of_a_crowd_in_matches(name: str, options
 def _random(watched: Watched, legal: np.ndarray) -> np.ndarray:
     chosen = np.where(legal, watched.random.random(legal.shape), -1.0).argmax(-1)
     return np.eye(legal.shape[-1], dtype=np.uint8)[chosen].reshape(MATCHES, 2, -1)
-
-
-def test_answers_are_a_policy_that_depends_on_what_was_seen() -> None:
-    tree = tree_of("leduc")
-    played = agent(tree_spec := game_spec("leduc"))
-    table = table_of(tree, lambda asked: answers(played, asked))
-    assert tree_spec.action_size == table.shape[1]
-    assert len(np.unique(table.round(4), axis=0)) > 800
-    assert nash_conv(tree, table) > 1.0
-
-
-def test_the_last_frame_alone_is_not_enough() -> None:
-    """The network is asked with its memory of the frames before."""
-    tree = tree_of("leduc")
-    played = agent(game_spec("leduc"))
-    asked = histories(tree)
-    late = np.flatnonzero(asked.lengths_K > 4)
-    changed = replace(asked, observations_KTO=asked.observations_KTO.copy())
-    changed.observations_KTO[late, 1] = 0.0
-    one, other = answers(played, asked), answers(played, changed)
-    early = np.setdiff1d(np.arange(len(one)), late)
-    assert np.array_equal(one[early], other[early])
-    assert (np.abs(one[late] - other[late]).max(-1) > 1e-4).mean() > 0.9
 
 
 def test_a_network_of_another_game_is_refused() -> None:

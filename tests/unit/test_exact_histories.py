@@ -11,7 +11,7 @@ import pytest
 from test_exact_values import random_table, tree_of
 
 from league.games.choice_game import ChoiceGame
-from league.games.exact import Histories, expected_value, strategy_table, table_of, uniform_table
+from league.games.exact import expected_value, strategy_table, uniform_table
 from league.games.exact.policies import histories
 from league.games.registry import make_batched
 
@@ -111,16 +111,3 @@ def test_bots_of_the_game_win_what_their_strategies_are_worth(
     error = np.std(paid) / len(paid) ** 0.5
     assert error < 0.03
     assert abs(np.mean(paid) - (worth[0] - worth[1]) / 2) < 4 * error
-
-
-def test_a_policy_is_asked_in_the_trees_order_and_its_rounding_is_forgiven() -> None:
-    tree = tree_of("leduc")
-    wanted = random_table(tree, 3)
-
-    def policy(asked: Histories) -> np.ndarray:
-        assert asked.observations_KTO.shape == (936, 8, tree.rules.observation_size)
-        last = asked.legal_KTA[np.arange(936), asked.lengths_K - 1]
-        assert np.array_equal(last, tree.legal_KA)
-        return wanted.astype(np.float32)
-
-    assert np.allclose(table_of(tree, policy), wanted, atol=1e-6)

@@ -13,8 +13,6 @@ from league.errors import InvalidInput
 from league.games.choice_rules import ChoiceRules, Positions
 from league.games.exact import (
     GameTree,
-    best_response,
-    best_response_value,
     expected_value,
     exploitability,
     game_tree,
@@ -57,34 +55,11 @@ def test_uniform_play_has_the_known_nash_conv(name: str, infosets: int, conv: fl
     assert exploitability(tree, uniform_table(tree)) == pytest.approx(conv / 2, abs=1e-12)
 
 
-def test_the_values_of_the_matrix_players_are_told_apart() -> None:
-    """Against uniform play the first player of this table gets 1 at most, the second loses 0.25
-    at least.
-    """
-    tree = game_tree(MatrixRules(named_payoffs("mp")))
-    one_sided = np.array([[0.75, 0.25], [0.75, 0.25]])
-    assert best_response_value(tree, one_sided, 0) == pytest.approx(0.5)
-    assert best_response_value(tree, one_sided, 1) == pytest.approx(0.5)
-    assert expected_value(tree, one_sided) == pytest.approx(0.25)
-    mixed = np.array([[0.75, 0.25], [0.5, 0.5]])
-    assert best_response_value(tree, mixed, 0) == pytest.approx(0.0)
-    assert best_response_value(tree, mixed, 1) == pytest.approx(0.5)
-    assert best_response(tree, mixed, 1).choices_K.tolist() == [-1, 1]
-
-
 def test_the_equilibrium_of_biased_rock_paper_scissors() -> None:
     tree = tree_of("matrix:brps")
     table = np.tile([1 / 16, 10 / 16, 5 / 16], (2, 1))
     assert nash_conv(tree, table) == pytest.approx(0.0, abs=1e-12)
     assert nash_conv(tree, table + np.array([0.01, -0.01, 0.0])) > 0.1
-
-
-def test_kuhns_equilibrium_has_its_value_and_can_not_be_exploited() -> None:
-    tree = tree_of("kuhn")
-    table = strategy_table(tree, variants.kuhn_nash)
-    assert expected_value(tree, table) == pytest.approx(-1 / 18, abs=1e-12)
-    assert nash_conv(tree, table) == pytest.approx(0.0, abs=1e-12)
-    assert best_response_value(tree, table, 0) == pytest.approx(-1 / 18, abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -100,20 +75,6 @@ def test_kuhns_equilibria_are_those_of_alpha_up_to_a_third(alpha: float, holds: 
     call = alpha + 1 / 3
     table[labels.index("first Q:cr")] = [1 - call, call, 0]
     assert (nash_conv(tree, table) < 1e-12) == holds
-
-
-@pytest.mark.parametrize("name", ["kuhn", "leduc", "matrix:brps"])
-def test_a_best_response_gets_its_value_when_it_is_played(name: str) -> None:
-    tree = tree_of(name)
-    for seed in range(3):
-        table = random_table(tree, seed)
-        for player, sign in ((0, 1), (1, -1)):
-            answer = best_response(tree, table, player)
-            played = table.copy()
-            own = tree.players_K == player
-            played[own] = np.eye(table.shape[1])[answer.choices_K[own]]
-            assert sign * expected_value(tree, played) == pytest.approx(answer.value, abs=1e-12)
-            assert answer.value >= sign * expected_value(tree, table)
 
 
 @pytest.mark.parametrize(

@@ -15,36 +15,16 @@ from league.games.settings import GameSettings
 from league.settings.base import build
 
 
-def test_brawl_is_known_by_name() -> None:
-    assert "brawl" in game_names()
-    game = make_batched("brawl", 3, max_frames=60)
-    assert game.spec == game_spec("brawl", max_frames=60)
-    assert (game.num_matches, game.spec.max_frames) == (3, 60)
-    assert [bot.name for bot in game.spec.bots][:4] == ["constant", "random", "based", "clockwork"]
-    assert [bot.name for bot in game.spec.bots if bot.held_out] == [
-        "edge_guarder",
-        "mirror",
-        "drunk",
-    ]
-    with pytest.raises(ConfigError, match="no game 'brawll'"):
-        game_spec("brawll")
-
-
 def test_settings_have_the_defaults_of_full_training_and_name_mistakes() -> None:
     settings = GameSettings()
-    assert (settings.name, settings.stage, settings.frame_skip, settings.reward) == (
-        "brawl",
-        "",
-        1,
-        "dense",
-    )
+    assert (settings.name, settings.frame_skip, settings.reward) == ("brawl", 1, "dense")
     assert settings.spec().max_frames == 2700
 
 
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"stage": "moon"}, "no stage 'moon'"),
+        ({"options": {"stage": "moon"}}, "no stage 'moon'"),
         ({"name": "chess"}, "there is no game 'chess'"),
         ({"name": "python:nowhere:make", "reward": "laptop"}, "No module named 'nowhere'$"),
         ({"reward": "denser"}, "no reward preset 'denser': it has [a-z, ]+$"),

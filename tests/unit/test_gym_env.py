@@ -82,14 +82,6 @@ def test_a_seat_plays_its_own_keys_and_gets_its_own_outcome(seat: int) -> None:
     assert total < -50
 
 
-def test_vectorised_by_gymnasium() -> None:
-    envs = gymnasium.make_vec(ID, num_envs=2, opponent="based", vectorization_mode="sync")
-    views, _ = envs.reset(seed=1)
-    assert views.shape == (2, 64)
-    envs.step(envs.action_space.sample())
-    envs.close()
-
-
 def test_raw_observations_are_in_units() -> None:
     view, _ = gymnasium.make(ID, opponent="constant", raw=True).reset(seed=0)
     assert abs(view[0]) == 5.0
@@ -111,12 +103,6 @@ def test_pictures_are_drawn_and_change() -> None:
     assert len({image.tobytes() for image in images}) == 31
     middle = [image[85:95].mean() for image in (images[-2], images[-1])]
     assert middle[1] < 0.7 * middle[0], "the verdict's dark band is drawn at the end"
-
-
-def test_a_video_is_recorded_at_the_pace_of_its_decisions() -> None:
-    env = gymnasium.make(ID, render_mode="rgb_array", frame_skip=3)
-    assert env.metadata["render_fps"] == 10
-    assert gymnasium.make(ID).metadata["render_fps"] == 30
 
 
 def test_a_window_shows_every_step() -> None:

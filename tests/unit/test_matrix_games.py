@@ -13,7 +13,7 @@ from league.errors import ConfigError
 from league.games.base import BatchedGame
 from league.games.choice_game import ChoiceGame
 from league.games.matrix.payoffs import MAX_ACTIONS, read_payoffs
-from league.games.registry import game_spec, make_batched, reward_weights
+from league.games.registry import game_spec, make_batched
 from league.games.settings import GameSettings
 from league.settings.base import build
 
@@ -48,18 +48,6 @@ def test_every_cell_of_biased_rock_paper_scissors_is_paid_to_both_seats() -> Non
             assert np.array_equal(chosen, np.eye(3)[[first, second]])
             assert np.array_equal(game.final_observations_N2O[0, 0, 2:].reshape(2, 3), chosen)
             assert np.array_equal(game.final_observations_N2O[0, 1, 2:].reshape(2, 3), chosen[::-1])
-
-
-def test_dense_reward_is_at_most_one_a_match_and_sparse_is_the_outcome() -> None:
-    for name, options, weight in [
-        ("matrix:rps", {}, 1.0),
-        ("matrix:brps", {}, 1 / 50),
-        ("matrix:brps", {"rounds": 4}, 1 / 200),
-    ]:
-        spec = game_spec(name, **options)
-        assert reward_weights(spec, "dense", {}) == pytest.approx([weight, 0.0])
-        assert reward_weights(spec, "sparse", {}).tolist() == [0.0, 1.0]
-        assert (spec.frames_per_second, spec.max_frames) == (1, options.get("rounds", 1))
 
 
 def test_sides_are_drawn_where_they_differ_and_nowhere_else() -> None:
@@ -127,16 +115,6 @@ def test_bots_choose_as_they_are_called() -> None:
     assert chosen_N2A[:, 1].sum(0) == pytest.approx([1000] * 3, abs=100)
 
 
-def test_two_random_bots_of_a_match_choose_independently() -> None:
-    game = make_batched("matrix:rps", 9000)
-    game.bots_N2[:] = 0
-    game.reset(np.arange(9000, dtype=np.uint64))
-    for _ in range(2):  # the second time from the seeds that follow
-        game.step(game.idle_actions())
-        first, second = (game.final_stats_N2S[:, seat, 2:].argmax(-1) for seat in range(2))
-        assert np.bincount(3 * first + second, minlength=9) == pytest.approx([1000] * 9, abs=150)
-
-
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
     return tmp_path / "game.csv"
@@ -156,13 +134,6 @@ def test_a_file_of_payoffs_is_a_game(table: Path) -> None:
     assert np.array_equal(game.legal_N2A[:, 0, 2], rows_N)
     assert np.array_equal(game.legal_N2A[:, 1, 2], ~rows_N)
     assert game.legal_N2A[:, :, :2].all()
-
-
-def test_numbers_stand_in_for_names_that_a_file_lacks(table: Path) -> None:
-    table.write_text("1,-1\n-1,1\n")
-    spec = game_spec(f"matrix:{table}")
-    assert spec.action_names == ("0", "1")
-    assert [bot.name for bot in spec.bots] == ["random", "always-0", "always-1"]
 
 
 def test_another_table_under_the_same_name_is_another_version(table: Path) -> None:
@@ -211,7 +182,10 @@ def test_a_table_that_can_not_be_played_is_refused_by_file_and_line(
         ({"name": "matrix:rps", "options": {"rounds": True}}, "rounds is True"),
         ({"name": "matrix:rps", "options": {"rounds": 2.5}}, "rounds is 2.5"),
         ({"name": "matrix:rps", "options": {"round": 2}}, "unexpected keyword argument 'round'"),
-        ({"name": "matrix:rps", "stage": "flat"}, "unexpected keyword argument 'stage'"),
+        (
+            {"name": "matrix:rps", "options": {"stage": "flat"}},
+            "unexpected keyword argument 'stage'",
+        ),
         ({"name": "matrix:rps", "options": {"rounds": 5}, "match_seconds": 4}, "can't end after 4"),
         ({"name": "matrix:rps", "frame_skip": 2}, "a frame is one choice"),
     ],
@@ -219,11 +193,3 @@ def test_a_table_that_can_not_be_played_is_refused_by_file_and_line(
 def test_wrong_settings_are_named(values: dict, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         build(GameSettings, "game", values)
-
-
-def test_not_a_table_but_a_folder_or_bytes_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "folder.csv").mkdir()
-    (tmp_path / "bytes.csv").write_bytes(b"\xff\xfe\x00\x01")
-    for name in ("folder.csv", "bytes.csv"):
-        with pytest.raises(ConfigError, match="can't be read"):
-            make_batched(f"matrix:{tmp_path / name}", 1)

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pettingzoo.test import parallel_api_test, parallel_seed_test, render_test
-from pettingzoo.utils.conversions import parallel_to_aec
+from pettingzoo.test import parallel_api_test, parallel_seed_test
 
 import league.games
 from league.errors import ConfigError
@@ -27,11 +26,6 @@ def test_pettingzoos_own_tests_pass_without_a_warning() -> None:
         parallel_seed_test(league.games.parallel_env, num_cycles=200)
 
 
-def test_pettingzoos_render_test_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    render_test(lambda **options: parallel_to_aec(league.games.parallel_env(**options)))
-
-
 def test_the_example_of_the_documentation_runs(capsys: pytest.CaptureFixture[str]) -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "gymnasium.md").read_text(
         encoding="utf-8"
@@ -41,15 +35,6 @@ def test_the_example_of_the_documentation_runs(capsys: pytest.CaptureFixture[str
     assert re.fullmatch(
         r"(0\.0|0\.5|1\.0) ended in frame \d+: outcome \S+\n", capsys.readouterr().out
     )
-
-
-def test_the_sides_follow_from_the_seed() -> None:
-    def sides(seeds: list[int]) -> list[float]:
-        env = league.games.parallel_env()
-        return [float(env.reset(seed=seed)[0]["player_0"][0]) for seed in seeds]
-
-    assert sides([3] * 8) == sides([3]) * 8
-    assert len(set(sides(list(range(8))))) == 2
 
 
 def keys(**held: int) -> dict[str, np.ndarray]:
@@ -79,32 +64,6 @@ def test_it_is_the_match_that_gymnasium_plays() -> None:
     assert both.agents == []
     assert infos["player_0"]["outcome"] + infos["player_1"]["outcome"] == 1.0
     assert both.step({}) == ({}, {}, {}, {}, {})
-
-
-def test_each_agent_plays_its_own_seat() -> None:
-    env = league.games.parallel_env()
-    views, _ = env.reset(seed=1)
-    left = min(views, key=lambda agent: views[agent][0])
-    right = next(agent for agent in views if agent != left)
-    walks = {left: 1, right: 3}  # outward: A and D
-    before = views
-    for _ in range(20):
-        views, *_ = env.step(keys(**walks))
-    assert views[left][0] < before[left][0]
-    assert views[right][0] > before[right][0]
-
-
-@pytest.mark.parametrize("loser", [0, 1])
-def test_who_walks_off_the_stage_loses(loser: int) -> None:
-    env = league.games.parallel_env(reward="sparse")
-    views, _ = env.reset(seed=1)
-    names = ["player_0", "player_1"]
-    outward = 3 if views[names[loser]][0] > 0 else 1
-    held = {names[loser]: outward, names[1 - loser]: 9}
-    while env.agents:
-        _, rewards, _, _, infos = env.step(keys(**held))
-    assert (infos[names[loser]]["outcome"], infos[names[1 - loser]]["outcome"]) == (0.0, 1.0)
-    assert rewards[names[loser]] < -100 < 100 < rewards[names[1 - loser]]
 
 
 @pytest.mark.parametrize("mode", ["rgb_array", "ansi"])

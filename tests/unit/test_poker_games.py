@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from league.errors import ConfigError
 from league.games.choice_game import ChoiceGame, mixed
 from league.games.poker.rules import PokerRules
 from league.games.poker.variants import KUHN, LEDUC
-from league.games.registry import game_spec, make_batched, reward_weights
+from league.games.registry import make_batched
 
 LETTERS = {"f": 0, "c": 1, "r": 2}
 WORDS = {"f": "fold", "c": "call", "r": "raise"}
@@ -127,20 +126,6 @@ def test_what_is_legal_depends_on_the_raises_of_the_round(
     assert [one["acts"] for one in frame["seats"]] == [seat == 0, seat == 1]
 
 
-def test_leduc_observations_in_the_middle_of_a_hand() -> None:
-    game = game_with("leduc", "K1", "J0", "Q1")
-    play(game, "crrc/r")
-    first = int(game.frame(0)["seats"][1]["first"])
-    one, other = (
-        np.round(game.observations_N2O[0, seat] * 13, 4).tolist() for seat in (first, 1 - first)
-    )
-    card, turn, legal = [0, 0, 13, 0, 13], [0], [0, 13, 0]
-    public = [0, 13, 0, 0, 13]
-    assert one == [13, 0, *card, *turn, *legal, 5, 9, 0, 13, 0, 13, 6.5, *public]
-    card, turn, legal = [13, 0, 0, 13, 0], [13], [13, 13, 13]
-    assert other == [0, 13, *card, *turn, *legal, 9, 5, 0, 0, 13, 13, 6.5, *public]
-
-
 @pytest.mark.parametrize("variant", [KUHN, LEDUC])
 def test_nobody_sees_the_others_card_nor_the_public_one_before_its_time(variant) -> None:  # type: ignore[no-untyped-def]
     rules = PokerRules(variant)
@@ -167,40 +152,6 @@ def test_every_deal_is_as_likely_and_each_seat_opens_half_of_the_hands() -> None
             assert len(counts) == 2 * deals
             chi2 = ((counts - 500.0) ** 2 / 500.0).sum()
             assert abs(chi2 - (len(counts) - 1)) < 5 * (2 * len(counts)) ** 0.5
-
-
-def test_the_same_seed_deals_the_same_hand_whoever_sits_where() -> None:
-    """So that a pair of matches with the seats swapped is duplicate poker."""
-    one, other = make_batched("kuhn", 200), make_batched("kuhn", 200)
-    one.bots_N2[:], other.bots_N2[:] = [1, 2], [2, 1]
-    for game in (one, other):
-        game.reset(np.arange(200, dtype=np.uint64))
-        game.step(game.idle_actions())
-    assert np.array_equal(one.stats_N2S[:, :, 1], other.stats_N2S[:, :, 1])
-    cards = [
-        [seat["card"] for seat in game.frame(n)["seats"]]
-        for n in range(200)
-        for game in (one, other)
-    ]
-    assert cards[::2] == cards[1::2]
-
-
-def test_specs_are_those_of_the_rules() -> None:
-    for name, frames, chips, bots in (
-        ("kuhn", 3, 2, ["random", "caller", "aggressive", "nash"]),
-        ("leduc", 8, 13, ["random", "caller", "aggressive"]),
-    ):
-        spec = game_spec(name)
-        assert (spec.name, spec.max_frames, spec.frames_per_second) == (name, frames, 1)
-        assert spec.action_names == ("fold", "call", "raise")
-        assert reward_weights(spec, "dense", {}) == pytest.approx([1 / chips, 0])
-        assert [bot.name for bot in spec.bots] == bots
-
-
-def test_a_hand_is_not_cut_by_a_time_limit() -> None:
-    assert make_batched("leduc", 1, max_frames=90).spec.max_frames == 8
-    with pytest.raises(ConfigError, match=r"up to 8 frames.*can't end after 7"):
-        make_batched("leduc", 1, max_frames=7)
 
 
 def test_caller_calls_and_aggressive_raises() -> None:

@@ -9,7 +9,6 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
-from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 import league.games  # noqa: F401 (registers the environment)
 from league.errors import ConfigError, InvalidInput
@@ -98,23 +97,6 @@ def test_a_match_that_ends_begins_anew_in_the_same_step() -> None:
     assert list(infos["final_info"]["outcome"]) == [0.5] * 4
 
 
-def test_only_those_that_ended_leave_something_behind() -> None:
-    envs = vector(2, opponent="constant")
-    envs.reset(seed=0)
-    for _ in range(10):
-        envs.step(np.zeros((2, 10), np.int8))
-    mask = np.array([False, True])
-    kept = envs.unwrapped._views(0)[0].copy()
-    views, _ = envs.reset(seed=5, options={"reset_mask": mask})
-    assert np.array_equal(views[0], kept)
-    for _ in range(50):
-        _, _, ended, _, infos = envs.step(np.zeros((2, 10), np.int8))
-    assert list(ended) == [True, False]
-    assert infos["final_obs"][1] is None
-    assert list(infos["_final_info"]) == [True, False]
-    assert list(infos["final_info"]["_outcome"]) == [True, False]
-
-
 def test_opponents_by_environment() -> None:
     envs = vector(3, opponent=["constant", "based", "constant"])
     envs.reset(seed=[7, 7, 7])
@@ -145,26 +127,6 @@ def test_an_opponent_by_function_sees_its_own_side() -> None:
     assert seen[0].shape == (8, 64)
 
 
-@pytest.mark.parametrize("seat", [0, 1])
-def test_who_wins_is_told_from_the_own_seat(seat: int) -> None:
-    """Opponents walk off their stage three times; we stand."""
-
-    def outward(views: np.ndarray) -> np.ndarray:
-        pressed = np.zeros((len(views), 10), np.int8)
-        pressed[:, 3], pressed[:, 1] = views[:, 0] > 0, views[:, 0] < 0
-        return pressed
-
-    envs = vector(4, opponent=outward, seat=seat, match_seconds=60.0, frame_skip=5)
-    envs.reset(seed=3)
-    outcomes: list[float] = []
-    for _ in range(200):
-        infos = envs.step(np.zeros((4, 10), np.int8))[4]
-        if "final_info" in infos:
-            outcomes += list(infos["final_info"]["outcome"][infos["_final_info"]])
-    assert len(outcomes) >= 4
-    assert set(outcomes) == {1.0}
-
-
 def test_without_a_seed_matches_differ_and_with_one_they_repeat() -> None:
     envs = vector(32, opponent="random")
     drawn = [envs.reset()[0] for _ in range(2)]
@@ -174,14 +136,6 @@ def test_without_a_seed_matches_differ_and_with_one_they_repeat() -> None:
     envs.reset(seed=2)
     again.append(envs.reset()[0])
     assert np.array_equal(again[0], again[1])
-
-
-def test_gymnasiums_own_wrappers_work_on_it() -> None:
-    envs = RecordEpisodeStatistics(vector(4, opponent="constant"))
-    envs.reset(seed=0)
-    for _ in range(60):
-        infos = envs.step(np.zeros((4, 10), np.int8))[4]
-    assert list(infos["episode"]["l"]) == [60] * 4
 
 
 def test_pictures_of_every_match() -> None:
