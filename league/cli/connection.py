@@ -1,6 +1,6 @@
 """Finds the league that a command asks: a running matchmaker, or the folder of a run.
 
-For a finished run, and for a run as it was at some earlier time, the command starts a read-only
+For a finished run, and for an earlier state of a run, the command starts a read-only
 matchmaker over the run's database and stops it at its end, so every command speaks gRPC only.
 """
 
@@ -27,7 +27,7 @@ from league.runs import finding
 from league.security.credentials import Credentials, from_environment, of_run
 from league.service import die_with_parent
 
-ROLE = "operator"  # whoever can read the run's tokens may do everything anyway
+ROLE = "operator"  # every reader of the run's tokens may do everything anyway
 WAIT_SECONDS = 10.0
 START_SECONDS = 30.0
 PAST_SECONDS = 600.0  # for --at the matchmaker folds every earlier result first

@@ -137,6 +137,6 @@ def certs(
     ] = None,
     days: Annotated[int, typer.Option(metavar="N", help="How long they are valid.")] = DAYS,
 ) -> None:
-    """Makes certificates for TLS and mutual TLS, signed by a CA of their own."""
+    """Makes certificates for TLS and mutual TLS, signed by a new CA."""
     for path in make_folder(folder, host or [], client or [], days):
         print(path)

@@ -166,7 +166,7 @@ def _payoff_row(cell: PayoffCell) -> tuple[str, ...]:
 
 
 def _print_matrix(cells: Sequence[PayoffCell], order: Sequence[str], title: str) -> None:
-    """Best players first; the columns are the opponents met most often, as many as fit."""
+    """Best players first; the columns are the opponents met most often."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text

@@ -32,7 +32,7 @@ class RunningProcess(ABC):
 
     @abstractmethod
     def terminate(self) -> None:
-        """Asks it to stop by itself (SIGTERM)."""
+        """Asks it to stop (SIGTERM)."""
 
     @abstractmethod
     def kill(self) -> None:

@@ -85,7 +85,7 @@ class ProcessGroup:
         say: receives news for the person.
         complain: receives troubles.
         started: is called with a process's name and id after each start.
-        may_finish: names of processes that end by themselves with exit code 0.
+        may_finish: names of processes that may end with exit code 0.
         has_finished: whether such a process has done its work (or was stopped from outside).
         clock: Unix seconds.
     """
@@ -116,7 +116,7 @@ class ProcessGroup:
         return tuple(member.facts() for member in self.members.values())
 
     def start(self) -> None:
-        """Starts all, in the order given; each waits by itself for what it needs."""
+        """Starts all, in the order given; each waits for what it needs."""
         for member in self.members.values():
             self._launch(member)
 

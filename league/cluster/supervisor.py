@@ -28,7 +28,7 @@ from league.views.terminal.reader import LeagueReader
 
 _TICK_SECONDS = 0.05
 _LAST_LOOK_SECONDS = 0.5  # stopping takes less than 10 s in all
-_DRAWING_SECONDS = 60.0  # for the last curves of a run that ended by itself
+_DRAWING_SECONDS = 60.0  # for the last curves of a run that is done
 _STOPPED_BY_SECONDS = 9.0  # for the last curves after Ctrl-C
 _NOTES_KEPT = 200
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -1,4 +1,4 @@
-"""Alarms: rules over a learner's measurements that say when a training run looks ill.
+"""Alarms: rules over a learner's measurements that say when a training run looks wrong.
 
 The learner raises alarms as it runs, the terminal view shows them, and the doctor finds them in the
 files of a finished run. Each threshold has its reason; a run that learns raises none.
@@ -21,18 +21,18 @@ ENTROPY_LOW: Final = 0.1
 ENTROPY_UPDATES: Final = 10
 """One minibatch proves nothing; ten updates in a row do."""
 EXPLAINED_VARIANCE: Final = -0.05
-"""A critic that predicts a constant has 0; only a worse one is ill."""
+"""A critic that predicts a constant has 0; only a worse one is in trouble."""
 EXPLAINED_UPDATES: Final = 30
 """At the start it is below 0 for a few updates, until the critic has seen its first returns."""
 KL_FACTOR: Final = 3.0
-"""Times the wanted KL divergence. The adaptive step size allows 1.5 and recovers by itself."""
+"""Times the wanted KL divergence. The adaptive step size allows 1.5 and recovers."""
 KL_LARGEST: Final = 0.1
 """Without a wanted KL: PPO at its usual settings moves by 0.01 to 0.03 an update, and a clip range
 of 0.2 no longer limits it where the mean is several times that.
 """
 KL_UPDATES: Final = 10
 LOST_MATCHES: Final = 300
-"""All lost, against one kind of opponent: an agent that wins 1 % loses so many once in 20 times. A
+"""All lost, against one kind of opponent: an agent that wins 1 % does so once in 20 times. A
 laptop run that learns loses its first hundred.
 """
 WON_MATCHES: Final = 500
@@ -252,7 +252,7 @@ class Change(NamedTuple):
 
 
 class AlarmWatch:
-    """Follows a run and reports each alarm once, and once more when it is over.
+    """Follows a run and reports each alarm once, and then its end.
 
     Args:
         largest_entropy: of uniform play, in nats.

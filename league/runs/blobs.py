@@ -66,7 +66,7 @@ class BlobFolder:
         return content
 
     def _holds(self, digest: str) -> bool:
-        """A damaged file under the right name is written anew."""
+        """A damaged file under the right name is written again."""
         try:
             return bool(self.get(digest))
         except (NotFound, DataCorrupt):

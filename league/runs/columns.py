@@ -1,6 +1,6 @@
 """The columns of every CSV in a run folder, each with its meaning: fixed here, and nowhere else.
 
-A file's leading columns are the same in every game; `behavior_metrics.csv` goes on with the game's
+A file's leading columns are the same in every game; `behavior_metrics.csv` continues with the game's
 numbers of a seat, `reward_breakdown.csv` with its reward terms. Each row carries the learner's
 step.
 """
@@ -45,7 +45,7 @@ STRATEGY: Final = {
     "latent_drift": "how far a latent moves from a rollout's first step to its last in one match: 0 stays, "
     "1 as far as from one sampled step to any other",
     "latent_separation": "share of the latent's variance that lies between kinds of opponents, after "
-    "chance: 0 tells nothing apart, 1 all; empty when fewer than two kinds had two matches at full history",
+    "chance: 0 separates nothing, 1 all; empty when fewer than two kinds had two matches at full history",
     "attention_entropy": "entropy of the latent's attention over past entries, nats, mean over heads",
     "attention_entropy_share": "the same over its largest possible value: 1 looks at all entries alike",
     "attention_age_frames": "mean age of the entries attended to, in frames",

@@ -1,4 +1,4 @@
-"""The folder of one run: made or opened, locked against a second supervisor, resumed as it was."""
+"""The folder of one run: made or opened, locked against a second supervisor, resumed unchanged."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def read_scalars(folder: Path) -> dict[str, Series]:
 def _one_story(events: list) -> Series:
     told: list[tuple[int, float]] = []
     for event in sorted(events, key=lambda event: event.wall_time):
-        while told and told[-1][0] >= event.step:  # a run that went on from a checkpoint before it
+        while told and told[-1][0] >= event.step:  # a run that continued from an earlier checkpoint
             told.pop()
         told.append((event.step, event.value))
     return Series(

@@ -126,7 +126,7 @@ def _heat_map(board: Leaderboard) -> str:
         for row in rows
     )
     return (
-        "<section><h2>Who beats whom</h2><p>Share of matches that the row won against the column. "
+        "<section><h2>Wins by pair</h2><p>Share of matches that the row won against the column. "
         "Columns: the bots and the opponents met most often. Hover for the counts.</p>"
         f'<div class="wide"><table class="heat"><thead><tr><th></th>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div></section>\n"

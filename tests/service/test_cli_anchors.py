@@ -10,16 +10,15 @@ from pathlib import Path
 
 import pytest
 from cli_league import make_run, rows, served
-from evaluator_league import matchmaker_of, register_bots_and_live, register_snapshot
-from small_league import played
+from evaluator_league import register_bots_and_live, register_snapshot
 
 from evaluator.journal import Journal
-from evaluator.queue import Queue, is_imported
+from evaluator.queue import Queue
 from evaluator.settings import EvaluatorSettings
 from league.cli.main import main
 from league.errors import InvalidName
 from league.ids import SnapshotName, checked_player_name
-from league.players import Book, Pairing, Player, PlayerKind
+from league.players import Book, Player, PlayerKind
 from league.rpc.client import MatchmakerClient
 from league.runs import finding
 from league.runs.blobs import BlobFolder
@@ -220,31 +219,6 @@ def test_a_run_is_not_imported_into_itself_nor_into_one_that_rests(
     assert "is not running" in told
 
 
-def test_two_runs_of_one_name_do_not_mix(
-    first: Path, second: Path, tmp_path: Path, capsys: Capture
-) -> None:
-    other = tmp_path / "elsewhere" / first.name
-    other.mkdir(parents=True)
-    with matchmaker_of(other) as client:
-        register_bots_and_live(client)
-        twin = register_snapshot(client, other, 2000, frame_skip=2)
-        evaluator = client.open_incarnation("evaluator-0").number
-        pairing = Pairing(player=twin.name, opponent="based", pairs=1, book=Book.EVAL, seed=1)
-        matches = client.acquire_pairings(evaluator, [pairing])
-        client.report_results(evaluator, [played(match) for match in matches])
-    said(capsys, "import", str(first), "--run-dir", str(second))
-    _, told = said(capsys, "import", str(other), "--run-dir", str(second), status=1)
-    assert "first-run:main@2000 is registered with another digest" in told
-    assert "give these another --prefix" in told
-    said(capsys, "import", str(other), "--run-dir", str(second), "--prefix", "other")
-    with league_of(second) as client:
-        assert set(client.anchors()) == {
-            "first-run:main@1000",
-            "first-run:main@2000",
-            "other:main@2000",
-        }
-
-
 def test_names_of_imported_snapshots_keep_to_their_run() -> None:
     name = SnapshotName.parse("main@50").imported("first")
     assert str(name) == checked_player_name("first:main@50") == "first:main@50"
@@ -254,7 +228,3 @@ def test_names_of_imported_snapshots_keep_to_their_run() -> None:
     for wrong in ("a:b:c@5", ":main@5", "first:@5", "first:main"):
         with pytest.raises(InvalidName):
             checked_player_name(wrong)
-
-
-def test_a_player_of_no_run_is_no_anchor() -> None:
-    assert not is_imported(Player(name="based", game="brawl", kind=PlayerKind.BOT))

@@ -41,17 +41,6 @@ def test_demo_of_a_card_game_tells_the_cards_and_every_choice(capsys: Capture) -
     assert lines[-2].startswith("payoff")
 
 
-def test_choices_are_told_by_their_numbers(capsys: Capture) -> None:
-    assert main(["demo", "caller", "aggressive", "--game", "leduc", "--seed", "2"]) == 0
-    lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
-    choices = [int(line[0]) for line in lines if line[1].startswith(("caller: ", "aggressive: "))]
-    assert choices == list(range(1, len(choices) + 1))
-    ((number, _),) = [line for line in lines if "against" in line[1]]
-    assert int(number) == len(choices)
-    assert {line[0] for line in lines if " has card " in line[1]} == {"0"}
-    assert not any("payoff 0" in line[1] for line in lines if " has card " in line[1])
-
-
 def test_a_board_is_told_after_each_choice(capsys: Capture) -> None:
     words = ["--game", "pettingzoo:pettingzoo.classic.tictactoe_v3", "--seed", "1"]
     assert main(["demo", "random", "random", *words]) == 0
@@ -73,14 +62,6 @@ def test_two_members_of_one_name_are_told_apart(capsys: Capture) -> None:
     said = capsys.readouterr().out
     assert "caller (1) against caller (2)" in said
     assert "caller (2) has card" in said
-
-
-def test_a_misspelt_bot_is_named_where_there_is_no_run(
-    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(["demo", "baset", "constant"]) == 1
-    assert "did you mean the bot 'based'?" in capsys.readouterr().err
 
 
 def test_demo_of_two_snapshots_repeats_with_its_seed(served_run: Path, capsys: Capture) -> None:
@@ -110,8 +91,3 @@ def test_demo_of_bots_needs_no_league(
         assert main(["demo", "based", "random", "--seed", seed]) == 0
         matches.add(capsys.readouterr().out.partition("\n")[0])
     assert len(matches) == 2, "another seed, another match"
-
-
-def test_demo_of_an_unknown_member_suggests_one(served_run: Path, capsys: Capture) -> None:
-    assert main(["demo", "main@1001", "based", "--run-dir", str(served_run)]) == 1
-    assert "did you mean 'main@1000'?" in capsys.readouterr().err

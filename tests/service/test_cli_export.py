@@ -9,7 +9,6 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import onnx
 import pytest
 import torch
 from cli_league import make_run
@@ -51,18 +50,6 @@ def test_a_runs_snapshot_by_name(tmp_path: Path, capsys: Capture) -> None:
     for name, words in (("based", "no weights"), ("mian@2000", "main@2000")):
         assert main(["export", name, "--run-dir", str(tmp_path / "run"), "--out", str(out)]) != 0
         assert words in capsys.readouterr().err
-
-
-def test_a_file_by_the_ending_of_what_is_written(
-    weights: Path, tmp_path: Path, capsys: Capture
-) -> None:
-    out = tmp_path / "a.onnx"
-    assert main(["export", str(weights), "--out", str(out)]) == 0
-    assert next(given.name for given in onnx.load(out).graph.input) == "observation"
-    assert main(["export", str(weights), "--out", str(tmp_path / "a.tar")]) == 2
-    assert "--format sb3|onnx|folder" in capsys.readouterr().err
-    assert main(["export", str(weights), "--format", "onnx", "--out", str(tmp_path / "b.bin")]) == 0
-    assert out.stat().st_size > 0
 
 
 def test_a_folder_wants_the_version_of_the_game(

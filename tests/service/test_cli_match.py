@@ -43,12 +43,6 @@ def test_a_paired_match_tells_who_asked(live: Live, league: Callable[..., str]) 
     assert "after 900 frames" in text
 
 
-def test_an_open_match_has_no_result(live: Live, league: Callable[..., str]) -> None:
-    text = league("match", live.ids["open"])
-    assert "result\tnone yet" in text
-    assert "lease\topen" in text
-
-
 def test_the_beginning_of_a_match_id_is_enough_when_no_other_begins_so(
     live: Live, league: Callable[..., str]
 ) -> None:

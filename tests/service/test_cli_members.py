@@ -44,35 +44,12 @@ def test_a_game_that_is_named_lists_its_bots(
     )
 
 
-def test_and_does_so_where_there_is_no_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert NO_BOT.format("constant") in refused("demo random constant --game matrix:rps", capsys)
-    assert NO_BOT.format("nash") in refused("exploitability nash --game matrix:rps", capsys)
-    assert "did you mean the bot 'nash' of kuhn (--game kuhn)?" in refused(
-        "demo random nash", capsys
-    )
-
-
 def test_a_bot_of_another_game_is_named_with_it(
     newest: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = refused("demo main@1000 nash", capsys)
     assert "there is no member 'nash' in runs/laptop-1, which plays brawl" in said
     assert "did you mean the bot 'nash' of kuhn (--game kuhn)?" in said
-
-
-def test_a_misspelt_bot_of_another_game_too(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    make_game_run(Path("runs/board-1"), ["game.name=kuhn"])
-    said = refused("demo baset constant", capsys)
-    assert (
-        "in runs/board-1, which plays kuhn: did you mean the bot 'based' of brawl (--game brawl)?"
-        in said
-    )
 
 
 def test_a_learner_does_not_start_from_an_agent_of_another_game(tmp_path: Path) -> None:
@@ -83,18 +60,3 @@ def test_a_learner_does_not_start_from_an_agent_of_another_game(tmp_path: Path) 
     values, parent = initial_values(str(file), BlobFolder(tmp_path), [], "kuhn")
     assert values["network"]
     assert parent == ""
-
-
-@pytest.mark.parametrize(
-    ("flag", "said"),
-    [
-        (["--speed", "0"], "--speed 0"),
-        (["--seed", "-1"], "'--seed': -1"),
-    ],
-)
-def test_only_the_flag_that_is_wrong_is_named(
-    flag: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    line = refused(" ".join(["demo", "caller", "nash", "--game", "kuhn", *flag]), capsys)
-    assert said in line
-    assert {"--speed", "--seed"} & set(line.replace(":", " ").split()) == {flag[0]}

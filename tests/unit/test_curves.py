@@ -15,7 +15,7 @@ from league.errors import NotFound
 from league.metrics import wilson_interval
 from league.runs.alarms import AlarmWatch
 from league.runs.columns import EVALUATION
-from league.runs.records import read_rows, read_scalars, read_updates
+from league.runs.records import read_scalars, read_updates
 from league.views.curves.figure import PANELS, _finish
 from league.views.curves.history import Stage, gather
 
@@ -185,9 +185,3 @@ def test_a_finished_run_is_watched_again_from_its_files(run_dir):
     assert ("term_silent", "win") in told
     assert ("never_won", "based") in told
     assert ("value_unexplained", "") in told
-
-
-def test_a_torn_last_row_is_left_out(tmp_path):
-    path = tmp_path / "monitor.csv"
-    path.write_text('#{"t_start": 1}\nr,l\n1,2\n3')
-    assert read_rows(path) == [{"r": "1", "l": "2"}]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from league.errors import ConfigError, DataCorrupt, Refused, VersionMismatch
+from league.errors import ConfigError, Refused, VersionMismatch
 from league.runs.folder import Request, open_run
 from league.settings import base as config
 
@@ -89,13 +89,6 @@ def test_contradictions_are_refused(again: Request, words: str) -> None:
         open_run(again)
 
 
-def test_environment_counts_as_stated(monkeypatch: pytest.MonkeyPatch) -> None:
-    make()
-    monkeypatch.setenv("KUMITE_LEARNER__STEPS", "99")
-    with pytest.raises(ConfigError, match="not 99"):
-        open_run(request())
-
-
 def test_second_supervisor_is_refused_until_the_first_has_gone() -> None:
     words = r"in use by another start-league \(process \d+\)"
     with open_run(request("run", "smoke")), pytest.raises(Refused, match=words):
@@ -109,13 +102,6 @@ def test_another_format_is_refused() -> None:
     run = json.loads(Path("run/run.json").read_text())
     Path("run/run.json").write_text(json.dumps(run | {"format": 2, "version": "9.9"}))
     with pytest.raises(VersionMismatch, match=r"format 2 \(made by Kumite 9\.9\)"):
-        open_run(request())
-
-
-def test_broken_run_json_is_told() -> None:
-    make()
-    Path("run/run.json").write_text("{")
-    with pytest.raises(DataCorrupt, match=r"run/run\.json"):
         open_run(request())
 
 

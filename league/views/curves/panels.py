@@ -30,7 +30,7 @@ PALETTE: Final = (
     "#8C6D31",
     "#555555",
 )
-"""Okabe and Ito's colours, which colour-blind people can tell apart, and three more."""
+"""Okabe and Ito's colours, which colour-blind people can distinguish, and three more."""
 LABEL_GAP = 0.06
 """Least distance of two labels next to a panel, as a share of its height."""
 Label = tuple[float, str, str]
@@ -38,7 +38,7 @@ Label = tuple[float, str, str]
 
 
 def colors() -> list[str]:
-    """For as many lines as a panel may have."""
+    """Twice the palette, for panels with many lines."""
     return [*PALETTE, *PALETTE]
 
 

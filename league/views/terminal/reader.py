@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _DEADLINE_SECONDS = 1.0  # a service that restarts is asked again at the next look
 _MOST_FITTED = 500  # a fit of more players takes longer than a look at the league may
-_FIT_EVERY = 30  # a fit may take one part in so many of the time: learners need the cores
+_FIT_EVERY = 30  # the fit may take 1/30 of the time: learners need the cores
 
 
 class History:
