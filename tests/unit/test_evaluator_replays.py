@@ -1,4 +1,4 @@
-"""Replays of a gauntlet: the telling matches, and those alone, as they were played."""
+"""Replays of a gauntlet: which matches are kept, and that they verify."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from league.games.registry import make_batched
 from league.players import Assignment, MatchResult
 from league.replay import Recipe, load_replay, verify
 
-FRAMES = 60  # nobody can fall off within two seconds
+FRAMES = 60  # no one can fall off within two seconds
 
 
 def recorder(folder: Path, *, most: int = 100) -> Recorder:
@@ -85,7 +85,7 @@ def test_the_first_loss_is_kept_and_no_win(
     outcomes = [0.5, 1.0, 0.0, 0.0]
     chosen: list[str] = []
     monkeypatch.setattr(
-        Recorder, "_keep", lambda self, row, begun, game: chosen.append(begun.assignment.match_id)
+        Recorder, "_keep", lambda self, row, match, game: chosen.append(match.assignment.match_id)
     )
     recording = recorder(tmp_path)
     for number, own in enumerate(outcomes):
@@ -109,7 +109,7 @@ def test_matches_that_failed_are_not_kept(
     game: BatchedGame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chosen: list[int] = []
-    monkeypatch.setattr(Recorder, "_keep", lambda self, row, begun, game: chosen.append(row))
+    monkeypatch.setattr(Recorder, "_keep", lambda self, row, match, game: chosen.append(row))
     recording = recorder(tmp_path)
     for opponent, failures in ((BASED, {0: "it hangs"}), (CONSTANT, {1: "another row"})):
         monkeypatch.setattr(game, "failures", failures)

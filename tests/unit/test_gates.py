@@ -229,10 +229,10 @@ def by_eigenfunctions(drift, variance, risks, results, position):
     """`worse_outcome` by another series: decaying modes of the absorbed motion."""
     width, tilt = risks.upper - risks.lower, drift / variance
     start, end = -risks.lower, position - risks.lower
-    if abs(tilt) < 1e-12:
+    if tilt == 0.0:
         total = risks.upper / width
     else:
-        total = 1 - (1 - math.exp(-2 * tilt * start)) / (1 - math.exp(-2 * tilt * width))
+        total = 1 - math.expm1(-2 * tilt * start) / math.expm1(-2 * tilt * width)
     for mode in range(1, 400):
         wave = mode * math.pi / width
         decay = math.exp(-(wave**2 + tilt**2) * variance * results / 2 + tilt * (end - start))

@@ -96,21 +96,13 @@ def estimate(
         return 1.0 - worse_outcome(drift, max(variance, 1e-12), risks, results, position)
 
     def score_at(wanted: float) -> float:
-        """The score nearest to the mean where the rising probability is `wanted`, 0 or 1 where
-        it is nowhere; the approximation may turn far from the mean."""
-        here = min(max(mean, EDGE), 1.0 - EDGE)
-        rises = same_or_better(here) < wanted
-        step = 1e-4
-        while True:
-            there = min(here + step, 1.0 - EDGE) if rises else max(here - step, EDGE)
-            if (same_or_better(there) < wanted) != rises:
-                ends = sorted((here, there))
-                return float(
-                    brentq(lambda score: same_or_better(score) - wanted, *ends, xtol=1e-12)
-                )
-            if there in (EDGE, 1.0 - EDGE):
-                return 1.0 if rises else 0.0
-            here, step = there, 2.0 * step
+        """The score where the rising probability is `wanted`, 0 or 1 where it is nowhere."""
+        if same_or_better(EDGE) >= wanted:
+            return 0.0
+        if same_or_better(1.0 - EDGE) <= wanted:
+            return 1.0
+        root = brentq(lambda score: same_or_better(score) - wanted, EDGE, 1.0 - EDGE, xtol=1e-12)
+        return float(root)
 
     tail = (1.0 - confidence) / 2
     return Estimate(score_at(0.5), score_at(tail), score_at(1.0 - tail), confidence)
