@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import signal
 from collections.abc import Iterator
@@ -14,12 +13,11 @@ from admission_league import (
     MIXES,
     AdmissionLeague,
     admission_league,
-    draws_always,
     first_seat_wins,
     loses_always,
     wins_always,
 )
-from small_league import live, played, small_league, snapshot
+from small_league import live, played, snapshot
 from test_matchmaker_process import matchmaker, ready_port
 
 from league.cli.main import main
@@ -90,17 +88,6 @@ def test_one_that_is_too_weak_stays_on_record_and_is_never_drawn(league: Admissi
     assert league.drawn() == {"main@1000", "main@3000"}
 
 
-def test_a_gate_at_its_limit_is_undecided(
-    league: AdmissionLeague, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("matchmaker.acts.gate.PAIR_LIMIT", 20)
-    league.register(2000)
-    scores = itertools.cycle([1.0, 1.0, 1.0, 0.0, 0.0, 1.0, 1.0, 0.0])
-    gate = league.to_the_end("main@2000", lambda match, who: next(scores))
-    assert (gate.state, gate.victims[0].matches) == (GateState.UNDECIDED, 40)
-    assert league.state("main@2000") is PlayerState.RETIRED
-
-
 def test_pairs_are_whole_on_a_seed_each_with_the_seats_swapped(league: AdmissionLeague) -> None:
     league.register(2000)
     assert league.lease("main@2000", 1) == []
@@ -112,24 +99,6 @@ def test_pairs_are_whole_on_a_seed_each_with_the_seats_swapped(league: Admission
         assert (first.seed, first.seats) == (second.seed, second.seats[::-1])
     assert len({match.seed for match in matches}) == 6
     assert {(match.book, match.category) for match in matches} == {(Book.EVAL, "gate")}
-
-
-def test_pairs_after_an_open_one_wait(league: AdmissionLeague) -> None:
-    league.register(2000)
-    matches = league.lease("main@2000", 80)
-    league.client.report_results(
-        league.evaluator, [played(m, wins_always(m, "main@2000")) for m in matches[:0:-1]]
-    )
-    gate = league.client.decide_gate(league.evaluator, "main@2000")
-    assert (gate.state, gate.victims[0].matches) == (GateState.OPEN, 0)
-    league.client.report_results(
-        league.evaluator, [played(matches[0], loses_always(matches[0], "main@2000"))]
-    )
-    gate = league.client.decide_gate(league.evaluator, "main@2000")
-    assert gate.state is GateState.ACCEPTED
-    assert gate.victims[0].pairs[:4] == (0, 0, 1, 0), (
-        "the first pair is counted first: a loss and a win"
-    )
 
 
 def test_half_a_pair_is_left_out_and_stays_so(league: AdmissionLeague) -> None:
@@ -149,25 +118,6 @@ def test_half_a_pair_is_left_out_and_stays_so(league: AdmissionLeague) -> None:
     results = [replace(played(failed), failed=True, failure="it broke"), played(whole, 0.5)]
     client.report_results(league.evaluator, results)
     assert client.decide_gate(league.evaluator, "main@2000").victims[0].pairs == (0, 0, 0, 0, 2)
-
-
-def test_forged_and_repeated_results_change_nothing(league: AdmissionLeague) -> None:
-    league.register(2000)
-    first, second = league.lease("main@2000", 2)
-    forged = [
-        replace(played(first), lease_token="0" * 32),
-        replace(played(first), seats=played(first).seats[::-1]),
-        replace(played(first), match_id="f" * 32),
-    ]
-    verdicts, _ = league.client.report_results(league.evaluator, forged)
-    assert [verdict.accepted for verdict in verdicts] == [False] * 3
-    results = [played(one, draws_always(one, "main@2000")) for one in (first, second)]
-    for _ in range(3):
-        league.client.report_results(league.evaluator, results)
-    changed = [replace(result, outcome=1.0) for result in results]
-    league.client.report_results(league.evaluator, changed)
-    (test,) = league.client.decide_gate(league.evaluator, "main@2000").victims
-    assert (test.pairs, test.draws) == ((0, 0, 1, 0, 0), 2)
 
 
 def test_a_waiting_candidate_must_beat_the_one_admitted_before_it(league: AdmissionLeague) -> None:
@@ -228,12 +178,6 @@ def test_who_needs_no_gate(league: AdmissionLeague) -> None:
     assert [gate.victims[0].victim for gate in league.client.gates()] == ["main@1000", "rival@500"]
 
 
-def test_by_default_everybody_is_a_member_at_once(tmp_path: Path) -> None:
-    with small_league(tmp_path) as small:
-        assert {p.state for p in small.client.players()} == {PlayerState.ACTIVE}
-        assert small.client.gates() == []
-
-
 def test_a_snapshot_that_is_registered_again_has_one_gate(league: AdmissionLeague) -> None:
     league.register(2000)
     assert league.register(2000).state is PlayerState.CANDIDATE
@@ -242,18 +186,6 @@ def test_a_snapshot_that_is_registered_again_has_one_gate(league: AdmissionLeagu
     league.to_the_end("main@2000", loses_always)
     assert league.register(2000).state is PlayerState.RETIRED
     assert len(league.events("gate_opened")) == 1
-
-
-def test_of_several_in_one_call_the_others_must_beat_the_first(tmp_path: Path) -> None:
-    with admission_league(tmp_path) as league:
-        made = [snapshot(step, "rival", parent="", creator="learner-rival") for step in (1, 2, 3)]
-        registered, _ = league.client.register_players(made)
-        states = [PlayerState.ACTIVE, PlayerState.CANDIDATE, PlayerState.CANDIDATE]
-        assert [one.state for one in registered] == states
-        assert [gate.victims[0].victim for gate in league.client.gates()] == ["rival@1", "rival@1"]
-        made = [snapshot(step, "rival", parent="", creator="learner-rival") for step in (4, 5)]
-        league.client.register_players(made)
-        assert len(league.events("gate_decided")) == 2, "each once"
 
 
 def test_the_oldest_retires_when_a_candidate_is_admitted_not_before(tmp_path: Path) -> None:
@@ -301,22 +233,6 @@ def test_a_matchmaker_killed_in_the_middle_of_a_gate_loses_nothing_of_it(tmp_pat
         process.send_signal(signal.SIGTERM)
         process.wait(10)
     assert fsck(db)[0] == []
-
-
-def test_an_evaluator_that_dies_over_a_gate_leaves_half_pairs_out(tmp_path: Path) -> None:
-    with admission_league(tmp_path) as league:
-        league.register(2000)
-        matches = league.lease("main@2000", 6)
-        results = [played(match, wins_always(match, "main@2000")) for match in matches[:3]]
-        league.client.report_results(league.evaluator, results)
-        league.evaluator = league.client.open_incarnation("evaluator-0").number
-        (test,) = league.client.decide_gate(league.evaluator, "main@2000").victims
-        assert test.pairs == (0, 0, 0, 0, 1)
-        gate = league.to_the_end("main@2000", loses_always)
-        assert (gate.state, gate.victims[0].pairs[1:]) == (GateState.REJECTED, (0, 0, 0, 1))
-        seeds = Certificate.from_json(gate.victims[0].certificate_json).seeds
-        assert matches[0].seed in seeds
-        assert {match.seed for match in matches[2:]}.isdisjoint(seeds)
 
 
 def test_a_restarted_matchmaker_knows_gates_and_whom_they_are_against(tmp_path: Path) -> None:

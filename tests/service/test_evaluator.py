@@ -9,8 +9,6 @@ import grpc
 import pytest
 from evaluating import BOTS, running, wait_for
 from evaluator_league import games, matchmaker_of, register_snapshot
-from grpc_health.v1 import health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from evaluator.reports.table import Report
 from league.players import Book
@@ -103,15 +101,6 @@ def test_seats_are_swapped_on_common_seeds(client: MatchmakerClient, tmp_path: P
     assert len({seed for seed, _ in seeds[BOTS[0]]}) == 2
 
 
-def test_the_newest_snapshot_comes_first(client: MatchmakerClient, tmp_path: Path) -> None:
-    for step in (10, 20, 30):
-        register_snapshot(client, tmp_path, step, parent=f"main@{step - 10}" if step > 10 else "")
-    with running(client, tmp_path) as run:
-        wait_for(lambda: run.status().drained)
-    rows = Report(tmp_path / "evaluator" / "evaluation_results.csv").rows()
-    assert list(dict.fromkeys(row["player"] for row in rows)) == ["main@30", "main@20", "main@10"]
-
-
 def test_a_request_is_played_again_and_replaces_its_rows(
     client: MatchmakerClient, tmp_path: Path
 ) -> None:
@@ -137,16 +126,3 @@ def test_opponents_of_another_pace_are_left_out(client: MatchmakerClient, tmp_pa
         wait_for(lambda: run.status().drained)
     assert games(client, Book.EVAL, "main@20").keys() == set(BOTS)
     assert games(client, Book.EVAL, "main@10").keys() == set(BOTS)
-
-
-def test_health_and_reflection_are_on(client: MatchmakerClient, tmp_path: Path) -> None:
-    with running(client, tmp_path) as run, grpc.insecure_channel(run.address) as channel:
-        check = health_pb2.HealthCheckRequest(service="league.v1.EvaluatorService")
-        reply = health_pb2_grpc.HealthStub(channel).Check(check)
-        assert reply.status == health_pb2.HealthCheckResponse.SERVING
-        ask = reflection_pb2.ServerReflectionRequest(list_services="")
-        answers = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo(
-            iter([ask])
-        )
-        names = {s.name for s in next(iter(answers)).list_services_response.service}
-        assert "league.v1.EvaluatorService" in names

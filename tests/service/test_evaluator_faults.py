@@ -13,7 +13,6 @@ from evaluator_league import games, matchmaker_of, register_snapshot
 
 from evaluator.arena import Arena
 from evaluator.journal import OPEN, Entry, Journal, Slot
-from evaluator.service import EvaluatorServer
 from league.errors import Fenced, Refused
 from league.players import Book, Pairing, Player, SeatResult
 from league.rpc.client import MatchmakerClient
@@ -124,10 +123,3 @@ def test_a_newer_evaluator_fences_the_older(client: MatchmakerClient, tmp_path: 
         run.thread.join(5)
         assert not run.thread.is_alive()
     assert isinstance(run.error, Fenced)
-
-
-def test_a_taken_port_is_one_sentence(client: MatchmakerClient, tmp_path: Path) -> None:
-    with running(client, tmp_path) as run:
-        port = int(run.address.rpartition(":")[2])
-        with pytest.raises(Refused, match=f"127.0.0.1:{port}"):
-            EvaluatorServer(run.evaluator, client, port=port)

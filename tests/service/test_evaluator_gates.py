@@ -22,17 +22,24 @@ from matchmaker.main import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 
 
-@pytest.fixture
-def client(tmp_path: Path) -> Iterator[MatchmakerClient]:
-    settings = MatchmakerSettings(game=GAME)
+@contextmanager
+def league_of(folder: Path, **settings: str) -> Iterator[MatchmakerClient]:
+    """A matchmaker whose main has a snapshot that takes rock."""
+    chosen = MatchmakerSettings(game=GAME, **settings)  # type: ignore[arg-type]
     with (
-        MatchmakerServer(db=tmp_path / "league.db", settings=settings, seed=1) as server,
+        MatchmakerServer(db=folder / "league.db", settings=chosen, seed=1) as server,
         MatchmakerClient(server.address, wait_seconds=5) as connection,
     ):
         live = Player(
             name="main", game=GAME, kind=PlayerKind.LIVE, role=Role.MAIN, creator="learner-main"
         )
-        connection.register_players([live, rps_player(tmp_path, "main", 100, ROCK)])
+        connection.register_players([live, rps_player(folder, "main", 100, ROCK)])
+        yield connection
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[MatchmakerClient]:
+    with league_of(tmp_path) as connection:
         yield connection
 
 
@@ -116,3 +123,35 @@ def test_an_evaluator_that_stops_in_a_gate_continues_where_the_log_is(
     with evaluating(client, tmp_path):
         wait_for(lambda: states(client)[candidate] is GateState.REJECTED)
     assert client.gates()[0].victims[0].matches >= first
+
+
+def test_a_better_snapshot_is_admitted_and_a_worse_one_is_not(
+    tmp_path: Path,
+) -> None:
+    """Paper beats rock; rock then loses to paper, and scissors beat it."""
+    with league_of(tmp_path, admit="gate") as client:
+        admitted(client, tmp_path)
+
+
+def admitted(client: MatchmakerClient, tmp_path: Path) -> None:
+    names = [f"main@{step}" for step in (100, 200, 300, 400)]
+    with evaluating(client, tmp_path) as evaluator:
+        for step, choice in ((200, PAPER), (300, ROCK), (400, SCISSORS)):
+            client.register_players([rps_player(tmp_path, "main", step, choice)])
+            wait_for(lambda: GateState.OPEN not in states(client).values(), 60)
+        wait_for(lambda: evaluator.queue.gauntlets_done == 4, 60)
+    gates = client.gates(certificates=True)
+    decided = [GateState.ACCEPTED, GateState.REJECTED, GateState.ACCEPTED]
+    assert [gate.state for gate in gates] == decided
+    assert [gate.victims[0].victim for gate in gates] == ["main@100", "main@200", "main@200"]
+    for gate in gates:
+        (test,) = gate.victims
+        certificate = Certificate.from_json(test.certificate_json)
+        assert 2 * sum(test.pairs) == test.matches
+        assert certificate.gate.counts == test.pairs
+    met = {cell.row for cell in client.payoff(Book.EVAL, rows=names) if cell.column == "random"}
+    assert met == set(names), "the rejected one has a gauntlet too: a curriculum may wait for it"
+    shown = {p.name: p.state for p in client.players(kinds=[PlayerKind.SNAPSHOT])}
+    active, retired = PlayerState.ACTIVE, PlayerState.RETIRED
+    assert shown == dict(zip(names, (active, active, retired, active), strict=True))
+    assert client.status().open_leases == 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import pytest
 import torch
 
@@ -103,11 +102,6 @@ def test_greedy_play_repeats_itself_and_sampled_play_does_not(game: BatchedGame)
         assert same(first, second) is repeats, book
 
 
-def test_snapshots_meet_each_other(game: BatchedGame) -> None:
-    results, _ = play(game, [assignment(0, ME, OTHER), assignment(1, OTHER, ME)])
-    assert all(s.stats["keys_pressed"] > 0.0 for r in results for s in r.seats)
-
-
 def test_a_row_that_is_used_again_starts_clean(game: BatchedGame) -> None:
     """A greedy match is the same in a fresh arena and in a row where another match was just
     played.
@@ -123,11 +117,3 @@ def test_a_row_that_is_used_again_starts_clean(game: BatchedGame) -> None:
     while "99" not in {r.match_id for r in results}:
         results += arena.step()
     assert same(alone, next(r for r in results if r.match_id == "99"))
-
-
-def test_more_matches_than_rows_are_an_error(game: BatchedGame) -> None:
-    arena = Arena(game, load, frame_skip=4, seed=0)
-    with pytest.raises(ValueError, match="9 matches don't fit in 8 free rows"):
-        arena.seat([assignment(i, ME, BASED) for i in range(ROWS + 1)])
-    assert arena.free == ROWS
-    assert np.all(game.bots_N2 == -1)

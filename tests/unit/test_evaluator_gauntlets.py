@@ -79,12 +79,6 @@ def test_a_milestone_plays_longer_and_meets_the_oldest() -> None:
     assert opponents(plan, Book.GREEDY) == [("constant", 20), ("clockwork", 20)]
 
 
-def test_the_first_snapshot_meets_only_bots() -> None:
-    me = snapshot(10)
-    plan = compose(me, [me], [], BOTS, SETTINGS)
-    assert {entry.opponent for entry in plan} == set(BOTS)
-
-
 def test_retired_parents_are_met_but_not_quarantined_or_retired_leaders() -> None:
     retired, quarantined = (
         snapshot(20, state=PlayerState.RETIRED),
@@ -170,12 +164,6 @@ def test_exploiters_gates_come_first_and_mains_take_turns_with_gauntlets() -> No
     assert next_gate([first, second], True) is None
     for gauntlet_is_due in (False, True):
         assert next_gate([first, exploiters], gauntlet_is_due) is exploiters
-
-
-def test_mains_snapshots_that_passed_a_gate_are_no_exploiters_to_be_met() -> None:
-    accepted = GateState.ACCEPTED
-    gates = [gate("main@1", accepted), gate("x.g1@1", accepted, exploiters=True)]
-    assert exploiters_to_meet(gates, snapshot(3), 5) == ["x.g1@1"]
 
 
 def accepted_ones(count: int, patched: Collection[int] = ()) -> list[CandidateGate]:

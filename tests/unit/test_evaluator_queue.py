@@ -100,15 +100,6 @@ def test_a_new_life_goes_on_where_the_last_one_ended(tmp_path: Path) -> None:
     second.close()
 
 
-def test_refused_matches_are_missing_again(queue: Queue, journal: Journal) -> None:
-    gauntlet = queue.open(PLAYERS[3], PLAYERS, [], {})
-    journal.record([played("a", 0, 0), played("b", 0, 1)])
-    journal.settle(["a"], ["b"])
-    assert Slot("based", Book.EVAL, 0, 1) in queue.missing(gauntlet, {})
-    assert Slot("based", Book.EVAL, 0, 0) not in queue.missing(gauntlet, {})
-    assert journal.pending() == []
-
-
 def test_a_lost_journal_is_made_up_for_by_the_matchmakers_counts(queue: Queue) -> None:
     gauntlet = queue.open(PLAYERS[3], PLAYERS, [], {})
     greedy = 2
@@ -162,13 +153,6 @@ def test_skipped_and_quarantined_snapshots_do_not_wait(queue: Queue) -> None:
     assert names(queue.waiting(PLAYERS))[0] == "main@30", "a request tries it again"
     quarantined = snapshot(50, state=PlayerState.QUARANTINED)
     assert "main@50" not in names(queue.waiting([quarantined]))
-
-
-def test_dropping_an_opponent_is_remembered(queue: Queue) -> None:
-    gauntlet = queue.open(PLAYERS[3], PLAYERS, [], {})
-    shorter = queue.drop_opponent(gauntlet, "based")
-    assert shorter.plan == ()
-    assert queue.open(PLAYERS[3], PLAYERS, [], {}) == shorter
 
 
 def test_a_journal_that_is_none_is_refused(tmp_path: Path) -> None:

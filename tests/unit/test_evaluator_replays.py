@@ -105,19 +105,6 @@ def test_the_oldest_go_first(game: BatchedGame, tmp_path: Path) -> None:
     assert kept(tmp_path) == {"1", "2"}
 
 
-def test_matches_that_failed_are_not_kept(
-    game: BatchedGame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    chosen: list[int] = []
-    monkeypatch.setattr(Recorder, "_keep", lambda self, row, match, game: chosen.append(row))
-    recording = recorder(tmp_path)
-    for opponent, failures in ((BASED, {0: "it hangs"}), (CONSTANT, {1: "another row"})):
-        monkeypatch.setattr(game, "failures", failures)
-        recording.begin(0, assignment(0, ME, opponent))
-        recording.end(0, game)
-    assert chosen == [0], "the second alone"
-
-
 def test_what_can_not_be_kept_stops_nothing(
     game: BatchedGame, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -153,16 +153,6 @@ def test_the_half_of_a_pair_that_was_played_before_is_handed_back(journal: Journ
     assert (matchmaker.released, matchmaker.reports) == (["m0"], [["m1"]])
 
 
-def test_a_result_reported_twice_counts_as_accepted(journal: Journal) -> None:
-    run, _ = begin(
-        Matchmaker(lambda _, r: Verdict(match_id=r.match_id, accepted=False, duplicate=True)),
-        journal,
-    )
-    run.step()
-    assert run.finished
-    assert journal.done_slots("main@1", "based", Book.EVAL) == {(0, 0), (0, 1)}
-
-
 def test_a_refused_match_is_played_again(
     journal: Journal, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -194,22 +184,6 @@ def test_it_gives_up_when_every_result_of_three_reports_is_refused(journal: Jour
     assert run.accepted == 0
     assert journal.pending() == []
     assert journal.done_slots("main@1", "based", Book.EVAL) == set()
-
-
-def test_one_accepted_result_restarts_the_count_of_refusals(journal: Journal) -> None:
-    run, _ = begin(
-        Matchmaker(
-            lambda number, r: (accepts if (number, r.match_id[-1]) == (3, "4") else refuses)(
-                number, r
-            )
-        ),
-        journal,
-    )
-    for _ in range(5):
-        run.step()
-    assert run.accepted == 1
-    with pytest.raises(Refused):
-        run.step()
 
 
 def test_a_stop_reports_what_has_ended_and_releases_the_rest(journal: Journal) -> None:

@@ -56,12 +56,6 @@ def test_a_row_tells_what_was_played() -> None:
     )
 
 
-def test_a_game_without_sides_leaves_them_empty() -> None:
-    matches = [match(0, 1.0, 0, 0.0)]
-    row = make_row(ME, "based", Book.GREEDY, matches, frames_per_second=30)
-    assert (row["win_rate_left"], row["win_rate_right"], row["win_rate_seat_1"]) == ("", "", "")
-
-
 def test_rows_are_added_and_never_doubled(tmp_path: Path) -> None:
     path = tmp_path / "evaluator" / "evaluation_results.csv"
     row = make_row(ME, "based", Book.EVAL, FOUR, 30)

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from league.errors import DataCorrupt, InvalidInput
@@ -17,7 +17,6 @@ from league.stats.gates import (
     Assigned,
     BernoulliTest,
     Certificate,
-    EloModel,
     Gate,
     MultinomialTest,
     Result,
@@ -67,27 +66,6 @@ def test_batches_equal_one_by_one(scores, cuts, risk):
     for low, high in itertools.pairwise(bounds):
         batched = batched.take(results(scores)[low:high])
     assert gate.take(results(scores)) == one_by_one == batched
-
-
-@settings(max_examples=15, deadline=None)
-@given(pairs)
-@example([1.0, 0.75] * 6)
-def test_batches_of_pairs_equal_one_by_one(scores):
-    gate = Gate(test=PAIRS, risks=Risks(alpha=0.3, beta=0.3))  # decides within a few pairs
-    one_by_one = gate
-    for result in results(scores):
-        one_by_one = one_by_one.take([result])
-    assert gate.take(results(scores)) == one_by_one
-
-
-@settings(max_examples=15, deadline=None)
-@given(pairs, st.randoms(use_true_random=False))
-def test_a_ratio_does_not_depend_on_the_order(scores, chance):
-    shuffled = list(scores)
-    chance.shuffle(shuffled)
-    for test in (PAIRS, MultinomialTest(elo0=-3, elo1=9, model=EloModel.NORMALISED)):
-        gate = Gate(test=test, risks=PATIENT)
-        assert taken(gate, shuffled).llr == taken(gate, scores).llr
 
 
 def test_a_gate_stops_where_it_decides():
@@ -142,11 +120,6 @@ def test_what_is_no_score_of_a_match_is_refused(score):
 def test_pairs_are_counted_by_their_mean():
     gate = taken(Gate(test=PAIRS), [0.75, 1.0, 0.5, 0.0, 0.25, 1.0])
     assert (gate.counts, gate.results, gate.matches) == ((1, 1, 1, 1, 2), 6, 12)
-
-
-def test_counts_of_another_test_are_refused():
-    with pytest.raises(InvalidInput, match="3 counts"):
-        Gate(test=PAIRS, counts=(1, 2, 3))
 
 
 def assigned(ordinal, score=None, *, is_open=False, pair=0):
