@@ -1,4 +1,4 @@
-"""`python -m matchmaker`: serves one league until it is told to stop."""
+"""`python -m matchmaker`: serves one league until SIGTERM or Ctrl-C."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import logging
 import signal
 import socket
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 from league.errors import LeagueError
@@ -70,11 +69,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     configure("human")  # until the settings are known
     try:
         is_new = not options.db.exists()
-        with _seldom_collected():
-            server = _server(options)
+        server = _server(options)
+        gc.freeze()  # a collection of all that a league loads would stop every answer for 100 ms
         signals = _stop_signals()
         with server:
-            _tell(options, server, is_new)
+            _log_what_is_served(options, server, is_new)
             print(f"ready {server.port}", flush=True)
             signals.recv(1)
     except LeagueError as error:
@@ -83,10 +82,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _tell(options: argparse.Namespace, server: MatchmakerServer, is_new: bool) -> None:
-    """What nobody would guess of a league that is served, for people: programs read the line on
-    stdout.
-    """
+def _log_what_is_served(
+    options: argparse.Namespace, server: MatchmakerServer, is_new: bool
+) -> None:
     if is_new:
         _log.info("%s is a new league", options.db)
     elif options.read_only:
@@ -110,25 +108,6 @@ def _server(options: argparse.Namespace) -> MatchmakerServer:
         read_only=options.read_only,
         at=options.at,
     )
-
-
-@contextmanager
-def _seldom_collected() -> Iterator[None]:
-    """What is made inside stays for good, and is not looked through for garbage, nor often what
-    comes behind.
-
-    A look through all that a league is takes a tenth of a second, in which nobody is answered;
-    while it is loaded there would be dozens of them. It holds hardly any cycles. What is new is
-    looked at in small portions: fifty thousand objects at once, the leases of a thousand clients in
-    ten seconds, took 25 ms.
-    """
-    gc.disable()
-    try:
-        yield
-        gc.freeze()
-        gc.set_threshold(2_000, 5, 5_000)
-    finally:
-        gc.enable()
 
 
 def _stop_signals() -> socket.socket:

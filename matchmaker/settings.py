@@ -91,18 +91,18 @@ class MatchmakerSettings(Settings):
     roles: Literal["mix", "alphastar-paper", "alphastar-pseudocode"] = "mix"
     """Who learners play among themselves. "mix": as the mix says. Else a learner's role decides,
     as in AlphaStar's paper or in its published pseudocode: a mix's weights of snapshots, self
-    and exploiters together go to the role's branches, its other categories stay as they are.
+    and exploiters together go to the role's branches, its other categories don't change.
     """
 
     near_copies: float = Field(default=0.1, ge=0.0, le=1.0)
     """Snapshots whose shares of clean matches differ by at most this from each other (root mean
     square over opponents, what chance explains left out) share the weight of one, except under
-    `recent` and `latest`. 0 gives every snapshot a weight of its own.
+    `recent` and `latest`. 0 gives every snapshot its own weight.
     """
 
     matches_per_draw: int = Field(default=1, ge=1, le=64)
     """Matches in a row against one drawn opponent. With more, fewer different snapshots play at
-    a time, which is faster: their weights take longer to fetch than to use. Everybody's share
+    a time, which is faster: their weights take longer to fetch than to use. Each player's share
     stays the same.
     """
 

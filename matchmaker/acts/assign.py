@@ -159,10 +159,10 @@ def lease_gate_matches(
     count: int,
     matches_per_seed: int,
 ) -> list[Assignment]:
-    """Leases `count` more matches between two players for a gate that has begun so many before.
+    """Leases `count` more matches between two players for a gate with `begun` earlier ones.
 
-    The seats are taken in turn. Each match is on a seed of its own, for a test that wants matches
-    which don't depend on one another, or both of a pair (`matches_per_seed` 2) on one.
+    Seats alternate. Each match has its own seed, for a test that wants independent matches, or
+    both of a pair (`matches_per_seed` 2) have one.
     """
     incarnation = league.current_incarnation(tx, number)
     checks.number(count, "count", 1, MAX_COUNT)
@@ -206,7 +206,7 @@ def _add_named_draw(
 def carry_matches(
     league: League, tx: Transaction, incarnation: IncarnationRow, match_ids: Sequence[str]
 ) -> list[Assignment]:
-    """Leases matches in progress at a checkpoint anew, same seats, seed, category and book.
+    """Leases matches that were in progress at a checkpoint again: same seats, seed and book.
 
     Raises:
         NotFound: a match that was never assigned.

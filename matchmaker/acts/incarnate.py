@@ -29,8 +29,8 @@ def open_incarnation(
     checkpoint_log_position: int,
     carried: Sequence[str],
 ) -> Incarnation:
-    """Begins a worker's life: fences its earlier ones, abandons their open leases, marks what a
-    learner had reported behind its checkpoint as lost, and leases the matches it carries anew.
+    """Opens a worker's incarnation: fences its earlier ones, abandons their open leases, marks the
+    results after a learner's checkpoint as lost, and leases the carried matches again.
     """
     checks.worker_name(worker)
     checks.text(player, "player", checks.MAX_PLAYER_NAME)
@@ -93,7 +93,7 @@ def _lose(league: League, tx: Transaction, new: IncarnationRow) -> int:
         league.log(
             tx,
             "results_lost",
-            f"{lost} results of {new.player} behind its checkpoint no longer count in its ratings",
+            f"{lost} results of {new.player} after its checkpoint no longer count in its ratings",
             incarnation=new.number,
             after=new.checkpoint_log_position,
             results=lost,

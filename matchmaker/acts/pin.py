@@ -17,10 +17,10 @@ it.
 
 
 def pin(league: League, tx: Transaction, name: str, mu: float | None, by: str) -> int:
-    """Pins a player at `mu` points in every book, or lets it go where that is None.
+    """Pins a player at `mu` points in every book, or unpins it if `mu` is None.
 
     Returns:
-        The log position behind which it holds.
+        The log position after which it holds.
     """
     checks.text(by, "by", checks.MAX_NAME)
     player = league.view.players.get(name)

@@ -1,4 +1,4 @@
-"""Players that nobody may meet, because an operator does not trust their weights."""
+"""Takes players whose weights an operator does not trust out of play, and back."""
 
 from __future__ import annotations
 
@@ -13,16 +13,14 @@ from matchmaker.store.transaction import Transaction
 
 
 def quarantine(league: League, tx: Transaction, name: str, by: str, *, reason: str) -> PlayerState:
-    """Nobody is sent to this player from now on; matches that were handed out are played,
-    results stay.
-    """
+    """Stops drawing this player; matches that were assigned are played, results stay."""
     player = _known(league, name, by)
     checks.text(reason, "reason")
     if not reason.strip():
         raise InvalidInput(f"{name} is put into quarantine without a reason: say why")
     if player.kind is PlayerKind.LIVE:
         raise InvalidInput(
-            f"{name} learns and nobody else meets it: stop its learner, or name its snapshots"
+            f"{name} learns and is no opponent: stop its learner, or name its snapshots"
         )
     if player.state is PlayerState.QUARANTINED:
         raise InvalidInput(f"{name} is in quarantine already")

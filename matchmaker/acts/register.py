@@ -1,4 +1,4 @@
-"""Players enter the league, and the oldest snapshots retire."""
+"""Registers players and candidates."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def register_candidate(
 ) -> CandidateGate:
     """Registers what an exploiter's learner has frozen as a candidate, and opens its gate.
 
-    Nobody is drawn against it before it is accepted. The same again changes nothing.
+    It is no opponent before it is accepted. The same again changes nothing.
 
     Raises:
         InvalidInput: the worker's player is no generation's, or the snapshot is not of its kind.

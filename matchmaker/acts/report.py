@@ -107,7 +107,7 @@ def _added(league: League, tx: Transaction, taken: Sequence[Taken]) -> list[Resu
 
 
 def _told(verdicts: Sequence[Verdict | str], positions: Mapping[str, int]) -> Iterator[Verdict]:
-    """Verdicts in order; a match that was told twice in one call was taken in once."""
+    """Verdicts in order; a match that a call reports twice is accepted once."""
     seen = set()
     for verdict in verdicts:
         if isinstance(verdict, Verdict):

@@ -39,7 +39,7 @@ def enter_stage(
     place: Place,
     reason: str,
 ) -> StageRequest | None:
-    """A learner tells its stages and its place in them; the same again leaves no second event.
+    """Records a learner's stages and its place in them; the same again adds no event.
 
     Returns:
         The request that it has to obey, if there is one.
@@ -47,7 +47,7 @@ def enter_stage(
     incarnation = league.current_incarnation(tx, number)
     if not incarnation.player:
         raise InvalidInput(
-            f"incarnation {number} of {incarnation.worker} trains nobody: it has no stages"
+            f"incarnation {number} of {incarnation.worker} trains no player: it has no stages"
         )
     checks.number(step, "step", 0, checks.MAX_STEP)
     checks.text(reason, "reason")

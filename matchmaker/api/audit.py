@@ -1,4 +1,4 @@
-"""The audit trail: what operators do stands in the league's own log, before it takes effect."""
+"""The audit trail: operators' calls are recorded in the league's log before they take effect."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class LeagueMetrics(Collector):
         try:
             yield from self._of_league()
         except LeagueError:
-            return  # memory is behind the log, or the store is closing
+            return  # memory is being rebuilt, or the store is closing
 
     def _of_league(self) -> Iterator[Metric]:
         league, view, vitals = self._league, self._league.view, self._league.vitals()

@@ -63,7 +63,7 @@ def _named_match(reader: Reader, match_id: str) -> AssignmentRow:
 
 
 def _reported(league: League, lease: AssignmentRow, row: ResultRow) -> MatchResult:
-    """The result as it was reported: names and digests are those of the lease."""
+    """The reported result; names and digests are those of the lease."""
     seats = (
         SeatResult(
             player=name,

@@ -1,4 +1,4 @@
-"""The matchmaker as a context manager: the same one in tests and behind `python -m matchmaker`."""
+"""The matchmaker as a context manager, for tests and for `python -m matchmaker`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class MatchmakerServer:
         clock: moved by hand in tests; `sweep` is called by hand then too.
         seed: of a new league's draws; None takes a random one.
         read_only: answers questions and changes nothing.
-        at: serves the league as it was then (`store.copies.moment_of` reads it); needs `read_only`.
+        at: serves the league of that moment (`store.copies.moment_of` reads it); needs `read_only`.
     """
 
     def __init__(
@@ -74,8 +74,7 @@ class MatchmakerServer:
         self._operations = operations or OperationsSettings()
         if at is not None and self._operations.matchmaker_metrics_port:
             raise InvalidInput(
-                "metrics report how a league is now, and --at serves it as it was: "
-                "leave out the metrics port"
+                "metrics report the present, and --at serves the past: leave out the metrics port"
             )
         self._wanted = (self._security.checked(host), port)
         self._sweeps = clock is None and not read_only
@@ -199,7 +198,7 @@ class MatchmakerServer:
         return analyse(self.league)
 
     def _analyse_forever(self) -> None:
-        """In a thread of its own: thousands of snapshots take seconds, and leases must not wait
+        """Runs in a separate thread: thousands of snapshots take seconds, and leases must not wait
         for them.
         """
         while not self.service.stopping.wait(limits.SWEEP_SECONDS):
@@ -214,7 +213,7 @@ class MatchmakerServer:
         """Turns new calls away, lets running ones finish, ends the streams, closes the file. Twice
         is fine.
 
-        Leases that are open stay so: their time begins anew when the league is served again.
+        Open leases stay open; their time starts again when the league is served again.
         """
         if self._stopped:
             return

@@ -48,7 +48,7 @@ class MatchmakerService(MatchmakerServiceServicer):
     def once(
         self, request: Any, reply: type[Reply], effect: Callable[[Transaction], Reply]
     ) -> Reply:
-        """The reply of `effect`, which takes place once however often the request is sent."""
+        """The reply of `effect`, which runs once however often the request is sent."""
         checks.identifier(request.request_id, "request_id")
         fingerprint = hashlib.sha256(request.SerializeToString(deterministic=True)).hexdigest()
         stored = self.league.store.once(
@@ -272,7 +272,7 @@ class MatchmakerService(MatchmakerServiceServicer):
             return to_message(queries.status(self.league, reader))
 
     def Watch(self, request: m.WatchRequest, context: grpc.ServicerContext) -> Iterator[m.Event]:
-        """Ends by itself only when the league is served read-only: nothing more can come then."""
+        """Streams events; only a read-only league ends the stream, as nothing more can happen."""
         checks.number(request.after, "after", -1, self.league.view.event_position)
         if not self._watchers.acquire(blocking=False):
             raise Unavailable(

@@ -37,7 +37,7 @@ class LeagueView:
         event_position: of the newest event.
         durable_position: of the newest event that watchers can read.
         ordinal: of the newest assignment.
-        stale: whether memory is behind the log, after an effect failed.
+        stale: whether memory lacks a commit, after an effect failed.
     """
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class LeagueView:
         return self.fold.drawn
 
     def checked(self) -> LeagueView:
-        """Itself for a reader; raises `Unavailable` while it is behind the log."""
+        """Itself for a reader; raises `Unavailable` while it is stale."""
         if self.stale:
             raise Unavailable("the matchmaker's memory is being rebuilt from its log: ask again")
         return self

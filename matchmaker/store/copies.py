@@ -1,4 +1,4 @@
-"""Copies of a league's log: a backup, and the log as it was at an earlier moment."""
+"""Copies of a league's log: a backup, and the log of an earlier moment."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ INSERT INTO folds SELECT * FROM past.folds WHERE event_position <= :event
 
 
 def backup(database: Path, copy: Path) -> int:
-    """Copies a league's log as it is at one moment, while a matchmaker may write it.
+    """Copies a league's log consistently, while a matchmaker may write it.
 
     The copy is one file, whole or not there at all.
 
@@ -159,7 +159,7 @@ def _seconds(words: str) -> float:
 
 
 def copy_as_of(database: Path, copy: Path, words: str) -> None:
-    """Copies a league's log as it was at a moment; `copy` is then opened as any other log.
+    """Copies the part of a league's log up to a moment; `copy` opens as any other log.
 
     Leases and workers are known by the clock. Only the newest heartbeat of a worker is stored, so
     one that was received later leaves open what the worker did at that moment.

@@ -178,7 +178,7 @@ def m001_league(db: Database) -> None:
         {"position": int, "at": float, "kind": str, "text": str, "data_json": str},
         pk="position",
     )
-    # Nearly all events are results, which have a table of their own.
+    # Nearly all events are results, which have their own table.
     db.execute("CREATE INDEX events_by_kind ON events (kind) WHERE kind != 'result'")
     _create(
         db,

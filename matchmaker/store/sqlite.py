@@ -47,7 +47,7 @@ from matchmaker.store.transaction import Reader, Transaction
 BUSY_SECONDS = 20.0
 ROOM_BYTES = 256 << 20
 """Free bytes below which each request has a commit to itself: one that fails then leaves memory
-as it was, instead of having it rebuilt.
+unchanged, and it need not be rebuilt.
 """
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
@@ -95,7 +95,7 @@ class SqliteStore:
         self.path = Path(path)
         self.on_commit: Callable[[float], None] = lambda seconds: None
         self.memory = Memory()
-        self._stale = False  # memory is behind the log and has to be rebuilt
+        self._stale = False  # memory lacks a commit and has to be rebuilt
         self._closing = self._closed = False
         self._lock = threading.RLock()  # held by the writer
         self._state_lock = threading.Lock()  # of the idle readers, and of closing
@@ -311,7 +311,7 @@ class SqliteStore:
         at: float,
         effect: Callable[[Transaction], bytes],
     ) -> bytes:
-        """The reply of `effect`, which takes place once however often this id is used.
+        """The reply of `effect`, which runs once however often this id is used.
 
         Raises:
             InvalidInput: the id was used for another request.

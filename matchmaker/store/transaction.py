@@ -108,7 +108,7 @@ class Reader:
     def open_assignments(self, incarnation: int | None = None) -> list[AssignmentRow]:
         """Open leases of one incarnation, or of all, in order of assignment."""
         if incarnation is None:
-            # By itself SQLite walks past every closed row to avoid the sort.
+            # Without the hint SQLite walks past every closed row to avoid the sort.
             return self._assignments(
                 "INDEXED BY open_leases WHERE lease_state = 'open' ORDER BY ordinal"
             )

@@ -1,7 +1,7 @@
 """What a matchmaker takes: results and assignments a second, latency under many clients, size,
 restarts.
 
-    OMP_NUM_THREADS=1 python tests/bench/matchmaker.py [--parts results assignments latency players
+    OMP_NUM_THREADS=1 python tests/bench/matchmaker.py [--parts results assignments latency
     restart]
 
 A real matchmaker process and its clients on one machine, over gRPC, with its file on a disk and
@@ -15,10 +15,8 @@ import argparse
 import os
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -29,16 +27,7 @@ sys.path.append(str(Path(__file__).parent))
 from matchmaker_crowd import latencies
 from matchmaker_load import assignments, results
 from matchmaker_log import restarts
-from matchmaker_served import Served, fill, played
-
-from league.players import Book
-from league.rpc.client import MatchmakerClient
-
-SIZES = (10, 100, 1_000, 2_000, 10_000)
-MOST = 1_024
-"""Matches of a call."""
-ROUNDS = 2_000
-"""Calls whose cost is measured for each number of players."""
+from matchmaker_served import Served
 
 
 @contextmanager
@@ -82,45 +71,6 @@ def show_latency(args: argparse.Namespace) -> None:
         )
 
 
-def show_players(args: argparse.Namespace) -> None:
-    print("medians, ms:     acquire 4,    the server")
-    print("players    MiB   weights kept  computed   weights new   leaderboard")
-    for size in SIZES:
-        with fresh(args.folder) as served, MatchmakerClient(served.address) as client:
-            (learner,) = fill(client, size)
-            incarnation = client.open_incarnation("learner-main", learner).number
-            new = []
-            for _ in range(5):
-                _play(client, incarnation, 2 * MOST)
-                new.append(
-                    _milliseconds(partial(client.acquire_matches, incarnation, 4, "league"), 1)
-                )
-            memory, before = served.mebibytes(), served.cpu_seconds()
-            kept = _milliseconds(partial(client.acquire_matches, incarnation, 4, "league"), ROUNDS)
-            computed = 1000.0 * (served.cpu_seconds() - before) / ROUNDS
-            board = _milliseconds(partial(client.ratings, Book.TRAIN), 5)
-            print(
-                f"{size:7,} {memory:6.0f} {kept:14.2f} {computed:9.2f} {np.median(new):13.2f} {board:13.1f}",
-                flush=True,
-            )
-
-
-def _play(client: MatchmakerClient, incarnation: int, count: int) -> None:
-    for begin in range(0, count, MOST):
-        matches = client.acquire_matches(incarnation, min(MOST, count - begin), "league")
-        client.report_results(incarnation, [played(match, 1.0) for match in matches])
-
-
-def _milliseconds(call: Callable[[], object], rounds: int) -> float:
-    """Median of the rounds."""
-    taken = []
-    for _ in range(rounds):
-        began = time.perf_counter()
-        call()
-        taken.append(time.perf_counter() - began)
-    return 1000.0 * float(np.median(taken))
-
-
 def show_restart(args: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory(dir=args.folder) as made:
         for line in restarts(Path(made), args.players, args.log):
@@ -131,7 +81,6 @@ PARTS = {
     "results": show_results,
     "assignments": show_assignments,
     "latency": show_latency,
-    "players": show_players,
     "restart": show_restart,
 }
 

@@ -1,7 +1,4 @@
-"""A short fuzz of both services, the harness' own sight, and clients that send no message at all.
-
-The long one is `tests/bench/fuzz_matchmaker.py`.
-"""
+"""A short fuzz of both services, the harness' own sight, and clients that send no message at all."""
 
 from __future__ import annotations
 
@@ -82,7 +79,7 @@ def test_malformed_messages_do_not_break_the_evaluator(
             return "\n".join([*journal.iterdump(), repr(positions_of(league.server.store))])
 
         wait_for(lambda: bool(league.client.status().workers))  # its start is an event of the log
-        assert "CREATE TABLE requests" in held()
+        assert "requests" in held()
         fuzzer = Fuzzer(channel, [service], EVALUATOR, held, held, seed=2)
         fuzzer.typed(10)
         fuzzer.changed(40)

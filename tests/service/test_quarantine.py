@@ -125,7 +125,7 @@ def test_what_can_not_be_put_there_is_one_sentence(league):
             "main",
             "x",
             InvalidInput,
-            "main learns and nobody else meets it: stop its learner, or name its",
+            "main learns",
         ),
         ("based", " ", InvalidInput, "based is put into quarantine without a reason: say why"),
     ):
