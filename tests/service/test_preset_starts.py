@@ -7,10 +7,11 @@ from league.agent.snapshot import load_snapshot
 from league.players import Book
 from league.rpc.client import MatchmakerClient
 from league.runs.blobs import BlobFolder
-from league.settings.base import build, resolve, section_classes
+from league.settings.base import resolve
 from learner.train.build import SessionSettings
 from learner.train.session import Session
 from matchmaker.main import MatchmakerServer
+from matchmaker.settings import MatchmakerSettings
 
 SHORT = (
     "learner.steps=8",
@@ -18,7 +19,6 @@ SHORT = (
     "learner.n_steps=4",
     "learner.batch_size=8",
     "learner.n_epochs=1",
-    "learner.matches_ahead=2",
     "game.match_seconds=0.1",
 )
 """Enough matches and steps for some to end, an update and a snapshot."""
@@ -27,17 +27,12 @@ SHORT = (
 @pytest.mark.parametrize("preset", ["seed", "fast", "stable", "t4", "curriculum", "test"])
 def test_a_preset_trains_and_publishes_what_it_says(preset, tmp_path):
     sections = resolve(preset, assignments=SHORT, environment={})
-    classes = section_classes()
-    parts = {
-        name: build(classes[name], name, sections[name])
-        for name in SessionSettings.__dataclass_fields__
-    }
-    settings = build(classes["matchmaker"], "matchmaker", sections["matchmaker"])
+    own, settings = SessionSettings.of(sections), sections.of(MatchmakerSettings)
     with (
         MatchmakerServer(db=tmp_path / "league.db", port=0, settings=settings) as server,
         MatchmakerClient(server.address) as client,
     ):
-        session = Session(SessionSettings(**parts), client, tmp_path, torch.device("cpu"))
+        session = Session(own, client, tmp_path, torch.device("cpu"))
         session.run()
         frozen = [player for player in client.players() if player.name == "main@8"]
         (view,) = client.curricula()
@@ -45,8 +40,8 @@ def test_a_preset_trains_and_publishes_what_it_says(preset, tmp_path):
     assert (session.model.num_timesteps, session.model._n_updates) == (8, 1)
     assert matches > 0
     _, card = load_snapshot(BlobFolder(tmp_path / "blobs"), frozen[0].digest)
-    assert card.agent.sequence_length == parts["agent"].sequence_length
+    assert card.agent.sequence_length == own.agent.sequence_length
     assert (card.agent.layers, card.frame_skip) == (6, 1)
-    assert card.reward_preset == parts["game"].reward
-    assert view.stage.name == parts["curriculum"].stages[0].name
-    assert (session.model.references is not None) == (parts["regularisation"].alpha > 0)
+    assert card.reward_preset == own.game.reward
+    assert view.stage.name == own.curriculum.stages[0].name
+    assert (session.model.references is not None) == (own.regularisation.alpha > 0)

@@ -7,16 +7,15 @@ from types import SimpleNamespace
 import pytest
 
 from evaluator.settings import EvaluatorSettings
-from league.agent.config import AgentConfig, AgentSettings
+from league.agent.config import AgentConfig
 from league.errors import ConfigError
 from league.games.base import CHOICE
 from league.games.brawl.rewards import reward_weights as brawl_weights
-from league.games.settings import GameSettings
 from league.players import CATEGORIES, Player, PlayerKind, Role
-from league.settings.base import build, resolve
+from league.settings.base import resolve
 from league.settings.presets import preset_names
 from learner.distributed.rank_group import RankGroup
-from learner.settings import CurriculumSettings, LearnerSettings, StageSettings
+from learner.settings import StageSettings
 from learner.train.build import SessionSettings, annealed_share, check_stages, stage_rewards
 from learner.train.curriculum import Curriculum, StageRunner
 from matchmaker.sampling.candidates import members
@@ -76,13 +75,8 @@ def test_stages_go_from_constant_to_based_to_the_mix(preset):
 
 def checked(sections):
     """The settings of a learner, after the checks that its start makes."""
-    settings = SessionSettings(
-        game=build(GameSettings, "game", sections["game"]),
-        agent=build(AgentSettings, "agent", sections["agent"]),
-        learner=build(LearnerSettings, "learner", sections["learner"]),
-        curriculum=build(CurriculumSettings, "curriculum", sections["curriculum"]),
-    )
-    clean = build(EvaluatorSettings, "evaluator", sections["evaluator"])
+    settings = SessionSettings.of(sections)
+    clean = sections.of(EvaluatorSettings)
     check_stages(
         settings,
         sections["matchmaker"]["mixes"],
@@ -121,13 +115,9 @@ def test_every_preset_can_be_built(preset):
 @pytest.mark.parametrize(
     ("preset", "name", "words"),
     [
-        (
-            "laptop",
-            "agressive",
-            "league plays 'agressive', whom brawl does not have: did you mean 'ag",
-        ),
-        ("laptop", "xyz", "there are constant, random, .*, exploiters, victims, clone, reference$"),
-        ("board", "based", "whom kuhn does not have"),
+        ("laptop", "agressive", "'agressive'.*'aggressive'"),
+        ("laptop", "xyz", "'xyz'.* constant, random, .*, exploiters, victims, clone, reference$"),
+        ("board", "based", "'based'.* kuhn"),
     ],
 )
 def test_a_mix_names_only_who_can_be_met(preset, name, words):
@@ -157,27 +147,17 @@ def test_every_category_has_its_players():
 @pytest.mark.parametrize("held_out", ["edge_guarder", "mirror", "drunk"])
 def test_no_mix_can_name_a_held_out_bot(held_out):
     sections = resolve("laptop", environment={})
-    settings = SessionSettings(
-        game=build(GameSettings, "game", sections["game"]),
-        agent=build(AgentSettings, "agent", sections["agent"]),
-        learner=build(LearnerSettings, "learner", sections["learner"]),
-        curriculum=build(CurriculumSettings, "curriculum", sections["curriculum"]),
-    )
+    settings = SessionSettings.of(sections)
     mixes = {**sections["matchmaker"]["mixes"], "spare": {"snapshots": 1.0, held_out: 0.1}}
-    with pytest.raises(
-        ConfigError, match=f"mix 'spare' names the bot {held_out}, which is held out"
-    ):
+    with pytest.raises(ConfigError, match=f"'spare' .*{held_out}"):
         check_stages(settings, mixes, lambda opponent: 1000)
 
 
 def test_the_reward_curriculum_turns_dense_into_sparse_by_the_training_step():
-    sections = resolve("smoke", assignments=["game.reward=curriculum"], environment={})
-    settings = SessionSettings(
-        game=build(GameSettings, "game", sections["game"]),
-        agent=build(AgentSettings, "agent", sections["agent"]),
-        learner=build(LearnerSettings, "learner", {**sections["learner"], "steps": 1000}),
-        curriculum=CurriculumSettings(),
+    sections = resolve(
+        "smoke", assignments=["game.reward=curriculum", "learner.steps=1000"], environment={}
     )
+    settings = SessionSettings.of(sections)
     logged, env = {}, SimpleNamespace(reward_weights_K=None)
     model = SimpleNamespace(env=env, logger=SimpleNamespace(record=logged.__setitem__))
     nobody = SimpleNamespace(enter_stage=lambda *_: None)
