@@ -30,6 +30,8 @@ from matchmaker.state.exploiters import NO_EXPLOITERS, ExploiterState
 
 WORDS = 4
 """Words of 64 bits that a draw takes."""
+_DIGITS = 9
+"""Decimals of probabilities, which keep the records in the log short."""
 _BY_AGE = ("recent", "latest")
 """Rules under which near-copies don't share weight: the newest snapshots are often alike."""
 
@@ -126,8 +128,11 @@ def _probabilities(slices: Sequence[Slice], pool: Pool) -> dict[str, float]:
         weights_N = weights_of(one.rule, candidates)
         if one.rule not in _BY_AGE:
             weights_N = weights_N * pool.analysis.parts(candidates.names)
-        shares = (normalised(weights_N) * (one.weight / total)).tolist()
-        for name, share in zip(candidates.names, shares, strict=True):
+        shares_N = (normalised(weights_N) * (one.weight / total)).round(_DIGITS)
+        shares = zip(candidates.names, shares_N.tolist(), strict=True)
+        if len(slices) == 1:
+            return dict(shares)
+        for name, share in shares:
             mixed[name] = mixed.get(name, 0.0) + share
     return mixed
 

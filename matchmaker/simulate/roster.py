@@ -116,5 +116,5 @@ def set_up(
     else:
         truth = scenario_of(scenario, np.random.default_rng([seed, 0]), players, learners)
         roster = Roster(settings.game, live, [*BOTS, *names])
-    room = {"max_saved": max(settings.max_saved, truth.players)}
-    return truth, roster, settings.model_copy(update=room)
+    room = max(settings.max_saved, truth.players)
+    return truth, roster, settings.model_copy(update={"max_saved": room})

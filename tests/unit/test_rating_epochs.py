@@ -37,10 +37,9 @@ def test_an_epoch_measures_the_games_since_the_last_one():
     expected = (500 + PRIOR_GAMES * 0.2) / (FIRST_GAMES + PRIOR_GAMES)
     assert first.draw_probability == pytest.approx(expected)
     table.begin_epoch(1_234, first.draw_probability, first.link)
-    table.begin_epoch(1_300, 0.3)  # a setting that changes the draw probability measures nothing
     table.fold_all([("a", "b", 1.0, 0, 0)] * 500)
     second = table.next_epoch(2_000)
-    expected = PRIOR_GAMES * 0.3 / (500 + PRIOR_GAMES)
+    expected = PRIOR_GAMES * first.draw_probability / (500 + PRIOR_GAMES)
     assert second.draw_probability == pytest.approx(expected), "no draw among the 500 games since"
 
 

@@ -85,8 +85,7 @@ class _Standing:
     @property
     def is_known(self) -> bool:
         """Whether it has played, inherited a belief or is pinned."""
-        moved = self.mu != NEWCOMER.mu or self.sigma != NEWCOMER.sigma
-        return moved or self.games > 0 or self.before_pin is not None
+        return self.games > 0 or self.belief != NEWCOMER  # a pinned player has σ 0
 
     def take(self, outcome: float, belief: Belief) -> None:
         """Counts a match; a pinned player keeps its belief."""
@@ -166,19 +165,14 @@ class RatingTable:
         """Marks a player whose weights change: from now on it drifts with its steps."""
         self._standing(name).learns = True
 
-    def begin_epoch(self, position: int, draw_probability: float, link: Link | None = None) -> None:
-        """Expects this share of draws from now on.
+    def begin_epoch(self, position: int, draw_probability: float, link: Link) -> None:
+        """Predicts by these measurements from now on, and starts a new record.
 
         Args:
             position: of the newest result in the log.
-            link: as measured from the record, which starts again; None for a draw probability from
-                a setting, which keeps the measurements.
         """
-        if link is None:
-            self.epoch = dataclasses.replace(self.epoch, draw_probability=draw_probability)
-        else:
-            self.epoch = Epoch(position, self.games, draw_probability, link)
-            self.record = PredictionRecord()
+        self.epoch = Epoch(position, self.games, draw_probability, link)
+        self.record = PredictionRecord()
 
     def is_epoch_due(self) -> bool:
         """Returns whether enough results came in since the last epoch to measure again."""
@@ -272,12 +266,11 @@ class RatingTable:
     def columns(self, names: Sequence[str]) -> BeliefColumns:
         """Returns `belief`, `has` and `knows` of N players as arrays."""
         standings = [self._standings.get(name, _UNKNOWN) for name in names]
-        return BeliefColumns(
-            np.array([standing.mu for standing in standings], np.float64),
-            np.array([standing.sigma for standing in standings], np.float64) ** 2,
-            np.array([standing.games > 0 for standing in standings], np.bool_),
-            np.array([standing.is_known for standing in standings], np.bool_),
-        )
+        mu_N = np.array([standing.mu for standing in standings], np.float64)
+        sigma_N = np.array([standing.sigma for standing in standings], np.float64)
+        has_N = np.array([standing.games > 0 for standing in standings], np.bool_)
+        knows_N = has_N | (mu_N != NEWCOMER.mu) | (sigma_N != NEWCOMER.sigma)
+        return BeliefColumns(mu_N, sigma_N**2, has_N, knows_N)
 
     def beliefs(self) -> dict[str, Belief]:
         """Returns the beliefs of all players with a match, by name."""
