@@ -98,7 +98,8 @@ class ChoiceGame(BatchedGame):
             raise InvalidInput(f"{num_matches} matches can't be played: ask for at least 1")
         if max_frames is not None and max_frames < rules.longest:
             raise ConfigError(
-                f"a match of {rules.name} has up to {rules.longest} frames, one a choice: it can't end "
+                f"a match of {rules.name} has up to {rules.longest} frames, one a choice: it "
+                "can't end "
                 f"after {max_frames}, leave out the time limit"
             )
         self.rules = rules
@@ -145,7 +146,8 @@ class ChoiceGame(BatchedGame):
         )
         if seeds_N.shape != (self.num_matches,) or where_N.shape != (self.num_matches,):
             raise InvalidInput(
-                f"seeds {seeds_N.shape} and where {where_N.shape} must both have shape ({self.num_matches},)"
+                f"seeds {seeds_N.shape} and where {where_N.shape} must both have shape "
+                f"({self.num_matches},)"
             )
         rows = np.flatnonzero(where_N)
         self._begin(rows, seeds_N[rows])
@@ -260,7 +262,7 @@ class ChoiceGame(BatchedGame):
         self.outcomes_N[ended_N] = (won_N[ended_N] + 1.0) / 2.0
 
     def _end(self, rows: NDArray[np.intp]) -> None:
-        """Keeps the last of the matches in `rows`, and begins the next ones from their next seeds."""
+        """Keeps the last of the matches in `rows` and begins the next ones by their seeds."""
         self.final_observations_N2O[rows] = self.observations_N2O[rows]
         self.final_frames_N[rows] = self.frames_N[rows]
         self.final_stats_N2S[rows] = self.stats_N2S[rows]

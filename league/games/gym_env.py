@@ -39,7 +39,7 @@ class BrawlEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.int8]]):
     opponent, preset, stage or mode.
     """
 
-    metadata = {"render_modes": ["ansi", *IMAGE_MODES], "render_fps": 30}  # noqa: RUF012 (Gymnasium's form)
+    metadata = {"render_modes": ["ansi", *IMAGE_MODES], "render_fps": 30}  # noqa: RUF012
 
     def __init__(
         self,
@@ -139,7 +139,8 @@ def live_pictures(
 def in_words(frame: Mapping[str, Any]) -> str:
     """A frame of the game in a line of text."""
     players = (
-        f"({p['x']:.1f}, {p['y']:.1f}) damage {p['damage']:.0f} stocks {p['stocks']} {p['move']}".rstrip()
+        f"({p['x']:.1f}, {p['y']:.1f}) damage {p['damage']:.0f} "
+        f"stocks {p['stocks']} {p['move']}".rstrip()
         for p in frame["players"]
     )
     return f"frame {frame['frame']}: " + " | ".join(players)

@@ -47,7 +47,8 @@ class Recipe:
         if game.spec.version != self.version:
             game.close()
             raise VersionMismatch(
-                f"the match was played under version {self.version} of the rules of {self.name}, here they "
+                f"the match was played under version {self.version} of the rules of {self.name}, "
+                "here they "
                 f"have version {game.spec.version}: use it with the Kumite that recorded it"
             )
         return game

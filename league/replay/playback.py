@@ -50,7 +50,7 @@ class Playback:
 
 
 def seat(game: BatchedGame, row: int, replay: Replay) -> None:
-    """Seats the bots that the game has to play again in `row`. Raises when the replay is not one of this
+    """Seats the bots that the game has to play again in `row`. Raises if the replay is not of this
     game.
     """
     spec = game.spec
@@ -64,7 +64,8 @@ def seat(game: BatchedGame, row: int, replay: Replay) -> None:
             game.bots_N2[row, place] = spec.bot_index(contender.bot) if contender.bot else EXTERNAL
         except KeyError:
             raise VersionMismatch(
-                f"{spec.name} has no bot {contender.bot!r} any more: use the replay with the Kumite "
+                f"{spec.name} has no bot {contender.bot!r} any more: use the replay with the "
+                "Kumite "
                 "that recorded it"
             ) from None
 

@@ -90,7 +90,7 @@ class Bout:
     bots: tuple[int, int] = (EXTERNAL, EXTERNAL)
     seed: int
     pupil: str = ""
-    """Player that the recorder slows down or disturbs (`league.agent.recorded_matches`), "" for none."""
+    """Player that `league.agent.recorded_matches` slows down or disturbs, "" for none."""
 
     def match_id(self, recipe: Recipe) -> str:
         """32 hexadecimal digits: the same for the same players, game and seed."""
@@ -157,7 +157,7 @@ def keys_for_decision(
     """Keys to hold for F frames `[..., A]`, in which the player pressed `frames_FA` `[F, ..., A]`.
 
     A key that the player has down in any of the frames is down, for a tap must not be lost. But
-    games count presses, and a key held on is not pressed again: one that the player taps again (down
+    games count presses, and a held key is not pressed again: one that the player taps again (down
     after up, from the frame `before_A` on) while the agent still holds it (`held_A`, its decision
     before) is let go first.
     """

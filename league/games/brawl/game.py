@@ -107,7 +107,8 @@ class BrawlGame(BatchedGame):
         where_N = self._everywhere_N if where is None else np.ascontiguousarray(where, np.bool_)
         if seeds_N.shape != (self.num_matches,) or where_N.shape != (self.num_matches,):
             raise InvalidInput(
-                f"seeds {seeds_N.shape} and where {where_N.shape} must both have shape ({self.num_matches},)"
+                f"seeds {seeds_N.shape} and where {where_N.shape} must both have shape "
+                f"({self.num_matches},)"
             )
         reset_matches(
             self._players_N2,
@@ -128,7 +129,8 @@ class BrawlGame(BatchedGame):
         actions_N2A = np.ascontiguousarray(actions_N2A, np.uint8)
         if actions_N2A.shape != (self.num_matches, 2, len(KEY_NAMES)):
             raise InvalidInput(
-                f"actions have shape {actions_N2A.shape}: ({self.num_matches}, 2, {len(KEY_NAMES)}) is wanted"
+                f"actions have shape {actions_N2A.shape}: ({self.num_matches}, 2, "
+                f"{len(KEY_NAMES)}) is wanted"
             )
         if frames < 1:
             raise InvalidInput(f"{frames} frames can't be played: ask for at least 1")
@@ -199,7 +201,8 @@ class BrawlGame(BatchedGame):
         """
         if not np.array_equal(state.get("layout", np.zeros(0, np.uint8)), self._layout_mark()):
             raise VersionMismatch(
-                "the saved matches were played under other rules, stage or time limit: begin new ones"
+                "the saved matches were played under other rules, stage or time limit: begin new "
+                "ones"
             )
         targets = {name: getattr(self, name) for name in _SAVED}
         targets["players"] = self._players_N2.view(np.uint8)

@@ -15,7 +15,7 @@
      ["ring", colour, width, x, y, r]
      ["glow", colour, x, y, r]                           fades out towards r
      ["box", colour, left, top, width, height, r]        r: radius of the corners
-     ["text", colour, size, x, y, align, text]           align -1, 0, 1: x is its left, middle, right
+     ["text", colour, size, x, y, align, text]           x is its left (align -1), middle or right (1)
      ["sky", [colour, ...]]                              the whole picture, from top to bottom
    Colours are "#rrggbb" or "#rrggbbaa". Points and lengths of scenes are in units of the game, y
    down, unless they say pixels. */
@@ -29,7 +29,9 @@ const SEATS = ["#ff5a4f", "#2fc6ff"];
 const DARK_SEATS = ["#9c2733", "#176a9e"];
 const INK = "#0c0c18", SKIN = "#ffe0c2", WHITE = "#ffffff", FLASH = "#fff3b0", STEEL = "#c9d2e3";
 const WOOD = "#a9744a", HAZARD = "#ffc83d", PANEL = "#0c0e20c8", DIM = "#8f94b3";
-const HEAT = [[0, "#ffffff"], [50, "#ffe36b"], [100, "#ff9838"], [160, "#ff3b3b"], [300, "#b0123a"]];
+const HEAT = [
+  [0, "#ffffff"], [50, "#ffe36b"], [100, "#ff9838"], [160, "#ff3b3b"], [300, "#b0123a"],
+];
 
 function clamp(value, least, most) {
   return Math.min(Math.max(value, least), most);
@@ -130,7 +132,8 @@ class Brush {
   }
 
   text(colour, size, x, y, text, align = 0) {
-    this.list.push(["text", colour, Math.max(1, size * this.size), ...this.path([[x, y]]), align, text]);
+    const pixels = Math.max(1, size * this.size);
+    this.list.push(["text", colour, pixels, ...this.path([[x, y]]), align, text]);
   }
 }
 
@@ -337,7 +340,8 @@ function drawStripes(brush, left, top, width, height) {
   const count = Math.max(1, Math.round(width / 0.3)), step = width / count, bottom = top + height;
   for (let number = 0; number < count; number++) {
     const x = left + number * step;
-    brush.polygon(HAZARD, [[x, bottom], [x + step / 2, top], [x + step, top], [x + step / 2, bottom]]);
+    const half = x + step / 2;
+    brush.polygon(HAZARD, [[x, bottom], [half, top], [x + step, top], [half, bottom]]);
   }
 }
 
@@ -367,7 +371,8 @@ function drawWeapon(brush, kind, reach = 0, opacity = 1) {
     brush.line(hazard, 0.09, [tip - 0.4, -0.04], [tip - 0.4, 0.04]);
   } else if (kind === "hammer") {
     const tip = Math.max(reach, 0.72);
-    const block = (left, top, right, bottom) => [[left, top], [right, top], [right, bottom], [left, bottom]];
+    const block = (left, top, right, bottom) =>
+      [[left, top], [right, top], [right, bottom], [left, bottom]];
     brush.line(ink, 0.14, [-0.24, 0], [tip - 0.1, 0]);
     brush.polygon(ink, block(tip - 0.32, -0.37, tip + 0.06, 0.37));
     brush.line(wood, 0.08, [-0.24, 0], [tip - 0.1, 0]);
@@ -377,7 +382,7 @@ function drawWeapon(brush, kind, reach = 0, opacity = 1) {
   }
 }
 
-/** A weapon on the ground hovers and glows; it is pale until it can be taken, and blinks at last. */
+/** A weapon on the ground glows; it is pale until it can be taken, and blinks at last. */
 function drawLyingWeapon(brush, weapon, frame) {
   if (weapon.frames_left < 75 && Math.floor(frame / 4) % 2) return;
   const opacity = weapon.ready ? 1 : 0.45, y = weapon.y - 0.1 + 0.05 * Math.sin(frame * 0.12);
@@ -408,8 +413,8 @@ const POSES = {
     feet: [[0.36, FEET - 0.06], [0.06, FEET]], turn: -0.2, face: "fierce",
   },
   dodge: {
-    hip: [-0.05, 0.18], chest: [0.03, 0.02], head: [0.12, -0.2], hands: [[0.26, -0.1], [0.2, -0.02]],
-    feet: [[0.2, FEET - 0.02], [-0.2, FEET - 0.02]], turn: 0.25,
+    hip: [-0.05, 0.18], chest: [0.03, 0.02], head: [0.12, -0.2],
+    hands: [[0.26, -0.1], [0.2, -0.02]], feet: [[0.2, FEET - 0.02], [-0.2, FEET - 0.02]], turn: 0.25,
   },
 };
 
@@ -504,7 +509,7 @@ function mixPoints(one, other, share) {
 
 const KICKS = ["DLight", "SLight", "DSig", "SAir", "DAir", "Groundpound"];
 
-/** The attack that `player` makes in this frame, with the box of the move's table; null for none. */
+/** The attack of `player` in this frame, with the box of the move's table; null for none. */
 function strikeOf(player, tables) {
   const move = (tables[player.weapon] || {})[player.move];
   if (player.state !== "attack" || !move) return null;
@@ -549,9 +554,11 @@ function strikingPose(strike, frame) {
   const out = { ...NEUTRAL, ...(strike.isKick ? kickPose(strike) : hitPose(strike)) };
   if (strike.part === "out") return out;
   const mix = (name) => mixPoints(out[name], NEUTRAL[name], strike.share);
-  const mixBoth = (name) => [0, 1].map((i) => mixPoints(out[name][i], NEUTRAL[name][i], strike.share));
+  const mixBoth = (name) =>
+    [0, 1].map((i) => mixPoints(out[name][i], NEUTRAL[name][i], strike.share));
   return {
-    hip: mix("hip"), chest: mix("chest"), head: mix("head"), hands: mixBoth("hands"), feet: mixBoth("feet"),
+    hip: mix("hip"), chest: mix("chest"), head: mix("head"),
+    hands: mixBoth("hands"), feet: mixBoth("feet"),
     turn: out.turn * (1 - strike.share),
     blade: out.blade + (NEUTRAL.blade - out.blade) * strike.share,
     face: out.face,
@@ -702,12 +709,14 @@ function bentJoint(start, end, side) {
   const dx = end[0] - start[0], dy = end[1] - start[1];
   const apart = Math.max(Math.hypot(dx, dy), 1e-6);
   const out = Math.sqrt(Math.max(0.04 - (apart * apart) / 4, 0)) * side;
-  return [(start[0] + end[0]) / 2 - (dy / apart) * out, (start[1] + end[1]) / 2 + (dx / apart) * out];
+  const x = (start[0] + end[0]) / 2, y = (start[1] + end[1]) / 2;
+  return [x - (dy / apart) * out, y + (dx / apart) * out];
 }
 
 /** Two tails at the neck that lag the motion. */
 function drawScarf(brush, player, [x, y], frame, main, dark) {
-  const drag = clamp((player.vx * player.facing) / 10, -0.7, 1), sink = clamp(player.vy / 12, -0.8, 0.8);
+  const drag = clamp((player.vx * player.facing) / 10, -0.7, 1);
+  const sink = clamp(player.vy / 12, -0.8, 0.8);
   const fall = 0.24 - 0.2 * Math.abs(drag) - 0.3 * sink;
   for (const tail of [0, 1]) {
     const wave = Math.sin(frame * 0.5 + 1.3 * tail);
@@ -743,7 +752,8 @@ function drawFace(brush, [x, y], face, band, ink) {
 function drawStars(brush, frame) {
   for (let number = 0; number < 3; number++) {
     const angle = frame * 0.35 + number * 2.094;
-    brush.at(0.3 * Math.cos(angle), 0.09 * Math.sin(angle)).polygon(HAZARD, star(5, () => 0.1, 0.045));
+    const place = brush.at(0.3 * Math.cos(angle), 0.09 * Math.sin(angle));
+    place.polygon(HAZARD, star(5, () => 0.1, 0.045));
   }
 }
 
@@ -808,7 +818,8 @@ class Effects {
   }
 
   compare(frame, seat, old, now) {
-    const add = (kind, x, y, more) => this.list.push({ kind, frame: frame.frame, seat, x, y, ...more });
+    const add = (kind, x, y, more) =>
+      this.list.push({ kind, frame: frame.frame, seat, x, y, ...more });
     if (now.state === "ko" && old.state !== "ko") {
       const [wide, tall] = frame.blast;
       const x = clamp(now.x, -wide, wide), y = clamp(now.y, -tall, tall);
@@ -831,7 +842,8 @@ class Effects {
   /** How far the camera trembles. */
   shake(frame) {
     const strong = this.list.filter((each) => each.size > 0.8);
-    const force = strong.reduce((sum, each) => sum + each.size * Math.max(0, 1 - (frame - each.frame) / 7), 0);
+    const left = (each) => each.size * Math.max(0, 1 - (frame - each.frame) / 7);
+    const force = strong.reduce((sum, each) => sum + left(each), 0);
     const size = 0.07 * Math.min(force, 2);
     return [size * Math.sin(frame * 2.9), size * Math.cos(frame * 3.7)];
   }
@@ -853,7 +865,8 @@ class Effects {
   drawOver(brush, frame) {
     const draw = { hit: drawSpark, burst: drawBurst };
     for (const each of this.list.filter((one) => one.kind in draw)) {
-      draw[each.kind](brush.at(each.x, each.y), each, (frame - each.frame) / EFFECT_FRAMES[each.kind]);
+      const age = (frame - each.frame) / EFFECT_FRAMES[each.kind];
+      draw[each.kind](brush.at(each.x, each.y), each, age);
     }
   }
 }
@@ -933,7 +946,8 @@ function drawCard(card, seat, name, player, stocks) {
 /** The keys, those that are down in the seat's colour. */
 function drawKeys(brush, seat, down) {
   for (const [key, [column, row]] of Object.entries(KEY_PLACES)) {
-    const x = column * KEY_STEP, y = row * KEY_STEP, width = key === "space" ? 3 * KEY_STEP - 6 : KEY;
+    const x = column * KEY_STEP, y = row * KEY_STEP;
+    const width = key === "space" ? 3 * KEY_STEP - 6 : KEY;
     const pressed = down.includes(key);
     brush.box("#0c0e2090", x, y, width, KEY, 7);
     if (pressed) brush.box(SEATS[seat], x, y, width, KEY, 7);
@@ -1022,7 +1036,8 @@ class FightScene {
   }
 
   drawPanels(brush) {
-    const { still, frame } = this, width = this.width / this.panelSize, height = HEIGHT / this.panelSize;
+    const { still, frame } = this;
+    const width = this.width / this.panelSize, height = HEIGHT / this.panelSize;
     const keysWidth = 6.4 * KEY_STEP - 6, keysTop = height - EDGE - 3 * KEY_STEP + 6;
     frame.players.forEach((player, seat) => {
       const left = (wide) => (seat === 0 ? EDGE : width - EDGE - wide);
@@ -1056,8 +1071,13 @@ class LinesScene {
     this.frame.lines.slice(0, 16).forEach(([label, text, seat, mono], row) => {
       const y = 128 + row * 35.1, shown = shortened(text, 65);
       brush.text(seat === null ? DIM : SEATS[seat], 26, 56, y, label.slice(0, 18), -1);
-      if (!mono) brush.text(WHITE, 26, 330, y, shown, -1);
-      else [...shown].forEach((mark, at) => mark !== " " && brush.text(WHITE, 26, 338 + at * 14.56, y, mark));
+      if (!mono) {
+        brush.text(WHITE, 26, 330, y, shown, -1);
+        return;
+      }
+      [...shown].forEach((mark, at) => {
+        if (mark !== " ") brush.text(WHITE, 26, 338 + at * 14.56, y, mark);
+      });
     });
     if (this.frame.verdict) drawVerdict(brush, this.width, HEIGHT, this.frame.verdict);
     return shapes;

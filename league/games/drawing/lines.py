@@ -1,4 +1,4 @@
-"""A frame of a game without a drawing as lines of text: cards, boards, payoffs (docs/rendering.md)."""
+"""Frames of games without a drawing as lines of text: cards, boards, payoffs."""
 
 from __future__ import annotations
 

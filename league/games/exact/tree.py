@@ -134,7 +134,8 @@ def _level(
     counts_M = legal_M2A[:, 0].sum(-1) * legal_M2A[:, 1].sum(-1)
     if counts_M.sum() > MAX_POSITIONS:
         raise InvalidInput(
-            f"the tree of {rules.name} is too large: more than {MAX_POSITIONS:,} positions after some frame "
+            f"the tree of {rules.name} is too large: more than {MAX_POSITIONS:,} positions after "
+            "some frame "
             "(in matrix games, ask for fewer rounds)"
         )
     nodes_E, *choices = np.nonzero(legal_M2A[:, 0, :, None] & legal_M2A[:, 1, None, :])

@@ -53,7 +53,8 @@ def checked_table(tree: GameTree, table_KA: Table) -> Table:
     if wrong_K.any():
         k = int(np.flatnonzero(wrong_K)[0])
         raise InvalidInput(
-            f"in infoset {k} ({tree.labels()[k]}) the probabilities are {table_KA[k].tolist()}: they must "
+            f"in infoset {k} ({tree.labels()[k]}) the probabilities are {table_KA[k].tolist()}: "
+            "they must "
             "sum to 1 over what is legal there"
         )
     return table_KA

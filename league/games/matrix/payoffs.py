@@ -94,7 +94,8 @@ def _number(cell: str) -> float | None:
 def _payoff_line(path: Path, number: int, line: Sequence[str], width: int) -> list[float]:
     if len(line) != width:
         raise ConfigError(
-            f"{path} line {number} has {len(line)} payoffs and the first line {width}: make them equally long"
+            f"{path} line {number} has {len(line)} payoffs and the first line {width}: make them "
+            "equally long"
         )
     values = []
     for cell in line:

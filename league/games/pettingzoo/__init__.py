@@ -41,7 +41,8 @@ def make_pettingzoo(
         raise ConfigError("game 'pettingzoo' needs an environment: name it as pettingzoo:MODULE")
     if step_seconds <= 0 or workers < 0:
         raise ConfigError(
-            f"step_seconds = {step_seconds}, workers = {workers}: take seconds above 0 and workers from 0"
+            f"step_seconds = {step_seconds}, workers = {workers}: take seconds above 0 and "
+            "workers from 0"
         )
     from league.games.pettingzoo.game import PettingZooGame
 

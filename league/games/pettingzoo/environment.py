@@ -1,4 +1,4 @@
-"""One PettingZoo environment: found by name, played from two seats in either form, shown as text."""
+"""One PettingZoo environment: found by name, played from two seats, shown as text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def _factory(argument: str) -> Callable[..., Any]:
     except ImportError as error:
         if error.name in _EXTRA:
             raise ConfigError(
-                f"{module_name} needs {error.name}, which isn't installed: pip install pettingzoo pygame-ce"
+                f"{module_name} needs {error.name}, which isn't installed: pip install "
+                "pettingzoo pygame-ce"
             ) from error
         raise ConfigError(f"module {module_name} can't be imported: {error}") from error
     except Exception as error:  # a module may raise anything at its import

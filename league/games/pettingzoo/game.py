@@ -215,7 +215,7 @@ class PettingZooGame(BatchedGame):
             )
 
     def _play_frame(self, actions_N2A: NDArray[np.uint8]) -> None:
-        """One frame of the matches that have not ended in this step; an ended row begins its next match."""
+        """One frame of the matches that have not ended in this step; a row that ends begins its next."""
         self._actions_N2A = self._with_bots(actions_N2A)
         todo = np.flatnonzero(~self.ended_N).tolist()
         failed = {n: self._broken.pop(n) for n in todo if n in self._broken}

@@ -86,7 +86,8 @@ def _encoder(space: spaces.Space, name: str) -> Encoder:
     if isinstance(space, spaces.Tuple):
         return _joined(dict(enumerate(space.spaces)), name)
     raise ConfigError(
-        f"{name} observes a {type(space).__name__}: Box, Discrete, MultiDiscrete, MultiBinary, and Dict and "
+        f"{name} observes a {type(space).__name__}: Box, Discrete, MultiDiscrete, MultiBinary, "
+        "and Dict and "
         "Tuple of these can be taken"
     )
 
@@ -159,7 +160,8 @@ def actions(space: spaces.Space, name: str) -> Actions:
             KEYS, size, names, lambda row_A: row_A[:size].astype(space.dtype).reshape(space.shape)
         )
     raise ConfigError(
-        f"{name} is played by a {type(space).__name__}: Discrete, MultiDiscrete and MultiBinary can be taken"
+        f"{name} is played by a {type(space).__name__}: Discrete, MultiDiscrete and MultiBinary "
+        "can be taken"
     )
 
 

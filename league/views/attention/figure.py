@@ -220,7 +220,7 @@ def relative(weights_TP: NDArray[np.floating]) -> tuple[NDArray[np.float64], NDA
 
 
 def _attention(axes: Axes, reading: Reading, weights_TP: NDArray[np.float32], title: str) -> None:
-    """What is looked at more and less than on average, by time and age, and the average at the right
+    """What is attended to more and less than on average, by time and age, and the average at right
     it.
     """
     step, age_P = reading.frame_skip / reading.frames_per_second, reading.age_P

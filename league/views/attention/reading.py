@@ -96,7 +96,8 @@ def read_match(replay: Replay, seat: int, network: torch.nn.Module, card: Snapsh
     frames, seen_TO, spec = _play_again(replay, seat, card.frame_skip)
     if seen_TO.shape[1] != network.config.observation_size:
         raise InvalidInput(
-            f"{name} sees {network.config.observation_size} numbers, the match shows {seen_TO.shape[1]}: it "
+            f"{name} sees {network.config.observation_size} numbers, the match shows "
+            f"{seen_TO.shape[1]}: it "
             "was trained with other options of the game"
         )
     obs_T1O = torch.from_numpy(seen_TO).unsqueeze(1)

@@ -1,5 +1,5 @@
 "use strict";
-/* Plays a film (film_json in files.py) in an element with the parts of page.html; draw.js draws it. */
+/* Plays a film (film_json in files.py) in an element with the parts of page.html. */
 
 const WARM_UP_FRAMES = 45; // that a scene sees before the one it shows, after a jump
 
@@ -52,7 +52,9 @@ function playFilm(root, film) {
     toggle.textContent = running ? "pause" : now >= last ? "again" : "play";
   }
   function tick(time) {
-    if (running && before !== null) now = Math.min(last, now + ((time - before) / 1000) * film.fps * speed.value);
+    if (running && before !== null) {
+      now = Math.min(last, now + ((time - before) / 1000) * film.fps * speed.value);
+    }
     if (now >= last) running = false;
     before = time;
     show();
@@ -72,9 +74,14 @@ function playFilm(root, film) {
   });
   toggle.addEventListener("click", press);
   canvas.addEventListener("click", press);
-  find("full").addEventListener("click", () => (document.fullscreenElement ? document.exitFullscreen() : root.requestFullscreen()));
+  find("full").addEventListener("click", () => {
+    if (document.fullscreenElement) document.exitFullscreen();
+    else root.requestFullscreen();
+  });
   document.addEventListener("keydown", (event) => {
-    const steps = { ArrowLeft: -1, ArrowRight: 1, PageUp: -film.fps, PageDown: film.fps, Home: -last, End: last };
+    const steps = {
+      ArrowLeft: -1, ArrowRight: 1, PageUp: -film.fps, PageDown: film.fps, Home: -last, End: last,
+    };
     if (event.key === " ") press();
     else if (event.key in steps) {
       running = false;
@@ -82,7 +89,8 @@ function playFilm(root, film) {
     } else return;
     event.preventDefault();
   });
-  const wanted = new URLSearchParams(location.hash.slice(1)).get("frame"); // page.html#frame=120 shows one
+  // page.html#frame=120 shows one picture
+  const wanted = new URLSearchParams(location.hash.slice(1)).get("frame");
   if (wanted !== null) {
     running = false;
     go(Number(wanted));
