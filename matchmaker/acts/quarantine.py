@@ -7,7 +7,7 @@ import json
 from league.errors import InvalidInput, NotFound, Refused
 from league.players import Player, PlayerKind, PlayerState
 from matchmaker.acts import checks
-from matchmaker.acts.states import change_state
+from matchmaker.acts.retiring import change_state
 from matchmaker.state.league import League
 from matchmaker.store.transaction import Transaction
 

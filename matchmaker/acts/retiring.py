@@ -1,4 +1,4 @@
-"""Players leave the pool of opponents: references, and snapshots above `max_saved`."""
+"""Changes players' states; retires references, and snapshots above `max_saved`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,25 @@ from league.ids import SnapshotName
 from league.players import Player, PlayerKind, PlayerState
 from matchmaker.acts import checks
 from matchmaker.acts.analyse import first_to_retire
-from matchmaker.acts.states import change_state
 from matchmaker.state.league import League
 from matchmaker.store.transaction import Transaction
+
+
+def change_state(
+    league: League,
+    tx: Transaction,
+    player: Player,
+    state: PlayerState,
+    kind: str,
+    words: str,
+    /,
+    **more: str,
+) -> None:
+    """Puts `player` into `state`, with an event of `kind` that says so in `words`, with `more`."""
+    changed = replace(player, state=state)
+    tx.update_player(changed)
+    league.log(tx, kind, words, player=player.name, **more)
+    tx.after_commit(lambda: league.view.set_players([changed]))
 
 
 def keep_references(
@@ -20,7 +36,7 @@ def keep_references(
 ) -> tuple[list[str], list[str]]:
     """Retires the references that the worker of incarnation `number` made and does not name.
 
-    One that it names again, after going back to a checkpoint, is active again; quarantined ones
+    One that it names again, after returning to a checkpoint, is active again; quarantined ones
     stay.
 
     Returns:
@@ -43,10 +59,10 @@ def keep_references(
         one for one in mine.values() if one.state is PlayerState.RETIRED and one.name in names
     ]
     for player in leaves:
-        words = f"{player.name} retires: {worker} holds nobody near it any more"
+        words = f"{player.name} retires: {worker} holds no learner near it any more"
         change_state(league, tx, player, PlayerState.RETIRED, "player_retired", words)
     for player in returns:
-        words = f"{player.name} is back: {worker} went back to a checkpoint that has it"
+        words = f"{player.name} is back: {worker} returned to a checkpoint that has it"
         change_state(league, tx, player, PlayerState.ACTIVE, "player_returned", words)
     return [player.name for player in leaves], [player.name for player in returns]
 

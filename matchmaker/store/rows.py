@@ -73,16 +73,12 @@ class AssignmentRow(NamedTuple):
 
 
 class ResultRow(NamedTuple):
-    """A committed result with what ratings need of its assignment."""
+    """A committed result: the columns of its table, then what ratings need of its assignment."""
 
     position: int
     ordinal: int
     event_position: int
-    match_id: str
     incarnation: int
-    seat0: str
-    seat1: str
-    book: Book
     outcome: float
     frames: int
     failed: bool
@@ -97,6 +93,10 @@ class ResultRow(NamedTuple):
     """And when it ended: a learner's weights change meanwhile."""
     end_step1: int
     stats_json: str
+    match_id: str
+    seat0: str
+    seat1: str
+    book: Book
     lost_by: int | None = None
     """The incarnation whose restart took the result back, None while it counts."""
 

@@ -28,6 +28,7 @@ from matchmaker.store.rows import (
 _END = (1 << 63) - 1
 _PLAYER_FIELDS = tuple(field.name for field in fields(Player))
 _PLAYER_COLUMNS = ", ".join(_PLAYER_FIELDS)
+_RESULT_COLUMNS = ResultRow._fields.index("match_id")
 _RESULTS = """
 SELECT r.position, r.ordinal, r.event_position, a.match_id, r.incarnation, a.seat0, a.seat1, a.book,
        r.outcome, r.frames, r.failed, r.failure, r.finished_at, r.received_at, r.late, r.step0,
@@ -333,7 +334,7 @@ class Transaction(Reader):
                     stats_json=_json([dict(first.stats), dict(second.stats)]),
                 )
             )
-        self._insert("results", [_result_values(row) for row in rows])
+        self._insert("results", [row[:_RESULT_COLUMNS] for row in rows])
         self._insert("events", [_result_event(row) for row in rows])
         return rows
 
@@ -398,28 +399,6 @@ def _player(row: dict[str, Any]) -> Player:
     row["state"] = PlayerState(row["state"])
     row["held_out"], row["milestone"] = bool(row["held_out"]), bool(row["milestone"])
     return Player(**row)
-
-
-def _result_values(row: ResultRow) -> tuple[Any, ...]:
-    """In the order of the table's columns."""
-    return (
-        row.position,
-        row.ordinal,
-        row.event_position,
-        row.incarnation,
-        row.outcome,
-        row.frames,
-        row.failed,
-        row.failure,
-        row.finished_at,
-        row.received_at,
-        row.late,
-        row.step0,
-        row.step1,
-        row.end_step0,
-        row.end_step1,
-        row.stats_json,
-    )
 
 
 def _result_event(row: ResultRow) -> tuple[int, float, str, str, str]:
