@@ -1,7 +1,7 @@
 """Plays every scripted bot against every other, and prints payoffs and behaviour as Markdown
 tables.
 
-    python -m bot_table [--matches 40] [--stage warehouse]
+    python tests/unit/bot_table.py [--matches 40] [--stage warehouse]
 
 Shape suffixes: B bots, M matches of a pair, S statistics.
 """

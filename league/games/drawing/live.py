@@ -73,7 +73,7 @@ class LivePictures:
 
 
 class Window:
-    """A window that shows at most `fps` pictures a second; once closed it stays closed."""
+    """A window that shows at most `fps` pictures a second; after it is closed, it stays closed."""
 
     def __init__(self, pygame: Any, size: tuple[int, int], fps: float) -> None:
         self._pygame, self._fps = pygame, fps
