@@ -24,7 +24,6 @@ class Stage:
     until_win_rate: float = 1.0
     min_matches: int = 100
     max_steps: int | None = None
-    manual: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -52,8 +52,6 @@ class LearnerSettings(Settings):
     """Weight of the entropy bonus at the start."""
     ent_coef_final: float | None = Field(None, ge=0)
     """Weight of the entropy bonus at the last step, reached linearly; none keeps it constant."""
-    vf_coef: float = Field(0.5, ge=0)
-    """Weight of the value loss."""
     forecast_coef: float = Field(0.0, ge=0)
     """Weight of predicting the opponent's next action from the strategy latent; 0: no such head."""
     max_grad_norm: float = Field(0.5, gt=0)
@@ -174,13 +172,9 @@ class StageSettings(Settings):
     """Fewest clean matches that count as evidence."""
     max_steps: int | None = Field(default=None, ge=1)
     """Steps after which the stage ends even without success, and says so; none: no limit."""
-    manual: bool = False
-    """Whether only a person ends the stage (bin/league stage next); its goal is only shown."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        if self.manual and self.max_steps is not None:
-            raise ValueError(f"stage {self.name} is manual and has no time-out: drop its max_steps")
         if self.name == NEXT:
             raise ValueError(f"no stage can be called {NEXT!r}, which means the one after: rename")
         return self

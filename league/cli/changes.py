@@ -170,12 +170,12 @@ def _ends(status: CurriculumStatus) -> str:
     if place.index + 1 == len(status.stages):
         return "the end of the run: it is the last stage"
     ends = []
-    if stage.until_opponent and not stage.manual:
+    if stage.until_opponent:
         ends.append(
             f"{stage.until_win_rate:.0%} wins against {stage.until_opponent} "
             f"in at least {stage.min_matches} clean matches"
         )
-    if stage.max_steps is not None and not stage.manual:
+    if stage.max_steps is not None:
         left = max(0, place.since_step + stage.max_steps - status.step)
         ends.append(f"its time-out in {left:,} steps")
     return ", or ".join(ends) or f"hand alone (bin/league stage {NEXT})"

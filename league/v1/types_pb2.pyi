@@ -246,7 +246,7 @@ class Share(_message.Message):
     def __init__(self, category: _Optional[str] = ..., configured: _Optional[float] = ..., realised: _Optional[float] = ..., matches: _Optional[int] = ..., player: _Optional[str] = ..., mix: _Optional[str] = ...) -> None: ...
 
 class Stage(_message.Message):
-    __slots__ = ("name", "mix", "reward", "until_opponent", "until_win_rate", "min_matches", "max_steps", "manual")
+    __slots__ = ("name", "mix", "reward", "until_opponent", "until_win_rate", "min_matches", "max_steps")
     NAME_FIELD_NUMBER: _ClassVar[int]
     MIX_FIELD_NUMBER: _ClassVar[int]
     REWARD_FIELD_NUMBER: _ClassVar[int]
@@ -254,7 +254,6 @@ class Stage(_message.Message):
     UNTIL_WIN_RATE_FIELD_NUMBER: _ClassVar[int]
     MIN_MATCHES_FIELD_NUMBER: _ClassVar[int]
     MAX_STEPS_FIELD_NUMBER: _ClassVar[int]
-    MANUAL_FIELD_NUMBER: _ClassVar[int]
     name: str
     mix: str
     reward: str
@@ -262,8 +261,7 @@ class Stage(_message.Message):
     until_win_rate: float
     min_matches: int
     max_steps: int
-    manual: bool
-    def __init__(self, name: _Optional[str] = ..., mix: _Optional[str] = ..., reward: _Optional[str] = ..., until_opponent: _Optional[str] = ..., until_win_rate: _Optional[float] = ..., min_matches: _Optional[int] = ..., max_steps: _Optional[int] = ..., manual: _Optional[bool] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., mix: _Optional[str] = ..., reward: _Optional[str] = ..., until_opponent: _Optional[str] = ..., until_win_rate: _Optional[float] = ..., min_matches: _Optional[int] = ..., max_steps: _Optional[int] = ...) -> None: ...
 
 class StageRequest(_message.Message):
     __slots__ = ("number", "stage", "by", "at")

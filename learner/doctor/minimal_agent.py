@@ -48,7 +48,6 @@ MINIMAL_LEARNER = {
     "clip_range": 0.2,
     "target_kl": None,
     "desired_kl": 0.03,
-    "vf_coef": 0.5,
     "forecast_coef": 0.0,
     "max_grad_norm": 0.5,
     "normalize_returns": True,

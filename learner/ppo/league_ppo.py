@@ -60,6 +60,8 @@ question waits for the slowest rank.
 """
 GAE_LAMBDA = 0.95
 """Of the generalised advantage estimate, as every preset and the seeds' guide have it."""
+VF_COEF = 0.5
+"""Weight of the value loss, as the seeds' guide has it."""
 _LOGGED = (
     "loss/policy",
     "loss/value",
@@ -109,7 +111,7 @@ class LeaguePPO(RecurrentPPO):
             gamma=settings.gamma,
             gae_lambda=GAE_LAMBDA,
             clip_range=settings.clip_range,
-            vf_coef=settings.vf_coef,
+            vf_coef=VF_COEF,
             max_grad_norm=settings.max_grad_norm,
             target_kl=settings.target_kl,
             **{"seed": settings.seed, **kwargs},

@@ -102,7 +102,7 @@ class Curriculum:
 
     def advance(self, step: int, clean_matches: CleanMatches) -> StageChange | None:
         """Moves on by at most one stage when its rule or its time-out says so."""
-        if self.index + 1 == len(self.stages) or self.stage.manual:
+        if self.index + 1 == len(self.stages):
             return None
         reason = self._success(clean_matches) or self._timed_out(step)
         return None if reason is None else self._enter(self.index + 1, step, reason)

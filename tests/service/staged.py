@@ -11,7 +11,7 @@ STAGES = (
         min_matches=4,
         max_steps=900,
     ),
-    Stage(name="second", mix="league", reward="duel", manual=True),
+    Stage(name="second", mix="league", reward="duel"),
     Stage(name="last", mix="league"),
 )
 

@@ -1,5 +1,6 @@
 """`bin/learner` without flags joins the newest running league, under a name that is free."""
 
+import json
 import os
 import subprocess
 import sys
@@ -23,11 +24,16 @@ def league(folder, *assignments):
     (folder / "run.json").write_text("{}")
     write_config(folder / "config.toml", resolve("smoke", None, [*BATCH, *assignments]))
     words = ["--db", str(folder / "league.db"), "--port", "0"]
-    return subprocess.Popen(
+    process = subprocess.Popen(
         [sys.executable, "-m", "matchmaker", *words, "--config", str(folder / "config.toml")],
-        stdout=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
+        text=True,
     )
+    address = f"127.0.0.1:{process.stdout.readline().split()[-1]}"
+    announced = {"address": address, "pid": process.pid}  # as the supervisor does
+    (folder / "matchmaker.json").write_text(json.dumps(announced))
+    return process
 
 
 @pytest.fixture

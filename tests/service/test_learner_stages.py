@@ -8,7 +8,7 @@ from small_league import small_league
 from staged import events
 
 SETTINGS = (
-    "curriculum.stages=[{name='wait', mix='constant', manual=true}, "
+    "curriculum.stages=[{name='wait', mix='constant'}, "
     "{name='short', mix='league', max_steps=512}, {name='end', mix='past'}]",
     "learner.checkpoint_seconds=0.1",
     "matchmaker.mixes={constant={constant=1.0}, league={random=1.0}, past={based=1.0}}",

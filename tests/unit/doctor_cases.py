@@ -236,7 +236,6 @@ FRESH = (
         "leduc frozen critic",
         lambda: replace(leduc(), network=agents.parts(agents.frozen_critic)),
     ),
-    setting("11", "no value loss", "learner.vf_coef=0.0"),
     network(
         "12",
         "loud everywhere",

@@ -21,9 +21,7 @@ GOAL = {"mix": "constant", "until_opponent": "constant", "until_win_rate": 0.9, 
 SETTINGS = CurriculumSettings(
     stages=(
         StageSettings(name="first", **GOAL, max_steps=1000),
-        StageSettings(
-            name="second", mix="based", manual=True, until_opponent="based", until_win_rate=0.5
-        ),
+        StageSettings(name="second", mix="based"),
         StageSettings(name="last", mix="league"),
     )
 )
@@ -48,7 +46,13 @@ WON, LOST = counts(90, 0, 10), counts(0, 0, 100)
         (0, 300, 1299, LOST, None),
         (0, 300, 1300, LOST, "did not reach 90% wins against constant in 1,000 steps"),
         (0, 0, 1000, WON, "main@5 won 90"),  # success is told, though its time is over as well
-        (1, 0, 10**9, counts(1000, 0, 0), None),  # manual: neither success nor time ends it
+        (
+            1,
+            0,
+            10**9,
+            counts(1000, 0, 0),
+            None,
+        ),  # without a goal or a time-out only a request ends it
         (2, 0, 10**9, counts(1000, 0, 0), None),  # the last one lasts
     ],
 )
@@ -107,7 +111,6 @@ def test_a_stage_begun_by_hand_wants_new_evidence():
     [
         ([{"name": "a", "mix": "m"}, {"name": "a", "mix": "n"}], "two stages are called 'a'"),
         ([{"name": "next", "mix": "m"}], "no stage can be called 'next'"),
-        ([{"name": "a", "mix": "m", "manual": True, "max_steps": 5}], "max_steps"),
         ([], "at least one stage"),
     ],
 )

@@ -19,11 +19,8 @@ ALIKE = {
     "learner": dict(
         steps=10_000_000,
         gamma=0.99,
-        gae_lambda=0.95,
         max_grad_norm=0.5,
-        **dict.fromkeys(
-            ("target_kl", "desired_kl", "learning_rate_final", "ent_coef_final", "clip_range_final")
-        ),
+        **dict.fromkeys(("target_kl", "desired_kl", "learning_rate_final", "ent_coef_final")),
     ),
     "matchmaker": {"within_snapshots": "uniform", "adaptive": 0.0},
 }
