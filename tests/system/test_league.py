@@ -69,7 +69,7 @@ class League:
         learner = self.learner()
         return learner.step if learner is not None else 0
 
-    def until(self, condition: Callable[[], bool], seconds: float = 100) -> None:
+    def until(self, condition: Callable[[], bool], seconds: float = 250) -> None:
         deadline = time.monotonic() + seconds
         while not condition():
             assert self.process.poll() is None, f"it ended: {self.words}"
@@ -148,7 +148,7 @@ def assert_whole(league: League) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 def test_smoke_survives_the_kill_of_every_process(start: Callable[..., League]) -> None:
     drawn = ("--set", "supervisor.curves_minutes=10")
@@ -157,7 +157,7 @@ def test_smoke_survives_the_kill_of_every_process(start: Callable[..., League]) 
     league.kill("evaluator")
     league.kill("learner")
     league.kill("matchmaker")
-    assert league.process.wait(timeout=150) == 0, league.words
+    assert league.process.wait(timeout=600) == 0, league.words
     for words in (
         *(
             "learner-main ended (signal 9)",
@@ -175,7 +175,7 @@ def test_smoke_survives_the_kill_of_every_process(start: Callable[..., League]) 
     assert not league.announced("matchmaker")
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 def test_ctrl_c_saves_and_the_same_command_goes_on(
     start: Callable[..., League], tmp_path: Path
