@@ -81,8 +81,8 @@ def make_env(game="kuhn", opponents=("random", "live"), matches=MATCHES, count=4
 
 
 def make_model(env, **changes):
-    options = {"batch_size": STEPS * MATCHES, "seed": 0, "learning_rate": 2.5e-4, **changes}
-    return learning.make_model(env, config(env.game.spec), n_steps=STEPS, **options)
+    options = {"n_steps": STEPS, "batch_size": STEPS * MATCHES, "seed": 0, "learning_rate": 2.5e-4}
+    return learning.make_model(env, config(env.game.spec), **{**options, **changes})
 
 
 class Silent:
