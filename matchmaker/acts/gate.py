@@ -37,7 +37,6 @@ from league.stats.gates import (
     amount,
     certify,
     settled,
-    settled_pairs,
 )
 from matchmaker.acts import checks
 from matchmaker.acts.assign import MAX_COUNT, lease_gate_matches
@@ -287,8 +286,7 @@ def _certificate(gate: Gate, subject: Subject, seeds: tuple[int, ...]) -> str:
 
 def tallied(matches: Sequence[PlayedMatch], victim: str, rules: GateRules) -> Tally:
     """What a gate counts of its matches, given in order of assignment."""
-    in_order = settled_pairs if rules.gate.paired else settled
-    results = in_order(match.assigned for match in matches)
+    results = settled((match.assigned for match in matches), paired=rules.gate.paired)
     gate = rules.gate.take(results)
     seed_of = {match.assigned.ordinal: match.seed for match in matches}
     seeds = tuple(seed_of[result.ordinal] for result in results[: gate.results])

@@ -20,7 +20,9 @@ from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parents[2]))  # learner.py beside this file is not the package
+sys.path.insert(
+    0, str(Path(__file__).parents[2])
+)  # learner.py next to this file is not the package
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 from gate_runs import Runs, bernoulli_runs, independent_pairs, pair_runs, peeking, seat_pairs
 

@@ -77,7 +77,7 @@ class AdmissionLeague:
         return next(player.state for player in self.client.players() if player.name == name)
 
     def drawn(self, matches: int = 60) -> set[str]:
-        """Whom the main meets in training."""
+        """The main's opponents in training."""
         return {
             one.opponent.name
             for one in self.client.acquire_matches(self.small.open(), matches, "league")
@@ -90,7 +90,7 @@ class AdmissionLeague:
 
 @contextmanager
 def admission_league(folder: Path, **settings: object) -> Iterator[AdmissionLeague]:
-    """With the main's first snapshot, main@1000, which nobody had to admit."""
+    """With the main's first snapshot, main@1000, which needed no gate."""
     chosen = {"mixes": MIXES, "admit": "gate"} | settings
     with small_league(folder, snapshots=(), **chosen) as small:  # type: ignore[arg-type]
         league = AdmissionLeague(small, small.client.open_incarnation("evaluator-0").number)

@@ -61,7 +61,7 @@ def evaluating(client: MatchmakerClient, folder: Path) -> Iterator[Evaluator]:
 
 
 def freeze(client: MatchmakerClient, folder: Path, number: int, choice: int | None) -> str:
-    """A candidate of the exploiter's next generation against the mains as they are."""
+    """A candidate of the exploiter's next generation against the present mains."""
     worker = client.open_incarnation("learner-main-exploiter").number
     begun = client.begin_generation(
         worker, "main-exploiter", Role.MAIN_EXPLOITER, number, 10 * number

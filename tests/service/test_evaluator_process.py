@@ -35,7 +35,7 @@ def client(tmp_path: Path) -> Iterator[MatchmakerClient]:
 
 @pytest.fixture
 def started() -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Starts evaluators, and ends those that a failing test left behind."""
+    """Starts evaluators, and ends those that a failing test leaves."""
     processes: list[subprocess.Popen[str]] = []
 
     def start(*arguments: str) -> subprocess.Popen[str]:

@@ -30,7 +30,7 @@ def load(digest: str) -> AgentNetwork:
 
 @pytest.fixture(scope="module")
 def game() -> BatchedGame:
-    """Ten seconds: enough to tell who presses what."""
+    """Ten seconds: enough to see who presses what."""
     return make_batched("brawl", ROWS, max_frames=300)
 
 

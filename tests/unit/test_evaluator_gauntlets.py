@@ -1,4 +1,4 @@
-"""Whom a snapshot meets, and which matches are missing."""
+"""The opponents of a snapshot, and the matches that are missing."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_what_only_the_matchmaker_counts_stands_for_whole_pairs() -> None:
     entry = Entry("based", Book.EVAL, 6)
     assert [(s.pair, s.seat) for s in missing_slots(entry, set(), counted=4)] == [(2, 0), (2, 1)]
     assert [(s.pair, s.seat) for s in missing_slots(entry, set(), counted=5)] == [(2, 0), (2, 1)]
-    # One pair is half done here: the two matches beyond it stand for the pair after it.
+    # One pair is half done here: the two matches beyond it replace the pair after it.
     assert [(s.pair, s.seat) for s in missing_slots(entry, {(0, 0)}, counted=3)] == [
         (0, 1),
         (2, 0),
@@ -196,7 +196,7 @@ def test_of_too_many_exploiters_the_newest_are_met_always_and_the_others_in_turn
     for step in range(400):
         of_one = exploiters_to_meet(gates, snapshot(step), 4)
         assert of_one == exploiters_to_meet(list(reversed(gates)), snapshot(step), 4), (
-            "a restart draws anew"
+            "a restart draws the same"
         )
         assert len(set(of_one)) == 4
         met.update(of_one)

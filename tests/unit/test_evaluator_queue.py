@@ -87,7 +87,7 @@ def test_a_new_life_goes_on_where_the_last_one_ended(tmp_path: Path) -> None:
     gauntlet = queue.open(PLAYERS[3], PLAYERS, [], {})
     first.record([played("a", 0, 0), played("b", 0, 1), played("c", 1, 0)])
     first.settle(["a", "b"], [])
-    # No close: this is what a kill leaves behind.
+    # No close: this is what a kill leaves.
     second = Journal(tmp_path / "journal.db")
     queue = Queue(second, SETTINGS, ["based", "a bot that came later"])
     assert names(queue.waiting(PLAYERS))[0] == "main@30"

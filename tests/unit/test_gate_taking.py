@@ -25,7 +25,6 @@ from league.stats.gates import (
     Verdict,
     certify,
     settled,
-    settled_pairs,
 )
 
 BERNOULLI = BernoulliTest(p0=0.55, p1=0.65)
@@ -143,11 +142,11 @@ def test_pairs_count_whole_or_not_at_all():
     first = [assigned(1, 1.0, pair=7), assigned(2, 0.5, pair=7)]
     failed = [assigned(3, 1.0, pair=8), assigned(4, pair=8)]
     third = [assigned(5, 0.0, pair=9), assigned(6, 0.0, pair=9)]
-    assert settled_pairs([*third, *failed, *first]) == [Result(1, 0.75), Result(5, 0.0)]
+    assert settled([*third, *failed, *first], paired=True) == [Result(1, 0.75), Result(5, 0.0)]
     waiting = [assigned(3, 1.0, pair=8), assigned(4, pair=8, is_open=True)]
-    assert settled_pairs([*third, *waiting, *first]) == [Result(1, 0.75)]
+    assert settled([*third, *waiting, *first], paired=True) == [Result(1, 0.75)]
     with pytest.raises(InvalidInput, match="pair 7 has 3 results"):
-        settled_pairs([*first, assigned(3, 1.0, pair=7)])
+        settled([*first, assigned(3, 1.0, pair=7)], paired=True)
 
 
 def test_counting_what_ends_first_would_be_wrong():

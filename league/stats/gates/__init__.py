@@ -31,7 +31,6 @@ from league.stats.gates.gate import (
     Verdict,
     certify,
     settled,
-    settled_pairs,
 )
 from league.stats.gates.multinomial import EloModel, MultinomialTest, Test, elo_of, score_of
 
@@ -61,6 +60,5 @@ __all__ = [
     "points",
     "score_of",
     "settled",
-    "settled_pairs",
     "unit",
 ]

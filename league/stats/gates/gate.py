@@ -152,37 +152,27 @@ class Assigned:
     pair: int = 0
 
 
-def settled(assigned: Iterable[Assigned]) -> list[Result]:
-    """Results before the oldest open lease, in assignment order; matches without one are skipped."""
-    found = []
-    for match in sorted(assigned, key=lambda match: match.ordinal):
-        if match.is_open:
-            break
-        if match.score is not None:
-            found.append(Result(match.ordinal, match.score))
-    return found
+def settled(assigned: Iterable[Assigned], *, paired: bool = False) -> list[Result]:
+    """Results before the oldest open lease, in assignment order; matches without one are skipped.
 
-
-def settled_pairs(assigned: Iterable[Assigned]) -> list[Result]:
-    """Mean scores of whole pairs before the first pair with an open lease, by their first match.
-
-    A pair one of whose matches has no result is left out: half of it would favour a seat. Raises
-    `InvalidInput` when a pair has more than two matches with a result.
+    With `paired` these are mean scores of whole pairs, placed by their first match. A pair one of
+    whose matches has no result is left out: half of it would favour a seat. Raises `InvalidInput`
+    when a pair has more than two matches with a result.
     """
-    pairs: dict[int, list[Assigned]] = defaultdict(list)
+    groups: dict[int, list[Assigned]] = defaultdict(list)
     for match in sorted(assigned, key=lambda match: match.ordinal):
-        pairs[match.pair].append(match)
-    found = []
-    for pair, matches in pairs.items():
+        groups[match.pair if paired else match.ordinal].append(match)
+    found, wanted = [], 2 if paired else 1
+    for group, matches in groups.items():
         scores = [match.score for match in matches if match.score is not None]
-        if len(scores) > 2:
+        if len(scores) > wanted:
             raise InvalidInput(
-                f"pair {pair} has {len(scores)} results: a pair is one match from each seat"
+                f"pair {group} has {len(scores)} results: a pair is one match from each seat"
             )
         if any(match.is_open for match in matches):
             break
-        if len(scores) == 2:
-            found.append(Result(matches[0].ordinal, sum(scores) / 2))
+        if len(scores) == wanted:
+            found.append(Result(matches[0].ordinal, sum(scores) / wanted))
     return found
 
 
