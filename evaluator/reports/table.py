@@ -95,7 +95,7 @@ class Report:
                 return []
             if list(reader.fieldnames) != list(COLUMNS):
                 raise DataCorrupt(
-                    f"{self._path} has other columns than this version writes: move it away and start again"
+                    f"{self._path} has other columns than this version writes: move it away"
                 )
             return [dict(row) for row in reader]
 
