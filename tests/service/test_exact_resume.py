@@ -193,7 +193,7 @@ def results(of: League) -> list[tuple[Any, ...]]:
                 of.drawn.places[row.match_id],
                 *(row.seat0, row.seat1, row.outcome, row.frames, row.failed),
                 *(row.step0, row.step1, row.end_step0, row.end_step1),
-                reader.stats(row),
+                row.stats,
             )
             for row in reader.results()
             if row.lost_by is None
