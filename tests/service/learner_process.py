@@ -24,17 +24,17 @@ def matchmaker(folder):
 
 
 @contextmanager
-def learners(folder):
-    """Yields what starts a learner of preset `smoke` with more flags; ends those that a failed
-    test left.
+def learners(folder, program=("-m", "learner")):
+    """Yields a function that starts a learner of preset `smoke` with more flags.
+
+    Learners that a failed test left are killed.
     """
     started = []
 
     def begin(address, *flags):
         command = [
             sys.executable,
-            "-m",
-            "learner",
+            *program,
             "--matchmaker",
             address,
             "--run-dir",

@@ -148,18 +148,12 @@ def test_a_learner_starts_from_a_snapshot_of_the_league(server, start, tmp_path)
     words = ("--steps", "512", "--name", "second", "--from", "main@1024")
     assert start(server.address, *words).wait(timeout=60) == 2
     log = (tmp_path / "learner.log").read_text()
-    assert (
-        f"--from main@1024: second in {tmp_path} has steps of its own already; leave --from out"
-        in log
-    )
+    assert f"--from main@1024: second in {tmp_path} has made steps already; leave --from out" in log
     assert start(server.address, *words, "--if-new").wait(timeout=60) == 0
     elsewhere = ("--run-dir", str(tmp_path / "other"), "--name", "third", "--from", "main@1024")
     assert start(server.address, *elsewhere).wait(timeout=60) == 2
     log = (tmp_path / "learner.log").read_text()
-    assert (
-        f"are not in {tmp_path / 'other' / 'blobs'}: --run-dir must be the league's own folder"
-        in log
-    )
+    assert f"{tmp_path / 'other' / 'blobs'}: --run-dir" in log
     assert "Traceback" not in log
 
 

@@ -35,7 +35,7 @@ def learn(command, address, run_dir, *flags):
     ]
     sets = [word for size in SIZES for word in ("--set", size)]
     return subprocess.run(
-        [*words, "--cpu", *sets, *flags],
+        [*words, "--cpu", "--ranks", "1", *sets, *flags],
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,

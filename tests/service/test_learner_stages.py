@@ -10,10 +10,15 @@ from staged import events
 SETTINGS = (
     "curriculum.stages=[{name='wait', mix='constant'}, "
     "{name='short', mix='league', max_steps=512}, {name='end', mix='past'}]",
-    "learner.checkpoint_seconds=0.1",
     "matchmaker.mixes={constant={constant=1.0}, league={random=1.0}, past={based=1.0}}",
 )
 FLAGS = ["--steps", "100000", *(word for setting in SETTINGS for word in ("--set", setting))]
+OFTEN = """
+from learner.main import main
+from learner.train import session
+session.CHECKPOINT_SECONDS = 0.1
+raise SystemExit(main())
+"""
 MIXES = {"constant": {"constant": 1.0}, "league": {"random": 1.0}, "past": {"based": 1.0}}
 
 
@@ -21,7 +26,7 @@ MIXES = {"constant": {"constant": 1.0}, "league": {"random": 1.0}, "past": {"bas
 def test_a_learner_obeys_once_over_kill_9_and_goes_on_as_before(tmp_path):
     with small_league(tmp_path, snapshots=(), mixes=MIXES) as league:
         client, at = league.client, league.server.address
-        with learners(tmp_path) as begin:
+        with learners(tmp_path, ("-c", OFTEN)) as begin:
             running = begin(at, *FLAGS)
             wait_for(lambda: [one for one in client.curricula() if one.step >= 512])
             assert client.curricula()[0].stage.name == "wait", "nothing ends it by itself"
@@ -36,7 +41,7 @@ def test_a_learner_obeys_once_over_kill_9_and_goes_on_as_before(tmp_path):
         assert "in 512 steps and is left" in entered[2]
         before = matches_by_mix(league)
         client.ask_stage("wait", "bert@desk")  # while nobody is there
-        with learners(tmp_path) as begin:
+        with learners(tmp_path, ("-c", OFTEN)) as begin:
             running = begin(at, *FLAGS)
             wait_for(lambda: client.curricula()[0].stage.name == "wait")
             place = client.curricula()[0].place
@@ -58,7 +63,7 @@ def test_a_learner_obeys_once_over_kill_9_and_goes_on_as_before(tmp_path):
 
 def matches_by_mix(league):
     with league.server.store.read() as reader:
-        return {mix: count for _, mix, _, count in reader.category_counts()}
+        return {mix: count for (_, mix, _), count in reader.category_counts().items()}
 
 
 def kill_behind_its_checkpoint(process, step, folder):

@@ -45,6 +45,8 @@ class League:
             str(self.folder),
             "--preset",
             "smoke",
+            "--name",
+            "main",
         ]
         settings = [word for setting in SETTINGS for word in ("--set", setting)]
         main.run(main.parser().parse_args([*words, "--cpu", *settings, *flags]))

@@ -126,10 +126,10 @@ def test_what_it_can_not_start_on_is_one_sentence(tmp_path, capsys):
             "VALUES ('kumite-matchmaker', 'm999_future', '')"
         )
     assert "newer version" in sentence(capsys, "--db", db, "--port", 0)
-    config.write_text("[matchmaker]\nlease_secondz = 3\n")
+    config.write_text("[matchmaker]\nmax_savd = 3\n")
     typo = sentence(capsys, "--db", tmp_path / "new.db", "--config", config)
     assert typo.startswith(
-        f"matchmaker: {config}: [matchmaker] has no setting 'lease_secondz': did you mean"
+        f"matchmaker: {config}: [matchmaker] has no setting 'max_savd': did you mean"
     )
 
 

@@ -164,15 +164,25 @@ def play(client, mix):
 SETTINGS = (
     "regularisation.alpha=0.01",
     "regularisation.reference_interval=8",
-    "regularisation.portfolio_interval=8",
     "regularisation.portfolio_size=3",
     "regularisation.pruning=best",
     "curriculum.stages=[{name='league', mix='league'}]",
 )
 
 
+SHORT_INTERVAL = """
+from learner.ppo import references
+from learner.rollout import source
+references.PORTFOLIO_INTERVAL = 8
+source.matches_ahead = lambda action_kind: 2
+from learner.main import main
+raise SystemExit(main())
+"""
+
+
 def run_learner(address, folder, *flags):
-    command = [sys.executable, "-m", "learner", "--matchmaker", address, "--run-dir", str(folder)]
+    at = ("--matchmaker", address, "--run-dir", str(folder))
+    command = [sys.executable, "-c", SHORT_INTERVAL, *at]
     chosen = [part for setting in SETTINGS for part in ("--set", setting)]
     with open(folder / "learner.log", "a") as log:
         return subprocess.run(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import stat
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -18,6 +16,7 @@ from league.rpc.client import MatchmakerClient
 from league.security.credentials import Credentials, of_run
 from league.security.settings import SecuritySettings
 from league.security.tokens import LOOK_SECONDS
+from matchmaker.tools.fsck import fsck
 
 
 def said(capsys: pytest.CaptureFixture[str], *words: object) -> str:
@@ -95,19 +94,8 @@ def test_a_program_makes_its_tokens_and_its_helpers_find_them(
         shown = of_run(tmp_path, "operator", tls=tmp_path / "certs", environment={})
         with MatchmakerClient(address, credentials=shown) as client:
             assert client.status().game == "brawl"
-        fsck = [
-            sys.executable,
-            "-m",
-            "matchmaker.tools.fsck",
-            "--db",
-            str(tmp_path / "league.db"),
-            "--address",
-            address,
-        ]
-        done = subprocess.run(
-            [*fsck, "--tls", str(tmp_path / "certs")], capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
+        reader = of_run(tmp_path, "read", tls=tmp_path / "certs", environment={})
+        assert fsck(tmp_path / "league.db", address, reader)[0] == []
         process.terminate()
         assert process.wait(10) == 0
         log = process.stderr.read()

@@ -40,7 +40,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path, caplog):
 def test_another_format_is_refused(tmp_path):
     path = tmp_path / "step_000000000001.pt"
     torch.save({"format": 99}, path)
-    with pytest.raises(VersionMismatch, match="is not of format 1"):
+    with pytest.raises(VersionMismatch, match="is not of format"):
         CheckpointFolder(tmp_path).read_newest()
 
 
