@@ -156,10 +156,11 @@ def _set_up(
     """The run as it is now: stage, step size, clip and weights of its newest checkpoint."""
     if saved is None:
         return set_up_of(sections, role=role)
-    for setting, name in (("learning_rate", "learning/rate"), ("clip_range", "policy/clip_range")):
-        if name in scalars:
-            newest = float(scalars[name].values[-1])
-            sections["learner"] |= {setting: newest, f"{setting}_final": None}
+    if "learning/rate" in scalars:
+        rate = float(scalars["learning/rate"].values[-1])
+        sections["learner"] |= {"learning_rate": rate, "learning_rate_final": None}
+    if "policy/clip_range" in scalars:
+        sections["learner"]["clip_range"] = float(scalars["policy/clip_range"].values[-1])
     weights = saved["algorithm"]["network"]
 
     def loaded(agent: AgentConfig) -> AgentNetwork:

@@ -204,9 +204,9 @@ def test_mistakes_in_cloning_are_one_sentence(
     ("words", "message"),
     [
         (["based", "nobody", "--game", "brawl"], "no league.db yet"),
-        (["based", "random", "--matches", "0"], "--matches 0"),
-        (["based", "random", "--seed", "-1"], "--seed -1"),
-        (["based", "random", "--disturb", "0.7"], "--disturb 0.7"),
+        (["based", "random", "--matches", "0"], "'--matches': 0"),
+        (["based", "random", "--seed", "-1"], "'--seed': -1"),
+        (["based", "random", "--disturb", "0.7"], "'--disturb': 0.7"),
         (["nash", "random", "--game", "kuhn", "--disturb", "0.1"], "game of choices"),
         (["based", "random", "--out", "{run}/run.json/x"], "can't be a folder"),
         (["based"], "OPPONENT"),

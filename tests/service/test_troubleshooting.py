@@ -165,7 +165,7 @@ MESSAGES: dict[str, Callable[[], object]] = {
         "agent.sequence_length=30", preset="full"
     ),
     "batch_size must be a multiple of n_steps": setting("learner.batch_size=100"),
-    "plays 'agressive', whom brawl does not have: did you mean 'aggressive'?": setting(
+    "plays 'agressive', which brawl does not have: did you mean 'aggressive'?": setting(
         "matchmaker.mixes.league.agressive=1"
     ),
     "names the bot drunk, which is held out": setting("matchmaker.mixes.league.drunk=1"),

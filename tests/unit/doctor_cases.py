@@ -317,7 +317,7 @@ FRESH = (
 QUICK = (
     "1-a_whisper", "2-first_seat_deaf", "3-neighbour_shows", "4-mirror", "5-late_infinity", "5-unscaled",
     "6-terms_cut_off", "7-knockouts_alone", "8-brawl_small", "9-damage_drowns", "10-paid_to_the_other",
-    "11-no_value_loss", "12-loud_everywhere", "13-three_numbers", "14-leduc_by_heart", "15-late_ends",
+    "11-leduc_frozen_critic", "12-loud_everywhere", "13-three_numbers", "14-leduc_by_heart", "15-late_ends",
     "16-1e-7", "17-leduc_one_step", "18-leduc_decided", "19-leduc_0.1", "20-gradients_cut_off",
     "B-last_step_lost", "O-bots_give_up", "V-values_of_the_wrong_sign",
 )  # fmt: skip
