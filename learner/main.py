@@ -238,7 +238,7 @@ def run(options: argparse.Namespace, sections: Sections | None = None) -> None:
     from league.agent.device import choose_devices, keep_memory
     from league.runs.blobs import BlobFolder
     from learner.distributed import rank_group
-    from learner.exploiter.lives import Lives, settings_of
+    from learner.exploiter.generations import ExploiterLearner, settings_of
     from learner.train.build import SessionSettings, check_stages, initial_values
     from learner.train.memory import is_out_of_memory, too_little
     from learner.train.session import Session
@@ -278,7 +278,9 @@ def run(options: argparse.Namespace, sections: Sections | None = None) -> None:
         try:
             if role in EXPLOITING:
                 own = sections.of(ExploiterSettings)
-                Lives(settings, own, client, options.run_dir, device, role=role, **common).run()
+                ExploiterLearner(
+                    settings, own, client, options.run_dir, device, role=role, **common
+                ).run()
                 return
             initial, parent = None, ""
             if options.source:

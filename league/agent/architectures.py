@@ -1,4 +1,4 @@
-"""The architectures that a member of the league may have, by the name that its card bears."""
+"""The architectures that a member of the league may have, by the name on its card."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def config_of(values: Mapping[str, Any]) -> NetworkConfig:
     name = values.get("architecture", AGENT)
     if name not in ARCHITECTURES:
         raise DataCorrupt(
-            f"a card names the architecture {name!r}, this version knows {', '.join(ARCHITECTURES)}: "
-            "use the version that made it"
+            f"a card names the architecture {name!r}, this version knows "
+            f"{', '.join(ARCHITECTURES)}: use the version that made it"
         )
     sizes = {key: value for key, value in values.items() if key != "architecture"}
     config: NetworkConfig = ARCHITECTURES[name][0].from_dict(sizes)
@@ -34,9 +34,7 @@ def config_of(values: Mapping[str, Any]) -> NetworkConfig:
 
 
 def network_of(config: NetworkConfig) -> PlayingNetwork:
-    """A network of these sizes with fresh weights (on the meta device under
-    `torch.device("meta")`).
-    """
+    """A network of these sizes with fresh weights, on torch's current default device."""
     for kind, network in ARCHITECTURES.values():
         if isinstance(config, kind):
             made: PlayingNetwork = network(config)

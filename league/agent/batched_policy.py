@@ -1,9 +1,11 @@
-"""Many seats played by many different agents in a few batched forwards.
+"""Many seats played by many different networks in a few batched forwards.
 
-Seats that one snapshot plays form a group; groups of like size and architecture run as one stack,
-padded to the class's size: at most twice the seats plus `SMALLEST` rows a group.
+Seats that one snapshot plays form a group; groups of similar size and one architecture run as one
+stack, padded to the size of their class: at most twice the seats plus `SMALLEST` rows a group. The
+weights of a stack are the rows of one matrix.
 
-Shape suffixes: S seats, O observation, A keys, M models of a stack, G rows a model.
+Shape suffixes: S seats, O observation, A keys, M models of a stack, G rows a model, P weights of a
+model.
 """
 
 from __future__ import annotations
@@ -28,18 +30,20 @@ from league.games.base import CHOICE, KEYS
 log = logging.getLogger(__name__)
 
 LIVE = "live"
-"""Stands for the weights given to `BatchedPolicy.set_live`, read anew at every act."""
+"""The digest of the network given to `set_live`, whose weights are read at every act."""
 SMALLEST = 4
 _MIB = 1 << 20
 
+Loader = Callable[[str], PlayingNetwork]
 _Class = tuple[NetworkConfig, int]
+"""Architecture and rows of each model."""
 
 
 @dataclass
 class _Batch:
-    """One forward: the seats in its rows (`num_seats` where a row is padding), model by model.
+    """One forward: the seats in its rows (`num_seats` for padding), model by model.
 
-    `state` is the rows' own from the first forward on, until it is put back.
+    `state` is the rows' state since the first forward, until `_write_back`.
     """
 
     network: PlayingNetwork
@@ -50,28 +54,28 @@ class _Batch:
 
 
 class BatchedPolicy:
-    """Plays `num_seats` seats, each by the snapshot (or live network) that sits there.
+    """Plays `num_seats` seats, each by the snapshot (or live network) that is seated there.
 
     Args:
         num_seats: S.
-        load: digest → network; called when a digest is seated that is not resident. Its errors pass
-            through `seat`, and the seat stays as it was.
-        seed: of the keys drawn, in a stream that no learner of the same seed draws from. All seats
-        draw at
-            every act, so a seat's luck does not depend on others.
-        max_bytes: of frozen weights in memory, copies in stacks included. The longest unused go
-        first; those
-            that are seated stay, with a warning when they alone take more.
-        action_size, action_kind: A and what actions are, when a vacant batched_policy is asked to act before
-        any
-            network was seen; later seats must agree.
+        load: digest → network; called when a digest is seated that is not in memory. Its errors
+            pass through `seat`, and the seat stays unchanged.
+        seed: of the actions drawn, in another stream than those of learners of the same seed. All
+            seats draw at every act, so a seat's draws do not depend on the others.
+        max_bytes: of frozen weights in memory, copies in stacks included. The least recently used
+            go first; those that are seated stay, with a warning when they alone take more.
+        action_size, action_kind: A and the kind of actions, needed to act before any network was
+            seated; networks that are seated later must agree.
         device: where to compute; the live network must be there too.
+
+    Attributes:
+        logits_SA: of the last act, -inf for vacant seats.
     """
 
     def __init__(
         self,
         num_seats: int,
-        load: Callable[[str], PlayingNetwork],
+        load: Loader,
         *,
         seed: int,
         max_bytes: int = 1 << 30,
@@ -79,9 +83,8 @@ class BatchedPolicy:
         action_kind: str = KEYS,
         device: torch.device | str = "cpu",
     ) -> None:
-        self.num_seats = num_seats
-        self._device = torch.device(device)
-        self._residents = Residents(load, max_bytes, self._device)
+        self.num_seats, self.device = num_seats, torch.device(device)
+        self._cache = WeightCache(load, max_bytes, self.device)
         self._live: PlayingNetwork | None = None
         self._digests = [""] * num_seats
         self._greedy_S1 = torch.zeros(num_seats, 1, dtype=torch.bool)
@@ -89,15 +92,9 @@ class BatchedPolicy:
         self._stacks: dict[_Class, NetworkStack] = {}
         self._batches: list[_Batch] | None = None
         self._action_size, self._action_kind = action_size, action_kind
-        self._generator = torch.Generator().manual_seed(_own_stream(seed))
+        self._generator = torch.Generator().manual_seed(_stream(seed))
         self._warned = False
         self.logits_SA: Tensor | None = None
-        """Of the last act, -inf where nobody sits."""
-
-    @property
-    def device(self) -> torch.device:
-        """Where seats are played; the live network must be there."""
-        return self._device
 
     @property
     def has_live(self) -> bool:
@@ -107,47 +104,44 @@ class BatchedPolicy:
     @property
     def resident(self) -> int:
         """Frozen networks in memory."""
-        return len(self._residents)
+        return len(self._cache)
 
     @property
     def resident_bytes(self) -> int:
-        """Of their weights, and of the copies of those that play."""
-        return self._residents.size_bytes + sum(stack.size_bytes for stack in self._stacks.values())
+        """Size of their weights, and of the copies in stacks."""
+        return self._cache.size_bytes + self._stack_bytes()
+
+    def _stack_bytes(self) -> int:
+        return sum(stack.size_bytes for stack in self._stacks.values())
 
     def set_live(self, network: PlayingNetwork | None) -> None:
-        """The network that plays the seats of `LIVE`; its weights are read at every act, never
-        copied.
-        """
+        """Sets the network that plays the seats of `LIVE`; its weights are never copied."""
         self._live = network
         self._regroup()
         if network is not None:
-            self._admit(network.config)
+            self._add_architecture(network.config)
 
     @torch.inference_mode()
     def seat(self, index: int, digest: str, *, greedy: bool = False) -> None:
-        """Seats a snapshot (or `LIVE`) with an empty history; whoever sat there leaves."""
-        if digest == LIVE and self._live is None:
-            raise InvalidInput(
-                "a seat was given to the live network, but none is set: call set_live first"
-            )
-        config = (
-            self._live.config
-            if digest == LIVE and self._live
-            else self._residents.get(digest).config
-        )
-        self._admit(config)
-        self._put_back()
+        """Seats a snapshot (or `LIVE`) with an empty history, in place of the one before.
+
+        Raises:
+            InvalidInput: no live network is set, or the network's actions are others.
+        """
+        player = self._checked_live() if digest == LIVE else self._cache.get(digest)
+        config = player.config
+        self._add_architecture(config)
+        self._write_back()
         for part in self._states[config]:
             part[index].zero_()
-        changed = self._digests[index] != digest
-        self._digests[index] = digest
         self._greedy_S1[index] = greedy
-        if changed:
+        if self._digests[index] != digest:
+            self._digests[index] = digest
             self._regroup()
-            self._make_room(self.resident_bytes - self._residents.size_bytes)
+            self._cache.trim(self._digests, self._stack_bytes())
 
     def vacate(self, index: int) -> None:
-        """Empties a seat; it presses nothing from now on (or makes some legal choice)."""
+        """Empties a seat; from now on it presses no key (or makes some legal choice)."""
         if self._digests[index]:
             self._digests[index] = ""
             self._regroup()
@@ -156,49 +150,44 @@ class BatchedPolicy:
     def act(
         self, observations_SO: NDArray[np.float32], legal_SA: NDArray[np.bool_] | None = None
     ) -> NDArray[np.uint8]:
-        """One decision for every seat, uint8 `[S, A]`: keys, or a one-hot choice that `legal_SA`
-        allows.
+        """One decision for every seat, uint8 `[S, A]`: keys, or a one-hot legal choice.
 
-        Where nobody sits no key is pressed, and some legal choice made.
+        A vacant seat presses no key, or makes some legal choice.
         """
         if self._action_size is None:
             raise InvalidInput(
-                "a batched policy that never held a network can't tell its keys: give action_size"
+                "a batched policy without any network does not know its keys: give action_size"
             )
         if self._batches is None:
             self._batches = self._plan()
-        obs_SO = torch.from_numpy(np.ascontiguousarray(observations_SO)).to(self._device)
-        # Padding rows read and write row S: an observation of zeros, a state nobody looks at.
+        obs_SO = torch.from_numpy(np.ascontiguousarray(observations_SO)).to(self.device)
+        # Padding rows read and write row S: an observation of zeros, and a state without a seat.
         obs_SO = torch.cat([obs_SO, obs_SO.new_zeros(1, obs_SO.shape[1])])
-        logits_SA = torch.full(
-            (self.num_seats + 1, self._action_size), -torch.inf, device=self._device
-        )
+        shape = (self.num_seats + 1, self._action_size)
+        logits_SA = torch.full(shape, -torch.inf, device=self.device)
         for batch in self._batches:
             logits_SA.index_copy_(0, batch.seats, self._forward(batch, obs_SO))
         self.logits_SA = logits_SA[:-1]
         return self._draw(self.logits_SA.cpu(), legal_SA)
 
     def live_memory(self) -> tuple[Tensor, Tensor]:
-        """h and c of the live network in every seat, `[S, H]`, as they are until the next act;
-        what stands in other seats means nothing.
-        """
-        if self._live is None:
-            raise InvalidInput("no live network is set: call set_live first")
-        self._put_back()
-        state = self._states[self._live.config]
+        """h and c of the live network, `[S, H]`, until the next act; other rows mean nothing."""
+        config = self._checked_live().config
+        self._write_back()
+        state = self._states[config]
         return state.h_BH[:-1], state.c_BH[:-1]
 
     def save(self) -> dict[str, Any]:
-        """Everything from which `load_state` goes on alike: tensors and plain values, copied."""
-        self._put_back()
+        """Everything from which `load_state` continues alike: tensors and plain values, copied."""
+        self._write_back()
         return {
             "digests": list(self._digests),
             "greedy": self._greedy_S1.clone(),
             "generator": self._generator.get_state(),
             # In the order of their rows, so that resumed products are bit for bit the same.
             "stacks": [
-                [c.to_dict(), size, list(stack.members)]
-                for (c, size), stack in self._stacks.items()
+                [config.to_dict(), size, list(stack.members)]
+                for (config, size), stack in self._stacks.items()
             ],
             "states": [
                 [config.to_dict(), [part.cpu().clone() for part in state]]
@@ -208,136 +197,115 @@ class BatchedPolicy:
 
     @torch.inference_mode()
     def load_state(self, saved: dict[str, Any]) -> None:
-        """Goes on from what `save` returned; raises `DataCorrupt` when it is of another number of
-        seats.
+        """Continues from what `save` returned and loads the seated snapshots.
 
-        Seated snapshots are loaded; a live network must have been set when seats are live.
+        A live network must have been set when seats are live.
+
+        Raises:
+            DataCorrupt: it is of another number of seats.
         """
         if len(saved["digests"]) != self.num_seats:
             raise DataCorrupt(
-                f"the saved batched_policy has {len(saved['digests'])} seats, this one {self.num_seats}: "
-                "go on with as many matches as before"
+                f"the saved policy has {len(saved['digests'])} seats, this one {self.num_seats}: "
+                "continue with the same number of matches"
             )
         self._digests = list(saved["digests"])
         self._greedy_S1 = saved["greedy"].clone()
         self._generator.set_state(saved["generator"])
-        self._states = {}
+        self._states, self._stacks, self._batches = {}, {}, None
         for values, parts in saved["states"]:
             config = config_of(values)
-            self._admit(config)
-            self._states[config] = AgentState(*(part.to(self._device, copy=True) for part in parts))
-        self._stacks = {}
+            self._add_architecture(config)
+            self._states[config] = AgentState(*(part.to(self.device, copy=True) for part in parts))
         for values, size, members in saved["stacks"]:
-            kind = (config_of(values), size)
-            self._stacks[kind] = NetworkStack(kind[0], self._device)
-            self._stacks[kind].assign(members, self._weights)
-        self._batches = None
+            config = config_of(values)
+            self._stacks[config, size] = NetworkStack(config, self.device)
+            self._stacks[config, size].assign(members, self._weights)
 
-    def _admit(self, config: NetworkConfig) -> None:
-        """Makes room for the state of another architecture."""
+    def _checked_live(self) -> PlayingNetwork:
+        if self._live is None:
+            raise InvalidInput("a seat needs the live network, but none is set: call set_live")
+        return self._live
+
+    def _add_architecture(self, config: NetworkConfig) -> None:
+        """Makes states for another architecture."""
+        theirs = (config.action_size, config.action_kind)
         if self._action_size is None:
-            self._action_size, self._action_kind = config.action_size, config.action_kind
-        mine, theirs = (
-            (self._action_size, self._action_kind),
-            (config.action_size, config.action_kind),
-        )
-        if theirs != mine:
+            self._action_size, self._action_kind = theirs
+        if theirs != (self._action_size, self._action_kind):
             raise InvalidInput(
                 f"a network with {theirs[0]} actions ({theirs[1]}) can't sit where others have "
-                f"{mine[0]} ({mine[1]})"
+                f"{self._action_size} ({self._action_kind})"
             )
         if config not in self._states:
             with torch.device("meta"):
                 empty = network_of(config).initial_state(self.num_seats + 1)
             self._states[config] = AgentState(
-                *(torch.zeros(part.shape, dtype=part.dtype, device=self._device) for part in empty)
+                *(torch.zeros(part.shape, dtype=part.dtype, device=self.device) for part in empty)
             )
 
     def _weights(self, digest: str) -> Tensor:
-        return self._residents.get(digest).weights_P
+        return self._cache.get(digest).weights_P
 
     def _plan(self) -> list[_Batch]:
-        """Groups the seats and brings the stacks in line; only called when somebody came or
-        left.
-        """
+        """Groups the seats and updates the stacks; called when the seating has changed."""
         groups: dict[str, list[int]] = {}
         for seat, digest in enumerate(self._digests):
             if digest:
                 groups.setdefault(digest, []).append(seat)
-        batches = self._live_batches(groups.pop(LIVE, []))
+        batches = []
+        if LIVE in groups:
+            live, seats = self._checked_live(), groups.pop(LIVE)
+            batches.append(self._batch(live, live.config, seats))
         classes: dict[_Class, list[str]] = {kind: [] for kind in self._stacks}
         for digest, seats in groups.items():
             size = max(SMALLEST, 1 << (len(seats) - 1).bit_length())
-            classes.setdefault((self._residents.get(digest).config, size), []).append(digest)
-        self._keep_only({kind: len(digests) for kind, digests in classes.items() if digests})
+            classes.setdefault((self._cache.get(digest).config, size), []).append(digest)
+        self._update_stacks({kind: digests for kind, digests in classes.items() if digests})
         for (config, size), stack in self._stacks.items():
             stack.assign(classes[config, size], self._weights)
-            rows = [self._padded(groups[digest], size) for digest in stack.members]
+            rows = [
+                groups[digest] + [self.num_seats] * (size - len(groups[digest]))
+                for digest in stack.members
+            ]
             batches.append(self._batch(stack.network, config, rows))
         return batches
 
-    def _keep_only(self, classes: dict[_Class, int]) -> None:
-        """Makes stacks for classes of so many snapshots, and room for them; forgets what else
-        there is.
-        """
+    def _update_stacks(self, classes: dict[_Class, list[str]]) -> None:
+        """Keeps the stacks and states of these classes alone, and makes room for their copies."""
         self._stacks = {
-            kind: self._stacks.get(kind) or NetworkStack(kind[0], self._device) for kind in classes
+            kind: self._stacks.get(kind) or NetworkStack(kind[0], self.device) for kind in classes
         }
         played = {config for config, _ in classes} | ({self._live.config} if self._live else set())
         self._states = {config: state for config, state in self._states.items() if config in played}
-        over = self._make_room(
-            sum(self._stacks[kind].bytes_for(count) for kind, count in classes.items())
-        )
+        copies = sum(self._stacks[kind].bytes_for(len(names)) for kind, names in classes.items())
+        over = self._cache.trim(self._digests, copies)
         if over and not self._warned:
             self._warned = True
-            limit = self._residents.limit
             log.warning(
-                "the %d snapshots that play at once take %d MiB, more than the %d MiB for opponents' "
-                "weights: they stay, and no other is kept",
-                sum(classes.values()),
-                round((limit + over) / _MIB),
-                round(limit / _MIB),
+                "the %d snapshots that play at once take %d MiB, more than the %d MiB for "
+                "opponents' weights: they stay, and no other is kept",
+                sum(map(len, classes.values())),
+                round((self._cache.limit + over) / _MIB),
+                round(self._cache.limit / _MIB),
             )
-
-    def _make_room(self, copies: int) -> int:
-        """Forgets snapshots that nobody plays until the weights fit beside so many bytes of
-        copies in stacks; returns the bytes by which those that play are over.
-        """
-        return self._residents.trim(set(self._digests), copies)
-
-    def _live_batches(self, seats: list[int]) -> list[_Batch]:
-        if not seats:
-            return []
-        if self._live is None:
-            raise InvalidInput(
-                f"{len(seats)} seats are played live, but no live network is set: call set_live"
-            )
-        index = torch.tensor(seats, device=self._device)
-        return [_Batch(self._live, self._live.config, index, (len(seats),))]
 
     def _regroup(self) -> None:
-        """The seats are grouped anew at the next act."""
-        self._put_back()
+        """Lets the next act group the seats again."""
+        self._write_back()
         self._batches = None
 
     @torch.inference_mode()
-    def _put_back(self) -> None:
-        """Writes the batches' own states to the seats: between two changes nobody needs them
-        there.
-        """
+    def _write_back(self) -> None:
+        """Writes the batches' states to the seats, where only a change of seats needs them."""
         for batch in self._batches or ():
             if batch.state is not None:
                 for part, new in zip(self._states[batch.config], batch.state, strict=True):
                     part.index_copy_(0, batch.seats, new.flatten(0, len(batch.shape) - 1))
                 batch.state = None
 
-    def _padded(self, seats: list[int], size: int) -> list[int]:
-        return seats + [self.num_seats] * (size - len(seats))
-
-    def _batch(
-        self, network: PlayingNetwork, config: NetworkConfig, rows: list[list[int]]
-    ) -> _Batch:
-        index = torch.tensor(rows, device=self._device)
+    def _batch(self, network: PlayingNetwork, config: NetworkConfig, rows: list) -> _Batch:
+        index = torch.tensor(rows, device=self.device)
         return _Batch(network, config, index.flatten(), tuple(index.shape))
 
     def _forward(self, batch: _Batch, obs_SO: Tensor) -> Tensor:
@@ -348,7 +316,7 @@ class BatchedPolicy:
 
         state = batch.state or AgentState(*map(rows, self._states[batch.config]))
         # Nothing starts here: `seat` zeroed the state, which is an empty history.
-        never = torch.zeros(batch.shape, dtype=torch.bool, device=self._device)
+        never = torch.zeros(batch.shape, dtype=torch.bool, device=self.device)
         output = batch.network.step(rows(obs_SO), never, state, None)
         batch.state = output.state
         return output.logits_BA.flatten(0, len(batch.shape) - 1)
@@ -361,22 +329,20 @@ class BatchedPolicy:
             vacant = logits_SA.isneginf().all(-1, keepdim=True)
             choice = MaskedChoice(logits_SA.masked_fill(vacant, 0.0), legal)
             drawn = torch.where(self._greedy_S1, choice.greedy(), choose(choice.log_probs, uniform))
-            chosen: NDArray[np.uint8] = drawn.numpy()
-            return chosen
-        down = torch.where(self._greedy_S1, logits_SA > 0, uniform < torch.sigmoid(logits_SA))
-        keys: NDArray[np.uint8] = down.to(torch.uint8).numpy()
-        return keys
+        else:
+            drawn = torch.where(self._greedy_S1, logits_SA > 0, uniform < torch.sigmoid(logits_SA))
+        actions: NDArray[np.uint8] = drawn.to(torch.uint8).numpy()
+        return actions
 
 
-def _own_stream(seed: int) -> int:
-    """A generator's seed apart from all that others make of the same number.
+def _stream(seed: int) -> int:
+    """A generator's seed that differs from all that others derive from the same number.
 
-    A learner with the same weights and the same numbers as its opponent would make the same
-    choices: in rock-paper-scissors every match is a tie then, and nothing is learnt.
+    A learner with the same weights and the same random numbers as its opponent would make the same
+    choices: in rock-paper-scissors every match would be a tie, and nothing would be learnt.
     """
-    return int(
-        np.random.SeedSequence(seed, spawn_key=(0xC20D,)).generate_state(1, np.uint64)[0] >> 1
-    )
+    sequence = np.random.SeedSequence(seed, spawn_key=(0xC20D,))
+    return int(sequence.generate_state(1, np.uint64)[0] >> 1)
 
 
 class FrozenWeights(NamedTuple):
@@ -386,16 +352,14 @@ class FrozenWeights(NamedTuple):
     weights_P: Tensor
 
 
-class Residents:
-    """The networks held in memory: the last used ones, and always those in use.
+class WeightCache:
+    """The least recently used networks' weights, and always those that play.
 
-    What is held keeps to `limit` bytes, or to what those in use need when that is more; so memory
-    follows the seats, not the league.
+    It keeps to `limit` bytes, or to what those that play need when that is more; so memory follows
+    the seats, not the league.
     """
 
-    def __init__(
-        self, load: Callable[[str], PlayingNetwork], limit: int, device: torch.device
-    ) -> None:
+    def __init__(self, load: Loader, limit: int, device: torch.device) -> None:
         self._load, self.limit, self._device = load, limit, device
         self._held: OrderedDict[str, FrozenWeights] = OrderedDict()
         self.size_bytes = 0
@@ -404,16 +368,11 @@ class Residents:
     def __len__(self) -> int:
         return len(self._held)
 
-    def __contains__(self, digest: str) -> bool:
-        return digest in self._held
-
     def get(self, digest: str) -> FrozenWeights:
-        """The network's weights, loaded when they are not here; the loader's errors pass
-        through.
-        """
+        """The network's weights, loaded when they are not held; passes the loader's errors on."""
         if digest not in self._held:
             network = self._load(digest)
-            # Matrices lie transposed: products of a few rows with `weight.mT` are then faster.
+            # Matrices are transposed: products of a few rows with `weight.mT` are then faster.
             parts = [
                 parameter.detach().mT.flatten() if parameter.dim() == 2 else parameter.detach()
                 for parameter in network.parameters()
@@ -424,20 +383,18 @@ class Residents:
         self._held.move_to_end(digest)
         return self._held[digest]
 
-    def trim(self, in_use: Collection[str], beside: int) -> int:
-        """Forgets the longest unused until what is held fits the limit with `beside` bytes of
-        copies.
+    def trim(self, in_use: Collection[str], copies: int) -> int:
+        """Drops unused weights until the rest and `copies` bytes in stacks fit the limit.
 
-        Those in use stay. Returns the bytes by which they alone are over the limit, 0 when they
-        fit.
+        Returns:
+            The bytes by which those in use alone are over the limit, 0 when they fit.
         """
-        if self.size_bytes + beside <= self.limit:
-            return 0
-        for digest in [digest for digest in self._held if digest not in in_use]:
-            if self.size_bytes + beside <= self.limit:
-                break
-            self.size_bytes -= self._held.pop(digest).weights_P.nbytes
-        return max(0, self.size_bytes + beside - self.limit)
+        if self.size_bytes + copies > self.limit:
+            for digest in [digest for digest in self._held if digest not in set(in_use)]:
+                if self.size_bytes + copies <= self.limit:
+                    break
+                self.size_bytes -= self._held.pop(digest).weights_P.nbytes
+        return max(0, self.size_bytes + copies - self.limit)
 
 
 class NetworkStack:
@@ -460,11 +417,11 @@ class NetworkStack:
 
     @property
     def size_bytes(self) -> int:
-        """Of the matrix, rows kept for more members included."""
+        """Of the matrix, spare rows included."""
         return self._weights_MP.nbytes
 
     def bytes_for(self, models: int) -> int:
-        """`size_bytes` once there are so many members."""
+        """`size_bytes` with this number of members."""
         return self._rows_for(models) * self._weights_MP.shape[1] * self._weights_MP.element_size()
 
     def assign(self, wanted: Sequence[str], weights_of: Callable[[str], Tensor]) -> None:
@@ -473,9 +430,8 @@ class NetworkStack:
             return
         kept = [digest if digest in wanted else "" for digest in self.members[: len(wanted)]]
         kept += [""] * (len(wanted) - len(kept))
-        placed = set(kept)
-        rest = iter([digest for digest in wanted if digest not in placed])
-        self._reserve(len(wanted))
+        rest = iter([digest for digest in wanted if digest not in set(kept)])
+        self._resize(len(wanted))
         for row, digest in enumerate(kept):
             if not digest:
                 kept[row] = next(rest)
@@ -484,29 +440,26 @@ class NetworkStack:
         self._bind()
 
     def _rows_for(self, models: int) -> int:
-        """Rows of the matrix for so many members: a quarter more than these when it has to
-        change, so that one that comes or goes copies one row and not all; and not twice as many
-        for long.
+        """Rows of the matrix: a quarter more than needed when it must change, so that a member
+        that comes or goes copies one row and not all.
         """
         have = len(self._weights_MP)
         return have if models <= have <= 2 * models + 1 else models + models // 4
 
-    def _reserve(self, models: int) -> None:
+    def _resize(self, models: int) -> None:
         rows, kept = self._rows_for(models), min(models, len(self._weights_MP))
         if rows != len(self._weights_MP):
-            changed = self._weights_MP.new_empty(rows, self._weights_MP.shape[1])
-            changed[:kept] = self._weights_MP[:kept]
-            self._weights_MP = changed
+            resized = self._weights_MP.new_empty(rows, self._weights_MP.shape[1])
+            resized[:kept] = self._weights_MP[:kept]
+            self._weights_MP = resized
 
     def _bind(self) -> None:
         """Points the network's parameters at the rows in use."""
         models, offset = len(self.members), 0
         for module, name, shape in self._places:
             part = self._weights_MP[:models, offset : offset + shape.numel()]
-            part = (
-                part.view(models, *reversed(shape)).mT
-                if len(shape) == 2
-                else part.view(models, *shape)
-            )
+            is_matrix = len(shape) == 2
+            part = part.view(models, *(reversed(shape) if is_matrix else shape))
+            part = part.mT if is_matrix else part
             setattr(module, name, nn.Parameter(part, requires_grad=False))
             offset += shape.numel()

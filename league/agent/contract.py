@@ -1,9 +1,8 @@
-"""What every architecture of the league keeps: a network that plays step by step, many at once or
-alone.
+"""The contract of every architecture: a network that plays step by step, alone or in a stack.
 
 A new one is a config (frozen, hashable, with `to_dict`) and a `PlayingNetwork`, both named in
-`league.agent.architectures`. To be stacked by `league.agent.batched_policy` it is made of the layers of
-`league.agent.layers` and of plain parameters.
+`league.agent.architectures`. `league.agent.batched_policy` can stack it when it is made of the
+layers of `league.agent.layers` and of plain parameters.
 
 Shape suffixes: B matches, O observation, A keys, H memory, D width; L, S, P, E as in
 `league.agent.encoder`.
@@ -82,8 +81,9 @@ class PlayingNetwork(nn.Module, ABC):
         """One decision for each row.
 
         Args:
-            obs_BO: observations. starts_B: bool, where this observation begins an episode: the
-            state is cleared first. state: as the step before returned it. time_left_B: share of the
-            match still to come; only the critic may see it. None: nobody asks
-                for the value, which is 0.
+            obs_BO: observations.
+            starts_B: bool, where this observation begins an episode: the state is cleared first.
+            state: as the step before returned it.
+            time_left_B: share of the match still to come, for the critic alone. None: the value is
+                not needed, and 0.
         """

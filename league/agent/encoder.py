@@ -1,12 +1,15 @@
-"""The streaming strategy encoder: causal local attention, so an entry is encoded once and then
-reused.
+"""The strategy encoders: the opponent's past → a strategy latent and a conditioned context.
 
+The streaming encoder uses causal local attention, so an entry is encoded once and then reused.
 Each layer attends to the `span` newest entries through a learned relative bias (no absolute
 positions), and the pooling reads the last `pool` outputs, so an entry's influence ends exactly
 after `1 + layers (span - 1) + (pool - 1) = sequence_length` entries.
 
+The windowed encoder is the reference to compare it with: bidirectional, the whole window encoded
+again at every step, the same depth, width and pooling at `sequence_length` times the work.
+
 Shape suffixes: X rows (history and steps), T steps, B matches, E entry width, D width, L layers,
-S slots of a ring, P pooled outputs.
+S slots of a ring, P pooled outputs, h heads, N columns (rows·B), W entries of a window.
 """
 
 from __future__ import annotations
@@ -37,16 +40,89 @@ from league.agent.layers import (
 
 
 class Rings(NamedTuple):
-    """What a step needs of earlier ones, newest last. Which slots count is told by the entries'
-    age.
-    """
+    """What a step needs of earlier ones, newest last; the episode's age says which slots count."""
 
     layers_BLSE: Tensor
     pool_BPE: Tensor
 
 
+class Pooled(NamedTuple):
+    """Two readings of the same outputs, with their attention weights `[..., P, heads]`."""
+
+    latent: Tensor
+    context: Tensor
+    latent_weights: Tensor
+    context_weights: Tensor
+
+
+class Pooling(nn.Module):
+    """Attention over the last P outputs, with a learned query and with the own observation.
+
+    A learned query is the same for every input, so its product with a key is one learned linear
+    score a head, and the keys of the first reading need not be kept: an output is *described* once
+    by `[scores h | values D | conditioned keys D | conditioned values D]`, which is what a step
+    caches.
+    """
+
+    def __init__(self, config: AgentConfig) -> None:
+        super().__init__()
+        self.heads, self.width = config.attention_heads, config.width
+        self.describe = glorot(Linear(self.width, self.heads + 3 * self.width))
+        self.query = glorot(Linear(config.own_size, self.width))
+        self.latent_bias = nn.Parameter(torch.zeros(config.pool, self.heads))
+        self.context_bias = nn.Parameter(torch.zeros(config.pool, self.heads))
+        self.latent_out = glorot(Linear(self.width, self.width))
+        self.context_out = glorot(Linear(self.width, self.width))
+
+    @property
+    def described_size(self) -> int:
+        """Width of one described output."""
+        return self.heads + 3 * self.width
+
+    def forward(self, own: Tensor, described: Tensor, empty: Tensor) -> Pooled:
+        """Reads `described [..., P, described_size]` for `own [..., own_size]`."""
+        sizes = [self.heads, self.width, self.width, self.width]
+        scores, values, keys, context_values = described.split(sizes, -1)
+        latent_weights = torch.softmax(scores + (self.latent_bias.unsqueeze(-3) + empty), -2)
+        latent = self.latent_out(mix(latent_weights, values))
+        bias = self.context_bias.unsqueeze(-3) + empty
+        context, context_weights = attend(self.query(own), keys, context_values, bias)
+        return Pooled(latent, self.context_out(context), latent_weights, context_weights)
+
+    def unroll(self, own_TBE: Tensor, output_RBD: Tensor, empty_TBP1: Tensor) -> Pooled:
+        """Reads the outputs of R rows for T steps at once; the last T rows are the steps'."""
+        steps, batch = own_TBE.shape[:2]
+        slots, columns = empty_TBP1.shape[-2], steps * batch
+        described_EK = feature_major(
+            output_RBD.flatten(0, 1), self.describe.weight, self.describe.bias
+        )
+        described_EK = last_columns(described_EK, columns + (slots - 1) * batch)
+        scores_hK, *parts = described_EK.split([self.heads, self.width, self.width, self.width])
+        values, keys, context_values = (part.unflatten(0, (self.heads, -1)) for part in parts)
+        latent_scores = torch.stack(
+            [scores_hK[:, s * batch : s * batch + columns] for s in range(slots)]
+        )
+        q_DN = feature_major(own_TBE.flatten(0, 1), self.query.weight, self.query.bias)
+        q = q_DN.unflatten(0, (self.heads, -1))
+        context_scores = window_scores(q * q.shape[1] ** -0.5, keys, slots, batch)
+        readings = []
+        for scores, bias, v in (
+            (latent_scores, self.latent_bias, values),
+            (context_scores, self.context_bias, context_values),
+        ):
+            shift_PhN = bias.unsqueeze(-1) + empty_TBP1.flatten(0, 1).movedim(0, -1)
+            weights_PhN = torch.softmax(scores + shift_PhN, 0)
+            mixed_DN = window_mix(weights_PhN, v, batch).flatten(0, 1)
+            weights = weights_PhN.movedim(-1, 0).unflatten(0, (steps, batch))
+            readings.append((mixed_DN.t().unflatten(0, (steps, batch)), weights))
+        (latent, latent_weights), (context, context_weights) = readings
+        return Pooled(
+            self.latent_out(latent), self.context_out(context), latent_weights, context_weights
+        )
+
+
 class Block(nn.Module):
-    """A pre-norm transformer layer but for its attention, which its two kinds do differently."""
+    """A pre-norm transformer layer without its attention, which its two kinds add."""
 
     def __init__(self, config: AgentConfig, offsets: int) -> None:
         super().__init__()
@@ -75,9 +151,7 @@ class LocalLayer(Block):
         self.span = config.span
 
     def step(self, x: Tensor, ring: Tensor, empty: Tensor) -> tuple[Tensor, Tensor]:
-        """One entry `[..., D]` on the ring of keys and values `[..., S, 2D]`; returns both,
-        moved on.
-        """
+        """One entry `[..., D]` with the ring of keys and values `[..., S, 2D]`; returns both."""
         q, kv = self.qkv(self.attention_norm(x)).split([self.width, 2 * self.width], -1)
         slots = torch.cat([ring, kv.unsqueeze(-2)], -2)
         keys, values = slots.split(self.width, -1)
@@ -85,9 +159,7 @@ class LocalLayer(Block):
         return self.finish(x, attended), slots[..., 1:, :]
 
     def unroll(self, x_XBD: Tensor, rows: int, empty_SN: Tensor) -> Tensor:
-        """The layer's outputs at the last `rows` rows; earlier rows only serve as keys and
-        values.
-        """
+        """The outputs at the last `rows` rows; earlier rows only serve as keys and values."""
         batch, width, span = x_XBD.shape[1], self.width, self.span
         normal_KD = self.attention_norm(x_XBD).flatten(0, 1)
         weight, bias = self.qkv.weight, self.qkv.bias
@@ -135,9 +207,7 @@ class StreamingEncoder(nn.Module):
         return pooled, Rings(torch.stack(moved, -3), pool[..., 1:, :])
 
     def unroll(self, entry_XBE: Tensor, own_TBE: Tensor, age_XB: Tensor) -> Pooled:
-        """All steps at once. A layer computes only the rows that a later one or the pooling
-        still reads.
-        """
+        """All steps at once; a layer computes only the rows that are still read later."""
         steps, config = own_TBE.shape[0], self.config
         x, empty_SN = (
             self.embed(entry_XBE),
@@ -148,88 +218,6 @@ class StreamingEncoder(nn.Module):
             rows = min(x.shape[0], steps + config.pool - 1 + above * (config.span - 1))
             x = layer.unroll(x, rows, empty_SN)
         return self.pooling.unroll(own_TBE, self.norm(x), empty_slots(age_XB[-steps:], config.pool))
-
-
-class Pooled(NamedTuple):
-    """Two readings of the same outputs, and the attention weights that made them `[..., P,
-    heads]`.
-    """
-
-    latent: Tensor
-    context: Tensor
-    latent_weights: Tensor
-    context_weights: Tensor
-
-
-class Pooling(nn.Module):
-    """Attention over the last P outputs, twice: with a learned query and with one's own
-    observation.
-
-    A learned query is the same for every input, so its product with a key is one learned linear
-    score a head, and the keys of the first reading need not be kept: an output is *described* once
-    by `[scores h | values D | conditioned keys D | conditioned values D]`, which is what a step
-    caches.
-    """
-
-    def __init__(self, config: AgentConfig) -> None:
-        super().__init__()
-        self.heads, self.width = config.attention_heads, config.width
-        self.describe = glorot(Linear(self.width, self.heads + 3 * self.width))
-        self.query = glorot(Linear(config.own_size, self.width))
-        self.latent_bias = nn.Parameter(torch.zeros(config.pool, self.heads))
-        self.context_bias = nn.Parameter(torch.zeros(config.pool, self.heads))
-        self.latent_out = glorot(Linear(self.width, self.width))
-        self.context_out = glorot(Linear(self.width, self.width))
-
-    @property
-    def described_size(self) -> int:
-        """Width of one described output."""
-        return self.heads + 3 * self.width
-
-    def forward(self, own: Tensor, described: Tensor, empty: Tensor) -> Pooled:
-        """Reads `described [..., P, described_size]` for `own [..., own_size]`; `empty [..., P,
-        1]`.
-        """
-        sizes = [self.heads, self.width, self.width, self.width]
-        scores, values, keys, context_values = described.split(sizes, -1)
-        latent_weights = torch.softmax(scores + (self.latent_bias.unsqueeze(-3) + empty), -2)
-        latent = self.latent_out(mix(latent_weights, values))
-        bias = self.context_bias.unsqueeze(-3) + empty
-        context, context_weights = attend(self.query(own), keys, context_values, bias)
-        return Pooled(latent, self.context_out(context), latent_weights, context_weights)
-
-    def unroll(self, own_TBE: Tensor, output_RBD: Tensor, empty_TBP1: Tensor) -> Pooled:
-        """Reads for T steps at once the outputs of R rows, of which the last T are the steps'
-        own.
-        """
-        steps, batch = own_TBE.shape[:2]
-        slots, columns = empty_TBP1.shape[-2], steps * batch
-        described_EK = feature_major(
-            output_RBD.flatten(0, 1), self.describe.weight, self.describe.bias
-        )
-        described_EK = last_columns(described_EK, columns + (slots - 1) * batch)
-        scores_hK, *parts = described_EK.split([self.heads, self.width, self.width, self.width])
-        values, keys, context_values = (part.unflatten(0, (self.heads, -1)) for part in parts)
-        latent_scores = torch.stack(
-            [scores_hK[:, s * batch : s * batch + columns] for s in range(slots)]
-        )
-        q_DN = feature_major(own_TBE.flatten(0, 1), self.query.weight, self.query.bias)
-        q = q_DN.unflatten(0, (self.heads, -1))
-        context_scores = window_scores(q * q.shape[1] ** -0.5, keys, slots, batch)
-        readings = []
-        for scores, bias, v in (
-            (latent_scores, self.latent_bias, values),
-            (context_scores, self.context_bias, context_values),
-        ):
-            shift_PhN = bias.unsqueeze(-1) + empty_TBP1.flatten(0, 1).movedim(0, -1)
-            weights_PhN = torch.softmax(scores + shift_PhN, 0)
-            mixed_DN = window_mix(weights_PhN, v, batch).flatten(0, 1)
-            weights = weights_PhN.movedim(-1, 0).unflatten(0, (steps, batch))
-            readings.append((mixed_DN.t().unflatten(0, (steps, batch)), weights))
-        (latent, latent_weights), (context, context_weights) = readings
-        return Pooled(
-            self.latent_out(latent), self.context_out(context), latent_weights, context_weights
-        )
 
 
 class WindowLayer(Block):

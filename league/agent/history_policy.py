@@ -1,4 +1,4 @@
-"""What an agent would choose after whole histories of a small game, as probabilities.
+"""An agent's policy after whole histories of a small game, as probabilities.
 
 Shape suffixes: K histories, T frames, A choices, O observation width.
 """
@@ -31,8 +31,9 @@ def answers(
     wanted = (width, asked.legal_KTA.shape[-1], CHOICE)
     if (config.observation_size, config.action_size, config.action_kind) != wanted:
         raise InvalidInput(
-            f"a network for {config.observation_size} numbers and {config.action_size} {config.action_kind} "
-            f"actions can't be asked in a game of {wanted[0]} numbers and {wanted[1]} choices"
+            f"a network for {config.observation_size} numbers and {config.action_size} "
+            f"{config.action_kind} actions can't play a game of {wanted[0]} numbers and "
+            f"{wanted[1]} choices"
         )
     device = network.device
     state, nothing = network.initial_state(count), torch.zeros(count, device=device)

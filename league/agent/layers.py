@@ -1,8 +1,19 @@
-"""Layers whose weights may carry a leading model axis, so that many networks run as one batched
-product.
+"""Layers that also run many networks as one product, and attention over windows of rows.
 
-With plain weights they are `nn.Linear` and `nn.LayerNorm`. When `league.agent.batched_policy` replaces the
-weights by stacks `[M, ...]`, the same code takes inputs `[M, G, ...]`: M models, G rows each.
+With plain weights the layers are `nn.Linear` and `nn.LayerNorm`. When
+`league.agent.batched_policy` replaces the weights by stacks `[M, ...]`, the same code takes inputs
+`[M, G, ...]`: M models, G rows each.
+
+The window products at the end multiply a row with its own window of earlier rows, for all rows at
+once, without copying windows. They are feature-major: `x [h, d, N]` with N = rows·B columns, row
+after row. The rows `s` before or after begin `s·B` columns further, so a slot of the window is one
+contiguous slice, and memory and work are linear in the rows. The products are each other's
+gradients (`k_s` is k's slice for slot s, 0 the oldest, S-1 the row itself):
+
+    scores(q, k)[s] = Σ_d q · k_s     mix(w, v) = Σ_s w[s] · v_s     scatter(w, x)_s += w[s] · x
+
+Shape suffixes: h heads, d width of a head, N columns of the rows asked for, K = N + (S-1)·B columns
+of the rows that are looked at, S slots.
 """
 
 from __future__ import annotations
@@ -17,9 +28,7 @@ from torch.nn import functional
 
 
 class Linear(nn.Linear):
-    """`y = x Wᵀ + b`, and per model with stacked weights `[M, out, in]` and inputs `[M, ...,
-    in]`.
-    """
+    """`y = x Wᵀ + b`, per model with weights `[M, out, in]` and inputs `[M, ..., in]`."""
 
     def forward(self, x: Tensor) -> Tensor:
         if self.weight.dim() == 2:
@@ -70,7 +79,9 @@ def attend(q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> tuple[Tensor, Tenso
     """Attention of one query over its own S slots.
 
     Args:
-        q: `[..., D]`. k, v: `[..., S, D]`. bias: `[..., S, heads]`, -inf where a slot is empty.
+        q: `[..., D]`.
+        k, v: `[..., S, D]`.
+        bias: `[..., S, heads]`, -inf where a slot is empty.
 
     Returns:
         The mixture `[..., D]` and the weights `[..., S, heads]`.
@@ -89,12 +100,11 @@ def mix(weights: Tensor, v: Tensor) -> Tensor:
 
 
 def empty_slots(age: Tensor, slots: int) -> Tensor:
-    """0 for a slot that holds an entry of this episode, -inf for one that does not: `[..., slots,
-    1]`.
+    """0 for a slot with an entry of this episode, -inf for others: `[..., slots, 1]`.
 
     Args:
-        age: entries of the episode so far, the current one included, `[...]`. The newest is the
-        last slot.
+        age: entries of the episode so far, the current one included, `[...]`.
+        slots: their number; the newest entry is in the last one.
     """
     offset = torch.arange(slots - 1, -1, -1, device=age.device)
     empty = offset >= age.unsqueeze(-1)
@@ -190,9 +200,7 @@ def feature_major(x_ND: Tensor, weight_ED: Tensor, bias_E: Tensor) -> Tensor:
 
 
 def last_columns(x_EK: Tensor, columns: int) -> Tensor:
-    """The last `columns` columns; zeros stand for those before the first (their slots are
-    masked).
-    """
+    """The last `columns` columns, with zeros before the first one (their slots are masked)."""
     missing = columns - x_EK.shape[-1]
     if missing > 0:
         return torch.nn.functional.pad(x_EK, (missing, 0))

@@ -1,5 +1,4 @@
-"""The agent's LSTM, written with matrix products: a step that batches over models, and an unroll
-over T.
+"""The agent's LSTM in matrix products: a step that batches over models, and an unroll over T.
 
 Gate order: input i, forget f, output o, candidate g. Equations (Hochreiter & Schmidhuber 1997, with
 the forget gate of Gers et al. 2000): `c_t = σ(f) c_tm1 + σ(i) tanh(g)`, `h_t = σ(o) tanh(c_t)`.
@@ -147,8 +146,7 @@ class _Unroll(torch.autograd.Function):
 
 
 def _derivatives(gates: Tensor, c_tm1: Tensor, h: Tensor, tanh_c: Tensor) -> tuple[Tensor, Tensor]:
-    """Derivatives by the pre-activations, of c_t for i, f and g and of h_t for o; and of h_t by
-    c_t.
+    """Derivatives by the pre-activations (c_t's for i, f, g and h_t's for o), and of h_t by c_t.
 
     With σ' = σ - σ² and tanh' = 1 - tanh².
     """

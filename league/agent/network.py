@@ -1,4 +1,4 @@
-"""The agent: a strategy encoder for the opponent, an LSTM for oneself, keys and a value.
+"""The agent: a strategy encoder for the opponent, an LSTM for its own play, keys and a value.
 
     opponent's past ─ encoder ─┬─ strategy latent ────┐
                                └─ conditioned context ┤
@@ -51,9 +51,7 @@ class ObservationEncoder(nn.Module):
 
 
 class AgentNetwork(PlayingNetwork):
-    """Plays step by step (`step`) and learns over whole sequences (`unroll`); both agree within
-    1e-5.
-    """
+    """Plays with `step` and learns over whole sequences with `unroll`; both agree within 1e-5."""
 
     config: AgentConfig
 
@@ -83,14 +81,9 @@ class AgentNetwork(PlayingNetwork):
     def step(
         self, obs_BO: Tensor, starts_B: Tensor, state: AgentState, time_left_B: Tensor | None
     ) -> StepOutput:
-        """One decision for each row.
+        """One decision for each row, as `PlayingNetwork.step` says.
 
-        Args:
-            obs_BO: observations; the opponent's half joins the history. starts_B: bool, where this
-            observation begins an episode: the state is cleared first. state: as the step before
-            returned it. time_left_B: share of the match still to come; only the critic sees it.
-            None: nobody asks for
-                the value, which is 0.
+        The opponent's half of the observation joins the history.
         """
         own, entry = obs_BO.split([self.config.own_size, self.config.entry_size], -1)
         keep = torch.logical_not(starts_B)
@@ -120,11 +113,12 @@ class AgentNetwork(PlayingNetwork):
         `config.context`).
 
         Args:
-            obs_XBO: X = prefix + T observations. starts_XB: bool, where a row begins an episode;
-            rows before it are not seen after it. h_BH, c_BH: the LSTM's state before row `prefix`.
-            time_left_TB: of the T rows; only the critic sees it. prefix: rows of history; with
-            fewer than the episode and `config.context` hold, the first
-                steps see less than `step` did.
+            obs_XBO: X = prefix + T observations.
+            starts_XB: bool, where a row begins an episode; rows before it are not seen after it.
+            h_BH, c_BH: the LSTM's state before row `prefix`.
+            time_left_TB: of the T rows; only the critic sees it.
+            prefix: rows of history; with fewer than the episode and `config.context` hold, the
+                first steps see less than `step` did.
         """
         pooled = self.encode(obs_XBO, starts_XB, prefix)
         inputs_TBI = self._inputs(obs_XBO[prefix:], pooled)
@@ -135,9 +129,7 @@ class AgentNetwork(PlayingNetwork):
         return UnrollOutput(self.actor(h_TBH), value_TB, h, c, pooled.latent)
 
     def encode(self, obs_XBO: Tensor, starts_XB: Tensor, prefix: int) -> Pooled:
-        """What the encoder makes of the opponent at the last T rows, with its attention over
-        outputs.
-        """
+        """The encoder's readings at the last T rows, with their attention weights."""
         own_TBO = obs_XBO[prefix:, :, : self.config.own_size]
         # Entries older than an episode are masked: an episode of one entry has no past.
         age_XB = ages(starts_XB if self.config.history else torch.ones_like(starts_XB))

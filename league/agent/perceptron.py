@@ -40,12 +40,13 @@ ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class PerceptronConfig:
-    """Sizes of one `PerceptronNetwork`. Checked at birth; raises `ConfigError`.
+    """Sizes of one `PerceptronNetwork`. Raises `ConfigError`.
 
     Attributes:
-        observation_size: width of an observation. action_size, action_kind: as in `AgentConfig`.
-        policy_widths, value_widths: hidden layers on the way to the logits and to the value.
-        activation: behind every hidden layer, one of `ACTIVATIONS`.
+        observation_size: width of an observation.
+        action_size, action_kind: as in `AgentConfig`.
+        policy_widths, value_widths: hidden layers before the logits and before the value.
+        activation: after every hidden layer, one of `ACTIVATIONS`.
     """
 
     observation_size: int
@@ -63,11 +64,13 @@ class PerceptronConfig:
             )
         if self.action_kind not in (KEYS, CHOICE):
             raise ConfigError(
-                f"perceptron action_kind = {self.action_kind!r} is unknown: keys and choice are known"
+                f"perceptron action_kind = {self.action_kind!r} is unknown: keys and choice are "
+                "known"
             )
         if self.activation not in ACTIVATIONS:
             raise ConfigError(
-                f"perceptron activation = {self.activation!r} is unknown: {', '.join(ACTIVATIONS)} are known"
+                f"perceptron activation = {self.activation!r} is unknown: {', '.join(ACTIVATIONS)} "
+                "are known"
             )
         for widths in (self.policy_widths, self.value_widths):
             if len(widths) > 16 or not all(1 <= width <= 32768 for width in widths):
@@ -93,12 +96,12 @@ class PerceptronConfig:
             return cls(**given)
         except (KeyError, TypeError, ValueError, ConfigError) as error:
             raise DataCorrupt(
-                f"a card's perceptron can't be read ({error}): take the snapshot anew"
+                f"a card's perceptron can't be read ({error}): take the snapshot again"
             ) from None
 
 
 class PerceptronNetwork(PlayingNetwork):
-    """Plays step by step what it sees now; its state is the episode's age and nothing else."""
+    """Plays by what it sees now; its state is the episode's age alone."""
 
     config: PerceptronConfig
 

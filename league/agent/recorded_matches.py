@@ -1,4 +1,6 @@
-"""Plays matches side by side and gives each as a replay: bots by the game, snapshots by one batched_policy.
+"""Plays many matches at once and records each as a replay.
+
+The game plays its bots, one batched policy plays the snapshots.
 
 Shape suffixes: N rows (matches at once), S seats, 2 seats of a match, A action width.
 """
@@ -30,9 +32,9 @@ def paired(
     seed: int,
     pupil: str = "",
 ) -> list[Bout]:
-    """Matches of two players: each seed once from either seat, `seed` being the first one's.
+    """Matches of two players: each seed from `seed` on once from either seat.
 
-    Who meets itself gets a seed for each match: with the seats swapped, it would be the same match.
+    A player that meets itself gets a seed for each match: swapped seats would repeat the match.
     """
     one = Bout(seats=(first, second), bots=bots, seed=seed, pupil=pupil)
     if (first, bots[0]) == (second, bots[1]):
@@ -53,14 +55,21 @@ def play_bouts(
     pace: int = 1,
     disturb: float = 0.0,
 ) -> Iterator[Replay]:
-    """Plays all bouts, `ROWS` at once, and yields each when it has ended (those that fail, not at
-    all).
+    """Plays all bouts, `ROWS` at once, and yields each when it has ended, without failed ones.
 
-    Seats without a bot are played by the snapshot of their digest, which decides every `frame_skip`
-    frames, sampled at temperature 1 with `seed`. A bout's `pupil`, if it is a bot, decides every
-    `pace` frames, as an agent would that followed it (`league.replay.recorder`); and for the share
-    `disturb` of the frames it is made to do something else (`league.agent.recorded_matches`). Both are
-    for games of keys that tell what their bots do. The whole is a function of the arguments.
+    The result depends on the arguments alone.
+
+    Args:
+        recipe: of the game.
+        bouts: the matches; seats without a bot are played by the snapshot of their digest.
+        load: digest → network.
+        frame_skip: frames between a snapshot's decisions, sampled at temperature 1.
+        seed: of the sampling.
+        greedy: whether snapshots take the likeliest action instead.
+        pace: frames between decisions of a bout's `pupil`, if it is a bot: it then plays as an
+            agent that follows it would (`league.replay.recorder`).
+        disturb: share of the frames in which the pupil does something else (`Disturbance`). Pace
+            and disturbance are for games of keys that report what their bots do.
     """
     game = recipe.make(min(ROWS, len(bouts)))
     try:
@@ -70,7 +79,7 @@ def play_bouts(
 
 
 class _Table:
-    """The rows of a game, each with a bout or idle; new ones begin where a decision does."""
+    """The rows of a game, each with a bout or idle; bouts begin where a decision does."""
 
     def __init__(
         self,
@@ -159,18 +168,18 @@ class _Table:
         return actions_SA.reshape(game.num_matches, 2, -1)
 
     def _looked_ahead(self, actions_N2A: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """The keys that follow what each seat would do in the next `pace` frames, [N, 2, A]."""
+        """Keys that follow what each seat would do in the next `pace` frames, `[N, 2, A]`."""
         game, state = self._game, self._game.save()
         frames: list[NDArray[np.uint8]] = []
         game.bots_N2[:] = self._bots_N2
-        goes_on_N11 = np.ones((game.num_matches, 1, 1), np.bool_)
+        continues_N11 = np.ones((game.num_matches, 1, 1), np.bool_)
         for _ in range(self._pace):
             game.step(actions_N2A)
             done_N2A = game.played_N2A()
             assert done_N2A is not None
-            # Behind a match's end stands the next match: the last frame counts on.
-            frames.append(np.where(goes_on_N11, done_N2A, frames[-1] if frames else done_N2A))
-            goes_on_N11 &= ~game.ended_N[:, None, None]
+            # After a match's end the next match follows: its last frame stays.
+            frames.append(np.where(continues_N11, done_N2A, frames[-1] if frames else done_N2A))
+            continues_N11 &= ~game.ended_N[:, None, None]
         game.load(state)
         return keys_for_decision(np.stack(frames), self._last_N2A, self._held_N2A)
 
@@ -193,14 +202,23 @@ _REMEMBERED = 4096
 
 
 class Disturbance:
-    """Takes some seats of `game` over for a few frames at a time, for the share `share` of all
-    frames.
+    """Puts small mistakes into some seats' play, so that the record shows how a player recovers.
+
+    A learner from records alone sees only situations that the recorded player gets into, and is
+    lost after its first mistake. Demonstrations with noise, where the noise is not learnt, cure
+    that (DART, arXiv 1703.09327). The noise is what the player itself did at another moment: the
+    right keys at a wrong time, which is the mistake that a clone makes.
+
+    Args:
+        game: whose seats it takes over for a few frames at a time.
+        share: of all frames.
+        seed: of the mistakes.
     """
 
     def __init__(self, game: BatchedGame, share: float, seed: int) -> None:
         self._game = game
         mean = (SHORTEST + LONGEST) / 2
-        # of a frame to begin one, when none is going on
+        # that a mistake begins in a frame without one
         self._chance = share / (mean * (1.0 - share))
         self._rng = np.random.default_rng([seed, 2])
         self._left_N2 = np.zeros((game.num_matches, 2), np.int64)
@@ -211,13 +229,15 @@ class Disturbance:
         self._spans: list[list[tuple[int, int, int]]] = [[] for _ in range(game.num_matches)]
 
     def begin(self, row: int, seats: tuple[bool, bool]) -> None:
-        """A match begins in `row`; `seats` says who is disturbed. Raises `InvalidInput` when it
-        can't be.
+        """Starts a match in `row`; `seats` says which seats are disturbed.
+
+        Raises:
+            InvalidInput: the game does not report what its players do.
         """
         if any(seats) and self._game.played_N2A() is None:
             raise InvalidInput(
-                f"{self._game.spec.name} does not tell what its players do, so mistakes could not "
-                "be told apart: leave out --disturb"
+                f"{self._game.spec.name} does not report what its players do, so mistakes could "
+                "not be marked: leave out --disturb"
             )
         self._left_N2[row], self._spans[row] = 0, []
         self._on_N2[row] = seats
@@ -227,9 +247,7 @@ class Disturbance:
         return tuple(self._spans[row])
 
     def before(self, actions_N2A: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """The actions of the frame to be played, with the mistakes put in; bots that err don't
-        play in it.
-        """
+        """The actions of the next frame with the mistakes in; disturbed bots don't play in it."""
         game = self._game
         drawn_N2 = self._rng.random(self._left_N2.shape) < self._chance
         begins_N2 = drawn_N2 & self._on_N2 & (self._left_N2 == 0)
@@ -244,7 +262,7 @@ class Disturbance:
         return np.where(taken_N2[..., None], self._keys_N2A, actions_N2A)
 
     def after(self, actions_N2A: NDArray[np.uint8]) -> None:
-        """The frame was played: `actions_N2A` by those who play themselves."""
+        """Remembers what was done in the frame, with `actions_N2A` of the seats without bots."""
         done_N2A = self._game.played_N2A()
         done_N2A = actions_N2A if done_N2A is None else done_N2A
         for row, seat in np.argwhere(self._on_N2 & (self._left_N2 == 0))[:8]:

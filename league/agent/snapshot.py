@@ -1,7 +1,7 @@
 """Frozen agents: one safetensors file each, its card as JSON in the metadata, nothing unpickled.
 
-The card's fingerprint is what the network answers on a fixed probe, recurrent state included. It is
-computed again at every load, on the CPU, so weights under another snapshot's card are refused.
+The card's fingerprint is the network's output on a fixed probe, recurrent state included. Every
+load computes it again on the CPU, so weights with another snapshot's card are refused.
 """
 
 from __future__ import annotations
@@ -34,14 +34,18 @@ class SnapshotCard:
     """What a snapshot is and where it comes from.
 
     Attributes:
-        agent: architecture and sizes of the network. game, game_version, frame_skip: what it plays,
-        frames a decision lasts. step: learner steps when it was frozen. parent: the snapshot before
-        it, "" for the first. role, seed: of the learner that made it. reward_preset, reward_scale:
-        what it was trained on;
-            rewards were divided by the scale. config_hash: of all settings of the run.
-        cloned_from: the player whose recorded matches it learnt from, "" when it did not.
-        metrics: numbers of the moment. created_at: Unix time in seconds.
-        fingerprint: answers on the probe; `save_snapshot` computes it.
+        agent: architecture and sizes of the network.
+        game, game_version: what it plays.
+        frame_skip: frames that a decision lasts.
+        step: learner steps when it was frozen.
+        parent: the snapshot before it, "" for the first.
+        role, seed: of the learner that made it.
+        reward_preset, reward_scale: what it was trained on; rewards were divided by the scale.
+        config_hash: of all settings of the run.
+        cloned_from: the player from whose recorded matches it learnt, else "".
+        metrics: numbers when it was frozen.
+        created_at: Unix time in seconds.
+        fingerprint: the network's outputs on the probe; `save_snapshot` computes it.
     """
 
     agent: NetworkConfig
@@ -79,7 +83,7 @@ class SnapshotCard:
             return cls(**values)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise DataCorrupt(
-                f"a snapshot's card can't be read ({error}): take the snapshot anew"
+                f"a snapshot's card can't be read ({error}): take the snapshot again"
             ) from None
 
 
@@ -125,8 +129,8 @@ def save_snapshot(blobs: BlobFolder, network: PlayingNetwork, card: SnapshotCard
     """Freezes `network` under `card` and returns the blob's digest.
 
     Raises:
-        NumericalFault: a weight is NaN or infinite; the sentence names it.
-        StorageFull: no space; nothing was written.
+        NumericalFault: a weight is NaN or infinite.
+        StorageFull: there is no space; nothing was written.
     """
     weights = {
         name: tensor.detach().cpu().contiguous() for name, tensor in network.state_dict().items()
@@ -134,7 +138,7 @@ def save_snapshot(blobs: BlobFolder, network: PlayingNetwork, card: SnapshotCard
     for name, tensor in weights.items():
         if not torch.isfinite(tensor).all():
             raise NumericalFault(
-                f"{name} holds NaN or infinity: the snapshot at step {card.step} was not saved"
+                f"{name} has NaN or infinity: the snapshot at step {card.step} was not saved"
             )
     answers = fingerprint(_network_of(network.config, weights))
     card = dataclasses.replace(card, agent=network.config, fingerprint=answers)
@@ -142,9 +146,8 @@ def save_snapshot(blobs: BlobFolder, network: PlayingNetwork, card: SnapshotCard
 
 
 def _metadata(card: SnapshotCard) -> dict[str, str]:
-    """One key alone: safetensors writes several in an order that differs from process to
-    process, and the same agent must give the same file, for a learner that was killed publishes
-    its snapshot again.
+    """One key alone: safetensors writes several in an order that differs between processes, and
+    a learner that was killed must publish the very same file again.
     """
     return {METADATA_KEY: json.dumps({"format": FORMAT, "card": card.to_json()}, sort_keys=True)}
 
@@ -161,7 +164,7 @@ def load_snapshot(
 
     Raises:
         NotFound: no such blob. InvalidName: `digest` is no sha256.
-        DataCorrupt: the file, its sizes or its answers are not what name and card say.
+        DataCorrupt: the file, its sizes or its outputs are not what name and card say.
     """
     content = blobs.get(digest)
     card = _card(content, digest)
@@ -170,16 +173,14 @@ def load_snapshot(
         network = _network_of(card.agent, weights)
     except RuntimeError:
         raise DataCorrupt(
-            f"the weights in {digest} do not fit their card: take the snapshot anew"
+            f"the weights in {digest} don't fit its card: take the snapshot again"
         ) from None
     _check_fingerprint(fingerprint(network), card.fingerprint, digest)
     return network.to(device), card
 
 
 def _network_of(config: NetworkConfig, weights: Mapping[str, Tensor]) -> PlayingNetwork:
-    """A frozen network around `weights`; draws no random numbers. RuntimeError when they do not
-    fit.
-    """
+    """A frozen network with `weights`; draws no random numbers. RuntimeError if they don't fit."""
     with torch.device("meta"):
         network = network_of(config)
     network.load_state_dict({name: tensor.float() for name, tensor in weights.items()}, assign=True)
@@ -192,8 +193,8 @@ def _check_fingerprint(found: tuple[float, ...], wanted: tuple[float, ...], dige
     )
     if not close:
         raise DataCorrupt(
-            f"the network in {digest} does not answer as its card's fingerprint says: it is not the player "
-            "that was frozen, take the snapshot anew"
+            f"the network in {digest} does not match its card's fingerprint: it is not the player "
+            "that was frozen, take the snapshot again"
         )
 
 
@@ -204,7 +205,7 @@ def _card(content: bytes, digest: str) -> SnapshotCard:
         metadata = json.loads(header["__metadata__"][METADATA_KEY])
         kind, text = metadata["format"], metadata["card"]
     except (struct.error, ValueError, KeyError, TypeError) as error:
-        raise DataCorrupt(f"{digest} holds no snapshot ({error}): take it anew") from None
+        raise DataCorrupt(f"{digest} holds no snapshot ({error}): take it again") from None
     if kind != FORMAT:
         raise VersionMismatch(f"{digest} is of format {kind!r}, this version reads {FORMAT!r}")
     return SnapshotCard.from_json(text)

@@ -1,3 +1,1 @@
-"""Behaviour cloning: an agent that plays as recorded players did, to start from and to hold on
-to.
-"""
+"""Behaviour cloning: an agent that plays as recorded players did."""

@@ -1,7 +1,7 @@
 """``bin/learner clone``: an agent that plays as a player of recorded matches did.
 
-It becomes a snapshot file, and with ``--matchmaker`` a member of the league, to meet, to train from
-(``bin/learner --from``) and to hold on to as a reference.
+It becomes a snapshot file, and with ``--matchmaker`` a member of the league: an opponent, a start
+for training (``bin/learner --from``) and a reference.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ COMMAND = "clone"
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line behind the word `clone`."""
+    """The command line after the word `clone`."""
     arguments = argparse.ArgumentParser(
         prog="learner clone", description=__doc__, allow_abbrev=False
     )
@@ -153,8 +153,8 @@ def _register(address: str, credentials: Credentials, lineage: str, clone: Clone
             client.register_players([player])
         except AlreadyExists:
             raise AlreadyExists(
-                f"the league has another {player.name} already: give this one another name by --name (its "
-                f"weights are kept as {clone.digest[:12]}…)"
+                f"the league has another {player.name} already: give this one another name with "
+                f"--name (its weights are kept as {clone.digest[:12]}…)"
             ) from None
     log.info(
         "%s is a member of the league: bin/learner --from %s trains on from it",

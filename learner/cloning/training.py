@@ -1,6 +1,7 @@
 """Supervised training of an agent on demonstrations, and its loss on those it has not seen.
 
-Shape suffixes: T steps, S streams, A actions, H memory.
+Shape suffixes: L rows of a stream, S streams (matches side by side), X = C + T rows (C of history,
+T to learn), O observation, A actions, H memory.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
@@ -21,33 +23,107 @@ from league.agent.heads import MaskedChoice
 from league.agent.network import AgentNetwork
 from league.errors import InvalidInput, NumericalFault
 from league.games.base import CHOICE, KEYS
-from learner.cloning.baseline import rates_A
 from learner.cloning.demonstrations import Demonstration
 from learner.cloning.settings import CloningSettings
-from learner.cloning.streams import Chunk, Streams
 
-Split = tuple[list[Demonstration], list[Demonstration]]
 FEWEST_SEEDS = 4
-"""Seeds that the replays must have, so that some matches can be held out and still say
-something.
-"""
+"""Seeds that the replays must have, so that some matches can be held out."""
+HELD_OUT = 0.1
+"""Share of the matches' seeds that is not learnt from and decides when to stop."""
+PATIENCE = 3
+"""Passes without a lower held-out loss after which it stops."""
+LAST_RATE = 0.05
+"""Step size of the last pass as a share of the first one's."""
+STREAMS = 8
+"""Matches learnt from side by side."""
+SEQUENCE = 64
+"""Decisions that the gradient goes back through; the memory itself runs over whole matches."""
+MAX_GRAD_NORM = 1.0
+SMOOTHING = 0.002
+"""Share by which the keys learnt are drawn to 1/2 (choices: to all that are legal), so that keys
+that the player never used stay possible at 0.1 %, and training can find them."""
 
 
 @dataclass(frozen=True)
-class Epoch:
-    """One pass over the matches; losses in nats per decision, `held_out` without smoothing."""
+class Chunk:
+    """T rows of all streams, after up to C rows of their history.
 
-    number: int
-    loss: float
-    held_out: float
-    is_best: bool
-    learning_rate: float
-    seconds: float
+    `weight_TS` is 1 where there was something to decide, 0 elsewhere and after a stream's end.
+    """
+
+    obs_XSO: Tensor
+    starts_XS: Tensor
+    actions_TSA: Tensor
+    legal_TSA: Tensor | None
+    weight_TS: Tensor
+    prefix: int
 
 
-def split(demonstrations: Sequence[Demonstration], settings: CloningSettings) -> Split:
-    """(learnt, held out), whole seeds each: the same start is never in both. Raises
-    `InvalidInput`.
+class Streams:
+    """Matches side by side on `device`: each goes, whole, to the shortest stream so far."""
+
+    def __init__(
+        self,
+        demonstrations: Sequence[Demonstration],
+        streams: int = STREAMS,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self._columns: list[list[Demonstration]] = [
+            [] for _ in range(min(streams, len(demonstrations)))
+        ]
+        lengths = [0] * len(self._columns)
+        for demonstration in demonstrations:
+            shortest = int(np.argmin(lengths))
+            self._columns[shortest].append(demonstration)
+            lengths[shortest] += len(demonstration)
+        self._rows, self._device = max(lengths), device
+        self._obs_LSO = self._laid([[d.obs_TO for d in column] for column in self._columns])
+        self._starts_LS = self._laid(
+            [[np.arange(len(d)) == 0 for d in column] for column in self._columns]
+        )
+        self._actions_LSA = self._laid([[d.actions_TA for d in column] for column in self._columns])
+        self._weight_LS = self._laid(
+            [[d.decided_T.astype(np.float32) for d in column] for column in self._columns]
+        )
+        legal = [[d.legal_TA for d in column if d.legal_TA is not None] for column in self._columns]
+        self._legal_LSA = self._laid(legal) if legal[0] else None
+
+    def _laid(self, columns: Sequence[Sequence[NDArray]]) -> Tensor:
+        """One part of all matches as `[L, S, ...]`; zeros after a stream's end."""
+        first = columns[0][0]
+        laid = np.zeros((self._rows, len(columns), *first.shape[1:]), first.dtype)
+        for stream, column in enumerate(columns):
+            joined = np.concatenate(column)
+            laid[: len(joined), stream] = joined
+        return torch.from_numpy(laid).to(self._device)
+
+    @property
+    def width(self) -> int:
+        """Number of streams."""
+        return len(self._columns)
+
+    def chunks(self, steps: int, context: int) -> Iterator[Chunk]:
+        """The streams from their beginning, `steps` rows at a time, each after `context` rows."""
+        for first in range(0, self._rows, steps):
+            prefix, rows = min(context, first), slice(first, first + steps)
+            seen = slice(first - prefix, first + steps)
+            yield Chunk(
+                self._obs_LSO[seen],
+                self._starts_LS[seen],
+                self._actions_LSA[rows].float(),
+                None if self._legal_LSA is None else self._legal_LSA[rows],
+                self._weight_LS[rows],
+                prefix,
+            )
+
+
+def split(
+    demonstrations: Sequence[Demonstration], seed: int
+) -> tuple[list[Demonstration], list[Demonstration]]:
+    """(learnt, held out), whole seeds each: the same start is never in both.
+
+    Raises:
+        InvalidInput: there are too few seeds.
     """
     seeds = sorted({d.seed for d in demonstrations})
     if len(seeds) < FEWEST_SEEDS:
@@ -55,25 +131,50 @@ def split(demonstrations: Sequence[Demonstration], settings: CloningSettings) ->
             f"{len(demonstrations)} matches on {len(seeds)} seeds are too few to hold some out: "
             f"record at least {FEWEST_SEEDS} seeds (some hundred matches are needed to learn from)"
         )
-    count = min(len(seeds) - 1, max(1, round(settings.held_out * len(seeds))))
-    order = np.random.default_rng(settings.seed).permutation(len(seeds))
-    held = {seeds[index] for index in order[:count]}
-    return [d for d in demonstrations if d.seed not in held], [
-        d for d in demonstrations if d.seed in held
-    ]
+    order = np.random.default_rng(seed).permutation(len(seeds))
+    held = {seeds[index] for index in order[: max(1, round(HELD_OUT * len(seeds)))]}
+    learnt = [d for d in demonstrations if d.seed not in held]
+    return learnt, [d for d in demonstrations if d.seed in held]
+
+
+def rates_A(learnt: Sequence[Demonstration]) -> NDArray[np.float64]:
+    """Share of the decisions in which each key was down, or choice made.
+
+    Counted from one half each (Jeffreys' prior), so that what never occurred has a rate above 0.
+    """
+    counts_A = np.sum([d.actions_TA[d.decided_T].sum(0, dtype=np.float64) for d in learnt], axis=0)
+    total = sum(int(d.decided_T.sum()) for d in learnt)
+    rates: NDArray[np.float64] = (counts_A + 0.5) / (total + 1.0)
+    return rates
+
+
+def marginal_log_loss(learnt: Sequence[Demonstration], held_out: Sequence[Demonstration]) -> float:
+    """Nats per decision on `held_out` of a player that knows the rates in `learnt` alone.
+
+    `-Σ_a x_a log r_a + (1 - x_a) log(1 - r_a)` for keys, `-log r_x / Σ_legal r_a` for choices;
+    forced moves are left out.
+    """
+    rate_A, lost, steps = rates_A(learnt), 0.0, 0
+    for demonstration in held_out:
+        free_T = demonstration.decided_T
+        x_TA = demonstration.actions_TA[free_T].astype(np.float64)
+        steps += len(x_TA)
+        if demonstration.legal_TA is None:
+            lost -= float((x_TA * np.log(rate_A) + (1.0 - x_TA) * np.log1p(-rate_A)).sum())
+        else:
+            legal_T = (rate_A * demonstration.legal_TA[free_T]).sum(-1)
+            lost -= float((np.log((x_TA * rate_A).sum(-1)) - np.log(legal_T)).sum())
+    return lost / max(steps, 1)
 
 
 def new_network(config: AgentConfig, learnt: Sequence[Demonstration], seed: int) -> AgentNetwork:
-    """A fresh network that uses each key at the player's own rate, whatever it sees: the
-    baseline.
-    """
+    """A fresh network that uses each key at the player's own rate, whatever it sees."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = AgentNetwork(config)
     if config.action_kind == KEYS:
-        rates = torch.from_numpy(rates_A(learnt))
         with torch.no_grad():
-            network.actor.last.bias.copy_(torch.logit(rates).float())
+            network.actor.last.bias.copy_(torch.logit(torch.from_numpy(rates_A(learnt))).float())
     return network
 
 
@@ -89,9 +190,20 @@ def log_loss(kind: str, logits_TSA: Tensor, chunk: Chunk, smoothing: float = 0.0
         target_TSA = (1.0 - smoothing) * x_TSA + smoothing * even_TSA
         return -(target_TSA * torch.where(choice.legal, choice.log_probs, 0.0)).sum(-1)
     target_TSA = (1.0 - smoothing) * x_TSA + 0.5 * smoothing
-    return functional.binary_cross_entropy_with_logits(
-        logits_TSA, target_TSA, reduction="none"
-    ).sum(-1)
+    loss_TSA = functional.binary_cross_entropy_with_logits(logits_TSA, target_TSA, reduction="none")
+    return loss_TSA.sum(-1)
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """One pass over the matches; losses in nats per decision, `held_out` without smoothing."""
+
+    number: int
+    loss: float
+    held_out: float
+    is_best: bool
+    learning_rate: float
+    seconds: float
 
 
 def train(
@@ -100,61 +212,50 @@ def train(
     held_out: Sequence[Demonstration],
     settings: CloningSettings,
 ) -> Iterator[Epoch]:
-    """Passes of Adam until the held-out loss falls no more; `network` ends with the weights that
-    were best.
+    """Passes of Adam until the held-out loss falls no more; `network` ends with the best weights.
 
-    Raises `NumericalFault` when the loss is not finite.
+    Raises:
+        NumericalFault: the loss is not finite.
     """
-    device = network.memory.recurrent.device
+    device, started = network.device, time.perf_counter()
     optimizer = torch.optim.Adam(network.parameters(), lr=settings.learning_rate, eps=1e-5)
-    judged = Streams(sorted(held_out, key=len, reverse=True), settings.streams, device)
+    judged = Streams(sorted(held_out, key=len, reverse=True), device=device)
     rng = np.random.default_rng([settings.seed, 1])
-    best, kept, waited, started = (
-        math.inf,
-        copy.deepcopy(network.state_dict()),
-        0,
-        time.perf_counter(),
-    )
+    best, kept, waited = math.inf, copy.deepcopy(network.state_dict()), 0
     for number in range(1, settings.epochs + 1):
-        rate = settings.learning_rate_at(number)
+        done = (number - 1) / max(settings.epochs - 1, 1)
+        rate = settings.learning_rate * (1.0 + done * (LAST_RATE - 1.0))
         for group in optimizer.param_groups:
             group["lr"] = rate
-        order = rng.permutation(len(learnt))
-        streams = Streams([learnt[index] for index in order], settings.streams, device)
-        loss = _pass(network, streams, settings, optimizer)
-        judgement = evaluate(network, judged, settings)
-        waited = 0 if judgement < best else waited + 1
-        yield Epoch(number, loss, judgement, judgement < best, rate, time.perf_counter() - started)
-        if judgement < best:
+        streams = Streams([learnt[i] for i in rng.permutation(len(learnt))], device=device)
+        loss = _pass(network, streams, optimizer)
+        judgement = evaluate(network, judged)
+        is_best = judgement < best
+        yield Epoch(number, loss, judgement, is_best, rate, time.perf_counter() - started)
+        waited = 0 if is_best else waited + 1
+        if is_best:
             best, kept = judgement, copy.deepcopy(network.state_dict())
-        if waited >= settings.patience:
+        if waited >= PATIENCE:
             break
     network.load_state_dict(kept)
 
 
-def _pass(
-    network: AgentNetwork,
-    streams: Streams,
-    settings: CloningSettings,
-    optimizer: torch.optim.Optimizer,
-) -> float:
-    """One pass over all streams; the memory goes on from chunk to chunk, the gradient does not."""
-    config, total, count = network.config, 0.0, 0.0
-    h_SH = c_SH = network.initial_state(streams.width).h_BH
-    for chunk in streams.chunks(settings.sequence, config.context):
-        logits_TSA, h_SH, c_SH = _unroll(network, chunk, h_SH, c_SH)
+def _pass(network: AgentNetwork, streams: Streams, optimizer: torch.optim.Optimizer) -> float:
+    """One pass of training; returns its loss."""
+    total, count = 0.0, 0.0
+    for chunk, logits_TSA in _played(network, streams, SEQUENCE):
         steps = chunk.weight_TS.sum()
         if not steps:
             continue
-        loss = (
-            log_loss(config.action_kind, logits_TSA, chunk, settings.smoothing) * chunk.weight_TS
-        ).sum()
+        loss_TS = log_loss(network.config.action_kind, logits_TSA, chunk, SMOOTHING)
+        loss = (loss_TS * chunk.weight_TS).sum()
         optimizer.zero_grad(set_to_none=True)
         (loss / steps).backward()
-        norm = torch.nn.utils.clip_grad_norm_(network.parameters(), settings.max_grad_norm)
+        norm = torch.nn.utils.clip_grad_norm_(network.parameters(), MAX_GRAD_NORM)
         if not torch.isfinite(norm):
             raise NumericalFault(
-                "the loss or its gradient is not finite: nothing was saved, lower cloning.learning_rate"
+                "the loss or its gradient is not finite: nothing was saved, lower "
+                "cloning.learning_rate"
             )
         optimizer.step()
         total, count = total + float(loss.detach()), count + float(steps)
@@ -162,21 +263,24 @@ def _pass(
 
 
 @torch.no_grad()
-def evaluate(network: AgentNetwork, streams: Streams, settings: CloningSettings) -> float:
+def evaluate(network: AgentNetwork, streams: Streams, sequence: int = SEQUENCE) -> float:
     """Log-loss without smoothing over all matches of `streams`, in nats per decision."""
-    config, total, count = network.config, 0.0, 0.0
-    h_SH = c_SH = network.initial_state(streams.width).h_BH
-    for chunk in streams.chunks(settings.sequence, config.context):
-        logits_TSA, h_SH, c_SH = _unroll(network, chunk, h_SH, c_SH)
-        total += float((log_loss(config.action_kind, logits_TSA, chunk) * chunk.weight_TS).sum())
+    total, count = 0.0, 0.0
+    for chunk, logits_TSA in _played(network, streams, sequence):
+        loss_TS = log_loss(network.config.action_kind, logits_TSA, chunk)
+        total += float((loss_TS * chunk.weight_TS).sum())
         count += float(chunk.weight_TS.sum())
     return total / max(count, 1.0)
 
 
-def _unroll(
-    network: AgentNetwork, chunk: Chunk, h_SH: Tensor, c_SH: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    # Only the critic sees the time left, and nothing is learnt about values here.
-    time_left_TS = torch.zeros_like(chunk.weight_TS)
-    out = network.unroll(chunk.obs_XSO, chunk.starts_XS, h_SH, c_SH, time_left_TS, chunk.prefix)
-    return out.logits_TBA, out.h_BH.detach(), out.c_BH.detach()
+def _played(
+    network: AgentNetwork, streams: Streams, sequence: int
+) -> Iterator[tuple[Chunk, Tensor]]:
+    """Chunks with their logits; the memory continues from chunk to chunk, the gradient does not."""
+    h_SH = c_SH = network.initial_state(streams.width).h_BH
+    for chunk in streams.chunks(sequence, network.config.context):
+        # Only the critic sees the time left, and nothing is learnt about values here.
+        time_left_TS = torch.zeros_like(chunk.weight_TS)
+        out = network.unroll(chunk.obs_XSO, chunk.starts_XS, h_SH, c_SH, time_left_TS, chunk.prefix)
+        h_SH, c_SH = out.h_BH.detach(), out.c_BH.detach()
+        yield chunk, out.logits_TBA

@@ -1,6 +1,6 @@
-"""`league doctor`: why does it not learn? Measures the game, the rewards, the network and the
-updates.
+"""`league doctor`: why does an agent not learn?
 
-`evidence` is gathered once; each reason is a function from it to a `Finding`; `causes` puts
-consequences under what caused them; `report` shows them.
+`play` and `probe` measure a game and a short training, `run` reads a run's files; `checks` and
+`run` judge each reason in a `Finding`; `findings` puts consequences under their causes; `report`
+shows them.
 """

@@ -116,7 +116,7 @@ MINIMAL = "M"
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One reason judged: what was measured, the verdict, and what to do (empty when all is well)."""
+    """One reason judged: what was measured, the verdict, and the fix (empty when all is well)."""
 
     key: str
     measured: str

@@ -187,7 +187,7 @@ def _played(
 
 
 def random_player(streams_N: NDArray[np.int64], seed: int) -> Chosen:
-    """Plays as a fresh policy would: keys held now and then, or any legal choice.
+    """Plays as a fresh policy would: keys held 18 % of the time, or any legal choice.
 
     Rows of one stream draw the same luck at each decision.
     """
@@ -245,7 +245,7 @@ def _effects(set_up: SetUp, seed: int) -> tuple[dict[str, bool], float | None]:
 
     Returns:
         Whether each action tried made a difference, and the share of matches in which seat 0 sees
-        that seat 1 played otherwise (None where no match went on afterwards).
+        that seat 1 played otherwise (None where no match continued afterwards).
     """
     names = set_up.spec.action_names
     tried = np.unique(np.linspace(0, len(names) - 1, min(len(names), ACTIONS_AT_MOST)).astype(int))

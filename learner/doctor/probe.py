@@ -145,7 +145,7 @@ def probe(set_up: SetUp, updates: int = UPDATES) -> ProbeEvidence:
 
 
 def _smaller(set_up: SetUp) -> SessionSettings:
-    """The settings with fewer matches and steps, and as many minibatches as fit."""
+    """The settings with fewer matches and steps, and the same number of minibatches if it fits."""
     learner = set_up.settings.learner
     tiny = set_up.settings.agent.size == "tiny"
     matches = min(learner.matches, 64 if tiny else 8)
@@ -196,7 +196,7 @@ class _Watch(BaseCallback):
 
 
 def look_at_network(model: LeaguePPO) -> NetworkEvidence:
-    """Measures on the rollout in the model's buffer; weights and random state stay as they were."""
+    """Measures on the rollout in the model's buffer; restores weights and random state."""
     network, buffer, prefix = model.policy.network, model.buffer, model.buffer.context
     rng_state = torch.get_rng_state()
     sequences = list(buffer.minibatches(1, np.random.default_rng(0)))

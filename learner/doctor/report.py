@@ -30,7 +30,7 @@ def show(diagnosis: Diagnosis) -> None:
 
 
 def headline(diagnosis: Diagnosis) -> str:
-    """«1 failure, 2 warnings», or that all is well."""
+    """«1 failure, 2 warnings», or «healthy»."""
     counts = {
         verdict: sum(finding.verdict is verdict for finding in diagnosis.findings)
         for verdict in (Verdict.FAILURE, Verdict.WARNING)
@@ -40,9 +40,7 @@ def headline(diagnosis: Diagnosis) -> str:
 
 
 def drawn(diagnosis: Diagnosis) -> RenderableType:
-    """The report for a terminal: verdict, systems in one line, every reason in one line, causes
-    last.
-    """
+    """The report for a terminal: verdict, systems, a line for each reason, causes last."""
     title = Text.assemble(
         (" league doctor ", "bold black on white"),
         f"  {diagnosis.subject}  ",
@@ -80,7 +78,7 @@ def _table(findings: tuple[Finding, ...]) -> Table:
 
 
 def _cause(number: int, cause: Cause) -> RenderableType:
-    """What to mend first, whole, and what follows from it."""
+    """One cause with its fix and what follows from it."""
     finding = cause.finding
     colour = COLOURS[finding.verdict]
     text = Text.assemble(
@@ -99,9 +97,7 @@ def _cause(number: int, cause: Cause) -> RenderableType:
 
 
 def curve_line(values: tuple[float, ...], width: int = 48) -> str:
-    """Values as a line of bars from their least to their largest, with the first and the last in
-    figures.
-    """
+    """Values as a line of bars, between the first and the last in figures."""
     per_bar = max(1, -(-len(values) // width))
     parts = [values[i : i + per_bar] for i in range(0, len(values), per_bar)]
     means = [sum(part) / len(part) for part in parts]

@@ -62,7 +62,7 @@ class RunEvidence:
         rewards: rows of reward_breakdown.csv, one for each update.
         clean: clean matches of this learner's snapshots against each opponent.
         set_up: the run's settings with the newest checkpoint's network, step size and clip.
-        learner: the settings as they were written.
+        learner: the settings in the run's file.
         step: of that checkpoint, 0 when there is none.
         stage_start: step at which its stage began.
         alarms: those that were on at the end, found from the files alone.
@@ -89,7 +89,7 @@ class RunEvidence:
         return list(self.at_steps(tag).values())
 
     def late(self, tag: str) -> list[float]:
-        """The last fifth of a tag's values, at least ten where there are as many."""
+        """The last fifth of a tag's values, at least ten if there are ten."""
         values = self.scalar(tag)
         return values[-max(10, len(values) // 5) :]
 
@@ -153,7 +153,7 @@ def _settings(config: Path, name: str, exploits: bool) -> tuple[Sections, Role]:
 def _set_up(
     sections: Sections, saved: Values | None, scalars: Mapping[str, Series], role: Role
 ) -> SetUp:
-    """The run as it is now: stage, step size, clip and weights of its newest checkpoint."""
+    """The run's current set-up: stage, step size, clip and weights of its newest checkpoint."""
     if saved is None:
         return set_up_of(sections, role=role)
     if "learning/rate" in scalars:

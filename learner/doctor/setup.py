@@ -20,7 +20,7 @@ from league.games.base import BatchedGame, GameSpec
 from league.games.settings import GameSettings
 from league.players import Assignment, Book, MatchResult, Player, PlayerKind, Role
 from league.settings.base import Sections, build
-from learner.exploiter.lives import settings_of
+from learner.exploiter.generations import settings_of
 from learner.exploiter.settings import ExploiterSettings
 from learner.ppo.league_ppo import LeaguePPO
 from learner.rollout.league_vec_env import LeagueVecEnv

@@ -30,7 +30,8 @@ SAMPLE_LEAST = 4
 class Diagnostics:
     """Collects one update's numbers; `take` returns them and starts the next update."""
 
-    def __init__(self) -> None:
+    def __init__(self, frame_skip: int = 1) -> None:
+        self._frame_skip = frame_skip
         self._values: dict[str, float] = {}
         self._steps = 0
 
@@ -64,14 +65,14 @@ class Diagnostics:
     @torch.no_grad()
     def update_ends(self, network: AgentNetwork, buffer: SequenceBuffer, update: int) -> None:
         """Reads latent and attention in a sample of matches, another sample at each `update`."""
-        config, matches = network.config, buffer.obs_XNO.shape[1]
+        matches = buffer.obs_XNO.shape[1]
         stride = max(1, min(SAMPLE_SHARE, matches // SAMPLE_LEAST))
         rows = slice(update % stride, None, stride)
         starts_XB = buffer.starts_XN[:, rows]
         pooled = network.encode(buffer.obs_XNO[:, rows], starts_XB, buffer.context)
         age_TB = ages(starts_XB)[buffer.context :]
         same_B = torch.logical_not(starts_XB[buffer.context + 1 :].any(0))
-        slots, frames = pooled.latent_weights.shape[-2], config.history_stride
+        slots, frames = pooled.latent_weights.shape[-2], self._frame_skip
         numbers = {
             "latent/norm": pooled.latent.norm(dim=-1).mean(),
             "latent/mean": pooled.latent.mean(),

@@ -157,7 +157,7 @@ class LeaguePPO(RecurrentPPO):
         self.return_scale = ReturnScale(self.n_envs, self.gamma, self.group)
         if loaded is not None:
             self.return_scale.load(loaded.state() | {"return_N": []})  # its matches are gone
-        self.diagnostics = Diagnostics()
+        self.diagnostics = Diagnostics(self.env.frame_skip)
         self.key_rng = torch.Generator(device=self.device)
         self.reseed(0 if self.seed is None else self.seed)
         self.schedule_span: tuple[int, int] | None = None

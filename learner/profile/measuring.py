@@ -1,7 +1,7 @@
 """The learner's own pipeline run in short bursts, each configuration in its own process.
 
-A burst measures the counters that the learner logs over as many whole updates as fit its time;
-where not even one does, it measures the beginning of a rollout and of its update and scales them
+A burst measures the counters that the learner logs over the whole updates that fit its time; where
+not even one does, it measures the beginning of a rollout and of its update and scales them
 up. A fork server loads torch once; every measurement starts from there as a fresh process, so its
 memory and CPU time are its own, and it may run out of memory.
 """
@@ -55,7 +55,7 @@ PRELOADED = ["learner.profile.measuring", "torch.utils.tensorboard", "league.gam
 
 @dataclass(frozen=True, kw_only=True)
 class Burst:
-    """What one burst took, for the whole updates that it stands for.
+    """What one burst took, for the whole updates that it represents.
 
     Attributes:
         steps: steps of the learner, all matches together.

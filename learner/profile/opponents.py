@@ -1,4 +1,4 @@
-"""The league that a profile plays against: bots, and as many frozen snapshots as a run would hold."""
+"""The league that a profile plays against: bots, and the snapshots that a run would hold."""
 
 from __future__ import annotations
 

@@ -185,7 +185,7 @@ def _cores() -> int:
 
 
 def _facts(device: torch.device) -> dict[str, Any]:
-    """What figures depend on besides the settings."""
+    """Facts of the machine that figures depend on."""
     gpu = torch.cuda.get_device_properties(device) if device.type == "cuda" else None
     cpuinfo = Path("/proc/cpuinfo")
     lines = cpuinfo.read_text(encoding="utf-8").splitlines() if cpuinfo.is_file() else []

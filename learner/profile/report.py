@@ -67,7 +67,7 @@ def doubt(best: Row, before: Row | None) -> str:
     if ours.lowest > theirs.highest:
         return ""
     return (
-        f"the lead over the settings as they are is within the spread ({ours.lowest:,.0f} to "
+        f"the lead over the unchanged settings is within the spread ({ours.lowest:,.0f} to "
         f"{ours.highest:,.0f} against {theirs.lowest:,.0f} to {theirs.highest:,.0f}): measure "
         "again on a quiet machine, or with more --seconds, before you rely on it"
     )
@@ -76,7 +76,7 @@ def doubt(best: Row, before: Row | None) -> str:
 def not_measured(
     row: Row, facts: Mapping[str, Any], made: int, whole_league: int, cpu_ranks: int
 ) -> list[str]:
-    """What a run does besides what was measured, each in a sentence.
+    """What a run does that was not measured, each in a sentence.
 
     Args:
         row: the row that is reported.
@@ -108,7 +108,7 @@ def not_measured(
     if cpu_ranks > 1:
         said.append(
             f"several ranks: one process was measured, and a run learns in {cpu_ranks} on the CPU "
-            "where there are so many cores"
+            "if the cores are there"
         )
     return said
 

@@ -1,13 +1,12 @@
-"""Plain Stable-Baselines3 in the league: an environment to train in, and a policy that becomes a
-member.
+"""Plain Stable-Baselines3 in the league: an environment to train in, a policy as a member.
 
     env = league_env("127.0.0.1:50051", "runs/mine", name="sb3")
     model = PPO("MlpPolicy", env)
     model.learn(100_000)
     publish(model)
 
-An `MlpPolicy` is frozen as a `PerceptronNetwork` of the same weights, which gives the same numbers,
-so the evaluator and other learners meet it as they meet any snapshot.
+An `MlpPolicy` is frozen as a `PerceptronNetwork` of the same weights and gives the same numbers, so
+the evaluator and other learners meet it as any other snapshot.
 """
 
 from learner.sb3.environment import JoinedEnv, league_env

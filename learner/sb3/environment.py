@@ -19,11 +19,11 @@ from league.errors import InvalidInput, InvalidName, LeagueError, Refused
 from league.games.registry import reward_weights
 from league.games.settings import GameSettings
 from league.ids import SnapshotName
-from league.players import Assignment, Player, PlayerKind
+from league.players import Assignment, PlayerKind
 from league.rpc.client import MatchmakerClient
 from league.runs.blobs import BlobFolder
 from league.security.credentials import of_run
-from league.settings.base import Sections, resolve, sections_hash
+from league.settings.base import resolve, sections_hash
 from learner.rollout.league_vec_env import LeagueVecEnv
 from learner.rollout.source import MatchBroker, matches_ahead
 from learner.sb3.policy import perceptron_of
@@ -31,15 +31,14 @@ from learner.train.join import live_player, register_players
 from learner.train.metrics import Progress
 from learner.train.snapshots import SnapshotPublisher
 
-BEAT_SECONDS = 0.5
-"""Between two words to the league about how far it is."""
+HEARTBEAT_SECONDS = 0.5
 
 
 class JoinedEnv(LeagueVecEnv):
-    """The matches of one player that learns here, its results reported under its name.
+    """The matches of one player that learns here; results are reported under its name.
 
-    `league_env` makes it. Leave it by `close`, or use it in a `with` block: matches that were not
-    played are handed back.
+    `league_env` makes it. Close it, or use it in a `with` block: it returns the leases of matches
+    that were not played.
     """
 
     def __init__(
@@ -53,7 +52,7 @@ class JoinedEnv(LeagueVecEnv):
         super().__init__(*args, **kwargs)
         self.client, self.broker, self.publisher = client, broker, publisher
         self.progress = Progress(0, self.game.spec.frames_per_second)
-        self._told_at = 0.0
+        self._last_heartbeat = 0.0
 
     def __enter__(self) -> JoinedEnv:
         return self
@@ -66,13 +65,13 @@ class JoinedEnv(LeagueVecEnv):
     ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], list[dict]]:
         after = super().step_wait()
         self.progress.add(self.finished)
-        if time.monotonic() - self._told_at > BEAT_SECONDS:
-            self.tell()
+        if time.monotonic() - self._last_heartbeat > HEARTBEAT_SECONDS:
+            self.heartbeat()
         return after
 
-    def tell(self) -> None:
-        """Tells the league how far it is: leases live on while frames are played."""
-        self._told_at = time.monotonic()
+    def heartbeat(self) -> None:
+        """Reports progress to the league, which keeps the leases while frames are played."""
+        self._last_heartbeat = time.monotonic()
         busy = {
             "game": self.game_seconds,
             "opponents": self.opponents_seconds,
@@ -82,15 +81,17 @@ class JoinedEnv(LeagueVecEnv):
         self.broker.beat(self.frames_played, self.learner_step, "rollout", self.progress.metrics())
 
     def follow(self, model: BaseAlgorithm) -> None:
-        """Lets `model`'s newest weights play where the mix has the learner meet itself (category
-        `self`).
+        """Lets `model`'s newest weights play where the mix has the learner meet itself.
 
-        Also takes over how many steps a model that was loaded has behind it.
+        It also takes over the steps that a loaded model has made.
+
+        Raises:
+            InvalidInput: the policy is no `MlpPolicy`, or is on another device.
         """
         network = perceptron_of(model.policy)
         if network.device != self.opponent_policy.device:
             raise InvalidInput(
-                f"the model is on {network.device}, its opponents on {self.opponent_policy.device}: "
+                f"the model is on {network.device}, opponents on {self.opponent_policy.device}: "
                 "give the model device='cpu', which is also faster for small networks"
             )
         self.opponent_policy.set_live(network)
@@ -105,9 +106,9 @@ class JoinedEnv(LeagueVecEnv):
         super()._seat_opponent(n, assignment)
 
     def close(self) -> None:
-        """Hands back what was not played and leaves the league. Twice is fine."""
-        with contextlib.suppress(LeagueError):  # what ended the training must not be hidden by this
-            self.tell()
+        """Returns what was not played and leaves the league. Twice is fine."""
+        with contextlib.suppress(LeagueError):  # this must not hide what ended the training
+            self.heartbeat()
         self.broker.close("the learner leaves")
         self.client.close()
         self.game.close()
@@ -128,25 +129,31 @@ def league_env(
     """Joins the league at `address` as the live player `name`, and gives its matches as a `VecEnv`.
 
     Args:
-        address: HOST:PORT of a matchmaker that runs. A token that it wants is the run's own
-        (`run_dir`), or
-            that of the environment (docs/security.md).
-        run_dir: the run's folder: weights of opponents are read from its `blobs`, ours are written
-        there;
-            its `config.toml` has the game, unless `preset` names one (without either: laptop).
-        name: of the player; another process that joins by the same name takes its place. matches:
-        played at once. mix: which opponents it meets, one of [matchmaker.mixes]. settings: as
-        `--set`: "game.frame_skip=4", "game.reward=sparse", … seed: of what the opponents draw.
+        address: HOST:PORT of a running matchmaker. If it wants a token, that of the run is taken,
+            or that of the environment (docs/security.md).
+        run_dir: the run's folder: opponents' weights are read from its `blobs`, ours are written
+            there; its `config.toml` has the game, unless `preset` names one (without either:
+            laptop).
+        name: of the player; another process that joins by the same name takes its place.
+        matches: played at once.
+        mix: which opponents it meets, one of [matchmaker.mixes].
+        preset: settings to take instead of the run's.
+        settings: as `--set`: "game.frame_skip=4", "game.reward=sparse", …
+        seed: of what the opponents draw.
         goes_on: whether the model that trains here is the newest one of this name. If not, earlier
-        results
-            of the name stay in the log and no longer count in its live rating.
+            results of the name stay in the log and no longer count in its live rating.
 
-    Raises `ConfigError` for settings that can't be used, `Unavailable` when no matchmaker answers.
+    Raises:
+        ConfigError: the settings can't be used.
+        Unavailable: no matchmaker answers.
     """
-    sections = _sections(Path(run_dir), preset, settings)
+    file = Path(run_dir) / "config.toml"
+    if preset is not None or not file.is_file():
+        sections = resolve(preset or "laptop", None, settings)
+    else:
+        sections = resolve(None, file, settings)
     rules = sections.of(GameSettings)
-    weights_K = reward_weights(rules.spec(), rules.reward, rules.reward_weights)
-    blobs = BlobFolder(Path(run_dir) / "blobs")
+    spec, blobs = rules.spec(), BlobFolder(Path(run_dir) / "blobs")
     client = MatchmakerClient(address, credentials=of_run(Path(run_dir), "worker"))
     game = rules.make(matches)
     try:
@@ -156,27 +163,39 @@ def league_env(
         incarnation = client.open_incarnation(
             live.creator, name, checkpoint_log_position=counted
         ).number
-        card = _card(
-            rules, live, seed, _newest_of(client, name) if goes_on else "", sections_hash(sections)
+        config = PerceptronConfig(
+            observation_size=spec.observation_size,
+            action_size=spec.action_size,
+            action_kind=spec.action_kind,
         )
-        batched_policy = BatchedPolicy(
+        card = SnapshotCard(
+            agent=config,  # `publish` replaces it by the policy's own
+            game=spec.name,
+            game_version=spec.version,
+            frame_skip=rules.frame_skip,
+            parent=_newest_of(client, name) if goes_on else "",
+            role=live.role.value,
+            seed=seed,
+            reward_preset=rules.reward,
+            config_hash=sections_hash(sections),
+        )
+        broker = MatchBroker(client, incarnation, mix, ahead=matches_ahead(spec.action_kind))
+        policy = BatchedPolicy(
             matches,
             lambda digest: load_snapshot(blobs, digest)[0],
             seed=seed,
-            action_size=game.spec.action_size,
-            action_kind=game.spec.action_kind,
+            action_size=spec.action_size,
+            action_kind=spec.action_kind,
         )
         return JoinedEnv(
             client,
-            broker := MatchBroker(
-                client, incarnation, mix, ahead=matches_ahead(game.spec.action_kind)
-            ),
+            broker,
             SnapshotPublisher(client, blobs, card, live, incarnation),
             game,
             broker,
-            batched_policy,
+            policy,
             frame_skip=rules.frame_skip,
-            reward_weights=weights_K,
+            reward_weights=reward_weights(spec, rules.reward, rules.reward_weights),
             live_player=name,
         )
     except BaseException:
@@ -185,46 +204,14 @@ def league_env(
         raise
 
 
-def _sections(run_dir: Path, preset: str | None, settings: Sequence[str]) -> Sections:
-    """As `bin/learner` reads them: a preset that is named, else the run's own file, else laptop."""
-    file = run_dir / "config.toml"
-    if preset is not None or not file.is_file():
-        return resolve(preset or "laptop", None, settings)
-    return resolve(None, file, settings)
-
-
-def _card(
-    rules: GameSettings, live: Player, seed: int, parent: str, config_hash: str
-) -> SnapshotCard:
-    """What all snapshots of this player have in common; its network is that of the policy that
-    is frozen.
-    """
-    spec = rules.spec()
-    return SnapshotCard(
-        agent=PerceptronConfig(
-            observation_size=spec.observation_size,
-            action_size=spec.action_size,
-            action_kind=spec.action_kind,
-        ),
-        game=spec.name,
-        game_version=spec.version,
-        frame_skip=rules.frame_skip,
-        parent=parent,
-        role=live.role.value,
-        seed=seed,
-        reward_preset=rules.reward,
-        config_hash=config_hash,
-    )
-
-
 def _newest_of(client: MatchmakerClient, name: str) -> str:
     """The newest snapshot of the player, "" when it has none."""
-    own = [p for p in client.players(kinds=[PlayerKind.SNAPSHOT]) if _lineage(p.name) == name]
+
+    def lineage(snapshot: str) -> str:
+        try:
+            return SnapshotName.parse(snapshot).lineage
+        except InvalidName:
+            return snapshot
+
+    own = [p for p in client.players(kinds=[PlayerKind.SNAPSHOT]) if lineage(p.name) == name]
     return max(own, key=lambda player: player.step).name if own else ""
-
-
-def _lineage(name: str) -> str:
-    try:
-        return SnapshotName.parse(name).lineage
-    except InvalidName:
-        return name

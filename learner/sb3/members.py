@@ -1,4 +1,4 @@
-"""What plain Stable-Baselines3 has trained becomes a member of the league."""
+"""Makes members of the league of what plain Stable-Baselines3 has trained."""
 
 from __future__ import annotations
 
@@ -18,11 +18,16 @@ from learner.sb3.policy import perceptron_of
 def publish(
     model: BaseAlgorithm, env: JoinedEnv | None = None, *, milestone: bool = False
 ) -> Player:
-    """Freezes the policy of `model` as it is now and makes it a member, ``NAME@steps``.
+    """Freezes the current policy of `model` and makes it a member, ``NAME@steps``.
 
-    `env` is the one it trains in unless another is given. A milestone never retires. Raises
-    `InvalidInput` for a policy that is no `MlpPolicy` of this game, `Fenced` when another process
-    has taken the name.
+    Args:
+        model: whose policy.
+        env: the environment that joined the league; default: the one it trains in.
+        milestone: whether the member never retires.
+
+    Raises:
+        InvalidInput: the policy is no `MlpPolicy` of this game.
+        Fenced: another process has taken the name.
     """
     joined = _joined(model.get_env() if env is None else env)
     network = perceptron_of(model.policy)
@@ -31,8 +36,8 @@ def publish(
     if mine != (spec.observation_size, spec.action_size, spec.action_kind):
         raise InvalidInput(
             f"the policy sees {mine[0]} numbers and has {mine[1]} {mine[2]}; {spec.name} has "
-            f"{spec.observation_size} and {spec.action_size} {spec.action_kind}: train it without wrappers "
-            "that change observations or actions"
+            f"{spec.observation_size} and {spec.action_size} {spec.action_kind}: train it without "
+            "wrappers that change observations or actions"
         )
     scale = _reward_scale(model)
     joined.broker.flush()
@@ -55,7 +60,7 @@ class PublishEvery(BaseCallback):
     def _on_step(self) -> bool:
         return True
 
-    def _on_rollout_start(self) -> None:  # after an update: a whole one lies behind the weights
+    def _on_rollout_start(self) -> None:  # the weights are those of a whole update
         if self.num_timesteps // self.steps > self._published // self.steps:
             publish(self.model)
             self._published = self.num_timesteps
@@ -82,11 +87,9 @@ def _reward_scale(model: BaseAlgorithm) -> float:
     assert isinstance(normalised, VecNormalize)
     if normalised.norm_obs:
         raise InvalidInput(
-            "the policy was trained on normalised observations, which the league does not show: use "
-            "VecNormalize(env, norm_obs=False); observations lie in [-1, 1] as they are"
+            "the policy was trained on normalised observations, which the league does not show: "
+            "use VecNormalize(env, norm_obs=False); observations are in [-1, 1] without it"
         )
-    return (
-        float(np.sqrt(normalised.ret_rms.var + normalised.epsilon))
-        if normalised.norm_reward
-        else 1.0
-    )
+    if not normalised.norm_reward:
+        return 1.0
+    return float(np.sqrt(normalised.ret_rms.var + normalised.epsilon))

@@ -1,4 +1,4 @@
-"""A policy of Stable-Baselines3 as a network of the league: another face of the same parameters."""
+"""A policy of Stable-Baselines3 as a network of the league that shares its parameters."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _ACTIVATIONS: dict[type[nn.Module], str] = {
 
 
 def perceptron_of(policy: Any) -> PerceptronNetwork:
-    """The network of an `MlpPolicy` of PPO, A2C or MaskablePPO: it shares the policy's own
-    parameters.
+    """The network of an `MlpPolicy` of PPO, A2C or MaskablePPO; it shares the policy's parameters.
 
-    Raises `InvalidInput` for any other policy.
+    Raises:
+        InvalidInput: for any other policy.
     """
     if not isinstance(policy, ActorCriticPolicy | MaskableActorCriticPolicy) or hasattr(
         policy, "lstm_actor"
@@ -40,7 +40,7 @@ def perceptron_of(policy: Any) -> PerceptronNetwork:
         type(policy.features_extractor) is not FlattenExtractor
         or type(policy.mlp_extractor) is not MlpExtractor
     ):
-        raise _unlike("it has an extractor of its own")
+        raise _unlike("it has another extractor")
     policy_layers, one = _layers(policy.mlp_extractor.policy_net)
     value_layers, other = _layers(policy.mlp_extractor.value_net)
     if len({*one, *other}) > 1:
@@ -64,12 +64,12 @@ def perceptron_of(policy: Any) -> PerceptronNetwork:
 
 
 def _layers(net: nn.Module) -> tuple[list[nn.Linear], set[str]]:
-    """The hidden layers of one of SB3's perceptrons, and the names of what stands behind them."""
+    """The hidden layers of one of SB3's perceptrons, and the names of their activations."""
     modules = list(net.children())
-    layers, behind = modules[::2], modules[1::2]
-    if not all(type(layer) is nn.Linear for layer in layers) or len(layers) != len(behind):
-        raise _unlike("its layers are not linear ones with an activation behind each")
-    names = {_ACTIVATIONS.get(type(activation), "") for activation in behind}
+    layers, activations = modules[::2], modules[1::2]
+    if not all(type(layer) is nn.Linear for layer in layers) or len(layers) != len(activations):
+        raise _unlike("its layers are not linear ones with an activation after each")
+    names = {_ACTIVATIONS.get(type(activation), "") for activation in activations}
     if "" in names:
         raise _unlike(f"its activation is none of {', '.join(_ACTIVATIONS.values())}")
     return layers, names  # type: ignore[return-value]

@@ -75,15 +75,8 @@ class SessionSettings:
 
 
 def make_game(settings: SessionSettings) -> BatchedGame:
-    """The batched game; raises `ConfigError` when the agent's history does not fit it."""
-    game, agent = settings.game, settings.agent
-    if agent.history_stride != game.frame_skip:
-        raise ConfigError(
-            f"agent.history_stride is {agent.history_stride} and game.frame_skip "
-            f"{game.frame_skip}: the history gets one entry a decision, so set both to the same "
-            "number of frames"
-        )
-    return game.make(settings.share.matches)
+    """The batched game of the settings."""
+    return settings.game.make(settings.share.matches)
 
 
 def stage_rewards(

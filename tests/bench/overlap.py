@@ -68,7 +68,6 @@ CONFIG = {
     "own_size": 32,
     "action_size": 10,
     "sequence_length": 17,
-    "history_stride": 4,
 }
 
 

@@ -43,7 +43,7 @@ def register_snapshot(
 ) -> Player:
     """A tiny network of random weights (by `step`), saved and registered as ``main@<step>``."""
     spec = game_spec("brawl")
-    config = AgentConfig.of(AgentSettings(size="tiny", sequence_length=17, history_stride=4), spec)
+    config = AgentConfig.of(AgentSettings(size="tiny", sequence_length=17), spec)
     torch.manual_seed(step)
     card = SnapshotCard(
         agent=config, game=spec.name, game_version=spec.version, frame_skip=frame_skip, step=step

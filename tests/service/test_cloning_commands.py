@@ -21,7 +21,7 @@ from learner.cloning.main import parser
 from learner.train.build import initial_values
 
 SETTINGS = '[game]\nname = "brawl"\nframe_skip = 4\nmatch_seconds = 5\nreward = "laptop"\n'
-QUICK = ["--set", "cloning.epochs=2", "--set", "cloning.held_out=0.3", "--matches", "4", "--cpu"]
+QUICK = ["--set", "cloning.epochs=2", "--matches", "4", "--cpu"]
 
 
 @pytest.fixture(scope="module")
@@ -154,19 +154,9 @@ def test_a_clone_becomes_a_member_that_is_met_in_its_category(
         (["--replays", "{run}/nowhere"], "there is no folder"),
         (["--replays", "{run}"], "holds no replays"),
         (
-            [
-                "--set",
-                "game.name=kuhn",
-                "--set",
-                "game.frame_skip=1",
-                "--set",
-                "game.reward=dense",
-                "--set",
-                "agent.history_stride=1",
-            ],
+            ["--set", "game.name=kuhn", "--set", "game.frame_skip=1", "--set", "game.reward=dense"],
             "of brawl",
         ),
-        (["--set", "game.frame_skip=2"], "set both to the same number"),
         (["--set", "cloning.epochs=0"], "cloning"),
         (["--matches", "-1"], "--matches -1"),
         (["--matchmaker", "127.0.0.1:1"], "name it with --run-dir"),

@@ -154,7 +154,7 @@ NOT_RUN = {
     "bin/start-league --preset laptop --set matchmaker.admit=gate": "trains for hours",
     "bin/league exploiters main-exploiter.g1@12288": "needs an exploiter; test_cli_exploiters.py has one",
     "bin/learner --matchmaker 127.0.0.1:50051 --run-dir runs/mine --name second-exploiter "
-    "--role main_exploiter": "trains; test_exploiter_lives.py runs an exploiter",
+    "--role main_exploiter": "trains; test_exploiter_generations.py runs an exploiter",
     "bin/league stage next": STAGES,
     "bin/league stage based --address 127.0.0.1:50051": STAGES,
     "bin/league replay": REPLAYS,

@@ -170,7 +170,6 @@ def test_a_learner_starts_from_a_snapshot_of_the_league(server, start, tmp_path)
             ["--set", "curriculum.stages=[{name='x', mix='league', reward='y'}]"],
             "no reward preset 'y'",
         ),
-        (["--set", "agent.history_stride=1"], "set both to the same number of frames"),
     ],
 )
 def test_bad_input_is_one_sentence(server, start, tmp_path, flags, sentence):

@@ -32,7 +32,6 @@ def config():
         own_size=32,
         action_size=10,
         sequence_length=17,
-        history_stride=4,
         **sizes,
     )
 

@@ -18,7 +18,7 @@ from learner.cloning.settings import CloningSettings
 GAME = GameSettings(name="brawl", match_seconds=5, frame_skip=4, reward="laptop")
 BASED, RANDOM = (GAME.spec().bot_index(name) for name in ("based", "random"))
 SMALL = replace(TINY, width=16, feed_forward=32, memory=16, observation_hidden=16)
-QUICK = CloningSettings(epochs=2, streams=4, sequence=16, held_out=0.25)
+QUICK = CloningSettings(epochs=2)
 
 
 def bouts(matches: int = 8) -> list[Bout]:
@@ -35,7 +35,7 @@ def recorded(disturb: float = 0.0, matches: int = 8) -> list[tuple[Path, Replay]
 
 
 def demos(replays: list[tuple[Path, Replay]], name: str = "based") -> list[Demonstration]:
-    return demonstrations(replays, name, frame_skip=4, key_rule="taps")
+    return demonstrations(replays, name, frame_skip=4)
 
 
 def made_up(lengths: list[int], config: AgentConfig = SMALL, seed: int = 0) -> list[Demonstration]:

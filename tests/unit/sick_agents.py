@@ -50,17 +50,6 @@ def parts(change: Callable[[AgentNetwork], None]) -> type[AgentNetwork]:
     return Changed
 
 
-def zero_inputs(network):
-    for name, parameter in network.named_parameters():
-        if "observation" in name or name.startswith("encoder.embed"):
-            parameter.zero_()
-
-
-def faint(network):
-    for parameter in network.parameters():
-        parameter.mul_(1e-3)
-
-
 def frozen_critic(network):
     network.critic.requires_grad_(False)
 
@@ -68,10 +57,6 @@ def frozen_critic(network):
 def loud_everywhere(network):
     for parameter in network.parameters():
         parameter.mul_(6.0)
-
-
-def louder_critic(network):
-    network.critic.last.weight.mul_(100.0)
 
 
 def decided(network):
@@ -85,21 +70,6 @@ class ForgetfulUnroll(AgentNetwork):
         return super().unroll(
             obs_XBO, torch.zeros_like(starts_XB), h_BH, c_BH, time_left_TB, prefix
         )
-
-
-class ForgetfulStep(AgentNetwork):
-    """The actor is not told that an episode starts; the learner is."""
-
-    def step(self, obs_BO, starts_B, state, time_left_B):
-        return super().step(obs_BO, torch.zeros_like(starts_B), state, time_left_B)
-
-
-class NoisyValue(AgentNetwork):
-    """What the actor notes of values is half noise."""
-
-    def step(self, obs_BO, starts_B, state, time_left_B):
-        out = super().step(obs_BO, starts_B, state, time_left_B)
-        return out._replace(value_B=out.value_B + 5.0 * torch.randn_like(out.value_B))
 
 
 class ContraryValue(AgentNetwork):

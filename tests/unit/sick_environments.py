@@ -23,12 +23,6 @@ class Endless(LeagueVecEnv):
         return observations, rewards_N, np.zeros_like(ended_N)
 
 
-class ClippingTight(LeagueVecEnv):
-    def _advance(self):
-        rewards_N, ended_N = super()._advance()
-        return np.clip(rewards_N, -0.02, 0.02), ended_N
-
-
 class LosingTheLast(LeagueVecEnv):
     """What the last step of a match pays never arrives."""
 
@@ -45,11 +39,3 @@ class LateEnds(LeagueVecEnv):
         told_N = getattr(self, "_untold", np.zeros_like(ended_N))
         self._untold = ended_N.copy()
         return observations, rewards_N, told_N
-
-
-class HalfTheEnds(LeagueVecEnv):
-    """Every second row never hears of a match's end."""
-
-    def step_arrays(self, actions_NA):
-        observations, rewards_N, ended_N = super().step_arrays(actions_NA)
-        return observations, rewards_N, ended_N & (np.arange(len(ended_N)) % 2 == 1)

@@ -80,10 +80,6 @@ class Inflation(Watched):
         self.reward_terms_N2K *= np.float32(self.factor)
 
 
-def any_seed(seeds_N):
-    return np.random.default_rng().integers(2**62, size=len(seeds_N)).astype(np.uint64)
-
-
 def idle(game, actions_N2A):
     return game.idle_actions()
 
@@ -94,30 +90,9 @@ def first_seat_deaf(game, actions_N2A):
     return actions_N2A
 
 
-def all_keys_down(game, actions_N2A):
-    return np.ones_like(actions_N2A)
-
-
-def nothing_seen(game):
-    game.observations_N2O[:] = 0.0
-
-
 def whisper(game):
     """What changes is too small to see."""
     game.observations_N2O[:] = 0.5 + 1e-7 * game.observations_N2O
-
-
-class Stale:
-    """Views are renewed once in 60 decisions."""
-
-    def __init__(self):
-        self.held = {}
-
-    def __call__(self, game):
-        count, view = self.held.get(id(game), (0, None))
-        view = game.observations_N2O.copy() if count % 60 == 0 else view
-        self.held[id(game)] = (count + 1, view)
-        game.observations_N2O[:] = view
 
 
 class Noise:
@@ -137,10 +112,6 @@ def neighbour_shows(game):
     game.observations_N2O[1:, 0, 5] = game.observations_N2O[:-1, 0, 5]
 
 
-def grey_opponent(game):
-    game.observations_N2O[..., game.spec.own_size :] = 0.5
-
-
 def mirror(game):
     """The opponent's half shows oneself."""
     half = game.spec.own_size
@@ -153,10 +124,6 @@ def late_infinity(game):
         game.observations_N2O[1, 0, -1] = np.inf
 
 
-def last_not_a_number(game):
-    game.observations_N2O[..., -1] = np.nan
-
-
 def unscaled(game):
     game.observations_N2O[..., :10] *= 200.0
 
@@ -167,11 +134,6 @@ def unpaid(game):
 
 def paid_to_the_other(game):
     game.reward_terms_N2K[:] = game.reward_terms_N2K[:, ::-1]
-
-
-def paid_alike(game):
-    game.reward_terms_N2K[:] = 0.0
-    game.reward_terms_N2K[game.ended_N] = 1.0
 
 
 def bots_give_up(game):

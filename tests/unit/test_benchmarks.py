@@ -25,7 +25,7 @@ def test_it_starts(name: str) -> None:
 
 
 def test_those_that_take_flags_are_found() -> None:
-    assert {"learner.py", "skill.py", "exploitability.py", "batched_policy.py"} <= set(PROGRAMS)
+    assert {"learner.py", "skill.py", "exploitability.py", "agent.py"} <= set(PROGRAMS)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")

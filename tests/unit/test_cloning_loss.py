@@ -5,21 +5,25 @@ rates.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from agents import network
-from recordings import QUICK, SMALL, demos, made_up, recorded
+from recordings import SMALL, demos, made_up, recorded
 
 from league.replay import Replay
-from learner.cloning.baseline import marginal_log_loss, rates_A
 from learner.cloning.demonstrations import Demonstration
-from learner.cloning.settings import CloningSettings
-from learner.cloning.streams import Chunk, Streams
-from learner.cloning.training import evaluate, log_loss, new_network
+from learner.cloning.training import (
+    Chunk,
+    Streams,
+    evaluate,
+    log_loss,
+    marginal_log_loss,
+    new_network,
+    rates_A,
+)
 
 
 @pytest.fixture(scope="module")
@@ -89,10 +93,8 @@ def test_in_streams_the_loss_is_that_of_playing_step_by_step() -> None:
                     lost -= float((x * p.log() + (1 - x) * (1 - p).log()).sum())
                     steps += 1
     for streams, sequence in [(1, 16), (3, 7), (6, 200), (50, 32)]:
-        settings = CloningSettings(streams=streams, sequence=sequence)
-        assert evaluate(net, Streams(found, streams), settings) == pytest.approx(
-            lost / steps, abs=1e-4
-        )
+        found_loss = evaluate(net, Streams(found, streams), sequence)
+        assert found_loss == pytest.approx(lost / steps, abs=1e-4)
 
 
 def test_the_baseline_is_the_entropy_of_the_rates() -> None:
@@ -107,7 +109,5 @@ def test_the_baseline_is_the_entropy_of_the_rates() -> None:
 
 def test_a_fresh_network_is_the_baseline(plain: list[tuple[Path, Replay]]) -> None:
     found = demos(plain)
-    net = new_network(replace(SMALL, history_stride=4), found, seed=0)
-    assert evaluate(net, Streams(found, 4), QUICK) == pytest.approx(
-        marginal_log_loss(found, found), abs=0.02
-    )
+    loss = evaluate(new_network(SMALL, found, seed=0), Streams(found))
+    assert loss == pytest.approx(marginal_log_loss(found, found), abs=0.02)

@@ -9,7 +9,7 @@ from functools import cache
 import pytest
 import sick
 import sick_games
-from doctor_cases import CALIBRATED, FRESH, QUICK, Case
+from doctor_cases import CALIBRATED, FRESH, Case
 
 from league.agent import config as agent_config
 from learner.doctor.checks import Evidence, judge
@@ -79,13 +79,7 @@ def test_the_broken_part_is_named_with_what_follows(case, monkeypatch):
     assert_named(case, monkeypatch)
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(case, id=case.id, marks=[] if case.id in QUICK else [pytest.mark.slow])
-        for case in FRESH
-    ],
-)
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in FRESH])
 def test_set_ups_that_no_threshold_was_fitted_to_are_named_too(case, monkeypatch):
     assert_named(case, monkeypatch)
 
@@ -93,8 +87,7 @@ def test_set_ups_that_no_threshold_was_fitted_to_are_named_too(case, monkeypatch
 def test_all_twenty_reasons_are_tried_and_fresh_ones_in_every_run():
     twenty = {str(number) for number in range(1, 21)}
     assert {case.key for case in CALIBRATED} >= twenty
-    assert {case.key for case in FRESH if case.id in QUICK} >= twenty | {"B", "O", "V"}
-    assert set(QUICK) <= {case.id for case in FRESH}
+    assert {case.key for case in FRESH} >= twenty | {"B", "O", "V"}
 
 
 def test_a_dead_key_is_named_and_only_warned_of():

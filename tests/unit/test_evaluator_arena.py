@@ -24,7 +24,7 @@ CONSTANT = Player(name="constant", game="brawl", kind=PlayerKind.BOT)
 
 def load(digest: str) -> AgentNetwork:
     torch.manual_seed(int(digest[0]))
-    settings = AgentSettings(size="tiny", sequence_length=17, history_stride=4)
+    settings = AgentSettings(size="tiny", sequence_length=17)
     return AgentNetwork(AgentConfig.of(settings, SPEC)).eval()
 
 

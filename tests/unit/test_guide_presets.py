@@ -10,7 +10,6 @@ ALIKE = {
     "agent": {
         "size": "large",
         "encoder": "streaming",
-        "history_stride": 1,
         "history": True,
         "recurrent": True,
     },

@@ -106,7 +106,7 @@ def test_every_preset_can_be_built(preset):
     settings = checked(resolve(preset, environment={}))
     spec = settings.game.spec()
     config = AgentConfig.of(settings.agent, spec)
-    seconds = config.sequence_length * settings.agent.history_stride / spec.frames_per_second
+    seconds = config.sequence_length * settings.game.frame_skip / spec.frames_per_second
     covers_a_match = spec.action_kind == CHOICE and seconds > spec.max_frames
     wanted = {"fast": 1.5, "stable": 3.0, "t4": 3.0}.get(preset, 2.2)
     assert covers_a_match or seconds == pytest.approx(wanted, abs=0.1)

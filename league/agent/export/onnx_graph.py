@@ -1,8 +1,7 @@
-"""A snapshot's one step as an ONNX graph: what it sees and its state in, logits and the next state
-out.
+"""A snapshot's step as an ONNX graph: observation and state in, logits and the next state out.
 
-The graph computes what `PlayingNetwork.step` does, for any number of rows, and draws nothing: who
-plays it samples from the logits. It keeps no state either; the next step's `NAME` is this one's
+The graph computes what `PlayingNetwork.step` does, for any number of rows. It does not sample: its
+caller draws actions from the logits. It keeps no state either; the next step's `NAME` is this one's
 `next_NAME`.
 
 Shape suffixes: B rows, O observation, A actions.
@@ -133,13 +132,14 @@ def _need(*packages: str) -> None:
         except ImportError:
             raise InvalidInput(
                 f"onnx and folder need the package {package}: run `.venv/bin/python -m pip install "
-                "onnx onnxscript` (the extra `export`), or choose --format sb3, which needs nothing more"
+                "onnx onnxscript` (the extra `export`), or choose --format sb3, which needs "
+                "nothing more"
             ) from None
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """The exporter tells of packages that it does without, and of its own deprecations."""
+    """Silences the exporter's notes on optional packages and deprecations."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)

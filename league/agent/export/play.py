@@ -1,11 +1,12 @@
-"""Plays the snapshot that lies beside this file. It needs numpy and onnxruntime, nothing else.
+"""Plays the snapshot in this file's folder. It needs numpy and onnxruntime alone.
 
     from play import Agent
 
-    agent = Agent() agent.reset()                     # at the start of every match action =
-    agent.act(observation)   # once a frame: uint8 [A], 1 for keys that are down, or for the choice
+    agent = Agent()
+    agent.reset()                     # at the start of every match
+    action = agent.act(observation)   # once a frame: uint8 [A], 1 for keys down, or for the choice
 
-README.md beside this file says what the numbers of an observation and of an action mean.
+README.md in the same folder says what the numbers of an observation and of an action mean.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ CHOICE = "choice"
 
 
 class Agent:
-    """One player with its memory of the match. Several play side by side, each an `Agent` of its
-    own.
+    """One player with its memory of the match. Several `Agent`s can play at once.
 
     Attributes:
-        card: what is written in card.json. frame_skip: frames that one decision is held. value:
-        what the last decision was thought to be worth. latent: what was made of the opponent's
-            past (empty for an agent that keeps none).
+        card: the content of card.json.
+        frame_skip: frames that one decision is held.
+        value: the critic's value at the last decision.
+        latent: the reading of the opponent's past (empty for an agent without one).
     """
 
     def __init__(self, folder: str | Path | None = None, seed: int | None = None) -> None:
@@ -37,7 +38,7 @@ class Agent:
         model = (folder / "model.onnx").read_bytes()
         if hashlib.sha256(model).hexdigest() != self.card["model_sha256"]:
             raise ValueError(
-                f"{folder / 'model.onnx'} is not the file that card.json tells of: export anew"
+                f"{folder / 'model.onnx'} is not the file that card.json names: export it again"
             )
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1  # a row is too little to share
@@ -62,8 +63,9 @@ class Agent:
         self.value, self.latent = 0.0, np.zeros(0, np.float32)
 
     def act(self, observation: Any, legal: Any = None, greedy: bool = False) -> np.ndarray:
-        """The action of this frame, uint8 `[A]`. Call it at every frame: a new decision is made
-        every `frame_skip` frames, and held in between.
+        """The action of this frame, uint8 `[A]`.
+
+        Call it at every frame: it decides every `frame_skip` frames and holds in between.
 
         Args:
             observation: float `[O]`.
@@ -78,7 +80,7 @@ class Agent:
     def decide(
         self, observation: Any, legal: Any = None, greedy: bool = False, time_left: float = 1.0
     ) -> np.ndarray:
-        """One decision, uint8 `[A]`: for an environment that repeats an action by itself.
+        """One decision, uint8 `[A]`: for an environment that itself repeats an action.
 
         `time_left` (1 at a match's start, 0 at its time limit) changes `value` alone.
         """
@@ -109,9 +111,7 @@ class Agent:
         return allowed[None]
 
     def _draw(self, logits_A: np.ndarray, greedy: bool) -> np.ndarray:
-        """At temperature 1: each key by its own probability, or one choice (by the Gumbel
-        maximum).
-        """
+        """At temperature 1: each key by its own probability, or one choice (Gumbel maximum)."""
         uniform_A = self._rng.random(len(logits_A))
         if self.card["action_kind"] != CHOICE:
             down_A = logits_A > 0 if greedy else uniform_A < 1.0 / (1.0 + np.exp(-logits_A))

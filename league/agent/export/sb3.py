@@ -1,9 +1,9 @@
 """A snapshot as a `.zip` that plain `sb3_contrib.RecurrentPPO.load` opens without our packages.
 
-SB3 keeps a policy's class beside its weights, pickled; ours goes in by value, with everything of
-`league` that playing needs, so the reader needs Stable-Baselines3 alone, under the same minor
-Python version. The whole `AgentState` travels in the `h` of SB3's pair of LSTM states, whose zeros
-are an empty history.
+SB3 keeps a policy's class with its weights, pickled; ours goes in by value, with all of `league`
+that playing needs, so the reader needs Stable-Baselines3 alone, with the same minor Python version.
+The whole `AgentState` travels in the `h` of SB3's pair of LSTM states, whose zeros are an empty
+history.
 
 Shape suffixes: B rows, O observation, A actions, P numbers of a packed state.
 """
@@ -42,10 +42,10 @@ States = tuple[Tensor, Tensor]
 
 
 class SnapshotPolicy(RecurrentActorCriticPolicy):
-    """Plays a snapshot behind SB3's interface for recurrent policies; it can't be trained on.
+    """Plays a snapshot through SB3's interface for recurrent policies; it can't be trained.
 
-    `policy.predict` takes `action_masks` (bool `[B, A]`) beside what SB3 knows, for games of
-    choices. Values are those at the start of a match: SB3 has no place for the time left.
+    `policy.predict` also takes `action_masks` (bool `[B, A]`), for games of choices. Values are
+    those at the start of a match: SB3 has no place for the time left.
     """
 
     def __init__(
@@ -135,11 +135,11 @@ def write_sb3(path: Path, network: PlayingNetwork, card: SnapshotCard) -> None:
 
 @contextmanager
 def _by_value() -> Iterator[None]:
-    """While it lasts, classes and functions of `league` are pickled whole and not by their names.
+    """Pickles classes and functions of `league` by value while it lasts.
 
-    What learns stays behind: gradients written by hand can't be pickled, and playing never calls
-    them. Cloudpickle remembers each class it pickled so, and would write what it loads over the
-    class of that name here, ours: so it is made to forget.
+    Hand-written gradients are left out: they can't be pickled, and playing never calls them.
+    Cloudpickle remembers each class that it pickled by value, and would merge what it loads here
+    into our own class: so it is made to forget.
     """
     modules = [
         vars(module) for name, module in list(sys.modules.items()) if name.startswith("league.")
@@ -163,7 +163,7 @@ def _by_value() -> Iterator[None]:
 
 
 def _forget_classes() -> None:
-    """Lets an export be loaded where it was made as anywhere else: with classes of its own."""
+    """Lets a load in this process make new classes, as it does in any other process."""
     with cloudpickle_module._DYNAMIC_CLASS_TRACKER_LOCK:  # cloudpickle has no public name for it
         for kind, known_as in list(cloudpickle_module._DYNAMIC_CLASS_TRACKER_BY_CLASS.items()):
             if kind.__module__.startswith("league."):
