@@ -30,8 +30,7 @@ SAMPLE_LEAST = 4
 class Diagnostics:
     """Collects one update's numbers; `take` returns them and starts the next update."""
 
-    def __init__(self, frame_skip: int = 1) -> None:
-        self._frame_skip = frame_skip
+    def __init__(self) -> None:
         self._values: dict[str, float] = {}
         self._steps = 0
 
@@ -63,7 +62,9 @@ class Diagnostics:
                 self._put(f"gradient/{name}", norm)
 
     @torch.no_grad()
-    def update_ends(self, network: AgentNetwork, buffer: SequenceBuffer, update: int) -> None:
+    def update_ends(
+        self, network: AgentNetwork, buffer: SequenceBuffer, update: int, frame_skip: int
+    ) -> None:
         """Reads latent and attention in a sample of matches, another sample at each `update`."""
         matches = buffer.obs_XNO.shape[1]
         stride = max(1, min(SAMPLE_SHARE, matches // SAMPLE_LEAST))
@@ -72,7 +73,7 @@ class Diagnostics:
         pooled = network.encode(buffer.obs_XNO[:, rows], starts_XB, buffer.context)
         age_TB = ages(starts_XB)[buffer.context :]
         same_B = torch.logical_not(starts_XB[buffer.context + 1 :].any(0))
-        slots, frames = pooled.latent_weights.shape[-2], self._frame_skip
+        slots, frames = pooled.latent_weights.shape[-2], frame_skip
         numbers = {
             "latent/norm": pooled.latent.norm(dim=-1).mean(),
             "latent/mean": pooled.latent.mean(),

@@ -157,7 +157,7 @@ class LeaguePPO(RecurrentPPO):
         self.return_scale = ReturnScale(self.n_envs, self.gamma, self.group)
         if loaded is not None:
             self.return_scale.load(loaded.state() | {"return_N": []})  # its matches are gone
-        self.diagnostics = Diagnostics(self.env.frame_skip)
+        self.diagnostics = Diagnostics()
         self.key_rng = torch.Generator(device=self.device)
         self.reseed(0 if self.seed is None else self.seed)
         self.schedule_span: tuple[int, int] | None = None
@@ -536,7 +536,9 @@ class LeaguePPO(RecurrentPPO):
             values["forecast/marginal_loss"] = marginal_loss(
                 self.agent.action_kind, self.buffer, self.group.sum
             )
-        self.diagnostics.update_ends(self.policy.network, self.buffer, self._n_updates)
+        self.diagnostics.update_ends(
+            self.policy.network, self.buffer, self._n_updates, self.env.frame_skip
+        )
         values |= self.diagnostics.take()
         values["value/explained_variance"] = explained_variance(
             self.buffer.value_TN, self.buffer.target_TN, self.group.sum
