@@ -77,7 +77,7 @@ def _random(watched: Watched, legal: np.ndarray) -> np.ndarray:
 
 
 def test_a_network_of_another_game_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="14 numbers .* 23 numbers"):
+    with pytest.raises(InvalidInput, match=r"14 numbers .* 23 numbers"):
         table_of(tree_of("leduc"), lambda asked: answers(agent(game_spec("kuhn")), asked))
     with pytest.raises(InvalidInput, match="keys"):
         table_of(tree_of("kuhn"), lambda asked: answers(network(TINY), asked))
