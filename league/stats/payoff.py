@@ -32,25 +32,17 @@ class PayoffTable:
         self._rows: dict[str, dict[str, Counts]] = defaultdict(dict)
 
     def add(self, seat0: str, seat1: str, outcome: float) -> None:
-        """Counts one match; `outcome` is seat 0's (1, 0.5, 0). A player against itself is not
-        counted.
-        """
+        """Counts one match, `outcome` being seat 0's; a player against itself is not counted."""
         if seat0 == seat1:
             return
-        row0, row1 = self._rows[seat0], self._rows[seat1]
-        cell0, cell1 = row0.get(seat1), row1.get(seat0)
-        if cell0 is None or cell1 is None:
-            cell0 = row0[seat1] = Counts()
-            cell1 = row1[seat0] = Counts()
+        mine = self._rows[seat0].setdefault(seat1, Counts())
+        its = self._rows[seat1].setdefault(seat0, Counts())
         if outcome == 1.0:
-            cell0.wins += 1
-            cell1.losses += 1
+            mine.wins, its.losses = mine.wins + 1, its.losses + 1
         elif outcome == 0.0:
-            cell0.losses += 1
-            cell1.wins += 1
+            mine.losses, its.wins = mine.losses + 1, its.wins + 1
         else:
-            cell0.draws += 1
-            cell1.draws += 1
+            mine.draws, its.draws = mine.draws + 1, its.draws + 1
 
     def counts(self, row: str, column: str) -> Counts:
         """Counts of `row` against `column`, zeros when they never met."""

@@ -1,7 +1,7 @@
 """Opens rating epochs: measures the share of draws and the link of predictions from the log.
 
 A measurement is an event of the log and holds for the results after it
-(`league.stats.ratings.epochs` has the rule), so recomputing ratings measures nothing again.
+(`league.stats.ratings.table` has the rule), so recomputing ratings measures nothing again.
 """
 
 from __future__ import annotations

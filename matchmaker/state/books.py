@@ -16,7 +16,7 @@ from league.errors import InvalidName
 from league.ids import ReferenceName, SnapshotName
 from league.players import Book, Event, PlayerKind
 from league.stats.ratings import Drift, Link, RatingTable
-from league.stats.ratings.epochs import Epoch
+from league.stats.ratings.table import Epoch
 from matchmaker.store.rows import ResultRow
 from matchmaker.store.transaction import Reader
 

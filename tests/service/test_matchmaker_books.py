@@ -12,7 +12,7 @@ from small_league import learner_wins, played, report, small_league, snapshot
 from league.errors import InvalidInput, NotFound
 from league.players import Book, Pairing
 from league.stats.ratings import NEWCOMER, Drift, Link
-from league.stats.ratings.epochs import FIRST_GAMES, PRIOR_GAMES
+from league.stats.ratings.table import FIRST_GAMES, PRIOR_GAMES
 from matchmaker.sampling.candidates import Pool, beliefs_of, candidates_of
 from matchmaker.state.books import Books
 

@@ -20,7 +20,7 @@ from league.players import Book
 from league.rpc.client import MatchmakerClient
 from league.settings.base import resolve
 from league.stats.ratings import RatedGame
-from league.stats.ratings.epochs import FIRST_GAMES
+from league.stats.ratings.table import FIRST_GAMES
 from matchmaker.main import main
 from matchmaker.tools.fsck import fsck
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from league.errors import InvalidInput
 from league.stats.payoff import PayoffTable
-from league.stats.ratings import SIGMA, Belief, outlook
+from league.stats.ratings import BETA, SIGMA, Link
+from league.stats.ratings.belief import draw_margin
 from league.stats.ratings.fit import (
     MAX_NODES,
     PairCounts,
-    drawn_between_equals,
     expected_score,
     fit,
     fit_cells,
@@ -53,9 +53,7 @@ def test_three_wins_of_four_are_odds_of_three():
 def test_draws_of_equals_are_their_share():
     found = fit(counts((0, 1, 1e6, 2e6, 1e6)), 2)
     assert found.nu == pytest.approx(2.0, rel=1e-5)
-    assert found.draw_probability == pytest.approx(0.5, rel=1e-5)
     assert found.win_probability(0, 1).estimate == pytest.approx(0.25, abs=1e-6)
-    assert found.score(0, 1).estimate == pytest.approx(0.5, abs=1e-9)
 
 
 def test_ratings_are_means_and_sigmas_of_the_posterior():
@@ -91,22 +89,6 @@ def test_without_anchors_the_mean_is_25_and_ratings_are_of_differences_to_it():
     )
     low, high = found.intervals()
     assert (low[3], high[3]) == pytest.approx((found.interval(3).low, found.interval(3).high))
-    assert found.interval(3, level=0.5).high < found.interval(3).high
-
-
-def test_probabilities_are_of_one_match_seen_from_both_sides():
-    rng = np.random.default_rng(4)
-    found = fit(PairCounts.of_games(*games(rng, rng.normal(0, 1.5, 6), 500), 6), 6)
-    mine, theirs = found.score(1, 4), found.score(4, 1)
-    assert (mine.low, mine.estimate, mine.high) == pytest.approx(
-        (1 - theirs.high, 1 - theirs.estimate, 1 - theirs.low), abs=1e-12
-    )
-    win, loss = found.win_probability(1, 4), found.win_probability(4, 1)
-    drawn = 1.0 - win.estimate - loss.estimate
-    assert mine.estimate == pytest.approx(win.estimate + drawn / 2.0, abs=1e-12)
-    assert 0.0 < win.low < win.estimate < win.high < mine.high < 1.0
-    assert win.holds(win.low)
-    assert not win.holds(win.high + 1e-9)
 
 
 def test_anchors_stay_and_move_all_others_with_them():
@@ -208,12 +190,13 @@ def test_rock_paper_scissors_is_a_misfit_with_wide_intervals():
 
 
 def test_points_agree_with_trueskill_where_they_are_matched():
+    c = math.sqrt(2) * BETA
     for nu in (0.0, 0.05, 0.35, 2.0, 18.0):
-        scale, draws = points_per_logit(nu), max(drawn_between_equals(nu), 1e-9)
+        margin = draw_margin(max(nu / (2 + nu), 1e-9))
         x = np.linspace(0.0, 12.0, 1_001)
         d = float(x[np.argmin(np.abs(expected_score(x, nu) - 0.9))])
-        strong, weak = Belief(25.0 + scale * d, 1e-9), Belief(25.0, 1e-9)
-        assert outlook(strong, weak, draws).score == pytest.approx(0.9, abs=0.002)
+        score = Link().score(points_per_logit(nu) * d / c, margin / c)
+        assert score == pytest.approx(0.9, abs=0.002)
     assert points_per_logit(0.0) == pytest.approx(3.44, abs=0.005)
     assert points_per_logit(0.0) > points_per_logit(0.35) > points_per_logit(2.0)
 
@@ -229,5 +212,3 @@ def test_points_agree_with_trueskill_where_they_are_matched():
 def test_what_can_not_be_fitted_is_refused(wrong, value):
     with pytest.raises(InvalidInput, match=value):
         fit(counts((0, 1, 3, 0, 1)), **{"players": 3, **wrong})
-    with pytest.raises(InvalidInput, match="95"):
-        fit(counts((0, 1, 3, 0, 1)), 2).interval(0, level=95)

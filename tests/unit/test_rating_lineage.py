@@ -11,7 +11,6 @@ from league.stats.ratings.fit import fit, log_probabilities
 from league.stats.ratings.lineage import (
     SLOPE_SIGMA,
     START_SIGMA,
-    STRETCH,
     Seats,
     Walk,
     fit_lineages,
@@ -51,37 +50,20 @@ def test_stretches_snapshots_and_bots_are_nodes_in_order_of_steps():
     assert played == {(0, 4): 2, (2, 4): 2, (1, 4): 1, (1, 3): 1}
 
 
-def test_a_stretch_is_a_twentieth_of_a_fold():
-    steps = np.arange(0, 5_000_000, 1_000)
-    zeros = np.zeros(len(steps), np.int64)
-    nodes = nodes_of(
-        Seats(zeros, steps, zeros == 0),
-        Seats(zeros + 1, zeros, zeros == 1),
-        np.ones(len(steps)),
-        SETTLING,
-    )
-    stretches = np.flatnonzero(nodes.is_live_N)
-    folds = np.log((nodes.last_N[stretches] + SETTLING) / (nodes.first_N[stretches] + SETTLING))
-    assert folds.max() <= STRETCH
-    assert len(stretches) == math.ceil(math.log(101.0) / STRETCH)
-
-
 def test_the_walk_is_that_of_means_over_stretches():
-    """Against a walk drawn twenty thousand times: stretches, snapshots within, between and
-    behind them.
-    """
+    """Against a walk drawn many times: stretches, and snapshots within, between and after them."""
     early = np.array([0.0, 0.15, 0.3, 0.45, 0.9, 1.5])
     late = np.array([0.3, 0.15, 0.6, 0.45, 0.9, 2.0])
     order = np.argsort((early + late) / 2)
     walk = Walk(np.arange(6), ((early + late) / 2)[order], early[order], late[order])
     rng, cells = np.random.default_rng(1), 400
     x = (np.arange(cells) + 0.5) * 2.0 / cells
-    paths = np.cumsum(rng.normal(0.0, math.sqrt(2.0 / cells), (20_000, cells)), axis=1)
+    paths = np.cumsum(rng.normal(0.0, math.sqrt(2.0 / cells), (5_000, cells)), axis=1)
     shown = [
         paths[:, (x >= a) & (x <= b)].mean(axis=1) if b > a else paths[:, np.searchsorted(x, a)]
         for a, b in zip(early[order], late[order], strict=True)
     ]
-    assert walk.covariance_KK() == pytest.approx(np.cov(np.array(shown)), abs=0.035)
+    assert walk.covariance_KK() == pytest.approx(np.cov(np.array(shown)), abs=0.07)
     precision = walk.block(3.0).precision_KK
     expected = (
         START_SIGMA**2 + SLOPE_SIGMA**2 * np.outer(walk.x_K, walk.x_K) + 3.0 * walk.covariance_KK()
@@ -89,9 +71,9 @@ def test_the_walk_is_that_of_means_over_stretches():
     assert np.linalg.inv(precision) == pytest.approx(expected, abs=0.01)
 
 
-def learners(rng, kappa, climb=5.0, learners=6, games=2_500):
+def learners(rng, kappa, climb=5.0, learners=6, games=2_500, last=2_000_000):
     """Live games of learners against four bots; strengths in points at 3.44 a logit."""
-    step = np.sort(rng.integers(0, 2_000_000, (learners, games)), axis=1)
+    step = np.sort(rng.integers(0, last, (learners, games)), axis=1)
     fold = np.log1p(step / SETTLING)
     moves = rng.normal(size=fold.shape) * np.sqrt(kappa * np.diff(fold, axis=1, prepend=0.0))
     theta = (climb * fold + np.cumsum(moves, axis=1) - 8.0) / 3.44
@@ -112,15 +94,13 @@ def learners(rng, kappa, climb=5.0, learners=6, games=2_500):
     return nodes, truth
 
 
-@pytest.mark.parametrize("kappa", [3.0, 12.0])
-def test_the_drift_of_simulated_learners_is_found(kappa):
-    nodes, _ = learners(np.random.default_rng(2), kappa)
-    for guess in (0.3, 60.0):
-        drift, found = measured_drift(nodes, Drift(guess))
-        assert drift.points2_per_fold == pytest.approx(kappa, rel=0.35)
-        assert drift.settling_steps == SETTLING
-    again = fit_lineages(nodes, drift)
-    assert again.rating_N == pytest.approx(found.rating_N, abs=0.01)
+@pytest.mark.parametrize(("kappa", "guess"), [(3.0, 60.0), (12.0, 0.3)])
+def test_the_drift_of_simulated_learners_is_found(kappa, guess):
+    nodes, _ = learners(np.random.default_rng(2), kappa, learners=4, last=500_000)
+    drift, found = measured_drift(nodes, Drift(guess))
+    assert drift.points2_per_fold == pytest.approx(kappa, rel=0.35)
+    assert drift.settling_steps == SETTLING
+    assert fit_lineages(nodes, drift).rating_N == pytest.approx(found.rating_N, abs=0.01)
 
 
 def test_neighbours_lend_each_other_games():

@@ -1,4 +1,4 @@
-"""Ratings: known answers, extreme matches, drift, anchors, inheritance, and folding twice."""
+"""Ratings: known answers, extreme matches, drift, anchors, inheritance, epochs, folding twice."""
 
 import json
 import math
@@ -17,15 +17,19 @@ from league.stats.ratings import (
     Belief,
     Drift,
     Link,
+    PredictionRecord,
     RatedGame,
     RatingTable,
-    outlook,
-    quality,
     rate,
-    win_probability,
 )
-
-TAU = 25.0 / 300.0
+from league.stats.ratings.belief import draw_margin
+from league.stats.ratings.table import (
+    DRAWS_CEILING,
+    DRAWS_FLOOR,
+    FIRST_GAMES,
+    GROWTH,
+    PRIOR_GAMES,
+)
 
 
 def game(outcome=1.0, seat0="a", seat1="b", step0=0, step1=0):
@@ -45,6 +49,10 @@ def table_of(games):
     return table
 
 
+def grown(belief, tau):
+    return Belief(belief.mu, math.hypot(belief.sigma, tau))
+
+
 def rounded(*beliefs):
     return [(round(belief.mu, 3), round(belief.sigma, 3)) for belief in beliefs]
 
@@ -54,40 +62,26 @@ def test_known_answers():
     winner, loser = rate(NEWCOMER, NEWCOMER, 1.0)
     assert rounded(winner, loser) == [(29.396, 7.171), (20.604, 7.171)]
     assert rate(NEWCOMER, NEWCOMER, 0.0) == (loser, winner)
-    assert rounded(*rate(NEWCOMER, NEWCOMER, 0.5, tau0=TAU, tau1=TAU)) == [(25.0, 6.458)] * 2
+    drifted = grown(NEWCOMER, 25.0 / 300.0)
+    assert rounded(*rate(drifted, drifted, 0.5)) == [(25.0, 6.458)] * 2
     assert rounded(*rate(NEWCOMER, NEWCOMER, 0.5)) == [(25.0, 6.457)] * 2
-    assert rounded(rate(NEWCOMER, NEWCOMER, 1.0, draw_probability=1e-4)[0]) == [(29.205, 7.194)]
-    assert quality(NEWCOMER, NEWCOMER) == pytest.approx(0.4472, abs=5e-5)
-    assert win_probability(NEWCOMER, NEWCOMER) == 0.5
-    t = 5.0 / math.sqrt(2 * (25 / 6) ** 2 + 1 + (25 / 3) ** 2)
-    expected = 0.5 * (1 + math.erf(t / math.sqrt(2)))
-    assert win_probability(Belief(30.0, 1.0), NEWCOMER) == pytest.approx(expected, abs=1e-12)
+    assert rounded(rate(NEWCOMER, NEWCOMER, 1.0, 1e-4)[0]) == [(29.205, 7.194)]
     assert Belief(30.0, 2.0).score == 24.0
 
 
-def test_outlook_of_a_match():
-    known, stronger = Belief(25.0, 1e-9), Belief(31.0, 2.0)
-    even = outlook(known, known, 0.3)
-    assert even.draw == pytest.approx(0.3, abs=1e-12)
-    assert even.win == pytest.approx(even.loss, abs=1e-15)
-    ahead, behind = outlook(stronger, known, 0.3), outlook(known, stronger, 0.3)
-    assert ahead.win + ahead.draw + ahead.loss == pytest.approx(1.0, abs=1e-12)
-    assert (ahead.win, ahead.draw) == pytest.approx((behind.loss, behind.draw), abs=1e-15)
-    assert ahead.score == pytest.approx(1.0 - behind.score, abs=1e-12)
-    with pytest.raises(InvalidInput, match=r"1\.0"):
-        outlook(known, known, 1.0)
-
-
-def test_a_measured_link_bends_predictions():
-    first, second = Belief(31.0, 1.0), Belief(25.0, 1.0)
-    timid = win_probability(first, second, Link(sharpness=0.5))
-    assert 0.5 < timid < win_probability(first, second)
-    t = 6.0 / math.sqrt(2 * (25 / 6) ** 2 + 2.0)
-    logistic = win_probability(first, second, Link(logistic_share=1.0))
-    assert logistic == pytest.approx(1.0 / (1.0 + math.exp(-1.702 * t)), abs=1e-12)
+def test_a_link_bends_predictions():
+    t, e = 0.9, 0.2
+    plain = (math.erf((t - e) / math.sqrt(2)) + math.erf((t + e) / math.sqrt(2))) / 4 + 0.5
+    assert Link().score(t, e) == pytest.approx(plain, abs=1e-12)
+    assert Link().score(-t, e) == pytest.approx(1.0 - plain, abs=1e-12)
+    assert 0.5 < Link(sharpness=0.5).score(t, e) < plain
+    logistic = 1.0 / (1.0 + math.exp(-1.702 * t))
+    assert Link(logistic_share=1.0).curve(t) == pytest.approx(logistic, abs=1e-12)
     for wrong in ({"sharpness": 0.0}, {"logistic_share": 1.1}, {"sharpness": math.nan}):
         with pytest.raises(InvalidInput, match=str(*wrong.values())):
             Link(**wrong)
+    with pytest.raises(InvalidInput, match=r"1\.0"):
+        draw_margin(1.0)
 
 
 def with_fifty_digits(first, second, outcome, draw_probability):
@@ -103,19 +97,11 @@ def with_fifty_digits(first, second, outcome, draw_probability):
 def test_extreme_matches_are_rated_as_with_fifty_digits(gap, draw_probability):
     for outcome in (0.0, 0.5, 1.0):
         match = Belief(25.0 + gap, 0.5), Belief(25.0, 3.0), outcome
-        got = rate(*match, draw_probability=draw_probability)
+        got = rate(*match, draw_probability)
         wanted = with_fifty_digits(*match, draw_probability)
         for mine, theirs in zip(got, wanted, strict=True):
             assert mine.mu == pytest.approx(theirs.mu, rel=1e-7)
             assert mine.sigma == pytest.approx(theirs.sigma, rel=1e-5)
-
-
-def test_only_a_live_player_drifts():
-    sure = Belief(25.0, 0.05)
-    assert rate(sure, sure, 0.5)[0].sigma < sure.sigma
-    for outcome in (0.0, 0.5, 1.0):
-        first, second = rate(sure, sure, outcome, tau0=TAU)
-        assert second.sigma < sure.sigma < first.sigma
 
 
 def test_a_player_against_itself_is_never_rated():
@@ -181,7 +167,8 @@ def test_a_drifted_game_is_rated_as_one_with_that_tau():
     table = learning("a")
     table.fold_all([game(1.0, step0=20_000), game(0.0, step0=120_000)])
     tau = math.sqrt(Drift(10.0).variance(20_000, 120_000))
-    first, second = rate(*rate(NEWCOMER, NEWCOMER, 1.0), 0.0, tau0=tau)
+    before = rate(NEWCOMER, NEWCOMER, 1.0)
+    first, second = rate(grown(before[0], tau), before[1], 0.0)
     assert table.belief("a").sigma == pytest.approx(first.sigma, abs=1e-12)
     assert table.belief("b").mu == pytest.approx(second.mu, abs=1e-12)
 
@@ -282,3 +269,58 @@ def test_payoff_of_chosen_rows_and_columns():
     again.add("c", "a", 1.0)
     assert table.counts("c", "a").games == 1
     assert again.counts("c", "a") == Counts(wins=1, draws=1)
+
+
+def test_an_epoch_measures_the_games_since_the_last_one():
+    table = RatingTable(draw_probability=0.2)
+    table.fold_all([("a", "b", 0.5, 0, 0)] * 500 + [("a", "b", 1.0, 0, 0)] * 499)
+    assert table.next_epoch(999) is None
+    table.fold(RatedGame("b", "a", 1.0))
+    first = table.next_epoch(1_234)
+    assert (first.after_position, first.games) == (1_234, FIRST_GAMES)
+    expected = (500 + PRIOR_GAMES * 0.2) / (FIRST_GAMES + PRIOR_GAMES)
+    assert first.draw_probability == pytest.approx(expected)
+    table.begin_epoch(1_234, first.draw_probability, first.link)
+    table.fold_all([("a", "b", 1.0, 0, 0)] * 500)
+    second = table.next_epoch(2_000)
+    expected = PRIOR_GAMES * first.draw_probability / (500 + PRIOR_GAMES)
+    assert second.draw_probability == pytest.approx(expected), "no draw among the 500 games since"
+    assert second.games == GROWTH * FIRST_GAMES
+
+
+@pytest.mark.parametrize(("share", "bound"), [(0.0, DRAWS_FLOOR), (1.0, DRAWS_CEILING)])
+def test_the_draw_probability_keeps_its_bounds(share, bound):
+    record = PredictionRecord()
+    record.games[0], record.draws[0] = 1e6, 1e6 * share
+    assert record.draw_probability(0.1) == bound
+    assert PredictionRecord().draw_probability(0.1) == pytest.approx(0.1)
+
+
+def test_a_record_counts_a_game_from_the_side_that_is_ahead():
+    record = PredictionRecord()
+    record.add(0.31, 6.0, 1.0)
+    record.add(-0.31, 6.0, 0.0)
+    record.add(99.0, 6.0, 0.5)
+    assert (record.games[3], record.scores[3]) == (2.0, 2.0)
+    assert (record.games[-1], record.draws[-1], record.scores[-1]) == (1.0, 1.0, 0.5)
+
+
+def planted(link, games=50_000, c=6.5):
+    """Returns the record of games that came out exactly as `link` says."""
+    record, margin = PredictionRecord(), draw_margin(0.1)
+    for place in range(41):
+        t = 0.1 * place + 0.05
+        record.games[place], record.gaps[place] = float(games), games * t
+        record.narrowness[place] = games / c
+        record.scores[place] = games * float(link.score(t, margin / c))
+    return record
+
+
+@pytest.mark.parametrize("link", [Link(), Link(0.8, 0.0), Link(1.2, 1.0), Link(0.93, 0.5)])
+def test_the_link_that_made_the_games_is_found(link):
+    assert planted(link).link(0.1) == link
+
+
+def test_few_games_bend_little():
+    assert PredictionRecord().link(0.1).sharpness == 1.0
+    assert planted(Link(0.6), games=1).link(0.1).sharpness > 0.8

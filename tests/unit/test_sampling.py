@@ -4,13 +4,15 @@ import json
 
 import numpy as np
 import pytest
+import trueskill
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
 from league.players import Book, Player, PlayerKind
 from league.stats.payoff import Counts
-from league.stats.ratings import Belief, Link, RatingTable, quality, win_probability
+from league.stats.ratings import Belief, Link, RatingTable
+from league.stats.ratings.belief import spread
 from matchmaker.sampling.candidates import Pool, candidates_of
 from matchmaker.sampling.draw import (
     Distribution,
@@ -102,13 +104,18 @@ def test_candidates_hold_counts_and_what_the_ratings_predict():
     mine = train.belief("main")
     theirs = [clean.belief("main@1"), train.belief("main@2"), mine]  # main@3 is taken for a copy
     assert (found.wins_N[0], found.draws_N[0], found.losses_N[0]) == (3, 1, 0)
-    predicted = [win_probability(mine, other, train.link) for other in theirs]
-    assert found.predicted_N == pytest.approx(np.array(predicted), abs=1e-12)
-    assert found.quality_N == pytest.approx(np.array([quality(mine, o) for o in theirs]))
+
+    def predicted(other):
+        return float(train.link.curve((mine.mu - other.mu) / spread(mine, other)))
+
+    assert found.predicted_N == pytest.approx([predicted(one) for one in theirs], abs=1e-12)
+    ratings = [trueskill.Rating(one.mu, one.sigma) for one in (mine, *theirs)]
+    quality = [trueskill.quality_1vs1(ratings[0], one) for one in ratings[1:]]
+    assert found.quality_N == pytest.approx(np.array(quality))
     (stranger,) = candidates_of(
         [Player(name="based", game="brawl", kind=PlayerKind.BOT)], pool(train, RatingTable())
     ).predicted_N
-    assert stranger == pytest.approx(win_probability(mine, Belief(), train.link))
+    assert stranger == pytest.approx(predicted(Belief()))
 
 
 def test_shares_of_a_mix_are_relative_and_leave_out_what_has_no_weight():

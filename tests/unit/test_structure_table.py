@@ -4,18 +4,18 @@ well.
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 from structure_games import RPS, chances, elo, expected, played
 
 from league.errors import InvalidInput
 from league.players import PayoffCell, Player, PlayerKind, Rating
-from league.stats.ratings import Belief, win_probability
+from league.stats.ratings import BETA
 from league.stats.structure.table import (
     PRIOR_GAMES,
     Table,
     logits,
     margins,
     measured_prior,
-    predicted_by_ratings,
     table_of,
 )
 
@@ -39,7 +39,7 @@ def test_counts_and_ratings_make_the_share():
     table = table_of(cells("a", "b", 5, 2, 3) + cells("b", "c", 4, 0, 0), ratings)
     assert table.names == ("a", "b", "c")
     assert table.games_NN.tolist() == [[0, 10, 0], [10, 0, 4], [0, 4, 0]]
-    p0 = win_probability(Belief(30.0, 2.0), Belief(25.0, 1.0))
+    p0 = ndtr(5.0 / np.sqrt(2 * BETA**2 + 2.0**2 + 1.0**2))
     k = table.prior_games
     assert table.predicted_NN[0, 1] == pytest.approx(p0)
     assert table.chance_NN[0, 1] == pytest.approx((k * p0 + 6) / (k + 10))
@@ -50,9 +50,7 @@ def test_a_pair_that_never_met_is_as_the_ratings_say_and_not_even():
     ratings = [rating("a", 40.0), rating("b", 25.0), rating("c", 20.0)]
     table = table_of(cells("a", "b", 5, 0, 0) + cells("b", "c", 4, 0, 1), ratings)
     assert not table.known_NN[0, 2]
-    assert table.chance_NN[0, 2] == pytest.approx(
-        win_probability(Belief(40.0, 1.0), Belief(20.0, 1.0)), abs=1e-3
-    )
+    assert table.chance_NN[0, 2] == pytest.approx(ndtr(20.0 / np.sqrt(2 * BETA**2 + 2)), abs=1e-3)
     drawn = np.array(
         [table.drawn(np.random.default_rng(seed))[[0, 0], [2, 1]] for seed in range(400)]
     )
@@ -114,15 +112,6 @@ def test_as_many_ratings_as_pairs_foretell_nothing_new():
     wins = np.array([[0.0, 90], [10, 0]])
     told = np.array([[0.5, 0.9], [0.1, 0.5]])
     assert measured_prior(wins, np.zeros((2, 2)), told) == PRIOR_GAMES[0]
-
-
-def test_predictions_of_ratings_are_those_of_the_leaderboard():
-    mu, sigma = np.array([25.0, 31.0, 18.0]), np.array([1.0, 4.0, 2.0])
-    table = predicted_by_ratings(mu, sigma)
-    for i in range(3):
-        for j in range(3):
-            beliefs = Belief(mu[i], sigma[i]), Belief(mu[j], sigma[j])
-            assert table[i, j] == pytest.approx(win_probability(*beliefs))
 
 
 def test_who_has_few_games_is_left_out():

@@ -2,10 +2,10 @@
 
 The matchmaker folds results with the names below. The fit is in `league.stats.ratings.fit`.
 """
+# ruff: noqa: F401
 
 from league.stats.ratings.belief import (
     BETA,
-    FIRST_DRAW_PROBABILITY,
     MU,
     NEWCOMER,
     NO_DRIFT,
@@ -14,33 +14,6 @@ from league.stats.ratings.belief import (
     Belief,
     Drift,
     Link,
-    Outlook,
-    outlook,
-    quality,
     rate,
-    win_probability,
 )
-from league.stats.ratings.epochs import Epoch, PredictionRecord
-from league.stats.ratings.table import RatedGame, RatingTable
-
-__all__ = [
-    "BETA",
-    "FIRST_DRAW_PROBABILITY",
-    "MU",
-    "NEWCOMER",
-    "NORMAL_LINK",
-    "NO_DRIFT",
-    "SIGMA",
-    "Belief",
-    "Drift",
-    "Epoch",
-    "Link",
-    "Outlook",
-    "PredictionRecord",
-    "RatedGame",
-    "RatingTable",
-    "outlook",
-    "quality",
-    "rate",
-    "win_probability",
-]
+from league.stats.ratings.table import Epoch, PredictionRecord, RatedGame, RatingTable

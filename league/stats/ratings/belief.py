@@ -126,44 +126,6 @@ class Link:
 NORMAL_LINK = Link()
 
 
-@dataclass(frozen=True)
-class Outlook:
-    """Probabilities of a win, a draw and a loss of the first player."""
-
-    win: float
-    draw: float
-    loss: float
-
-    @property
-    def score(self) -> float:
-        """The expected score: 1 for a win, ½ for a draw."""
-        return self.win + self.draw / 2.0
-
-
-def win_probability(first: Belief, second: Belief, link: Link = NORMAL_LINK) -> float:
-    """Returns F((μ₁ − μ₂)/√(2β² + σ₁² + σ₂²)), the chance that `first` performs better."""
-    return float(link.curve((first.mu - second.mu) / spread(first, second)))
-
-
-def outlook(
-    first: Belief, second: Belief, draw_probability: float, link: Link = NORMAL_LINK
-) -> Outlook:
-    """Predicts a match: F((μ₁ − μ₂ ∓ ε)/c) with c² = 2β² + σ₁² + σ₂².
-
-    Args:
-        draw_probability: share of draws between equal players.
-    """
-    c, gap, margin = spread(first, second), first.mu - second.mu, draw_margin(draw_probability)
-    win, loss = (float(x) for x in link.curve([(gap - margin) / c, (-gap - margin) / c]))
-    return Outlook(win, max(0.0, 1.0 - win - loss), loss)
-
-
-def quality(first: Belief, second: Belief) -> float:
-    """Returns TrueSkill's match quality √(2β²/c²)·exp(−(μ₁ − μ₂)²/(2c²)); .4472 for newcomers."""
-    env = environment(FIRST_DRAW_PROBABILITY)
-    return float(trueskill.quality_1vs1(_package_rating(first), _package_rating(second), env=env))
-
-
 def spread(first: Belief, second: Belief) -> float:
     """Returns c, the standard deviation of the difference of two performances, in points."""
     return math.sqrt(2.0 * BETA**2 + first.sigma**2 + second.sigma**2)
@@ -171,52 +133,40 @@ def spread(first: Belief, second: Belief) -> float:
 
 @lru_cache
 def draw_margin(draw_probability: float) -> float:
-    """Returns ε in points.
-
-    Raises:
-        InvalidInput: `draw_probability` is not between 0 and 1.
-    """
+    """Returns ε in points; raises `InvalidInput` for a probability that is not in (0, 1)."""
     if not 0.0 < draw_probability < 1.0:
         raise InvalidInput(f"the draw probability is {draw_probability}: use one between 0 and 1")
-    return float(trueskill.calc_draw_margin(draw_probability, 2, environment(draw_probability)))
+    return float(trueskill.calc_draw_margin(draw_probability, 2, _package(draw_probability)))
 
 
 def rate(
     first: Belief,
     second: Belief,
     outcome: float,
-    *,
     draw_probability: float = FIRST_DRAW_PROBABILITY,
-    tau0: float = 0.0,
-    tau1: float = 0.0,
 ) -> tuple[Belief, Belief]:
     """Returns both beliefs after one match.
 
     Args:
         outcome: of the first player: 1, ½ or 0.
         draw_probability: share of draws between equal players, above 0.
-        tau0: by how many points each σ grows before the match, in quadrature.
     """
-    grown = (
-        Belief(first.mu, math.hypot(first.sigma, tau0)),
-        Belief(second.mu, math.hypot(second.sigma, tau1)),
-    )
-    winner, loser = reversed(grown) if outcome == 0.0 else grown
+    winner, loser = (second, first) if outcome == 0.0 else (first, second)
     try:
-        rated = _rated(winner, loser, outcome == 0.5, environment(draw_probability))
+        rated = _rated(winner, loser, outcome == 0.5, _package(draw_probability))
     except (ArithmeticError, ValueError):  # gaps over 400 points, and very narrow draw margins
-        exact = environment(draw_probability, "mpmath")
+        exact = _package(draw_probability, "mpmath")
         with mpmath.workdps(_DIGITS):
             rated = _rated(winner, loser, outcome == 0.5, exact)
     return (rated[1], rated[0]) if outcome == 0.0 else rated
 
 
 def _rated(
-    winner: Belief, loser: Belief, drawn: bool, env: trueskill.TrueSkill
+    winner: Belief, loser: Belief, drawn: bool, package: trueskill.TrueSkill
 ) -> tuple[Belief, Belief]:
     """Raises `ArithmeticError` or `ValueError` where the backend's digits do not suffice."""
-    before = _package_rating(winner), _package_rating(loser)
-    after = trueskill.rate_1vs1(*before, drawn=drawn, env=env)
+    before = [trueskill.Rating(one.mu, max(one.sigma, _ANCHOR_SIGMA)) for one in (winner, loser)]
+    after = trueskill.rate_1vs1(*before, drawn=drawn, env=package)
     for old, new in zip(before, after, strict=True):
         # A match between two players always narrows both beliefs, so anything else is cancellation.
         if not (math.isfinite(new.mu) and 0.0 < new.sigma <= old.sigma * (1.0 + 1e-9)):
@@ -224,17 +174,10 @@ def _rated(
     return Belief(after[0].mu, after[0].sigma), Belief(after[1].mu, after[1].sigma)
 
 
-def _package_rating(belief: Belief) -> trueskill.Rating:
-    return trueskill.Rating(belief.mu, max(belief.sigma, _ANCHOR_SIGMA))
-
-
 @lru_cache
-def environment(draw_probability: float, backend: str = "float") -> trueskill.TrueSkill:
-    """Returns the package's environment; τ is 0, as drift is added by `rate`.
-
-    Args:
-        backend: "float" for the C library's erfc (the package's own is good to 7 digits only), or
-            "mpmath".
+def _package(draw_probability: float, backend: str = "float") -> trueskill.TrueSkill:
+    """The package's environment; τ is 0, as a book adds the drift. "float" is the C library's erfc,
+    as the package's own is good to 7 digits only; "mpmath" has any number of digits.
     """
     functions = (_cdf, _pdf, NormalDist().inv_cdf) if backend == "float" else backend
     return trueskill.TrueSkill(

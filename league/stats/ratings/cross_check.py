@@ -33,7 +33,7 @@ class CrossCheck:
 
     Attributes:
         intervals: 95 % intervals of μ by player, in points.
-        gaps: for players on which the two disagree, by how many points μ is above the fit; the
+        gaps: by how many points μ is above the fit, for players on which the two disagree, the
             widest gap first.
         widening: the factor on the intervals because of the fit's misfit.
     """
@@ -53,12 +53,8 @@ class CrossCheck:
 
 
 def cross_check(ratings: Sequence[Rating], cells: Iterable[PayoffCell]) -> CrossCheck:
-    """Fits a book's games; the pinned players of `ratings` are its anchors.
-
-    It takes seconds for thousands of players (docs/ratings.md).
-
-    Raises:
-        InvalidInput: too many players.
+    """Fits a book's games, with the pinned players of `ratings` as anchors; that takes seconds for
+    thousands of players. Raises `InvalidInput` for too many of them.
     """
     mus = {rating.player.name: rating.mu for rating in ratings}
     league = fit_cells(cells, {one.player.name: one.mu for one in ratings if one.pinned})
@@ -67,10 +63,9 @@ def cross_check(ratings: Sequence[Rating], cells: Iterable[PayoffCell]) -> Cross
     zero = statistics.median(offsets) if offsets and not league.fit.is_anchored else 0.0
     intervals, gaps = {}, {}
     for n, name in rated:
-        found = league.fit.interval(n)
-        gap = mus[name] - zero - found.estimate
-        if abs(gap) >= LEAST_GAP and not found.holds(mus[name] - zero):
-            gaps[name] = gap
+        found, mu = league.fit.interval(n), mus[name] - zero
+        if abs(mu - found.estimate) >= LEAST_GAP and not found.low <= mu <= found.high:
+            gaps[name] = mu - found.estimate
         intervals[name] = Interval(zero + found.estimate, zero + found.low, zero + found.high)
     widest_first = sorted(gaps.items(), key=lambda item: (-abs(item[1]), item[0]))
     return CrossCheck(intervals, dict(widest_first), league.fit.widening)

@@ -30,7 +30,7 @@ from scipy.optimize import brentq, minimize
 
 from league.errors import InvalidInput
 from league.players import PayoffCell
-from league.stats.ratings.belief import MU, SIGMA, Belief, outlook
+from league.stats.ratings.belief import BETA, MU, NORMAL_LINK, SIGMA, draw_margin
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -38,6 +38,8 @@ MAX_NODES = 6_000
 """The covariance of this many takes 0.3 GB, and computing it three times that."""
 _LOG_NU_MEAN, _LOG_NU_SIGMA = -1.5, 3.0
 """Prior of ln ν: 95 % between a draw in 1,500 and 49 in 50 games of equal players."""
+REACH = NormalDist().inv_cdf(0.975)
+"""Standard errors on each side of an estimate that hold the truth in 95 % of cases."""
 _MATCHED_SCORE = 0.9
 _LEAST_DRAWS = 1e-9
 _LEAST_VARIANCE = 1.0
@@ -61,36 +63,24 @@ def expected_score(d_P: Array, nu: float) -> Array:
     return np.where(d_P >= 0.0, 1.0 - weaker_P, weaker_P)
 
 
-def drawn_between_equals(nu: float) -> float:
-    """Returns the share of draws between two equal players."""
-    return nu / (2.0 + nu)
-
-
 def points_per_logit(nu: float) -> float:
     """Returns the TrueSkill points that equal one logit: 3.44 without draws.
 
     The two models bend differently, so no factor fits everywhere. With this one they agree where
     one player earns 0.9 of the points; between there and one half they differ by at most 0.9 %.
     """
-    draws = max(drawn_between_equals(nu), _LEAST_DRAWS)
-
-    def score_at(points: float) -> float:
-        return outlook(Belief(points, 0.0), Belief(0.0, 0.0), draws).score - _MATCHED_SCORE
-
-    def fitted_at(logits: float) -> float:
-        return float(expected_score(np.array(logits), nu)) - _MATCHED_SCORE
-
-    widest = 10.0 + 2.0 * math.log1p(nu)
-    return float(brentq(score_at, 0.0, 200.0, xtol=1e-12) / brentq(fitted_at, 0.0, 2.0 * widest))
+    c, drawn_between_equals = math.sqrt(2.0) * BETA, nu / (2.0 + nu)
+    margin = draw_margin(max(drawn_between_equals, _LEAST_DRAWS)) / c
+    points = brentq(lambda x: NORMAL_LINK.score(x / c, margin) - _MATCHED_SCORE, 0, 200, xtol=1e-12)
+    widest = 20.0 + 4.0 * math.log1p(nu)
+    logits = brentq(lambda x: expected_score(np.array(x), nu) - _MATCHED_SCORE, 0, widest)
+    return float(points / logits)
 
 
 @dataclass(frozen=True)
 class PairCounts:
-    """Games of each pair that met; a pair is there once, whichever player comes first.
-
-    Attributes:
-        first_P, second_P: numbers of the two players.
-        wins_P, draws_P, losses_P: from the first one's side, both seats together.
+    """Games of each pair that met, from the side of `first_P`, both seats together; a pair is there
+    once, whichever player comes first.
     """
 
     first_P: Numbers
@@ -134,12 +124,7 @@ class PairCounts:
 
 @dataclass(frozen=True)
 class Block:
-    """A joint Gaussian prior of K players around the mean.
-
-    Attributes:
-        nodes_K: their numbers.
-        precision_KK: inverse of their covariance, in 1/points².
-    """
+    """A joint Gaussian prior of K players around the mean; `precision_KK` is in 1/points²."""
 
     nodes_K: Numbers
     precision_KK: Array
@@ -147,15 +132,11 @@ class Block:
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate and the bounds that hold the truth at a level, 95 % by default."""
+    """An estimate and the bounds that hold the truth in 95 % of cases."""
 
     estimate: float
     low: float
     high: float
-
-    def holds(self, value: float) -> bool:
-        """Returns whether `value` lies within the bounds."""
-        return self.low <= value <= self.high
 
 
 @dataclass(frozen=True)
@@ -188,44 +169,32 @@ class Fit:
             return 1.0
         return math.sqrt(max(1.0, self.misfit - 2.0 * math.sqrt(2.0 / self.freedom)))
 
-    @property
-    def draw_probability(self) -> float:
-        """Share of draws between equal players."""
-        return drawn_between_equals(self.nu)
-
-    def intervals(self, level: float = 0.95) -> tuple[Array, Array]:
+    def intervals(self) -> tuple[Array, Array]:
         """Returns the lower and upper bounds of every rating."""
-        reach_N = _reach(level) * self.widening * np.sqrt(np.diagonal(self.covariance_NN))
+        reach_N = REACH * self.widening * np.sqrt(np.diagonal(self.covariance_NN))
         return self.rating_N - reach_N, self.rating_N + reach_N
 
-    def interval(self, player: int, level: float = 0.95) -> Interval:
+    def interval(self, player: int) -> Interval:
         """Returns one player's rating in points."""
-        estimate = float(self.rating_N[player])
-        return self._around(estimate, float(self.covariance_NN[player, player]), level)
+        variance = float(self.covariance_NN[player, player])
+        return self._around(float(self.rating_N[player]), variance)
 
-    def difference(self, first: int, second: int, level: float = 0.95) -> Interval:
+    def difference(self, first: int, second: int) -> Interval:
         """Returns the difference of two ratings in points, surer than each of them alone."""
         c = self.covariance_NN
         variance = float(c[first, first] + c[second, second] - 2.0 * c[first, second])
-        return self._around(float(self.rating_N[first] - self.rating_N[second]), variance, level)
+        return self._around(float(self.rating_N[first] - self.rating_N[second]), variance)
 
-    def score(self, first: int, second: int, level: float = 0.95) -> Interval:
-        """Returns what `first` earns a match against `second`: 1 for a win, ½ for a draw."""
-        d_3 = self._logits(self.difference(first, second, level))
-        return Interval(*(float(x) for x in expected_score(d_3, self.nu)))
-
-    def win_probability(self, first: int, second: int, level: float = 0.95) -> Interval:
+    def win_probability(self, first: int, second: int) -> Interval:
         """Returns the probability that `first` wins outright."""
-        d_3 = self._logits(self.difference(first, second, level))
+        gap = self.difference(first, second)
+        d_3 = np.array([gap.estimate, gap.low, gap.high]) / self.points_per_logit
         win_3, _, _ = log_probabilities(d_3, math.log(self.nu))
         return Interval(*(float(x) for x in np.exp(win_3)))
 
-    def _around(self, estimate: float, variance: float, level: float) -> Interval:
-        reach = _reach(level) * self.widening * math.sqrt(max(0.0, variance))
+    def _around(self, estimate: float, variance: float) -> Interval:
+        reach = REACH * self.widening * math.sqrt(max(0.0, variance))
         return Interval(estimate, estimate - reach, estimate + reach)
-
-    def _logits(self, gap: Interval) -> Array:
-        return np.array([gap.estimate, gap.low, gap.high]) / self.points_per_logit
 
 
 @dataclass(frozen=True)
@@ -243,10 +212,8 @@ class LeagueFit:
 
 
 def fit_cells(cells: Iterable[PayoffCell], anchors: Mapping[str, float] | None = None) -> LeagueFit:
-    """Fits the players of a payoff table; anchors without a game are left out.
-
-    Raises:
-        InvalidInput: too many players.
+    """Fits the players of a payoff table; anchors without a game are left out. Raises `InvalidInput`
+    for too many players.
     """
     counts, names = PairCounts.of_cells(cells)
     pinned = {n: anchors[name] for n, name in enumerate(names) if anchors and name in anchors}
@@ -263,7 +230,6 @@ def fit(
     """Fits all players' ratings to their games.
 
     Args:
-        counts: games of each pair.
         players: N; a player without a game keeps its prior.
         anchors: points of the players that stay where they are.
         blocks: players whose strengths are correlated (`lineage`); they have no other prior.
@@ -272,11 +238,19 @@ def fit(
         InvalidInput: too many players, or an anchor that is no player's rating.
     """
     anchors = dict(anchors or {})
-    _check(players, anchors)
+    if players > MAX_NODES:
+        raise InvalidInput(f"{players} players are too many for one fit: the limit is {MAX_NODES}")
+    for player, points in anchors.items():
+        if not 0 <= player < players or not math.isfinite(points):
+            raise InvalidInput(
+                f"anchor {player} at {points} points is not a rating of one of {players} players"
+            )
     precision_N = np.full(players, SIGMA**-2.0)
     for block in blocks:
         precision_N[block.nodes_K] = 0.0
-    theta_N, nu = np.zeros(players), _first_nu(counts)
+    # the search for ν begins at the share of draws, as if all players were equal
+    share = (float(counts.draws_P.sum()) + 0.5) / (float(counts.games_P.sum()) + 1.0)
+    theta_N, nu = np.zeros(players), 2.0 * share / (1.0 - share)
     while True:  # priors and anchors are in points, whose size in logits depends on ν
         scale = points_per_logit(nu)
         for player, points in anchors.items():
@@ -289,7 +263,9 @@ def fit(
     covariance_NN = posterior.covariance_NN()
     theta_N = theta_N + posterior.mean_less_mode_N(covariance_NN)
     if not anchors and players:
-        theta_N, covariance_NN = theta_N - theta_N.mean(), _around_the_mean(covariance_NN)
+        row_N = covariance_NN.mean(axis=1)  # to the covariance of the differences to the mean
+        theta_N = theta_N - theta_N.mean()
+        covariance_NN = covariance_NN - row_N[:, None] - row_N[None, :] + row_N.mean()
     misfit, freedom = _misfit(counts, theta_N, covariance_NN, nu)
     covariance_NN *= scale**2
     return Fit(MU + scale * theta_N, covariance_NN, nu, scale, bool(anchors), misfit, freedom)
@@ -412,29 +388,6 @@ class _Posterior:
         return np.asarray(firsts_N + seconds_N, np.float64)
 
 
-def _check(players: int, anchors: Mapping[int, float]) -> None:
-    if players > MAX_NODES:
-        raise InvalidInput(f"{players} players are too many for one fit: the limit is {MAX_NODES}")
-    for player, points in anchors.items():
-        if not 0 <= player < players or not math.isfinite(points):
-            raise InvalidInput(
-                f"anchor {player} at {points} points is not a rating of one of {players} players"
-            )
-
-
-def _first_nu(counts: PairCounts) -> float:
-    """Where the search for ν begins: the share of draws, as if all players were equal."""
-    drawn, games = float(counts.draws_P.sum()), float(counts.games_P.sum())
-    share = (drawn + 0.5) / (games + 1.0)
-    return 2.0 * share / (1.0 - share)
-
-
-def _around_the_mean(covariance_NN: Array) -> Array:
-    """Returns the covariance of the differences to the mean of all."""
-    row_N = covariance_NN.mean(axis=1)
-    return covariance_NN - row_N[:, None] - row_N[None, :] + row_N.mean()
-
-
 def _variances_of_gaps(covariance_NN: Array, first_P: Numbers, second_P: Numbers) -> Array:
     own_N = np.diagonal(covariance_NN)
     return own_N[first_P] + own_N[second_P] - 2.0 * covariance_NN[first_P, second_P]
@@ -461,9 +414,3 @@ def _misfit(
     if freedom < _LEAST_FREEDOM:
         return 1.0, 0.0
     return float(np.sum(residual_P[counted_P] ** 2 / variance_P[counted_P])) / freedom, freedom
-
-
-def _reach(level: float) -> float:
-    if not 0.0 < level < 1.0:
-        raise InvalidInput(f"the level of an interval is {level}: use one between 0 and 1")
-    return NormalDist().inv_cdf((1.0 + level) / 2.0)

@@ -45,12 +45,8 @@ _ROUNDS, _SETTLED = 50, 0.01
 
 @dataclass(frozen=True)
 class Seats:
-    """One seat of G games.
-
-    Attributes:
-        lineage_G: number of the learner, also for its snapshots, or of the bot.
-        step_G: learner steps of the weights; 0 for a bot.
-        is_live_G: whether the weights were a learner's current ones.
+    """One seat of G games: the number of the learner (also for its snapshots) or of the bot, the
+    steps of the weights (0 for a bot), and whether they were a learner's current ones.
     """
 
     lineage_G: Numbers
@@ -79,25 +75,20 @@ class Nodes:
 
     def walks(self, settling_steps: int) -> list[Walk]:
         """Returns a walk for each lineage of several nodes."""
-        steps = (self.step_N, self.first_N, self.last_N)
-        x_N, early_N, late_N = (np.log(step_N + settling_steps) for step_N in steps)
-        found = []
-        for lineage in np.unique(self.lineage_N):
-            nodes_K = np.flatnonzero(self.lineage_N == lineage)
-            zero = early_N[nodes_K].min()
-            if len(nodes_K) > 1:
-                columns = (column_N[nodes_K] - zero for column_N in (x_N, early_N, late_N))
-                found.append(Walk(nodes_K, *columns))
-        return found
+        x_3N = np.log(np.array([self.step_N, self.first_N, self.last_N]) + settling_steps)
+        lineages = (np.flatnonzero(self.lineage_N == one) for one in np.unique(self.lineage_N))
+        return [
+            Walk(nodes_K, *(x_3N[:, nodes_K] - x_3N[1, nodes_K].min()))
+            for nodes_K in lineages
+            if len(nodes_K) > 1
+        ]
 
 
 @dataclass(frozen=True)
 class Walk:
     """The K nodes of a lineage, by x: the logarithm of their steps from the earliest one on.
 
-    Attributes:
-        x_K: mean over the node's games.
-        early_K, late_K: where its stretch begins and ends.
+    `x_K` is of the mean step of the node's games; its stretch is from `early_K` to `late_K`.
     """
 
     nodes_K: Numbers
@@ -148,11 +139,7 @@ class Walk:
 def nodes_of(
     seat0: Seats, seat1: Seats, outcome_G: Array, settling_steps: int = Drift().settling_steps
 ) -> Nodes:
-    """Cuts live games into stretches and counts the games between nodes.
-
-    Args:
-        outcome_G: seat 0's, in {1, ½, 0}.
-    """
+    """Cuts live games into stretches and counts the games between nodes; outcomes are seat 0's."""
     lineage_S = np.concatenate([seat0.lineage_G, seat1.lineage_G]).astype(np.int64)
     step_S = np.concatenate([seat0.step_G, seat1.step_G]).astype(np.int64)
     is_live_S = np.concatenate([seat0.is_live_G, seat1.is_live_G]).astype(np.int64)
@@ -187,19 +174,20 @@ def measured_drift(nodes: Nodes, guess: Drift) -> tuple[Drift, Fit]:
     """Returns the drift under which the games are most likely, and the fit under it.
 
     By expectation-maximisation, whose steps shrink by a constant factor, so that two of them show
-    the limit (Aitken).
-
-    Raises:
-        InvalidInput: no learner has two nodes, so nothing drifts.
+    the limit (Aitken). Raises `InvalidInput` where no learner has two nodes.
     """
     walks = nodes.walks(guess.settling_steps)
     if not walks:
         raise InvalidInput("no learner has two snapshots or stretches: its drift can't be measured")
     log_kappa = math.log(max(guess.points2_per_fold, _APART))
     for _ in range(_ROUNDS):
-        once = _improved(nodes, walks, log_kappa)
-        twice = _improved(nodes, walks, once)
-        before, log_kappa = log_kappa, _limit(log_kappa, once, twice)
+        before = log_kappa
+        once = _improved(nodes, walks, before)
+        log_kappa = _improved(nodes, walks, once)
+        last = log_kappa - once
+        share = last / (once - before) if once != before else 0.0
+        if 0.0 < share < 1.0:  # the limit is at most ten more steps like the last away
+            log_kappa += last * min(10.0, share / (1.0 - share))
         if abs(log_kappa - before) < _SETTLED:
             break
     drift = Drift(math.exp(log_kappa), guess.settling_steps)
@@ -215,10 +203,3 @@ def _improved(nodes: Nodes, walks: list[Walk], log_kappa: float) -> float:
     found = _fit(nodes, walks, kappa)
     squares, moves = zip(*(walk.expected_square(found, kappa) for walk in walks), strict=True)
     return math.log(max(_APART, sum(squares) / sum(moves)))
-
-
-def _limit(start: float, once: float, twice: float) -> float:
-    """Returns the limit of a geometric sequence, at most ten more steps like the last away."""
-    last = twice - once
-    share = last / (once - start) if once != start else 0.0
-    return twice + last * min(10.0, share / (1.0 - share)) if 0.0 < share < 1.0 else twice
