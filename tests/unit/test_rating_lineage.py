@@ -71,9 +71,9 @@ def test_the_walk_is_that_of_means_over_stretches():
     assert np.linalg.inv(precision) == pytest.approx(expected, abs=0.01)
 
 
-def learners(rng, kappa, climb=5.0, learners=6, games=2_500, last=2_000_000):
+def learners(rng, kappa, climb=5.0, learners=6, games=2_500):
     """Live games of learners against four bots; strengths in points at 3.44 a logit."""
-    step = np.sort(rng.integers(0, last, (learners, games)), axis=1)
+    step = np.sort(rng.integers(0, 2_000_000, (learners, games)), axis=1)
     fold = np.log1p(step / SETTLING)
     moves = rng.normal(size=fold.shape) * np.sqrt(kappa * np.diff(fold, axis=1, prepend=0.0))
     theta = (climb * fold + np.cumsum(moves, axis=1) - 8.0) / 3.44
@@ -96,7 +96,7 @@ def learners(rng, kappa, climb=5.0, learners=6, games=2_500, last=2_000_000):
 
 @pytest.mark.parametrize(("kappa", "guess"), [(3.0, 60.0), (12.0, 0.3)])
 def test_the_drift_of_simulated_learners_is_found(kappa, guess):
-    nodes, _ = learners(np.random.default_rng(2), kappa, learners=4, last=500_000)
+    nodes, _ = learners(np.random.default_rng(2), kappa, learners=3, games=5_000)
     drift, found = measured_drift(nodes, Drift(guess))
     assert drift.points2_per_fold == pytest.approx(kappa, rel=0.35)
     assert drift.settling_steps == SETTLING

@@ -7,8 +7,7 @@ certify(gate, subject, seeds).to_json()          # the decision and its evidence
 
 `docs/gates.md` says when to use which test. Everything is a pure function of counts.
 """
-
-from __future__ import annotations
+# ruff: noqa: F401
 
 from league.stats.gates.bernoulli import (
     BernoulliTest,
@@ -33,32 +32,3 @@ from league.stats.gates.gate import (
     settled,
 )
 from league.stats.gates.multinomial import EloModel, MultinomialTest, Test, elo_of, score_of
-
-__all__ = [
-    "WARNING",
-    "Assigned",
-    "BernoulliTest",
-    "Certificate",
-    "Counts",
-    "EloModel",
-    "Estimate",
-    "Forecast",
-    "Gate",
-    "MultinomialTest",
-    "Result",
-    "Risks",
-    "Subject",
-    "Test",
-    "Verdict",
-    "amount",
-    "certify",
-    "checked_counts",
-    "elo_of",
-    "estimate",
-    "forecast",
-    "mean_score",
-    "points",
-    "score_of",
-    "settled",
-    "unit",
-]

@@ -25,10 +25,8 @@ def unit(cells: int) -> str:
 
 def amount(results: float, cells: int) -> str:
     """«1,234 pairs», «1 match»."""
-    kind = unit(cells)
-    if f"{results:,.0f}" == "1":
-        return f"1 {kind}"
-    return f"{results:,.0f} {kind}{'s' if kind == 'pair' else 'es'}"
+    one, many = ("pair", "pairs") if cells == 5 else ("match", "matches")
+    return f"{results:,.0f} {one if f'{results:,.0f}' == '1' else many}"
 
 
 def checked_counts(counts: Sequence[int], cells: int) -> Counts:
@@ -40,6 +38,15 @@ def checked_counts(counts: Sequence[int], cells: int) -> Counts:
         if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= 10**12:
             raise InvalidInput(f"{count!r} is no count: give whole numbers from 0 to 10^12")
     return tuple(counts)
+
+
+def checked_shares(shares: dict[str, float], meaning: str) -> None:
+    """Raises `InvalidInput` for a share that is not between 0 and 1."""
+    for name, share in shares.items():
+        if not 0.0 < share < 1.0:
+            raise InvalidInput(
+                f"{name} {share:g} can't be used: give a share between 0 and 1, a {meaning}"
+            )
 
 
 def points(counts: Counts) -> float:
@@ -60,20 +67,13 @@ class Risks:
     often it rejects one as strong as the alternative. The true rates α', β' hold α' <= α/(1 − β),
     β' <= β/(1 − α) and α' + β' <= α + β. Source: A. Wald, "Sequential tests of statistical
     hypotheses", Annals of Mathematical Statistics 16 (1945).
-
-    Raises:
-        InvalidInput: a rate is not between 0 and 1, or their sum reaches 1.
     """
 
     alpha: float = 0.05
     beta: float = 0.05
 
     def __post_init__(self) -> None:
-        for name, risk in (("alpha", self.alpha), ("beta", self.beta)):
-            if not 0.0 < risk < 1.0:
-                raise InvalidInput(
-                    f"{name} {risk:g} is no error rate: give a share between 0 and 1, as 0.05"
-                )
+        checked_shares({"alpha": self.alpha, "beta": self.beta}, "rate of errors, as 0.05")
         if self.alpha + self.beta >= 1.0:
             raise InvalidInput(
                 f"alpha {self.alpha:g} and beta {self.beta:g} add up to 1 or more: give smaller ones"
@@ -112,11 +112,7 @@ class BernoulliTest:
     kind: Literal["bernoulli"] = "bernoulli"
 
     def __post_init__(self) -> None:
-        for name, share in (("p0", self.p0), ("p1", self.p1)):
-            if not 0.0 < share < 1.0:
-                raise InvalidInput(
-                    f"{name} {share:g} is no hypothesis: give a share between 0 and 1, as 0.55"
-                )
+        checked_shares({"p0": self.p0, "p1": self.p1}, "score, as 0.55")
         if self.p0 >= self.p1:
             raise InvalidInput(
                 f"p0 {self.p0:g} is not below p1 {self.p1:g}: p0 is the score to reject"

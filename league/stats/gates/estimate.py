@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from league.errors import InvalidInput
 from league.stats.gates.bernoulli import BernoulliTest, Counts, Risks, mean_score
 from league.stats.gates.multinomial import MultinomialTest
 
@@ -50,7 +49,7 @@ def forecast(
 
 @dataclass(frozen=True)
 class Estimate:
-    """A score with its interval; unlike the mean of a stopped test, `score` is median-unbiased.
+    """A score with its 95 % interval; unlike the mean of a stopped test, it is median-unbiased.
 
     `low` and `high` are 0 and 1 where the results set no bound.
     """
@@ -58,29 +57,18 @@ class Estimate:
     score: float
     low: float
     high: float
-    confidence: float = 0.95
 
 
 def estimate(
-    test: BernoulliTest | MultinomialTest, counts: Counts, risks: Risks, confidence: float = 0.95
+    test: BernoulliTest | MultinomialTest, counts: Counts, risks: Risks
 ) -> Estimate | None:
     """The score under which an outcome this good or better has the probability ½, and an interval.
 
     A test that stops when its ratio is high stops on good luck, so the mean of its results is too
     high after an acceptance and too low after a rejection. Here an outcome is judged among all
     outcomes of the test, by when and where it stopped (`worse_outcome`). Counts beyond a bound are
-    set back to where the line to them met it. Checked against fishtest's known answer.
-
-    Returns:
-        None without results.
-
-    Raises:
-        InvalidInput: the confidence is not between 0 and 1.
+    set back to where the line to them met it. Returns None without results.
     """
-    if not 0.0 < confidence < 1.0:
-        raise InvalidInput(
-            f"a confidence of {confidence:g} can't be used: give a share between 0 and 1"
-        )
     if not any(counts):
         return None
     from scipy.optimize import brentq
@@ -101,11 +89,10 @@ def estimate(
             return 0.0
         if same_or_better(1.0 - EDGE) <= wanted:
             return 1.0
-        root = brentq(lambda score: same_or_better(score) - wanted, EDGE, 1.0 - EDGE, xtol=1e-12)
-        return float(root)
+        found = brentq(lambda score: same_or_better(score) - wanted, EDGE, 1.0 - EDGE, xtol=1e-12)
+        return float(found)
 
-    tail = (1.0 - confidence) / 2
-    return Estimate(score_at(0.5), score_at(tail), score_at(1.0 - tail), confidence)
+    return Estimate(score_at(0.5), score_at(0.025), score_at(0.975))
 
 
 def worse_outcome(

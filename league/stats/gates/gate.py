@@ -46,9 +46,7 @@ class Gate:
     """A sequential test and all that it has counted. It is immutable: `take` returns another one.
 
     The candidate and its opponent must be frozen: a test says nothing about a player that changes.
-    Results must come in assignment order, so of those that are finished only those before the
-    oldest open lease (`settled`): short matches end first, and counting them first would favour a
-    player that wins or loses quickly.
+    Results come in assignment order (`settled`).
 
     Attributes:
         limit: after this many results a gate that has not decided rejects, which makes acceptance
@@ -100,26 +98,21 @@ class Gate:
 
     def take(self, results: Iterable[Result]) -> Gate:
         """The gate after these results, up to the one that decides; later ones are left out.
-
-        Raises `InvalidInput`, and counts none of them, when one is out of order or no score of this
-        test.
+        Raises `InvalidInput` when one is out of order or no score of this test.
         """
-        cells, after = [], self.last
+        gate, after = self, self.last
+        is_open = gate.verdict is Verdict.CONTINUE
         for result in results:
             if result.ordinal <= after:
                 raise InvalidInput(
                     f"result {result.ordinal} comes after {after}: a gate takes each result once, "
                     "in the order of assignment"
                 )
-            after = result.ordinal
-            cells.append((result.ordinal, self._cell(result.score)))
-        gate, verdict = self, self.verdict
-        for ordinal, cell in cells:
-            if verdict is not Verdict.CONTINUE:
-                break
-            counts = (*gate.counts[:cell], gate.counts[cell] + 1, *gate.counts[cell + 1 :])
-            gate = replace(gate, counts=counts, last=ordinal)
-            verdict = gate.verdict
+            after, cell = result.ordinal, self._cell(result.score)
+            if is_open:
+                counts = (*gate.counts[:cell], gate.counts[cell] + 1, *gate.counts[cell + 1 :])
+                gate = replace(gate, counts=counts, last=after)
+                is_open = gate.verdict is Verdict.CONTINUE
         return gate
 
     def _cell(self, score: float) -> int:
@@ -155,9 +148,9 @@ class Assigned:
 def settled(assigned: Iterable[Assigned], *, paired: bool = False) -> list[Result]:
     """Results before the oldest open lease, in assignment order; matches without one are skipped.
 
-    With `paired` these are mean scores of whole pairs, placed by their first match. A pair one of
-    whose matches has no result is left out: half of it would favour a seat. Raises `InvalidInput`
-    when a pair has more than two matches with a result.
+    Short matches end first, and counting them first would favour a player that wins or loses
+    quickly. With `paired` these are mean scores of whole pairs, placed by their first match; half
+    a pair would favour a seat. Raises `InvalidInput` when a pair has over two results.
     """
     groups: dict[int, list[Assigned]] = defaultdict(list)
     for match in sorted(assigned, key=lambda match: match.ordinal):
@@ -224,10 +217,8 @@ class Certificate:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """The certificate in `text`.
-
-        Raises `DataCorrupt` when it is none, or its verdict and figures don't follow from its
-        counts.
+        """The certificate in `text`. Raises `DataCorrupt` when it is none, or its verdict and
+        figures don't follow from its counts.
         """
         try:
             read: Self = _adapter().validate_json(text)
@@ -253,24 +244,14 @@ class Certificate:
         return read
 
     def _figures(self) -> dict[str, float]:
-        return {
-            "llr": self.llr,
-            "lower": self.lower,
-            "upper": self.upper,
-            "mean": self.mean,
-            "wilson.low": self.wilson.low,
-            "wilson.high": self.wilson.high,
-            "estimate.score": self.estimate.score,
-            "estimate.low": self.estimate.low,
-            "estimate.high": self.estimate.high,
-        }
+        found = {name: getattr(self, name) for name in ("llr", "lower", "upper", "mean")}
+        for name in ("wilson", "estimate"):
+            found |= {f"{name}.{key}": value for key, value in vars(getattr(self, name)).items()}
+        return found
 
 
 def certify(gate: Gate, subject: Subject, seeds: tuple[int, ...]) -> Certificate:
-    """The certificate of a gate that has decided.
-
-    Raises `InvalidInput` when it has not, or there is not one seed for each of its results.
-    """
+    """The certificate of a gate that has decided, with one seed for each of its results."""
     found = estimate(gate.test, gate.counts, gate.risks)
     if gate.verdict is Verdict.CONTINUE or found is None:
         raise InvalidInput(

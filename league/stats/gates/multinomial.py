@@ -84,12 +84,7 @@ def scores_of(cells: int) -> Shares:
 
 
 def regularised(counts: Sequence[float]) -> tuple[float, Shares]:
-    """How many results there are and the share of each cell, empty ones counted as `PRIOR`.
-
-    Raises `InvalidInput` when a count is negative or not finite, or all are 0.
-    """
-    if any(not math.isfinite(count) or count < 0 for count in counts) or not any(counts):
-        raise InvalidInput(f"counts {tuple(counts)} are no results: give numbers from 0 on")
+    """How many results there are and the share of each cell, empty ones counted as `PRIOR`."""
     filled = [float(count) or PRIOR for count in counts]
     total = sum(filled)
     return total, [count / total for count in filled]
@@ -109,8 +104,6 @@ def likelihood(seen: Shares, believed: Shares) -> float:
 
 def likeliest_of_mean(shares: Shares, mean: float) -> Shares:
     """The likeliest shares whose score has the expectation `mean`, in (0, 1)."""
-    if not 0.0 < mean < 1.0:
-        raise InvalidInput(f"no score has the mean {mean:g}: give one between 0 and 1")
     return _tilted(shares, [score - mean for score in scores_of(len(shares))])
 
 
@@ -205,8 +198,6 @@ class MultinomialTest:
             raise InvalidInput(
                 f"elo0 {self.elo0:g} is not below elo1 {self.elo1:g}: elo0 is the Elo to reject"
             )
-        if self.cells not in (3, 5):
-            raise InvalidInput(f"{self.cells} cells can't be tested: 3 for matches, 5 for pairs")
 
     def _check_elo(self, elo: float) -> None:
         most = LARGEST[self.model]
