@@ -54,9 +54,8 @@ class Split:
 def split(payoff_NN: Matrix, known_NN: NDArray[np.bool_] | None = None) -> Split:
     """Splits an antisymmetric payoff into its transitive and its cyclic part.
 
-    Args:
-        known_NN: which pairs have met; all by default. Players that their matches don't connect
-            with the others get strengths with a mean of 0 among themselves.
+    `known_NN` are the pairs that have met, all by default. Players that their matches don't connect
+    with the others get strengths with a mean of 0 among themselves.
     """
     checked(payoff_NN)
     met_NN = np.ones(payoff_NN.shape) if known_NN is None else np.asarray(known_NN, np.float64)
@@ -96,16 +95,16 @@ def cyclicity(table: Table, draws: int, rng: np.random.Generator) -> Cyclicity:
     if np.isnan(observed.cyclic_share):
         return Cyclicity(np.nan, np.nan, np.nan)
     chance_NN = fitted_chances(table)
-    null = [_cyclic_square(replayed(table, chance_NN, rng)) for _ in range(draws)]
-    square = float(np.sum(observed.cyclic_NN**2))
+
+    def cyclic_square(one: Table) -> float:
+        return float(np.sum(split(logits(one.chance_NN), one.known_NN).cyclic_NN ** 2))
+
+    null = [cyclic_square(replayed(table, chance_NN, rng)) for _ in range(draws)]
+    square = cyclic_square(table)
     whole = float(np.sum((observed.cyclic_NN + observed.transitive_NN) ** 2))
     p_value = (1 + sum(one >= square for one in null)) / (1 + draws)
     by_chance = float(np.percentile(null, 95)) / whole if null else float("nan")
     return Cyclicity(observed.cyclic_share, by_chance, p_value)
-
-
-def _cyclic_square(table: Table) -> float:
-    return float(np.sum(split(logits(table.chance_NN), table.known_NN).cyclic_NN ** 2))
 
 
 def fitted_chances(table: Table) -> Matrix:
@@ -138,14 +137,13 @@ class Cycle:
 
     Attributes:
         players: indices.
-        chances: posterior shares of the three sides.
-        games: matches of the three sides.
+        chances, games: posterior shares and matches of the three sides.
         p_value: adjusted for looking at all sides.
     """
 
-    players: tuple[int, int, int]
-    chances: tuple[float, float, float]
-    games: tuple[int, int, int]
+    players: tuple[int, ...]
+    chances: tuple[float, ...]
+    games: tuple[int, ...]
     p_value: float
 
     @property
@@ -210,8 +208,10 @@ def _cycles(beats_NN: NDArray[np.bool_]) -> Iterator[tuple[int, int, int]]:
 
 
 def _cycle(table: Table, p_NN: Matrix, players: tuple[int, int, int]) -> Cycle:
-    first, second, third = players
-    sides = ((first, second), (second, third), (third, first))
-    one, two, three = (float(table.chance_NN[side]) for side in sides)
-    a, b, c = (int(table.games_NN[side]) for side in sides)
-    return Cycle(players, (one, two, three), (a, b, c), max(float(p_NN[side]) for side in sides))
+    sides = list(zip(players, (*players[1:], players[0]), strict=True))
+    return Cycle(
+        players,
+        tuple(float(table.chance_NN[side]) for side in sides),
+        tuple(int(table.games_NN[side]) for side in sides),
+        max(float(p_NN[side]) for side in sides),
+    )

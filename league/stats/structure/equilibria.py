@@ -53,11 +53,7 @@ class Nash:
 
 
 def nash_averaging(payoff_NN: Matrix) -> Nash:
-    """Returns the maximum-entropy equilibrium of an antisymmetric payoff, and the scores.
-
-    Raises:
-        InvalidInput: the payoff is not square, finite and antisymmetric, or has no player.
-    """
+    """Returns the maximum-entropy equilibrium of an antisymmetric payoff, and the scores."""
     checked(payoff_NN)
     scaled_NN = payoff_NN / (np.abs(payoff_NN).max() or 1.0)
     _, first, copy_of_N, copies = np.unique(
@@ -81,10 +77,9 @@ def checked(payoff_NN: Matrix) -> None:
 
 def _some_equilibrium(payoff_NN: Matrix) -> Matrix:
     """Returns any equilibrium; as long as players beat the mixture, the best of them join."""
-    mass_N = np.zeros(len(payoff_NN))
     joined = [int(np.argmax(payoff_NN.sum(axis=1)))]
     while True:
-        mass_N[:] = 0.0
+        mass_N = np.zeros(len(payoff_NN))
         mass_N[joined], _ = zero_sum(payoff_NN[np.ix_(joined, joined)])
         gain_N = payoff_NN @ mass_N
         gain_N[joined] = 0.0
@@ -204,11 +199,7 @@ def _mass(weights: Matrix) -> Matrix:
 
 
 def alpha_rank(payoff_NN: Matrix, alpha: float, population: int = POPULATION) -> Matrix:
-    """Returns the masses of α-rank at a finite α. Rates are logarithms, so no α is too large.
-
-    Raises:
-        InvalidInput: another payoff, an α that is not above 0 and finite, or a population below 2.
-    """
+    """Returns the masses of α-rank at a finite α. Rates are logarithms, so no α is too large."""
     checked(payoff_NN)
     if not 0.0 < alpha < np.inf or population < 2:
         raise InvalidInput(f"α is {alpha}, the population {population}: use α > 0 and two at least")

@@ -22,7 +22,6 @@ from league.stats.structure.cycles import (
     sure_cycles,
 )
 from league.stats.structure.equilibria import (
-    Nash,
     alpha_rank,
     alpha_rank_limit,
     nash_averaging,
@@ -109,65 +108,58 @@ class Structure:
         return int(self.table.known_NN.sum()) // 2
 
 
-@dataclass(frozen=True)
-class _Figures:
-    """What is computed for the posterior mean and for each draw."""
-
-    nash: Nash
-    alpha_N: Matrix
-    performance_G: Matrix
-
-
 def study(table: Table, choices: Choices, groups: Sequence[Group] = ()) -> Structure:
     """Computes the structure of a table; the same choices give the same result."""
     rng = np.random.default_rng(choices.seed)
     draws = choices.draws_for(len(table.names))
     found = _figures(table.chance_NN, choices, groups)
     drawn = [_figures(table.drawn(rng), choices, groups) for _ in range(draws)]
-    masses_DN = np.array([one.nash.mass_N for one in drawn])
-    performances = [one.performance_G for one in drawn]
+    masses_DN, *others = (np.array(one) for one in zip(*drawn, strict=True))
     clusters = clusters_of(table, choices.within)
     member_NC = np.eye(clusters.count)[clusters.cluster_N]
+    score, alpha_mass, performance = map(_estimate, found[1:], others)
     return Structure(
         table=table,
         choices=choices,
         draws=draws,
-        mass=_estimate(found.nash.mass_N, masses_DN),
-        score=_estimate(found.nash.score_N, [one.nash.score_N for one in drawn]),
+        mass=_estimate(found[0], masses_DN),
+        score=score,
         supported_N=np.mean(masses_DN > HAS_MASS, axis=0),
-        alpha_mass=_estimate(found.alpha_N, [one.alpha_N for one in drawn]),
+        alpha_mass=alpha_mass,
         cyclicity=cyclicity(table, draws, rng),
         cycles=tuple(strongest_cycles(table, choices.cycles)),
         sure_cycles=sure_cycles(table),
         clusters=clusters,
-        cluster_mass=_estimate(found.nash.mass_N @ member_NC, masses_DN @ member_NC),
-        performances=tuple(
-            _estimate(value, [one[place] for one in performances])
-            for place, value in enumerate(found.performance_G)
-        ),
+        cluster_mass=_estimate(found[0] @ member_NC, masses_DN @ member_NC),
+        performances=tuple(map(Estimate, performance.value, performance.low, performance.high)),
     )
 
 
-def _figures(chance_NN: Matrix, choices: Choices, groups: Sequence[Group]) -> _Figures:
+def _figures(
+    chance_NN: Matrix, choices: Choices, groups: Sequence[Group]
+) -> tuple[Matrix, Matrix, Matrix, Matrix]:
+    """Nash masses and scores, masses of α-rank, and the groups' shares of a match."""
     margin_NN = margins(chance_NN)
     alpha = choices.alpha
     alpha_N = alpha_rank_limit(margin_NN) if alpha is None else alpha_rank(margin_NN, alpha)
     values = [relative_performance(margin_NN[np.ix_(ours, theirs)]) for ours, theirs in groups]
-    return _Figures(
-        nash=nash_averaging(PAYOFFS[choices.payoff](chance_NN)),
-        alpha_N=alpha_N,
-        performance_G=0.5 + 0.5 * np.array(values),
-    )
+    nash = nash_averaging(PAYOFFS[choices.payoff](chance_NN))
+    return nash.mass_N, nash.score_N, alpha_N, 0.5 + 0.5 * np.array(values)
 
 
-def _estimate(value: Matrix, drawn: Any) -> Estimate:
-    low, high = np.percentile(np.array(drawn), PERCENTILES, axis=0)
+def _estimate(value: Matrix, drawn: Matrix) -> Estimate:
+    low, high = np.percentile(drawn, PERCENTILES, axis=0)
     return Estimate(value, np.minimum(low, value), np.maximum(high, value))
 
 
 def as_json(structure: Structure) -> dict[str, Any]:
     """Returns all of it as plain values, players in the table's order; NaN becomes null."""
-    table, cyclicity = structure.table, structure.cyclicity
+    table, clusters = structure.table, structure.clusters
+    cyclic = {key: None if math.isnan(x) else x for key, x in vars(structure.cyclicity).items()}
+
+    def interval(estimate: Estimate, index: int) -> dict[str, float]:
+        return {name: float(values[index]) for name, values in vars(estimate).items()}
+
     return {
         "payoff": structure.choices.payoff,
         "draws": structure.draws,
@@ -176,53 +168,35 @@ def as_json(structure: Structure) -> dict[str, Any]:
         "prior_games": table.prior_games,
         "pairs_met": structure.pairs_met,
         "matches": int(table.games_NN.sum()) // 2,
-        "cyclic": {
-            "share": _number(cyclicity.share),
-            "by_chance": _number(cyclicity.by_chance),
-            "p_value": _number(cyclicity.p_value),
-        },
-        "players": [_player(structure, index) for index in range(len(table.names))],
+        "cyclic": cyclic,
+        "players": [
+            {
+                "player": name,
+                "games": int(table.games_NN[index].sum()),
+                "nash": interval(structure.mass, index),
+                "in_support": float(structure.supported_N[index]),
+                "score": interval(structure.score, index),
+                "alpha_rank": interval(structure.alpha_mass, index),
+                "cluster": int(clusters.cluster_N[index]),
+                "cluster_weight": float(clusters.weight_N[index]),
+            }
+            for index, name in enumerate(table.names)
+        ],
         "sure_cycles": structure.sure_cycles,
-        "cycles": [_cycle(table.names, cycle) for cycle in structure.cycles],
+        "cycles": [
+            {
+                "players": [table.names[index] for index in cycle.players],
+                "shares": list(cycle.chances),
+                "games": list(cycle.games),
+                "p_value": cycle.p_value,
+            }
+            for cycle in structure.cycles
+        ],
         "clusters": [
             {
                 "players": [table.names[index] for index in members],
-                "nash": _interval(structure.cluster_mass, number),
+                "nash": interval(structure.cluster_mass, number),
             }
-            for number, members in enumerate(structure.clusters.members())
+            for number, members in enumerate(clusters.members())
         ],
     }
-
-
-def _player(structure: Structure, index: int) -> dict[str, Any]:
-    return {
-        "player": structure.table.names[index],
-        "games": int(structure.table.games_NN[index].sum()),
-        "nash": _interval(structure.mass, index),
-        "in_support": float(structure.supported_N[index]),
-        "score": _interval(structure.score, index),
-        "alpha_rank": _interval(structure.alpha_mass, index),
-        "cluster": int(structure.clusters.cluster_N[index]),
-        "cluster_weight": float(structure.clusters.weight_N[index]),
-    }
-
-
-def _interval(estimate: Estimate, index: int) -> dict[str, float]:
-    return {
-        "value": float(estimate.value[index]),
-        "low": float(estimate.low[index]),
-        "high": float(estimate.high[index]),
-    }
-
-
-def _cycle(names: Sequence[str], cycle: Cycle) -> dict[str, Any]:
-    return {
-        "players": [names[index] for index in cycle.players],
-        "shares": list(cycle.chances),
-        "games": list(cycle.games),
-        "p_value": cycle.p_value,
-    }
-
-
-def _number(value: float) -> float | None:
-    return None if math.isnan(value) else value

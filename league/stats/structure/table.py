@@ -10,7 +10,7 @@ on top. With w wins, d draws, l losses of i against j the posterior mean is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -35,7 +35,7 @@ class Table:
     """Counts of one book between N players, and what the ratings predict.
 
     Attributes:
-        wins_NN: `wins_NN[i, j]` counts i beating j; the losses are its transpose.
+        wins_NN: i beating j; the losses are its transpose.
         predicted_NN: shares that the ratings predict; they and their transpose sum to 1.
         prior_games: k, what a prediction is worth in games.
     """
@@ -49,14 +49,12 @@ class Table:
     @cached_property
     def games_NN(self) -> Matrix:
         """Matches of each pair, the same from both sides."""
-        games_NN: Matrix = self.wins_NN + self.wins_NN.T + self.draws_NN
-        return games_NN
+        return np.asarray(self.wins_NN + self.wins_NN.T + self.draws_NN)
 
     @cached_property
     def known_NN(self) -> NDArray[np.bool_]:
         """Whether the pair has met."""
-        known_NN: NDArray[np.bool_] = self.games_NN > 0
-        return known_NN
+        return np.asarray(self.games_NN > 0)
 
     @cached_property
     def chance_NN(self) -> Matrix:
@@ -68,9 +66,8 @@ class Table:
     @cached_property
     def variance_NN(self) -> Matrix:
         """Posterior variance of that share, as a Beta's; 0 on the diagonal."""
-        variance_NN: Matrix = (
-            self.chance_NN * (1 - self.chance_NN) / (self.prior_games + self.games_NN + 1)
-        )
+        p_NN, games_NN = self.chance_NN, self.prior_games + self.games_NN
+        variance_NN = np.asarray(p_NN * (1 - p_NN) / (games_NN + 1))
         np.fill_diagonal(variance_NN, 0.0)
         return variance_NN
 
@@ -121,13 +118,6 @@ def margins(chance_NN: Matrix) -> Matrix:
     return chance_NN - chance_NN.T
 
 
-def predicted_by_ratings(mu_N: Matrix, sigma_N: Matrix) -> Matrix:
-    """Returns Φ((μ_i − μ_j) / √(2β² + σ_i² + σ_j²)) for all pairs."""
-    spread_NN = np.sqrt(2 * BETA**2 + sigma_N[:, None] ** 2 + sigma_N[None, :] ** 2)
-    predicted_NN = ndtr((mu_N[:, None] - mu_N[None, :]) / spread_NN)
-    return _mirrored(np.clip(predicted_NN, OFF_BOUNDS, 1 - OFF_BOUNDS))
-
-
 def measured_prior(wins_NN: Matrix, draws_NN: Matrix, predicted_NN: Matrix) -> float:
     """Returns k, by how well the predictions explain the pairs that met.
 
@@ -156,37 +146,18 @@ def measured_prior(wins_NN: Matrix, draws_NN: Matrix, predicted_NN: Matrix) -> f
 
 
 def table_of_book(names: Sequence[str], book: RatingTable, rows: int | None = None) -> Table:
-    """Returns the counts between players and what the ratings predict.
+    """Returns the counts between players that `book` knows, and what its ratings predict.
 
     Args:
-        names: players that `book` knows.
-        book: it is only read.
         rows: counts the matches of the first `rows` players only; None counts all.
     """
-    place = {name: index for index, name in enumerate(names)}
-    wins_NN, draws_NN = np.zeros((2, len(place), len(place)))
-    for name in names[:rows]:
-        for other, counts in book.payoff.row(name).items():
-            mine, its = place[name], place.get(other)
-            if its is not None:
-                wins_NN[mine, its], wins_NN[its, mine] = counts.wins, counts.losses
-                draws_NN[mine, its] = draws_NN[its, mine] = counts.draws
-    columns = book.columns(names)
-    return _table(tuple(names), wins_NN, draws_NN, columns.mu_N, np.sqrt(columns.variance_N))
-
-
-def _table(
-    names: tuple[str, ...], wins_NN: Matrix, draws_NN: Matrix, mu_N: Matrix, sigma_N: Matrix
-) -> Table:
-    predicted_NN = predicted_by_ratings(mu_N, sigma_N)
-    prior_games = measured_prior(wins_NN, draws_NN, predicted_NN)
-    return Table(
-        names=names,
-        wins_NN=wins_NN,
-        draws_NN=draws_NN,
-        predicted_NN=predicted_NN,
-        prior_games=prior_games,
+    counts = (
+        (name, other, its.wins, its.draws, its.losses)
+        for name in names[:rows]
+        for other, its in book.payoff.row(name).items()
     )
+    columns = book.columns(names)
+    return _table(names, counts, columns.mu_N, np.sqrt(columns.variance_N))
 
 
 def table_of(
@@ -206,11 +177,34 @@ def table_of(
             f"{len(kept)} of the book's {len(ratings)} players have at least {games_at_least} "
             "matches, and a structure needs two: wait for matches, or name another --book"
         )
-    place = {rating.player.name: index for index, rating in enumerate(kept)}
-    wins_NN, draws_NN = np.zeros((2, len(kept), len(kept)))
-    for cell in cells:
-        if cell.row in place and cell.column in place:
-            wins_NN[place[cell.row], place[cell.column]] = cell.wins
-            draws_NN[place[cell.row], place[cell.column]] = cell.draws
+    counts = ((one.row, one.column, one.wins, one.draws, one.losses) for one in cells)
     mu_N, sigma_N = np.array([(rating.mu, rating.sigma) for rating in kept]).T
-    return _table(tuple(place), wins_NN, draws_NN, mu_N, sigma_N)
+    return _table([rating.player.name for rating in kept], counts, mu_N, sigma_N)
+
+
+def _table(
+    names: Sequence[str],
+    counts: Iterable[tuple[str, str, int, int, int]],
+    mu_N: Matrix,
+    sigma_N: Matrix,
+) -> Table:
+    """Counts are (player, other, wins, draws, losses), of players in `names` or not. The ratings
+    predict Φ((μ_i − μ_j) / √(2β² + σ_i² + σ_j²)).
+    """
+    place = {name: index for index, name in enumerate(names)}
+    wins_NN, draws_NN = np.zeros((2, len(place), len(place)))
+    for name, other, wins, draws, losses in counts:
+        mine, its = place.get(name), place.get(other)
+        if mine is not None and its is not None:
+            wins_NN[mine, its], wins_NN[its, mine] = wins, losses
+            draws_NN[mine, its] = draws_NN[its, mine] = draws
+    spread_NN = np.sqrt(2 * BETA**2 + sigma_N[:, None] ** 2 + sigma_N[None, :] ** 2)
+    chance_NN = ndtr((mu_N[:, None] - mu_N[None, :]) / spread_NN)
+    predicted_NN = _mirrored(np.clip(chance_NN, OFF_BOUNDS, 1 - OFF_BOUNDS))
+    return Table(
+        names=tuple(names),
+        wins_NN=wins_NN,
+        draws_NN=draws_NN,
+        predicted_NN=predicted_NN,
+        prior_games=measured_prior(wins_NN, draws_NN, predicted_NN),
+    )
