@@ -1,12 +1,13 @@
 """Ratings and payoffs follow the log, book by book, to the last bit."""
 
+import math
 from dataclasses import replace
 
 import pytest
 from small_league import learner_wins, played, report, small_league
 
 from league.players import Book, Pairing
-from league.stats.ratings import NEWCOMER, Drift, rate
+from league.stats.ratings import NEWCOMER, Belief, Drift, rate
 
 
 @pytest.fixture
@@ -68,7 +69,8 @@ def test_the_live_player_drifts_and_the_bot_does_not(tmp_path):
             (match,) = league.client.acquire_matches(incarnation, 1, "one")
             seats.add(match.learner_seat)
             report(league, incarnation, at_step(played(match, learner_wins(match)), step))
-            main, based = rate(main, based, 1.0, tau0=Drift().variance(since, step) ** 0.5)
+            drifted = math.hypot(main.sigma, math.sqrt(Drift().variance(since, step)))
+            main, based = rate(Belief(main.mu, drifted), based, 1.0)
             since = step
         assert seats == {0, 1}
         for rating in league.client.ratings(Book.TRAIN):
