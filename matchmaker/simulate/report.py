@@ -1,44 +1,160 @@
-"""What a simulated league shows, as plain values: shares, predictions, ratings, leases, speed.
+"""What a simulated league shows, and what another policy would have drawn in a run.
 
-Shapes: C candidates, N players, Q pairs of players.
+Both compare the opponents that matches had with the probabilities of their draws in the log. A draw
+counts as often as matches were assigned by it. Shapes: C candidates, Q pairs of players.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from league.errors import InvalidInput
 from league.players import Book
+from league.runs.finding import checked_run, database_of
 from league.stats.ratings import BETA
 from league.stats.ratings.belief import draw_margin
 from league.stats.ratings.fit import MAX_NODES, PairCounts, expected_score, fit
-from matchmaker.sampling.candidates import Pool, configured_shares
-from matchmaker.sampling.draw import draw_table_of
-from matchmaker.sampling.mixes import normalised
-from matchmaker.simulate.roster import Roster
-from matchmaker.simulate.scenarios import Array, Scenario
-from matchmaker.simulate.simulation import Simulation
+from matchmaker.sampling.candidates import configured_shares
+from matchmaker.sampling.draw import DrawTable, draw_table, draw_table_of
+from matchmaker.sampling.mixes import Candidates, normalised, weights_of
+from matchmaker.settings import MatchmakerSettings
+from matchmaker.simulate.simulation import MIX, Simulation
+from matchmaker.state.replay import LogReplay
+from matchmaker.store.sqlite import SqliteStore
 from matchmaker.store.transaction import Reader
 
 Report = dict[str, Any]
+Counts = Mapping[tuple[str, str], float]
+"""Matches by category and opponent."""
 SURELY_WRONG = 1e-4
 """One right sampler in ten thousand has a p-value below it."""
 FEWEST = 5.0
 """Cells with fewer expected matches are counted together."""
 PAIRS = 20_000
 """Pairs of players on which ratings are compared with the truth."""
+POINTS = 500
+"""Draws of a run that are made again by another policy."""
+CERTAIN_GAMES = 1e9
+"""So many games make the posterior of a win probability the truth."""
 _TENTHS = 10
-_DRAWN = """
-SELECT a.draw, i.player, a.category, CASE a.learner_seat WHEN 0 THEN a.seat1 ELSE a.seat0 END,
-       count(*)
-FROM assignments a JOIN incarnations i ON i.number = a.incarnation
-WHERE a.mix != '' AND a.replaces = '' GROUP BY 1, 2, 3, 4
-"""
+
+
+def report_of(simulation: Simulation) -> Report:
+    """Returns the report; all of it but `speed` is the same for the same plan."""
+    league, plan = simulation.league, simulation.plan
+    with league.store.read() as reader:
+        counts = _drawn(reader)
+        shares, fits = _shares(simulation, reader, counts)
+        groups = _groups(simulation, reader, counts)
+        states = reader.lease_counts()
+    seconds = simulation.seconds, simulation.acquire_seconds, simulation.report_seconds
+    done = simulation.assigned, simulation.assigned, simulation.verdicts.total()
+    names = ("matches", "assignments", "results")
+    return {
+        "scenario": simulation.scenario.name,
+        "players": len(simulation.names),
+        "matches": simulation.assigned,
+        "seed": plan.seed,
+        "learners": len(simulation.learners),
+        "rule": league.settings.within_snapshots,
+        "roles": league.settings.roles,
+        "simulated_hours": simulation.simulated_seconds / 3600.0,
+        "shares": shares,
+        **fits,
+        "groups": groups,
+        "calibration": {book.value: _tenths(simulation, book) for book in (Book.TRAIN, Book.EVAL)},
+        "ratings": _ratings(simulation),
+        "leases": states | {kind: simulation.verdicts[kind] for kind in ("duplicate", "refused")},
+        "faults": dict(sorted(simulation.faults.items())),
+        "snapshots_taken": simulation.snapshots,
+        "generations_begun": simulation.resets,
+        "speed": {"seconds": simulation.seconds}
+        | {name: n / s if s else 0.0 for name, n, s in zip(names, done, seconds, strict=True)},
+    }
+
+
+def follows(report: Report) -> bool:
+    """Returns whether the shares can be the rule's, given chance."""
+    return min(report[name]["p_value"] for name in ("category_fit", "opponent_fit")) >= SURELY_WRONG
+
+
+def _drawn(reader: Reader) -> dict[int, Counter[tuple[str, str]]]:
+    """Returns the matches that each draw was made for, by category and opponent."""
+    found: dict[int, Counter[tuple[str, str]]] = defaultdict(Counter)
+    for row in reader.drawn_assignments():
+        assert row.draw is not None
+        opponent = row.seat0 if row.learner_seat else row.seat1
+        found[row.draw][row.category, opponent] += 1
+    return found
+
+
+def _expected(draws: Mapping[int, int], table_of: Callable[[int], DrawTable]) -> Counts:
+    """Returns the matches that these numbers of matches by draw are expected to give."""
+    found: dict[tuple[str, str], float] = defaultdict(float)
+    for number, count in draws.items():
+        table = table_of(number)
+        for category, share in zip(table.shares.names, table.shares.probabilities, strict=True):
+            within = table.within[category]
+            for name, part in zip(within.names, within.probabilities, strict=True):
+                found[category, name] += count * share * part
+    return found
+
+
+def _summed(counts: Counts, by: int) -> Counter[str]:
+    """Returns matches by category (by = 0) or opponent (1)."""
+    found: Counter[str] = Counter()
+    for key, count in counts.items():
+        found[key[by]] += count  # type: ignore[assignment]  # typeshed has only whole counts
+    return found
+
+
+def _shares(
+    simulation: Simulation, reader: Reader, counts: Mapping[int, Counter[tuple[str, str]]]
+) -> tuple[list[Report], Report]:
+    """Compares the assigned matches with the sum of what their own draws give."""
+    configured: dict[str, float] = defaultdict(float)
+    view = simulation.league.view
+    with view.lock:
+        played: Counter[str] = Counter()
+        for (player, _, _), count in sorted(view.drawn.items()):
+            played[player] += count
+        for player, count in played.items():
+            by_mix = configured_shares(simulation.pool(view.players[player]), MIX)
+            for category, share in by_mix.items():
+                configured[category] += share * count / played.total()
+    drawn: Counter[tuple[str, str]] = sum(counts.values(), Counter())
+    calls = {number: found.total() for number, found in counts.items()}
+    expected = _expected(calls, lambda number: draw_table_of(_body(reader, number)))
+    total = drawn.total() or 1
+    realised, wanted = _summed(drawn, 0), _summed(expected, 0)
+    rows = [
+        {
+            "category": name,
+            "configured": configured.get(name, 0.0),
+            "expected": wanted[name] / total,
+            "realised": realised[name] / total,
+            "matches": realised[name],
+        }
+        for name in dict.fromkeys([*configured, *wanted])
+    ]
+    fits = {
+        "category_fit": asdict(fit_of(realised, wanted)),
+        "opponent_fit": asdict(fit_of(_summed(drawn, 1), _summed(expected, 1))),
+    }
+    return rows, fits
+
+
+def _body(reader: Reader, number: int) -> str:
+    row = reader.draw(number)
+    assert row is not None
+    return row.body_json
 
 
 @dataclass(frozen=True)
@@ -50,46 +166,7 @@ class Fit:
     p_value: float
 
 
-def report_of(simulation: Simulation) -> Report:
-    """Returns the report; all of it but `speed` is the same for the same plan."""
-    league, played, plan = simulation.server.league, simulation.played, simulation.plan
-    with league.store.read() as reader:
-        shares, fits = _shares(reader, _configured(simulation))
-        groups = _groups(reader, simulation.scenario, simulation.roster)
-        leases = _leases(reader)
-    return {
-        "scenario": simulation.scenario.name,
-        "players": len(simulation.roster.names),
-        "matches": played.assigned,
-        "seed": plan.seed,
-        "learners": len(simulation.roster.learners),
-        "rule": league.settings.within_snapshots,
-        "roles": league.settings.roles,
-        "simulated_hours": played.simulated_seconds / 3600.0,
-        "shares": shares,
-        **fits,
-        "groups": groups,
-        "calibration": {book.value: _tenths(simulation, book) for book in (Book.TRAIN, Book.EVAL)},
-        "ratings": _ratings(simulation),
-        "leases": leases | {kind: played.verdicts[kind] for kind in ("duplicate", "refused")},
-        "faults": dict(sorted(played.faults.items())),
-        "snapshots_taken": played.snapshots,
-        "generations_begun": played.resets,
-        "speed": {
-            "seconds": played.seconds,
-            "matches": _per_second(played.assigned, played.seconds),
-            "assignments": _per_second(played.assigned, played.acquire_seconds),
-            "results": _per_second(played.verdicts.total(), played.report_seconds),
-        },
-    }
-
-
-def follows(report: Report) -> bool:
-    """Returns whether the shares can be the rule's, given chance."""
-    return min(report[name]["p_value"] for name in ("category_fit", "opponent_fit")) >= SURELY_WRONG
-
-
-def fit_of(counts: Mapping[str, int], expected: Mapping[str, float]) -> Fit:
+def fit_of(counts: Mapping[str, float], expected: Mapping[str, float]) -> Fit:
     """Compares counts with their expectation; small cells are put together.
 
     χ² of sums over unlike draws is a little too small by chance, never too large. A count where
@@ -99,148 +176,79 @@ def fit_of(counts: Mapping[str, int], expected: Mapping[str, float]) -> Fit:
 
     if any(not expected.get(name) for name in counts):
         return Fit(float("inf"), 0, 0.0)
-    large = [name for name, count in expected.items() if count >= FEWEST]
-    expected_C = [expected[name] for name in large]
-    counts_C = [counts.get(name, 0) for name in large]
-    rest, others = sum(expected.values()) - sum(expected_C), sum(counts.values()) - sum(counts_C)
-    if rest >= FEWEST or not large:
-        expected_C.append(rest)
-        counts_C.append(others)
-    else:
-        smallest = int(np.argmin(expected_C))
-        expected_C[smallest] += rest
-        counts_C[smallest] += others
-    freedom = len(expected_C) - 1
-    if freedom < 1:
-        return Fit(0.0, 0, 1.0)
-    chi2 = float(np.sum((np.array(counts_C) - expected_C) ** 2 / np.array(expected_C)))
-    return Fit(chi2, freedom, float(distribution.sf(chi2, freedom)))
+    names = sorted(expected, key=lambda name: expected[name])
+    expected_C = np.array([expected[name] for name in names])
+    counts_C = np.array([counts.get(name, 0) for name in names], np.float64)
+    small = int(np.count_nonzero(expected_C < FEWEST))
+    if expected_C[:small].sum() < FEWEST:
+        small = min(small + 1, len(names))
+    starts = np.array([0, *range(small, len(names))])
+    expected_C, counts_C = np.add.reduceat(expected_C, starts), np.add.reduceat(counts_C, starts)
+    freedom = len(starts) - 1
+    chi2 = float(np.sum((counts_C - expected_C) ** 2 / expected_C)) if freedom else 0.0
+    return Fit(chi2, freedom, float(distribution.sf(chi2, freedom)) if freedom else 1.0)
 
 
-def _configured(simulation: Simulation) -> dict[str, float]:
-    """Returns the configured shares of all learners together, by the matches that each got."""
-    league, view, mix = simulation.server.league, simulation.server.league.view, simulation.plan.mix
-    found: dict[str, float] = defaultdict(float)
-    with view.lock:
-        drawn: Counter[str] = Counter()
-        for (player, _, _), count in view.drawn.items():
-            drawn[player] += count
-        for player, count in sorted(drawn.items()):
-            pool = Pool(league.settings, view.players[player], view.players, view.tables)
-            for category, share in configured_shares(pool, mix).items():
-                found[category] += share * count / drawn.total()
-    return dict(found)
-
-
-def _shares(reader: Reader, configured: Mapping[str, float]) -> tuple[list[Report], Report]:
-    """Compares the assigned matches with the sum of what their own draws give, from the log."""
-    matches: Counter[int] = Counter()
-    category: Counter[str] = Counter()
-    opponent: Counter[str] = Counter()
-    for number, _, name, other, count in reader.select(_DRAWN):
-        matches[number] += count
-        category[name] += count
-        opponent[other] += count
-    expected_category: dict[str, float] = defaultdict(float)
-    expected_opponent: dict[str, float] = defaultdict(float)
-    for number, count in matches.items():
-        row = reader.draw(number)
-        assert row is not None
-        table = draw_table_of(row.body_json)
-        for name, share in zip(table.shares.names, table.shares.probabilities, strict=True):
-            expected_category[name] += count * share
-            within = table.within[name]
-            for other, part in zip(within.names, within.probabilities, strict=True):
-                expected_opponent[other] += count * share * part
-    total = matches.total() or 1
-    rows = [
-        {
-            "category": name,
-            "configured": configured.get(name, 0.0),
-            "expected": expected_category.get(name, 0.0) / total,
-            "realised": category[name] / total,
-            "matches": category[name],
-        }
-        for name in dict.fromkeys([*configured, *expected_category])
-    ]
-    fits = {
-        "category_fit": asdict(fit_of(category, expected_category)),
-        "opponent_fit": asdict(fit_of(opponent, expected_opponent)),
-    }
-    return rows, fits
-
-
-def _groups(reader: Reader, scenario: Scenario, roster: Roster) -> list[Report]:
+def _groups(
+    simulation: Simulation, reader: Reader, counts: Mapping[int, Counter[tuple[str, str]]]
+) -> list[Report]:
     """Returns each learner's matches by group of opponents, and the rule's share by the truth.
 
-    "ideal" is the share that the rule would give if the learner knew its true chances, among the
-    candidates of its last draw; None where a rule does not go by chances. Categories of one
-    candidate (bots, self-play) are left out.
+    They are the matches of categories with several candidates in the learner's last draw.
     """
-    last: dict[str, int] = {}
-    counts: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
-    for number, player, category, opponent, count in reader.select(_DRAWN):
-        last[player] = max(number, last.get(player, 0))
-        counts[player][category, scenario.group_N[roster.number[opponent]]] += count
+    bodies = {number: json.loads(_body(reader, number)) for number in counts}
+    last = {bodies[number]["player"]: number for number in sorted(counts)}
     found = []
-    for player in sorted(counts):
-        row = reader.draw(last[player])
-        assert row is not None
-        body = json.loads(row.body_json)
+    for player, number in sorted(last.items()):
+        body = bodies[number]
         several = {name for name, rows in body["candidates"].items() if len(rows) > 1}
-        ideal = _ideal(body, several, scenario, roster)
         drawn: Counter[str] = Counter()
-        for (category, group), count in counts[player].items():
-            if category in several:
-                drawn[group] += count
-        for group, count in sorted(drawn.items()):
-            found.append(
-                {
-                    "learner": player,
-                    "group": group,
-                    "matches": count,
-                    "realised": count / drawn.total(),
-                    "ideal": None if ideal is None else ideal.get(group, 0.0),
-                }
-            )
+        for number, by_opponent in counts.items():
+            if bodies[number]["player"] == player:
+                for (category, name), count in by_opponent.items():
+                    if category in several:
+                        drawn[simulation.scenario.group_N[simulation.number[name]]] += count
+        ideal = _ideal(simulation, body, several)
+        found += [
+            {
+                "learner": player,
+                "group": group,
+                "matches": count,
+                "realised": count / drawn.total(),
+                "ideal": None if ideal is None else ideal.get(group, 0.0),
+            }
+            for group, count in sorted(drawn.items())
+        ]
     return found
 
 
-def _ideal(
-    body: Report, several: set[str], scenario: Scenario, roster: Roster
-) -> dict[str, float] | None:
-    wanted: dict[str, float] = defaultdict(float)
-    for category in several:
-        names = [name for name, _ in body["candidates"][category]]
+def _ideal(simulation: Simulation, body: Report, several: set[str]) -> dict[str, float] | None:
+    """Returns the shares of groups under the true chances, None for rules that go by others."""
+    scenario = simulation.scenario
+    wanted: Counter[str] = Counter()
+    for category in sorted(several):
         rule = body.get("rules", {}).get(category, body["rule"])
-        other_C = np.array([roster.number[name] for name in names])
-        learner_C = np.full(len(names), roster.number[body["player"]])
-        weights_C = _true_weights(rule, scenario.chances(learner_C, other_C).score_G)
-        if weights_C is None:
+        if rule != "uniform" and not rule.startswith("pfsp"):
             return None
-        for number, weight in zip(other_C, normalised(weights_C).tolist(), strict=True):
-            wanted[scenario.group_N[number]] += body["shares"][category] * weight
-    total = sum(wanted.values())
+        names = tuple(name for name, _ in body["candidates"][category])
+        other_C = np.array([simulation.number[name] for name in names])
+        learner_C = np.full(len(names), simulation.number[body["player"]])
+        p_C = scenario.chances(learner_C, other_C).score_G
+        wins_C, none_C = CERTAIN_GAMES * p_C, np.zeros_like(p_C)
+        truth = Candidates(names, wins_C, none_C, CERTAIN_GAMES - wins_C, p_C, none_C)
+        weights_C = normalised(weights_of(rule, truth)) * body["shares"][category]
+        for number, weight in zip(other_C, weights_C.tolist(), strict=True):
+            wanted[scenario.group_N[number]] += weight
+    total = wanted.total()
     return {group: weight / total for group, weight in wanted.items()} if total else None
-
-
-def _true_weights(rule: str, p_C: Array) -> Array | None:
-    return {
-        "uniform": np.ones_like(p_C),
-        "pfsp_hard": (1.0 - p_C) ** 2,
-        "pfsp_var": p_C * (1.0 - p_C),
-        "pfsp_linear": 1.0 - p_C,
-        "pfsp_capped": np.minimum(0.5, 1.0 - p_C),
-    }.get(rule)
 
 
 def _tenths(simulation: Simulation, book: Book) -> list[Report]:
     """Returns mean predicted and played scores by tenth of the predictions, the lowest first."""
-    played = simulation.played
-    if sum(map(len, played.predicted[book])) < _TENTHS:
+    if sum(map(len, simulation.predicted[book])) < _TENTHS:
         return []
-    predicted_G = np.concatenate(played.predicted[book])
-    scored_G = np.concatenate(played.scored[book])
+    predicted_G = np.concatenate(simulation.predicted[book])
+    scored_G = np.concatenate(simulation.scored[book])
     order = np.argsort(predicted_G, kind="stable")
     return [
         {
@@ -259,7 +267,7 @@ def _ratings(simulation: Simulation) -> Report | None:
     """
     from scipy.stats import spearmanr
 
-    scenario, view = simulation.scenario, simulation.server.league.view
+    scenario, view = simulation.scenario, simulation.league.view
     with view.lock:
         table = view.tables[Book.EVAL]
         counts, names = PairCounts.of_cells(table.payoff.cells())
@@ -269,7 +277,7 @@ def _ratings(simulation: Simulation) -> Report | None:
     rng = np.random.default_rng([simulation.plan.seed, 3])
     first_Q = rng.integers(len(names), size=PAIRS)
     second_Q = (first_Q + rng.integers(1, len(names), size=PAIRS)) % len(names)
-    number_N = np.array([simulation.roster.number[name] for name in names])
+    number_N = np.array([simulation.number[name] for name in names])
     truth_Q = scenario.chances(number_N[first_Q], number_N[second_Q]).score_G
     c_Q = np.sqrt(2 * BETA**2 + columns.variance_N[first_Q] + columns.variance_N[second_Q])
     t_Q = (columns.mu_N[first_Q] - columns.mu_N[second_Q]) / c_Q
@@ -291,12 +299,67 @@ def _ratings(simulation: Simulation) -> Report | None:
     }
 
 
-def _leases(reader: Reader) -> dict[str, int]:
-    states = ("open", "reported", "expired", "abandoned", "released")
-    counted = dict(reader.select("SELECT lease_state, count(*) FROM assignments GROUP BY 1"))
-    late = reader.select("SELECT count(*) FROM results WHERE late")[0][0]
-    return {state: counted.get(state, 0) for state in states} | {"late": late}
+class Row(NamedTuple):
+    """Shares of the matches: as drawn, by the run's policy, and by the other one."""
+
+    name: str
+    drawn: float
+    policy_of_run: float
+    other_policy: float
 
 
-def _per_second(count: int, seconds: float) -> float:
-    return count / seconds if seconds else 0.0
+def replayed(run: Path, settings: MatchmakerSettings) -> Report:
+    """Draws again by other settings at up to `POINTS` of the run's draws, evenly spread.
+
+    At each draw the books hold the results that it knew, and the players are those of that moment.
+
+    Returns:
+        Draws and matches; `distance`, the share of the matches that would have gone to other
+        opponents; and `Row`s of categories and opponents, the most played first.
+
+    Raises:
+        NotFound: no league is there, or the settings lack a mix that its learners asked for.
+        InvalidInput: no opponent was drawn in the run.
+    """
+    store = SqliteStore(database_of(checked_run(run)), read_only=True)
+    try:
+        with store.read() as reader:
+            return _replayed(reader, settings)
+    finally:
+        store.close()
+
+
+def _replayed(reader: Reader, settings: MatchmakerSettings) -> Report:
+    by_draw = _drawn(reader)
+    if not by_draw:
+        raise InvalidInput(
+            "no opponent was drawn in this league yet: name a run whose learners have played"
+        )
+    numbers = sorted(by_draw)
+    places = np.linspace(0, len(numbers), min(POINTS, len(numbers)), endpoint=False, dtype=int)
+    chosen = {numbers[place]: by_draw[numbers[place]].total() for place in places}
+    past = LogReplay(reader)
+
+    def other_table(number: int) -> DrawTable:
+        row = reader.draw(number)
+        assert row is not None
+        past.move_to(row.log_position, row.event_position)
+        body, players = json.loads(row.body_json), past.players
+        learner, books = players[body["player"]], past.books.tables
+        mix, analysis, exploiters = body["mix"], past.analysis, past.exploiters
+        return draw_table(settings, learner, mix, players, books, analysis, exploiters)
+
+    drawn: Counter[tuple[str, str]] = sum((by_draw[number] for number in chosen), Counter())
+    recorded = _expected(chosen, lambda number: draw_table_of(_body(reader, number)))
+    other = _expected(chosen, other_table)
+    total = drawn.total()
+    moved = sum(abs(recorded.get(k, 0) - other.get(k, 0)) for k in recorded.keys() | other.keys())
+    report: Report = {"draws": len(chosen), "matches": total, "distance": moved / 2 / total}
+    for by, kind in enumerate(("categories", "opponents")):
+        columns = [_summed(counts, by) for counts in (drawn, recorded, other)]
+        rows = [
+            Row(name, *(column[name] / total for column in columns))
+            for name in dict.fromkeys(name for column in columns for name in column)
+        ]
+        report[kind] = sorted(rows, key=lambda row: (-row.drawn, -row.other_policy, row.name))
+    return report

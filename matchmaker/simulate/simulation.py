@@ -6,6 +6,7 @@ come from a scenario. The same plan gives the same league.
 
 from __future__ import annotations
 
+import hashlib
 import heapq
 import time
 from collections import Counter, defaultdict
@@ -17,6 +18,8 @@ from typing import Any
 import numpy as np
 
 from league.clock import ManualClock
+from league.errors import InvalidInput
+from league.ids import SnapshotName
 from league.players import Assignment, Book, MatchResult, Pairing, Player, PlayerKind, Role
 from league.players import SeatResult as Seat
 from league.rpc.client import MatchmakerClient
@@ -28,9 +31,10 @@ from matchmaker.api.service import MatchmakerService
 from matchmaker.sampling import roles
 from matchmaker.sampling.candidates import Pool, beliefs_of, situation_of
 from matchmaker.settings import MatchmakerSettings
-from matchmaker.simulate.roster import Roster
-from matchmaker.simulate.scenarios import Array, Drift, Scenario
+from matchmaker.simulate.scenarios import Array, Drift, Scenario, scenario_of
 
+MIX = "league"
+"""The mix that learners ask for."""
 TURN_SECONDS = 120.0
 """Mean time that a batch of matches takes."""
 SWEEP_SECONDS = 30.0
@@ -58,19 +62,22 @@ class DirectClient(MatchmakerClient):
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """How a league is simulated.
+    """What is simulated.
 
     Attributes:
+        scenario: a name or a file.
+        players: of a built-in scenario, bots and learners included.
         matches: number of assignments, in both books.
         clean_share: part of them that evaluators play.
         faults: share of a worker's turns that fail: a third each dies, hangs, reports twice.
         batch: matches a turn.
-        mix: the mix that learners ask for.
     """
 
-    matches: int
-    seed: int
-    mix: str = "league"
+    scenario: str = "elo"
+    players: int = 60
+    matches: int = 20_000
+    learners: int = 3
+    seed: int = 0
     clean_share: float = 0.3
     faults: float = 0.01
     batch: int = 256
@@ -78,7 +85,7 @@ class Plan:
 
 @dataclass
 class Worker:
-    """A learner or an evaluator, and the results of the matches that it has leased."""
+    """A learner (by its number) or an evaluator, and the results of the matches it has leased."""
 
     name: str
     learner: int | None
@@ -89,47 +96,49 @@ class Worker:
     is_late: bool = False
 
 
-@dataclass
-class Played:
-    """What a simulation counts outside its log.
+class Simulation:
+    """One league in `folder`, which holds its log afterwards. A context manager.
+
+    A player has the same number here and in the scenario.
 
     Attributes:
-        predicted, scored: by book, seat 0's score of each batch as the ratings predicted it when
-            the matches were assigned, and as played; without self-play.
+        learners: the live players; mains, or all three roles in turn if the settings have rules.
+        predicted, scored: by book, the learner's or the first player's score in each batch as the
+            ratings predicted it when the matches were assigned, and as played; without self-play.
         snapshots, resets: taken by learners, and how often learners started again.
+        acquire_seconds, report_seconds, seconds: real time in these calls, and in all.
+
+    Raises:
+        InvalidInput: no such scenario, too few players, or snapshots that must pass gates, because
+            no evaluator is simulated.
     """
 
-    assigned: int = 0
-    verdicts: Counter[str] = field(default_factory=Counter)
-    faults: Counter[str] = field(default_factory=Counter)
-    predicted: dict[Book, list[Array]] = field(default_factory=lambda: defaultdict(list))
-    scored: dict[Book, list[Array]] = field(default_factory=lambda: defaultdict(list))
-    snapshots: int = 0
-    resets: int = 0
-    acquire_seconds: float = 0.0
-    report_seconds: float = 0.0
-    seconds: float = 0.0
-    simulated_seconds: float = 0.0
-
-
-class Simulation:
-    """One league in `folder`, which holds its log afterwards. A context manager."""
-
-    def __init__(
-        self,
-        folder: Path,
-        settings: MatchmakerSettings,
-        scenario: Scenario,
-        roster: Roster,
-        plan: Plan,
-    ) -> None:
-        self.scenario, self.roster, self.plan = scenario, roster, plan
+    def __init__(self, folder: Path, settings: MatchmakerSettings, plan: Plan) -> None:
+        if settings.admit == "gate":
+            raise InvalidInput(
+                'matchmaker.admit = "gate" can\'t be simulated, for nothing plays the gates: '
+                "leave it out"
+            )
+        self.plan = plan
+        rng = np.random.default_rng([plan.seed, 0])
+        self.scenario = scenario_of(plan.scenario, rng, plan.players, plan.learners)
+        self.learners = _learners(plan.learners, settings)
+        learners = [player.name for player in self.learners]
+        self.names = [*self.scenario.bots, *learners]
+        self.number = {name: number for number, name in enumerate(self.names)}
+        settings = _fitted(settings, self.scenario)
         self.clock = ManualClock()
         self.server = MatchmakerServer(
             folder / "league.db", settings=settings, clock=self.clock, seed=plan.seed
         )
+        self.league = self.server.league
         self.client = DirectClient(self.server.service)
-        self.played = Played()
+        self.assigned = self.snapshots = self.resets = 0
+        self.acquire_seconds = self.report_seconds = self.seconds = self.simulated_seconds = 0.0
+        self.verdicts: Counter[str] = Counter()
+        self.faults: Counter[str] = Counter()
+        self.predicted: dict[Book, list[Array]] = defaultdict(list)
+        self.scored: dict[Book, list[Array]] = defaultdict(list)
         self._rng = np.random.default_rng([plan.seed, 1])
         self._reset_rng = np.random.default_rng([plan.seed, 2])
         self._matches: Counter[str] = Counter()
@@ -144,7 +153,7 @@ class Simulation:
     def __exit__(self, *_: object) -> None:
         self.server.stop()
 
-    def run(self, on_progress: Callable[[int], None] = lambda assigned: None) -> Played:
+    def run(self, on_progress: Callable[[int], None] = lambda assigned: None) -> None:
         """Plays all matches of the plan; `on_progress` gets the number assigned so far."""
         started, began = time.perf_counter(), self.clock.now()
         self._start()
@@ -155,24 +164,50 @@ class Simulation:
                 self._sweep()
             else:
                 self._turn(worker)
-                on_progress(self.played.assigned)
-        self.played.seconds = time.perf_counter() - started
-        self.played.simulated_seconds = self.clock.now() - began
-        return self.played
+                on_progress(self.assigned)
+        self.seconds = time.perf_counter() - started
+        self.simulated_seconds = self.clock.now() - began
+
+    def pool(self, learner: Player) -> Pool:
+        """Returns the league as this learner's opponents are drawn from it."""
+        view = self.league.view
+        return Pool(self.league.settings, learner, view.players, view.tables)
 
     def _start(self) -> None:
-        players = self.roster.first(self.scenario)
+        """Registers the players (a scenario that drifts has no snapshots yet) and the workers."""
+        game, bots = self.league.settings.game, self.scenario.bots
+        players = [Player(name=name, game=game, kind=PlayerKind.BOT) for name in bots]
+        players += self.learners
+        workers = [Worker(f"learner-{one.name}", self.number[one.name]) for one in self.learners]
+        workers += [Worker(f"evaluator-{place}", None) for place in range(EVALUATORS)]
+        if self.scenario.snapshots:
+            players += [self._frozen(name, "", Role.MAIN) for name in self.scenario.snapshots]
+        elif not isinstance(self.scenario, Drift):
+            for place in range(self.scenario.players - len(players)):
+                turn, learner = divmod(place, len(self.learners))
+                parent = self.learners[learner]
+                name = str(SnapshotName(parent.name, 1 + turn))
+                players.append(self._frozen(name, parent.name, parent.role))
         for start in range(0, len(players), _REGISTERED_AT_ONCE):
             self.client.register_players(players[start : start + _REGISTERED_AT_ONCE])
-        workers = [
-            Worker(f"learner-{player.name}", self.roster.number[player.name])
-            for player in self.roster.learners
-        ]
-        workers += [Worker(f"evaluator-{place}", None) for place in range(EVALUATORS)]
         for worker in workers:
             self._open(worker)
             self._wait(worker, self._rng.uniform(0.0, TURN_SECONDS))
         self._wait(None, SWEEP_SECONDS)
+
+    def _frozen(self, name: str, parent: str, role: Role) -> Player:
+        """Returns a snapshot under the next number."""
+        self.number[name] = len(self.names)
+        self.names.append(name)
+        return Player(
+            name=name,
+            game=self.league.settings.game,
+            kind=PlayerKind.SNAPSHOT,
+            role=role,
+            parent=parent,
+            digest=hashlib.sha256(name.encode()).hexdigest(),
+            step=SnapshotName.parse(name).step,
+        )
 
     def _wait(self, worker: Worker | None, seconds: float) -> None:
         self._queued += 1
@@ -180,7 +215,7 @@ class Simulation:
 
     def _open(self, worker: Worker) -> None:
         """Opens an incarnation for a worker, or for its new player."""
-        player = "" if worker.learner is None else self.roster.names[worker.learner]
+        player = "" if worker.learner is None else self.names[worker.learner]
         opened = self.client.open_incarnation(worker.name, player, 0, worker.position)
         worker.incarnation, worker.results, worker.progress = opened.number, [], 0
 
@@ -193,22 +228,18 @@ class Simulation:
     def _turn(self, worker: Worker) -> None:
         """Lets a worker report its batch, or fail, and lease the next one."""
         fault = self._fault() if worker.results and not worker.is_late else ""
-        lease = limits.LEASE_SECONDS
         if fault:
-            self.played.faults[fault] += 1
+            self.faults[fault] += 1
         if fault == "died":  # it comes back as another incarnation once its leases have expired
-            again = Worker(worker.name, worker.learner, position=worker.position)
-            self._wait(again, 2.0 * lease)
-            return
-        if fault == "hung":
-            worker.is_late = True
-            self._wait(worker, 2.0 * lease)
+            worker = Worker(worker.name, worker.learner, position=worker.position)
+        if fault in ("died", "hung"):
+            worker.is_late = fault == "hung"
+            self._wait(worker, 2.0 * limits.LEASE_SECONDS)
             return
         for _ in range(2 if fault == "reported twice" else 1):
             self._report(worker)
-        worker.is_late = False
-        worker.results = []
-        if self.played.assigned < self.plan.matches:
+        worker.is_late, worker.results = False, []
+        if self.assigned < self.plan.matches:
             self._acquire(worker)
             self._wait(worker, TURN_SECONDS * self._rng.lognormal(0.0, 0.3))
 
@@ -223,56 +254,50 @@ class Simulation:
             return
         began = time.perf_counter()
         verdicts, worker.position = self.client.report_results(worker.incarnation, worker.results)
-        self.played.report_seconds += time.perf_counter() - began
+        self.report_seconds += time.perf_counter() - began
         kinds = Counter(
             "duplicate" if verdict.duplicate else "accepted" if verdict.accepted else "refused"
             for verdict in verdicts
         )
-        self.played.verdicts += kinds
+        self.verdicts += kinds
         if worker.learner is not None and kinds["accepted"]:
             self._learn(worker, worker.learner, kinds["accepted"])
 
     def _acquire(self, worker: Worker) -> None:
         if not worker.incarnation:
             self._open(worker)
-        count = min(self._batch(worker), self.plan.matches - self.played.assigned)
+        left = self.plan.matches - self.assigned
         worker.progress += 1
         began = time.perf_counter()
         if worker.learner is None:
-            matches = self.client.acquire_pairings(worker.incarnation, self._pairings(count))
+            # the evaluators together play the plan's share of all matches
+            clean = self.plan.clean_share / (1.0 - self.plan.clean_share)
+            count = round(self.plan.batch * len(self.learners) * clean / EVALUATORS)
+            pairings = self._pairings(min(max(GAMES_A_PAIRING, count), left))
+            matches = self.client.acquire_pairings(worker.incarnation, pairings)
         else:
-            self.client.heartbeat(worker.incarnation, worker.progress, 0, self.plan.mix)
-            matches = self.client.acquire_matches(worker.incarnation, count, self.plan.mix)
-        self.played.acquire_seconds += time.perf_counter() - began
-        self.played.assigned += len(matches)
+            self.client.heartbeat(worker.incarnation, worker.progress, 0, MIX)
+            count = min(self.plan.batch, left)
+            matches = self.client.acquire_matches(worker.incarnation, count, MIX)
+        self.acquire_seconds += time.perf_counter() - began
+        self.assigned += len(matches)
         worker.results = self._results(matches)
-
-    def _batch(self, worker: Worker) -> int:
-        """Returns the matches of a turn; evaluators together play the plan's share of all."""
-        if worker.learner is not None:
-            return self.plan.batch
-        clean = self.plan.clean_share / (1.0 - self.plan.clean_share)
-        wanted = round(self.plan.batch * len(self.roster.learners) * clean / EVALUATORS)
-        return max(GAMES_A_PAIRING, wanted)
 
     def _pairings(self, count: int) -> list[Pairing]:
         """Pairs snapshots at random with bots and with each other."""
-        bots, first = self.scenario.bots, self.scenario.bots + len(self.roster.learners)
-        frozen = len(self.roster.names) - first
+        bots, first = len(self.scenario.bots), len(self.scenario.bots) + len(self.learners)
+        frozen = len(self.names) - first
         found = []
         for _ in range(max(1, count // GAMES_A_PAIRING)):
-            number = self._rng.integers(frozen) if frozen else self._rng.integers(bots)
-            player = first + int(number) if frozen else int(number)
-            to_bot = bots > 0 and (frozen < 2 or self._rng.random() < BOT_SHARE)
-            choice = int(self._rng.integers(bots if to_bot else frozen - 1))
-            if to_bot:
-                other = choice if frozen else (player + 1) % bots
+            player = first + int(self._rng.integers(frozen)) if frozen else 0
+            if bots and (frozen < 2 or self._rng.random() < BOT_SHARE):
+                other = int(self._rng.integers(0 if frozen else 1, bots))
             else:
-                other = first + (player - first + 1 + choice) % frozen
+                other = first + (player - first + int(self._rng.integers(1, frozen))) % frozen
             found.append(
                 Pairing(
-                    player=self.roster.names[player],
-                    opponent=self.roster.names[other],
+                    player=self.names[player],
+                    opponent=self.names[other],
                     pairs=GAMES_A_PAIRING // 2,
                     book=Book.EVAL,
                     seed=int(self._rng.integers(1 << 62)),
@@ -281,7 +306,7 @@ class Simulation:
         return found
 
     def _results(self, matches: Sequence[Assignment]) -> list[MatchResult]:
-        seats_G2 = np.array([[self.roster.number[s.name] for s in m.seats] for m in matches])
+        seats_G2 = np.array([[self.number[seat.name] for seat in m.seats] for m in matches])
         chances = self.scenario.chances(seats_G2[:, 0], seats_G2[:, 1])
         dice_G = self._rng.random(len(matches))
         drawn_G = dice_G < chances.win_G + chances.draw_G
@@ -305,80 +330,93 @@ class Simulation:
         return Seat(player=player.name, digest=player.digest, step_start=step, step_end=step)
 
     def _predict(self, matches: Sequence[Assignment], outcome_G: Array) -> None:
-        """Records what the ratings predict of matches of one book now, and their outcomes."""
-        rated = [place for place, match in enumerate(matches) if _is_rated(match)]
-        if not rated:
+        """Records what the ratings predict of matches of one book now, and the scores."""
+        score_G = np.where([m.learner_seat == 1 for m in matches], 1.0 - outcome_G, outcome_G)
+        is_rated_G = np.array([match.seats[0].name != match.seats[1].name for match in matches])
+        matches = [match for match, is_rated in zip(matches, is_rated_G, strict=True) if is_rated]
+        if not matches:
             return
-        book, view = matches[0].book, self.server.league.view
+        book, view = matches[0].book, self.league.view
+        seats = [max(0, match.learner_seat) for match in matches]  # -1 in a clean match
+        players = [match.seats[seat] for match, seat in zip(matches, seats, strict=True)]
+        opponents = [match.seats[1 - seat] for match, seat in zip(matches, seats, strict=True)]
         with view.lock:
             table = view.tables[book]
-            mu_2G, variance_2G = np.zeros((2, 2, len(rated)))
-            for seat in (0, 1):
-                players = [matches[place].seats[seat] for place in rated]
-                columns = table.columns([player.name for player in players])
-                mu_2G[seat], variance_2G[seat] = columns.mu_N, columns.variance_N
-            if book is Book.TRAIN:  # the sampler goes by the opponents' clean ratings
-                live = matches[0].seats[matches[0].learner_seat]
-                pool = Pool(self.server.league.settings, live, view.players, view.tables)
-                other_G = np.array([1 - matches[place].learner_seat for place in rated])
-                opponents = [matches[place].opponent for place in rated]
-                place_G = np.arange(len(rated))
-                mu_2G[other_G, place_G], variance_2G[other_G, place_G] = beliefs_of(opponents, pool)
+            own = table.columns([player.name for player in players])
+            if book is Book.TRAIN:  # as the sampler sees them
+                mu_G, variance_G = beliefs_of(opponents, self.pool(players[0]))
+            else:
+                mu_G, variance_G, *_ = table.columns([player.name for player in opponents])
             epoch = table.epoch
-        c_G = np.sqrt(2 * BETA**2 + variance_2G.sum(axis=0))
-        t_G, e_G = (mu_2G[0] - mu_2G[1]) / c_G, draw_margin(epoch.draw_probability) / c_G
-        self.played.predicted[book].append(epoch.link.score(t_G, e_G))
-        self.played.scored[book].append(outcome_G[rated])
-
-    @property
-    def _interval(self) -> int:
-        """Matches of a learner between two snapshots, such that the scenario's players suffice."""
-        spare = self.scenario.players - self.scenario.bots - len(self.roster.learners)
-        trained = self.plan.matches * (1.0 - self.plan.clean_share)
-        return max(1, int(trained / max(1, spare)))
+        c_G = np.sqrt(2 * BETA**2 + own.variance_N + variance_G)
+        t_G, e_G = (own.mu_N - mu_G) / c_G, draw_margin(epoch.draw_probability) / c_G
+        self.predicted[book].append(epoch.link.score(t_G, e_G))
+        self.scored[book].append(score_G[is_rated_G])
 
     def _learn(self, worker: Worker, number: int, matches: int) -> None:
         """Lets a learner that drifts climb, and snapshots it when that is due."""
         if not isinstance(self.scenario, Drift):
             return
-        name = self.roster.names[number]
+        name, settings = self.names[number], self.league.settings
         self.scenario.advance(number, matches)
         self._matches[name] += matches
         self._since_snapshot[name] += matches
-        if len(self.roster.names) < self.scenario.players and self._is_snapshot_due(name):
-            self._snapshot(worker, number, self.scenario)
-
-    def _is_snapshot_due(self, name: str) -> bool:
-        settings, view = self.server.league.settings, self.server.league.view
-        since = self._since_snapshot[name]
+        if len(self.names) == self.scenario.players:
+            return
+        # matches between two snapshots, such that the scenario's players suffice
+        spare = self.scenario.players - len(self.scenario.bots) - len(self.learners)
+        trained = self.plan.matches * (1.0 - self.plan.clean_share)
+        interval, since = max(1, int(trained / spare)), self._since_snapshot[name]
         if settings.roles == "mix":
-            return since >= self._interval
-        situation = situation_of(Pool(settings, view.players[name], view.players, view.tables))
-        return roles.snapshot_due(settings.roles, situation, since, self._interval)
+            is_due = since >= interval
+        else:
+            situation = situation_of(self.pool(self.league.view.players[name]))
+            is_due = roles.snapshot_due(settings.roles, situation, since, interval)
+        if is_due:
+            self._snapshot(worker, number, self.scenario)
 
     def _snapshot(self, worker: Worker, number: int, scenario: Drift) -> None:
         """Saves a snapshot; then the learner starts again if its role says so."""
-        name, settings = self.roster.names[number], self.server.league.settings
-        learner = next(player for player in self.roster.learners if player.name == name)
-        player = self.roster.snapshot(learner, STEPS_A_MATCH * self._matches[name])
-        base = name.partition("-g")[0]
-        scenario.copied(number, self.roster.number[player.name])
-        scenario.group_N[self.roster.number[player.name]] = base
+        name, settings = self.names[number], self.league.settings
+        place = next(i for i, player in enumerate(self.learners) if player.name == name)
+        learner, base = self.learners[place], name.partition("-g")[0]
+        snapshot = str(SnapshotName(name, STEPS_A_MATCH * self._matches[name]))
+        player = self._frozen(snapshot, name, learner.role)
+        scenario.strength_N[self.number[snapshot]] = scenario.strength_N[number]
+        scenario.group_N[self.number[snapshot]] = base
         self.client.register_players([player], worker.incarnation)
         self._since_snapshot[name] = 0
-        self.played.snapshots += 1
+        self.snapshots += 1
         if settings.roles == "mix" or learner.role is Role.MAIN:
             return
         if roles.resets_after_snapshot(settings.roles, learner.role, self._reset_rng.random()):
             scenario.reset(number)
-            self.played.resets += 1
+            self.resets += 1
             self._generation[number] += 1
             # a new player starts with empty payoff rows and a new rating
             following = replace(learner, name=f"{base}-g{self._generation[number]}")
-            self.roster.replace_learner(number, learner, following)
+            self.learners[place] = following
+            self.names[number] = following.name
+            self.number[following.name] = number
             self.client.register_players([following])
             self._open(worker)
 
 
-def _is_rated(match: Assignment) -> bool:
-    return match.seats[0].name != match.seats[1].name
+def _learners(count: int, settings: MatchmakerSettings) -> list[Player]:
+    by_turn = roles.LEARNING if settings.roles != "mix" else (Role.MAIN,)
+    found = []
+    for place in range(count):
+        turn, role = place // len(by_turn), by_turn[place % len(by_turn)]
+        name = role.value.replace("_", "-") + (f"-{turn + 1}" if turn else "")
+        found.append(Player(name=name, game=settings.game, kind=PlayerKind.LIVE, role=role))
+    return found
+
+
+def _fitted(settings: MatchmakerSettings, scenario: Scenario) -> MatchmakerSettings:
+    """Returns settings with room for all players, and a mix with some of the scenario's bots."""
+    changes: dict[str, Any] = {"max_saved": max(settings.max_saved, scenario.players)}
+    bots = scenario.bots
+    if not set(settings.mixes.get(MIX, {})) & set(bots):
+        mix = {"snapshots": 7.0} | {bot: 3.0 / len(bots) for bot in bots}
+        changes["mixes"] = settings.mixes | {MIX: mix}
+    return settings.model_copy(update=changes)

@@ -193,6 +193,13 @@ class Reader:
         tables = ("players", "assignments", "results", "lost_results")
         return {table: self._db.table(table).count for table in tables}
 
+    def lease_counts(self) -> dict[str, int]:
+        """Assignments by the state of their lease, and results whose lease had expired."""
+        states = ("open", "reported", "expired", "abandoned", "released")
+        found = self.select("SELECT lease_state, count(*) FROM assignments GROUP BY 1")
+        late = self._db.table("results").count_where("late")
+        return dict.fromkeys(states, 0) | dict(found) | {"late": late}
+
     def folds(self) -> list[FoldRow]:
         """Stored folds, newest first."""
         query = "SELECT * FROM folds ORDER BY log_position DESC"

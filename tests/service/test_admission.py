@@ -29,8 +29,8 @@ from league.settings.base import resolve
 from league.stats.gates import Certificate, Gate, MultinomialTest, Verdict
 from matchmaker.acts import gate
 from matchmaker.settings import MatchmakerSettings
-from matchmaker.simulate.other_policy import replayed
-from matchmaker.simulate.roster import set_up
+from matchmaker.simulate.report import replayed
+from matchmaker.simulate.simulation import Plan, Simulation
 from matchmaker.tools import gate_checks
 from matchmaker.tools.fsck import fsck
 
@@ -305,8 +305,8 @@ def test_another_policy_is_replayed_among_members_alone(tmp_path: Path) -> None:
         assert league.drawn(200) == {"main@1000"}
         league.to_the_end("main@2000", loses_always)
         assert league.drawn(200) == {"main@1000"}
-    found = replayed(tmp_path, MatchmakerSettings(mixes=MIXES, within_snapshots="uniform"), 100)
-    assert {row.name for row in found.shares(1)} == {"main@1000"}
+    found = replayed(tmp_path, MatchmakerSettings(mixes=MIXES, within_snapshots="uniform"))
+    assert {row.name for row in found["opponents"]} == {"main@1000"}
 
 
 def said(
@@ -361,4 +361,4 @@ def test_hypotheses_out_of_order_are_refused() -> None:
 
 def test_the_simulator_which_plays_no_gates_says_so() -> None:
     with pytest.raises(InvalidInput, match="gates"):
-        set_up("elo", MatchmakerSettings(admit="gate"), 10, 1, 0)
+        Simulation(Path(), MatchmakerSettings(admit="gate"), Plan())
