@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from league.games.brawl import moves, rules
-from league.games.brawl.movesets import MOVES
+from league.games.brawl.moves import MOVES
 from league.games.drawing.painter import Painter, draw_frame
 from league.games.registry import make_batched
 
@@ -103,7 +103,9 @@ def weapon_moves(weapon: int) -> Image.Image:
             "weapon": moves.WEAPON_NAMES[weapon],
             "move": moves.MOVE_NAMES[move_type],
             "move_frame": move.stages[-1].start,
-            "stages_hit": 0 if move.stages[-1].late else (1 << len(move.stages) - 1) - 1,
+            "stages_hit": 0
+            if move.stages[-1].kind == moves.LATE
+            else (1 << len(move.stages) - 1) - 1,
             "y": -0.6 if move_type in IN_THE_AIR else 0.35,
         }
         tiles.append(_tile(frame, moves.MOVE_NAMES[move_type], FORWARD, **changes))

@@ -13,6 +13,8 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
+from league.errors import DataCorrupt, InvalidInput, VersionMismatch
+
 EXTERNAL = -1
 """In `BatchedGame.bots`: this seat's actions come from the caller."""
 
@@ -67,6 +69,12 @@ class GameSpec:
         raise KeyError(name)
 
 
+_SAVED = (
+    *("observations_N2O", "final_observations_N2O", "reward_terms_N2K", "ended_N", "outcomes_N"),
+    *("frames_N", "final_frames_N", "stats_N2S", "final_stats_N2S", "bots_N2", "next_seeds_N"),
+)
+
+
 class BatchedGame(ABC):
     """N matches in step. The arrays below are allocated once and overwritten by `reset` and `step`.
 
@@ -85,31 +93,40 @@ class BatchedGame(ABC):
         next_seeds_N: uint64, seed with which the match restarts in place when it ends; write it at
             any time. After a restart it is replaced by a value derived from itself.
         legal_N2A: bool, which choices a seat has now; None in games of keys, where all are free. A
-        seat
-            with nothing to decide (it is the other's turn) has one, whose choice changes nothing.
+            seat with nothing to decide (it is the other's turn) has one, whose choice changes
+            nothing.
         failures: by row, why a match that ended in this step could not be played to its end (an
             environment that hangs): it has no outcome and must not be rated. Emptied by `step`.
     """
 
-    spec: GameSpec
-    num_matches: int
-    observations_N2O: NDArray[np.float32]
-    final_observations_N2O: NDArray[np.float32]
-    reward_terms_N2K: NDArray[np.float32]
-    ended_N: NDArray[np.bool_]
-    outcomes_N: NDArray[np.float32]
-    frames_N: NDArray[np.int32]
-    final_frames_N: NDArray[np.int32]
-    stats_N2S: NDArray[np.float32]
-    final_stats_N2S: NDArray[np.float32]
-    bots_N2: NDArray[np.int8]
-    next_seeds_N: NDArray[np.uint64]
     legal_N2A: NDArray[np.bool_] | None = None
     failures: Mapping[int, str] = MappingProxyType({})
 
+    def __init__(self, spec: GameSpec, num_matches: int) -> None:
+        """Allocates the arrays; raises `InvalidInput` for less than one match or frame."""
+        if num_matches < 1:
+            raise InvalidInput(f"{num_matches} matches can't be played: ask for at least 1")
+        if spec.max_frames < 1:
+            raise InvalidInput(f"a match can't end after {spec.max_frames} frames: allow 1 or more")
+        n, self.spec, self.num_matches = num_matches, spec, num_matches
+        self.observations_N2O = np.zeros((n, 2, spec.observation_size), np.float32)
+        self.final_observations_N2O = np.zeros_like(self.observations_N2O)
+        self.reward_terms_N2K = np.zeros((n, 2, len(spec.reward_terms)), np.float32)
+        self.ended_N = np.zeros(n, np.bool_)
+        self.outcomes_N = np.full(n, 0.5, np.float32)
+        self.frames_N, self.final_frames_N = np.zeros((2, n), np.int32)
+        self.stats_N2S, self.final_stats_N2S = np.zeros((2, n, 2, len(spec.stats)), np.float32)
+        self.bots_N2 = np.full((n, 2), EXTERNAL, np.int8)
+        self.next_seeds_N = np.zeros(n, np.uint64)
+        if spec.action_kind == CHOICE:
+            self.legal_N2A = np.ones((n, 2, spec.action_size), np.bool_)
+
     @abstractmethod
     def reset(self, seeds: NDArray[np.uint64], where: NDArray[np.bool_] | None = None) -> None:
-        """Begins a match from `seeds[n]` in every row, or in the rows where `where`."""
+        """Begins a match from `seeds[n]` in every row, or in the rows where `where`.
+
+        `next_seeds_N` of these rows changes: write it when other matches shall follow.
+        """
 
     @abstractmethod
     def step(self, actions_N2A: NDArray[np.uint8], frames: int = 1) -> None:
@@ -122,25 +139,93 @@ class BatchedGame(ABC):
         """
 
     @abstractmethod
-    def save(self) -> dict[str, NDArray]:
-        """A copy of the whole state, arrays by name, from which `load` continues bit for bit."""
-
-    @abstractmethod
-    def load(self, state: dict[str, NDArray]) -> None:
-        """Continues from what `save` returned; raises `DataCorrupt` when it does not fit."""
-
-    @abstractmethod
     def frame(self, match: int) -> dict:
         """One match's current state as a small JSON-able dict, for renderers."""
+
+    def checked_seeds(
+        self, seeds: NDArray[np.uint64], where: NDArray[np.bool_] | None
+    ) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+        """What `reset` was given, `where` as a mask; raises `InvalidInput` for a wrong shape."""
+        seeds_N, wanted = np.ascontiguousarray(seeds, np.uint64), (self.num_matches,)
+        where_N = np.ones(wanted, np.bool_) if where is None else np.array(where, np.bool_)
+        if seeds_N.shape != wanted or where_N.shape != wanted:
+            raise InvalidInput(
+                f"seeds {seeds_N.shape} and where {where_N.shape} must both have shape {wanted}"
+            )
+        return seeds_N, where_N
+
+    def checked_actions(self, actions: NDArray[np.uint8], frames: int) -> NDArray[np.uint8]:
+        """What `step` was given; raises `InvalidInput` for a wrong shape or number of frames, and
+        in games of choices for a seat without a bot that made none or several.
+        """
+        actions_N2A = np.ascontiguousarray(actions, np.uint8)
+        wanted = (self.num_matches, 2, self.spec.action_size)
+        if actions_N2A.shape != wanted:
+            raise InvalidInput(f"actions have shape {actions_N2A.shape}: {wanted} is wanted")
+        if frames < 1:
+            raise InvalidInput(f"{frames} frames can't be played: ask for at least 1")
+        if self.spec.action_kind == CHOICE:
+            if frames > 1:
+                raise InvalidInput(
+                    f"{frames} frames can't be played at once: in {self.spec.name} one is a choice"
+                )
+            self.refuse((actions_N2A != 0).sum(-1) != 1, actions_N2A, "one choice")
+        return actions_N2A
+
+    def refuse(
+        self, wrong_N2: NDArray[np.bool_], actions_N2A: NDArray[np.uint8], wanted: str
+    ) -> None:
+        """Raises `InvalidInput` if a seat without a bot chose wrongly; it names the first."""
+        wrong_N2 = wrong_N2 & (self.bots_N2 == EXTERNAL)
+        if wrong_N2.any():
+            row, seat = np.argwhere(wrong_N2)[0].tolist()
+            names = np.array(self.spec.action_names)
+            chosen = ", ".join(names[actions_N2A[row, seat] != 0]) or "nothing"
+            raise InvalidInput(
+                f"seat {seat} of match {row} chose {chosen}: exactly {wanted} is wanted"
+            )
+
+    def own_state(self) -> dict[str, NDArray]:
+        """The game's own arrays by name, which `save` copies and `load` overwrites."""
+        return {}
+
+    def rules_text(self) -> str:
+        """What two games must share for one to continue the other's saved matches."""
+        return f"{self.spec.name} {self.spec.version} {self.spec.max_frames}"
+
+    def save(self) -> dict[str, NDArray]:
+        """A copy of the whole state, arrays by name, from which `load` continues bit for bit."""
+        rules = np.frombuffer(self.rules_text().encode(), np.uint8)
+        return {name: array.copy() for name, array in self._state().items()} | {"rules": rules}
+
+    def load(self, state: dict[str, NDArray]) -> None:
+        """Continues from what `save` returned.
+
+        Raises `DataCorrupt` when it does not fit (of another number of matches, damaged), and
+        `VersionMismatch` when it was played under other rules, options or another time limit.
+        """
+        if bytes(state.get("rules", np.zeros(0, np.uint8))) != self.rules_text().encode():
+            raise VersionMismatch(
+                f"the saved matches were played under other rules than {self.spec.name}'s here, "
+                "with other options or another time limit: begin new ones"
+            )
+        targets = self._state()
+        for name, target in targets.items():
+            check_saved(state, name, target)
+        for name, target in targets.items():
+            target[...] = state[name]
+
+    def _state(self) -> dict[str, NDArray]:
+        shared = {name: getattr(self, name) for name in _SAVED}
+        choices = {} if self.legal_N2A is None else {"legal_N2A": self.legal_N2A}
+        return shared | choices | self.own_state()
 
     def time_left_N(self) -> NDArray[np.float32]:
         """Share of the match still to come, 1 at the start and 0 at the time limit."""
         return (1.0 - self.frames_N / self.spec.max_frames).astype(np.float32)
 
     def idle_actions(self) -> NDArray[np.uint8]:
-        """What unused seats do, [N, 2, A]: no key, or the first choice that is
-        legal.
-        """
+        """What unused seats do, [N, 2, A]: no key, or the first choice that is legal."""
         actions_N2A = np.zeros((self.num_matches, 2, self.spec.action_size), np.uint8)
         if self.legal_N2A is not None:
             np.put_along_axis(actions_N2A, self.legal_N2A.argmax(-1)[..., None], 1, -1)
@@ -163,3 +248,14 @@ class BatchedGame(ABC):
 
     def close(self) -> None:  # noqa: B027 (to override where something runs)
         """Ends what the game runs outside of this process (most run nothing). Twice is fine."""
+
+
+def check_saved(state: Mapping[str, NDArray], name: str, target: NDArray) -> None:
+    """Raises `DataCorrupt` unless `state` has an array `name` of `target`'s shape and type."""
+    value = state.get(name)
+    if value is None or value.shape != target.shape or value.dtype != target.dtype:
+        found = "missing" if value is None else f"{value.dtype}{value.shape}"
+        raise DataCorrupt(
+            f"saved array {name!r} is {found}, {target.dtype}{target.shape} is wanted: "
+            "the state was saved with another number of matches or is damaged"
+        )

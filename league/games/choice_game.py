@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from league.errors import ConfigError, DataCorrupt, InvalidInput, VersionMismatch
-from league.games.base import CHOICE, EXTERNAL, BatchedGame, BotSpec, GameSpec
+from league.errors import ConfigError
+from league.games.base import CHOICE, BatchedGame, BotSpec, GameSpec
 from league.games.choice_rules import ChoiceRules, probabilities_of
 
 REWARD_TERMS = PAYOFF, WIN = ("payoff", "win")
@@ -27,20 +27,6 @@ ROUNDING = 1e-9
 left.
 """
 
-_SAVED = (
-    "observations_N2O",
-    "final_observations_N2O",
-    "reward_terms_N2K",
-    "ended_N",
-    "outcomes_N",
-    "frames_N",
-    "final_frames_N",
-    "stats_N2S",
-    "final_stats_N2S",
-    "bots_N2",
-    "next_seeds_N",
-    "legal_N2A",
-)
 _DEAL, _SIDE, _BOT = (
     np.uint64(salt) for salt in (0x243F6A8885A308D3, 0x13198A2E03707344, 0xA4093822299F31D0)
 )
@@ -94,26 +80,18 @@ class ChoiceGame(BatchedGame):
     """
 
     def __init__(self, rules: ChoiceRules, num_matches: int, max_frames: int | None = None) -> None:
-        if num_matches < 1:
-            raise InvalidInput(f"{num_matches} matches can't be played: ask for at least 1")
         if max_frames is not None and max_frames < rules.longest:
             raise ConfigError(
                 f"a match of {rules.name} has up to {rules.longest} frames, one a choice: it "
-                "can't end "
-                f"after {max_frames}, leave out the time limit"
+                f"can't end after {max_frames}, leave out the time limit"
             )
-        self.rules = rules
-        self.spec = choice_spec(rules)
-        self.num_matches = num_matches
-        self._rows_N = np.arange(num_matches)
+        n, self.rules = num_matches, rules
+        super().__init__(choice_spec(rules), n)
+        assert self.legal_N2A is not None
+        self._legal_N2A = self.legal_N2A
+        self._rows_N = np.arange(n)
         self._rows_N1 = self._rows_N[:, None]
-        self._allocate(num_matches)
-        self._begin(self._rows_N, self._seeds_N)
-        self._show(self._rows_N)
-
-    def _allocate(self, n: int) -> None:
-        spec = self.spec
-        self._positions_N = self.rules.begin(np.zeros(n, np.int64))
+        self._positions_N = rules.begin(np.zeros(n, np.int64))
         self._seeds_N = np.zeros(n, np.uint64)
         self._played_N2 = np.zeros((n, 2), np.intp)
         # the player at each seat, the seat of each player
@@ -122,37 +100,17 @@ class ChoiceGame(BatchedGame):
         # how each row's last match ended, for pictures
         self._last_positions_N = self._positions_N.copy()
         self._last_players_N2 = self._players_N2.copy()
-        self.observations_N2O = np.zeros((n, 2, spec.observation_size), np.float32)
-        self.final_observations_N2O = np.zeros((n, 2, spec.observation_size), np.float32)
-        self.reward_terms_N2K = np.zeros((n, 2, len(REWARD_TERMS)), np.float32)
-        self.ended_N = np.zeros(n, np.bool_)
-        self.outcomes_N = np.full(n, 0.5, np.float32)
-        self.frames_N = np.zeros(n, np.int32)
-        self.final_frames_N = np.zeros(n, np.int32)
-        self.stats_N2S = np.zeros((n, 2, len(spec.stats)), np.float32)
-        self.final_stats_N2S = np.zeros((n, 2, len(spec.stats)), np.float32)
-        self.bots_N2 = np.full((n, 2), EXTERNAL, np.int8)
-        self.next_seeds_N = np.zeros(n, np.uint64)
-        self.legal_N2A: NDArray[np.bool_] = np.ones((n, 2, spec.action_size), np.bool_)
+        self._begin(self._rows_N, self._seeds_N)
 
     def reset(self, seeds: NDArray[np.uint64], where: NDArray[np.bool_] | None = None) -> None:
         """Begins a match from `seeds[n]` in every row, or in the rows where `where`.
 
         `next_seeds_N` of these rows becomes seed + 1: write it when other matches shall follow.
         """
-        seeds_N = np.ascontiguousarray(seeds, np.uint64)
-        where_N = (
-            np.ones(self.num_matches, np.bool_) if where is None else np.asarray(where, np.bool_)
-        )
-        if seeds_N.shape != (self.num_matches,) or where_N.shape != (self.num_matches,):
-            raise InvalidInput(
-                f"seeds {seeds_N.shape} and where {where_N.shape} must both have shape "
-                f"({self.num_matches},)"
-            )
+        seeds_N, where_N = self.checked_seeds(seeds, where)
         rows = np.flatnonzero(where_N)
         self._begin(rows, seeds_N[rows])
         self.next_seeds_N[rows] = seeds_N[rows] + np.uint64(1)
-        self._show(rows)
 
     def _begin(self, rows: NDArray[np.intp], seeds_R: NDArray[np.uint64]) -> None:
         rules = self.rules
@@ -167,13 +125,14 @@ class ChoiceGame(BatchedGame):
         self.frames_N[rows] = 0
         self.stats_N2S[rows] = 0.0
         self.stats_N2S[rows, :, 1] = 1 - self._players_N2[rows]
+        self._show(rows)
 
     def _show(self, rows: NDArray[np.intp]) -> None:
         """Writes what each seat sees and may do."""
         positions = self._positions_N[rows]
         seats = (np.arange(len(rows))[:, None], self._players_N2[rows])
         self.observations_N2O[rows] = self.rules.observe(positions)[seats]
-        self.legal_N2A[rows] = self.rules.legal(positions)[seats]
+        self._legal_N2A[rows] = self.rules.legal(positions)[seats]
 
     def step(self, actions_N2A: NDArray[np.uint8], frames: int = 1) -> None:
         """One choice in every match.
@@ -181,20 +140,13 @@ class ChoiceGame(BatchedGame):
         Raises `InvalidInput`, and changes nothing, for a wrong shape, more than one frame, and a
         seat without a bot whose choice is none, several or not legal.
         """
-        actions_N2A = np.asarray(actions_N2A)
-        if actions_N2A.shape != self.legal_N2A.shape:
-            raise InvalidInput(
-                f"actions have shape {actions_N2A.shape}: {self.legal_N2A.shape} is wanted"
-            )
-        if frames != 1:
-            raise InvalidInput(
-                f"{frames} frames can't be played at once: in {self.spec.name} one is a choice"
-            )
+        actions_N2A = self.checked_actions(actions_N2A, frames)
         choices_N2 = actions_N2A.argmax(-1)
-        self._check(actions_N2A, choices_N2)
+        legal_N2 = self._legal_N2A[self._rows_N1, np.arange(2), choices_N2]
+        self.refuse(~legal_N2, actions_N2A, "one legal choice")
         self._let_bots_choose(choices_N2)
         self._played_N2 = choices_N2
-        decides_N2 = self.legal_N2A.sum(-1) > 1
+        decides_N2 = self._legal_N2A.sum(-1) > 1
         paid_N, ended_N = self.rules.play(
             self._positions_N, choices_N2[self._rows_N1, self._players_N2]
         )
@@ -209,19 +161,6 @@ class ChoiceGame(BatchedGame):
         """The choices made last, one-hot, [N, 2, A], the bots' too."""
         return np.eye(self.spec.action_size, dtype=np.uint8)[self._played_N2]
 
-    def _check(self, actions_N2A: NDArray[np.uint8], choices_N2: NDArray[np.intp]) -> None:
-        legal_N2 = self.legal_N2A[self._rows_N1, np.arange(2), choices_N2]
-        wrong_N2 = (self.bots_N2 == EXTERNAL) & ((actions_N2A.sum(-1) != 1) | ~legal_N2)
-        if not wrong_N2.any():
-            return
-        row, seat = (int(index) for index in np.argwhere(wrong_N2)[0])
-        names = np.array(self.spec.action_names)
-        chosen = ", ".join(names[actions_N2A[row, seat] != 0]) or "nothing"
-        legal = ", ".join(names[self.legal_N2A[row, seat]])
-        raise InvalidInput(
-            f"seat {seat} of match {row} chose {chosen}: exactly one of {legal} is wanted"
-        )
-
     def _let_bots_choose(self, choices_N2: NDArray[np.intp]) -> None:
         """Each bot draws from a stream of the match's seed, frame and player, so that a match is
         the same in whatever row it is played.
@@ -232,7 +171,7 @@ class ChoiceGame(BatchedGame):
                 continue
             players = self._players_N2[rows, seats]
             probabilities_RA = probabilities_of(
-                bot.strategy, self._positions_N[rows], players, self.legal_N2A[rows, seats]
+                bot.strategy, self._positions_N[rows], players, self._legal_N2A[rows, seats]
             )
             place_R = (2 * self.frames_N[rows] + players).astype(np.uint64)
             words_R = mixed(mixed(self._seeds_N[rows] ^ _BOT) + place_R)
@@ -271,47 +210,19 @@ class ChoiceGame(BatchedGame):
         seeds_R = self.next_seeds_N[rows]
         self._begin(rows, seeds_R)
         self.next_seeds_N[rows] = mixed(seeds_R)
-        self._show(rows)
 
-    def _targets(self) -> dict[str, NDArray[Any]]:
-        """The arrays that hold the whole state, by the name under which they are saved."""
-        return {name: getattr(self, name) for name in _SAVED} | {
+    def own_state(self) -> dict[str, NDArray[Any]]:
+        """The positions as bytes, and whose they are."""
+        return {
             "positions": self._positions_N.view(np.uint8),
             "seeds": self._seeds_N,
             "players": self._players_N2,
             "paid": self._paid_N,
         }
 
-    def _layout_mark(self) -> NDArray[np.uint8]:
-        """What a saved state must share with this game to be continued."""
-        text = f"{self.spec.name} {self.spec.version} {self.rules.record.descr}"
-        return np.frombuffer(text.encode(), np.uint8).copy()
-
-    def save(self) -> dict[str, NDArray]:
-        """A copy of the whole state: plain arrays by name, positions as bytes."""
-        return {name: target.copy() for name, target in self._targets().items()} | {
-            "layout": self._layout_mark()
-        }
-
-    def load(self, state: dict[str, NDArray]) -> None:
-        """Continues bit for bit from what `save` returned; raises `DataCorrupt` when it does not
-        fit.
-
-        A state of other rules is a `VersionMismatch`.
-        """
-        if not np.array_equal(state.get("layout", np.zeros(0, np.uint8)), self._layout_mark()):
-            raise VersionMismatch("the saved matches were played under other rules: begin new ones")
-        targets = self._targets()
-        for name, target in targets.items():
-            value = state.get(name)
-            if value is None or value.shape != target.shape or value.dtype != target.dtype:
-                found = "missing" if value is None else f"{value.dtype}{value.shape}"
-                raise DataCorrupt(
-                    f"saved array {name!r} is {found}, {target.dtype}{target.shape} is wanted: "
-                    "the state was saved with another number of matches or is damaged"
-                )
-        for name, target in targets.items():
-            target[...] = state[name]
+    def rules_text(self) -> str:
+        """With how a position lies in memory."""
+        return f"{super().rules_text()} {self.rules.record.descr}"
 
     def frame(self, match: int) -> dict[str, Any]:
         """Match `match` as a small dict: `seats` in order, `table` what lies open."""

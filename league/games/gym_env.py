@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from league.errors import ConfigError
 from league.games.base import EXTERNAL, BatchedGame, GameSpec
-from league.games.brawl.rewards import reward_weights
 from league.games.drawing.live import LivePictures
-from league.games.registry import game_spec, make_batched
+from league.games.registry import game_spec, make_batched, reward_weights
 
 Opponent = str | Callable[[NDArray[np.float32]], Any]
 """A bot's name, or a function from the opponent's observation to its keys."""
@@ -61,7 +60,7 @@ class BrawlEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.int8]]):
         self.metadata = {**self.metadata, "render_fps": spec.frames_per_second / frame_skip}
         self._seat, self._opponent, self._frames = seat, opponent, frame_skip
         self._terms = spec.reward_terms
-        self._weights_K = reward_weights(reward, reward_overrides)
+        self._weights_K = reward_weights(spec, reward, reward_overrides or {})
         bot = bot_index(spec, opponent)
         self._game = make_game(1, stage, match_seconds, raw)
         self._game.bots_N2[0, 1 - seat] = bot

@@ -13,7 +13,6 @@ from gymnasium.utils import seeding
 from numpy.typing import NDArray
 
 from league.errors import ConfigError
-from league.games.brawl.rewards import reward_weights
 from league.games.gym_env import (
     GREATEST_SEED,
     IMAGE_MODES,
@@ -24,7 +23,7 @@ from league.games.gym_env import (
     make_game,
     spaces_of,
 )
-from league.games.registry import game_spec
+from league.games.registry import game_spec, reward_weights
 
 try:
     from pettingzoo import ParallelEnv
@@ -67,7 +66,7 @@ class BrawlParallelEnv(ParallelEnv[str, NDArray[np.float32], NDArray[np.int8]]):
         self.agents: list[str] = []
         self.render_mode = render_mode
         self._frames, self._terms = frame_skip, spec.reward_terms
-        self._weights_K = reward_weights(reward, reward_overrides)
+        self._weights_K = reward_weights(spec, reward, reward_overrides or {})
         self._game = make_game(1, stage, match_seconds, raw)
         self._last_words = ""  # of a match that ended: the game holds the next one already
         self._pictures = live_pictures(self._game, render_mode, render_size, frame_skip)

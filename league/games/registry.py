@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import entry_points
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -134,7 +135,7 @@ def _made_spec(name: str, max_frames: int | None, options: tuple[tuple[str, Any]
 
 
 def reward_weights(
-    spec: GameSpec, preset: str, overrides: Mapping[str, float]
+    spec: GameSpec, preset: str, overrides: Mapping[str, float] = MappingProxyType({})
 ) -> NDArray[np.float32]:
     """Weight of each of the game's reward terms, [K]: the preset's, and `overrides` instead of
     single ones.

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from league.errors import ConfigError, InvalidInput
 from league.games.base import EXTERNAL, GameSpec
-from league.games.brawl.rewards import reward_weights
 from league.games.drawing.live import LivePictures
 from league.games.gym_env import (
     GREATEST_SEED,
@@ -27,7 +26,7 @@ from league.games.gym_env import (
     make_game,
     spaces_of,
 )
-from league.games.registry import game_spec
+from league.games.registry import game_spec, reward_weights
 
 Opponents = str | Sequence[str] | Callable[[NDArray[np.float32]], Any]
 """A bot's name, one for each environment, or a function from the opponents' observations [N, O]
@@ -70,7 +69,7 @@ class BrawlVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int8], NDArray[An
         self.num_envs, self.render_mode = num_envs, render_mode
         self._seat, self._frames, self._terms = seat, frame_skip, spec.reward_terms
         self._opponent = opponent if callable(opponent) else None
-        self._weights_K = reward_weights(reward, reward_overrides)
+        self._weights_K = reward_weights(spec, reward, reward_overrides or {})
         bots_N = _bots(spec, opponent, num_envs)
         self._game = make_game(num_envs, stage, match_seconds, raw)
         self._game.bots_N2[:, 1 - seat] = bots_N

@@ -16,7 +16,7 @@ from league.agent.network import AgentNetwork
 from league.agent.snapshot import SnapshotCard, load_snapshot
 from league.errors import ConfigError, nearest
 from league.games.base import BatchedGame
-from league.games.brawl.rewards import ANNEALED, annealed_weights
+from league.games.brawl import rewards
 from league.games.registry import reward_weights
 from league.games.settings import GameSettings
 from league.players import CATEGORIES, Player
@@ -86,17 +86,17 @@ def stage_rewards(
     game = settings.game
     preset = stage.reward or game.reward
     weights = reward_weights(game.spec(), preset, game.reward_weights)
-    if game.name == "brawl" and preset in ANNEALED:
-        return annealed_weights(preset, step, settings.learner.steps, game.reward_weights)
+    if game.name == "brawl" and preset in rewards.ANNEALED:
+        return rewards.annealed_weights(preset, step, settings.learner.steps, game.reward_weights)
     return weights
 
 
 def annealed_share(settings: SessionSettings, stage: StageSettings, step: int) -> float | None:
     """How far the stage's rewards have moved to their final ones; None if they don't move."""
     preset = stage.reward or settings.game.reward
-    if settings.game.name != "brawl" or preset not in ANNEALED:
+    if settings.game.name != "brawl" or preset not in rewards.ANNEALED:
         return None
-    return ANNEALED[preset].share(step, settings.learner.steps)
+    return rewards.annealed_share(step, settings.learner.steps)
 
 
 def check_stages(

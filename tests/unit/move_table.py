@@ -12,8 +12,7 @@ from typing import NamedTuple
 from arena import LEFT_GROUND_Y, RIGHT_GROUND_Y, Arena
 
 from league.games.brawl import moves, rules
-from league.games.brawl.moves import HAMMER, SPEAR, UNARMED
-from league.games.brawl.movesets import MOVES
+from league.games.brawl.moves import HAMMER, MOVES, SPEAR, UNARMED
 
 
 class Figures(NamedTuple):

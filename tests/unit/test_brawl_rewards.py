@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from arena import LEFT_GROUND_Y, RIGHT_GROUND_Y, Arena
+from numpy.typing import NDArray
 
-from league.errors import ConfigError
 from league.games.brawl import rules
 from league.games.brawl.game import BrawlGame
-from league.games.brawl.rewards import TERMS, annealed_weights, reward_weights
+from league.games.brawl.rewards import TERMS, annealed_weights
 from league.games.brawl.rules import DT
+from league.games.brawl.spec import brawl_spec
+from league.games.registry import reward_weights
 
 
 @pytest.fixture
@@ -137,40 +139,23 @@ def test_combo_pays_for_hitting_the_stunned(arena: Arena) -> None:
     assert (arena.term("combo", 0), arena.term("combo", 1)) == (1, -1)
 
 
-def test_weights_can_be_overridden_and_mistakes_are_named() -> None:
-    assert reward_weights("dense", {"win": 3.0})[TERMS.index("win")] == 3
-    assert reward_weights("dense", {"win": 3.0})[TERMS.index("knockout")] == 8
-    with pytest.raises(ConfigError, match="no reward preset 'dens'"):
-        reward_weights("dens")
-    with pytest.raises(ConfigError, match="no reward term 'wins'"):
-        reward_weights("dense", {"wins": 1.0})
-    with pytest.raises(ConfigError, match="finite"):
-        reward_weights("dense", {"win": float("nan")})
+def weights(preset: str, overrides: dict[str, float] | None = None) -> NDArray[np.float32]:
+    return reward_weights(brawl_spec(), preset, overrides or {})
 
 
 def test_curriculum_turns_from_dense_into_sparse_in_the_course_of_a_run() -> None:
-    dense, sparse = reward_weights("dense"), reward_weights("sparse")
-    at = [
-        annealed_weights("curriculum", step, 1000) for step in (0, 200, 350, 500, 800, 1000, 5000)
-    ]
-    assert np.array_equal(at[0], dense)
-    assert np.array_equal(at[1], dense)
-    assert at[2] == pytest.approx(0.75 * dense + 0.25 * sparse)
-    assert at[3] == pytest.approx((dense + sparse) / 2)
-    for weights in at[4:]:
-        assert np.array_equal(weights, sparse)
-    assert all(weights.dtype == np.float32 for weights in at)
-    assert np.array_equal(reward_weights("curriculum"), dense)
-
-
-def test_a_wins_weight_is_never_annealed_away_and_other_presets_stay_as_they_are() -> None:
-    win = TERMS.index("win")
-    for step in range(0, 1001, 50):
-        assert annealed_weights("curriculum", step, 1000)[win] >= 50
+    dense, sparse, win = weights("dense"), weights("sparse"), TERMS.index("win")
+    mixed = {
+        **{0: dense, 200: dense, 350: 0.75 * dense + 0.25 * sparse, 500: (dense + sparse) / 2},
+        **{800: sparse, 1000: sparse, 5000: sparse},
+    }
+    for step, wanted in mixed.items():
+        found = annealed_weights("curriculum", step, 1000, {})
+        assert found.dtype == np.float32
+        assert found == pytest.approx(wanted)
+        assert found[win] >= 50, "a win's weight is never annealed away"
         assert annealed_weights("curriculum", step, 1000, {"win": 7.0})[win] == 7
-        assert np.array_equal(annealed_weights("laptop", step, 1000), reward_weights("laptop"))
-    with pytest.raises(ConfigError, match="no reward preset 'no'"):
-        annealed_weights("no", 0, 1)
+    assert np.array_equal(weights("curriculum"), dense)
 
 
 def test_every_term_is_paid_in_play_and_drops_and_arms_are_too(arena: Arena) -> None:

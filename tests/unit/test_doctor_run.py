@@ -15,7 +15,7 @@ from trained_runs import all_score, causes, change_rows, findings, rewrite, trai
 
 from league.agent.network import AgentNetwork
 from league.errors import NotFound
-from league.games.brawl.rewards import reward_weights
+from league.games.registry import game_spec, reward_weights
 from league.players import PayoffCell
 from league.runs import alarms
 from league.runs.records import read_scalars
@@ -269,7 +269,8 @@ def test_an_exploiter_is_examined_by_its_own_settings_and_its_newest_generation(
     assert evidence.step == 8192
     assert evidence.learner.gamma == evidence.set_up.settings.learner.gamma == 0.9
     assert evidence.set_up.mix == {"victims": 1.0}
-    assert evidence.set_up.weights_K.tolist() == reward_weights("duel").tolist()
+    duel = reward_weights(game_spec("brawl"), "duel")
+    assert evidence.set_up.weights_K.tolist() == duel.tolist()
     trained, fresh = (
         evidence.set_up.network(evidence.set_up.agent),
         AgentNetwork(evidence.set_up.agent),

@@ -11,7 +11,7 @@ import pytest
 
 from league.errors import InvalidInput
 from league.games.brawl import moves, rules
-from league.games.brawl.movesets import MOVES
+from league.games.brawl.moves import MOVES
 from league.games.drawing import moving_part, still_part, verdict
 from league.games.drawing.painter import HEIGHT, MOST_PIXELS, Canvas, Painter, draw_frame
 from league.games.registry import make_batched
@@ -91,7 +91,8 @@ def test_the_extent_that_is_drawn_is_the_box_that_hits(
         coming = [
             stage
             for index, stage in enumerate(move.stages)
-            if not (stage.chained or stage.late) or bool(hit >> (index - 1) & 1) == stage.chained
+            if stage.kind not in ("chained", "late")
+            or bool(hit >> (index - 1) & 1) == (stage.kind == "chained")
         ]
         for now in range(move.lock):
             attack = {

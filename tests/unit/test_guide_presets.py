@@ -3,7 +3,7 @@
 import pytest
 
 from league.agent.config import SIZES
-from league.games.brawl.rewards import reward_weights
+from league.games.registry import game_spec, reward_weights
 from league.settings.base import resolve
 
 ALIKE = {
@@ -74,4 +74,8 @@ def test_the_network_and_the_rewards_are_the_guides():
         "attack_state": -0.04,
     }
     for preset, weights in (("sparse", sparse), ("dense", dense)):
-        assert reward_weights(preset).tolist() == reward_weights(preset, weights).tolist()
+        brawl = game_spec("brawl")
+        assert (
+            reward_weights(brawl, preset).tolist()
+            == reward_weights(brawl, preset, weights).tolist()
+        )

@@ -10,7 +10,7 @@ from evaluator.settings import EvaluatorSettings
 from league.agent.config import AgentConfig
 from league.errors import ConfigError
 from league.games.base import CHOICE
-from league.games.brawl.rewards import reward_weights as brawl_weights
+from league.games.registry import game_spec, reward_weights
 from league.players import CATEGORIES, Player, PlayerKind, Role
 from league.settings.base import resolve
 from league.settings.presets import preset_names
@@ -157,7 +157,7 @@ def test_the_reward_curriculum_turns_dense_into_sparse_by_the_training_step():
     sections = resolve(
         "smoke", assignments=["game.reward=curriculum", "learner.steps=1000"], environment={}
     )
-    settings = SessionSettings.of(sections)
+    settings, brawl = SessionSettings.of(sections), game_spec("brawl")
     logged, env = {}, SimpleNamespace(reward_weights_K=None)
     model = SimpleNamespace(env=env, logger=SimpleNamespace(record=logged.__setitem__))
     nobody = SimpleNamespace(enter_stage=lambda *_: None)
@@ -167,12 +167,13 @@ def test_the_reward_curriculum_turns_dense_into_sparse_by_the_training_step():
     for step, preset, share in ((0, "dense", 0.0), (1000, "sparse", 1.0)):
         model.num_timesteps = step
         staging.set_rewards(model)
-        assert env.reward_weights_K.tolist() == brawl_weights(preset).tolist()
+        assert env.reward_weights_K.tolist() == reward_weights(brawl, preset).tolist()
         assert logged == {"reward/annealed_share": share}
     model.num_timesteps = 500
     staging.set_rewards(model)
     assert logged == {"reward/annealed_share": pytest.approx(0.5)}
-    assert brawl_weights("dense")[0] < env.reward_weights_K[0] < brawl_weights("sparse")[0]
+    assert reward_weights(brawl, "dense")[0] < env.reward_weights_K[0]
+    assert env.reward_weights_K[0] < reward_weights(brawl, "sparse")[0]
     steady = StageSettings(name="steady", mix="league", reward="duel")
-    assert stage_rewards(settings, steady, 500).tolist() == brawl_weights("duel").tolist()
+    assert stage_rewards(settings, steady, 500).tolist() == reward_weights(brawl, "duel").tolist()
     assert annealed_share(settings, steady, 500) is None

@@ -1,15 +1,37 @@
-"""The scripted bots: each gives the keys of one frame from the state that the frame begins with."""
+"""The scripted bots: each gives the keys of one frame from the state that the frame begins with.
+
+The original's four (constant, random, based, clockwork), six more to train against, and three held
+out for the evaluator (edge_guarder, mirror, drunk); docs/game.md has their numbers. `me` and
+`opponent` are records of layout.PLAYER. Tactics that several bots share come first.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 import numpy as np
 from numba import njit
 
-from league.games.brawl import characters, rules, spec
-from league.games.brawl.random_stream import draw
+from league.games.brawl import moves, rules, spec
+from league.games.brawl.layout import MIRROR_DELAY, PLACES, SOLIDS
+from league.games.brawl.random_stream import draw, share
 
+EDGE_MARGIN: Final = 0.6
+"""Units that a character keeps from an edge it stands at."""
+ARRIVED: Final = 0.25
+HESITATION: Final = 0.08
+"""Share of frames in which a character presses nothing, so that no two matches are the same."""
+KITE_FROM: Final = 5.0
+KITE_CYCLE: Final = 180
+KITE_STRIKES: Final = 55
+"""Frames of each cycle in which the kiter comes in to hit; in the others it keeps away."""
+GUARDS_WITHIN: Final = 3.0
+SPAMMER_CHARGE: Final = 20
+"""Frames that the sig_spammer holds an attack at most, waiting for its opponent to come into
+reach.
+"""
+DRUNKENNESS: Final = 0.3
 BASED_TURNS_BACK: Final = 5.335
 BASED_JUMPS_BELOW: Final = 1.6
 BASED_REACH: Final = 2.0
@@ -40,6 +62,256 @@ _CLOCKWORK_KEYS = np.repeat(
 
 
 @njit
+def _distance(me: Any, opponent: Any) -> float:
+    dx, dy = opponent.x - me.x, opponent.y - me.y
+    return math.sqrt(dx * dx + dy * dy)
+
+
+@njit
+def _walk(direction: float) -> int:
+    """The key that goes to this side, none for 0."""
+    if direction == 0.0:
+        return 0
+    return rules.RIGHT if direction > 0.0 else rules.LEFT
+
+
+@njit
+def _ground_toward(x: float, stage: Any) -> int:
+    """Number of the solid that lies on the side of `x` (the middle counts to the left)."""
+    for r in range(SOLIDS):
+        if (stage.solids[r, 0] + stage.solids[r, 2] > 0.0) == (x > 0.0):
+            return r
+    return 0
+
+
+@njit
+def _is_off_stage(player: Any, stage: Any) -> bool:
+    """In the air with no ground below."""
+    if player.grounded:
+        return False
+    for r in range(SOLIDS):
+        inside = stage.solids[r, 0] - 0.3 < player.x < stage.solids[r, 2] + 0.3
+        if inside and player.y < stage.solids[r, 1]:
+            return False
+    return True
+
+
+@njit
+def _back_on_stage(me: Any, goal_x: float, frame: int, stage: Any) -> int:
+    """Keys of who has no ground below: to the ground that it wants, with all jumps and the
+    recovery.
+    """
+    outside = abs(me.x) > stage.solids[0, 2]
+    r = _ground_toward(me.x if outside else goal_x, stage)
+    inner, outer = stage.solids[r, 0] + EDGE_MARGIN, stage.solids[r, 2] - EDGE_MARGIN
+    keys = _walk(min(max(me.x, inner), outer) - me.x)
+    low = me.y > stage.solids[r, 1] - 1.5
+    if me.vy > 0.0 and low and frame % 2 == 0:
+        if me.air_jumps > 0:
+            keys |= rules.JUMP
+        elif me.recoveries > 0:
+            keys |= rules.HEAVY
+    return keys
+
+
+@njit
+def _go(me: Any, goal_x: float, frame: int, stage: Any) -> int:
+    """Keys of the way to `goal_x`, over the pit when it lies between."""
+    if _is_off_stage(me, stage):
+        return _back_on_stage(me, goal_x, frame, stage)
+    limit = stage.solids[0, 2] - EDGE_MARGIN
+    goal_x = min(max(goal_x, -limit), limit)
+    if abs(goal_x - me.x) < ARRIVED:
+        return 0
+    keys = _walk(goal_x - me.x)
+    pit = stage.solids[0, 0]
+    crosses = me.x * goal_x < 0.0 or abs(goal_x) < pit
+    if crosses and abs(me.x) < pit + 1.0 and frame % 2 == 0 and (me.grounded or me.vy > 0.0):
+        keys |= rules.JUMP
+    return keys
+
+
+@njit
+def _reach_of(me: Any) -> float:
+    """Distance at which the weapon's side light meets a body, units."""
+    return 1.2 if me.weapon == moves.UNARMED else 2.1
+
+
+@njit
+def _is_in_reach(me: Any, opponent: Any) -> bool:
+    if opponent.state == rules.KO:
+        return False
+    return abs(opponent.x - me.x) < _reach_of(me) and abs(opponent.y - me.y) < 0.9
+
+
+@njit
+def _blow(me: Any, opponent: Any) -> int:
+    """The light attack that fits where the opponent is, 0 when none does."""
+    if opponent.state == rules.KO:
+        return 0
+    dx, dy = opponent.x - me.x, opponent.y - me.y
+    if _is_in_reach(me, opponent):
+        return _walk(dx) | rules.LIGHT
+    if abs(dx) < 0.9 and not me.grounded and 0.0 < dy < 1.6:
+        return rules.DOWN | rules.LIGHT
+    return 0
+
+
+@njit
+def _leap(me: Any, opponent: Any, frame: int) -> int:
+    """A jump toward who stands higher."""
+    higher = opponent.y < me.y - 1.0 and abs(opponent.x - me.x) < 3.0
+    return rules.JUMP if higher and frame % 2 == 0 and (me.grounded or me.vy > 0.0) else 0
+
+
+@njit
+def _aggressive(me: Any, opponent: Any, frame: int, stage: Any) -> int:
+    """Runs up to its opponent all the time and strikes whatever comes into reach."""
+    keys = _go(me, opponent.x, frame, stage)
+    if _is_off_stage(me, stage):
+        return keys
+    strike = _blow(me, opponent)
+    if strike:
+        return strike
+    if abs(opponent.x - me.x) > 3.0 and me.state == rules.WALKING:
+        keys |= rules.DASH_KEY
+    return keys | _leap(me, opponent, frame)
+
+
+@njit
+def _defensive(me: Any, opponent: Any, frame: int, stage: Any) -> int:
+    """Waits in the middle of its ground, dodges attacks and strikes back in the opening."""
+    home = _ground_toward(me.side, stage)
+    keys = _go(me, (stage.solids[home, 0] + stage.solids[home, 2]) / 2.0, frame, stage)
+    if _is_off_stage(me, stage):
+        return keys
+    near = _distance(me, opponent) < GUARDS_WITHIN
+    if near and opponent.state == rules.ATTACK and me.dodge_wait == 0:
+        return rules.DASH_KEY if frame % 2 == 0 else 0
+    strike = _blow(me, opponent)
+    if strike:
+        return strike
+    return _walk(opponent.x - me.x) if near and (opponent.x - me.x) * me.facing < 0.0 else keys
+
+
+@njit
+def _kiter(me: Any, opponent: Any, frame: int, stage: Any) -> int:
+    """Hits and runs: comes in for a blow in some frames, and keeps away in the others."""
+    comes_in = frame % KITE_CYCLE < KITE_STRIKES and opponent.state != rules.KO
+    flees = 1.0 if me.x > opponent.x else -1.0
+    away = me.x + 2.0 * flees
+    if abs(away) < stage.solids[0, 0] + 0.6:  # over the pit rather than into it
+        away = 4.5 * flees
+    if _is_off_stage(me, stage):
+        return _go(me, opponent.x if comes_in else away, frame, stage)
+    strike = _blow(me, opponent)
+    if strike and (comes_in or opponent.stun_left > 0):
+        return strike
+    if comes_in:
+        return _go(me, opponent.x, frame, stage) | _leap(me, opponent, frame)
+    if _distance(me, opponent) > KITE_FROM:
+        return 0
+    cornered = abs(me.x) > 5.5 and abs(away) > abs(me.x) and _distance(me, opponent) < 2.5
+    return _go(me, -me.x if cornered else away, frame, stage) | (
+        rules.JUMP if cornered and frame % 2 == 0 else 0
+    )
+
+
+@njit
+def _aerial(me: Any, opponent: Any, frame: int, stage: Any) -> int:
+    """Stays in the air: leaves the ground at once and strikes from above."""
+    keys = _go(me, opponent.x, frame, stage)
+    if _is_off_stage(me, stage):
+        return keys
+    if frame % 2 == 0 and (me.grounded or (me.vy > 0.0 and me.y > opponent.y - 2.2)):
+        return keys | rules.JUMP
+    return keys if me.grounded else keys | _blow(me, opponent)
+
+
+@njit
+def _sig_spammer(me: Any, opponent: Any, frame: int, stage: Any) -> int:
+    """Uses heavy attacks alone, and charges them until the opponent is in reach."""
+    keys = _go(me, opponent.x, frame, stage)
+    if _is_off_stage(me, stage):
+        return keys
+    if me.state == rules.ATTACK:
+        charges = (
+            me.move_frame <= 6 and me.charged < SPAMMER_CHARGE and not _is_in_reach(me, opponent)
+        )
+        return rules.HEAVY if charges else 0
+    dx, dy = opponent.x - me.x, opponent.y - me.y
+    if (
+        me.grounded
+        and opponent.state != rules.KO
+        and abs(dx) < _reach_of(me) + 0.1
+        and abs(dy) < 1.2
+    ):
+        if abs(dx) < 0.5:
+            return rules.HEAVY if dy < 0.0 else rules.DOWN | rules.HEAVY
+        return _walk(dx) | rules.HEAVY
+    return keys | _leap(me, opponent, frame)
+
+
+@njit
+def _nearest_weapon(me: Any, match: Any) -> int:
+    """The place of the weapon on the ground that is nearest sideways, -1 for none."""
+    nearest, least = -1, 1e9
+    for p in range(PLACES):
+        place = match.weapons[p]
+        if place.type != moves.UNARMED and abs(place.x - me.x) < least:
+            nearest, least = p, abs(place.x - me.x)
+    return nearest
+
+
+@njit
+def _weapon_seeker(me: Any, opponent: Any, match: Any, frame: int, stage: Any) -> int:
+    """Fetches every weapon that comes, and fights near where it stands when it has none to
+    fetch.
+    """
+    place = _nearest_weapon(me, match) if me.weapon == moves.UNARMED else -1
+    if place < 0:
+        if me.weapon != moves.UNARMED or _distance(me, opponent) < 4.0 or _is_off_stage(me, stage):
+            return _aggressive(me, opponent, frame, stage)
+        return _go(me, 4.5 if me.x > 0.0 else -4.5, frame, stage)
+    weapon = match.weapons[place]
+    keys = _go(me, weapon.x, frame, stage)
+    if weapon.y < me.y - 1.5 and frame % 2 == 0 and (me.grounded or me.vy > 0.0):
+        keys |= rules.JUMP
+    if abs(weapon.x - me.x) < 1.0:
+        keys |= rules.PICK
+    return keys
+
+
+@njit
+def _edge_guarder(me: Any, opponent: Any, frame: int, stage: Any) -> int:
+    """Stands at the edge of the pit and strikes who tries to come back over it."""
+    r = _ground_toward(me.side, stage)
+    inner = stage.solids[r, 0] if me.side > 0 else stage.solids[r, 2]
+    keys = _go(me, inner + 0.7 * me.side, frame, stage)
+    if _is_off_stage(me, stage):
+        return keys
+    strike = _blow(me, opponent)
+    if strike:
+        return strike
+    if keys == 0 and opponent.x * me.side < me.x * me.side and me.facing == me.side:
+        return _walk(-me.side)  # looks over the pit
+    if _is_off_stage(opponent, stage) and _distance(me, opponent) < 2.5 and opponent.y < me.y - 0.9:
+        return rules.UP | rules.HEAVY
+    return keys
+
+
+@njit
+def _drunk(me: Any, sober_keys: int) -> int:
+    """The keys of `based`, of which each is thrown by chance with the probability DRUNKENNESS."""
+    keys = sober_keys
+    for bit in range(len(rules.KEY_NAMES)):
+        if share(me) < DRUNKENNESS:
+            keys &= ~(1 << bit)
+            keys |= (1 if share(me) < 0.5 else 0) << bit
+    return keys
+
+
+@njit
 def _based(me: Any, opponent: Any, frame: int) -> int:
     helpless = opponent.stun_left > 0 or opponent.state == rules.KO
     keys = 0
@@ -59,22 +331,22 @@ def _based(me: Any, opponent: Any, frame: int) -> int:
 
 @njit
 def _character_keys(bot: int, me: Any, opponent: Any, match: Any, stage: Any) -> int:
-    if characters.hesitates(me):
+    if share(me) < HESITATION:
         return 0
     frame = match.frame
     if bot == spec.AGGRESSIVE:
-        return characters.aggressive(me, opponent, frame, stage)
+        return _aggressive(me, opponent, frame, stage)
     if bot == spec.DEFENSIVE:
-        return characters.defensive(me, opponent, frame, stage)
+        return _defensive(me, opponent, frame, stage)
     if bot == spec.KITER:
-        return characters.kiter(me, opponent, frame, stage)
+        return _kiter(me, opponent, frame, stage)
     if bot == spec.AERIAL:
-        return characters.aerial(me, opponent, frame, stage)
+        return _aerial(me, opponent, frame, stage)
     if bot == spec.SIG_SPAMMER:
-        return characters.sig_spammer(me, opponent, frame, stage)
+        return _sig_spammer(me, opponent, frame, stage)
     if bot == spec.WEAPON_SEEKER:
-        return characters.weapon_seeker(me, opponent, match, frame, stage)
-    return characters.edge_guarder(me, opponent, frame, stage)
+        return _weapon_seeker(me, opponent, match, frame, stage)
+    return _edge_guarder(me, opponent, frame, stage)
 
 
 @njit
@@ -87,9 +359,9 @@ def bot_keys(bot: int, me: Any, opponent: Any, match: Any, stage: Any) -> Any:
     if bot == spec.CLOCKWORK:
         return np.int64(_CLOCKWORK_KEYS[match.frame % len(_CLOCKWORK_KEYS)])
     if bot == spec.MIRROR:
-        return np.int64(characters.mirror(opponent, match.frame))
+        return np.int64(opponent.past_keys[(match.frame + 1) % MIRROR_DELAY])
     if bot == spec.DRUNK:
-        return characters.drunk(me, _based(me, opponent, match.frame))
+        return _drunk(me, _based(me, opponent, match.frame))
     if spec.AGGRESSIVE <= bot <= spec.EDGE_GUARDER:
         return _character_keys(bot, me, opponent, match, stage)
     return 0

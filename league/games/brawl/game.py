@@ -9,31 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from league.errors import DataCorrupt, InvalidInput, VersionMismatch
-from league.games.base import EXTERNAL, BatchedGame
+from league.errors import InvalidInput
+from league.games.base import BatchedGame
 from league.games.brawl import layout
 from league.games.brawl.kernel import reset_matches, step_matches
 from league.games.brawl.moves import MOVE_NAMES, UNARMED, WEAPON_NAMES, move_tables
-from league.games.brawl.movesets import MOVES
 from league.games.brawl.rules import DODGE, KEY_NAMES
-from league.games.brawl.spec import OWN_SIZE, VERSION, brawl_spec
+from league.games.brawl.spec import brawl_spec
 from league.games.brawl.stage import stage as stage_named
 from league.games.brawl.stage import stage_record
 from league.games.brawl.weapons import SPAWNERS
-
-_SAVED = (
-    "observations_N2O",
-    "final_observations_N2O",
-    "reward_terms_N2K",
-    "ended_N",
-    "outcomes_N",
-    "frames_N",
-    "final_frames_N",
-    "stats_N2S",
-    "final_stats_N2S",
-    "bots_N2",
-    "next_seeds_N",
-)
 
 _NOTHING_PAID_1 = np.zeros(1, layout.TERMS_ROW)
 _NO_STATS_1 = np.zeros(1, layout.STATS_ROW)
@@ -56,60 +41,32 @@ class BrawlGame(BatchedGame):
         raw: bool = False,
         threads: int = 1,
     ) -> None:
-        if num_matches < 1:
-            raise InvalidInput(f"{num_matches} matches can't be played: ask for at least 1")
-        if max_frames is not None and max_frames < 1:
-            raise InvalidInput(f"a match can't end after {max_frames} frames: allow at least 1")
         if threads < 1:
             raise InvalidInput(f"{threads} threads can't play: ask for at least 1")
-        self.spec = brawl_spec(max_frames)
-        self.num_matches = num_matches
+        super().__init__(brawl_spec(max_frames), num_matches)
         self.stage_name = stage
         self.raw = raw
         self._stage = stage_named(stage)
-        self._stage_1, self._tables_1 = stage_record(self._stage), move_tables(MOVES)
-        self._allocate(num_matches)
-        cuts = [num_matches * part // threads for part in range(threads + 1)]
-        self._parts = [(first, last) for first, last in pairwise(cuts) if first < last]
-        self._pool = ThreadPoolExecutor(len(self._parts) - 1) if len(self._parts) > 1 else None
-
-    def _allocate(self, n: int) -> None:
-        observation = (n, 2, 2 * OWN_SIZE)
-        stats = (n, 2, len(self.spec.stats))
-        self._players_N2 = np.zeros((n, 2), layout.PLAYER)
-        self._matches_N = np.zeros(n, layout.MATCH)
+        self._stage_1, self._tables_1 = stage_record(self._stage), move_tables()
+        self._players_N2 = np.zeros((num_matches, 2), layout.PLAYER)
+        self._matches_N = np.zeros(num_matches, layout.MATCH)
         self._weapons_N4 = self._matches_N["weapons"]
-        self.observations_N2O = np.zeros(observation, np.float32)
-        self.final_observations_N2O = np.zeros(observation, np.float32)
-        self.reward_terms_N2K = np.zeros((n, 2, len(self.spec.reward_terms)), np.float32)
-        self.ended_N = np.zeros(n, np.bool_)
-        self.outcomes_N = np.full(n, 0.5, np.float32)
-        self.frames_N = np.zeros(n, np.int32)
-        self.final_frames_N = np.zeros(n, np.int32)
-        self.stats_N2S = np.zeros(stats, np.float32)
-        self.final_stats_N2S = np.zeros(stats, np.float32)
-        self.bots_N2 = np.full((n, 2), EXTERNAL, np.int8)
-        self.next_seeds_N = np.zeros(n, np.uint64)
-        # The same memory as records for the compiled step.
+        # The caller's arrays as records for the compiled step.
         self._halves_N22 = self.observations_N2O.view(layout.HALF)
         self._final_halves_N22 = self.final_observations_N2O.view(layout.HALF)
         self._paid_N2 = self.reward_terms_N2K.view(layout.TERMS_ROW)[..., 0]
         self._stats_N2 = self.stats_N2S.view(layout.STATS_ROW)[..., 0]
         self._final_stats_N2 = self.final_stats_N2S.view(layout.STATS_ROW)[..., 0]
-        self._everywhere_N = np.ones(n, np.bool_)
+        cuts = [num_matches * part // threads for part in range(threads + 1)]
+        self._parts = [(first, last) for first, last in pairwise(cuts) if first < last]
+        self._pool = ThreadPoolExecutor(len(self._parts) - 1) if len(self._parts) > 1 else None
 
     def reset(self, seeds: NDArray[np.uint64], where: NDArray[np.bool_] | None = None) -> None:
         """Begins a match from `seeds[n]` in every row, or in the rows where `where`.
 
         `next_seeds_N` of these rows becomes seed + 1: write it when other matches shall follow.
         """
-        seeds_N = np.ascontiguousarray(seeds, np.uint64)
-        where_N = self._everywhere_N if where is None else np.ascontiguousarray(where, np.bool_)
-        if seeds_N.shape != (self.num_matches,) or where_N.shape != (self.num_matches,):
-            raise InvalidInput(
-                f"seeds {seeds_N.shape} and where {where_N.shape} must both have shape "
-                f"({self.num_matches},)"
-            )
+        seeds_N, where_N = self.checked_seeds(seeds, where)
         reset_matches(
             self._players_N2,
             self._matches_N,
@@ -126,14 +83,7 @@ class BrawlGame(BatchedGame):
 
     def step(self, actions_N2A: NDArray[np.uint8], frames: int = 1) -> None:
         """Plays `frames` frames with the keys held; raises `InvalidInput` for a wrong shape."""
-        actions_N2A = np.ascontiguousarray(actions_N2A, np.uint8)
-        if actions_N2A.shape != (self.num_matches, 2, len(KEY_NAMES)):
-            raise InvalidInput(
-                f"actions have shape {actions_N2A.shape}: ({self.num_matches}, 2, "
-                f"{len(KEY_NAMES)}) is wanted"
-            )
-        if frames < 1:
-            raise InvalidInput(f"{frames} frames can't be played: ask for at least 1")
+        actions_N2A = self.checked_actions(actions_N2A, frames)
         if self._pool is None:
             self._step(0, self.num_matches, actions_N2A, frames)
             return
@@ -179,44 +129,17 @@ class BrawlGame(BatchedGame):
             self._pool.shutdown()
             self._pool = None
 
-    def _layout_mark(self) -> NDArray[np.uint8]:
-        """What a saved state must share with this game to be continued."""
+    def own_state(self) -> dict[str, NDArray]:
+        """The records as bytes."""
+        return {
+            "players": self._players_N2.view(np.uint8),
+            "matches": self._matches_N.view(np.uint8),
+        }
+
+    def rules_text(self) -> str:
+        """With the stage, and how records lie in memory."""
         layouts = f"{layout.PLAYER.descr} {layout.MATCH.descr}"
-        text = f"{self.spec.name} {VERSION} {self.stage_name} {self.spec.max_frames} {layouts}"
-        return np.frombuffer(text.encode(), np.uint8).copy()
-
-    def save(self) -> dict[str, NDArray]:
-        """A copy of the whole state: plain arrays by name, records as bytes."""
-        state: dict[str, NDArray] = {name: getattr(self, name).copy() for name in _SAVED}
-        state["players"] = self._players_N2.view(np.uint8).copy()
-        state["matches"] = self._matches_N.view(np.uint8).copy()
-        state["layout"] = self._layout_mark()
-        return state
-
-    def load(self, state: dict[str, NDArray]) -> None:
-        """Continues bit for bit from what `save` returned; raises `DataCorrupt` when it does not
-        fit.
-
-        A state of other rules, another stage or another time limit is a `VersionMismatch`.
-        """
-        if not np.array_equal(state.get("layout", np.zeros(0, np.uint8)), self._layout_mark()):
-            raise VersionMismatch(
-                "the saved matches were played under other rules, stage or time limit: begin new "
-                "ones"
-            )
-        targets = {name: getattr(self, name) for name in _SAVED}
-        targets["players"] = self._players_N2.view(np.uint8)
-        targets["matches"] = self._matches_N.view(np.uint8)
-        for name, target in targets.items():
-            value = state.get(name)
-            if value is None or value.shape != target.shape or value.dtype != target.dtype:
-                found = "missing" if value is None else f"{value.dtype}{value.shape}"
-                raise DataCorrupt(
-                    f"saved array {name!r} is {found}, {target.dtype}{target.shape} is wanted: "
-                    "the state was saved with another number of matches or is damaged"
-                )
-        for name, target in targets.items():
-            target[...] = state[name]
+        return f"{super().rules_text()} {self.stage_name} {layouts}"
 
     def played_N2A(self) -> NDArray[np.uint8]:
         """The keys that both seats held in the last frame played, [N, 2, A], bots' too."""

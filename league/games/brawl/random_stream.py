@@ -14,7 +14,7 @@ from numba import njit
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
-_S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
+_S11, _S30, _S27, _S31 = np.uint64(11), np.uint64(30), np.uint64(27), np.uint64(31)
 
 
 @njit
@@ -37,8 +37,14 @@ def stream_of(seed: Any, salt: Any) -> Any:
 
 
 @njit
-def draw(player: Any) -> Any:
-    """The next uint64 of the player's own stream."""
-    value = mixed(player.random)
-    player.random = player.random + _GOLDEN
+def draw(owner: Any) -> Any:
+    """The next uint64 of the own stream of a player or a place for weapons."""
+    value = mixed(owner.random)
+    owner.random = owner.random + _GOLDEN
     return value
+
+
+@njit
+def share(owner: Any) -> float:
+    """The next number in [0, 1) of the owner's stream."""
+    return (draw(owner) >> _S11) * 2.0**-53

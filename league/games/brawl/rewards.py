@@ -7,14 +7,13 @@ logged come from the same numbers.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from league.errors import ConfigError
+from league.games.registry import game_spec, reward_weights
 
 DAMAGE_SCALE: Final = 140.0
 """Damage points that make one unit of the damage terms."""
@@ -86,59 +85,28 @@ PRESETS: Final[Mapping[str, Mapping[str, float]]] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Annealing:
-    """A preset that turns from one into another in the course of a training run."""
-
-    begin: str
-    end: str
-    begins_at: float = 0.2
-    """Share of the run's steps up to which all weights are those of `begin`."""
-    ends_at: float = 0.8
-    """Share from which they are those of `end`; in between they are mixed linearly."""
-
-    def share(self, step: int, steps: int) -> float:
-        """How much of `end` there is in step `step` of `steps`, 0 to 1."""
-        done = step / steps
-        return min(max((done - self.begins_at) / (self.ends_at - self.begins_at), 0.0), 1.0)
-
-
-ANNEALED: Final[Mapping[str, Annealing]] = MappingProxyType(
-    {"curriculum": Annealing(begin="dense", end="sparse")}
+ANNEALED: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
+    {"curriculum": ("dense", "sparse")}
 )
-"""Presets whose weights depend on the training step."""
+"""Presets that turn from one into another in the course of a training run."""
+ANNEALS_FROM: Final = 0.2
+"""Share of the run's steps up to which all weights are those of the first."""
+ANNEALS_UNTIL: Final = 0.8
+"""Share from which they are those of the second; in between they are mixed linearly."""
+
+
+def annealed_share(step: int, steps: int) -> float:
+    """How much of its second preset an annealed one has in step `step` of `steps`, 0 to 1."""
+    return min(max((step / steps - ANNEALS_FROM) / (ANNEALS_UNTIL - ANNEALS_FROM), 0.0), 1.0)
 
 
 def annealed_weights(
-    preset: str, step: int, steps: int, overrides: Mapping[str, float] | None = None
+    preset: str, step: int, steps: int, overrides: Mapping[str, float]
 ) -> NDArray[np.float32]:
-    """float32[K]: the weights of `preset` in step `step` of a run of `steps`; raises `ConfigError`.
+    """float32[K]: the weights of an annealed preset in step `step` of a run of `steps`.
 
-    w(step) = w_begin + s * (w_end - w_begin), s the schedule's share. A preset that is not annealed
-    has the same weights in every step, and so has an overridden term.
+    w(step) = w_begin + s * (w_end - w_begin), s the schedule's share; an overridden term stays.
     """
-    if preset not in ANNEALED:
-        return reward_weights(preset, overrides)
-    schedule = ANNEALED[preset]
-    begin, end = reward_weights(schedule.begin, overrides), reward_weights(schedule.end, overrides)
-    share = np.float32(schedule.share(step, steps))
+    begin, end = (reward_weights(game_spec("brawl"), name, overrides) for name in ANNEALED[preset])
+    share = np.float32(annealed_share(step, steps))
     return end if share == 1 else begin + share * (end - begin)
-
-
-def reward_weights(
-    preset: str, overrides: Mapping[str, float] | None = None
-) -> NDArray[np.float32]:
-    """float32[K]: the preset's weights with single terms overridden; raises `ConfigError`."""
-    if preset not in PRESETS:
-        raise ConfigError(
-            f"there is no reward preset {preset!r}: choose one of {', '.join(PRESETS)}"
-        )
-    weights = {**PRESETS[preset], **(overrides or {})}
-    for term, weight in weights.items():
-        if term not in TERM_HELP:
-            raise ConfigError(f"there is no reward term {term!r}: known are {', '.join(TERMS)}")
-        if not np.isfinite(weight):
-            raise ConfigError(
-                f"the weight of reward term {term!r} is {weight}: it must be a finite number"
-            )
-    return np.array([weights.get(term, 0.0) for term in TERMS], np.float32)

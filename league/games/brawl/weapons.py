@@ -15,26 +15,18 @@ from numba import njit
 
 from league.games.brawl import moves, rules
 from league.games.brawl.layout import PLACES
-from league.games.brawl.random_stream import draw, stream_of
+from league.games.brawl.random_stream import share, stream_of
 
 SPAWNERS: Final = 2
 NEVER: Final = 2**30
 _NOTHING: Final = moves.UNARMED
 _RIGHT_STREAM, _LEFT_STREAM = np.uint64(0xA0761D6478BD642F), np.uint64(0xE7037ED1A0B428DB)
-_SHIFT = np.uint64(11)
-_TO_UNIT = 2.0**-53
-
-
-@njit
-def _share(place: Any) -> float:
-    """A number in [0, 1) from the place's own stream."""
-    return (draw(place) >> _SHIFT) * _TO_UNIT
 
 
 @njit
 def _integer(place: Any, least: int, most: int) -> int:
     """An integer from `least` to `most`, both included."""
-    return least + int(_share(place) * (most - least + 1))
+    return least + int(share(place) * (most - least + 1))
 
 
 @njit
@@ -64,8 +56,8 @@ def _note_next_change(match: Any) -> None:
 
 @njit
 def _appear(place: Any, p: int, match: Any, stage: Any) -> None:
-    place.type = moves.SPEAR if _share(place) < 0.5 else moves.HAMMER
-    place.x = stage.spawner_near + _share(place) * (stage.spawner_far - stage.spawner_near)
+    place.type = moves.SPEAR if share(place) < 0.5 else moves.HAMMER
+    place.x = stage.spawner_near + share(place) * (stage.spawner_far - stage.spawner_near)
     place.y = stage.spawner_right_y
     if p == 1:
         place.x, place.y = -place.x, stage.spawner_left_y
@@ -78,7 +70,7 @@ def _clear(place: Any, p: int, match: Any) -> None:
     """Takes the weapon away; a spawner begins to cool down."""
     place.type, place.leaves, place.x, place.y = _NOTHING, NEVER, 0.0, 0.0
     if p < SPAWNERS:
-        wait = place.cooldown * (0.5 + _share(place))
+        wait = place.cooldown * (0.5 + share(place))
         place.comes = match.frame + int(wait)
 
 

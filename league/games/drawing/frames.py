@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from league.games.brawl import moves, rules
-from league.games.brawl.movesets import MOVES
 from league.games.drawing.lines import frame_lines
 
 STILL: Final = ("game", "stage", "max_frames", "solids", "blast")
@@ -48,12 +47,15 @@ def still_part(frame: Mapping[str, Any]) -> dict[str, Any]:
 def _move_tables() -> dict[str, dict[str, Any]]:
     """By weapon and move, what a drawing of an attack needs."""
     tables: dict[str, dict[str, Any]] = {name: {} for name in moves.WEAPON_NAMES}
-    for (weapon, move_type), move in MOVES.items():
+    for (weapon, move_type), move in moves.MOVES.items():
         tables[moves.WEAPON_NAMES[weapon]][moves.MOVE_NAMES[move_type]] = {
             "lock": move.lock,
             "charge_from": move.charge_from,
             "stages": [
-                {name: getattr(stage, name) for name in ("start", "end", "box", "chained", "late")}
+                {
+                    **{"start": stage.start, "end": stage.end, "box": stage.box},
+                    **{kind: stage.kind == kind for kind in (moves.CHAINED, moves.LATE)},
+                }
                 for stage in move.stages
             ],
         }
