@@ -17,8 +17,7 @@ from league.errors import ConfigError, LeagueError, StorageFull, Unavailable
 from league.exploiters import EXPLOITING
 from league.players import Role
 from league.rpc.channel import Reminders
-from league.runs.finding import running_league
-from league.runs.folder import RUNS
+from league.runs.finding import RUNS, running_league
 from league.security.flags import add_client_flags, client_credentials
 from league.security.settings import SecuritySettings
 from league.settings.base import Sections, resolve
@@ -133,7 +132,7 @@ def _work(words: list[str]) -> int:
     sections = _sections(options)
     if not is_rank():
         learner = sections.of(LearnerSettings)
-        flags = DeviceFlags.of(options)
+        flags = DeviceFlags.of(options.gpu, options.cpu, options.ranks)
         names = [entry["name"] for entry in sections["supervisor"]["learners"]]
         if options.role == Role.MAIN.value and names == [options.name]:
             given, flags = flags, flags.completed(learner.cpu_ranks(), learner.is_divisible)
@@ -245,7 +244,7 @@ def run(options: argparse.Namespace, sections: Sections | None = None) -> None:
 
     torch.set_num_threads(threads)
     keep_memory()
-    devices, sentence = choose_devices(DeviceFlags.of(options))
+    devices, sentence = choose_devices(DeviceFlags.of(options.gpu, options.cpu, options.ranks))
     device = devices[int(os.environ["RANK"]) if is_rank() else 0]
     log.info("%s", sentence)
     settings = SessionSettings.of(sections)

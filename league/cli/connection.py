@@ -83,8 +83,7 @@ class League:
     def folder(self) -> Path:
         """The run folder, or the newest one; raises `NotFound` or `VersionMismatch`."""
         if self.run_dir is None:
-            self.run_dir = finding.newest_run(finding.RUNS)  # the whole command uses the same run
-            say(f"(the newest run: {self.run_dir})")
+            self.run_dir = finding.newest_run()  # the whole command uses the same run
         return finding.checked_run(self.run_dir)
 
     @contextmanager

@@ -2,42 +2,41 @@
 
 from __future__ import annotations
 
-import argparse
 import errno
+import multiprocessing
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Annotated
 
+import typer
 from rich.console import Console
 
-from league.cluster.device_check import device_sentence
-from league.cluster.local import LocalBackend
 from league.cluster.supervisor import Supervisor
-from league.cluster.topology import LearnerOptions, Topology, plan
+from league.cluster.topology import LearnerOptions, plan
 from league.errors import (
     ConfigError,
     DataCorrupt,
+    DeviceError,
     InvalidInput,
     LeagueError,
     StorageFull,
     nearest,
 )
-from league.runs.folder import DATABASE, Request, RunFolder, open_run
+from league.runs.finding import DATABASE
+from league.runs.folder import Request, RunFolder, open_run
 from league.runs.settings import SupervisorSettings
-from league.security.credentials import Credentials, of_run
+from league.security.credentials import of_run
 from league.security.settings import SecuritySettings
 from league.security.tokens import TokenFile
 from league.settings.base import resolve
-from league.settings.device_flags import DeviceFlags, add_device_flags
-from league.views.terminal.display import Display, LineDisplay, LiveDisplay
+from league.settings.device_flags import CPU_HELP, GPU_HELP, RANKS_HELP, DeviceFlags
+from league.views.terminal.display import LineDisplay, LiveDisplay
 from league.views.terminal.summary import print_summary
 
-_DESCRIPTION = """\
-Trains a league: a matchmaker, a learner and an evaluator, in one terminal view. Without arguments
-it runs the preset "laptop" in a new folder runs/laptop-N until its steps are done. Ctrl-C saves and
-stops; the same command with --run-dir continues."""
 _AGENT_FILES = (".safetensors", ".pt")
 
 
@@ -50,10 +49,92 @@ class Command:
     headless: bool
 
 
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command()
+def _command(
+    preset: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Settings to run with (default: laptop).")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="TOML file laid over the preset.")
+    ] = None,
+    assignments: Annotated[
+        list[str] | None, typer.Option("--set", metavar="S.K=V", help="One setting; repeatable.")
+    ] = None,
+    run_dir: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder of the run; continues a run in it."),
+    ] = None,
+    steps: Annotated[
+        str | None, typer.Option(metavar="N", help="Train until this many steps.")
+    ] = None,
+    no_learners: Annotated[
+        bool,
+        typer.Option("--no-learners", help="Start no learner: the league waits for bin/learner."),
+    ] = False,
+    gpu: Annotated[str | None, typer.Option(metavar="N[,N]", help=GPU_HELP)] = None,
+    cpu: Annotated[bool, typer.Option("--cpu", help=CPU_HELP)] = False,
+    ranks: Annotated[int | None, typer.Option(metavar="N", help=RANKS_HELP)] = None,
+    headless: Annotated[
+        bool, typer.Option("--headless", help="Plain lines instead of the terminal view.")
+    ] = False,
+    origin: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="X",
+            help="Start from a snapshot (a player's name or a file) or a checkpoint's file; steps "
+            "begin at 0.",
+        ),
+    ] = None,
+    weights_only: Annotated[
+        bool,
+        typer.Option(
+            "--weights-only",
+            help="With --from a checkpoint: take its weights, not its optimizer and return scale.",
+        ),
+    ] = False,
+) -> Command:
+    """Trains a league: a matchmaker, a learner and an evaluator, in one terminal view.
+
+    Without arguments it runs the preset "laptop" in a new folder runs/laptop-N until its steps are
+    done. Ctrl-C saves and stops; the same command with --run-dir continues.
+    """
+    count = (steps or "1").replace("_", "").replace(",", "")
+    if not count.isdigit() or int(count) < 1:
+        raise ConfigError(f"--steps {steps!r} is no whole number from 1")
+    without = ["supervisor.learners=[]"] if no_learners else []
+    request = Request(
+        preset=preset,
+        config=config,
+        assignments=(*(assignments or []), *without),
+        run_dir=run_dir,
+    )
+    options = LearnerOptions(
+        steps=int(count) if steps else None,
+        device=DeviceFlags.of(gpu, cpu, ranks),
+        origin=origin,
+        weights_only=weights_only,
+    )
+    return Command(request=request, learner=options, headless=headless)
+
+
+def parse(arguments: Sequence[str]) -> Command | int:
+    """The flags, or the exit code after --help; raises `ConfigError` for flags that can't be."""
+    try:
+        return app(list(arguments), prog_name="bin/start-league", standalone_mode=False)
+    except typer.TyperException as error:
+        message = getattr(error, "format_message", error.__str__)().rstrip(".")
+        raise ConfigError(f"{message}: see bin/start-league --help") from None
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; every fault is one sentence on stderr and an exit code."""
     try:
-        return start(parse(arguments))
+        command = parse(sys.argv[1:] if arguments is None else arguments)
+        return command if isinstance(command, int) else start(command)
     except LeagueError as error:
         return _fail(error)
     except OSError as error:
@@ -65,64 +146,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise ConfigError(f"{message}: see bin/start-league --help")
-
-
-def parse(arguments: Sequence[str] | None = None) -> Command:
-    """Raises `ConfigError` for flags that can't be used."""
-    parser = _Parser(
-        prog="bin/start-league",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    add = parser.add_argument
-    add("--preset", metavar="NAME", help="settings to run with (default: laptop)")
-    add("--config", type=Path, metavar="FILE", help="TOML file laid over the preset")
-    add("--set", dest="assignments", action="append", default=[], metavar="S.K=V",
-        help="one setting; repeatable")  # fmt: skip
-    add("--run-dir", type=Path, metavar="DIR", help="folder of the run; continues a run in it")
-    add("--steps", type=_positive, metavar="N", help="train until this many steps")
-    add("--no-learners", action="store_true",
-        help="start no learner: the league waits for bin/learner")  # fmt: skip
-    add_device_flags(parser)
-    add("--headless", action="store_true", help="plain lines instead of the terminal view")
-    add("--from", dest="origin", metavar="X", help="start from a snapshot (a player's name or a "
-        "file) or a checkpoint's file; steps begin at 0")  # fmt: skip
-    add("--weights-only", action="store_true", help="with --from a checkpoint: take its weights, "
-        "not its optimizer and return scale")  # fmt: skip
-    flags = parser.parse_args(arguments)
-    without = ("supervisor.learners=[]",) if flags.no_learners else ()
-    return Command(
-        request=Request(
-            preset=flags.preset,
-            config=flags.config,
-            assignments=(*flags.assignments, *without),
-            run_dir=flags.run_dir,
-        ),
-        learner=LearnerOptions(
-            steps=flags.steps,
-            device=DeviceFlags.of(flags),
-            origin=flags.origin,
-            weights_only=flags.weights_only,
-        ),
-        headless=flags.headless,
-    )
-
-
-def _positive(text: str) -> int:
-    digits = text.replace("_", "").replace(",", "")
-    if not digits.isdigit() or int(digits) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1")
-    return int(digits)
+def _fail(error: LeagueError) -> int:
+    print(f"start-league: {error}", file=sys.stderr)
+    return error.exit_code
 
 
 def start(command: Command) -> int:
     """Opens the run, trains, and prints a summary. Returns the exit code."""
     check_origin(command.learner.origin, command.request.run_dir)
-    device = device_sentence(command.learner.device)
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=spawn) as other:  # this process loads no torch
+        try:
+            device = other.submit(_device_sentence, command.learner.device).result()
+        except BrokenProcessPool:
+            raise DeviceError("torch crashed while it looked for a device: try --cpu") from None
     with open_run(command.request) as folder:
         try:
             return _run(folder, command, device)
@@ -130,6 +167,13 @@ def start(command: Command) -> int:
             if not folder.resumed and not folder.database.exists():
                 folder.discard()  # otherwise it would be the newest run
             raise
+
+
+def _device_sentence(flags: DeviceFlags) -> str:
+    """The device, the reason, and its memory; raises `DeviceError` for a missing device."""
+    from league.agent.device import choose_devices
+
+    return choose_devices(flags)[1]
 
 
 def check_origin(origin: str | None, run_dir: Path | None) -> None:
@@ -166,59 +210,38 @@ def _has_steps(run_dir: Path) -> bool:
 
 def _run(folder: RunFolder, command: Command, device: str) -> int:
     """Trains in an opened run."""
-    settings, topology, credentials = _prepare(folder, command)
-    console = Console(width=None if sys.stdout.isatty() else 110, highlight=False)
-    state = "continues" if folder.resumed else "new"
-    for line in (f"Run folder: {folder.path} ({state}, preset {folder.preset})", device):
-        console.print(line, soft_wrap=True, markup=False)
-    display = _display(console, command.headless)
-    supervisor = Supervisor(
-        folder,
-        topology,
-        LocalBackend(),
-        display,
-        device,
-        credentials,
-        curves_minutes=settings.curves_minutes,
-    )
-    try:
-        code = supervisor.run()
-    except (InvalidInput, DataCorrupt):
-        display.close()
-        if folder.resumed or _has_steps(folder.path):
-            _conclude(console, supervisor, folder, can_continue=False)
-        else:
-            folder.discard()
-        raise
-    except BaseException:
-        display.close()
-        _conclude(console, supervisor, folder)
-        raise
-    display.close()
-    _conclude(console, supervisor, folder)
-    return code
-
-
-def _prepare(
-    folder: RunFolder, command: Command
-) -> tuple[SupervisorSettings, Topology, Credentials]:
     sections = resolve(file=folder.config, environment={})
     settings, security = sections.of(SupervisorSettings), sections.of(SecuritySettings)
     host = security.checked()
     if security.tokens:
         TokenFile(folder.path).ensure()  # before any process looks for its token
     topology = plan(folder, command.learner, settings, host=host)
-    return settings, topology, of_run(folder.path, "operator")
-
-
-def _display(console: Console, headless: bool) -> Display:
-    if headless or not console.is_terminal or not console.encoding.startswith("utf"):
-        return LineDisplay(sys.stdout)
-    return LiveDisplay(console)
+    console = Console(width=None if sys.stdout.isatty() else 110, highlight=False)
+    state = "continues" if folder.resumed else "new"
+    for line in (f"Run folder: {folder.path} ({state}, preset {folder.preset})", device):
+        console.print(line, soft_wrap=True, markup=False)
+    is_live = console.is_terminal and console.encoding.startswith("utf") and not command.headless
+    display = LiveDisplay(console) if is_live else LineDisplay(sys.stdout)
+    credentials = of_run(folder.path, "operator")
+    supervisor = Supervisor(
+        folder, topology, display, device, credentials, curves_minutes=settings.curves_minutes
+    )
+    can_continue = True
+    try:
+        return supervisor.run()
+    except (InvalidInput, DataCorrupt):
+        can_continue = False
+        if not folder.resumed and not _has_steps(folder.path):
+            folder.discard()
+        raise
+    finally:
+        display.close()
+        if folder.path.exists():
+            _conclude(console, supervisor, folder, can_continue=can_continue)
 
 
 def _conclude(
-    console: Console, supervisor: Supervisor, folder: RunFolder, *, can_continue: bool = True
+    console: Console, supervisor: Supervisor, folder: RunFolder, *, can_continue: bool
 ) -> None:
     """Prints the run's summary, and the command that continues it if that can help."""
     screen = supervisor.screen
@@ -228,11 +251,6 @@ def _conclude(
     if can_continue and screen.done_share < 1:
         line = f"Continue with: bin/start-league --run-dir {folder.path}"
         console.print(line, soft_wrap=True, markup=False)
-
-
-def _fail(error: LeagueError) -> int:
-    print(f"start-league: {error}", file=sys.stderr)
-    return error.exit_code
 
 
 if __name__ == "__main__":

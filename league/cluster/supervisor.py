@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
-from league.cluster.backend import Backend
 from league.cluster.curve_drawer import CurveDrawer
-from league.cluster.process_group import ProcessGroup, RestartPolicy
+from league.cluster.processes import ProcessGroup, RestartPolicy
 from league.cluster.topology import EVALUATOR, MATCHMAKER, Topology
 from league.errors import LeagueError
 from league.rpc.client import MatchmakerClient
@@ -63,7 +62,6 @@ class Supervisor:
         self,
         folder: RunFolder,
         topology: Topology,
-        backend: Backend,
         display: Display,
         device: str,
         credentials: Credentials | None = None,
@@ -80,20 +78,16 @@ class Supervisor:
         self.files: list[Path] = []
         self._drawer = CurveDrawer(folder.path, curves_minutes)
         self._group = ProcessGroup(
-            backend,
             topology.specs,
             self._timing.restarts,
             say=self.say,
-            complain=self._complain,
             started=self._announce,
-            may_finish=frozenset(topology.learners),
             has_finished=self._has_trained,
         )
         self._reader = LeagueReader(
             topology.addresses[MATCHMAKER],
             topology.addresses.get(EVALUATOR),
             self.say,
-            complain=self._complain,
             credentials=credentials,
             leading=topology.mains[0] if topology.mains else "",
             refresh_seconds=self._timing.refresh_seconds,
@@ -105,9 +99,6 @@ class Supervisor:
         note = Note(at=time.time(), text=text, is_trouble=is_trouble)
         self._notes.append(note)
         self._display.add_note(note)
-
-    def _complain(self, text: str) -> None:
-        self.say(text, is_trouble=True)
 
     @property
     def screen(self) -> Screen:
@@ -164,9 +155,10 @@ class Supervisor:
 
     def _has_trained(self, name: str) -> bool:
         """Whether a learner reported last that its steps are done, as far as the league knows."""
+        if name not in self._topology.learners:
+            return False
         self._reader.look_again(1.0)
-        status = self._reader.facts.status
-        workers = status.workers if status is not None else ()
+        workers = self._reader.facts.workers
         activities = [worker.activity for worker in workers if worker.worker == name]
         return not activities or activities[0] == "done"
 
@@ -190,7 +182,9 @@ class Supervisor:
                 return
             if time.monotonic() >= deadline:
                 rest = evaluation_line(self.screen)
-                self._complain(f"The evaluator was not done after {seconds:g} s ({rest}).")
+                self.say(
+                    f"The evaluator was not done after {seconds:g} s ({rest}).", is_trouble=True
+                )
                 return
             self._group.check()
             self._tick()
@@ -209,7 +203,10 @@ class Supervisor:
         )
         if self._stop_requests < 2:
             self._reader.look_again(_LAST_LOOK_SECONDS)
-            self._export()
+            if self._reader.facts.ratings:  # a matchmaker that hangs must not delay the end
+                writer = threading.Thread(target=self._write_leaderboard, daemon=True)
+                writer.start()
+                writer.join(_LAST_LOOK_SECONDS)
             self._reader.stop()
             self._drawer.start_last()
         killed += self._group.stop(
@@ -224,13 +221,6 @@ class Supervisor:
         self.files += self._drawer.wait(0.0 if self._stop_requests > max(1, asked) else left)
         return killed
 
-    def _export(self) -> None:
-        """Writes the leaderboard while the matchmaker still answers; a hanging one ends the wait."""
-        if self._reader.facts.ratings:
-            worker = threading.Thread(target=self._write_leaderboard, daemon=True)
-            worker.start()
-            worker.join(_LAST_LOOK_SECONDS)
-
     def _write_leaderboard(self) -> None:
         path, address = self._folder.path, self._topology.addresses[MATCHMAKER]
         try:
@@ -239,7 +229,7 @@ class Supervisor:
             ) as client:
                 self.files += export_all(client, path, title=path.name, now=time.time())
         except LeagueError as error:
-            self._complain(f"The leaderboard was not written: {error}.")
+            self.say(f"The leaderboard was not written: {error}.", is_trouble=True)
 
     def _tick(self) -> None:
         self._display.show(self.screen)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, field
 
-from league.cluster.backend import ProcessSpec
+from league.cluster.processes import ProcessSpec
 from league.runs.folder import RunFolder
 from league.runs.settings import LearnerEntry, SupervisorSettings
 from league.security.settings import joined, reached_at

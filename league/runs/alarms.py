@@ -10,6 +10,7 @@ import math
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
 from typing import Final, NamedTuple
 
 ENTROPY_SHARE: Final = 0.03
@@ -31,16 +32,13 @@ KL_LARGEST: Final = 0.1
 of 0.2 no longer limits it where the mean is several times that.
 """
 KL_UPDATES: Final = 10
-LOST_MATCHES: Final = 300
-"""All lost, against one kind of opponent: an agent that wins 1 % does so once in 20 times. A
-laptop run that learns loses its first hundred.
+STREAKS: Final = {"never_won": 300, "always_won": 500, "term_silent": 500}
+"""Matches of one kind in a row. All lost: an agent that wins 1 % loses 300 once in 20 times, and a
+laptop run that learns loses its first hundred. All won: there is nothing left to learn, or the game
+counts wrongly. A weighted reward term always 0: it is broken, or out of reach.
 """
-WON_MATCHES: Final = 500
-"""All won, against all opponents: there is nothing left to learn, or the game counts wrongly."""
-ONE_SIDED_UPDATES: Final = 20
+STREAK_UPDATES: Final = 20
 """Games of a few moves end hundreds of matches in one update, before anything could be learnt."""
-SILENT_MATCHES: Final = 500
-"""Matches in which a weighted reward term was always 0: it is broken, or out of reach."""
 DOMINANT_SHARE: Final = 0.8
 """Of the absolute reward, in one of several weighted terms: the others have no effect."""
 OUTCOME_TERMS: Final = ("win", "payoff")
@@ -50,34 +48,48 @@ QUIET_UPDATES: Final = 10
 """Updates without its cause after which an alarm is over, so that it does not flicker."""
 PREFIX: Final = "alarm/"
 
-_TITLES: Final = {
-    "entropy_collapse": "entropy collapsed",
-    "value_unexplained": "critic explains nothing",
-    "kl_too_high": "KL too high",
-    "never_won": "{subject} always wins",
-    "always_won": "every match is won",
-    "term_silent": "{subject} never fires",
-    "term_dominates": "{subject} is the whole reward",
-    "not_finite": "{subject} is not finite",
+KINDS: Final = {
+    "entropy_collapse": (
+        "entropy collapsed",
+        "The entropy has collapsed to {percent:.1f} % of its largest value: raise "
+        "learner.ent_coef, and start from a snapshot of before it (--from).",
+    ),
+    "value_unexplained": (
+        "critic explains nothing",
+        "The critic does worse than a constant (explained variance {value:.2f}): rewards may be "
+        "too rare or too large, or learner.learning_rate too high.",
+    ),
+    "kl_too_high": (
+        "KL too high",
+        "Updates move the policy too far (KL {value:.3f}): lower learner.learning_rate or "
+        "learner.n_epochs, or set learner.desired_kl.",
+    ),
+    "never_won": (
+        "{subject} always wins",
+        "All of the last {value:.0f} matches against {subject} were lost: give an easier opponent "
+        "or denser rewards first.",
+    ),
+    "always_won": (
+        "every match is won",
+        "All of the last {value:.0f} matches were won, against all opponents: add stronger "
+        "opponents to the mix.",
+    ),
+    "term_silent": (
+        "{subject} never fires",
+        "The reward term {subject} has a weight, and was 0 in {value:.0f} matches: it is out of "
+        "reach or broken.",
+    ),
+    "term_dominates": (
+        "{subject} is the whole reward",
+        "The reward term {subject} carries {percent:.0f} % of the absolute reward: lower its "
+        "weight in game.reward_weights, or raise the others'.",
+    ),
+    "not_finite": (
+        "{subject} is not finite",
+        "The metric {subject} is not a finite number: the run may be broken.",
+    ),
 }
-_SENTENCES: Final = {
-    "entropy_collapse": "The entropy has collapsed to {percent:.1f} % of its largest value: raise "
-    "learner.ent_coef, and start from a snapshot of before it (--from).",
-    "value_unexplained": "The critic does worse than a constant (explained variance {value:.2f}): "
-    "rewards may be too rare or too large, or learner.learning_rate too high.",
-    "kl_too_high": "Updates move the policy too far (KL {value:.3f}): lower learner.learning_rate "
-    "or learner.n_epochs, or set learner.desired_kl.",
-    "never_won": "All of the last {value:.0f} matches against {subject} were lost: give an easier "
-    "opponent or denser rewards first.",
-    "always_won": "All of the last {value:.0f} matches were won, against all opponents: add "
-    "stronger opponents to the mix.",
-    "term_silent": "The reward term {subject} has a weight, and was 0 in {value:.0f} matches: it "
-    "is out of reach or broken.",
-    "term_dominates": "The reward term {subject} carries {percent:.0f} % of the absolute reward: "
-    "lower its weight in game.reward_weights, or raise the others'.",
-    "not_finite": "The metric {subject} is not a finite number: the run may be broken.",
-}
-KINDS: Final = tuple(_TITLES)
+"""A few words and a sentence for each kind of alarm."""
 
 
 class Alarm(NamedTuple):
@@ -95,13 +107,13 @@ class Alarm(NamedTuple):
     @property
     def title(self) -> str:
         """A few words."""
-        return _TITLES[self.kind].format(subject=self.subject)
+        return KINDS[self.kind][0].format(subject=self.subject)
 
     @property
     def sentence(self) -> str:
         """The measurement, and what to do."""
-        percent = self.value * 100
-        return _SENTENCES[self.kind].format(subject=self.subject, value=self.value, percent=percent)
+        text, percent = KINDS[self.kind][1], self.value * 100
+        return text.format(subject=self.subject, value=self.value, percent=percent)
 
 
 def of_metrics(metrics: Mapping[str, float]) -> list[Alarm]:
@@ -109,7 +121,7 @@ def of_metrics(metrics: Mapping[str, float]) -> list[Alarm]:
     found = []
     for name, value in metrics.items():
         kind, _, subject = name.removeprefix(PREFIX).partition("/")
-        if name.startswith(PREFIX) and kind in _TITLES:
+        if name.startswith(PREFIX) and kind in KINDS:
             found.append(Alarm(kind, subject, value))
     return found
 
@@ -122,103 +134,11 @@ def largest_entropy(action_kind: str, action_size: int) -> float:
     return math.log(action_size) if action_kind == "choice" else action_size * math.log(2.0)
 
 
-# -- rules over series, whose newest value comes last --
-
-
-def entropy_collapse(entropies: Sequence[float], largest: float) -> list[Alarm]:
-    """`largest` is the entropy of uniform play, see `largest_entropy`."""
-    recent = entropies[-ENTROPY_UPDATES:]
-    if len(recent) < ENTROPY_UPDATES or max(recent) >= ENTROPY_SHARE * largest:
-        return []
-    return [Alarm("entropy_collapse", "", _mean(recent) / largest)]
-
-
-def value_unexplained(explained: Sequence[float]) -> list[Alarm]:
-    """`explained` is 1 - Var[return - value] / Var[return] of each update."""
-    recent = explained[-EXPLAINED_UPDATES:]
-    if len(recent) < EXPLAINED_UPDATES or _mean(recent) >= EXPLAINED_VARIANCE:
-        return []
-    return [Alarm("value_unexplained", "", _mean(recent))]
-
-
-def kl_too_high(divergences: Sequence[float], wanted: float | None) -> list[Alarm]:
-    """`wanted` is `learner.desired_kl` or `learner.target_kl`, None when neither is set."""
-    recent = divergences[-KL_UPDATES:]
-    limit = KL_LARGEST if wanted is None else KL_FACTOR * wanted
-    if len(recent) < KL_UPDATES or _mean(recent) <= limit:
-        return []
-    return [Alarm("kl_too_high", "", _mean(recent))]
-
-
-class Streak(NamedTuple):
-    """How long one thing has happened without exception."""
-
-    matches: int = 0
-    updates: int = 0
-
-    def is_long(self, matches: int) -> bool:
-        return self.matches >= matches and self.updates >= ONE_SIDED_UPDATES
-
-    def after_update(self) -> Streak:
-        return self._replace(updates=self.updates + 1) if self.matches else self
-
-
-def never_won(lost: Mapping[str, Streak]) -> list[Alarm]:
-    """`lost` holds, by kind of opponent, the matches since one was not lost."""
-    return [
-        Alarm("never_won", kind, float(streak.matches))
-        for kind, streak in lost.items()
-        if streak.is_long(LOST_MATCHES)
-    ]
-
-
-def always_won(won: Streak) -> list[Alarm]:
-    """`won` are the matches, of all kinds, since one was not won."""
-    return [Alarm("always_won", "", float(won.matches))] if won.is_long(WON_MATCHES) else []
-
-
-def silent_terms(silent: Mapping[str, Streak]) -> list[Alarm]:
-    """`silent` holds, by weighted reward term, the matches since it was other than 0."""
-    return [
-        Alarm("term_silent", term, float(streak.matches))
-        for term, streak in silent.items()
-        if streak.is_long(SILENT_MATCHES)
-    ]
-
-
-def dominant_term(absolute: Mapping[str, float], matches: int) -> list[Alarm]:
-    """`absolute` are the absolute weighted sums of the weighted terms over the last `matches`.
-
-    A reward of one term is a choice, and no trouble; nor is one that the outcome carries.
-    """
-    if len(absolute) < 2 or matches < DOMINANT_MATCHES:
-        return []
-    term, share = largest_share(absolute)
-    is_ill = share > DOMINANT_SHARE and term not in OUTCOME_TERMS
-    return [Alarm("term_dominates", term, share)] if is_ill else []
-
-
 def largest_share(absolute: Mapping[str, float]) -> tuple[str, float]:
     """The term of the largest absolute sum and its share of all; 0 where nothing was paid."""
     total = sum(absolute.values())
     term = max(absolute, key=lambda name: absolute[name], default="none")
     return term, absolute[term] / total if total > 0 else 0.0
-
-
-def not_finite(metrics: Mapping[str, float]) -> list[Alarm]:
-    """An alarm for each metric that is no finite number."""
-    return [
-        Alarm("not_finite", name, value)
-        for name, value in metrics.items()
-        if not math.isfinite(value)
-    ]
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
-
-
-# -- a run, update by update --
 
 
 class MatchFacts(NamedTuple):
@@ -255,16 +175,16 @@ class AlarmWatch:
     """Follows a run and reports each alarm once, and then its end.
 
     Args:
-        largest_entropy: of uniform play, in nats.
+        largest_entropy: of uniform play, in nats (`largest_entropy`).
         wanted_kl: `learner.desired_kl` or `learner.target_kl`; None when neither is set.
     """
 
     def __init__(self, largest_entropy: float, wanted_kl: float | None) -> None:
-        self._largest, self._wanted_kl = largest_entropy, wanted_kl
+        self._largest = largest_entropy
+        self._most_kl = KL_LARGEST if wanted_kl is None else KL_FACTOR * wanted_kl
         self._series: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=EXPLAINED_UPDATES))
-        self._lost: dict[str, Streak] = {}
-        self._won = Streak()
-        self._silent: dict[str, Streak] = {}
+        # by kind of alarm and subject: matches without exception, and the updates that had some
+        self._streaks: dict[tuple[str, str], tuple[int, int]] = {}
         self._absolute: deque[Mapping[str, float]] = deque(maxlen=DOMINANT_MATCHES)
         self._weighted: frozenset[str] = frozenset()
         self._quiet: dict[str, int] = {}
@@ -275,51 +195,59 @@ class AlarmWatch:
         for name in ("policy/entropy", "value/explained_variance", "policy/approx_kl"):
             if name in facts.metrics:
                 self._series[name].append(facts.metrics[name])
-        self._count_scores(facts.matches)
-        self._count_terms(facts.matches, facts.weights)
+        self._count(facts.matches, facts.weights)
         now = {alarm.key: alarm for alarm in self._found(facts.metrics)}
         return list(self._changes(now, facts.step))
 
-    def _found(self, metrics: Mapping[str, float]) -> list[Alarm]:
-        total = {term: sum(row.get(term, 0.0) for row in self._absolute) for term in self._weighted}
-        return [
-            *entropy_collapse(list(self._series["policy/entropy"]), self._largest),
-            *value_unexplained(list(self._series["value/explained_variance"])),
-            *kl_too_high(list(self._series["policy/approx_kl"]), self._wanted_kl),
-            *never_won(self._lost),
-            *always_won(self._won),
-            *silent_terms(self._silent),
-            *dominant_term(total, len(self._absolute)),
-            *not_finite(metrics),
-        ]
-
-    def _count_scores(self, matches: Sequence[MatchFacts]) -> None:
-        for match in matches:
-            lost = self._lost.get(match.kind, Streak())
-            is_lost, is_won = match.score == 0.0, match.score == 1.0
-            self._lost[match.kind] = Streak(lost.matches + 1, lost.updates) if is_lost else Streak()
-            self._won = Streak(self._won.matches + 1, self._won.updates) if is_won else Streak()
-        for kind in {match.kind for match in matches}:
-            self._lost[kind] = self._lost[kind].after_update()
-        if matches:
-            self._won = self._won.after_update()
-
-    def _count_terms(self, matches: Sequence[MatchFacts], weights: Mapping[str, float]) -> None:
+    def _count(self, matches: Sequence[MatchFacts], weights: Mapping[str, float]) -> None:
         weighted = frozenset(term for term, weight in weights.items() if weight)
         if weighted != self._weighted:  # another stage, where earlier terms do not count
             self._absolute.clear()
-            self._silent = {term: self._silent.get(term, Streak()) for term in weighted}
+            for term in self._weighted - weighted:
+                self._streaks.pop(("term_silent", term), None)
             self._weighted = weighted
+        counted: set[tuple[str, str]] = set()
         for match in matches:
-            self._absolute.append({term: abs(match.terms.get(term, 0.0)) for term in weighted})
-            for term in weighted:
-                silent = self._silent[term]
-                fired = match.terms.get(term, 0.0) != 0.0
-                self._silent[term] = (
-                    Streak() if fired else Streak(silent.matches + 1, silent.updates)
-                )
-        if matches:
-            self._silent = {term: streak.after_update() for term, streak in self._silent.items()}
+            absolute = {term: abs(match.terms.get(term, 0.0)) for term in weighted}
+            self._absolute.append(absolute)
+            holds = {("term_silent", term): value == 0.0 for term, value in absolute.items()}
+            holds["never_won", match.kind] = match.score == 0.0
+            holds["always_won", ""] = match.score == 1.0
+            for key, is_so in holds.items():
+                count, updates = self._streaks.get(key, (0, 0))
+                self._streaks[key] = (count + 1, updates) if is_so else (0, 0)
+            counted |= holds.keys()
+        for key in counted:
+            count, updates = self._streaks[key]
+            self._streaks[key] = (count, updates + bool(count))
+
+    def _recent(self, metric: str, updates: int) -> list[float]:
+        """A metric's last values, none while there are fewer than `updates`."""
+        values = list(self._series[metric])[-updates:]
+        return values if len(values) == updates else []
+
+    def _found(self, metrics: Mapping[str, float]) -> Iterator[Alarm]:
+        entropies = self._recent("policy/entropy", ENTROPY_UPDATES)
+        if entropies and max(entropies) < ENTROPY_SHARE * self._largest:
+            yield Alarm("entropy_collapse", "", fmean(entropies) / self._largest)
+        explained = self._recent("value/explained_variance", EXPLAINED_UPDATES)
+        if explained and fmean(explained) < EXPLAINED_VARIANCE:
+            yield Alarm("value_unexplained", "", fmean(explained))
+        divergences = self._recent("policy/approx_kl", KL_UPDATES)
+        if divergences and fmean(divergences) > self._most_kl:
+            yield Alarm("kl_too_high", "", fmean(divergences))
+        for (kind, subject), (count, updates) in self._streaks.items():
+            if count >= STREAKS[kind] and updates >= STREAK_UPDATES:
+                yield Alarm(kind, subject, float(count))
+        # a reward of one term is a choice, and no trouble; nor is one that the outcome carries
+        if len(self._weighted) > 1 and len(self._absolute) == DOMINANT_MATCHES:
+            totals = {term: sum(row[term] for row in self._absolute) for term in self._weighted}
+            term, share = largest_share(totals)
+            if share > DOMINANT_SHARE and term not in OUTCOME_TERMS:
+                yield Alarm("term_dominates", term, share)
+        for name, value in metrics.items():
+            if not math.isfinite(value):
+                yield Alarm("not_finite", name, value)
 
     def _changes(self, now: Mapping[str, Alarm], step: int) -> Iterator[Change]:
         for key, alarm in now.items():
@@ -327,7 +255,7 @@ class AlarmWatch:
                 yield Change(alarm, False, step)
             self.active[key] = alarm
             self._quiet[key] = 0
-        for key in [key for key in self.active if key not in now]:
+        for key in sorted(self.active.keys() - now.keys()):
             self._quiet[key] += 1
             if self._quiet[key] >= QUIET_UPDATES:
                 del self._quiet[key]

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
-import os
-import tempfile
 from pathlib import Path
 
-from league.errors import DataCorrupt, NotFound, StorageFull
+from league.errors import DataCorrupt, NotFound
 from league.ids import checked_digest
+from league.runs.files import write_whole
 
 SUFFIX = ".safetensors"
 
 
 class BlobFolder:
-    """A folder of blobs; several processes may read and write it at once.
-
-    A blob appears whole or not at all: it is written to a temporary file, synced, then renamed.
-    """
+    """A folder of blobs, each whole or absent; several processes may read and write it at once."""
 
     def __init__(self, path: Path | str) -> None:
         self.root = Path(path)
@@ -32,21 +27,19 @@ class BlobFolder:
         return self.path(digest).is_file()
 
     def put(self, content: bytes) -> str:
-        """Stores `content` and returns its digest; raises `StorageFull`. Repeating it changes
-        nothing.
+        """Stores `content` and returns its digest. Repeating it changes nothing, and writes a
+        damaged file again.
+
+        Raises:
+            StorageFull: the disk is full.
+            InvalidInput: the folder can't be written.
         """
         digest = hashlib.sha256(content).hexdigest()
-        if not self._holds(digest):
-            try:
-                self.root.mkdir(parents=True, exist_ok=True)
-                self._write(content, self.path(digest))
-            except OSError as error:
-                if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                    raise
-                raise StorageFull(
-                    f"no space left in {self.root} for {len(content)} bytes of weights: free some and start "
-                    "again, what was saved before is whole"
-                ) from None
+        try:
+            self.get(digest)
+        except (NotFound, DataCorrupt):
+            self.root.mkdir(parents=True, exist_ok=True)
+            write_whole(self.path(digest), content)
         return digest
 
     def get(self, digest: str) -> bytes:
@@ -64,31 +57,3 @@ class BlobFolder:
                 f"{path} is damaged (its sha256 is {found}): restore it or remove the snapshot"
             )
         return content
-
-    def _holds(self, digest: str) -> bool:
-        """A damaged file under the right name is written again."""
-        try:
-            return bool(self.get(digest))
-        except (NotFound, DataCorrupt):
-            return False
-
-    def _write(self, content: bytes, path: Path) -> None:
-        handle, temporary = tempfile.mkstemp(dir=self.root, prefix=".writing-")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
-        self._sync_folder()
-
-    def _sync_folder(self) -> None:
-        """The rename itself must survive a power cut too."""
-        handle = os.open(self.root, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

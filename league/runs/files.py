@@ -6,16 +6,15 @@ import contextlib
 import errno
 import json
 import os
+import secrets
 from pathlib import Path
 from typing import Any
 
 from league.errors import DataCorrupt, InvalidInput, StorageFull
 
-PRIVATE = 0o600
-
 
 def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> None:
-    """Writes a file: readers see the old one or all of the new one, also after a crash.
+    """Writes a file: readers see the old one or all of the new one, also after a power cut.
 
     Args:
         path: the file.
@@ -26,20 +25,29 @@ def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> N
         InvalidInput: the file can't be made there.
         StorageFull: the disk is full.
     """
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        mode = PRIVATE if private else 0o666  # less what the umask takes
-        draft.unlink(missing_ok=True)
+        mode = 0o600 if private else 0o666  # less what the umask takes
         with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
         draft.replace(path)
-    except OSError as error:
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)  # the rename itself
+        finally:
+            os.close(folder)
+    except BaseException as error:
         with contextlib.suppress(OSError):
             draft.unlink(missing_ok=True)
-        if error.errno == errno.ENOSPC:
-            raise StorageFull(f"no space left to write {path}: free some and try again") from None
+        if not isinstance(error, OSError):
+            raise
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise StorageFull(
+                f"no space left to write {path}: free some and start again, what was saved before "
+                "is whole"
+            ) from None
         raise InvalidInput(
             f"{path} can't be written ({error.strerror}): name another place"
         ) from None

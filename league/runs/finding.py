@@ -9,31 +9,35 @@ from pathlib import Path
 
 from league.errors import InvalidInput, NotFound, VersionMismatch
 from league.runs.files import read_json
-from league.runs.folder import DATABASE, FORMAT, RUNS
+
+FORMAT = 1
+RUNS = Path("runs")
+DATABASE = "league.db"
 
 
-def newest_run(runs: Path) -> Path:
-    """The run folder under `runs` that was started last; raises `NotFound`."""
-    found = [file.parent for file in runs.glob("*/run.json")]
+def _newest_first(runs: Path) -> list[Path]:
+    files = sorted(runs.glob("*/run.json"), key=lambda file: file.stat().st_mtime, reverse=True)
+    return [file.parent for file in files]
+
+
+def newest_run(runs: Path = RUNS) -> Path:
+    """The run folder under `runs` that was started last, as stderr then says."""
+    found = _newest_first(runs)
     if not found:
         raise NotFound(
             "there is no run under runs/: name a league with --run-dir DIR or --address HOST:PORT"
         )
-    return max(found, key=lambda run: (run / "run.json").stat().st_mtime)
+    print(f"(the newest run: {found[0]})", file=sys.stderr, flush=True)
+    return found[0]
 
 
 def running_league(runs: Path, run_dir: Path | None = None) -> tuple[Path, str]:
-    """Folder and matchmaker's address of the newest running league under `runs`.
-
-    Args:
-        runs: the folder of all runs.
-        run_dir: looks at this run only.
+    """Folder and matchmaker's address of `run_dir`, or of the newest running league in `runs`.
 
     Raises:
         NotFound: no league is running.
     """
-    files = sorted(runs.glob("*/run.json"), key=lambda file: file.stat().st_mtime, reverse=True)
-    for folder in [run_dir] if run_dir else [file.parent for file in files]:
+    for folder in [run_dir] if run_dir else _newest_first(runs):
         if (address := live_address(folder)) is not None:
             return folder, address
     where = f"in {run_dir}" if run_dir else f"under {runs}/"
@@ -50,9 +54,10 @@ def checked_run(run_dir: Path) -> Path:
             f"{run_dir} is no run folder (neither run.json nor league.db in it): check --run-dir"
         )
     if run and run.get("format") != FORMAT:
+        made_by = run.get("version", "unknown")
         raise VersionMismatch(
-            f"{run_dir} has run format {run.get('format')} (made by Kumite {run.get('version', 'unknown')}), "
-            f"this one reads format {FORMAT}: use that version"
+            f"{run_dir} has run format {run.get('format')} (made by Kumite {made_by}), this Kumite "
+            f"reads format {FORMAT}: use that version, or name another run"
         )
     return run_dir
 
@@ -69,9 +74,15 @@ def live_address(run_dir: Path) -> str | None:
     """Address of the run's own matchmaker when its process lives and its port answers."""
     announced = read_json(run_dir / "matchmaker.json")
     address, pid = announced.get("address"), announced.get("pid")
-    if not isinstance(address, str) or not isinstance(pid, int) or not _lives(pid):
+    if not isinstance(address, str) or not isinstance(pid, int):
         return None
     host, _, port = address.rpartition(":")
+    try:
+        os.kill(pid, 0)
+    except PermissionError:  # it lives, and is another user's
+        pass
+    except ProcessLookupError:
+        return None
     try:
         socket.create_connection((host, int(port)), timeout=2).close()
     except (OSError, ValueError):
@@ -79,18 +90,8 @@ def live_address(run_dir: Path) -> str | None:
     return address
 
 
-def _lives(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # of another user
-        return True
-    return True
-
-
 def named_run(argument: Path | None, option: Path | None = None) -> Path:
-    """The run folder that an argument or an option names, or the newest one, as stderr then says.
+    """The run folder that an argument or an option names, or the newest one.
 
     Raises:
         InvalidInput: both are given.
@@ -98,8 +99,4 @@ def named_run(argument: Path | None, option: Path | None = None) -> Path:
     """
     if argument is not None and option is not None:
         raise InvalidInput("RUN and --run-dir name the same folder: give only one of them")
-    run_dir = argument or option
-    if run_dir is None:
-        run_dir = newest_run(RUNS)
-        print(f"(the newest run: {run_dir})", file=sys.stderr, flush=True)
-    return checked_run(run_dir)
+    return checked_run(argument or option or newest_run())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import itertools
 import json
 import os
 import re
@@ -16,29 +17,17 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any
 
-from league.errors import ConfigError, Refused, VersionMismatch
+from league.errors import ConfigError, Refused
 from league.runs.files import read_json, write_whole
+from league.runs.finding import DATABASE, FORMAT, RUNS, checked_run
 from league.runs.settings import SupervisorSettings
 from league.settings import base as config
 from league.settings.file import write_config
 
-FORMAT = 1
 DEFAULT_PRESET = "laptop"
-RUNS = Path("runs")
-DATABASE = "league.db"
 CURVES = "training_curves.png"
-# what a start that broke off may have left
 _OURS = {"lock", "logs", "config.toml", "ports.json", "tokens"}
-_ALL_OURS = (
-    "run.json",
-    *sorted(_OURS),
-    "matchmaker.json",
-    "evaluator.json",
-    "blobs",
-    "replays",
-    "turns",
-    "evaluator",
-)
+"""What a folder may hold in which a start broke off."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,12 +44,12 @@ class RunFolder:
     """An opened and locked run. Use it as a context manager."""
 
     def __init__(
-        self, path: Path, *, preset: str, resumed: bool, lock: IO[str], made: bool = False
+        self, path: Path, *, preset: str, resumed: bool, lock: IO[str], kept: frozenset[str]
     ) -> None:
         self.path = path
         self.preset = preset
         self.resumed = resumed
-        self._made = made  # the folder itself, not only what lies in it
+        self._kept = kept  # names of what was in the folder before
         self._lock = lock
 
     @property
@@ -78,10 +67,13 @@ class RunFolder:
         """The service's port: that of its last start while it is free, else a new one."""
         file = self.path / "ports.json"
         ports: dict[str, int] = read_json(file)
-        if service not in ports or not _is_free(ports[service]):
-            ports[service] = _free_port(set(ports.values()))
-            _write_json(file, ports)
-        return ports[service]
+        own = ports.pop(service, 0)
+        port = _bindable(own)
+        while not port or port in ports.values():
+            port = _bindable(0)
+        if port != own:
+            _write_json(file, {**ports, service: port})
+        return port
 
     def announce(self, service: str, address: str, pid: int) -> None:
         """Writes down where the service runs, for `bin/league --run-dir`."""
@@ -93,17 +85,13 @@ class RunFolder:
 
     def discard(self) -> None:
         """Removes a new run that never began, so that a later start does not continue it."""
-        ours = [self.path / name for name in _ALL_OURS]
-        for pattern in (f"{DATABASE}*", "learner-*"):
-            ours += self.path.glob(pattern)
-        for entry in ours:
-            if entry.is_dir():
+        for entry in self.path.iterdir():
+            if entry.is_dir() and entry.name not in self._kept:
                 shutil.rmtree(entry, ignore_errors=True)
-            else:
+            elif entry.name not in self._kept:
                 entry.unlink(missing_ok=True)
-        if self._made:
-            with contextlib.suppress(OSError):  # it holds a file of the user
-                self.path.rmdir()
+        with contextlib.suppress(OSError):  # something is left in it
+            self.path.rmdir()
 
     def __enter__(self) -> RunFolder:
         return self
@@ -123,9 +111,8 @@ def open_run(request: Request) -> RunFolder:
         return _resume(request.run_dir, request, preset)
     sections = config.resolve(preset or DEFAULT_PRESET, request.config, request.assignments)
     _check_learners(sections)
-    made = request.run_dir is None or not request.run_dir.exists()
     path = request.run_dir or _next_folder(preset or DEFAULT_PRESET)
-    return _create(path, preset or DEFAULT_PRESET, sections, made=made)
+    return _create(path, preset or DEFAULT_PRESET, sections)
 
 
 def _check_learners(sections: config.Sections) -> None:
@@ -148,12 +135,13 @@ def _preset_of(request: Request) -> str | None:
     named = config.base_preset(request.config)
     if named and request.preset and named != request.preset:
         raise ConfigError(
-            f"{request.config} extends preset {named!r}, but --preset says {request.preset!r}: leave one out"
+            f"{request.config} extends preset {named!r}, but --preset says {request.preset!r}: "
+            "leave one out"
         )
     return request.preset or named
 
 
-def _create(path: Path, preset: str, sections: config.Sections, *, made: bool) -> RunFolder:
+def _create(path: Path, preset: str, sections: config.Sections) -> RunFolder:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -161,12 +149,12 @@ def _create(path: Path, preset: str, sections: config.Sections, *, made: bool) -
         raise ConfigError(
             f"{path} can't be made a run folder ({reason}): choose another --run-dir"
         ) from None
-    strangers = sorted(
-        entry.name for entry in path.iterdir() if entry.name not in _OURS and entry.name[0] != "."
-    )
+    kept = frozenset(entry.name for entry in path.iterdir())
+    strangers = sorted(name for name in kept - _OURS if not name.startswith("."))
     if strangers:
         raise ConfigError(
-            f"{path} holds {strangers[0]!r} but no run.json, so it is no run folder: choose another --run-dir"
+            f"{path} holds {strangers[0]!r} but no run.json, so it is no run folder: choose "
+            "another --run-dir"
         )
     lock = _locked(path)
     (path / "logs").mkdir(exist_ok=True)
@@ -179,23 +167,19 @@ def _create(path: Path, preset: str, sections: config.Sections, *, made: bool) -
         "created_at": time.time(),
     }
     _write_json(path / "run.json", run)  # last: with it the folder counts as a run
-    return RunFolder(path, preset=preset, resumed=False, lock=lock, made=made)
+    return RunFolder(path, preset=preset, resumed=False, lock=lock, kept=kept)
 
 
 def _resume(path: Path, request: Request, preset: str | None) -> RunFolder:
-    run = read_json(path / "run.json")
-    if run.get("format") != FORMAT:
-        raise VersionMismatch(
-            f"{path} has run format {run.get('format')} (made by Kumite {run.get('version', 'unknown')}), "
-            f"this Kumite {version('kumite')} knows format {FORMAT}: use that version, or another --run-dir"
-        )
+    run = read_json(checked_run(path) / "run.json")
     if preset and preset != run["preset"]:
         raise ConfigError(
-            f"{path} was made with preset {run['preset']!r}, not {preset!r}: "
-            f"leave --preset out to continue it, or start another run with another --run-dir"
+            f"{path} was made with preset {run['preset']!r}, not {preset!r}: leave --preset out to "
+            "continue it, or start another run with another --run-dir"
         )
     _refuse_contradictions(path, request)
-    return RunFolder(path, preset=run["preset"], resumed=True, lock=_locked(path))
+    kept = frozenset(entry.name for entry in path.iterdir())
+    return RunFolder(path, preset=run["preset"], resumed=True, lock=_locked(path), kept=kept)
 
 
 def _refuse_contradictions(path: Path, request: Request) -> None:
@@ -207,7 +191,8 @@ def _refuse_contradictions(path: Path, request: Request) -> None:
             if value != own[section][key]:
                 raise ConfigError(
                     f"{path} was made with {section}.{key} = {own[section][key]!r}, not {value!r}: "
-                    f"leave the setting out to continue it, or start another run with another --run-dir"
+                    "leave the setting out to continue it, or start another run with another "
+                    "--run-dir"
                 )
 
 
@@ -216,14 +201,12 @@ def _next_folder(preset: str) -> Path:
     RUNS.mkdir(exist_ok=True)
     pattern = re.compile(re.escape(preset) + r"-([0-9]+)")
     taken = [int(match[1]) for entry in RUNS.iterdir() if (match := pattern.fullmatch(entry.name))]
-    number = max(taken, default=0) + 1
-    while True:
+    for number in itertools.count(max(taken, default=0) + 1):
         path = RUNS / f"{preset}-{number}"
-        try:
+        with contextlib.suppress(FileExistsError):  # another start has made it just now
             path.mkdir()
-            return path
-        except FileExistsError:  # another start has made it just now
-            number += 1
+            break
+    return path
 
 
 def _locked(path: Path) -> IO[str]:
@@ -236,8 +219,8 @@ def _locked(path: Path) -> IO[str]:
         holder = file.read().strip() or "unknown"
         file.close()
         raise Refused(
-            f"{path} is in use by another start-league (process {holder}): stop that one with Ctrl-C, "
-            f"or choose another --run-dir"
+            f"{path} is in use by another start-league (process {holder}): stop that one with "
+            "Ctrl-C, or choose another --run-dir"
         ) from None
     file.truncate(0)
     file.write(str(os.getpid()))
@@ -249,20 +232,12 @@ def _write_json(path: Path, content: Mapping[str, Any]) -> None:
     write_whole(path, json.dumps(content, indent=1) + "\n")
 
 
-def _is_free(port: int) -> bool:
+def _bindable(port: int) -> int:
+    """`port` while it is free, else 0; for 0, a free one."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
         except OSError:
-            return False
-        return True
-
-
-def _free_port(taken: set[int]) -> int:
-    while True:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = int(probe.getsockname()[1])
-        if port not in taken:
-            return port
+            return 0
+        return int(probe.getsockname()[1])

@@ -1,6 +1,4 @@
-"""What a learner and an evaluator have left in a run folder's files, read back: no service, no
-torch.
-"""
+"""Reads what a learner and an evaluator have left in a run folder's files."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from numpy.typing import NDArray
 
 from league.errors import DataCorrupt
 from league.runs.alarms import MatchFacts, UpdateFacts
-from league.runs.columns import BEHAVIOUR, REWARDS
+from league.runs.columns import REWARDS
 
 Row = dict[str, str]
 
@@ -27,14 +25,8 @@ class Series(NamedTuple):
     values: NDArray[np.float64]
 
 
-def learner_folders(run_dir: Path) -> list[Path]:
-    """The folders of the learners of a run, by name."""
-    return sorted(path for path in run_dir.glob("learner-*") if path.is_dir())
-
-
 def read_rows(path: Path) -> list[Row]:
-    """The whole rows of a CSV of a run, none without the file; comments and a torn last row are
-    left out.
+    """The rows of a CSV of a run, none without the file; leaves out comments and a torn last row.
 
     Raises `DataCorrupt` when the file is no table.
     """
@@ -49,38 +41,33 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def read_scalars(folder: Path) -> dict[str, Series]:
-    """All scalars of the TensorBoard files in `folder`; what a resumed run did again counts
-    once.
-    """
+    """All scalars of the TensorBoard files in `folder`; what a resumed run did again counts once."""
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     if not folder.is_dir():
         return {}
     events = EventAccumulator(str(folder), size_guidance={"scalars": 0}, purge_orphaned_data=False)
     events.Reload()
-    return {name: _one_story(events.Scalars(name)) for name in events.Tags()["scalars"]}
+    return {name: _without_repeats(events.Scalars(name)) for name in events.Tags()["scalars"]}
 
 
-def _one_story(events: list) -> Series:
-    told: list[tuple[int, float]] = []
+def _without_repeats(events: list) -> Series:
+    kept: list[tuple[int, float]] = []
     for event in sorted(events, key=lambda event: event.wall_time):
-        while told and told[-1][0] >= event.step:  # a run that continued from an earlier checkpoint
-            told.pop()
-        told.append((event.step, event.value))
+        while kept and kept[-1][0] >= event.step:  # a run that continued from an earlier checkpoint
+            kept.pop()
+        kept.append((event.step, event.value))
     return Series(
-        np.array([step for step, _ in told], np.int64),
-        np.array([value for _, value in told], float),
+        np.array([step for step, _ in kept], np.int64),
+        np.array([value for _, value in kept], float),
     )
 
 
-def read_updates(
-    learner: Path, weights: Callable[[int], Mapping[str, float]] | None = None
-) -> list[UpdateFacts]:
+def read_updates(learner: Path, weights: Callable[[int], Mapping[str, float]]) -> list[UpdateFacts]:
     """A learner's history as `league.runs.alarms` takes it, from its files alone.
 
     The reward terms of a match are the means of its rollout's matches, which is all that the file
-    holds. `weights` gives the weight of each reward term at a step; without, a term has one from
-    the first to the last time that it was other than 0.
+    holds. `weights` gives the weight of each reward term at a step.
     """
     scalars = read_scalars(learner / "tensorboard")
     metrics: dict[int, dict[str, float]] = defaultdict(dict)
@@ -91,7 +78,6 @@ def read_updates(
     scores: dict[int, list[tuple[str, float]]] = defaultdict(list)
     for row in read_rows(learner / "behavior_metrics.csv"):
         scores[int(row["step"])].append((row["category"], float(row["score"])))
-    weights = weights or _weights_seen(rewards)
     return [
         UpdateFacts(
             step=step,
@@ -106,24 +92,5 @@ def read_updates(
     ]
 
 
-def _weights_seen(
-    rewards: Mapping[int, Mapping[str, float]],
-) -> Callable[[int], Mapping[str, float]]:
-    fired: dict[str, list[int]] = defaultdict(list)
-    for step, terms in rewards.items():
-        for term, value in terms.items():
-            if value:
-                fired[term].append(step)
-    spans = {term: (min(steps), max(steps)) for term, steps in fired.items()}
-    return lambda step: {
-        term: float(first <= step <= last) for term, (first, last) in spans.items()
-    }
-
-
 def _terms(row: Row) -> dict[str, float]:
     return {name: float(value) for name, value in row.items() if name not in REWARDS}
-
-
-def behaviour_numbers(rows: list[Row]) -> tuple[str, ...]:
-    """Names of the game's own numbers in rows of behavior_metrics.csv."""
-    return tuple(name for name in rows[0] if name not in BEHAVIOUR) if rows else ()

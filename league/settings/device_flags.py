@@ -59,52 +59,34 @@ class DeviceFlags:
         return tuple(words)
 
     @classmethod
-    def of(cls, options: argparse.Namespace) -> DeviceFlags:
-        """Of parsed flags; raises `ConfigError` for `--ranks` without `--cpu`."""
-        if (options.ranks or 1) > 1 and not options.cpu:
-            raise ConfigError(
-                f"--ranks {options.ranks} goes with --cpu; on GPUs name each, as --gpu 0,1"
-            )
-        return cls(gpus=options.gpu, cpu=options.cpu, cpu_ranks=options.ranks or 0)
+    def of(cls, gpu: str | None, cpu: bool, ranks: int | None) -> DeviceFlags:
+        """Of the flags' values; raises `ConfigError` for what can't be."""
+        numbers = [] if gpu is None else gpu.split(",")
+        if not all(number.isdigit() for number in numbers):
+            raise ConfigError(f"--gpu {gpu!r} is no list of GPU numbers, as 0 or 0,1")
+        if len(set(numbers)) < len(numbers):
+            raise ConfigError(f"--gpu {gpu} names a GPU twice: each gets one process")
+        if numbers and cpu:
+            raise ConfigError(f"--gpu {gpu} and --cpu exclude each other: give one of them")
+        if ranks is not None and ranks < 1:
+            raise ConfigError(f"--ranks {ranks} is no number of processes, as 2")
+        if (ranks or 1) > 1 and not cpu:
+            raise ConfigError(f"--ranks {ranks} goes with --cpu; on GPUs name each, as --gpu 0,1")
+        return cls(gpus=tuple(map(int, numbers)), cpu=cpu, cpu_ranks=ranks or 0)
+
+
+GPU_HELP = "Train on the GPU with this number, or on several together, as 0,1."
+CPU_HELP = "Train on the CPU even if there is a GPU."
+RANKS_HELP = "With --cpu: learn in N processes together (default: 2 where it has them)."
 
 
 def add_device_flags(parser: argparse.ArgumentParser) -> None:
     """Adds the three flags."""
-    device = parser.add_mutually_exclusive_group()
-    device.add_argument(
-        "--gpu",
-        type=_numbers,
-        default=(),
-        metavar="N[,N]",
-        help="train on the GPU with this number, or on several together, as 0,1",
-    )
-    device.add_argument(
-        "--cpu", action="store_true", help="train on the CPU even if there is a GPU"
-    )
-    parser.add_argument(
-        "--ranks",
-        type=_count,
-        metavar="N",
-        help="with --cpu: learn in N processes together (default: 2 where it has them)",
-    )
+    parser.add_argument("--gpu", metavar="N[,N]", help=GPU_HELP)
+    parser.add_argument("--cpu", action="store_true", help=CPU_HELP)
+    parser.add_argument("--ranks", type=int, metavar="N", help=RANKS_HELP)
 
 
 def has_no_gpu() -> bool:
     """Whether this machine has no GPU that torch could use, without loading torch."""
     return sys.platform == "linux" and not any(map(os.path.exists, _GPU_DEVICES))
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    words = text.split(",")
-    if not all(word.isdigit() for word in words):
-        raise argparse.ArgumentTypeError(f"{text!r} is no list of GPU numbers, as 0 or 0,1")
-    numbers = tuple(map(int, words))
-    if len(set(numbers)) < len(numbers):
-        raise argparse.ArgumentTypeError(f"{text} names a GPU twice: each gets one process")
-    return numbers
-
-
-def _count(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of processes, as 2")
-    return int(text)

@@ -18,7 +18,7 @@ from torch.utils.tensorboard import SummaryWriter
 from league.cli.main import main
 from league.players import Assignment, Book, MatchResult, Pairing, SeatResult
 from league.rpc.client import MatchmakerClient
-from league.runs.folder import FORMAT
+from league.runs.finding import FORMAT
 from league.settings.base import resolve
 from league.settings.file import write_config
 from league.stages import Place, Stage

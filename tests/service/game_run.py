@@ -15,7 +15,7 @@ from league.games.settings import GameSettings
 from league.players import Player, PlayerKind, Role
 from league.rpc.client import MatchmakerClient
 from league.runs.blobs import BlobFolder
-from league.runs.folder import FORMAT
+from league.runs.finding import FORMAT
 from league.settings.base import build, resolve
 from league.settings.file import write_config
 from matchmaker.main import MatchmakerServer

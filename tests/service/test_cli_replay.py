@@ -15,7 +15,7 @@ from PIL import Image
 from league.cli.main import main
 from league.replay import load_replay
 from league.rpc.client import MatchmakerClient
-from league.runs.folder import FORMAT
+from league.runs.finding import FORMAT
 from matchmaker.main import MatchmakerServer
 
 

@@ -15,7 +15,7 @@ from small_league import small_league
 
 from league.cli.main import main
 from league.rpc.client import MatchmakerClient
-from league.runs.folder import FORMAT
+from league.runs.finding import FORMAT
 from league.stats.ratings.fit import fit_cells
 from league.views.leaderboard import gather
 

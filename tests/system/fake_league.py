@@ -10,8 +10,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from league.cluster.backend import ProcessSpec
-from league.cluster.local import LocalBackend
+from league.cluster.processes import ProcessSpec
 from league.cluster.supervisor import Supervisor, Timing
 from league.cluster.topology import EVALUATOR, LEARNER, MATCHMAKER, Topology
 from league.errors import LeagueError
@@ -65,9 +64,7 @@ def main(run_dir: Path, learner: str) -> int:
         nobody = {name: f"127.0.0.1:{folder.port(name)}" for name in (MATCHMAKER, EVALUATOR)}
         topology = Topology(specs=specs, addresses=nobody)
         display = LineDisplay(sys.stdout, seconds=0.2)
-        supervisor = Supervisor(
-            folder, topology, LocalBackend(), display, "no device", timing=timing
-        )
+        supervisor = Supervisor(folder, topology, display, "no device", timing=timing)
         try:
             return supervisor.run()
         except LeagueError as error:

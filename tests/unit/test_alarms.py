@@ -1,88 +1,66 @@
-"""When a run looks ill: each rule by a table of cases, each alarm said once and once when it is
-over.
-"""
+"""A run that looks wrong raises each alarm once, and reports once that it is over."""
 
 import math
 
 import pytest
 
 from league.runs import alarms
-from league.runs.alarms import Alarm, AlarmWatch, MatchFacts, Streak, UpdateFacts
+from league.runs.alarms import Alarm, AlarmWatch, MatchFacts, UpdateFacts
 
 TEN_KEYS = 10 * math.log(2)
 
 
-def kinds(found):
-    return [(alarm.kind, alarm.subject) for alarm in found]
-
-
 @pytest.mark.parametrize(
-    ("entropies", "is_ill"),
+    ("metric", "values", "wanted_kl", "is_ill"),
     [
-        ([0.1] * 10, True),
-        ([5.0] * 90 + [0.1] * 10, True),
-        ([0.1] * 9, False),  # nine updates prove nothing
-        ([0.1] * 9 + [0.5], False),
-        ([2.0] * 50, False),  # where a healthy laptop run ends
-        ([0.22] * 10, False),  # just above 3 % of 6.93
+        ("policy/entropy", [0.1] * 10, None, True),
+        ("policy/entropy", [5.0] * 90 + [0.1] * 10, None, True),
+        ("policy/entropy", [0.1] * 9, None, False),  # nine updates prove nothing
+        ("policy/entropy", [0.1] * 9 + [0.5], None, False),
+        ("policy/entropy", [2.0] * 50, None, False),  # where a healthy laptop run ends
+        ("policy/entropy", [0.22] * 10, None, False),  # just above 3 % of 6.93
+        ("value/explained_variance", [-0.3] * 30, None, True),
+        ("value/explained_variance", [0.8] * 100 + [-0.2] * 30, None, True),
+        ("value/explained_variance", [-0.3] * 29, None, False),
+        ("value/explained_variance", [-0.04] * 30, None, False),  # noise
+        ("value/explained_variance", [-1.0] * 5 + [0.5] * 25, None, False),
+        ("policy/approx_kl", [0.05] * 10, 0.012, True),
+        ("policy/approx_kl", [0.03] * 10, 0.012, False),
+        ("policy/approx_kl", [0.05] * 9, 0.012, False),
+        ("policy/approx_kl", [0.05] * 10, None, False),
+        ("policy/approx_kl", [0.2] * 10, None, True),
+        ("policy/approx_kl", [0.01] * 9 + [0.2], 0.012, False),  # one bad update
+        ("loss/value", [math.nan], None, True),
+        ("loss/value", [-0.1], None, False),
     ],
 )
-def test_entropy_collapse(entropies, is_ill):
-    assert bool(alarms.entropy_collapse(entropies, TEN_KEYS)) == is_ill
-
-
-def test_the_largest_entropy_is_of_free_keys_or_of_one_choice():
-    assert alarms.largest_entropy("keys", 10) == pytest.approx(TEN_KEYS)
-    assert alarms.largest_entropy("choice", 3) == pytest.approx(math.log(3))
+def test_a_metric_raises_its_alarm(metric, values, wanted_kl, is_ill):
+    watch = AlarmWatch(TEN_KEYS, wanted_kl)
+    for step, value in enumerate(values):
+        watch.update(UpdateFacts(step=step, metrics={metric: value}))
+    assert bool(watch.active) == is_ill
 
 
 @pytest.mark.parametrize(
-    ("explained", "is_ill"),
+    ("updates", "each", "score", "kinds"),
     [
-        ([-0.3] * 30, True),
-        ([0.8] * 100 + [-0.2] * 30, True),
-        ([-0.3] * 29, False),
-        ([-0.04] * 30, False),  # noise where nothing can be explained
-        ([-1.0] * 5 + [0.5] * 25, False),
+        (23, 13, 0.0, []),  # 299 matches
+        (20, 15, 0.0, ["never_won"]),
+        (25, 20, 0.0, ["never_won", "term_silent"]),
+        (25, 20, 1.0, ["always_won", "term_silent"]),
+        (25, 20, 0.5, ["term_silent"]),
+        (19, 300, 0.0, []),  # a game of one move: too little was learnt in between
     ],
 )
-def test_explained_variance(explained, is_ill):
-    assert bool(alarms.value_unexplained(explained)) == is_ill
+def test_streaks(updates, each, score, kinds):
+    watch = AlarmWatch(TEN_KEYS, None)
+    for step in range(updates):
+        watch.update(update(step, matches=matches(each, score=score), weights={"combo": 1.0}))
+    assert sorted(alarm.kind for alarm in watch.active.values()) == kinds
 
 
 @pytest.mark.parametrize(
-    ("divergences", "wanted", "is_ill"),
-    [
-        ([0.05] * 10, 0.012, True),
-        ([0.03] * 10, 0.012, False),
-        ([0.05] * 9, 0.012, False),
-        ([0.05] * 10, None, False),
-        ([0.2] * 10, None, True),
-        ([0.01] * 9 + [0.2], 0.012, False),  # one bad update
-    ],
-)
-def test_kl(divergences, wanted, is_ill):
-    assert bool(alarms.kl_too_high(divergences, wanted)) == is_ill
-
-
-@pytest.mark.parametrize(
-    ("streak", "lost", "won", "silent"),
-    [
-        (Streak(299, 50), False, False, False),
-        (Streak(300, 20), True, False, False),
-        (Streak(500, 20), True, True, True),
-        # a game of one move: too little was learnt in between
-        (Streak(5000, 19), False, False, False),
-    ],
-)
-def test_streaks(streak, lost, won, silent):
-    assert kinds(alarms.never_won({"based": streak})) == [("never_won", "based")] * lost
-    assert kinds(alarms.always_won(streak)) == [("always_won", "")] * won
-    assert kinds(alarms.silent_terms({"combo": streak})) == [("term_silent", "combo")] * silent
-
-
-@pytest.mark.parametrize(
-    ("absolute", "matches", "term"),
+    ("terms", "count", "term"),
     [
         ({"combo": 81.0, "damage": 19.0}, 300, "combo"),
         ({"combo": 80.0, "damage": 20.0}, 300, None),
@@ -92,26 +70,24 @@ def test_streaks(streak, lost, won, silent):
         ({"win": 0.0, "damage": 0.0}, 300, None),
     ],
 )
-def test_dominant_term(absolute, matches, term):
-    assert kinds(alarms.dominant_term(absolute, matches)) == (
-        [("term_dominates", term)] if term else []
-    )
+def test_dominant_term(terms, count, term):
+    watch = AlarmWatch(TEN_KEYS, None)
+    watch.update(update(0, matches=matches(count, **terms), weights=dict.fromkeys(terms, 1.0)))
+    assert [alarm.subject for alarm in watch.active.values()] == ([term] if term else [])
 
 
-def test_not_finite():
-    metrics = {"loss/value": math.nan, "loss/policy": -0.1, "learning/gradient_norm": math.inf}
-    found = [name for _, name in kinds(alarms.not_finite(metrics))]
-    assert found == ["loss/value", "learning/gradient_norm"]
+def test_the_largest_entropy_is_of_free_keys_or_of_one_choice():
+    assert alarms.largest_entropy("keys", 10) == pytest.approx(TEN_KEYS)
+    assert alarms.largest_entropy("choice", 3) == pytest.approx(math.log(3))
 
 
 @pytest.mark.parametrize("kind", alarms.KINDS)
-def test_an_alarm_travels_as_a_metric_and_says_what_was_measured(kind):
-    sent = Alarm(kind, "based" if "{subject}" in alarms._SENTENCES[kind] else "", 0.875)
+def test_an_alarm_travels_as_a_metric(kind):
+    sent = Alarm(kind, "based" if "{subject}" in alarms.KINDS[kind][1] else "", 0.875)
     (received,) = alarms.of_metrics(
         {sent.key: 0.875, "loss/policy": 1.0, "alarm/of_another_version": 1.0}
     )
     assert received == sent
-    assert sent.sentence.endswith(".")
     assert sent.subject in sent.sentence
     assert "{" not in sent.sentence + sent.title
 

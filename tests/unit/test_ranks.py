@@ -184,7 +184,7 @@ def test_a_share_keeps_the_number_of_updates_and_the_size_of_a_rollout():
 def flags(*words):
     parser = argparse.ArgumentParser()
     add_device_flags(parser)
-    return DeviceFlags.of(parser.parse_args(words))
+    return DeviceFlags.of(**vars(parser.parse_args(words)))
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_start_league_hands_the_flags_on_to_its_learners():
         (("--gpu", "0,0"), "0,0"),
         (("--gpu", "0,x"), "0,x"),
         (("--ranks", "2"), "--ranks 2"),
-        (("--cpu", "--ranks", "0"), "'0'"),
+        (("--cpu", "--ranks", "0"), "--ranks 0"),
         (("--cpu", "--gpu", "0"), "--gpu"),
     ],
 )

@@ -15,7 +15,7 @@ from torch.utils.tensorboard import SummaryWriter
 
 from league.players import Book, MatchResult, Pairing, Player, PlayerKind, Role, SeatResult
 from league.rpc.client import MatchmakerClient
-from league.runs.folder import FORMAT
+from league.runs.finding import FORMAT
 from league.runs.records import read_scalars
 from league.settings.base import resolve
 from league.settings.file import write_config

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from league.errors import NotFound
 from league.metrics import wilson_interval
 from league.players import Book
-from league.runs.records import Row, Series, learner_folders, read_rows, read_scalars
+from league.runs.records import Row, Series, read_rows, read_scalars
 
 TOGETHER = 3
 """Snapshots whose clean matches are counted together: one alone has played few."""
@@ -74,7 +74,7 @@ def gather(run_dir: Path, learner: str = "") -> History:
 
 
 def _learner_folder(run_dir: Path, learner: str) -> Path:
-    folders = {path.name.removeprefix("learner-"): path for path in learner_folders(run_dir)}
+    folders = {path.name[8:]: path for path in sorted(run_dir.glob("learner-*/"))}
     if learner and learner not in folders:
         raise NotFound(
             f"{run_dir} has no learner {learner!r}: it has {', '.join(folders) or 'none'}"

@@ -1,4 +1,4 @@
-"""The process group keeps real, tiny processes alive, within limits, and stops them in order."""
+"""Real, tiny processes: logged, ended with all that they started, kept alive, stopped in order."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ import signal
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from league.cluster.backend import ProcessSpec
-from league.cluster.local import LocalBackend, last_sentence
-from league.cluster.process_group import ProcessGroup, RestartPolicy
+from league.cluster.processes import Process, ProcessGroup, ProcessSpec, RestartPolicy
 from league.errors import ConfigError, DataCorrupt, StorageFull, Unavailable
 from league.views.terminal.facts import State
 
@@ -29,7 +27,15 @@ signal.signal(15, stop)
 print("here", flush=True)
 time.sleep(60)
 """
-STUBBORN = "import signal, time; signal.signal(15, signal.SIG_IGN); print('here', flush=True); time.sleep(60)"
+STUBBORN = (
+    "import signal, time; signal.signal(15, signal.SIG_IGN); print('here', flush=True);"
+    "time.sleep(60)"
+)
+PARENT = (
+    "import subprocess, sys, time;"
+    "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)']);"
+    "print('child', child.pid, flush=True); time.sleep(60)"
+)
 
 
 class Stage:
@@ -42,8 +48,6 @@ class Stage:
 
     def play(
         self,
-        may_finish: frozenset[str] = frozenset(),
-        finished: Mapping[str, bool] = {},
         **codes: str,
     ) -> ProcessGroup:
         specs = [
@@ -51,12 +55,7 @@ class Stage:
             for name, code in codes.items()
         ]
         self.group = ProcessGroup(
-            LocalBackend(),
-            specs,
-            POLICY,
-            say=self.said.append,
-            may_finish=may_finish,
-            has_finished=lambda name: finished.get(name, True),
+            specs, POLICY, say=lambda text, is_trouble=False: self.said.append(text)
         )
         self.group.start()
         return self.group
@@ -82,8 +81,7 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
     stage = Stage(tmp_path)
     yield stage
     for member in stage.group.members.values():
-        if member.process is not None:
-            member.process.kill()
+        member.kill()
 
 
 def test_killed_process_runs_again(stage: Stage) -> None:
@@ -131,15 +129,13 @@ def test_a_restart_is_told_with_the_last_words_of_that_life(stage: Stage) -> Non
     stage.check_until(lambda: bool(stage.said))
     assert stage.said == ["worker ended (exit code 1: worker: out of luck): it restarts in 0.01 s."]
     stage.log("worker").write_text("worker: out of luck\n--- a new life\n")
-    assert last_sentence(stage.log("worker")) == ""
+    assert stage.group.members["worker"].last_sentence() == ""
 
 
-def test_who_was_told_to_stop_from_outside_has_not_finished(stage: Stage) -> None:
-    group = stage.play(frozenset({"learner"}), {"learner": False}, learner="")
+def test_a_process_that_was_stopped_from_outside_runs_again(stage: Stage) -> None:
+    group = stage.play(learner="")
     stage.check_until(lambda: group.members["learner"].restarts == 1)
-    assert (
-        stage.said[0] == "learner ended (exit code 0, as if asked to stop): it restarts in 0.01 s."
-    )
+    assert "exit code 0, as if asked to stop" in stage.said[0]
 
 
 def test_stops_in_order_and_all_are_waited_for(stage: Stage) -> None:
@@ -179,3 +175,95 @@ def test_waits_double_and_old_restarts_are_forgotten() -> None:
     assert [policy.delay(times, now) for now in (0, 10, 20, 30)] == [1, 2, 3, None]
     assert policy.delay(times, 105) == 3
     assert policy.delay(times, 400) == 1
+
+
+@pytest.fixture
+def python(tmp_path: Path) -> Iterator[Callable[[str], Process]]:
+    """Starts a one-liner."""
+    started = []
+
+    def start(code: str) -> Process:
+        command = (sys.executable, "-c", code)
+        started.append(Process(ProcessSpec(name="worker", command=command, log=tmp_path / "log")))
+        started[-1].start()
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come true in time"
+        time.sleep(0.01)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether the process runs (a zombie does not)."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def test_output_and_exit_code_are_kept(python: Callable[[str], Process]) -> None:
+    process = python("import sys; print('out'); print('err', file=sys.stderr); sys.exit(7)")
+    until(lambda: process.poll() is not None)
+    process.terminate()
+    process.kill()
+    assert process.poll() == 7
+    assert {"out", "err"} <= set(process.spec.log.read_text().splitlines())
+
+
+@pytest.mark.parametrize("end", [Process.kill, Process.terminate])
+def test_its_own_children_end_with_a_process(
+    python: Callable[[str], Process], end: Callable[[Process], None]
+) -> None:
+    process = python(PARENT)
+    log = process.spec.log
+    until(lambda: any(line.startswith("child ") for line in log.read_text().splitlines()))
+    child = int(log.read_text().split("child ")[-1])
+    assert is_alive(child)
+    end(process)
+    until(lambda: process.poll() is not None and not is_alive(child))
+
+
+def test_a_missing_program_is_an_error_that_names_it(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"worker .* no-such-program"):
+        Process(ProcessSpec(name="worker", command=("no-such-program",), log=tmp_path)).start()
+
+
+def test_ctrl_c_of_the_terminal_does_not_reach_a_process(
+    python: Callable[[str], Process],
+) -> None:
+    process = python("import os; print(os.getpgrp(), os.getpid(), os.getsid(0))")
+    until(lambda: process.poll() is not None)
+    assert set(process.spec.log.read_text().splitlines()[-1].split()) == {str(process.pid)}
+
+
+def test_one_thread_unless_the_environment_says_otherwise(
+    python: Callable[[str], Process], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for chosen, expected in ((None, "1"), ("3", "3")):
+        monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+        if chosen:
+            monkeypatch.setenv("OMP_NUM_THREADS", chosen)
+        process = python("import os; print(os.environ['OMP_NUM_THREADS'])")
+        until(lambda process=process: process.poll() is not None)
+        assert process.spec.log.read_text().splitlines()[-1] == expected
+
+
+def test_a_long_log_is_moved_aside_while_it_is_written(python: Callable[[str], Process]) -> None:
+    process = python(
+        "import time\nfor n in range(2000): print('line', n, flush=True); time.sleep(.0005)"
+    )
+    while process.poll() is None:
+        process.rotate_log(1500)
+        time.sleep(0.01)
+    log = process.spec.log
+    process.rotate_log(1500)
+    assert sorted(path.name for path in log.parent.iterdir()) == ["log", "log.1", "log.2", "log.3"]
+    assert log.stat().st_size <= 1500
+    assert "line 1999" in (log.read_text() + log.with_name("log.1").read_text()).splitlines()

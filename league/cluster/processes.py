@@ -1,0 +1,301 @@
+"""A league's processes on this machine: starts them, restarts them, stops them in order.
+
+Each leads its own session, which keeps the terminal's Ctrl-C away from it: only the supervisor
+receives it. On Linux the kernel ends the processes with the supervisor, even after kill -9.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from league.errors import ConfigError, DataCorrupt, LeagueError, StorageFull, Unavailable
+from league.service import die_with_parent
+from league.views.terminal.facts import ProcessFacts, State
+
+# Two threads on two busy cores made a learner fifty times slower, so each process has one.
+_ENVIRONMENT = {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+LOG_BYTES = 16_000_000
+OLD_LOGS = 3
+_PERMANENT: dict[int, tuple[type[LeagueError], str]] = {
+    ConfigError.exit_code: (ConfigError, "its settings can't be used"),
+    StorageFull.exit_code: (StorageFull, "the disk is full"),
+    DataCorrupt.exit_code: (DataCorrupt, "its data are damaged"),
+}
+"""Exit codes that a restart would repeat: the error to raise, and a text for an empty log."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProcessSpec:
+    """What to run; `log` receives its output."""
+
+    name: str
+    command: tuple[str, ...]
+    log: Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class RestartPolicy:
+    """How often and how fast a process restarts.
+
+    Attributes:
+        limit: restarts within the window; a fault that needs more is no accident.
+        window_seconds: the time over which restarts count.
+        first_seconds: the wait before the first restart; each further one doubles it.
+        longest_seconds: the longest wait.
+    """
+
+    limit: int = 5
+    window_seconds: float = 300.0
+    first_seconds: float = 0.5
+    longest_seconds: float = 30.0
+
+    def delay(self, times: deque[float], now: float) -> float | None:
+        """Seconds to wait before a restart at `now`, which joins `times`; None if it is too many."""
+        while times and now - times[0] > self.window_seconds:
+            times.popleft()
+        if len(times) >= self.limit:
+            return None
+        seconds = self.first_seconds * 2 ** len(times)
+        times.append(now)
+        return float(min(seconds, self.longest_seconds))
+
+
+class Process:
+    """One process with all its restarts. Start it from the main thread: the kernel ties it to it."""
+
+    def __init__(self, spec: ProcessSpec) -> None:
+        self.spec = spec
+        self.state = State.WAITING
+        self.started_at = self.restart_at = 0.0
+        self.restarts = 0
+        self.restart_times: deque[float] = deque()
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Starts it and returns at once. Raises `ConfigError` when its program can't run."""
+        spec, program = self.spec, self.spec.command[0]
+        if shutil.which(program) is None:
+            raise ConfigError(f"{spec.name} can't start: there is no program {program}")
+        tie = [sys.executable, "-I", "-S", die_with_parent.__file__, str(os.getpid())]
+        spec.log.parent.mkdir(parents=True, exist_ok=True)
+        with spec.log.open("ab") as log:
+            stamp = time.strftime("%Y-%m-%d %H:%M:%S")
+            log.write(f"--- {stamp} {spec.name}: {' '.join(spec.command)}\n".encode())
+            log.flush()
+            self._child = subprocess.Popen(
+                [*tie, *spec.command],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={**_ENVIRONMENT, **os.environ},
+                start_new_session=True,
+            )
+        self.state, self.started_at = State.RUNNING, time.time()
+
+    @property
+    def pid(self) -> int:
+        """0 before the first start."""
+        return 0 if self._child is None else self._child.pid
+
+    @property
+    def is_alive(self) -> bool:
+        return self._child is not None and self.poll() is None
+
+    def poll(self) -> int | None:
+        """None while it runs, then its exit code; minus the signal's number if one ended it."""
+        assert self._child is not None
+        if self._child.returncode is None and self._has_ended():
+            self.kill()  # ends its own children too, while its id can't belong to another process
+        return self._child.poll()
+
+    def terminate(self) -> None:
+        """Asks it to stop (SIGTERM)."""
+        if self._child is not None and self._child.poll() is None:
+            self._child.terminate()
+
+    def kill(self) -> None:
+        """Ends it and all processes that it started, at once."""
+        if self._child is not None and self._child.returncode is None:
+            try:
+                os.killpg(self._child.pid, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):  # macOS refuses for a group of zombies
+                self._child.kill()
+
+    def _has_ended(self) -> bool:
+        try:
+            return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError:
+            return True
+
+    def facts(self) -> ProcessFacts:
+        return ProcessFacts(
+            name=self.spec.name,
+            state=self.state,
+            pid=self.pid,
+            started_at=self.started_at,
+            restarts=self.restarts,
+            restart_at=self.restart_at,
+        )
+
+    def last_sentence(self) -> str:
+        """The last line that it logged since its last start, its error if one ended it."""
+        try:
+            with self.spec.log.open("rb") as file:
+                file.seek(max(0, self.spec.log.stat().st_size - 8192))
+                lines = [line.strip() for line in file.read().decode(errors="replace").splitlines()]
+        except OSError:
+            return ""
+        line = next((line for line in reversed(lines) if line), "")
+        return "" if line.startswith("--- ") else line
+
+    def rotate_log(self, log_bytes: int = LOG_BYTES) -> None:
+        """Copies a long log to `log`.1, and so on, and empties it: its writers append to it."""
+        log = self.spec.log
+        places = [log.with_name(f"{log.name}.{number}") for number in range(1, OLD_LOGS + 1)]
+        with contextlib.suppress(OSError):  # a full disk must not end the league
+            if log.stat().st_size > log_bytes:
+                for newer, older in zip(places[-2::-1], places[:0:-1], strict=True):
+                    if newer.exists():
+                        newer.replace(older)
+                shutil.copyfile(log, places[0])
+                os.truncate(log, 0)
+
+
+class ProcessGroup:
+    """All processes of a league.
+
+    Args:
+        specs: what to run, in the order of starting.
+        policy: restarts.
+        say: receives news for the person, with `is_trouble` for troubles.
+        started: is called with a process's name and id after each start.
+        has_finished: whether a process that ended with exit code 0 has done its work (or was
+            stopped from outside).
+    """
+
+    def __init__(
+        self,
+        specs: Sequence[ProcessSpec],
+        policy: RestartPolicy,
+        *,
+        say: Callable[..., None],
+        started: Callable[[str, int], None] = lambda name, pid: None,
+        has_finished: Callable[[str], bool] = lambda name: False,
+    ) -> None:
+        self._policy, self._say = policy, say
+        self._started, self._has_finished = started, has_finished
+        self.members = {spec.name: Process(spec) for spec in specs}
+
+    def facts(self) -> tuple[ProcessFacts, ...]:
+        return tuple(member.facts() for member in self.members.values())
+
+    def start(self) -> None:
+        """Starts all, in the order given; each waits for what it needs."""
+        for member in self.members.values():
+            self._launch(member)
+
+    def check(self) -> None:
+        """Looks at every process once, and restarts those that have died.
+
+        Raises:
+            ConfigError, StorageFull, DataCorrupt: a process ended for a permanent reason.
+            Unavailable: a process dies too often.
+        """
+        for member in self.members.values():
+            if member.state is State.RUNNING and (code := member.poll()) is not None:
+                self._settle(member, code)
+            elif member.state is State.WAITING and time.time() >= member.restart_at:
+                member.restarts += 1
+                self._launch(member)
+                self._say(f"{member.spec.name} runs again (process {member.pid}).")
+            member.rotate_log()
+
+    def is_done(self, name: str) -> bool:
+        """Whether the process has finished its work."""
+        return self.members[name].state is State.DONE
+
+    def stop(
+        self,
+        names: Sequence[str],
+        seconds: float,
+        *,
+        hurried: Callable[[], bool] = lambda: False,
+        tick: Callable[[], None] = lambda: None,
+    ) -> list[str]:
+        """Asks processes to stop, in this order, waits for all, and kills those that are late.
+
+        Args:
+            names: unknown ones are ignored.
+            seconds: the longest wait.
+            hurried: ends the wait when it returns True.
+            tick: is called while waiting.
+
+        Returns:
+            The names of the processes that were killed.
+        """
+        waiting = []
+        for member in [self.members[name] for name in names if name in self.members]:
+            if member.is_alive:
+                member.state = State.STOPPING
+                member.terminate()
+                waiting.append(member)
+            elif member.state in (State.RUNNING, State.WAITING):
+                member.state = State.STOPPED
+        deadline, is_hurried = time.time() + seconds, False
+        while any(member.is_alive for member in waiting) and time.time() < deadline:
+            is_hurried = hurried()
+            if is_hurried:
+                break
+            tick()
+            time.sleep(0.02)
+        late = [member for member in waiting if member.is_alive]
+        for member in waiting:
+            member.state = State.KILLED if member in late else State.STOPPED
+        for member in late:
+            member.kill()
+            while member.is_alive:
+                time.sleep(0.01)
+            after = "when hurried" if is_hurried else f"within {seconds:g} s"
+            self._say(
+                f"{member.spec.name} had not stopped {after} and was killed.", is_trouble=True
+            )
+        return [member.spec.name for member in late]
+
+    def _launch(self, member: Process) -> None:
+        member.start()
+        self._started(member.spec.name, member.pid)
+
+    def _settle(self, member: Process, code: int) -> None:
+        """Decides what follows the end of a process."""
+        name, log = member.spec.name, member.spec.log
+        if code == 0 and self._has_finished(name):
+            member.state = State.DONE
+            return
+        member.state = State.FAILED
+        sentence = member.last_sentence()
+        if code in _PERMANENT:
+            error, reason = _PERMANENT[code]
+            raise error(f"{name} can't run: {sentence or f'{reason}, read {log}'}")
+        how = f"signal {-code}" if code < 0 else f"exit code {code}"
+        how += ", as if asked to stop" if code == 0 else ""
+        delay = self._policy.delay(member.restart_times, time.time())
+        if delay is None:
+            minutes = self._policy.window_seconds / 60
+            raise Unavailable(
+                f"{name} ended {self._policy.limit + 1} times within {minutes:g} minutes, the last "
+                f"time with {how} and {sentence!r}: read {log}, then start the run again"
+            )
+        member.state, member.restart_at = State.WAITING, time.time() + delay
+        if code > 0 and sentence:  # a log does not explain a signal
+            how += f": {sentence}"
+        self._say(f"{name} ended ({how}): it restarts in {delay:g} s.", is_trouble=True)
