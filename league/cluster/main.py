@@ -163,8 +163,10 @@ def start(command: Command) -> int:
     with open_run(command.request) as folder:
         try:
             return _run(folder, command, device)
-        except LeagueError:
-            if not folder.resumed and not folder.database.exists():
+        except LeagueError as error:
+            is_refused = isinstance(error, (InvalidInput, DataCorrupt))
+            has_begun = _has_steps(folder.path) if is_refused else folder.database.exists()
+            if not folder.resumed and not has_begun:
                 folder.discard()  # otherwise it would be the newest run
             raise
 
@@ -231,26 +233,15 @@ def _run(folder: RunFolder, command: Command, device: str) -> int:
         return supervisor.run()
     except (InvalidInput, DataCorrupt):
         can_continue = False
-        if not folder.resumed and not _has_steps(folder.path):
-            folder.discard()
         raise
     finally:
         display.close()
-        if folder.path.exists():
-            _conclude(console, supervisor, folder, can_continue=can_continue)
-
-
-def _conclude(
-    console: Console, supervisor: Supervisor, folder: RunFolder, *, can_continue: bool
-) -> None:
-    """Prints the run's summary, and the command that continues it if that can help."""
-    screen = supervisor.screen
-    if screen.league.learner is None and not screen.league.ratings:
-        return  # there is nothing to sum up; the error that follows says why
-    print_summary(console, screen, [*supervisor.files, folder.path / "logs"])
-    if can_continue and screen.done_share < 1:
-        line = f"Continue with: bin/start-league --run-dir {folder.path}"
-        console.print(line, soft_wrap=True, markup=False)
+        screen = supervisor.screen
+        if screen.league.learner is not None or screen.league.ratings:  # else an error says why
+            print_summary(console, screen, [*supervisor.files, folder.path / "logs"])
+            if can_continue and screen.done_share < 1:
+                line = f"Continue with: bin/start-league --run-dir {folder.path}"
+                console.print(line, soft_wrap=True, markup=False)
 
 
 if __name__ == "__main__":
