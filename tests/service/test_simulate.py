@@ -49,7 +49,7 @@ def whole(folder):
 @pytest.fixture(scope="module")
 def elo(tmp_path_factory):
     folder = tmp_path_factory.mktemp("elo")
-    return folder, simulate(folder, matches=5000)
+    return folder, simulate(folder, matches=5000, faults=0.1)
 
 
 def test_on_a_line_ratings_come_out_in_order_and_predict(elo):
