@@ -82,7 +82,7 @@ class EvaluatorServer:
         self._frame: GrpcServer | None = None
         observers: list[Observer] = [CallLog(operations.log_calls)]
         try:
-            if operations.evaluator_metrics_port:
+            if operations.metrics_port:
                 observers.append(self._serve_metrics(evaluator, operations))
             self._frame = GrpcServer(
                 "the evaluator",
@@ -107,7 +107,7 @@ class EvaluatorServer:
         from league.service.prometheus import MetricsPort
 
         metrics = EvaluatorMetrics(evaluator)
-        self._port = MetricsPort(operations.evaluator_metrics_port, metrics)
+        self._port = MetricsPort(operations.metrics_port + 1, metrics)
         return metrics.called
 
     def __enter__(self) -> EvaluatorServer:

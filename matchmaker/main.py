@@ -96,13 +96,13 @@ def _server(options: argparse.Namespace) -> MatchmakerServer:
     sections = resolve(options.preset, options.config)
     operations = sections.of(OperationsSettings)
     if options.metrics_port:
-        operations = operations.model_copy(update={"matchmaker_metrics_port": options.metrics_port})
+        operations = operations.model_copy(update={"metrics_port": options.metrics_port})
     configure(operations.log_format)
     security = service_settings(options, sections.of(SecuritySettings))
     return MatchmakerServer(
         options.db,
         options.port,
-        sections.of(MatchmakerSettings),
+        MatchmakerSettings.of(sections),
         security=security,
         operations=operations,
         read_only=options.read_only,

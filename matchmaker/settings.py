@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from league.settings.base import Settings, same_as, sections_hash
+from league.settings.base import Sections, Settings, sections_hash
 
 WithinSnapshots = Literal[
     "uniform", "recent", "latest", "pfsp_hard", "pfsp_var", "pfsp_linear", "pfsp_capped", "quality"
@@ -62,13 +62,8 @@ class AdmissionSettings(Settings):
         return self
 
 
-class MatchmakerSettings(Settings):
+class MatchmakerSection(Settings):
     """Section [matchmaker]."""
-
-    game: str = Field(default="brawl", json_schema_extra=same_as("game.name"))
-    """Name of the game of this league, that of [game] where it isn't given; others' players are
-    refused.
-    """
 
     mixes: dict[str, dict[str, float]] = Field(default_factory=_seed_mixes)
     """Opponent mixes by name (a learner's curriculum stage names one): category -> relative
@@ -139,6 +134,18 @@ class MatchmakerSettings(Settings):
             if sum(mix.values()) <= 0.0:
                 raise ValueError(f"mix {name!r} has no weight above 0")
         return mixes
+
+
+class MatchmakerSettings(MatchmakerSection):
+    """The section, and the game of the league, whose name is that of section [game]."""
+
+    game: str = "brawl"
+    """Players of other games are refused."""
+
+    @classmethod
+    def of(cls, sections: Sections) -> MatchmakerSettings:
+        """Returns those of resolved sections."""
+        return cls(**sections["matchmaker"] | {"game": sections["game"]["name"]})
 
     def policy(self) -> dict[str, object]:
         """The settings that a draw depends on."""

@@ -12,11 +12,10 @@ from league.settings.base import Settings
 class OperationsSettings(Settings):
     """Metrics and logs of the matchmaker and the evaluator."""
 
-    matchmaker_metrics_port: int = Field(default=0, ge=0, le=65535)
-    """Port of the matchmaker's Prometheus metrics (http://127.0.0.1:PORT/metrics); 0 for none."""
-
-    evaluator_metrics_port: int = Field(default=0, ge=0, le=65535)
-    """Port of the evaluator's Prometheus metrics; 0 for none."""
+    metrics_port: int = Field(default=0, ge=0, le=65534)
+    """Port of the matchmaker's Prometheus metrics (http://127.0.0.1:PORT/metrics), and one less
+    than the evaluator's; 0 for none.
+    """
 
     log_format: Literal["human", "json"] = "human"
     """Log lines for people, or one JSON object a line for programs."""

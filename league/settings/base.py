@@ -13,19 +13,14 @@ import hashlib
 import json
 import os
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import NoneType
-from typing import Any, TypeVar, get_args
+from typing import Any, NamedTuple, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
 from pydantic.fields import FieldInfo
-from pydantic_settings import (
-    BaseSettings,
-    EnvSettingsSource,
-    InitSettingsSource,
-    PydanticBaseSettingsSource,
-)
+from pydantic_settings import BaseSettings, EnvSettingsSource, InitSettingsSource
 
 from league.errors import ConfigError
 from league.settings.presets import (
@@ -59,14 +54,9 @@ class Settings(BaseModel):
     def _read_none(cls, values: Any) -> Any:
         if not isinstance(values, Mapping):
             return values
-        return {
-            key: None if value == NONE and _may_be_none(cls.model_fields.get(key)) else value
-            for key, value in values.items()
-        }
-
-
-def _may_be_none(field: FieldInfo | None) -> bool:
-    return field is not None and NoneType in get_args(field.annotation)
+        fields = cls.model_fields
+        optional = {name for name in fields if NoneType in get_args(fields[name].annotation)}
+        return {k: None if v == NONE and k in optional else v for k, v in values.items()}
 
 
 class Sections(dict[str, dict[str, Any]]):
@@ -81,26 +71,17 @@ class Sections(dict[str, dict[str, Any]]):
         self._models = {type(model): model for model in models.values()}
 
     def of(self, cls: type[S]) -> S:
-        """The section of class `cls`, as resolved."""
+        """Returns the section of class `cls`, as resolved."""
         model = self._models[cls]
         assert isinstance(model, cls)
         return model
 
 
-def nested_settings(field: FieldInfo) -> type[Settings] | None:
-    """The settings class inside a field's type (``tuple[StageSettings, ...]``), None without."""
-    return _settings_in(field.annotation)
-
-
-def _settings_in(annotation: Any) -> type[Settings] | None:
+def nested_settings(annotation: Any) -> type[Settings] | None:
+    """Returns the settings class inside a type such as ``tuple[StageSettings, ...]``, or None."""
     if isinstance(annotation, type) and issubclass(annotation, Settings):
         return annotation
-    return next((found for part in get_args(annotation) if (found := _settings_in(part))), None)
-
-
-def same_as(path: str) -> dict[str, Any]:
-    """For `Field(json_schema_extra=...)`: the default is the value that `section.key` has."""
-    return {"same_as": path}
+    return next((found for part in get_args(annotation) if (found := nested_settings(part))), None)
 
 
 def resolve(
@@ -126,8 +107,16 @@ def resolve(
 
 
 def base_preset(file: Path | None) -> str | None:
-    """The preset that a settings file extends, None when it names none."""
+    """Returns the preset that a settings file extends, None when it names none."""
     return read_tables(file).extends if file is not None else None
+
+
+class _Given(NamedTuple):
+    """A value that a source gives: the source for messages, ["section", "key", ...], the value."""
+
+    source: str
+    path: Sequence[str]
+    value: Any = None
 
 
 def lay_over(
@@ -142,160 +131,91 @@ def lay_over(
         ConfigError: as `resolve`.
     """
     classes = section_classes()
-    origins = _Origins(file, environment or {}, list(assignments))
-    origins.check_sections(classes)
+    in_file = read_tables(file).sections if file is not None else {}
+    by_file = [_Given(f"{file}: ", [name]) for name in in_file]
+    by_file += [_Given(f"{file}: ", [name, key]) for name in in_file for key in in_file[name]]
+    by_variable = [
+        _Given(f"{name}: ", name.removeprefix(PREFIX).lower().split("__"), text)
+        for name, text in (environment or {}).items()
+        if name.startswith(PREFIX) and "__" in name
+    ]
+    by_flag = [_assigned(assignment) for assignment in assignments]
+    given = [*by_file, *by_variable, *by_flag]
+    for source, (section, *_), _ in given:
+        if section not in classes:
+            near = known_near(section, classes)
+            raise ConfigError(f"{source}there is no section [{section}]: {near}")
     tables = {name: dict(values) for name, values in below.items()}
-    if file is not None:
-        merge(tables, origins.tables)
-    for path in origins.paths():
-        _remove(tables, path)  # what a flag or a variable gives as a whole is not merged
+    merge(tables, in_file)
+    flags: Tables = {}
+    for _, path, _ in [*by_variable, *by_flag]:
+        _put(tables, path)  # what a flag or a variable gives as a whole is not merged
+    for _, path, value in by_flag:
+        _put(flags, path, value)
 
     class Resolved(BaseSettings):
         model_config = {"env_prefix": PREFIX, "env_nested_delimiter": "__", "extra": "forbid"}
 
         @classmethod
-        def settings_customise_sources(
-            cls, settings_cls: type[BaseSettings], *_: Any, **__: Any
-        ) -> tuple[PydanticBaseSettingsSource, ...]:
-            return (
-                InitSettingsSource(settings_cls, origins.flags()),
-                _Environment(settings_cls, origins.environment),
-                InitSettingsSource(settings_cls, tables),
-            )
-
-        @model_validator(mode="before")
-        @classmethod
-        def _follow(cls, values: dict[str, Any]) -> dict[str, Any]:
-            return _with_same_as(values, classes)
+        def settings_customise_sources(cls, settings_cls: Any, *_: Any, **__: Any) -> Any:
+            variables = _Environment(settings_cls)
+            variables.env_vars = {
+                name.lower(): text for name, text in (environment or {}).items() if "__" in name
+            }
+            flagged = InitSettingsSource(settings_cls, flags)
+            return flagged, variables, InitSettingsSource(settings_cls, tables)
 
     fields: Any = {name: (owner, Field(default_factory=owner)) for name, owner in classes.items()}
     try:
         resolved = create_model("Resolved", __base__=Resolved, **fields)()
     except ValidationError as error:
         first = error.errors()[0]
-        section, *place = first["loc"]
-        cls = classes[str(section)]
-        raise ConfigError(origins.of(first["loc"]) + _fault(first, place, cls, section)) from None
+        section, *place = (str(part) for part in first["loc"])
+        at = [section, *place][:2]
+        source = next((one.source for one in reversed(given) if list(one.path[:2]) == at), "")
+        raise ConfigError(source + _fault(first, place, classes[section], section)) from None
     return Sections({name: getattr(resolved, name) for name in classes})
 
 
 class _Environment(EnvSettingsSource):
-    """The given variables; lists and tables in them are TOML, as in files."""
-
-    def __init__(self, settings_cls: type[BaseSettings], variables: Mapping[str, str]) -> None:
-        super().__init__(settings_cls)
-        self.env_vars = {name.lower(): value for name, value in variables.items()}
+    """Variables; lists and tables in them are TOML, as in files."""
 
     def decode_complex_value(self, field_name: str, field: FieldInfo, value: Any) -> Any:
         return _typed(value)
 
 
-class _Origins:
-    """What was given by which source above the presets, to name the source of a wrong value."""
-
-    def __init__(
-        self, file: Path | None, environment: Mapping[str, str], assignments: list[str]
-    ) -> None:
-        self._file = file
-        self.tables = read_tables(file).sections if file is not None else {}
-        self.environment = {
-            name: value
-            for name, value in environment.items()
-            if name.startswith(PREFIX) and "__" in name
-        }
-        self._assigned = [_assigned(assignment) for assignment in assignments]
-
-    def paths(self) -> Iterator[list[str]]:
-        """The place of each value that a variable or a flag gives."""
-        yield from map(_path_of, self.environment)
-        for path, _ in self._assigned:
-            yield path
-
-    def flags(self) -> Tables:
-        """The values of all flags as nested tables; a later flag replaces an earlier one."""
-        tables: Tables = {}
-        for path, value in self._assigned:
-            table: dict[str, Any] = tables
-            for key in path[:-1]:
-                if not isinstance(table.get(key), dict):
-                    table[key] = {}
-                table = table[key]
-            table[path[-1]] = value
-        return tables
-
-    def check_sections(self, known: Iterable[str]) -> None:
-        for section in [*self.tables, *(path[0] for path in self.paths())]:
-            if section not in known:
-                raise ConfigError(
-                    f"{self.of((section,))}there is no section [{section}]: "
-                    f"{known_near(section, known)}"
-                )
-
-    def of(self, place: tuple[int | str, ...]) -> str:
-        """The strongest source that gives a section or a setting, with a colon; "" for none."""
-        wanted = [str(part) for part in place[:2]]
-        for path, value in reversed(self._assigned):
-            if path[: len(wanted)] == wanted:
-                return f"--set {'.'.join(path)}={_shown(value)}: "
-        for name in self.environment:
-            if _path_of(name)[: len(wanted)] == wanted:
-                return f"{name}: "
-        section = self.tables.get(wanted[0])
-        if section is not None and (len(wanted) == 1 or wanted[1] in section):
-            return f"{self._file}: "
-        return ""
-
-
-def _path_of(variable: str) -> list[str]:
-    return variable.removeprefix(PREFIX).lower().split("__")
-
-
-def _assigned(assignment: str) -> tuple[list[str], Any]:
+def _assigned(assignment: str) -> _Given:
     path, equals, text = assignment.partition("=")
     keys = path.strip().split(".")
     if not equals or len(keys) < 2 or not all(keys):
         raise ConfigError(f"--set {assignment!r} can't be read: write --set section.key=value")
-    return keys, _typed(text.strip())
-
-
-def _shown(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+    return _Given(f"--set {path.strip()}={text.strip()}: ", keys, _typed(text.strip()))
 
 
 def _typed(text: str) -> Any:
-    """A flag's or a variable's value read as TOML, as plain text where it is not TOML."""
+    """Reads a flag's or a variable's value as TOML, as plain text where it is not TOML."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
 
 
-def _remove(tables: Tables, path: list[str]) -> None:
-    """Removes the value at `path`, where there is one, without changing tables of the caller."""
+def _put(tables: Tables, path: Sequence[str], value: Any = None) -> None:
+    """Sets the value at `path`, or removes it (None), without changing tables of the caller."""
     table: dict[str, Any] = tables
     for key in path[:-1]:
-        if not isinstance(table.get(key), Mapping):
+        inner = table.get(key)
+        if value is None and not isinstance(inner, Mapping):
             return
-        table[key] = dict(table[key])
+        table[key] = dict(inner) if isinstance(inner, Mapping) else {}
         table = table[key]
     table.pop(path[-1], None)
-
-
-def _with_same_as(values: dict[str, Any], classes: Mapping[str, type[Settings]]) -> dict[str, Any]:
-    """Fills in settings that follow another section's and are not given."""
-    filled = {**values}
-    for name, cls in classes.items():
-        for key, field in cls.model_fields.items():
-            extra = field.json_schema_extra
-            if isinstance(extra, dict) and "same_as" in extra:
-                section, _, other = str(extra["same_as"]).partition(".")
-                if other in values.get(section, {}):
-                    filled[name] = {key: values[section][other]} | filled.get(name, {})
-    return filled
+    if value is not None:
+        table[path[-1]] = value
 
 
 def build(cls: type[S], section: str, values: Mapping[str, Any]) -> S:
-    """One section from plain values.
+    """Returns one section from plain values.
 
     Raises:
         ConfigError: in one sentence.
@@ -304,16 +224,19 @@ def build(cls: type[S], section: str, values: Mapping[str, Any]) -> S:
         return cls.model_validate(dict(values))
     except ValidationError as error:
         first = error.errors()[0]
-        raise ConfigError(_fault(first, first["loc"], cls, section)) from None
+        raise ConfigError(_fault(first, map(str, first["loc"]), cls, section)) from None
 
 
-def _fault(first: Any, place: Iterable[Any], cls: type[Settings], section: Any) -> str:
-    """The first error of a validation in one sentence."""
-    path = [str(part) for part in place]
+def _fault(first: Any, place: Iterable[str], cls: type[Settings], section: str) -> str:
+    """Returns the first error of a validation in one sentence."""
+    path = list(place)
     name = ".".join(path)
     if first["type"] == "extra_forbidden":
+        for part in path[:-1]:  # the class inside, as of ("stages", "0", "winz")
+            if part in cls.model_fields:
+                cls = nested_settings(cls.model_fields[part].annotation) or cls
         inside = f"[{section}] {'.'.join(path[:-1])}".rstrip()
-        return f"{inside} has no setting {path[-1]!r}: {known_near(path[-1], _fields(cls, path))}"
+        return f"{inside} has no setting {path[-1]!r}: {known_near(path[-1], cls.model_fields)}"
     what = first["msg"].removeprefix("Value error, ")
     if not path:  # a rule over several settings
         return f"[{section}] can't be used: {what}"
@@ -322,15 +245,7 @@ def _fault(first: Any, place: Iterable[Any], cls: type[Settings], section: Any) 
     return f"[{section}] {name} = {first.get('input')!r} can't be used: {what[0].lower()}{what[1:]}"
 
 
-def _fields(cls: type[Settings], path: Iterable[str]) -> Iterable[str]:
-    """Names of the settings at a place inside `cls`, such as ("stages", "0")."""
-    for part in path:
-        if part in cls.model_fields:
-            cls = nested_settings(cls.model_fields[part]) or cls
-    return cls.model_fields
-
-
 def sections_hash(sections: Mapping[str, Any]) -> str:
-    """Hash of settings, for snapshot cards: 16 hexadecimal digits."""
+    """Returns the hash of settings, for snapshot cards: 16 hexadecimal digits."""
     text = json.dumps(sections, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -58,7 +58,7 @@ def _table(
     for key, value in sorted(values.items(), key=lambda entry: _is_table(entry[1])):
         field = fields.get(key)
         help_lines = _help(field) if field is not None else []
-        nested = nested_settings(field) if field is not None else None
+        nested = nested_settings(field.annotation) if field is not None else None
         if not _is_table(value):
             if help_lines:
                 table.add(tomlkit.nl())

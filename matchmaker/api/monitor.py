@@ -50,13 +50,12 @@ class Monitor:
     def open(self, health: Health) -> None:
         """Starts to watch; raises `Refused` when the metrics port is taken."""
         self._health = health
-        if self._settings.matchmaker_metrics_port:
+        if self._settings.metrics_port:
             from league.service.prometheus import MetricsPort
             from matchmaker.api.metrics import LeagueMetrics
 
             self._metrics = LeagueMetrics(self.league, health)
-            port = self._settings.matchmaker_metrics_port
-            self._port = MetricsPort(port, self._metrics)
+            self._port = MetricsPort(self._settings.metrics_port, self._metrics)
         self.check_disk()
 
     def vitals(self) -> Vitals:

@@ -72,7 +72,7 @@ class MatchmakerServer:
             raise InvalidInput("--at serves the past, which can't be changed: add --read-only")
         self._security = security or SecuritySettings()
         self._operations = operations or OperationsSettings()
-        if at is not None and self._operations.matchmaker_metrics_port:
+        if at is not None and self._operations.metrics_port:
             raise InvalidInput(
                 "metrics report the present, and --at serves the past: leave out the metrics port"
             )

@@ -70,10 +70,10 @@ def simulate(
     from matchmaker.simulate.simulation import Plan, Simulation
 
     if replay is not None:
-        other = resolve(file=policy, environment={}).of(MatchmakerSettings)
+        other = MatchmakerSettings.of(resolve(file=policy, environment={}))
         _show_replayed(replayed(replay, other), as_json)
         return 0
-    settings = resolve(preset, config, assignments or []).of(MatchmakerSettings)
+    settings = MatchmakerSettings.of(resolve(preset, config, assignments or []))
     plan = Plan(
         scenario=scenario,
         players=players,

@@ -101,7 +101,7 @@ class League:
         if game is not None and game != self.settings.game:
             raise VersionMismatch(
                 f"this league plays {game!r} but the settings say {self.settings.game!r}: "
-                f"use another run folder, or set matchmaker.game = {game!r}"
+                f"use another run folder, or set game.name = {game!r}"
             )
 
     def _record_settings(self, tx: Transaction, seed: int) -> None:

@@ -140,7 +140,7 @@ def league(
     preset, settings = GAMES[game]
     config = folder / "config.toml"
     config.write_text(settings)
-    section = resolve(preset, config).of(MatchmakerSettings)
+    section = MatchmakerSettings.of(resolve(preset, config))
     with patch.context() as own:
         server = MatchmakerServer(folder / "league.db", 0, section, seed=1)
         drawn.of(server, own)

@@ -219,7 +219,7 @@ def test_the_past_is_only_read_and_has_no_metrics(tmp_path):
         pass
     with pytest.raises(InvalidInput, match="--read-only"):
         MatchmakerServer(tmp_path / "league.db", at="0")
-    operations = OperationsSettings(matchmaker_metrics_port=1)
+    operations = OperationsSettings(metrics_port=1)
     with pytest.raises(InvalidInput, match="metrics"):
         MatchmakerServer(tmp_path / "league.db", read_only=True, at="0", operations=operations)
 

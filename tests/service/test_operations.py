@@ -66,9 +66,7 @@ def health_of(address: str, service: str = "") -> int:
 
 def test_metrics_count_what_happened(tmp_path: Path) -> None:
     port = free_port()
-    with small_league(
-        tmp_path, operations=OperationsSettings(matchmaker_metrics_port=port)
-    ) as league:
+    with small_league(tmp_path, operations=OperationsSettings(metrics_port=port)) as league:
         incarnation = league.open()
         first, second, third, *_ = league.client.acquire_matches(incarnation, 5, "league")
         report(league, incarnation, played(first), *bad_results(second).values())
@@ -113,7 +111,7 @@ def test_a_metrics_port_that_is_taken_is_told(tmp_path: Path) -> None:
         port = taken.getsockname()[1]
         with (
             pytest.raises(Refused, match="choose another metrics port"),
-            small_league(tmp_path, operations=OperationsSettings(matchmaker_metrics_port=port)),
+            small_league(tmp_path, operations=OperationsSettings(metrics_port=port)),
         ):
             pass
     with small_league(tmp_path):  # nothing of the first one is left
@@ -122,7 +120,7 @@ def test_a_metrics_port_that_is_taken_is_told(tmp_path: Path) -> None:
 
 def test_the_evaluators_metrics_and_health(tmp_path: Path) -> None:
     port = free_port()
-    operations = OperationsSettings(evaluator_metrics_port=port)
+    operations = OperationsSettings(metrics_port=port - 1)
     with (
         small_league(tmp_path) as league,
         running(league.client, tmp_path, operations=operations) as run,

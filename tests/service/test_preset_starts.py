@@ -27,7 +27,7 @@ SHORT = (
 @pytest.mark.parametrize("preset", ["seed", "fast", "stable", "t4", "curriculum", "test"])
 def test_a_preset_trains_and_publishes_what_it_says(preset, tmp_path):
     sections = resolve(preset, assignments=SHORT, environment={})
-    own, settings = SessionSettings.of(sections), sections.of(MatchmakerSettings)
+    own, settings = SessionSettings.of(sections), MatchmakerSettings.of(sections)
     with (
         MatchmakerServer(db=tmp_path / "league.db", port=0, settings=settings) as server,
         MatchmakerClient(server.address) as client,
