@@ -20,9 +20,8 @@ from league.rpc.client import MatchmakerClient
 from league.runs.folder import RunFolder
 from league.security.credentials import Credentials
 from league.views.leaderboard import export_all
-from league.views.terminal.display import Display
+from league.views.terminal.display import Display, evaluation_line
 from league.views.terminal.facts import Note, Screen
-from league.views.terminal.lines import evaluation_line
 from league.views.terminal.reader import LeagueReader
 
 _TICK_SECONDS = 0.05

@@ -13,6 +13,7 @@ from ratings_league import pair
 from small_league import small_league, snapshot
 
 from league.rpc.client import MatchmakerClient
+from league.runs.alarms import Alarm
 from league.views.terminal.reader import LeagueReader
 from matchmaker.main import MatchmakerServer
 
@@ -53,8 +54,7 @@ def test_an_alarm_of_the_learner_is_told_once_and_when_it_is_over(tmp_path: Path
         reader = LeagueReader(
             server.address,
             None,
-            said.append,
-            complain=lambda text: said.append(f"complaint: {text}"),
+            lambda text, is_trouble=False: said.append(f"trouble: {text}" if is_trouble else text),
             **FAST,
         )
         reader.start()
@@ -68,8 +68,7 @@ def test_an_alarm_of_the_learner_is_told_once_and_when_it_is_over(tmp_path: Path
             reader.stop()
     about = [text for text in said if "combo" in text]
     assert about == [
-        "complaint: The reward term combo has a weight, and was 0 in 500 matches: it is out of reach or "
-        "broken.",
+        f"trouble: {Alarm('term_silent', 'combo', 500.0).sentence}",
         "No longer: combo never fires.",
     ]
 

@@ -61,6 +61,10 @@ METRICS = {
     "learning/rate": 3e-4,
     "reward/episode_mean": 4.71,
     "match/seconds_mean": 31.2,
+    "winrate/constant": 0.99,
+    "winrate/based": 0.72,
+    "winrate/random": 0.95,
+    "winrate/snapshots": 0.533,
     "time/game_share": 0.22,
     "time/inference_share": 0.21,
     "time/opponents_share": 0.08,
@@ -129,16 +133,8 @@ def full() -> Screen:
             matches_done=312,
             matches_total=700,
             queue=("main@700000",),
-            gauntlets_done=12,
             drained=False,
         ),
-        speeds=tuple(3000 + 40 * i for i in range(80)),
-        win_rates={
-            "constant": tuple(min(0.99, 0.2 + i / 60) for i in range(80)),
-            "based": tuple(min(0.72, i / 100) for i in range(80)),
-            "random": tuple(min(0.95, 0.3 + i / 90) for i in range(80)),
-            "snapshots": tuple(0.5 + (i % 7) / 60 for i in range(80)),
-        },
     )
     processes = (
         ProcessFacts(

@@ -20,10 +20,9 @@ from league.players import Player, PlayerKind, Role, WorkerStatus
 from league.runs.folder import Request, open_run
 from league.runs.settings import LearnerEntry, SupervisorSettings
 from league.settings.base import build, resolve
+from league.views.terminal.display import progress_lines
 from league.views.terminal.facts import Screen
-from league.views.terminal.lines import progress_lines
 from league.views.terminal.panels import view
-from league.views.terminal.reader import newest_snapshot
 
 NAMES = ("learner-main", "learner-main-exploiter", "learner-league-exploiter")
 
@@ -97,7 +96,7 @@ def test_the_view_of_one_learner_has_no_such_panel() -> None:
 
 
 def test_plain_lines_tell_of_the_other_learners() -> None:
-    lines = progress_lines(three())
+    lines = list(progress_lines(three()))
     assert lines[0].startswith("652,310 of 1,500,000 steps")
     assert lines[1] == (
         "main-exploiter: update · 201,344 steps · 2,031 steps/s · generation 3, beats its victims 62 %"
@@ -224,7 +223,7 @@ def test_exploiters_snapshots_are_not_the_newest_of_the_run() -> None:
             step=900_000,
         ),
     )
-    newest = newest_snapshot((exploiter, *screen.league.ratings))
+    newest = replace(screen.league, ratings=(exploiter, *screen.league.ratings)).newest_rated
     assert newest is not None
     assert newest.name == "main@650000"
 

@@ -11,11 +11,9 @@ import screens
 from rich.console import Console
 
 from league.views.terminal import marks
-from league.views.terminal.display import LineDisplay
+from league.views.terminal.display import LineDisplay, progress_lines
 from league.views.terminal.facts import LeagueFacts, Note, Screen
-from league.views.terminal.lines import progress_lines
-from league.views.terminal.panels import chosen, view
-from league.views.terminal.reader import History
+from league.views.terminal.panels import view
 from league.views.terminal.summary import print_summary
 
 SIZES = [(80, 24), (100, 30), (120, 36), (160, 45)]
@@ -61,7 +59,7 @@ def test_shows_what_matters_at_every_size(width: int, height: int) -> None:
             "0.118",
             "0.812",
         ),
-        *("snapshots", "53%", "70›69", "99%", "72%", "15›16", "95%", "10›10", "▁"),
+        *("snapshots", "53%", "70›69", "99%", "72%", "15›16", "95%", "10›10"),
         *("main@650000", "new", "29.70", "clockwork bot", "constant bot", "17 players"),
         *("matchmaker", "learner-main", "↻1", "evaluator-0", "main@650000 joined the league"),
         *("Ctrl-C", "runs/laptop-1/logs"),
@@ -118,9 +116,9 @@ def test_unreachable_league_is_told() -> None:
 
 
 def test_newest_and_bots_stay_on_a_short_leaderboard() -> None:
-    names = [rating.player.name for rating in chosen(screens.ratings(), "main@100000", 7)]
-    assert names == ["main@650000", "main@600000", *names[2:]]
-    assert set(names) == {"main@650000", "main@600000", "main@100000", *screens.BOTS}
+    names = [rating.player.name for rating in screens.full().league.best(7)]
+    assert names[:3] == ["main@650000", "main@600000", "main@550000"]
+    assert set(names[3:]) == set(screens.BOTS)
 
 
 def test_lines_tell_the_same_facts() -> None:
@@ -137,7 +135,7 @@ def test_lines_tell_the_same_facts() -> None:
     assert "evaluator-0" in waiting
     (waits,) = progress_lines(screens.EMPTY)
     assert "waiting for the learner" in waits
-    evaluating = progress_lines(replace(screens.full(), phase="evaluating"))[0]
+    evaluating = next(progress_lines(replace(screens.full(), phase="evaluating")))
     assert "main@650000 has played 312 of 700 matches, 1 more" in evaluating
 
 
@@ -172,11 +170,6 @@ def test_summary_has_leaderboard_clean_matches_files_and_time() -> None:
 
 
 def test_marks() -> None:
-    assert marks.bar(0.5, 4).plain == "━━━━"
-    assert [str(span.style) for span in marks.bar(0.5, 4).spans] == [marks.ACCENT, marks.FAINT]
-    assert marks.sparkline([0, 0.5, 1], 3, high=1.0) == "▁▅█"
-    assert marks.sparkline([1, 1, 0, 0], 2, high=1.0) == "█▁"
-    assert marks.sparkline([float("nan")], 3) == ""
     assert [marks.duration(s) for s in (42, 751, 3723, None)] == ["0:42", "12:31", "1:02:03", "–"]
     assert [marks.count(n) for n in (845, 12_345, 1_500_000)] == ["845", "12.3k", "1.50M"]
     assert [marks.value(n) for n in (0.0, 3e-4, -0.0132, 4321.0, None)] == [
@@ -188,15 +181,6 @@ def test_marks() -> None:
     ]
 
 
-def test_history_covers_the_whole_run_in_bounded_room() -> None:
-    history = History(length=8)
-    for value in range(1000):
-        history.add(float(value))
-    assert len(history.values) < 8
-    assert history.values[0] < 200 < 700 < history.values[-1]
-    assert list(history.values) == sorted(history.values)
-
-
 def test_alarms_of_the_learner_stand_in_its_panel_and_in_the_lines() -> None:
     screen = screens.full()
     assert screen.league.status is not None
@@ -205,5 +189,5 @@ def test_alarms_of_the_learner_stand_in_its_panel_and_in_the_lines() -> None:
     league = replace(screen.league, status=replace(screen.league.status, workers=(ill,)))
     picture = "\n".join(drawn(replace(screen, league=league), 100, 30))
     assert "! entropy collapsed" in picture
-    assert "alarms: entropy collapsed" in progress_lines(replace(screen, league=league))
+    assert "alarms: entropy collapsed" in list(progress_lines(replace(screen, league=league)))
     assert "entropy collapsed" not in "\n".join(drawn(screen, 100, 30))

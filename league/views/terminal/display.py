@@ -6,13 +6,16 @@ import contextlib
 import threading
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import TextIO
 
 from rich.console import Console
 from rich.live import Live
 
-from league.views.terminal.facts import Note, Screen
-from league.views.terminal.lines import progress_lines
+from league.players import WorkerStatus
+from league.runs.alarms import of_metrics as alarms_of
+from league.views.terminal import marks
+from league.views.terminal.facts import Note, Screen, State
 from league.views.terminal.panels import view
 
 
@@ -27,9 +30,9 @@ class Display(ABC):
     def add_note(self, note: Note) -> None:
         """Takes an event; any thread may call it."""
 
-    @abstractmethod
     def close(self) -> None:
         """Restores the terminal. Repeating it is safe."""
+        return
 
 
 class LiveDisplay(Display):
@@ -69,14 +72,14 @@ class LineDisplay(Display):
         self._stream: TextIO | None = stream
         self._seconds = seconds
         self._said_at = time.monotonic()
-        self._last: tuple[str, ...] = ()
+        self._last: list[str] = []
         self._lock = threading.Lock()
 
     def show(self, screen: Screen) -> None:
         if time.monotonic() - self._said_at < self._seconds:
             return
         self._said_at = time.monotonic()
-        lines = progress_lines(screen)
+        lines = list(progress_lines(screen))
         for line in lines:
             if line not in self._last:
                 self._write(screen.now, line)
@@ -84,9 +87,6 @@ class LineDisplay(Display):
 
     def add_note(self, note: Note) -> None:
         self._write(note.at, note.text)
-
-    def close(self) -> None:
-        pass
 
     def _write(self, at: float, text: str) -> None:
         clock = time.strftime("%H:%M:%S", time.localtime(at))
@@ -97,3 +97,78 @@ class LineDisplay(Display):
                 print(clock, text, file=self._stream, flush=True)
             except OSError:  # the reader of a pipe has ended; training continues
                 self._stream = None
+
+
+def progress_lines(screen: Screen) -> Iterator[str]:
+    """Lines on training, on clean matches, and on troubles, as far as there are any."""
+    league = screen.league
+    yield evaluation_line(screen) if screen.phase == "evaluating" else _training_line(screen)
+    for worker in league.workers:
+        if worker.worker in screen.learners[1:]:
+            yield _learner_line(worker)
+    met = [one for one in league.evaluations if one.sampled is not None and one.sampled.games]
+    if met:
+        wins = [
+            f"{one.opponent} {one.sampled.wins / one.sampled.games * 100:.0f} % of "
+            f"{one.sampled.games}"
+            for one in met
+            if one.sampled is not None
+        ]
+        yield f"clean matches of {met[0].player}: wins {', '.join(wins)}"
+    if troubles := alarms_of(league.metrics):
+        yield "alarms: " + ", ".join(alarm.title for alarm in troubles)
+    if league.trouble:
+        yield league.trouble
+    waiting = [facts.name for facts in screen.processes if facts.state is State.WAITING]
+    if waiting:
+        yield f"waiting to restart: {', '.join(waiting)}"
+
+
+def _training_line(screen: Screen) -> str:
+    """Steps, speed, stage, win rates, time left."""
+    league = screen.league
+    worker, metrics = league.learner, league.metrics
+    if worker is None:
+        return "waiting for the learner's first report"
+    if not metrics:
+        return f"the learner starts ({league.steps:,} steps so far)"
+    target = f" of {league.target_steps:,} steps ({screen.done_share * 100:.1f} %)"
+    parts = [f"{league.steps:,}{target if league.target_steps else ' steps'}"]
+    if "rate/steps_per_second" in metrics:
+        parts.append(f"{metrics['rate/steps_per_second']:,.0f} steps/s")
+    parts.append(f"stage {worker.mix or '–'}")
+    if rates := [f"{name} {share * 100:.0f} %" for name, share in league.win_rates.items()]:
+        parts.append("wins " + ", ".join(rates))
+    if "policy/entropy" in metrics:
+        parts.append(f"entropy {metrics['policy/entropy']:.2f}")
+    if screen.seconds_left is not None:
+        parts.append(f"{marks.duration(screen.seconds_left)} left")
+    return " · ".join(parts)
+
+
+def _learner_line(worker: WorkerStatus) -> str:
+    """A further learner: its activity and steps, and an exploiter's chances."""
+    name, metrics = worker.worker.removeprefix("learner-"), worker.metrics
+    parts = [f"{name}: {worker.activity}", f"{worker.step:,} steps"]
+    if "rate/steps_per_second" in metrics:
+        parts.append(f"{metrics['rate/steps_per_second']:,.0f} steps/s")
+    if "exploiter/generation" in metrics:
+        generation, chance = metrics["exploiter/generation"], metrics["exploiter/least_chance"]
+        parts.append(f"generation {generation:.0f}, beats its victims {chance * 100:.0f} %")
+    return " · ".join(parts)
+
+
+def evaluation_line(screen: Screen) -> str:
+    """The evaluator's remaining work."""
+    evaluator = screen.league.evaluator
+    if evaluator is None:
+        return "waiting for the evaluator to answer"
+    queued = len(evaluator.queue)
+    if not evaluator.current:
+        return f"waiting for the evaluator: {marks.counted(queued, 'snapshot')} in its queue"
+    total = evaluator.matches_total
+    return (
+        f"waiting for the evaluator: {evaluator.current} has played {evaluator.matches_done} "
+        f"{f'of {total} matches' if total else 'matches of its gate'}, "
+        f"{marks.counted(queued, 'more snapshot')} to come"
+    )

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from league.exploiters import CandidateGate
-from league.players import LeagueStatus, PayoffCell, PlayerKind, Rating, WorkerStatus
+from league.exploiters import CandidateGate, is_mains_snapshot
+from league.players import LeagueStatus, PayoffCell, Player, PlayerKind, Rating, WorkerStatus
 
 if TYPE_CHECKING:
     from league.stats.ratings.cross_check import CrossCheck
@@ -65,7 +65,6 @@ class EvaluatorFacts:
     matches_done: int
     matches_total: int
     queue: tuple[str, ...]
-    gauntlets_done: int
     drained: bool
 
 
@@ -90,8 +89,6 @@ class LeagueFacts:
     newest: str = ""
     gates: tuple[CandidateGate, ...] | None = None
     evaluator: EvaluatorFacts | None = None
-    speeds: tuple[float, ...] = ()
-    win_rates: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     trouble: str = ""
 
     @property
@@ -112,9 +109,27 @@ class LeagueFacts:
         return self.learner.metrics if self.learner is not None else {}
 
     @property
-    def best_bot_rank(self) -> int | None:
-        ranks = [rating.rank for rating in self.ratings if rating.player.kind is PlayerKind.BOT]
-        return min(ranks, default=None)
+    def win_rates(self) -> dict[str, float]:
+        """Recent wins in training by kind of opponent."""
+        names = [name for name in self.metrics if name.startswith("winrate/")]
+        return {name.removeprefix("winrate/"): self.metrics[name] for name in names}
+
+    @property
+    def newest_rated(self) -> Player | None:
+        """The mains' youngest snapshot that has played an evaluation."""
+        snapshots = [one.player for one in self.ratings if is_mains_snapshot(one.player)]
+        return max(snapshots, key=lambda player: player.step, default=None)
+
+    def best(self, room: int) -> list[Rating]:
+        """At most `room` ratings: the newest rated snapshot and the bots first, then the best."""
+
+        def priority(rating: Rating) -> int:
+            if rating.player == self.newest_rated:
+                return 0
+            return 1 if rating.player.kind is PlayerKind.BOT else 2
+
+        kept = sorted(self.ratings, key=priority)[: max(1, room)]
+        return [rating for rating in self.ratings if rating in kept]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,17 +149,10 @@ class Screen:
     learners: tuple[str, ...] = ()
 
     @property
-    def steps(self) -> int:
-        return self.league.steps
-
-    @property
-    def target_steps(self) -> int:
-        return self.league.target_steps
-
-    @property
     def done_share(self) -> float:
         """Share of the steps done, in [0, 1]."""
-        return min(1.0, self.steps / self.target_steps) if self.target_steps else 0.0
+        target = self.league.target_steps
+        return min(1.0, self.league.steps / target) if target else 0.0
 
     @property
     def seconds_left(self) -> float | None:

@@ -1,12 +1,8 @@
-"""Numbers at a glance: bars, sparklines, durations, counts."""
+"""Numbers and shares as short texts, and the colours of the terminal view."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from itertools import pairwise
-
-from rich.text import Text
 
 ACCENT = "bright_cyan"
 GOOD = "green"
@@ -14,44 +10,6 @@ MIDDLING = "yellow"
 POOR = "red"
 FAINT = "bright_black"
 BOT = "bright_blue"
-
-_LEVELS = "▁▂▃▄▅▆▇█"
-_FULL, _HALF = "━", "╸"
-
-
-def bar(share: float, width: int, style: str = ACCENT) -> Text:
-    """A horizontal bar filled to `share` in [0, 1], `width` cells long."""
-    halves = round(min(1.0, max(0.0, share)) * width * 2)
-    filled = _FULL * (halves // 2) + _HALF * (halves % 2)
-    return Text.assemble((filled, style), (_FULL * (width - len(filled)), FAINT))
-
-
-def stacked_bar(parts: Sequence[tuple[float, str]], width: int) -> Text:
-    """Shares side by side, each `(share, style)`; what they leave of 1 stays faint."""
-    text, drawn, total = Text(), 0, 0.0
-    for share, style in parts:
-        total += max(0.0, share)
-        end = min(width, round(total * width))
-        text.append(_FULL * (end - drawn), style)
-        drawn = max(drawn, end)
-    return text.append(_FULL * (width - drawn), FAINT)
-
-
-def sparkline(
-    values: Sequence[float], width: int, *, low: float = 0.0, high: float | None = None
-) -> str:
-    """The series in at most `width` cells (averaging values), scaled to [low, high]."""
-    finite = [value for value in values if math.isfinite(value)]
-    if not finite or width <= 0:
-        return ""
-    cells = min(width, len(finite))
-    edges = [len(finite) * cell // cells for cell in range(cells + 1)]
-    means = [sum(finite[a:b]) / (b - a) for a, b in pairwise(edges)]
-    top = max(means) if high is None else high
-    span = top - low
-    if span <= 0:
-        return _LEVELS[0] * cells
-    return "".join(_LEVELS[min(7, max(0, int((mean - low) / span * 8)))] for mean in means)
 
 
 def win_style(share: float) -> str:
@@ -64,15 +22,13 @@ def percent(share: float) -> str:
     return f"{share * 100:3.0f}%"
 
 
-def count(number: float) -> str:
-    """«845», «12.3k», «1.50M»."""
-    if not math.isfinite(number):
+def count(number: float | None) -> str:
+    """«845», «12.3k», «1.50M»; «–» when unknown."""
+    if number is None or not math.isfinite(number):
         return "–"
     if abs(number) >= 1e6:
         return f"{number / 1e6:.2f}M"
-    if abs(number) >= 1e4:
-        return f"{number / 1e3:.1f}k"
-    return f"{number:,.0f}"
+    return f"{number / 1e3:.1f}k" if abs(number) >= 1e4 else f"{number:,.0f}"
 
 
 def counted(number: int, noun: str) -> str:

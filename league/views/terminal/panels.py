@@ -9,6 +9,7 @@ from rich import box
 from rich.console import Group, RenderableType
 from rich.layout import Layout
 from rich.panel import Panel
+from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
@@ -18,16 +19,7 @@ from league.runs.alarms import of_metrics as alarms_of
 from league.views.terminal import marks
 from league.views.terminal.facts import BotEvaluation, ProcessFacts, Screen, State
 from league.views.terminal.marks import ACCENT, BOT, FAINT, GOOD, MIDDLING, POOR
-from league.views.terminal.reader import newest_snapshot
 
-_TIME_SHARES = {
-    "game": "bright_blue",
-    "inference": "magenta",
-    "opponents": "yellow",
-    "learning": "green",
-    "waiting": "red",
-    "references": "cyan",
-}
 _STATE_STYLES = {
     State.RUNNING: GOOD,
     State.WAITING: MIDDLING,
@@ -37,6 +29,20 @@ _STATE_STYLES = {
     State.KILLED: POOR,
     State.FAILED: POOR,
 }
+_LEARNER_ROWS = (
+    ("loss", (("policy", "loss/policy"), ("value", "loss/value"))),
+    ("policy", (("entropy", "policy/entropy"), ("KL", "policy/approx_kl"))),
+    ("", (("clipped", "policy/clip_fraction"), ("rate", "learning/rate"))),
+    ("value", (("explained variance", "value/explained_variance"),)),
+)
+_HEADER, _LEARNER, _FOOTER = 4, 10, 1
+"""Heights of panels, in lines."""
+_WIDE = 56
+"""Cells from which a panel has room for further columns."""
+Column = dict[str, object]
+_RIGHT: Column = {"justify": "right"}
+_REST: Column = {"ratio": 1}
+"""A column that takes what the others leave."""
 
 
 def _framed(content: RenderableType, title: str, subtitle: str = "") -> Panel:
@@ -53,26 +59,32 @@ def _framed(content: RenderableType, title: str, subtitle: str = "") -> Panel:
     )
 
 
-def _grid(*columns: dict[str, object]) -> Table:
+def _grid(*columns: Column) -> Table:
     table = Table.grid(padding=(0, 1), expand=True)
     for column in columns:
         table.add_column(no_wrap=True, overflow="ellipsis", **column)  # type: ignore[arg-type]
     return table
 
 
-def header(screen: Screen, width: int) -> Panel:
+def _bar(share: float, style: str) -> ProgressBar:
+    return ProgressBar(
+        total=1.0, completed=share, style=FAINT, complete_style=style, finished_style=style
+    )
+
+
+def header(screen: Screen) -> Panel:
     """Run, device, progress and time left: two lines."""
     place = Text(no_wrap=True, overflow="ellipsis")
     place.append(screen.preset, f"bold {ACCENT}").append("  ").append(screen.run_dir, "bold")
     place.append("  " + screen.device, FAINT)
-    share = screen.done_share
-    words = Text(no_wrap=True, overflow="ellipsis")
-    target = f" of {screen.target_steps:,}" if screen.target_steps else ""
-    words.append(f" {share * 100:.1f} % ", "bold").append(f" {screen.steps:,}{target} steps ")
-    words.append(f" {marks.duration(screen.now - screen.started_at)} ", FAINT)
+    share, league = screen.done_share, screen.league
+    target = f" of {league.target_steps:,}" if league.target_steps else ""
+    words = Text.assemble((f"{share * 100:.1f} %", "bold"), f"  {league.steps:,}{target} steps ")
+    words.append(f" {marks.duration(screen.now - screen.started_at)}", FAINT)
     if screen.phase == "training" and screen.seconds_left is not None:
-        words.append(f" {marks.duration(screen.seconds_left)} left", ACCENT)
-    line = marks.bar(share, max(10, width - 4 - words.cell_len)).append_text(words)
+        words.append(f"  {marks.duration(screen.seconds_left)} left", ACCENT)
+    line = _grid(_REST, {"width": words.cell_len})
+    line.add_row(_bar(share, ACCENT), words)
     panel = _framed(Group(place, line), "KUMITE")
     style = GOOD if screen.phase == "training" else MIDDLING
     panel.subtitle = Text.assemble(("● ", style), screen.phase)
@@ -80,26 +92,34 @@ def header(screen: Screen, width: int) -> Panel:
     return panel
 
 
-def learner(screen: Screen, width: int) -> Panel:
+def learner(screen: Screen) -> Panel:
     """The learner's speed, stage, losses, and shares of its time."""
     worker, metrics = screen.league.learner, screen.league.metrics
     if worker is None:
         reason = screen.league.trouble or "Waiting for the learner's first report…"
         return _framed(Text(reason, FAINT), "Learner")
-    inner = width - 4
-    speed = marks.count(metrics.get("rate/steps_per_second", float("nan")))
-    frames = marks.count(metrics.get("rate/frames_per_second", float("nan")))
-    table = _grid({"style": FAINT, "width": 8}, {"ratio": 1})
-    line = Text.assemble((speed, f"bold {ACCENT}"), ("  frames ", FAINT), frames, "  ")
-    spark = marks.sparkline(screen.league.speeds, inner - 9 - line.cell_len)
-    table.add_row("steps/s", line.append(spark, ACCENT))
+    table = _grid({"style": FAINT, "width": 8}, _REST)
+    speed, frames = (metrics.get(f"rate/{name}_per_second") for name in ("steps", "frames"))
+    speeds = ((marks.count(speed), f"bold {ACCENT}"), ("  frames ", FAINT), marks.count(frames))
+    table.add_row("steps/s", Text.assemble(*speeds))
     stage = Text.assemble((worker.mix or "–", "bold"), (f"  {worker.activity}", FAINT))
     table.add_row("stage", stage)
-    table.add_row("reward", _reward(screen))
-    for name, fields in _LEARNER_ROWS:
-        values = Text("  ").join(_measure(label, metrics.get(metric)) for label, metric in fields)
-        table.add_row(name, values)
-    table.add_row("time", _time_shares(screen, inner - 9))
+    reward, seconds = (metrics.get(name) for name in ("reward/episode_mean", "match/seconds_mean"))
+    length = "" if seconds is None else f"  in matches of {seconds:.1f} s"
+    table.add_row("reward", Text.assemble(marks.value(reward), (length, FAINT)))
+    for row, fields in _LEARNER_ROWS:
+        values = [
+            Text.assemble((f"{label} ", FAINT), marks.value(metrics.get(metric)))
+            for label, metric in fields
+        ]
+        table.add_row(row, Text("  ").join(values))
+    shares = {
+        name[5:-6]: share
+        for name, share in sorted(metrics.items(), key=lambda item: -item[1])
+        if name.startswith("time/") and name.endswith("_share") and share >= 0.005
+    }
+    times = " ".join(f"{name} {share * 100:.0f}%" for name, share in shares.items())
+    table.add_row("time", times or "–")
     panel = _framed(table, "Learner", worker.player)
     troubles = ", ".join(alarm.title for alarm in alarms_of(metrics))
     if troubles:
@@ -108,88 +128,34 @@ def learner(screen: Screen, width: int) -> Panel:
     return panel
 
 
-_LEARNER_ROWS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
-    ("loss", (("policy", "loss/policy"), ("value", "loss/value"))),
-    ("policy", (("entropy", "policy/entropy"), ("KL", "policy/approx_kl"))),
-    ("", (("clipped", "policy/clip_fraction"), ("rate", "learning/rate"))),
-    ("value", (("explained variance", "value/explained_variance"),)),
-)
-
-
-def _measure(label: str, number: float | None) -> Text:
-    return Text.assemble((f"{label} ", FAINT), marks.value(number))
-
-
-def _reward(screen: Screen) -> Text:
-    metrics = screen.league.metrics
-    line = Text(marks.value(metrics.get("reward/episode_mean")))
-    seconds = metrics.get("match/seconds_mean")
-    return line if seconds is None else line.append(f"  in matches of {seconds:.1f} s", FAINT)
-
-
-def _time_shares(screen: Screen, width: int) -> Text:
-    metrics = screen.league.metrics
-    parts = [
-        (name, metrics.get(f"time/{name}_share", 0.0), style)
-        for name, style in _TIME_SHARES.items()
-    ]
-    if not any(share for _, share, _ in parts):
-        return Text("–", FAINT)
-    line = marks.stacked_bar(
-        [(share, style) for _, share, style in parts], 10 if width >= 60 else 5
-    )
-    for name, share, style in sorted(parts, key=lambda part: -part[1]):
-        word = Text.assemble(" ", (name, style), f" {share * 100:.0f}")
-        if line.cell_len + word.cell_len > width or share < 0.005:
-            break
-        line.append_text(word)
-    return line
-
-
 def opponents(screen: Screen, width: int) -> Panel:
     """Win rates in training by kind of opponent, the configured and met mix, clean matches."""
     league = screen.league
     mine = league.learner.player if league.learner else ""
     listed = league.status.shares if league.status else ()
     shares = {share.category: share for share in listed if share.player == mine}
-    names = list(dict.fromkeys([*shares, *league.win_rates]))
     evaluated = {one.opponent: one for one in league.evaluations}
-    names += [name for name in evaluated if name not in names]
+    names = list(dict.fromkeys([*shares, *league.win_rates, *evaluated]))
     if not names:
         return _framed(Text("No opponents yet.", FAINT), "Opponents")
-    is_wide = width >= 56
-    widths = _opponent_widths(width - 4, is_wide, max(map(len, names)))
-    sides = ("left", "left", "right", "left", "right", "right")
-    table = _grid(*({"width": w, "justify": side} for w, side in zip(widths, sides, strict=False)))
-    heads = ["", "wins", "", "", "mix›met", "clean matches"]
-    table.add_row(*(Text(head, FAINT) for head in heads[: len(widths)]))
+    heads = ["", "", "wins", "mix›met", *(["clean matches"] if width >= _WIDE else [])]
+    table = _grid({}, _REST, _RIGHT, *([_RIGHT] * (len(heads) - 3)))
+    table.add_row(*(Text(head, FAINT) for head in heads))
     for name in names:
-        series = league.win_rates.get(name, ())
-        recent = series[-1] if series else None
-        style = marks.win_style(recent or 0.0) if series else FAINT
-        share = shares.get(name)
-        cells = [
+        won, share = league.win_rates.get(name), shares.get(name)
+        style = FAINT if won is None else marks.win_style(won)
+        cells: list[RenderableType] = [
             Text(name),
-            marks.bar(recent or 0.0, widths[1], style),
-            Text(marks.percent(recent) if recent is not None else "–", style),
-            Text(marks.sparkline(series, widths[3], high=1.0), style),
+            _bar(won or 0.0, style),
+            Text("–" if won is None else marks.percent(won), style),
             Text(
                 f"{share.configured * 100:.0f}›{share.realised * 100:.0f}" if share else "", FAINT
             ),
             _evaluated(evaluated.get(name)),
         ]
-        table.add_row(*cells[: len(widths)])
-    return _framed(
-        table, "Opponents", marks.counted(league.snapshots, "snapshot") if league.snapshots else ""
-    )
-
-
-def _opponent_widths(inner: int, is_wide: bool, longest: int) -> list[int]:
-    """Cells for name, bar, percentage, sparkline, mix and (when wide) clean matches."""
-    name, number, mix, clean = min(longest, 14 if is_wide else 9), 4, 7, 14
-    room = inner - name - number - mix - 4 - (clean + 1 if is_wide else 0)
-    spark = max(1, room // 2)
-    return [name, max(1, room - spark), number, spark, mix, *([clean] if is_wide else [])]
+        table.add_row(*cells[: len(heads)])
+    counted = marks.counted(league.snapshots, "snapshot") if league.snapshots else ""
+    return _framed(table, "Opponents", counted)
 
 
 def _evaluated(evaluation: BotEvaluation | None) -> Text:
@@ -198,79 +164,56 @@ def _evaluated(evaluation: BotEvaluation | None) -> Text:
         return Text("–", FAINT)
     interval = wilson_interval(cell.wins, cell.games)
     share = cell.wins / cell.games
-    return Text.assemble(
-        (marks.percent(share), marks.win_style(share)),
-        (f" [{interval.low * 100:2.0f}–{interval.high * 100:3.0f}]", FAINT),
-    )
+    bounds = f" [{interval.low * 100:2.0f}–{interval.high * 100:3.0f}]"
+    return Text.assemble((marks.percent(share), marks.win_style(share)), (bounds, FAINT))
 
 
 def leaderboard(screen: Screen, width: int, height: int) -> Panel:
     """The best players, with the newest rated snapshot and the bots always among them."""
-    ratings = screen.league.ratings
-    if not ratings:
+    league, is_wide = screen.league, width >= _WIDE
+    if not league.ratings:
         line = "Empty until the evaluator has played the first snapshot."
         return _framed(Text(line, FAINT), "Leaderboard")
-    newest = newest_snapshot(ratings)
-    is_wide = width >= 56
-    columns: list[dict[str, object]] = [{"justify": "right", "width": 3}, {"ratio": 1}]
-    columns += [{"justify": "right"}] * (3 if is_wide else 2)
-    table = _grid(*columns)
-    heads = [
-        "#",
-        "player",
-        "rating",
-        *(["μ by fit"] if is_wide else []),
-        "W · D · L" if is_wide else "wins",
-    ]
+    heads = ["#", "player", "rating", *(["μ by fit", "W · D · L"] if is_wide else ["wins"])]
+    table = _grid({**_RIGHT, "width": 3}, _REST, *([_RIGHT] * (len(heads) - 2)))
     table.add_row(*(Text(head, FAINT) for head in heads))
-    shown = chosen(ratings, newest.name if newest else "", height - 3)
+    shown = league.best(height - 3)
     for rating in shown:
-        is_newest = newest is not None and rating.player.name == newest.name
+        is_newest = rating.player == league.newest_rated
         is_bot = rating.player.kind is PlayerKind.BOT
         style = f"bold {ACCENT}" if is_newest else BOT if is_bot else ""
-        table.add_row(*_standing(rating, screen, is_newest=is_newest, is_wide=is_wide), style=style)
-    fit = screen.league.fit
-    is_apart = fit is not None and any(rating.player.name in fit.gaps for rating in shown)
-    legend = [] if is_apart and not is_wide else [marks.counted(len(ratings), "player")]
+        mark = " ‹" if is_newest else " bot" if is_bot else ""
+        table.add_row(*_standing(rating, screen, mark, is_wide=is_wide), style=style)
+    is_apart = league.fit is not None and any(one.player.name in league.fit.gaps for one in shown)
+    legend = [] if is_apart and not is_wide else [marks.counted(len(league.ratings), "player")]
     legend += ["clean matches"] if is_wide and not is_apart else []
-    legend += ["‹ newest rated"] if newest else []
+    legend += ["‹ newest rated"] if league.newest_rated else []
     legend += ["≠ fit disagrees"] if is_apart else []
     return _framed(table, "Leaderboard", ", ".join(legend))
 
 
-def _standing(rating: Rating, screen: Screen, *, is_newest: bool, is_wide: bool) -> list[str]:
+def _standing(rating: Rating, screen: Screen, mark: str, *, is_wide: bool) -> list[str]:
     """A line of the leaderboard; when wide, with the fit's 95 % interval of the player's μ."""
-    player, fit = rating.player, screen.league.fit
-    name = f"{player.name}{' ‹' if is_newest else ' bot' if player.kind is PlayerKind.BOT else ''}"
-    found = None if fit is None else fit.intervals.get(player.name)
-    name += " ≠" if fit is not None and player.name in fit.gaps else ""
-    line = [str(rating.rank), name, f"{rating.score:.2f}"]
+    name, fit = rating.player.name, screen.league.fit
+    found = None if fit is None else fit.intervals.get(name)
+    mark += " ≠" if fit is not None and name in fit.gaps else ""
+    line = [str(rating.rank), f"{name}{mark}", f"{rating.score:.2f}"]
     if not is_wide:
         return [*line, marks.percent(rating.wins / max(1, rating.games))]
     interval = "–" if found is None else f"{found.low:.1f}–{found.high:.1f}"
     return [*line, interval, f"{rating.wins} · {rating.draws} · {rating.losses}"]
 
 
-def chosen(ratings: tuple[Rating, ...], newest: str, room: int) -> list[Rating]:
-    """At most `room` of `ratings`: the newest snapshot and the bots first, then the best."""
-    wanted = [r for r in ratings if r.player.name == newest]
-    wanted += [r for r in ratings if r.player.kind is PlayerKind.BOT]
-    wanted += [r for r in ratings if r not in wanted]
-    kept = {rating.player.name for rating in wanted[: max(1, room)]}
-    return [rating for rating in ratings if rating.player.name in kept]
-
-
 def processes(screen: Screen) -> Panel:
     """The processes with their states and uptimes."""
-    table = _grid({}, {"ratio": 1}, {"justify": "right"}, {"justify": "right"})
+    table = _grid({}, _REST, _RIGHT, _RIGHT)
     for facts in screen.processes:
         again = f"↻{facts.restarts}" if facts.restarts else ""
-        uptime = (
-            marks.duration(screen.now - facts.started_at) if facts.state is State.RUNNING else ""
-        )
+        is_up = facts.state is State.RUNNING
+        uptime = marks.duration(screen.now - facts.started_at) if is_up else ""
         mark = Text("● ", _STATE_STYLES[facts.state]).append(facts.name, "default")
-        doing = _doing(facts, screen)
-        table.add_row(mark, Text(doing, FAINT), Text(again, MIDDLING), Text(uptime, FAINT))
+        doing = Text(_doing(facts, screen), FAINT)
+        table.add_row(mark, doing, Text(again, MIDDLING), Text(uptime, FAINT))
     return _framed(table, "Processes")
 
 
@@ -279,18 +222,15 @@ def _doing(facts: ProcessFacts, screen: Screen) -> str:
         return f"restarts in {max(0.0, facts.restart_at - screen.now):.0f} s"
     if facts.state is not State.RUNNING:
         return facts.state.value
-    evaluator = screen.league.evaluator
-    if facts.name.startswith("evaluator") and evaluator is not None:
-        if not evaluator.current:
-            return "idle"
-        waiting = f", {len(evaluator.queue)} wait" if evaluator.queue else ""
-        total = f"/{evaluator.matches_total}" if evaluator.matches_total else ", a gate"
-        return f"{evaluator.current} {evaluator.matches_done}{total}{waiting}"
-    status = screen.league.status
-    if facts.name == "matchmaker" and status is not None:
-        return f"{status.log_position:,} entries, {status.open_leases} open"
-    workers = status.workers if status is not None else ()
-    return next((worker.activity for worker in workers if worker.worker == facts.name), "starting")
+    league = screen.league
+    if facts.name.startswith("evaluator") and league.evaluator is not None:
+        found = league.evaluator
+        waiting = f", {len(found.queue)} wait" if found.queue else ""
+        total = f"/{found.matches_total}" if found.matches_total else ", a gate"
+        return f"{found.current} {found.matches_done}{total}{waiting}" if found.current else "idle"
+    if facts.name == "matchmaker" and league.status is not None:
+        return f"{league.status.log_position:,} entries, {league.status.open_leases} open"
+    return next((one.activity for one in league.workers if one.worker == facts.name), "starting")
 
 
 def notes(screen: Screen, width: int, height: int) -> Panel:
@@ -298,12 +238,9 @@ def notes(screen: Screen, width: int, height: int) -> Panel:
     rows: list[Text] = []
     for note in screen.notes[-height:]:
         clock = time.strftime("%H:%M ", time.localtime(note.at))
-        wrapped = textwrap.wrap(note.text, max(10, width - 4 - len(clock)))
-        for number, line in enumerate(wrapped):
-            style = POOR if note.is_trouble else ""
-            rows.append(
-                Text.assemble((clock if number == 0 else " " * len(clock), FAINT), (line, style))
-            )
+        for line in textwrap.wrap(note.text, max(10, width - 4 - len(clock))):
+            rows.append(Text.assemble((clock, FAINT), (line, POOR if note.is_trouble else "")))
+            clock = " " * len(clock)
     return _framed(Group(*rows[-max(1, height - 2) :]), "Events")
 
 
@@ -317,29 +254,24 @@ def footer(screen: Screen) -> Text:
     return text.append(f"bin/league ratings --run-dir {screen.run_dir}")
 
 
-def learners(screen: Screen, width: int) -> Panel:
+def learners(screen: Screen) -> Panel:
     """Each learner's activity, steps and speed, and an exploiter's generation and chances."""
-    right: dict[str, object] = {"justify": "right"}
-    table = _grid({}, {}, right, right, {"ratio": 1})
+    table = _grid({}, {}, _RIGHT, _RIGHT, _REST)
     workers = {worker.worker: worker for worker in screen.league.workers}
     for name in screen.learners:
-        worker = workers.get(name)
-        label = Text(name.removeprefix("learner-"), "bold")
+        label, worker = Text(name.removeprefix("learner-"), "bold"), workers.get(name)
         if worker is None:
-            table.add_row(label, Text("starting", FAINT), "", "", "")
+            table.add_row(label, Text("starting", FAINT))
             continue
-        table.add_row(label, Text(worker.activity, FAINT), *_numbers(worker))
+        speed = worker.metrics.get("rate/steps_per_second")
+        table.add_row(
+            label,
+            Text(worker.activity, FAINT),
+            f"{worker.step:,} steps",
+            Text("" if speed is None else f"{marks.count(speed)} steps/s", ACCENT),
+            _exploiter_text(worker),
+        )
     return _framed(table, "Learners")
-
-
-def _numbers(worker: WorkerStatus) -> tuple[Text, Text, Text]:
-    metrics = worker.metrics
-    speed = metrics.get("rate/steps_per_second")
-    return (
-        Text(f"{worker.step:,} steps"),
-        Text(f"{marks.count(speed)} steps/s" if speed is not None else "", ACCENT),
-        _exploiter_text(worker),
-    )
 
 
 def _exploiter_text(worker: WorkerStatus) -> Text:
@@ -351,12 +283,9 @@ def _exploiter_text(worker: WorkerStatus) -> Text:
     return Text.assemble(
         ("  wins ", FAINT),
         (f"{chance * 100:.0f}%", marks.win_style(chance)),
-        (f", generation {metrics['exploiter/generation']:.0f}", ""),
+        f", generation {metrics['exploiter/generation']:.0f}",
         (f" for {metrics['exploiter/steps']:,.0f} steps", FAINT),
     )
-
-
-_HEADER, _LEARNER, _FOOTER = 4, 10, 1
 
 
 def view(screen: Screen, width: int, height: int) -> Layout:
@@ -375,22 +304,19 @@ def view(screen: Screen, width: int, height: int) -> Layout:
     group = min(2 + max(1, len(screen.processes)), max(3, bottom - 3))
     layout = Layout(name="screen")
     layout.split_column(
-        Layout(header(screen, width), name="header", size=_HEADER),
+        Layout(header(screen), size=_HEADER),
         Layout(name="top", size=top),
-        *([Layout(learners(screen, width), name="learners", size=several)] if several else []),
+        *([Layout(learners(screen), size=several)] if several else []),
         Layout(name="bottom", size=bottom),
-        Layout(footer(screen), name="footer", size=_FOOTER),
+        Layout(footer(screen), size=_FOOTER),
     )
     layout["top"].split_row(
-        Layout(learner(screen, left), name="learner", size=left),
-        Layout(opponents(screen, right), name="opponents", size=right),
+        Layout(learner(screen), size=left), Layout(opponents(screen, right), size=right)
     )
     layout["bottom"].split_row(
-        Layout(leaderboard(screen, left, bottom), name="leaderboard", size=left),
-        Layout(name="side", size=right),
+        Layout(leaderboard(screen, left, bottom), size=left), Layout(name="side", size=right)
     )
     layout["side"].split_column(
-        Layout(processes(screen), name="processes", size=group),
-        Layout(notes(screen, right, bottom - group), name="notes"),
+        Layout(processes(screen), size=group), Layout(notes(screen, right, bottom - group))
     )
     return layout
