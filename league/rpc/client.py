@@ -7,9 +7,9 @@ A reply means: on disk.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import is_dataclass
+from dataclasses import asdict, is_dataclass
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from league.exploiters import CandidateGate, Generation, Standing
 from league.ids import new_id
@@ -35,6 +35,8 @@ from league.rpc.convert import from_enum, from_message, to_enum, to_message
 from league.stages import CurriculumStatus, Place, Stage, StageRequest
 from league.v1 import exploiters_pb2 as x
 from league.v1 import matchmaker_pb2 as m
+
+V = TypeVar("V")
 
 
 class Beat(NamedTuple):
@@ -69,7 +71,9 @@ class Payoffs(NamedTuple):
 class MatchmakerClient(Connection):
     """The matchmaker's calls. Opening one never fails: the first call waits for the service.
 
-    `incarnation` is the number of the calling worker's incarnation, or the `Incarnation` itself.
+    `incarnation` is the number of the calling worker's incarnation, or the `Incarnation` itself;
+    `by` names the operator, for the log. A learner's or an evaluator's call raises `Fenced` when a
+    newer incarnation of its worker exists.
     """
 
     def _ask(self, method: str, **fields: Any) -> Any:
@@ -77,9 +81,11 @@ class MatchmakerClient(Connection):
         module: Any = m if hasattr(m, f"{method}Request") else x
         message = getattr(module, f"{method}Request")
         if "request_id" in message.DESCRIPTOR.fields_by_name:
-            fields.setdefault("request_id", new_id())
+            fields["request_id"] = fields.get("request_id") or new_id()
         values = {name: _encoded(value) for name, value in fields.items()}
         return self._call(method, message(**values))
+
+    # What workers ask.
 
     def register_players(
         self, players: Iterable[Player], incarnation: int | Incarnation = 0
@@ -91,10 +97,9 @@ class MatchmakerClient(Connection):
 
         Raises:
             AlreadyExists: a name is taken by something else.
-            Fenced: a newer incarnation of this worker exists.
         """
         reply = self._ask("RegisterPlayers", players=list(players), incarnation=incarnation)
-        return [from_message(Player, player) for player in reply.players], list(reply.retired)
+        return _all(Player, reply.players), list(reply.retired)
 
     def open_incarnation(
         self,
@@ -113,37 +118,31 @@ class MatchmakerClient(Connection):
             checkpoint_log_position=checkpoint_log_position,
             carried_matches=carried_matches,
         )
+        carried = tuple(_all(Assignment, reply.carried))
         return Incarnation(
-            number=reply.incarnation,
-            carried=tuple(_assignments(reply.carried)),
-            lost_results=reply.lost_results,
+            number=reply.incarnation, carried=carried, lost_results=reply.lost_results
         )
 
     def acquire_matches(
         self, incarnation: int | Incarnation, count: int, mix: str
     ) -> list[Assignment]:
-        """Leases `count` matches of the incarnation's learner against opponents drawn by `mix`.
-
-        Raises:
-            Fenced: a newer incarnation of this worker exists.
-        """
+        """Leases `count` matches of the incarnation's learner against opponents drawn by `mix`."""
         reply = self._ask("AcquireMatches", incarnation=incarnation, count=count, mix=mix)
-        return _assignments(reply.assignments)
+        return _all(Assignment, reply.assignments)
 
     def acquire_pairings(
         self, incarnation: int | Incarnation, pairings: Sequence[Pairing]
     ) -> list[Assignment]:
         """Leases matches between named players: pairing by pairing, each pair in both seats."""
         reply = self._ask("AcquirePairings", incarnation=incarnation, pairings=list(pairings))
-        return _assignments(reply.assignments)
+        return _all(Assignment, reply.assignments)
 
     def release_matches(
         self, incarnation: int | Incarnation, match_ids: Sequence[str] = (), reason: str = ""
     ) -> int:
         """Gives leases back (all open ones when none is named) and returns how many."""
-        reply = self._ask(
-            "ReleaseMatches", incarnation=incarnation, match_ids=match_ids, reason=reason
-        )
+        ids = list(match_ids)
+        reply = self._ask("ReleaseMatches", incarnation=incarnation, match_ids=ids, reason=reason)
         return int(reply.released)
 
     def report_results(
@@ -157,13 +156,11 @@ class MatchmakerClient(Connection):
         Returns:
             A verdict for each result, in order, and the log position of the newest result.
         """
+        found = list(results)
         reply = self._ask(
-            "ReportResults",
-            request_id=request_id or new_id(),
-            incarnation=incarnation,
-            results=list(results),
+            "ReportResults", request_id=request_id, incarnation=incarnation, results=found
         )
-        return [from_message(Verdict, verdict) for verdict in reply.verdicts], reply.log_position
+        return _all(Verdict, reply.verdicts), reply.log_position
 
     def heartbeat(
         self,
@@ -184,7 +181,7 @@ class MatchmakerClient(Connection):
             activity=activity,
             metrics=metrics or {},
         )
-        return Beat(reply.fenced, reply.lease_deadline, _asked(reply))
+        return Beat(reply.fenced, reply.lease_deadline, _part(StageRequest, reply, "asked"))
 
     def keep_references(
         self, incarnation: int | Incarnation, names: Iterable[str]
@@ -210,19 +207,15 @@ class MatchmakerClient(Connection):
         Returns:
             The operator's request that the learner has not obeyed yet, None without one.
         """
-        return _asked(
-            self._ask(
-                "EnterStage",
-                incarnation=incarnation,
-                step=step,
-                stages=list(stages),
-                index=place.index,
-                since_step=place.since_step,
-                by_hand=place.by_hand,
-                obeyed=place.obeyed,
-                reason=reason,
-            )
+        reply = self._ask(
+            "EnterStage",
+            incarnation=incarnation,
+            step=step,
+            stages=list(stages),
+            reason=reason,
+            **asdict(place),
         )
+        return _part(StageRequest, reply, "asked")
 
     # What readers ask.
 
@@ -232,15 +225,14 @@ class MatchmakerClient(Connection):
 
     def curricula(self) -> list[CurriculumStatus]:
         """The stages of every learner that has reported them, and its place in them."""
-        reply = self._ask("GetCurricula")
-        return [from_message(CurriculumStatus, curriculum) for curriculum in reply.curricula]
+        return _all(CurriculumStatus, self._ask("GetCurricula").curricula)
 
     def players(
         self, kinds: Iterable[PlayerKind] = (), states: Iterable[PlayerState] = ()
     ) -> list[Player]:
         """Players in order of registration, all or of these kinds and states."""
         reply = self._ask("ListPlayers", kinds=list(kinds), states=list(states))
-        return [from_message(Player, player) for player in reply.players]
+        return _all(Player, reply.players)
 
     def ratings(self, book: Book = Book.EVAL) -> list[Rating]:
         """The ratings of a book, best first."""
@@ -249,8 +241,8 @@ class MatchmakerClient(Connection):
     def leaderboard(self, book: Book = Book.EVAL) -> Leaderboard:
         """The ratings of a book, best first, with the position in the log that they include."""
         reply = self._ask("GetRatings", book=book)
-        ratings = [from_message(Rating, rating) for rating in reply.ratings]
-        return Leaderboard(ratings, dict(reply.anchors), reply.log_position, reply.event_position)
+        ratings, anchors = _all(Rating, reply.ratings), dict(reply.anchors)
+        return Leaderboard(ratings, anchors, reply.log_position, reply.event_position)
 
     def payoff(
         self, book: Book = Book.EVAL, rows: Sequence[str] = (), columns: Sequence[str] = ()
@@ -263,15 +255,10 @@ class MatchmakerClient(Connection):
     ) -> Payoffs:
         """The same, with the position in the log that they include."""
         reply = self._ask("GetPayoff", book=book, rows=rows, columns=columns)
-        cells = [from_message(PayoffCell, cell) for cell in reply.cells]
-        return Payoffs(cells, reply.log_position, reply.event_position)
+        return Payoffs(_all(PayoffCell, reply.cells), reply.log_position, reply.event_position)
 
     def match(self, match_id: str) -> MatchRecord:
-        """All that is known of a match, by its id or the beginning of it.
-
-        Raises:
-            NotFound: no match has this id.
-        """
+        """All that is known of a match, by its id or the beginning of it; raises `NotFound`."""
         return from_message(MatchRecord, self._ask("GetMatch", match_id=match_id))
 
     def status(self) -> LeagueStatus:
@@ -293,7 +280,7 @@ class MatchmakerClient(Connection):
             position = message.position
             yield from_message(Event, message)
 
-    # What operators ask. `by` names the person, for the log.
+    # What operators ask.
 
     def ask_stage(self, stage: str, by: str, player: str = "") -> StageRequest:
         """Asks a learner to enter a stage, by name or "next", between two of its rollouts.
@@ -303,9 +290,8 @@ class MatchmakerClient(Connection):
             InvalidInput: it is in that stage already, or in the last one.
             Refused: its steps are done, or the league is served for reading only.
         """
-        return from_message(
-            StageRequest, self._ask("AskStage", player=player, stage=stage, by=by).asked
-        )
+        reply = self._ask("AskStage", player=player, stage=stage, by=by)
+        return from_message(StageRequest, reply.asked)
 
     def pin_rating(self, player: str, mu: float, by: str) -> int:
         """Makes a player an anchor at `mu` points, in every book, for the results to come.
@@ -339,9 +325,8 @@ class MatchmakerClient(Connection):
             InvalidInput: it learns, is in quarantine already, or no reason is given.
             Refused: its gate is open.
         """
-        return from_enum(
-            PlayerState, self._ask("Quarantine", player=player, reason=reason, by=by).state
-        )
+        reply = self._ask("Quarantine", player=player, reason=reason, by=by)
+        return from_enum(PlayerState, reply.state)
 
     def release_player(self, player: str, by: str) -> PlayerState:
         """Ends a quarantine and returns the state that the player then has.
@@ -350,9 +335,8 @@ class MatchmakerClient(Connection):
             NotFound: there is no such player.
             InvalidInput: it is in no quarantine.
         """
-        return from_enum(
-            PlayerState, self._ask("Quarantine", player=player, release=True, by=by).state
-        )
+        reply = self._ask("Quarantine", player=player, release=True, by=by)
+        return from_enum(PlayerState, reply.state)
 
     # Generations, gates and patches of exploiters.
 
@@ -377,32 +361,26 @@ class MatchmakerClient(Connection):
             NotFound: there is no main to exploit yet, or a named victim does not exist.
             InvalidInput: a number or role that can't follow.
         """
-        return from_message(
-            Generation,
-            self._ask(
-                "BeginGeneration",
-                incarnation=incarnation,
-                learner=learner,
-                role=role,
-                number=number,
-                victims=victims,
-                step=step,
-                parent=parent,
-            ).generation,
+        reply = self._ask(
+            "BeginGeneration",
+            incarnation=incarnation,
+            learner=learner,
+            role=role,
+            number=number,
+            victims=victims,
+            step=step,
+            parent=parent,
         )
+        return from_message(Generation, reply.generation)
 
     def generation(self, learner: str) -> Generation | None:
         """The newest generation of a learner, None before its first."""
-        reply = self._ask("GetGeneration", learner=learner)
-        if not reply.HasField("generation"):
-            return None
-        return from_message(Generation, reply.generation)
+        return _part(Generation, self._ask("GetGeneration", learner=learner), "generation")
 
     def standing(self, player: str, steps: int, interval: int) -> Standing:
         """Whether a learner is to be frozen, `steps` after it last was, by an `interval`."""
-        return from_message(
-            Standing, self._ask("GetStanding", player=player, steps=steps, interval=interval)
-        )
+        reply = self._ask("GetStanding", player=player, steps=steps, interval=interval)
+        return from_message(Standing, reply)
 
     def open_gate(self, incarnation: int, player: Player) -> CandidateGate:
         """Registers a snapshot as a candidate and opens its gate; twice is fine.
@@ -410,44 +388,31 @@ class MatchmakerClient(Connection):
         Raises:
             AlreadyExists: the name is taken by something else.
         """
-        return from_message(
-            CandidateGate, self._ask("OpenGate", incarnation=incarnation, player=player).gate
-        )
+        return self._gate("OpenGate", incarnation=incarnation, player=player)
 
     def acquire_gate_matches(
         self, incarnation: int, candidate: str, count: int
     ) -> list[Assignment]:
         """Leases matches of a candidate with its present victim; none for a decided gate."""
-        return _assignments(
-            self._ask(
-                "AcquireGateMatches", incarnation=incarnation, candidate=candidate, count=count
-            ).assignments
-        )
+        asked = {"incarnation": incarnation, "candidate": candidate, "count": count}
+        return _all(Assignment, self._ask("AcquireGateMatches", **asked).assignments)
 
     def decide_gate(self, incarnation: int, candidate: str) -> CandidateGate:
         """Decides as far as the results allow; an accepted candidate becomes an opponent."""
-        return from_message(
-            CandidateGate,
-            self._ask("DecideGate", incarnation=incarnation, candidate=candidate).gate,
-        )
+        return self._gate("DecideGate", incarnation=incarnation, candidate=candidate)
 
     def give_up_gate(self, incarnation: int, candidate: str, reason: str) -> CandidateGate:
         """Closes a gate that can't be played, as undecided."""
-        return from_message(
-            CandidateGate,
-            self._ask(
-                "GiveUpGate", incarnation=incarnation, candidate=candidate, reason=reason
-            ).gate,
-        )
+        asked = {"incarnation": incarnation, "candidate": candidate, "reason": reason}
+        return self._gate("GiveUpGate", **asked)
+
+    def _gate(self, method: str, **fields: Any) -> CandidateGate:
+        return from_message(CandidateGate, self._ask(method, **fields).gate)
 
     def gates(self, *, open_only: bool = False, certificates: bool = False) -> list[CandidateGate]:
         """Gates in the order of opening."""
-        return [
-            from_message(CandidateGate, gate)
-            for gate in self._ask(
-                "GetGates", open_only=open_only, with_certificates=certificates
-            ).gates
-        ]
+        reply = self._ask("GetGates", open_only=open_only, with_certificates=certificates)
+        return _all(CandidateGate, reply.gates)
 
     def review_exploiters(self, incarnation: int, player: str) -> tuple[list[str], list[str]]:
         """Judges by the clean matches of a main's snapshot which exploiters its main beats.
@@ -459,16 +424,17 @@ class MatchmakerClient(Connection):
         return list(reply.patched), list(reply.returned)
 
 
-def _assignments(messages: Iterable[Any]) -> list[Assignment]:
-    return [from_message(Assignment, message) for message in messages]
+def _all(cls: type[V], messages: Iterable[Any]) -> list[V]:
+    return [from_message(cls, message) for message in messages]
 
 
-def _asked(reply: Any) -> StageRequest | None:
-    return from_message(StageRequest, reply.asked) if reply.HasField("asked") else None
+def _part(cls: type[V], reply: Any, name: str) -> V | None:
+    """Returns a part of a reply, None where it is missing."""
+    return from_message(cls, getattr(reply, name)) if reply.HasField(name) else None
 
 
 def _encoded(value: Any) -> Any:
-    """A request's field: domain values become messages, an incarnation its number."""
+    """Returns a request's field: domain values as messages, an incarnation as its number."""
     if isinstance(value, Incarnation):
         return value.number
     if isinstance(value, Enum):

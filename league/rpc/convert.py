@@ -105,13 +105,6 @@ def _arguments(value: Any) -> dict[str, Any]:
     return arguments
 
 
-def _message_class(cls: type) -> Any:
-    """The message class of a dataclass."""
-    if cls in _MESSAGES:
-        return _MESSAGES[cls]
-    return next(found for module in _MODULES if (found := getattr(module, cls.__name__, None)))
-
-
 @cache
 def _numbers(cls: type[E]) -> dict[E, int]:
     words = [f"_{letter}" if letter.isupper() else letter.upper() for letter in cls.__name__]
@@ -124,18 +117,12 @@ def _numbers(cls: type[E]) -> dict[E, int]:
     }
 
 
-_plans: dict[type, _Plan] = {}
-
-
-def _plan(cls: type) -> _Plan:
-    plan = _plans.get(cls)
-    if plan is None:
-        plan = _plans[cls] = _planned(cls)
-    return plan
-
-
 def _planned(cls: Any) -> _Plan:
-    message = _message_class(cls)
+    if cls in _MESSAGES:
+        message = _MESSAGES[cls]
+    else:
+        found = (getattr(module, cls.__name__, None) for module in _MODULES)
+        message = next(filter(None, found))
     hints, known = get_type_hints(cls), message.DESCRIPTOR.fields_by_name
     plan = []
     for field in fields(cls):
@@ -152,6 +139,9 @@ def _planned(cls: Any) -> _Plan:
             decode = _none_for_zero
         plan.append(_Field(name, encode, decode, may_be_missing))
     return _Plan(message, tuple(plan))
+
+
+_plan: Callable[[Any], _Plan] = cache(_planned)
 
 
 def _optional(hint: Any) -> Any:
@@ -182,7 +172,7 @@ def _decoder(hint: Any, is_text: bool, default: Any) -> Convert | None:
     hint = _optional(hint) or hint
     if get_origin(hint) is tuple:
         first, last = get_args(hint)[0], get_args(hint)[-1]
-        inner = _decoder(first, is_text, None) or _as_it_is
+        inner = _decoder(first, is_text, None) or (lambda value: value)
         if last is Ellipsis:
             return lambda values: tuple(inner(value) for value in values)
         return lambda values: _pair(values, inner)
@@ -212,14 +202,10 @@ def _enum_decoder(cls: type[E], is_text: bool, default: E | None) -> Convert:
     return decode
 
 
-def _pair(values: Any, inner: Convert) -> tuple[Any, Any]:
+def _pair(values: Any, inner: Convert) -> tuple[Any, ...]:
     if len(values) != 2:
         raise InvalidInput(f"{len(values)} seats were given: two are wanted")
-    return inner(values[0]), inner(values[1])
-
-
-def _as_it_is(value: Any) -> Any:
-    return value
+    return tuple(map(inner, values))
 
 
 @lru_cache(maxsize=4096)

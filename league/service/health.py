@@ -6,8 +6,7 @@ import logging
 import threading
 from collections.abc import Sequence
 
-import grpc
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_health.v1 import health, health_pb2
 
 _Status = health_pb2.HealthCheckResponse
 _log = logging.getLogger(__name__)
@@ -21,19 +20,15 @@ class Health:
 
     def __init__(self, services: Sequence[str]) -> None:
         self._names = ("", *services)
-        self._servicer = health.HealthServicer()
+        self.servicer = health.HealthServicer()
         self._lock = threading.Lock()
         self.reason = ""
         for name in self._names:
-            self._servicer.set(name, _Status.SERVING)
+            self.servicer.set(name, _Status.SERVING)
 
     @property
     def word(self) -> str:
         return "NOT_SERVING" if self.reason else "SERVING"
-
-    def add_to(self, server: grpc.Server) -> None:
-        """Serves it on `server`."""
-        health_pb2_grpc.add_HealthServicer_to_server(self._servicer, server)
 
     def set(self, reason: str) -> None:
         """Stops serving because of `reason`, or serves again when it is ""."""
@@ -42,7 +37,7 @@ class Health:
             if bool(before) == bool(reason):
                 return
             for name in self._names:
-                self._servicer.set(name, _Status.NOT_SERVING if reason else _Status.SERVING)
+                self.servicer.set(name, _Status.NOT_SERVING if reason else _Status.SERVING)
         if reason:
             _log.error("health is NOT_SERVING: %s", reason)
         else:
@@ -52,4 +47,4 @@ class Health:
         """NOT_SERVING for good: the service stops."""
         with self._lock:
             self.reason = self.reason or "it is stopping"
-        self._servicer.enter_graceful_shutdown()
+        self.servicer.enter_graceful_shutdown()

@@ -61,74 +61,68 @@ class AuthInterceptor(grpc.ServerInterceptor):
 
     def intercept_service(self, continuation: Callable[..., Any], handler_call_details: Any) -> Any:
         path = handler_call_details.method
-        handler = self._handlers.get(path)
-        if handler is None:
+        if path not in self._handlers:
             found = continuation(handler_call_details)
             if found is None:
                 return None
-            handler = self._handlers[path] = self._guarded(path, found)
-        return handler
+            self._handlers[path] = self._guarded(path, found)
+        return self._handlers[path]
 
     def _guarded(self, path: str, handler: Any) -> Any:
-        if least_role(path) is AccessRole.NONE:
+        """Wraps a method's handler, which gets the request's bytes: parsing them may fail."""
+        least, method = least_role(path), path.rpartition("/")[2]
+        if least is AccessRole.NONE:
             return handler  # health, whose streams hold no thread unless they are wrapped
         parse, serializer = handler.request_deserializer, handler.response_serializer
-        if handler.request_streaming:  # reflection
-            return grpc.stream_stream_rpc_method_handler(
-                self._streaming(path, None, handler.stream_stream), parse, serializer
-            )
-        if handler.response_streaming:
-            behaviour = self._streaming(path, parse, handler.unary_stream)
-            return grpc.unary_stream_rpc_method_handler(behaviour, None, serializer)
-        behaviour = self._unary(path, parse, handler.unary_unary)
-        return grpc.unary_unary_rpc_method_handler(behaviour, None, serializer)
+        audit = self._audit if least is AccessRole.OPERATOR else None
 
-    def _unary(
-        self, path: str, parse: Callable[[bytes], Any], behaviour: Callable[..., Any]
-    ) -> Any:
-        method = path.rpartition("/")[2]
-        audit = self._audit if least_role(path) is AccessRole.OPERATOR else None
-
-        def answer(raw: bytes, context: grpc.ServicerContext) -> Any:
-            began = time.perf_counter()
-            call = Call(method, context.peer())
-            try:
-                self._admit(path, call, context)
+        def unary(raw: bytes, context: grpc.ServicerContext) -> Any:
+            with self._call(path, context) as call:
                 call.request = _parsed(parse, raw, method)
                 if audit is not None:
                     audit(call)
-                call.reply = behaviour(call.request, context)
-            except Exception as error:
-                call.error = _as_league_error(error)
-            self._observe(call, began)
-            if call.error is not None:
-                abort(context, call.error)
+                call.reply = handler.unary_unary(call.request, context)
             return call.reply
 
-        return answer
+        def stream(raw: bytes, context: grpc.ServicerContext) -> Iterator[Any]:
+            with self._call(path, context) as call:
+                call.request = _parsed(parse, raw, method)
+                yield from handler.unary_stream(call.request, context)
 
-    def _streaming(
-        self, path: str, parse: Callable[[bytes], Any] | None, behaviour: Callable[..., Any]
-    ) -> Any:
-        """Wraps a stream of replies, to one request or (without `parse`) to a stream of them."""
-        method = path.rpartition("/")[2]
+        def reflect(requests: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
+            with self._call(path, context), self._reflecting():
+                yield from handler.stream_stream(requests, context)
 
-        def answer(asked: Any, context: grpc.ServicerContext) -> Iterator[Any]:
-            began = time.perf_counter()
-            call = Call(method, context.peer())
-            try:
-                self._admit(path, call, context)
-                with self._reflecting() if parse is None else contextlib.nullcontext():
-                    call.request = asked if parse is None else _parsed(parse, asked, method)
-                    yield from behaviour(call.request, context)
-            except Exception as error:
-                call.error = _as_league_error(error)
-            finally:  # also when the client has gone
-                self._observe(call, began)
-            if call.error is not None:
-                abort(context, call.error)
+        if handler.request_streaming:
+            return grpc.stream_stream_rpc_method_handler(reflect, parse, serializer)
+        if handler.response_streaming:
+            return grpc.unary_stream_rpc_method_handler(stream, None, serializer)
+        return grpc.unary_unary_rpc_method_handler(unary, None, serializer)
 
-        return answer
+    @contextlib.contextmanager
+    def _call(self, path: str, context: grpc.ServicerContext) -> Iterator[Call]:
+        """Admits a call, reports it to the observers when it is over, and answers an error."""
+        began = time.perf_counter()
+        call = Call(path.rpartition("/")[2], context.peer())
+        try:
+            self._admit(path, call, context)
+            yield call
+        except LeagueError as error:
+            call.error = error
+        except Exception as error:
+            _log.error("a request failed unexpectedly", exc_info=error)
+            call.error = LeagueError(
+                f"the service failed inside ({type(error).__name__}): its log has the details"
+            )
+        finally:  # also when the client of a stream has gone
+            call.seconds = time.perf_counter() - began
+            for observer in self._observers:
+                try:
+                    observer(call)
+                except Exception:
+                    _log.exception("a call was answered and could not be counted or logged")
+        if call.error is not None:
+            abort(context, call.error)
 
     @contextlib.contextmanager
     def _reflecting(self) -> Iterator[None]:
@@ -168,14 +162,6 @@ class AuthInterceptor(grpc.ServerInterceptor):
         call.caller = Caller(token.name, token.access, call.peer)
         check_role(path, token.access, f"the token {token.name!r}")
 
-    def _observe(self, call: Call, began: float) -> None:
-        call.seconds = time.perf_counter() - began
-        for observer in self._observers:
-            try:
-                observer(call)
-            except Exception:
-                _log.exception("a call could not be counted or logged: the caller has its answer")
-
 
 def _shown(context: grpc.ServicerContext) -> str:
     """The token that came with a call, "" for none."""
@@ -200,12 +186,3 @@ def _parsed(parse: Callable[[bytes], Any], raw: bytes, method: str) -> Any:
             f"the {len(raw)} bytes are no request of {method}: send the message that reflection "
             "describes"
         ) from None
-
-
-def _as_league_error(error: Exception) -> LeagueError:
-    if isinstance(error, LeagueError):
-        return error
-    _log.error("a request failed unexpectedly", exc_info=error)
-    return LeagueError(
-        f"the service failed inside ({type(error).__name__}): its log has the details"
-    )

@@ -5,8 +5,6 @@ Names begin with ``kumite_``; units are in the names. Loaded only where a port i
 
 from __future__ import annotations
 
-import threading
-
 from prometheus_client import (
     CollectorRegistry,
     Counter,
@@ -57,7 +55,6 @@ class MetricsPort:
         self.registry = CollectorRegistry()
         for collector in collectors:
             self.registry.register(collector)
-        self._lock = threading.Lock()
         try:
             self._server, self._thread = start_http_server(port, HOST, self.registry)
         except OSError as error:
@@ -65,7 +62,6 @@ class MetricsPort:
                 f"metrics can't be served at {HOST}:{port} ({error.strerror}): choose another "
                 "metrics port"
             ) from None
-        self._is_open = True
 
     @property
     def address(self) -> str:
@@ -75,10 +71,6 @@ class MetricsPort:
 
     def close(self) -> None:
         """Closes the port."""
-        with self._lock:
-            if not self._is_open:
-                return
-            self._is_open = False
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()

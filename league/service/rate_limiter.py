@@ -38,7 +38,6 @@ class RateLimiter:
         self._rate, self._burst, self._clock = per_second, float(max(1, burst)), clock
         self._lock = threading.Lock()
         self._buckets: dict[str, tuple[float, float]] = {}  # key -> (calls left, at)
-        self._keys: dict[str, str] = {}
 
     def __len__(self) -> int:
         """Buckets that it remembers."""
@@ -46,9 +45,15 @@ class RateLimiter:
 
     def take(self, peer: str) -> None:
         """Counts a call; raises `Busy`, with when to come back, for one too many."""
-        now = self._clock()
+        host, now = peer_host(peer), self._clock()
+        key = peer if is_loopback(host) else host
         with self._lock:
-            key = self._key(peer, now)
+            if key not in self._buckets and len(self._buckets) >= MOST_PEERS:
+                # full buckets are as good as new ones; at worst all go
+                kept = {
+                    key: one for key, one in self._buckets.items() if not self._is_full(one, now)
+                }
+                self._buckets = kept if len(kept) < MOST_PEERS else {}
             left, at = self._buckets.get(key, (self._burst, now))
             left = min(self._burst, left + max(0.0, now - at) * self._rate)
             self._buckets[key] = (left - (left >= 1.0), now)
@@ -60,22 +65,6 @@ class RateLimiter:
                 retry_seconds=wait,
             )
 
-    def _key(self, peer: str, now: float) -> str:
-        key = self._keys.get(peer)
-        if key is None:
-            if len(self._keys) >= MOST_PEERS:
-                self._forget(now)
-            host = peer_host(peer)
-            key = self._keys[peer] = peer if is_loopback(host) else host
-        return key
-
-    def _forget(self, now: float) -> None:
-        """Drops the full buckets, which are as good as new; at worst all."""
-        self._keys.clear()
-        self._buckets = {
-            key: (left, at)
-            for key, (left, at) in self._buckets.items()
-            if left + (now - at) * self._rate < self._burst
-        }
-        if len(self._buckets) >= MOST_PEERS:
-            self._buckets.clear()
+    def _is_full(self, bucket: tuple[float, float], now: float) -> bool:
+        left, at = bucket
+        return left + (now - at) * self._rate >= self._burst

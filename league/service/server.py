@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import grpc
-from grpc_health.v1 import health
+from grpc_health.v1 import health, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from league.errors import ConfigError, Refused
@@ -78,7 +78,7 @@ class GrpcServer:
                 ("grpc.max_send_message_length", -1),
             ],
         )
-        self.health.add_to(self.server)
+        health_pb2_grpc.add_HealthServicer_to_server(self.health.servicer, self.server)
         names = (service, *further, health.SERVICE_NAME, reflection.SERVICE_NAME)
         reflection.enable_server_reflection(names, self.server)
         self._stopped = False
