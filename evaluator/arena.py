@@ -25,8 +25,7 @@ RESIDENT = 16
 
 
 class Weights:
-    """Networks and cards by digest out of `blobs`, for the game `spec`; the last used stay in
-    memory."""
+    """Networks and cards by digest, for the game `spec`; the last used stay in memory."""
 
     def __init__(self, blobs: BlobFolder, spec: GameSpec) -> None:
         self._blobs = blobs
@@ -34,10 +33,7 @@ class Weights:
         self._loaded: OrderedDict[str, tuple[PlayingNetwork, SnapshotCard]] = OrderedDict()
 
     def card(self, player: Player) -> SnapshotCard:
-        """The card of a snapshot whose weights are whole and fit the game.
-
-        Raises `NotFound`, `DataCorrupt` or `VersionMismatch`, naming the player.
-        """
+        """The card of a snapshot whose weights are whole and fit the game."""
         try:
             _, card = self._load(player.digest)
         except NotFound as error:

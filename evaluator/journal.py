@@ -14,17 +14,16 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from sqlite_utils import Database, Migrations
+from sqlite_utils import Database
 
 from league.errors import DataCorrupt, StorageFull, Unavailable
 from league.players import Book
 
 OPEN, DONE, SKIPPED = "open", "done", "skipped"
-_migrations = Migrations("kumite-evaluator")
 
 
 @dataclass(frozen=True)
@@ -64,25 +63,15 @@ class Played:
 
     match_id: str
     player: str
-    slot: Slot
+    opponent: str
+    book: Book
+    pair: int
+    seat: int
     outcome: float
     frames: int
     finished_at: float
     stats: Mapping[str, float] = field(default_factory=dict)
     opponent_stats: Mapping[str, float] = field(default_factory=dict)
-
-
-@_migrations()
-def m001_tables(db: Database) -> None:
-    """Gauntlets, requests and matches."""
-    gauntlet = {"player": str, "digest": str, "milestone": int, "plan_json": str}
-    db.table("gauntlets").create(gauntlet | {"state": str, "reason": str}, pk="player")
-    db.table("requests").create({"place": int, "player": str}, pk="place")
-    columns = {"match_id": str, "player": str, "opponent": str, "book": str, "pair": int}
-    columns |= {"seat": int, "outcome": float, "frames": int, "stats_json": str}
-    columns |= {"opponent_stats_json": str, "finished_at": float, "accepted": int}
-    matches = db.table("matches").create(columns, pk="match_id", not_null=set(columns))
-    matches.create_index(["player", "opponent", "book"])
 
 
 class Journal:
@@ -102,7 +91,23 @@ class Journal:
             self._db = Database(connection)
             self._db.enable_wal()
             self._db.execute("PRAGMA synchronous = FULL")
-            _migrations.apply(self._db)
+            self._create_tables()
+
+    def _create_tables(self) -> None:
+        text = dict.fromkeys(("player", "digest", "plan", "state", "reason"), str)
+        self._db.table("gauntlets").create(
+            text | {"milestone": int}, pk="player", if_not_exists=True
+        )
+        self._db.table("requests").create(
+            {"place": int, "player": str}, pk="place", if_not_exists=True
+        )
+        text = dict.fromkeys(("match_id", "player", "opponent", "book"), str)
+        text |= {"stats": str, "opponent_stats": str}
+        numbers = dict.fromkeys(("pair", "seat", "frames", "accepted"), int)
+        columns = text | numbers | {"outcome": float, "finished_at": float}
+        matches = self._db.table("matches")
+        matches.create(columns, pk="match_id", not_null=set(columns), if_not_exists=True)
+        matches.create_index(["player", "opponent", "book"], if_not_exists=True)
 
     @contextmanager
     def _errors_explained(self) -> Iterator[None]:
@@ -138,20 +143,17 @@ class Journal:
         """All of them by player."""
         found = {}
         for row in self._rows("gauntlets"):
-            plan = tuple(
-                Entry(opponent, Book(book), matches)
-                for opponent, book, matches in json.loads(row.pop("plan_json"))
-            )
-            row["milestone"] = bool(row["milestone"])
-            found[row["player"]] = Gauntlet(plan=plan, **row)
+            entries = json.loads(row["plan"])
+            plan = tuple(Entry(name, Book(book), matches) for name, book, matches in entries)
+            row |= {"plan": plan, "milestone": bool(row["milestone"])}
+            found[row["player"]] = Gauntlet(**row)
         return found
 
     def write(self, gauntlet: Gauntlet) -> None:
         """Opens, finishes or skips a gauntlet; a finished one is no longer requested."""
-        row = dict(vars(gauntlet))
-        plan = [[entry.opponent, entry.book.value, entry.matches] for entry in row.pop("plan")]
+        plan = [[entry.opponent, entry.book.value, entry.matches] for entry in gauntlet.plan]
         with self._write() as db:
-            db.table("gauntlets").upsert(row | {"plan_json": json.dumps(plan)}, pk="player")
+            db.table("gauntlets").upsert(vars(gauntlet) | {"plan": plan}, pk="player")
             if gauntlet.state != OPEN:
                 db.table("requests").delete_where("player = ?", [gauntlet.player])
 
@@ -177,20 +179,9 @@ class Journal:
     def record(self, matches: Iterable[Played]) -> None:
         """Keeps finished matches as pending, before they are reported."""
         rows = [
-            {
-                "match_id": match.match_id,
-                "player": match.player,
-                "opponent": match.slot.opponent,
-                "book": match.slot.book.value,
-                "pair": match.slot.pair,
-                "seat": match.slot.seat,
-                "outcome": match.outcome,
-                "frames": match.frames,
-                "stats_json": json.dumps(dict(match.stats)),
-                "opponent_stats_json": json.dumps(dict(match.opponent_stats)),
-                "finished_at": match.finished_at,
-                "accepted": 0,
-            }
+            vars(match)
+            | {"book": match.book.value, "accepted": 0}
+            | {"stats": dict(match.stats), "opponent_stats": dict(match.opponent_stats)}
             for match in matches
         ]
         with self._write() as db:
@@ -213,38 +204,25 @@ class Journal:
         both = "accepted AND book = :book AND player = :player AND opponent = :opponent"
         own = self._rows("matches", both, book=book.value, player=player, opponent=opponent)
         others = self._rows("matches", both, book=book.value, player=opponent, opponent=player)
-        return [_played(row) for row in own] + [_mirrored(_played(row)) for row in others]
+        return [_played(row) for row in own] + [
+            replace(
+                match,
+                player=player,
+                opponent=opponent,
+                seat=1 - match.seat,
+                outcome=1.0 - match.outcome,
+                stats=match.opponent_stats,
+                opponent_stats=match.stats,
+            )
+            for match in map(_played, others)
+        ]
 
     def done_slots(self, player: str, opponent: str, book: Book) -> set[tuple[int, int]]:
         """(pair, seat of `player`) of the accepted matches of the two."""
-        return {
-            (match.slot.pair, match.slot.seat) for match in self.matches(player, opponent, book)
-        }
+        return {(match.pair, match.seat) for match in self.matches(player, opponent, book)}
 
 
-def _played(row: Mapping[str, Any]) -> Played:
-    return Played(
-        match_id=row["match_id"],
-        player=row["player"],
-        slot=Slot(row["opponent"], Book(row["book"]), row["pair"], row["seat"]),
-        outcome=row["outcome"],
-        frames=row["frames"],
-        finished_at=row["finished_at"],
-        stats=json.loads(row["stats_json"]),
-        opponent_stats=json.loads(row["opponent_stats_json"]),
-    )
-
-
-def _mirrored(match: Played) -> Played:
-    """The match from the opponent's side."""
-    slot = match.slot
-    return Played(
-        match_id=match.match_id,
-        player=slot.opponent,
-        slot=Slot(match.player, slot.book, slot.pair, 1 - slot.seat),
-        outcome=1.0 - match.outcome,
-        frames=match.frames,
-        finished_at=match.finished_at,
-        stats=match.opponent_stats,
-        opponent_stats=match.stats,
-    )
+def _played(row: dict[str, Any]) -> Played:
+    del row["accepted"]
+    read = {name: json.loads(row[name]) for name in ("stats", "opponent_stats")}
+    return Played(**row | read | {"book": Book(row["book"])})

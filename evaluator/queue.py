@@ -17,7 +17,7 @@ from evaluator.settings import EvaluatorSettings
 from league.errors import NotFound
 from league.exploiters import EXPLOITING, CandidateGate, GateState
 from league.ids import SnapshotName
-from league.players import Book, PayoffCell, Player, PlayerKind, PlayerState, Rating
+from league.players import Book, Player, PlayerKind, PlayerState, Rating
 
 GREEDY_SHARE = 0.5
 """Greedy matches against each bot, as a share of the sampled ones."""
@@ -30,11 +30,6 @@ EXPLOITERS = 12
 too seldom to be patched."""
 Counts = Mapping[tuple[str, str, Book], int]
 """Matches in the matchmaker's log by (row, column, book)."""
-
-
-def count_matches(cells: Iterable[PayoffCell], book: Book) -> dict[tuple[str, str, Book], int]:
-    """Payoff cells of `book` as match counts."""
-    return {(cell.row, cell.column, book): cell.games for cell in cells}
 
 
 def is_gated(player: Player) -> bool:
@@ -102,20 +97,14 @@ def compose(
         ratings: those of the eval book, best first.
         bots: the names of the game's bots, held-out ones too.
     """
-
-    def matches(name: str) -> int:
-        return settings.matches_against(name, milestone=player.milestone)
-
     in_order = sorted(bots, key=lambda name: name not in settings.matches_by_opponent)
     known = {p.name: p for p in players}
     met = [name for name in exploiters if name in known and name != player.name]
     met += [name for name in _snapshots_to_meet(player, known, ratings) if name not in met]
-    entries = [Entry(name, Book.EVAL, matches(name)) for name in [*in_order, *met]]
-    for name in in_order:
-        greedy = 2 * round(matches(name) * GREEDY_SHARE / 2)
-        if greedy:
-            entries.append(Entry(name, Book.GREEDY, greedy))
-    return tuple(entries)
+    counts = {n: settings.matches_against(n, milestone=player.milestone) for n in [*bots, *met]}
+    sampled = [Entry(name, Book.EVAL, counts[name]) for name in [*in_order, *met]]
+    greedy = [Entry(n, Book.GREEDY, 2 * round(counts[n] * GREEDY_SHARE / 2)) for n in in_order]
+    return tuple(entry for entry in [*sampled, *greedy] if entry.matches)
 
 
 def _snapshots_to_meet(
@@ -133,19 +122,17 @@ def _snapshots_to_meet(
             and not is_gated(other)
         )
 
-    chosen = [player.parent] if usable(player.parent) else []
+    others = [p for p in players.values() if usable(p.name)]
     rated = [rating.player.name for rating in ratings if usable(rating.player.name)]
     best = [name for name in rated if players[name].state is PlayerState.ACTIVE]
+    chosen = [player.parent] if usable(player.parent) else []
     chosen += [name for name in best if name not in chosen][:BEST_SNAPSHOTS]
-    others = [p for p in players.values() if usable(p.name)]
     imported = [p.name for p in others if is_imported(p)]
     chosen += [name for name in imported if name not in chosen][:IMPORTED_SNAPSHOTS]
     if player.milestone:
-        own = [p for p in others if p.name not in imported]
-        oldest = min(own, key=lambda p: p.step, default=None)
-        if oldest is not None and oldest.name not in chosen:
-            chosen.append(oldest.name)
-    return chosen
+        own = [p for p in others if not is_imported(p)]
+        chosen += [p.name for p in sorted(own, key=lambda p: p.step)[:1]]
+    return list(dict.fromkeys(chosen))
 
 
 def missing_slots(entry: Entry, done: AbstractSet[tuple[int, int]], counted: int) -> list[Slot]:
@@ -154,17 +141,15 @@ def missing_slots(entry: Entry, done: AbstractSet[tuple[int, int]], counted: int
     `done` are the (pair, seat) known to be played, `counted` the matches that the matchmaker's log
     holds of these two in this book: what it counts beyond `done` replaces whole missing pairs.
     """
-    slots = [
+    started = {pair for pair, _ in done}
+    untouched = [pair for pair in range(entry.matches // 2) if pair not in started]
+    covered = set(untouched[: max(0, counted - len(done)) // 2])
+    return [
         Slot(entry.opponent, entry.book, pair, seat)
         for pair in range(entry.matches // 2)
         for seat in (0, 1)
-        if (pair, seat) not in done
+        if pair not in covered and (pair, seat) not in done
     ]
-    credit = max(0, counted - len(done)) // 2
-    started = {pair for pair, _ in done}
-    untouched = [slot.pair for slot in slots if slot.seat == 0 and slot.pair not in started]
-    covered = set(untouched[:credit])
-    return [slot for slot in slots if slot.pair not in covered]
 
 
 class Queue:
@@ -176,11 +161,9 @@ class Queue:
         self._bots = tuple(bots)
 
     def waiting(self, players: Sequence[Player]) -> list[Player]:
-        """Snapshots without their complete gauntlet, next first. `players` in order of
-        registration.
+        """Snapshots without their complete gauntlet, next first; `players` in order of registration.
 
-        Imported ones were rated where they came from: they meet this league's in their gauntlets,
-        and have their own on request only.
+        Imported ones were rated where they came from: they have a gauntlet on request only.
         """
         gauntlets, requests = self._journal.gauntlets(), self._journal.requests()
         snapshots = {p.name: p for p in players if _can_be_evaluated(p)}
@@ -195,11 +178,7 @@ class Queue:
         return asked + rest
 
     def request(self, name: str, players: Sequence[Player]) -> int:
-        """Puts snapshot `name` at the head, again if it had been evaluated; returns its place, from
-        1.
-
-        Raises `NotFound` when no snapshot of the league has that name.
-        """
+        """Puts a snapshot at the head, again if it had been evaluated; returns its place, from 1."""
         if not any(p.name == name and _can_be_evaluated(p) for p in players):
             raise NotFound(
                 f"no snapshot {name!r} can be evaluated: `bin/league players` lists what there is"
@@ -217,8 +196,7 @@ class Queue:
     ) -> Gauntlet:
         """The gauntlet to play now: the one begun earlier, or a new one that is written down first.
 
-        A request for a finished gauntlet repeats it; a player that has become a
-        milestone since tops its own up.
+        A request for a finished one repeats it; a player that has become a milestone tops its up.
         """
         old = self._journal.gauntlets().get(player.name)
         if old is not None and old.digest != player.digest:
@@ -259,16 +237,13 @@ class Queue:
         )
 
     def drop_opponent(self, gauntlet: Gauntlet, opponent: str) -> Gauntlet:
-        """The gauntlet without an opponent that can't be played."""
+        """Returns the gauntlet without an opponent that can't be played."""
         shorter = replace(gauntlet, plan=tuple(e for e in gauntlet.plan if e.opponent != opponent))
         self._journal.write(shorter)
         return shorter
 
     def reconcile(self, counts: Counts) -> list[str]:
-        """Reopens what the journal calls done and the log lacks, as after a restored backup.
-
-        Returns the players concerned.
-        """
+        """Reopens what the journal calls done and the log lacks, as after a restored backup."""
         reopened = []
         for gauntlet in self._journal.gauntlets().values():
             if any(

@@ -6,17 +6,17 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 
 from evaluator.arena import Arena, Weights
 from evaluator.journal import Gauntlet, Journal, Played, Slot
-from evaluator.queue import Counts, Queue, count_matches, exploiters_to_meet, next_gate
+from evaluator.queue import Counts, Queue, exploiters_to_meet, next_gate
 from evaluator.reports.replays import Recorder
 from evaluator.reports.table import Report, make_row
 from evaluator.settings import EvaluatorSettings
@@ -46,7 +46,6 @@ from league.replay import Recipe
 from league.rpc.client import MatchmakerClient
 from league.runs.blobs import BlobFolder
 
-BOOKS = (Book.EVAL, Book.GREEDY)
 UNPLAYABLE = (DataCorrupt, NotFound, InvalidInput)
 """What loading a snapshot raises when its file, card or digest is damaged; others continue."""
 REPORT_SECONDS = 1.0
@@ -67,45 +66,51 @@ _log = logging.getLogger("evaluator")
 # --- the matches of one gauntlet or gate
 
 
-class Work(Protocol):
-    """Where a `MatchRun` gets its matches from, and what becomes of their results."""
+class Work:
+    """Plays the matches of `player` in `arena`. Call `step` until `finished`, or `hand_back`.
 
-    at_once: int
+    Attributes:
+        accepted: matches that the matchmaker has accepted.
+    """
+
+    def __init__(
+        self, client: MatchmakerClient, incarnation: int, arena: Arena, player: str, at_once: int
+    ) -> None:
+        self._client, self._incarnation, self._arena = client, incarnation, arena
+        self._player, self._at_once = player, min(at_once, arena.rows)
+        self._in_play: set[str] = set()
+        self._unreported: list[MatchResult] = []
+        self._reported_at = time.monotonic()
+        self.accepted = 0
 
     @property
     def done(self) -> bool:
         """Whether nothing is left to be leased."""
+        raise NotImplementedError
 
-    def lease(self, room: int) -> list[Assignment]:
+    @property
+    def progress(self) -> dict[str, Any]:
+        """What `Progress` shows of it."""
+        raise NotImplementedError
+
+    def _lease(self, room: int) -> list[Assignment]:
         """The next matches, at most `room`."""
+        raise NotImplementedError
 
-    def settle(self, results: Sequence[MatchResult]) -> int:
+    def _settle(self, results: Sequence[MatchResult]) -> int:
         """Reports what has ended, perhaps nothing; returns how many results were accepted."""
-
-
-class MatchRun:
-    """Plays `work` in `arena`. Call `step` until `finished`, or `hand_back` to stop early."""
-
-    def __init__(
-        self, client: MatchmakerClient, incarnation: int, arena: Arena, work: Work
-    ) -> None:
-        self._client, self._incarnation = client, incarnation
-        self._arena, self._work = arena, work
-        self._in_play: set[str] = set()
-        self._unreported: list[MatchResult] = []
-        self._reported_at = time.monotonic()
-        self.accepted = 0  # matches that the matchmaker has accepted
+        raise NotImplementedError
 
     @property
     def finished(self) -> bool:
         """Whether all is played and reported."""
-        return self._work.done and not self._in_play
+        return self.done and not self._in_play
 
     def step(self) -> None:
         """Fills free rows, plays one decision of every match, reports what is due."""
-        room = min(self._work.at_once - len(self._in_play), self._arena.free)
-        if not self._work.done and room >= max(2, self._work.at_once // 8):
-            assignments = self._work.lease(room)
+        room = min(self._at_once - len(self._in_play), self._arena.free)
+        if not self.done and room >= max(2, self._at_once // 8):
+            assignments = self._lease(room)
             self._in_play |= {assignment.match_id for assignment in assignments}
             self._arena.seat(assignments)
         if self._arena.busy:
@@ -118,8 +123,8 @@ class MatchRun:
         results, self._unreported = self._unreported, []
         self._reported_at = time.monotonic()
         self._in_play -= {result.match_id for result in results}
-        self.accepted += self._work.settle(results)
-        if self._work.done:
+        self.accepted += self._settle(results)
+        if self.done:
             self._release("the gate is decided")
 
     def hand_back(self) -> int:
@@ -134,22 +139,33 @@ class MatchRun:
             return 0
         return self._client.release_matches(self._incarnation, match_ids, reason)
 
+    def _reported(self, results: Sequence[MatchResult]) -> tuple[list[str], list[Verdict]]:
+        """Reports results; returns the matches that were accepted, and the refusals."""
+        verdicts, _ = self._client.report_results(self._incarnation, results)
+        accepted = [v.match_id for v in verdicts if v.accepted or v.duplicate]
+        refused = [v for v in verdicts if not (v.accepted or v.duplicate)]
+        if refused:
+            count, reason = len(refused), refused[0].reason
+            _log.warning("the matchmaker refused %d results of %s: %s", count, self._player, reason)
+        return accepted, refused
 
-class GauntletWork:
+
+class GauntletWork(Work):
     """The missing matches of a gauntlet, which the journal keeps until they are all there."""
 
     def __init__(
         self,
         client: MatchmakerClient,
         incarnation: int,
+        arena: Arena,
         journal: Journal,
-        player: str,
+        gauntlet: Gauntlet,
         slots: Sequence[Slot],
-        at_once: int,
     ) -> None:
-        self._client, self._incarnation, self._journal = client, incarnation, journal
-        self._player, self.at_once = player, at_once
-        self._open: deque[Slot] = deque(slots)
+        super().__init__(client, incarnation, arena, gauntlet.player, arena.rows)
+        self._journal, self._open = journal, deque(slots)
+        self._total = sum(entry.matches for entry in gauntlet.plan)
+        self._before = self._total - len(slots)
         self._leased: dict[str, Slot] = {}
         self._refusals = 0
 
@@ -157,9 +173,18 @@ class GauntletWork:
     def done(self) -> bool:
         return not self._open and not self._leased
 
-    def lease(self, room: int) -> list[Assignment]:
+    @property
+    def progress(self) -> dict[str, Any]:
+        return {"matches_done": self._before + self.accepted, "matches_total": self._total}
+
+    def _lease(self, room: int) -> list[Assignment]:
         """Whole pairs; the half of one that was played before a restart is handed back."""
-        pairs = self._next_pairs(room)
+        pairs: list[list[Slot]] = []
+        while self._open and len(pairs) < room // 2:
+            pair = [self._open.popleft()]
+            if self._open and replace(self._open[0], seat=pair[0].seat) == pair[0]:
+                pair.append(self._open.popleft())
+            pairs.append(pair)
         if not pairs:
             return []
         pairings = [
@@ -187,36 +212,19 @@ class GauntletWork:
             self._client.release_matches(self._incarnation, surplus, "played before")
         return wanted
 
-    def _next_pairs(self, room: int) -> list[list[Slot]]:
-        pairs: list[list[Slot]] = []
-        while len(self._open) and room >= 2:
-            pair = [self._open.popleft()]
-            follows = self._open[0] if self._open else None
-            if follows is not None and replace(follows, seat=pair[0].seat) == pair[0]:
-                pair.append(self._open.popleft())
-            pairs.append(pair)
-            room -= 2
-        return pairs
-
-    def settle(self, results: Sequence[MatchResult]) -> int:
-        """Writes results down before it reports them; refused ones are played again.
-
-        Raises:
-            Refused: the matchmaker refused every result of several reports in a row.
+    def _settle(self, results: Sequence[MatchResult]) -> int:
+        """Writes results down before it reports them; refused ones are played again. Raises
+        `Refused` where every result of several reports in a row was refused.
         """
         if not results:
             return 0
         self._journal.record(self._played(result) for result in results if not result.failed)
-        verdicts, _ = self._client.report_results(self._incarnation, results)
-        accepted = [v.match_id for v in verdicts if v.accepted or v.duplicate]
-        refused = [v for v in verdicts if not (v.accepted or v.duplicate)]
+        accepted, refused = self._reported(results)
         self._journal.settle(accepted, [verdict.match_id for verdict in refused])
         for match_id in accepted:
             del self._leased[match_id]
-        for verdict in refused:
-            self._open.append(self._leased.pop(verdict.match_id))
+        self._open.extend(self._leased.pop(verdict.match_id) for verdict in refused)
         self._refusals = 0 if accepted else self._refusals + 1
-        _warn_of_refusals(self._player, refused)
         if self._refusals >= REFUSALS_IN_A_ROW:
             raise Refused(
                 f"the matchmaker refused every result of {self._refusals} reports in a row, the "
@@ -229,49 +237,46 @@ class GauntletWork:
         return Played(
             match_id=result.match_id,
             player=self._player,
-            slot=slot,
             outcome=result.outcome if slot.seat == 0 else 1.0 - result.outcome,
             frames=result.frames,
             finished_at=result.finished_at,
             stats=result.seats[slot.seat].stats,
             opponent_stats=result.seats[1 - slot.seat].stats,
+            **vars(slot),
         )
 
 
-class GateWork:
+class GateWork(Work):
     """The matches of a candidate's gate, until the matchmaker has decided.
 
     The matchmaker's log holds what was played, so an evaluator that is killed continues there.
     """
 
-    at_once = GATE_MATCHES
-
-    def __init__(self, client: MatchmakerClient, incarnation: int, gate: CandidateGate) -> None:
-        self._client, self._incarnation = client, incarnation
+    def __init__(
+        self, client: MatchmakerClient, incarnation: int, arena: Arena, gate: CandidateGate
+    ) -> None:
+        super().__init__(client, incarnation, arena, gate.candidate, GATE_MATCHES)
         self.gate = gate
 
     @property
     def done(self) -> bool:
         return self.gate.state is not GateState.OPEN
 
-    def lease(self, room: int) -> list[Assignment]:
-        return self._client.acquire_gate_matches(self._incarnation, self.gate.candidate, room)
+    @property
+    def progress(self) -> dict[str, Any]:
+        test = self.gate.playing
+        if test is None:
+            return {"gate": "its victims", "matches_done": 0}
+        return {"gate": test.victim, "matches_done": test.matches}
 
-    def settle(self, results: Sequence[MatchResult]) -> int:
+    def _lease(self, room: int) -> list[Assignment]:
+        return self._client.acquire_gate_matches(self._incarnation, self._player, room)
+
+    def _settle(self, results: Sequence[MatchResult]) -> int:
         """Reports results and asks for the verdict."""
-        verdicts: Sequence[Verdict] = []
-        if results:
-            verdicts, _ = self._client.report_results(self._incarnation, results)
-        refused = [v for v in verdicts if not (v.accepted or v.duplicate)]
-        _warn_of_refusals(self.gate.candidate, refused)
-        self.gate = self._client.decide_gate(self._incarnation, self.gate.candidate)
-        return len(results) - len(refused)
-
-
-def _warn_of_refusals(player: str, refused: Sequence[Verdict]) -> None:
-    if refused:
-        count, reason = len(refused), refused[0].reason
-        _log.warning("the matchmaker refused %d results of %s: %s", count, player, reason)
+        accepted, _ = self._reported(results) if results else ([], [])
+        self.gate = self._client.decide_gate(self._incarnation, self._player)
+        return len(accepted)
 
 
 # --- the evaluator
@@ -279,14 +284,14 @@ def _warn_of_refusals(player: str, refused: Sequence[Verdict]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """What is being played now, for heartbeats and the service."""
+    """What is being played now, for heartbeats and the service; `gate` is a gate's opponent."""
 
     current: str = ""
     matches_done: int = 0
     matches_total: int = 0
     waiting: int = 0
     matches_per_second: float = 0.0
-    gate: str = ""  # the opponent of the gate's test that is being played
+    gate: str = ""
 
     @property
     def activity(self) -> str:
@@ -351,23 +356,21 @@ class Evaluator:
 
     def _settle_pending(self) -> None:
         """Asks for the matches that were being reported when the last process ended."""
-        accepted: list[str] = []
-        refused: list[str] = []
-        for match_id in self.journal.pending():
-            try:
-                arrived = self._client.match(match_id).result is not None
-            except NotFound:
-                arrived = False
-            (accepted if arrived else refused).append(match_id)
-        self.journal.settle(accepted, refused)
-        if accepted or refused:
-            _log.info("%d of the last reports arrived, %d did not", len(accepted), len(refused))
+        pending = self.journal.pending()
+        arrived = []
+        for match_id in pending:
+            with suppress(NotFound):
+                arrived += [match_id] if self._client.match(match_id).result is not None else []
+        self.journal.settle(arrived, set(pending) - set(arrived))
+        if pending:
+            _log.info("%d of the last %d reports arrived", len(arrived), len(pending))
 
     def _counts(self, rows: tuple[str, ...]) -> Counts:
-        counts: dict[tuple[str, str, Book], int] = {}
-        for book in BOOKS:
-            counts |= count_matches(self._client.payoff(book, rows=rows), book)
-        return counts
+        return {
+            (cell.row, cell.column, book): cell.games
+            for book in (Book.EVAL, Book.GREEDY)
+            for cell in self._client.payoff(book, rows=rows)
+        }
 
     def run(self) -> None:
         """Works until `stop`. Raises `Fenced` when a newer evaluator of this name took over."""
@@ -395,23 +398,15 @@ class Evaluator:
     def _play_gate(self, gate: CandidateGate, players: Mapping[str, Player]) -> None:
         """Plays a gate to its end; gives it up when its candidate or a victim can't play."""
         candidate = players[gate.candidate]
-        work = GateWork(self._client, self._incarnation, gate)
-
-        def show(accepted: int) -> None:
-            test = work.gate.playing
-            victim, matches = (test.victim, test.matches) if test else ("its victims", 0)
-            self.progress = replace(self.progress, gate=victim, matches_done=matches)
-
         try:
             frame_skip = self._weights.card(candidate).frame_skip
             for test in gate.victims:
                 problem = self._problem(players.get(test.victim), frame_skip)
                 if problem:
                     raise InvalidInput(f"{test.victim} can't be met: {problem}")
-            arena = Arena(
-                self._game, self._weights.network, frame_skip=frame_skip, seed=candidate.step
-            )
-            if self._play(MatchRun(self._client, self._incarnation, arena, work), arena, show):
+            arena = self._arena(candidate, frame_skip)
+            work = GateWork(self._client, self._incarnation, arena, gate)
+            if self._play(work, arena):
                 _log.info("the gate of %s", work.gate.outcome)
         except (*UNPLAYABLE, Refused) as error:
             if isinstance(error, Fenced):
@@ -440,20 +435,30 @@ class Evaluator:
                 gauntlet = self.queue.drop_opponent(gauntlet, name)
         matches = [f"{e.matches} {e.book.value} {e.opponent}" for e in gauntlet.plan]
         _log.info("gauntlet of %s: %s", player.name, ", ".join(matches) or "no opponents")
+        recorder = None
+        if self._recipe is not None:
+            recorder = Recorder(self._replays, self._recipe, player.name, frame_skip, REPLAYS_KEPT)
+        arena = self._arena(player, frame_skip, recorder)
+        slots = self.queue.missing(gauntlet, counts)
+        work = GauntletWork(self._client, self._incarnation, arena, self.journal, gauntlet, slots)
         try:
-            complete = self._play_slots(player, gauntlet, counts, frame_skip)
+            if not self._play(work, arena):
+                return
         except (Refused, NotFound, InvalidInput) as error:
             if isinstance(error, Fenced) or not self._changed_since(players, player, gauntlet):
                 raise
             _log.warning("gauntlet of %s is planned again: %s", player.name, error)
             self._client.release_matches(self._incarnation, reason="the gauntlet is planned again")
             return
-        if complete:
-            self._write_report(player, gauntlet)
-            if player.role is Role.MAIN:
-                self._client.review_exploiters(self._incarnation, player.name)
-            self.queue.finish(gauntlet)
-            _log.info("gauntlet of %s is complete", player.name)
+        self._write_report(player, gauntlet)
+        if player.role is Role.MAIN:
+            self._client.review_exploiters(self._incarnation, player.name)
+        self.queue.finish(gauntlet)
+        _log.info("gauntlet of %s is complete", player.name)
+
+    def _arena(self, player: Player, frame_skip: int, recorder: Recorder | None = None) -> Arena:
+        load = self._weights.network
+        return Arena(self._game, load, frame_skip=frame_skip, seed=player.step, recorder=recorder)
 
     def _problem(self, opponent: Player | None, frame_skip: int) -> str:
         """Why an opponent can't be met by a player of this frame skip, "" when it can."""
@@ -483,52 +488,25 @@ class Evaluator:
                 self.queue.drop_opponent(gauntlet, name)
         return bool(changed)
 
-    def _play_slots(
-        self, player: Player, gauntlet: Gauntlet, counts: Counts, frame_skip: int
-    ) -> bool:
-        """Plays the missing matches; False when it was stopped before the end."""
-        slots = self.queue.missing(gauntlet, counts)
-        total = sum(entry.matches for entry in gauntlet.plan)
-        recorder = None
-        if self._recipe is not None:
-            recorder = Recorder(self._replays, self._recipe, player.name, frame_skip, REPLAYS_KEPT)
-        arena = Arena(
-            self._game,
-            self._weights.network,
-            frame_skip=frame_skip,
-            seed=player.step,
-            recorder=recorder,
-        )
-
-        def show(accepted: int) -> None:
-            done = total - len(slots) + accepted
-            self.progress = replace(self.progress, matches_done=done, matches_total=total)
-
-        work = GauntletWork(
-            self._client, self._incarnation, self.journal, player.name, slots, arena.rows
-        )
-        return self._play(MatchRun(self._client, self._incarnation, arena, work), arena, show)
-
-    def _play(self, run: MatchRun, arena: Arena, show: Callable[[int], None]) -> bool:
+    def _play(self, work: Work, arena: Arena) -> bool:
         """Plays matches to their end, or until `stop`; False then."""
         began, frames_before = time.monotonic(), self._frames
-        while not run.finished and not self.stop.is_set():
-            run.step()
+        while not work.finished and not self.stop.is_set():
+            work.step()
             self._frames = frames_before + arena.frames_played
-            speed = run.accepted / max(1e-9, time.monotonic() - began)
-            self.progress = replace(self.progress, matches_per_second=speed)
-            show(run.accepted)
-        if not run.finished and not self.fenced:
-            _log.info("%d leases of %s are handed back", run.hand_back(), self.progress.current)
-        return run.finished
+            speed = work.accepted / max(1e-9, time.monotonic() - began)
+            self.progress = replace(self.progress, matches_per_second=speed, **work.progress)
+        if not work.finished and not self.fenced:
+            _log.info("%d leases of %s are handed back", work.hand_back(), self.progress.current)
+        return work.finished
 
     def _write_report(self, player: Player, gauntlet: Gauntlet) -> None:
-        fps, rows = self._game.spec.frames_per_second, []
-        for entry in gauntlet.plan:
-            matches = self.journal.matches(player.name, entry.opponent, entry.book)
-            if matches:
-                rows.append(make_row(player, entry.opponent, entry.book, matches, fps))
-        self._report.put(rows)
+        fps = self._game.spec.frames_per_second
+        played = (
+            (e.opponent, e.book, self.journal.matches(player.name, e.opponent, e.book))
+            for e in gauntlet.plan
+        )
+        self._report.put([make_row(player, *one, fps) for one in played if one[2]])
 
     # --- heartbeats
 

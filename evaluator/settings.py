@@ -25,11 +25,6 @@ class EvaluatorSettings(Settings):
     at most.
     """
 
-    parallel_matches: int = Field(default=128, ge=2, le=2048)
-    """Matches played at once; more make a step's forward pass cheaper per match, and need more
-    memory.
-    """
-
     nice: int = Field(default=10, ge=0, le=19)
     """Its nice value, so that a learner on the same cores goes first: at 0 both are equal, at 10
     it gets about a tenth of a core that both want.
@@ -45,7 +40,7 @@ class EvaluatorSettings(Settings):
                 )
         return counts
 
-    @field_validator("matches_per_opponent", "milestone_matches", "parallel_matches")
+    @field_validator("matches_per_opponent", "milestone_matches")
     @classmethod
     def _even(cls, count: int) -> int:
         if count % 2:

@@ -32,9 +32,8 @@ class _Match:
 
 @dataclass
 class Recorder:
-    """Records what an arena's rows do, and writes the replays of `player` into `folder`.
-
-    At most `most` replays stay in the folder, the newest.
+    """Records what an arena's rows do, and writes the replays of `player` into `folder`, where at
+    most `most` stay, the newest.
     """
 
     folder: Path

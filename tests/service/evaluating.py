@@ -25,7 +25,6 @@ BOTS = [bot.name for bot in game_spec("brawl").bots]
 SETTINGS = EvaluatorSettings(
     matches_per_opponent=4,
     milestone_matches=8,
-    parallel_matches=8,
 )
 
 
@@ -63,7 +62,7 @@ def running(
     **changes: object,
 ) -> Iterator[Running]:
     settings = EvaluatorSettings(**(SETTINGS.model_dump() | changes))
-    game = make_batched("brawl", settings.parallel_matches, max_frames=round(match_seconds * 30))
+    game = make_batched("brawl", 8, max_frames=round(match_seconds * 30))
     with MatchmakerClient(client.address, wait_seconds=5) as own:
         recipe = Recipe(name="brawl", version=game.spec.version, max_frames=game.spec.max_frames)
         evaluator = Evaluator(own, game, run_dir, settings, recipe=recipe)

@@ -12,7 +12,7 @@ from evaluating import BOTS, running, wait_for
 from evaluator_league import games, matchmaker_of, register_snapshot
 
 from evaluator.arena import Arena
-from evaluator.journal import OPEN, Entry, Journal, Slot
+from evaluator.journal import OPEN, Entry, Journal
 from league.errors import Fenced, Refused
 from league.players import Book, Pairing, Player, SeatResult
 from league.rpc.client import MatchmakerClient
@@ -48,7 +48,7 @@ def test_a_stop_hands_the_leases_back_and_the_next_start_plays_the_rest(
     client: MatchmakerClient, tmp_path: Path
 ) -> None:
     register_snapshot(client, tmp_path, 10)
-    long = {"matches_per_opponent": 400}
+    long = {"matches_per_opponent": 60}
     with running(client, tmp_path, **long) as run:
         wait_for(lambda: run.status().matches_done >= 8)
         run.stop()
@@ -56,10 +56,10 @@ def test_a_stop_hands_the_leases_back_and_the_next_start_plays_the_rest(
         assert client.status().open_leases == 0
     assert run.error is None
     before = sum(games(client, Book.EVAL, "main@10").values())
-    assert 8 <= before < 400 * len(BOTS)
+    assert 8 <= before < 60 * len(BOTS)
     with running(client, tmp_path, match_seconds=0.2, **long) as run:
         wait_for(lambda: run.status().drained)
-    assert games(client, Book.EVAL, "main@10") == dict.fromkeys(BOTS, 400), (
+    assert games(client, Book.EVAL, "main@10") == dict.fromkeys(BOTS, 60), (
         "nothing missing, nothing twice"
     )
 
@@ -84,7 +84,14 @@ def test_reports_on_their_way_at_a_kill_are_asked_after(
     plan = (Entry("based", Book.EVAL, 6), Entry("clockwork", Book.GREEDY, 4))
     journal.write(replace(journal.gauntlets()["main@10"], plan=plan))
     journal.record(
-        replace(matches[0], match_id=lease.match_id, slot=Slot("clockwork", Book.GREEDY, 1, seat))
+        replace(
+            matches[0],
+            match_id=lease.match_id,
+            opponent="clockwork",
+            book=Book.GREEDY,
+            pair=1,
+            seat=seat,
+        )
         for seat, lease in enumerate(leases)
     )
     assert len(journal.pending()) == 3

@@ -47,7 +47,7 @@ def client(tmp_path: Path) -> Iterator[MatchmakerClient]:
 def evaluating(client: MatchmakerClient, folder: Path) -> Iterator[Evaluator]:
     settings = EvaluatorSettings(**(SETTINGS.model_dump() | {"matches_per_opponent": 20}))
     with MatchmakerClient(client.address, wait_seconds=5) as own:
-        evaluator = Evaluator(own, make_batched(GAME, settings.parallel_matches), folder, settings)
+        evaluator = Evaluator(own, make_batched(GAME, 8), folder, settings)
         evaluator.open()
         thread = threading.Thread(target=evaluator.run)
         thread.start()

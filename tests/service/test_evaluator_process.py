@@ -81,7 +81,7 @@ def drained(port: int) -> bool:
 def test_killed_and_stopped_it_goes_on_without_double_rows(
     client: MatchmakerClient, tmp_path: Path, started: Callable[..., subprocess.Popen[str]]
 ) -> None:
-    write_config(tmp_path, matches_per_opponent=MATCHES, parallel_matches=2)
+    write_config(tmp_path, matches_per_opponent=MATCHES, milestone_matches=2)
     register_snapshot(client, tmp_path, 10)
     arguments = ("--matchmaker", client.address, "--run-dir", str(tmp_path))
 

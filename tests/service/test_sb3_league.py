@@ -99,7 +99,6 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Pat
         run_dir,
         matches_per_opponent=2,
         milestone_matches=2,
-        parallel_matches=8,
     )
     before = Path.cwd()
     os.chdir(run_dir)  # where the example saves its model

@@ -47,7 +47,10 @@ def played(
     return Played(
         match_id=match_id,
         player=player,
-        slot=Slot(opponent, Book.EVAL, pair, seat),
+        opponent=opponent,
+        book=Book.EVAL,
+        pair=pair,
+        seat=seat,
         outcome=1.0,
         frames=90,
         finished_at=1.0,
@@ -111,7 +114,7 @@ def test_matches_of_the_other_ones_gauntlet_count_from_both_sides(journal: Journ
     journal.record([played("a", 2, 0, player="main@20", opponent="main@30")])
     journal.settle(["a"], [])
     (mirrored,) = journal.matches("main@30", "main@20", Book.EVAL)
-    assert (mirrored.slot.seat, mirrored.outcome) == (1, 0.0)
+    assert (mirrored.seat, mirrored.outcome) == (1, 0.0)
     assert mirrored.stats["damage_dealt"] == 1.0
     assert journal.done_slots("main@30", "main@20", Book.EVAL) == {(2, 1)}
 

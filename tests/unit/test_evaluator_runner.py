@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.journal import Journal, Slot
-from evaluator.runner import GateWork, GauntletWork, MatchRun
+from evaluator.journal import Entry, Gauntlet, Journal, Slot
+from evaluator.runner import GateWork, GauntletWork
 from league.errors import Refused
 from league.exploiters import CandidateGate, GateState
 from league.players import (
@@ -124,11 +124,12 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
 
 def begin(
     matchmaker: Matchmaker, journal: Journal, slots: Sequence[Slot] = PAIR
-) -> tuple[MatchRun, Rows]:
-    """A run of these slots in an empty arena."""
-    rows = Rows()
-    work = GauntletWork(matchmaker, 1, journal, ME.name, slots, rows.rows)  # type: ignore[arg-type]
-    return MatchRun(matchmaker, 1, rows, work), rows  # type: ignore[arg-type]
+) -> tuple[GauntletWork, Rows]:
+    """The work on these slots in an empty arena."""
+    rows, plan = Rows(), (Entry("based", Book.EVAL, 2),)
+    gauntlet = Gauntlet(ME.name, ME.digest, False, plan)
+    work = GauntletWork(matchmaker, 1, rows, journal, gauntlet, slots)  # type: ignore[arg-type]
+    return work, rows
 
 
 def test_a_pair_is_played_from_both_seats_and_recorded_from_the_players_side(
@@ -139,7 +140,7 @@ def test_a_pair_is_played_from_both_seats_and_recorded_from_the_players_side(
     run.step()
     assert run.finished
     assert run.accepted == 2
-    played = {m.slot.seat: m for m in journal.matches("main@1", "based", Book.EVAL)}
+    played = {m.seat: m for m in journal.matches("main@1", "based", Book.EVAL)}
     assert {seat: m.outcome for seat, m in played.items()} == {0: 1.0, 1: 0.0}
     assert {seat: m.stats["hits"] for seat, m in played.items()} == {0: 3.0, 1: 1.0}
     assert {seat: m.opponent_stats["hits"] for seat, m in played.items()} == {0: 1.0, 1: 3.0}
@@ -227,10 +228,9 @@ class Gate:
 
 def test_a_gate_is_played_until_it_is_decided() -> None:
     matchmaker, rows = Gate(20), Rows()
-    work = GateWork(matchmaker, 1, OPEN_GATE)  # type: ignore[arg-type]
-    run = MatchRun(matchmaker, 1, rows, work)  # type: ignore[arg-type]
-    while not run.finished:
-        run.step()
+    work = GateWork(matchmaker, 1, rows, OPEN_GATE)  # type: ignore[arg-type]
+    while not work.finished:
+        work.step()
     assert work.gate.state is GateState.ACCEPTED
-    assert run.accepted == matchmaker.reported == 24, "rounds of eight"
+    assert work.accepted == matchmaker.reported == 24, "rounds of eight"
     assert matchmaker.released == []

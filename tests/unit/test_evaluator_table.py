@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.journal import Played, Slot
+from evaluator.journal import Played
 from evaluator.reports.table import COLUMNS, Report, make_row
 from league.errors import DataCorrupt, StorageFull
 from league.players import Book, Player, PlayerKind
@@ -20,7 +20,10 @@ def match(number: int, outcome: float, seat: int, side: float, **stats: float) -
     return Played(
         match_id=str(number),
         player=ME.name,
-        slot=Slot("based", Book.EVAL, number // 2, seat),
+        opponent="based",
+        book=Book.EVAL,
+        pair=number // 2,
+        seat=seat,
         outcome=outcome,
         frames=60 * (number + 1),
         finished_at=1_700_000_000.0 + number,
