@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from league.cli.connection import League, connect_run, with_league
-from league.cli.output import columns, operator, print_pairs, print_table, say, share, when
+from league.cli.output import operator, print_pairs, print_table, say, share, when
 from league.errors import AlreadyExists, InvalidInput, NotFound, VersionMismatch
 from league.ids import SnapshotName
 from league.metrics import wilson_interval
@@ -30,10 +30,10 @@ from league.stages import (
     one_curriculum,
 )
 
-ANCHORS = columns("player mu#")
-QUARANTINED = columns("player kind step#")
-STAGES = columns("on stage mix reward ends_by_wins ends_by_steps")
-IMPORTED = columns("player from mu# digest")
+ANCHORS = "player mu#"
+QUARANTINED = "player kind step#"
+STAGES = "on stage mix reward ends_by_wins ends_by_steps"
+IMPORTED = "player from mu# digest"
 
 Name = Annotated[
     str | None, typer.Argument(metavar="NAME", help="A bot or snapshot; without it: list them.")

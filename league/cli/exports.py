@@ -9,7 +9,7 @@ import typer
 
 from league.cli.connection import League, RunDir, with_league
 from league.cli.options import Blobs, GameName, check_png
-from league.cli.output import columns, print_table, say
+from league.cli.output import print_table, say
 from league.cli.play import MatchName, find_replay
 from league.errors import ConfigError, InvalidInput, NotFound, VersionMismatch
 from league.runs.files import write_whole
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
 FORMATS = {"sb3": ".zip", "onnx": ".onnx", "folder": ""}
 """Formats of exports, and the endings that mean them."""
-ATTENTION = columns(
-    "attention mean_age_seconds# 5_percent# 95_percent# entropy_share# fixed_share#"
-)
+ATTENTION = "attention mean_age_seconds# 5_percent# 95_percent# entropy_share# fixed_share#"
 
 Start = Annotated[
     float | None, typer.Option("--from", metavar="S", help="The first second (default: 0).")

@@ -9,7 +9,7 @@ import typer
 
 from league.cli.connection import League
 from league.cli.options import Assignments
-from league.cli.output import columns, print_table, say, when
+from league.cli.output import print_table, say, when
 from league.errors import AlreadyExists, InvalidInput
 from league.runs.files import write_whole
 from league.security.issuing import DAYS, make_folder
@@ -19,7 +19,7 @@ from league.settings.base import resolve
 from league.settings.file import HEADING, dump_toml, write_config
 from league.settings.presets import preset_names
 
-TOKENS = columns("name role made sha256")
+TOKENS = "name role made sha256"
 
 config = typer.Typer(help="Writes a commented settings file, lists presets.", no_args_is_help=True)
 tokens = typer.Typer(

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from league.cli.connection import League, with_league
-from league.cli.output import columns, print_pairs, print_table, say, when
+from league.cli.output import print_pairs, print_table, say, when
 from league.errors import NotFound
 from league.exploiters import EXPLOITING, CandidateGate, GateState, Generation, VictimGate
 from league.ids import GenerationName
@@ -17,14 +17,14 @@ from league.players import PlayerKind, PlayerState
 from league.rpc.client import MatchmakerClient
 from league.runs.files import write_whole
 
-EXPLOITERS = columns(
+EXPLOITERS = (
     "candidate generation# role state victim wins# draws# losses# llr# patched_by decided_at"
 )
 EXPLOITERS_CAPTION = (
     "a candidate is accepted when it passes its gate against every victim; a stopped test is no "
     "rating: name a candidate to see its certificate"
 )
-GATES = columns("candidate state member pairs wins# draws# losses# llr# decided_at")
+GATES = "candidate state member pairs wins# draws# losses# llr# decided_at"
 GATES_CAPTION = (
     "a candidate must beat the newest member of its learner; pairs that scored 0, ½, 1, 1½ and 2; "
     "a stopped test is no rating: name a candidate to see its certificate"

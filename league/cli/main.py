@@ -20,11 +20,11 @@ from typer.core import TyperGroup
 from league import __version__
 from league.cli import (
     changes,
+    exploitability,
     exports,
     files,
     gates,
     play,
-    record,
     sprt,
     standings,
     status,
@@ -101,8 +101,8 @@ COMMANDS = {
     "Play": {
         "demo": play.demo,
         "replay": play.replay,
-        "record": record.record,
-        "exploitability": record.exploitability,
+        "record": play.record,
+        "exploitability": exploitability.exploitability,
     },
     "Write files": {
         "leaderboard": standings.leaderboard,

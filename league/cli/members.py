@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from league.cli.connection import League
 from league.errors import InvalidInput, InvalidName, NotFound
-from league.games.base import GameSpec
+from league.games.base import EXTERNAL, GameSpec
 from league.games.registry import game_spec
 from league.games.settings import GameSettings
 from league.ids import SnapshotName
 from league.players import Player, PlayerKind
+from league.replay import Contender
 from league.runs.blobs import SUFFIX, BlobFolder
 from league.settings.base import resolve
 
@@ -33,6 +34,15 @@ class Member:
     bot: int | None = None
     digest: str = ""
     blobs: BlobFolder | None = None
+
+    @property
+    def seated(self) -> int:
+        """What `BatchedGame.bots_N2` holds of it."""
+        return EXTERNAL if self.bot is None else self.bot
+
+    @property
+    def contender(self) -> Contender:
+        return Contender(name=self.name, digest=self.digest)
 
 
 @dataclass

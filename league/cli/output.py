@@ -6,25 +6,11 @@ import getpass
 import socket
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from shutil import get_terminal_size
 
 from league.views.text import plain, share, when
 
-__all__ = ["Column", "columns", "operator", "plain", "print_pairs", "print_table", "share", "when"]
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column: its heading, and whether it holds numbers (right-aligned on a terminal)."""
-
-    name: str
-    number: bool = False
-
-
-def columns(names: str) -> tuple[Column, ...]:
-    """Columns from their names in one string; ``#`` after a name marks numbers."""
-    return tuple(Column(name.rstrip("#"), name.endswith("#")) for name in names.split())
+__all__ = ["operator", "plain", "print_pairs", "print_table", "share", "when"]
 
 
 def is_terminal() -> bool:
@@ -48,7 +34,7 @@ def operator() -> str:
 
 def print_table(
     title: str,
-    columns: Sequence[Column],
+    columns: str | Sequence[str],
     rows: Iterable[Sequence[str]],
     *,
     caption: str = "",
@@ -58,44 +44,42 @@ def print_table(
 
     Args:
         title: shown on a terminal only, like `caption`.
-        columns: headings, one for each cell of a row.
+        columns: headings, one for each cell of a row; ``#`` after one marks numbers, which a
+            terminal aligns to the right.
         rows: cells as text.
         caption: a note under the table.
         spared: columns that a narrow terminal leaves out, the first one first.
     """
+    heads = columns.split() if isinstance(columns, str) else columns
+    names = [head.rstrip("#") for head in heads]
     lines = [list(map(plain, row)) for row in rows]
     if not is_terminal():
-        print("\t".join(column.name for column in columns))
-        for row in lines:
-            print("\t".join(row))
+        for cells in (names, *lines):
+            print("\t".join(cells))
         return
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    columns, lines = _fitting(columns, lines, spared)
+    widths = {
+        name: max(map(len, cells)) + 3
+        for name, *cells in ((line[0], *line) for line in zip(names, *lines, strict=True))
+    }
+    for name in spared:
+        if sum(widths.values()) + 1 <= get_terminal_size().columns:
+            break
+        widths.pop(name, None)
     table = Table(
         title=title, caption=caption or None, title_justify="left", caption_justify="left"
     )
-    for column in columns:
-        table.add_column(column.name, justify="right" if column.number else "left", no_wrap=True)
-    for row in lines:
-        table.add_row(*(Text(cell) for cell in row))
+    for head, name in zip(heads, names, strict=True):
+        if name in widths:
+            side = "right" if head.endswith("#") else "left"
+            table.add_column(name, justify=side, no_wrap=True)  # type: ignore[arg-type]
+    for line in lines:
+        pairs = zip(names, line, strict=True)
+        table.add_row(*(Text(cell) for name, cell in pairs if name in widths))
     Console().print(table)
-
-
-def _fitting(
-    columns: Sequence[Column], rows: list[list[str]], spared: Sequence[str]
-) -> tuple[Sequence[Column], list[list[str]]]:
-    for name in spared:
-        cells = ([column.name, *cells] for column, *cells in zip(columns, *rows, strict=True))
-        widths = [max(map(len, column)) for column in cells]
-        if sum(widths) + 3 * len(widths) + 1 <= get_terminal_size().columns:
-            break
-        places = [place for place, column in enumerate(columns) if column.name != name]
-        columns = [columns[place] for place in places]
-        rows = [[row[place] for place in places] for row in rows]
-    return columns, rows
 
 
 def print_pairs(pairs: Iterable[tuple[str, str]]) -> None:

@@ -1,33 +1,41 @@
-"""``league demo`` and ``replay``: a match drawn live on a terminal, as lines elsewhere."""
+"""``league demo``, ``replay`` and ``record``: matches played, kept, and shown again.
+
+A shown match is drawn on a terminal and listed as lines elsewhere; a demo is recorded first.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from league.cli.connection import League, RunDir, with_league
 from league.cli.options import Blobs, GameName, Greedy, Seed, Speed, check_speed
-from league.cli.output import Column, columns, is_terminal, print_table, say
+from league.cli.output import is_terminal, print_table, say
 from league.errors import DataCorrupt, InvalidInput, NotFound
-from league.games.base import CHOICE, EXTERNAL
+
+if TYPE_CHECKING:  # these load numpy, numba and torch
+    from league.cli.members import Member
+    from league.games.settings import GameSettings
+    from league.replay import Playback, Replay
 
 LONGEST_GAP_SECONDS = 0.1
+HARD_HIT = 12.0
+"""Damage within one frame from which a hit is an event, in points."""
 TOTALS = (
     *("damage_dealt", "knockouts", "falls", "attacks", "hits", "jumps", "dodges"),
     *("payoff", "reward"),
 )
 """Numbers of a match that its last lines show."""
-REPLAYS = (
-    *columns("match"),
-    *(Column(name) for name in ("seat 0", "seat 1", "won by")),
-    *columns("frames#"),
-)
+REPLAYS = ("match", "seat 0", "seat 1", "won by", "frames#")
+SCORES = "player opponent matches# wins# draws# losses# score# score_as_first# score_as_second#"
 REPLAY_FOLDER = "replays"
 """In a run's folder; the evaluator fills it."""
+Moment = tuple[dict[str, Any], list[str]]
+"""A frame as the game draws it, and the events since the one before."""
 
 MatchName = Annotated[
     str,
@@ -55,26 +63,29 @@ def demo(
 ) -> None:
     """Plays a match of two members and shows it."""
     check_speed(speed)
-    from league.cli.live_match import LiveMatch
+    from league.agent.recorded_matches import play_bouts
     from league.cli.members import Finder, numbered
-    from league.replay import Contender, MatchRecorder, Recipe, final_digest, save_replay
+    from league.replay import Bout, Playback, Recipe, save_replay
 
     finder = Finder(league, game, blobs)
     settings = finder.settings(players)
-    members = numbered(finder.find(settings.spec(), players))
-    if settings.name == "brawl":
-        say("(brawl; the first match on a machine takes a moment to compile)")
-    played = settings.make(1)
-    match = LiveMatch(played, members, seed, greedy=greedy)
-    if save is not None:
-        first, second = (Contender(name=one.name, digest=one.digest) for one in members)
-        bots = [EXTERNAL if one.bot is None else one.bot for one in members]
-        match.recorder = MatchRecorder(
-            recipe=Recipe.of(settings), seats=(first, second), bots=(bots[0], bots[1]), seed=seed
+    first, second = numbered(finder.find(settings.spec(), players))
+    frame_skip = _frame_skip(settings, (first, second))
+    _say_compiling(settings)
+    contenders = (first.contender, second.contender)
+    bout = Bout(seats=contenders, bots=(first.seated, second.seated), seed=seed)
+    load = _loader((first, second))
+    played = list(
+        play_bouts(
+            Recipe.of(settings), [bout], load, frame_skip=frame_skip, seed=seed, greedy=greedy
         )
-    if show(match, speed) and save is not None and match.recorder is not None:
-        outcome = float(played.outcomes_N[0])
-        save_replay(save, match.recorder.finish(outcome, final_digest(played, 0)))
+    )
+    if not played:
+        raise DataCorrupt(f"the match of seed {seed} could not be finished: try another --seed")
+    if save is not None:
+        save_replay(save, played[0])
+    _show(Playback(played[0]), speed)
+    if save is not None:
         say(f"kept in {save}: bin/league replay shows it again, bin/league render makes a film")
 
 
@@ -88,29 +99,30 @@ def replay(
 ) -> None:
     """Shows a recorded match again, or lists the replays of a run."""
     check_speed(speed)
+    from league.replay import SUFFIX, Playback
+
     league = League(run_dir=run_dir)
-    if match is None:
-        print_table("Replays", REPLAYS, [_replay_row(path) for path in _replays(league)])
+    if match is not None:
+        _show(Playback(find_replay(league, match)), speed)
         return
-    from league.cli.live_match import LiveMatch, RecordedActor
-    from league.cli.members import Member
-    from league.replay import Playback
+    files = (league.folder() / REPLAY_FOLDER).glob(f"*{SUFFIX}")
+    oldest_first = sorted(files, key=lambda path: (path.stat().st_mtime, path.name))
+    print_table("Replays", REPLAYS, map(_replay_row, oldest_first))
 
-    playback = Playback(find_replay(league, match))
-    recorded, spec = playback.replay, playback.game.spec
+
+def _replay_row(path: Path) -> tuple[str, ...]:
+    from league.replay import load_replay
+
     try:
-        members = [
-            Member(name=seat.name, bot=spec.bot_index(seat.bot) if seat.bot else None)
-            for seat in recorded.seats
-        ]
-        actors = [RecordedActor(recorded.actions_T2A[:, seat]) for seat in (0, 1)]
-        if show(LiveMatch(playback.game, members, recorded.seed, actors=actors), speed):
-            playback.check_end()
-    finally:
-        playback.close()
+        found = load_replay(path)
+    except DataCorrupt as error:
+        return path.stem, "", "", f"unreadable: {error}", ""
+    names = [seat.name for seat in found.seats]
+    winner = "a draw" if found.outcome == 0.5 else names[0 if found.outcome == 1.0 else 1]
+    return (path.stem, *names, winner, str(found.frames))
 
 
-def find_replay(league: League, name: str) -> Any:
+def find_replay(league: League, name: str) -> Replay:
     """The replay that `name` means: a file, or the beginning of a match id of the run."""
     from league.replay import SUFFIX, load_replay
 
@@ -131,106 +143,244 @@ def find_replay(league: League, name: str) -> Any:
     return load_replay(found[0])
 
 
-def _replays(league: League) -> list[Path]:
-    """The run's replays, the oldest first."""
-    from league.replay import SUFFIX
+def _show(playback: Playback, speed: float) -> None:
+    """Shows a match to its end, or to Ctrl-C: in real time (times `speed`) on a terminal."""
+    from league.games.base import CHOICE
 
-    files = (league.folder() / REPLAY_FOLDER).glob(f"*{SUFFIX}")
-    return sorted(files, key=lambda path: (path.stat().st_mtime, path.name))
+    game, played = playback.game, playback.replay
+    is_choice = game.spec.action_kind == CHOICE
+    names = [seat.name for seat in played.seats]
 
+    def clock(frame: int) -> str:
+        """The time of a frame, or the number of a choice."""
+        seconds = frame / game.spec.frames_per_second
+        return str(frame) if is_choice else f"{int(seconds // 60)}:{seconds % 60:04.1f}"
 
-def _replay_row(path: Path) -> tuple[str, ...]:
-    from league.replay import load_replay
-
-    try:
-        found = load_replay(path)
-    except DataCorrupt as error:
-        return path.stem, "", "", f"unreadable: {error}", ""
-    names = [seat.name for seat in found.seats]
-    winner = "a draw" if found.outcome == 0.5 else names[0 if found.outcome == 1.0 else 1]
-    return (path.stem, *names, winner, str(found.frames))
-
-
-def show(match: Any, speed: float) -> bool:
-    """Plays a `LiveMatch` to its end; False when Ctrl-C ended it.
-
-    On a terminal it is drawn in real time (times `speed`), elsewhere events are printed as lines.
-    """
     events: list[str] = []
     try:
         if is_terminal():
-            events = _draw_live(match, speed)
+            events = _draw(playback, names, clock, speed)
         else:
-            _print_live(match)
+            for frame, happened in _moments(playback, names):
+                for event in happened:
+                    print(f"{clock(frame['frame'])}\t{event}", flush=True)
+                if is_choice and not frame.get("ended"):  # a board as text
+                    for line in str(frame.get("text") or "").splitlines():
+                        print(f"\t{line}", flush=True)
     except KeyboardInterrupt:
-        return False
-    _print_ending(match)
-    for line in events:
+        return
+    finally:
+        playback.close()
+    winner = None if played.outcome == 0.5 else names[0 if played.outcome == 1.0 else 1]
+    result = "a draw" if winner is None else f"{winner} wins"
+    pair = f"{names[0]} against {names[1]}, seed {played.seed}"
+    print(f"{clock(played.frames)}\t{pair}: {result}")
+    for name, stats_S in zip(names, game.final_stats_N2S[0], strict=True):
+        stats = dict(zip(game.spec.stats, map(float, stats_S), strict=True))
+        totals = [f"{key.replace('_', ' ')} {stats[key]:.0f}" for key in TOTALS if key in stats]
+        print(f"{name}\t{', '.join(totals)}")
+    for line in events if is_choice else ():  # their screen has gone
         print(line)
-    return True
 
 
-def _clock(match: Any, frame: int) -> str:
-    """The time of a frame, or the number of a choice."""
-    spec = match.game.spec
-    if spec.action_kind == CHOICE:
-        return str(frame)
-    seconds = frame / spec.frames_per_second
-    return f"{int(seconds // 60)}:{seconds % 60:04.1f}"
-
-
-def _print_live(match: Any) -> None:
-    for moment in match.moments():
-        for event in moment.events:
-            print(f"{_clock(match, moment.frame['frame'])}\t{event}", flush=True)
-        for line in _text(match, moment.frame):
-            print(f"\t{line}", flush=True)
-
-
-def _text(match: Any, frame: Mapping[str, Any]) -> list[str]:
-    """A board as text; the last frame repeats the one before, so it has none."""
-    if match.game.spec.action_kind != CHOICE or frame.get("ended"):
-        return []
-    return str(frame.get("text") or "").splitlines()
-
-
-def _draw_live(match: Any, speed: float) -> list[str]:
-    """Draws at the game's pace; when drawing is too slow, it drops frames.
-
-    Returns:
-        The events of a game of choices, whose screen is gone when it ends.
-    """
+def _draw(
+    playback: Playback, names: Sequence[str], clock: Callable[[int], str], speed: float
+) -> list[str]:
+    """Draws at the game's pace, with fewer frames when drawing is too slow. Returns the events."""
     from rich.console import Console
     from rich.live import Live
 
     from league.views.match_view import draw
 
-    console = Console()
-    names = [member.name for member in match.members]
-    events: list[str] = []
-    frame_seconds = 1 / (match.game.spec.frames_per_second * speed)
+    console, events = Console(), list[str]()
+    frame_seconds = 1 / (playback.game.spec.frames_per_second * speed)
     with Live(console=console, screen=True, auto_refresh=False) as live:
         due, drawn_at = time.monotonic(), 0.0
-        for moment in match.moments():
-            clock = _clock(match, moment.frame["frame"])
-            events += [f"{clock}  {event}" for event in moment.events]
+        for frame, happened in _moments(playback, names):
+            events += [f"{clock(frame['frame'])}  {event}" for event in happened]
             due += frame_seconds
             now = time.monotonic()
             if now < due or now - drawn_at > LONGEST_GAP_SECONDS:
                 size = (console.size.width, console.size.height)
-                live.update(draw(moment.frame, names, events, size), refresh=True)
+                live.update(draw(frame, names, events, size), refresh=True)
                 drawn_at = now
             due = max(due, now - LONGEST_GAP_SECONDS)  # after a halt it does not catch up
             time.sleep(max(0.0, due - time.monotonic()))
-    return events if match.game.spec.action_kind == CHOICE else []
+    return events
 
 
-def _print_ending(match: Any) -> None:
-    ending = match.ending
-    names = [member.name for member in match.members]
-    result = "a draw" if ending.winner is None else f"{names[ending.winner]} wins"
-    pair = f"{names[0]} against {names[1]}, seed {match.seed}"
-    print(f"{_clock(match, ending.frames)}\t{pair}: {result}")
-    for name, stats in zip(names, ending.stats, strict=True):
-        totals = [f"{key.replace('_', ' ')} {stats[key]:.0f}" for key in TOTALS if key in stats]
-        print(f"{name}\t{', '.join(totals)}")
+def _moments(playback: Playback, names: Sequence[str]) -> Iterator[Moment]:
+    """Plays the match; a game of choices has a last moment with its end."""
+    from league.games.base import CHOICE
+    from league.games.drawing.lines import seat_text
+    from league.replay import end_frame
+
+    game, before, legal_2A = playback.game, dict[str, Any](), None
+
+    def choices() -> list[str]:
+        """What each seat chose in the last frame, where it had a choice."""
+        done_N2A = game.played_N2A()
+        if legal_2A is None or done_N2A is None:
+            return []
+        return [
+            f"{name}: {game.spec.action_names[done_A.argmax()]}"
+            for name, done_A, legal_A in zip(names, done_N2A[0], legal_2A, strict=True)
+            if legal_A.sum() > 1
+        ]
+
+    for frame in playback.frames():
+        if before:
+            yield frame, [*choices(), *_hits(before, frame, names)]
+        else:
+            dealt = zip(names, frame.get("seats", ()), strict=False)
+            yield frame, [f"{name} has {text}" for name, seat in dealt if (text := seat_text(seat))]
+        before, legal_2A = frame, None if game.legal_N2A is None else game.legal_N2A[0].copy()
+    if game.spec.action_kind == CHOICE:
+        yield end_frame(game, before), choices()
+
+
+def _hits(before: dict[str, Any], now: dict[str, Any], names: Sequence[str]) -> Iterator[str]:
+    """Knock-outs and hard hits, in games whose players have stocks and damage."""
+    players = zip(before.get("players", ()), now.get("players", ()), strict=True)
+    for name, other, (old, new) in zip(names, reversed(names), players, strict=False):
+        hit = new["damage"] - old["damage"]
+        if hit >= HARD_HIT:
+            yield f"{other} hits {name} for {hit:.0f} (damage {new['damage']:.0f})"
+        if new["stocks"] < old["stocks"]:
+            left = "1 stock" if new["stocks"] == 1 else f"{new['stocks']} stocks"
+            yield f"{name} is knocked out at damage {old['damage']:.0f}, {left} left"
+
+
+@with_league
+def record(
+    league: League,
+    player: Annotated[
+        str, typer.Argument(metavar="PLAYER", help="A bot, a snapshot, or a .safetensors file.")
+    ],
+    opponents: Annotated[list[str], typer.Argument(metavar="OPPONENT...", help="One or more.")],
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder for the replays (default: none).")
+    ] = None,
+    matches: Annotated[
+        int, typer.Option(min=1, max=100_000, help="Against each opponent, seats swapped.")
+    ] = 100,
+    seed: Seed = 0,
+    pace: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=30,
+            metavar="N",
+            help="PLAYER, a bot, holds its keys for N frames, as an agent with frame_skip N does.",
+        ),
+    ] = 1,
+    disturb: Annotated[
+        float,
+        typer.Option(
+            min=0.0,
+            max=0.5,
+            metavar="SHARE",
+            help="Share of the time that PLAYER errs, so that a clone learns how it recovers.",
+        ),
+    ] = 0.0,
+    greedy: Greedy = False,
+    blobs: Blobs = None,
+    game: GameName = None,
+) -> None:
+    """Plays many matches of PLAYER against each OPPONENT, and keeps them as replays."""
+    from league.agent.recorded_matches import paired, play_bouts
+    from league.cli.members import Finder
+    from league.games.base import CHOICE
+    from league.replay import SUFFIX, Recipe, save_replay
+
+    finder, names = Finder(league, game, blobs), [player, *opponents]
+    settings = finder.settings(names)
+    changes_keys = bool(disturb) or pace > 1
+    if changes_keys and settings.spec().action_kind == CHOICE:
+        raise InvalidInput(
+            f"--pace and --disturb change keys, and {settings.name} is a game of choices"
+        )
+    first, *others = finder.find(settings.spec(), names)
+    try:
+        if out is not None:
+            out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(
+            f"--out {out} can't be a folder ({error.strerror}): name another place"
+        ) from None
+    _say_compiling(settings)
+    rows = []
+    for other in others:
+        bouts = paired(
+            first.contender,
+            other.contender,
+            (first.seated, other.seated),
+            matches,
+            seed,
+            pupil=first.name if changes_keys else "",
+        )
+        outcomes: tuple[list[float], list[float]] = ([], [])  # of the player, by its seat
+        for found in play_bouts(
+            Recipe.of(settings),
+            bouts,
+            _loader((first, other)),
+            frame_skip=_frame_skip(settings, (first, other), pace),
+            seed=seed,
+            greedy=greedy,
+            pace=pace,
+            disturb=disturb,
+        ):
+            if out is not None:
+                save_replay(out / f"{found.match_id}{SUFFIX}", found)
+            # a member that meets itself counts as the first seat
+            seat = 0 if found.seats[0].name == first.name else 1
+            outcomes[seat].append(found.outcome if seat == 0 else 1.0 - found.outcome)
+        both = [*outcomes[0], *outcomes[1]]
+        if len(both) < len(bouts):
+            say(f"({len(bouts) - len(both)} matches could not be finished and do not count)")
+        counts = (str(both.count(value)) for value in (1.0, 0.5, 0.0))
+        scores = (f"{100 * sum(s) / len(s):.1f}%" if s else "" for s in (both, *outcomes))
+        rows.append((first.name, other.name, str(len(both)), *counts, *scores))
+    print_table("Matches", SCORES, rows)
+    if out is not None:
+        say(f"kept in {out}: bin/league replay FILE shows one, bin/learner clone learns from all")
+
+
+def _say_compiling(settings: GameSettings) -> None:
+    if settings.name == "brawl":
+        say("(brawl; the first match on a machine takes a moment to compile)")
+
+
+def _frame_skip(settings: GameSettings, members: Sequence[Member], pace: int = 1) -> int:
+    """The frames that the members' networks hold their keys for, which must be equal."""
+    from league.agent.snapshot import read_card
+    from league.cli.members import check_sizes
+
+    skips = {}
+    for member in members:
+        if member.blobs is None:
+            continue
+        card = read_card(member.blobs, member.digest)
+        if card.game != settings.name:
+            raise InvalidInput(
+                f"{member.name} plays {card.game}, this is {settings.name}: name another member"
+            )
+        check_sizes(member.name, card.agent, settings.spec())
+        if pace not in (1, card.frame_skip):
+            raise InvalidInput(
+                f"--pace {pace}: {member.name} decides every {card.frame_skip} frames, give that "
+                "pace"
+            )
+        skips[member.name] = card.frame_skip
+    if len(set(skips.values())) > 1:
+        listed = " and ".join(f"{name} every {skip} frames" for name, skip in skips.items())
+        raise InvalidInput(f"{listed} decide at different paces: name players of one pace, or bots")
+    return next(iter(skips.values()), 1)
+
+
+def _loader(members: Sequence[Member]) -> Callable[[str], Any]:
+    """Loads the network of a digest."""
+    from league.agent.snapshot import load_snapshot
+
+    folders = {member.digest: member.blobs for member in members if member.blobs is not None}
+    return lambda digest: load_snapshot(folders[digest], digest)[0]

@@ -11,17 +11,15 @@ import typer
 
 from league.cli.connection import League, with_league
 from league.cli.options import BookName
-from league.cli.output import columns, is_terminal, print_table, say, share, when
+from league.cli.output import is_terminal, print_table, say, share, when
 from league.errors import InvalidInput, nearest
 from league.players import Book, PayoffCell, Player, PlayerKind, PlayerState, Rating
 from league.runs.files import write_whole
 
-RATINGS = columns("rank# player kind score# mu# sigma# games# wins# draws# losses# win_rate#")
-ANCHOR = columns("anchor")
-FIT = columns("fit# low# high# disagrees")
+RATINGS = "rank# player kind score# mu# sigma# games# wins# draws# losses# win_rate#"
 SPARED = ("losses", "draws", "wins", "win_rate", "kind", "score", "sigma", "games", "rank")
-PLAYERS = columns("player kind role state step# parent marks created_at digest")
-PAYOFF = columns("row column games# wins# draws# losses# win_rate#")
+PLAYERS = "player kind role state step# parent marks created_at digest"
+PAYOFF = "row column games# wins# draws# losses# win_rate#"
 SHADES = (
     (0.2, "on #7f1d1d"),
     (0.4, "on #78350f"),
@@ -62,12 +60,12 @@ def ratings(
     shown, rows = RATINGS, [_rating_row(rating) for rating in rated]
     caption = "score = mu - 3 sigma; win_rate counts wins only, a draw is none"
     if not is_terminal() or any(rating.pinned for rating in rated):
-        shown += ANCHOR
+        shown += " anchor"
         rows = [
             (*row, "pinned" if one.pinned else "") for row, one in zip(rows, rated, strict=True)
         ]
     if fit:
-        shown += FIT
+        shown += " fit# low# high# disagrees"
     if fit and rated:
         fitted, note = _fitted(rated, cells)
         rows = [(*row, *more) for row, more in zip(rows, fitted, strict=True)]

@@ -13,7 +13,7 @@ import typer
 
 from league.cli.connection import League, with_league
 from league.cli.options import AsJson
-from league.cli.output import columns, plain, print_pairs, print_table, share, when
+from league.cli.output import plain, print_pairs, print_table, share, when
 from league.errors import InvalidInput, nearest
 from league.exploiters import CandidateGate
 from league.players import (
@@ -28,9 +28,9 @@ from league.players import (
 )
 from league.views.text import long_duration, size
 
-WORKERS = columns("worker player does step# rate# leases# seen#")
-SHARES = columns("player category configured# realised# matches#")
-CANDIDATES = columns("candidate weight# chance# drawn")
+WORKERS = "worker player does step# rate# leases# seen#"
+SHARES = "player category configured# realised# matches#"
+CANDIDATES = "candidate weight# chance# drawn"
 RATES = {"rate/steps_per_second": "steps/s", "rate/matches_per_second": "matches/s"}
 """Metrics of a worker that are its speed, with their units; the first that it reports counts."""
 SPARED = ("rate", "leases", "player", "step")

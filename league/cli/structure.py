@@ -13,7 +13,7 @@ import typer
 
 from league.cli.connection import League, with_league
 from league.cli.options import BookName, Plot, check_png
-from league.cli.output import Column, columns, is_terminal, print_pairs, print_table, say
+from league.cli.output import is_terminal, print_pairs, print_table, say
 from league.errors import InvalidInput
 from league.players import Book, Rating
 from league.runs.files import write_whole
@@ -21,12 +21,12 @@ from league.runs.files import write_whole
 if TYPE_CHECKING:  # numpy and scipy take half a second to load
     from league.stats.structure.study import Estimate, Structure
 
-PLAYERS = columns(
+PLAYERS = (
     "player nash# nash_low# nash_high# in_support# score# alpha_rank# alpha_low# alpha_high# rank# "
     "rating# games# cluster#"
 )
-CYCLES = columns("first beats who_beats and_back# p_value# games#")
-CLUSTERS = columns("cluster# nash# nash_low# nash_high# players# members")
+CYCLES = "first beats who_beats and_back# p_value# games#"
+CLUSTERS = "cluster# nash# nash_low# nash_high# players# members"
 SPARED = ("games", "in_support", "cluster", "alpha_rank", "rating")
 SHOWN_MASS = 0.01
 """Clusters of one player are listed when their mass may be as large as this."""
@@ -215,20 +215,21 @@ def _interval(estimate: Estimate) -> str:
 
 
 def _print_intervals(
-    title: str, shown: Sequence[Column], rows: Sequence[tuple[str, ...]], caption: str
+    title: str, columns: str, rows: Sequence[tuple[str, ...]], caption: str
 ) -> None:
     """On a terminal, shows a value and its interval in one column."""
     if not is_terminal():
-        print_table(title, shown, rows)
+        print_table(title, columns, rows)
         return
-    kept = [column for column in shown if not column.name.endswith(("_low", "_high"))]
+    shown = columns.split()
+    kept = [column for column in shown if not column.endswith(("_low#", "_high#"))]
     joined = []
     for row in rows:
         cells: list[str] = []
         for column, cell in zip(shown, row, strict=True):
-            if column.name.endswith("_low"):
+            if column.endswith("_low#"):
                 cells[-1] += f" ({cell.rstrip('%')}–"
-            elif column.name.endswith("_high"):
+            elif column.endswith("_high#"):
                 cells[-1] += f"{cell.rstrip('%')})"
             else:
                 cells.append(cell)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from league.cli.output import Column, is_terminal, print_pairs, print_table, say
+from league.cli.output import is_terminal, print_pairs, print_table, say
 from league.settings.base import Sections, resolve
 from league.settings.file import dump_toml
 from learner.profile.sweep import AXES, CHANGES_LEARNING, CLOSE, Changes, Row, Spread
@@ -119,7 +119,7 @@ def print_row(row: Row, title: str) -> None:
     speeds = {kind: row.part_steps_per_second(kind) for kind in shares}
     lines = [[kind, *_figures(speeds[kind]), f"{shares[kind]:.1%}"] for kind in shares]
     lines.append(["end to end", *_figures(row.steps_per_second()), f"{sum(shares.values()):.1%}"])
-    columns = [Column(name, name != "part") for name in PARTS]
+    columns = [name if name == "part" else f"{name}#" for name in PARTS]
     caption = f"steps a second, {len(row.bursts)} bursts: median, least, most"
     print_table(title, columns, lines, caption=caption)
     print()
@@ -143,7 +143,7 @@ def print_sweep(rows: Sequence[Row], best: Row, own: Changes, left_out: Sequence
     """Prints all configurations, the fastest first, those that failed last."""
     ordered = sorted(rows, key=lambda row: -row.steps_per_second().median if row.counts else 0.0)
     numbers = (*AXES, *SPEEDS, "per_cpu_second", "cpu_cores", "memory_mib")
-    columns = [*(Column(name, True) for name in numbers), Column("slowest"), Column("note")]
+    columns = [*(f"{name}#" for name in numbers), "slowest", "note"]
     caption = f"{' and '.join(CHANGES_LEARNING)} change what is learnt, too"
     cells = [[*_sweep_cells(row), _note(row, best, own)] for row in ordered]
     print_table("Sweep", columns, cells, caption=caption)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from typer import Option
 
-from league.cli.output import Column, is_terminal, print_pairs, print_table, say
+from league.cli.output import is_terminal, print_pairs, print_table, say
 from league.errors import InvalidInput
 
 SHOWN = 20
@@ -115,15 +115,11 @@ def _show_replayed(report: dict[str, Any], as_json: bool) -> None:
         return
     for kind in kinds:
         rows = [(row.name, *(f"{share:.2%}" for share in row[1:])) for row in report[kind]]
-        names = ("drawn", "policy_of_run", "other_policy")
-        print_table(f"Shares of {kind}", _columns("name", *names), rows[:SHOWN])
+        columns = "name drawn# policy_of_run# other_policy#"
+        print_table(f"Shares of {kind}", columns, rows[:SHOWN])
     distance = f"{report['distance']:.1%} of the matches would have gone to others"
     draws = f"{report['draws']:,}, of {report['matches']:,} matches"
     print_pairs([("draws", draws), ("distance", distance)])
-
-
-def _columns(text: str, *numbers: str) -> tuple[Column, ...]:
-    return (*map(Column, text.split()), *(Column(name, number=True) for name in numbers))
 
 
 def _progress(matches: int) -> Callable[[int], None]:
@@ -150,7 +146,7 @@ def _table(title: str, rows: list[dict[str, Any]], words: str, *shares: str) -> 
             )
             for row in rows
         ]
-        print_table(title, _columns(words, *shares, "matches"), shown)
+        print_table(title, [*words.split(), *(f"{name}#" for name in (*shares, "matches"))], shown)
 
 
 def _show(report: dict[str, Any]) -> None:

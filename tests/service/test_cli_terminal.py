@@ -12,11 +12,10 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from cli_league import make_run
 
-from league.cli.live_match import LiveMatch
-from league.cli.members import Member
 from league.games.brawl import rules
 from league.games.registry import make_batched
 from league.views.match_view import describe, draw
@@ -105,8 +104,8 @@ def test_ctrl_c_ends_a_fight_quietly() -> None:
 @pytest.fixture(scope="module")
 def frame() -> dict:
     game = make_batched("brawl", 1)
-    match = LiveMatch(game, [Member(name="based", bot=2), Member(name="random", bot=1)], seed=0)
-    return next(match.moments()).frame
+    game.reset(np.array([0], np.uint64))
+    return game.frame(0)
 
 
 def test_the_picture_fits_the_terminal_and_shows_both(frame: dict) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from league.cli.output import Column, print_pairs, print_table, when
+from league.cli.output import print_pairs, print_table, when
 from league.cli.status import event_line
 from league.players import Event
 
@@ -16,7 +16,7 @@ def test_a_workers_words_make_no_line_of_ours_and_steer_no_terminal(
     assert event_line(
         Event(position=1, at=0.0, kind="leases_released", text=FORGED, data_json="")
     ).endswith(PLAIN)
-    print_table("Workers", (Column("worker"), Column("activity")), [("learner-main", FORGED)])
+    print_table("Workers", "worker activity", [("learner-main", FORGED)])
     print_pairs([("doing", FORGED)])
     assert capsys.readouterr().out.splitlines() == [
         "worker\tactivity",
