@@ -32,7 +32,7 @@ class OpponentActions:
     known_N: NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Minibatch:
     """Whole sequences of the matches `rows_B`.
 
@@ -64,10 +64,7 @@ class Minibatch:
             return
         for rows in torch.arange(len(self.rows_B), device=self.rows_B.device).tensor_split(parts):
             if len(rows):
-                fields: dict[str, Any] = {
-                    name: _rows(name, part, rows) for name, part in vars(self).items()
-                }
-                yield Minibatch(**fields)
+                yield Minibatch(**{name: _rows(name, x, rows) for name, x in vars(self).items()})
 
     def decided_TB(self) -> Tensor | None:
         """1 where there was a decision that counts; None for everywhere.
@@ -80,7 +77,7 @@ class Minibatch:
         return free_TB if self.weight_TB is None else free_TB * self.weight_TB
 
 
-def _rows(name: str, part: Tensor | None, rows: Tensor) -> Tensor | None:
+def _rows(name: str, part: Tensor | None, rows: Tensor) -> Any:
     """Some sequences of a field: B is the first axis or, after X or T, the second."""
     if part is None:
         return None
@@ -180,24 +177,25 @@ class SequenceBuffer:
 
     def minibatch(self, rows: Tensor) -> Minibatch:
         """The sequences of some matches."""
-        return Minibatch(
-            self.obs_XNO[:, rows],
-            self.starts_XN[:, rows],
-            self.time_left_TN[:, rows],
-            self.h_NH[rows],
-            self.c_NH[rows],
-            self.actions_TNA[:, rows],
-            None if self.legal_TNA is None else self.legal_TNA[:, rows],
-            self.log_prob_TN[:, rows],
-            self.value_TN[:, rows],
-            self.advantage_TN[:, rows],
-            self.target_TN[:, rows],
-            None if self.weight_TN is None else self.weight_TN[:, rows],
-            None if self.across_TNA is None else self.across_TNA[:, rows],
-            None if self.across_legal_TNA is None else self.across_legal_TNA[:, rows],
-            None if self.across_TNA is None else self.known_TN()[:, rows],
-            rows,
-        )
+        known_TN = None if self.across_TNA is None else self.known_TN()
+        whole: dict[str, Tensor | None] = {
+            "obs_XBO": self.obs_XNO,
+            "starts_XB": self.starts_XN,
+            "time_left_TB": self.time_left_TN,
+            "h_BH": self.h_NH,
+            "c_BH": self.c_NH,
+            "actions_TBA": self.actions_TNA,
+            "legal_TBA": self.legal_TNA,
+            "log_prob_TB": self.log_prob_TN,
+            "value_TB": self.value_TN,
+            "advantage_TB": self.advantage_TN,
+            "target_TB": self.target_TN,
+            "weight_TB": self.weight_TN,
+            "across_TBA": self.across_TNA,
+            "across_legal_TBA": self.across_legal_TNA,
+            "known_TB": known_TN,
+        }
+        return Minibatch(**{name: _rows(name, x, rows) for name, x in whole.items()}, rows_B=rows)
 
     def state(self) -> dict[str, Tensor]:
         """What the next rollout needs of this one."""

@@ -22,12 +22,11 @@ from stable_baselines3.common.vec_env import VecEnv
 from league.agent.batched_policy import LIVE, BatchedPolicy
 from league.errors import DataCorrupt, InvalidInput, NotFound, NothingPlayable
 from league.games.base import CHOICE, EXTERNAL, BatchedGame
-from league.players import Assignment, MatchResult, PlayerKind
+from league.players import Assignment, PlayerKind
 from learner.rollout.buffer import OpponentActions
 from learner.rollout.matches import (
     FinishedMatch,
-    check_observations,
-    check_rewards,
+    check_finite,
     end_info,
     failed_result,
     played_result,
@@ -87,11 +86,8 @@ class LeagueVecEnv(VecEnv):
             else gymnasium.spaces.MultiBinary(spec.action_size),
         )
         self.game, self.source, self.opponent_policy = game, source, batched_policy
-        self.frame_skip, self.reward_weights_K, self.live_player = (
-            frame_skip,
-            reward_weights,
-            live_player,
-        )
+        self.frame_skip, self.reward_weights_K = frame_skip, reward_weights
+        self.live_player = live_player
         self.assignments: list[Assignment | None] = [None] * game.num_matches
         self.seat_N = np.zeros(game.num_matches, np.int64)
         self.steps_N = np.zeros(game.num_matches, np.int64)
@@ -117,8 +113,7 @@ class LeagueVecEnv(VecEnv):
 
     def reset(self) -> NDArray[np.float32]:
         """Begins a match in every row but those that hold one already (after a restart)."""
-        fresh = [n for n, assignment in enumerate(self.assignments) if assignment is None]
-        self._begin(fresh)
+        self._begin([n for n, assignment in enumerate(self.assignments) if assignment is None])
         return self.observations()
 
     def step_async(self, actions: NDArray[Any]) -> None:
@@ -126,9 +121,9 @@ class LeagueVecEnv(VecEnv):
             actions = np.eye(self.game.spec.action_size, dtype=np.uint8)[
                 np.asarray(actions).astype(np.int64)
             ]
-        self._hold(np.asarray(actions, np.uint8))
+        self._hold(actions)
 
-    def _hold(self, actions_NA: NDArray[np.uint8]) -> None:
+    def _hold(self, actions_NA: NDArray[Any]) -> None:
         wanted = (self.num_envs, self.game.spec.action_size)
         if actions_NA.shape != wanted:
             raise ValueError(f"actions have shape {actions_NA.shape}, not {wanted}")
@@ -138,9 +133,7 @@ class LeagueVecEnv(VecEnv):
         self,
     ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], list[dict]]:
         self.finished = []  # a reader of dictionaries doesn't empty it
-        rewards_N, ended_N = self._advance()
-        self._replace(ended_N)
-        return self.observations(), rewards_N, ended_N, self.infos
+        return (*self._step(), self.infos)
 
     def step_arrays(
         self, actions_NA: NDArray[np.uint8]
@@ -153,7 +146,10 @@ class LeagueVecEnv(VecEnv):
         Returns:
             Observations `[N, O]`, rewards `[N]`, and whether the match ended `[N]`.
         """
-        self._hold(np.asarray(actions_NA, np.uint8))
+        self._hold(actions_NA)
+        return self._step()
+
+    def _step(self) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_]]:
         rewards_N, ended_N = self._advance()
         self._replace(ended_N)
         return self.observations(), rewards_N, ended_N
@@ -162,7 +158,7 @@ class LeagueVecEnv(VecEnv):
         """Nothing to release: the source belongs to the caller."""
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        return [getattr(self, attr_name) for _ in self._indices(indices)]
+        return [getattr(self, attr_name)] * len(self._indices(indices))
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
         setattr(self, attr_name, value)
@@ -190,7 +186,11 @@ class LeagueVecEnv(VecEnv):
         Raises:
             NumericalFault: a number is NaN or infinite.
         """
-        check_observations(self.game.observations_N2O, self.assignments)
+        check_finite(
+            self.game.observations_N2O,
+            self.assignments,
+            lambda seat, place: f"number {place} of seat {seat}'s observation",
+        )
         return self.game.observations_N2O[self._rows, self.seat_N]
 
     def legal(self) -> NDArray[np.bool_] | None:
@@ -202,11 +202,9 @@ class LeagueVecEnv(VecEnv):
     def action_masks(self) -> NDArray[np.bool_]:
         """`legal` by the name that sb3-contrib's `MaskablePPO` asks for."""
         legal_NA = self.legal()
-        return (
-            np.ones((self.num_envs, self.game.spec.action_size), np.bool_)
-            if legal_NA is None
-            else legal_NA
-        )
+        if legal_NA is not None:
+            return legal_NA
+        return np.ones((self.num_envs, self.game.spec.action_size), np.bool_)
 
     def opponent_kinds(self) -> list[str]:
         """Category of each match's opponent, as the mix names it."""
@@ -248,7 +246,8 @@ class LeagueVecEnv(VecEnv):
             np.where(ended_N, game.final_frames_N, game.frames_N).sum() - before
         )
         terms_NK = game.reward_terms_N2K[self._rows, self.seat_N] * self.reward_weights_K
-        check_rewards(terms_NK, game.spec.reward_terms, self.assignments)
+        names = game.spec.reward_terms
+        check_finite(terms_NK, self.assignments, lambda k: f"the reward term {names[k]}")
         self.terms_NK += terms_NK
         self.steps_N += 1
         self.learner_step += self._steps_at_once
@@ -261,16 +260,25 @@ class LeagueVecEnv(VecEnv):
         rows = [int(n) for n in np.flatnonzero(ended_N)]
         self.infos = [{} for _ in range(self.num_envs)]
         for n in rows:
-            view_O = self.game.final_observations_N2O[n, self.seat_N[n]].copy()
+            assignment, seat = self.assignments[n], int(self.seat_N[n])
+            assert assignment is not None
+            view_O = self.game.final_observations_N2O[n, seat].copy()
+            steps = int(self.step_start_N[n]), self.learner_step
             if self.failed_N[n]:
-                assignment = self.assignments[n]
-                assert assignment is not None
                 self.infos[n] = end_info(view_O)
-                self.source.report(failed_result(assignment, self.game.failures[n]))
+                self.source.report(failed_result(assignment, self.game.failures[n], steps))
                 self._count_failure(self.game.failures[n])
                 continue
-            match, result = self._finish(n)
             self._failed_in_a_row = 0
+            result = played_result(assignment, self.game, n, steps)
+            match = FinishedMatch(
+                assignment=assignment,
+                score=result.outcome if seat == 0 else 1.0 - result.outcome,
+                steps=int(self.steps_N[n]),
+                frames=result.frames,
+                reward_terms=self.terms_NK[n].copy(),
+                stats=dict(result.seats[seat].stats),
+            )
             self.infos[n] = end_info(view_O, match, time.monotonic() - self._made_at)
             self.finished.append(match)
             self.source.report(result)
@@ -281,26 +289,9 @@ class LeagueVecEnv(VecEnv):
         self._failed_in_a_row += 1
         if self._failed_in_a_row >= max(FAILURES_IN_A_ROW, 2 * self.num_envs):
             raise NothingPlayable(
-                f"{self._failed_in_a_row} matches of {self.game.spec.name} in a row have failed, the "
-                f"last because {reason}: fix the game and start again"
+                f"{self._failed_in_a_row} matches of {self.game.spec.name} in a row have failed, "
+                f"the last because {reason}: fix the game and start again"
             )
-
-    def _finish(self, n: int) -> tuple[FinishedMatch, MatchResult]:
-        assignment = self.assignments[n]
-        assert assignment is not None
-        seat = int(self.seat_N[n])
-        result = played_result(
-            assignment, self.game, n, (int(self.step_start_N[n]), self.learner_step)
-        )
-        match = FinishedMatch(
-            assignment=assignment,
-            score=result.outcome if seat == 0 else 1.0 - result.outcome,
-            steps=int(self.steps_N[n]),
-            frames=result.frames,
-            reward_terms=self.terms_NK[n].copy(),
-            stats=dict(result.seats[seat].stats),
-        )
-        return match, result
 
     def _begin(self, rows: list[int]) -> None:
         """Seats the next assigned opponents in `rows` and resets these matches to their seeds."""
@@ -325,8 +316,8 @@ class LeagueVecEnv(VecEnv):
             try:
                 self._seat_opponent(n, assignment)
             except UNPLAYABLE as error:
-                reason = str(error)
-                self.source.report(failed_result(assignment, reason))
+                reason, now = str(error), self.learner_step
+                self.source.report(failed_result(assignment, reason, (now, now)))
                 continue
             self.assignments[n], self.seat_N[n] = assignment, assignment.learner_seat
             return assignment
@@ -341,9 +332,8 @@ class LeagueVecEnv(VecEnv):
         self.game.bots_N2[n] = EXTERNAL
         if opponent.kind is PlayerKind.BOT:
             self.opponent_policy.vacate(n)
-            self.game.bots_N2[n, 1 - assignment.learner_seat] = self.game.spec.bot_index(
-                opponent.name
-            )
+            bot = self.game.spec.bot_index(opponent.name)
+            self.game.bots_N2[n, 1 - assignment.learner_seat] = bot
         elif opponent.kind is PlayerKind.LIVE:
             if opponent.name != self.live_player:
                 raise InvalidInput(

@@ -1,12 +1,12 @@
 """A match's end: the learner's view of it, its result for the matchmaker, and its failures.
 
-Shape suffixes: N matches, 2 seats, O observation, K reward terms.
+Shape suffixes: N matches, O observation.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,83 +57,76 @@ def end_info(
 def played_result(
     assignment: Assignment, game: BatchedGame, n: int, steps: tuple[int, int]
 ) -> MatchResult:
-    """The result of the match that just ended in row `n`.
-
-    Args:
-        steps: the learner's steps at the match's start and end.
-    """
-    names, rows = game.spec.stats, game.final_stats_N2S[n].tolist()
-    stats = [dict(zip(names, row, strict=True)) for row in rows]
-    return MatchResult(
-        match_id=assignment.match_id,
-        lease_token=assignment.lease_token,
+    """The result of the match that just ended in row `n`; `steps` are the learner's at both ends."""
+    return _result(
+        assignment,
         outcome=float(game.outcomes_N[n]),
         frames=int(game.final_frames_N[n]),
-        seats=(
-            _seat_result(assignment, 0, steps, stats[0]),
-            _seat_result(assignment, 1, steps, stats[1]),
-        ),
-        finished_at=time.time(),
+        steps=steps,
+        stats=[
+            dict(zip(game.spec.stats, row, strict=True))
+            for row in game.final_stats_N2S[n].tolist()
+        ],
     )
 
 
-def _seat_result(
-    assignment: Assignment, seat: int, steps: tuple[int, int], stats: dict[str, float]
-) -> SeatResult:
-    player = assignment.seats[seat]
-    start, end = steps if player.kind is PlayerKind.LIVE else (player.step, player.step)
-    return SeatResult(
-        player=player.name, digest=player.digest, step_start=start, step_end=end, stats=stats
-    )
-
-
-def failed_result(assignment: Assignment, reason: str) -> MatchResult:
+def failed_result(assignment: Assignment, reason: str, steps: tuple[int, int]) -> MatchResult:
     """A match that could not be played: the matchmaker counts it and never rates it."""
-    first, second = (
-        SeatResult(player=player.name, digest=player.digest) for player in assignment.seats
-    )
+    return _result(assignment, outcome=0.5, frames=0, steps=steps, stats=[{}, {}], failure=reason)
+
+
+def _result(
+    assignment: Assignment,
+    *,
+    outcome: float,
+    frames: int,
+    steps: tuple[int, int],
+    stats: list[dict[str, float]],
+    failure: str = "",
+) -> MatchResult:
+    seats = []
+    for player, numbers in zip(assignment.seats, stats, strict=True):
+        start, end = steps if player.kind is PlayerKind.LIVE else (player.step, player.step)
+        seats.append(
+            SeatResult(
+                player=player.name,
+                digest=player.digest,
+                step_start=start,
+                step_end=end,
+                stats=numbers,
+            )
+        )
     return MatchResult(
         match_id=assignment.match_id,
         lease_token=assignment.lease_token,
-        outcome=0.5,
-        frames=0,
-        seats=(first, second),
-        failed=True,
-        failure=reason,
+        outcome=outcome,
+        frames=frames,
+        seats=(seats[0], seats[1]),
+        failed=bool(failure),
+        failure=failure,
         finished_at=time.time(),
     )
 
 
-def check_observations(
-    observations_N2O: NDArray[np.float32], playing: Sequence[Assignment | None]
+def check_finite(
+    values: NDArray[np.float32], playing: Sequence[Assignment | None], name: Callable[..., str]
 ) -> None:
     """Raises `NumericalFault` for the first NaN or infinity, before it is learnt from.
 
-    The message names the match, the seat and the index of the number.
+    Args:
+        values: numbers `[N, …]` of the game.
+        playing: the match of each row.
+        name: what a number is, of its indices after the first.
     """
-    finite_N2O = np.isfinite(observations_N2O)
-    if not finite_N2O.all():
-        n, seat, place = (int(index[0]) for index in np.nonzero(~finite_N2O))
-        raise NumericalFault(
-            f"number {place} of seat {seat}'s observation is {observations_N2O[n, seat, place]} in "
-            f"{_match(playing[n])}: fix the game, then continue from the newest checkpoint"
-        )
-
-
-def check_rewards(
-    terms_NK: NDArray[np.float32], names: Sequence[str], playing: Sequence[Assignment | None]
-) -> None:
-    """Raises `NumericalFault` with the match and the reward term that is NaN or infinite."""
-    finite_NK = np.isfinite(terms_NK)
-    if not finite_NK.all():
-        n, k = (int(index[0]) for index in np.nonzero(~finite_NK))
-        raise NumericalFault(
-            f"the reward term {names[k]} is {terms_NK[n, k]} in {_match(playing[n])}: fix the game, "
-            "then continue from the newest checkpoint"
-        )
-
-
-def _match(assignment: Assignment | None) -> str:
-    if assignment is None:
-        return "a match that has not begun"
-    return f"match {assignment.match_id} against {assignment.opponent.name}"
+    finite = np.isfinite(values)
+    if finite.all():
+        return
+    n, *place = (int(index[0]) for index in np.nonzero(~finite))
+    match = playing[n]
+    where = "a match that has not begun"
+    if match is not None:
+        where = f"match {match.match_id} against {match.opponent.name}"
+    raise NumericalFault(
+        f"{name(*place)} is {values[n, *place]} in {where}: fix the game, then continue from the "
+        "newest checkpoint"
+    )
