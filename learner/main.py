@@ -11,7 +11,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from league.errors import ConfigError, LeagueError, StorageFull, Unavailable
 from league.exploiters import EXPLOITING
@@ -103,24 +103,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         return _work(words)
-    except LeagueError as error:
-        return _fail(error)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        return _fail(
-            StorageFull(
-                "the disk is full: free some space and start again, to continue from the newest "
-                "checkpoint"
-            )
+        failure: LeagueError = StorageFull(
+            "the disk is full: free some space and start again, to continue from the newest "
+            "checkpoint"
         )
-
-
-def _fail(error: LeagueError) -> int:
+    except LeagueError as error:
+        failure = error
     if is_rank():
-        return report_failure(error)
-    print(f"learner: {error}", file=sys.stderr)
-    return error.exit_code
+        return report_failure(failure)
+    print(f"learner: {failure}", file=sys.stderr)
+    return failure.exit_code
 
 
 def _work(words: list[str]) -> int:
@@ -171,8 +166,6 @@ def _free_name(options: argparse.Namespace) -> str:
         ConfigError: `--name` names a running learner.
     """
     sections = _sections(options)
-    reserved = {entry["name"] for entry in sections["supervisor"]["learners"]}
-    steps = sections.of(LearnerSettings).steps
     with _client(options, sections) as client:
         status = client.status()
     running = {
@@ -181,15 +174,18 @@ def _free_name(options: argparse.Namespace) -> str:
         if status.vitals.now - worker.last_beat_at < ALIVE_SECONDS
         and worker.activity not in ("done", "stopped")
     }
+    if options.name in running:
+        raise ConfigError(
+            f"--name {options.name}: a learner of that name is running; leave --name out or "
+            "choose another"
+        )
     if options.name:
-        if options.name in running:
-            raise ConfigError(
-                f"--name {options.name}: a learner of that name is running; leave --name out or "
-                "choose another"
-            )
         return options.name
-    for name in itertools.chain([MAIN], (f"{MAIN}-{number}" for number in itertools.count(2))):
-        if name not in reserved | running and _steps_made(options.run_dir, name) < steps:
+    taken = running | {entry["name"] for entry in sections["supervisor"]["learners"]}
+    steps = sections.of(LearnerSettings).steps
+    for number in itertools.count(1):
+        name = MAIN if number == 1 else f"{MAIN}-{number}"
+        if name not in taken and _steps_made(options.run_dir, name) < steps:
             return name
     raise AssertionError("names never run out")
 
@@ -227,9 +223,8 @@ def _client(options: argparse.Namespace, sections: Sections, **waiting: Any) -> 
 # -- training ------------------------------------------------------------------------------------
 
 
-def run(options: argparse.Namespace, sections: Sections | None = None) -> None:
+def run(options: argparse.Namespace, sections: Sections) -> None:
     """Trains as the command line says, alone or as one of several ranks."""
-    sections = sections or _sections(options)
     threads = sections.of(LearnerSettings).threads
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))
     import torch
@@ -249,9 +244,18 @@ def run(options: argparse.Namespace, sections: Sections | None = None) -> None:
     log.info("%s", sentence)
     settings = SessionSettings.of(sections)
     role = Role(options.role)
+    own = sections.of(ExploiterSettings)
     if role in EXPLOITING:
-        _check_exploiter(options, devices)
-        settings = settings_of(settings, sections.of(ExploiterSettings), role)
+        if options.source:
+            raise ConfigError(
+                f"--from {options.source}: {options.name} is an exploiter, whose generations start "
+                "from what exploiter.start says: leave --from out"
+            )
+        if len(devices) > 1:
+            raise ConfigError(
+                f"{options.name} is an exploiter, which learns on one device: name one"
+            )
+        settings = settings_of(settings, own, role)
     clean = sections["evaluator"]
     check_stages(
         settings,
@@ -272,14 +276,12 @@ def run(options: argparse.Namespace, sections: Sections | None = None) -> None:
             raise Unavailable("stopped while waiting for the matchmaker: start again to continue")
 
     rank_group.join(device)
-    common = {"name": options.name, "should_stop": stop}
     with _client(options, sections, wait_seconds=600, on_wait=on_wait) as client:
+        place = (client, options.run_dir, device)
+        common = {"name": options.name, "should_stop": stop}
         try:
             if role in EXPLOITING:
-                own = sections.of(ExploiterSettings)
-                ExploiterLearner(
-                    settings, own, client, options.run_dir, device, role=role, **common
-                ).run()
+                ExploiterLearner(settings, own, *place, role=role, **common).run()
                 return
             initial, parent = None, ""
             if options.source:
@@ -289,15 +291,7 @@ def run(options: argparse.Namespace, sections: Sections | None = None) -> None:
                 )
                 if options.weights_only:
                     initial = {"network": initial["network"]}
-            session = Session(
-                settings,
-                client,
-                options.run_dir,
-                device,
-                initial=initial,
-                parent=parent,
-                **common,
-            )
+            session = Session(settings, *place, initial=initial, parent=parent, **common)
             if session.group.any(stop()):
                 session.leave()
                 return
@@ -307,16 +301,6 @@ def run(options: argparse.Namespace, sections: Sections | None = None) -> None:
                 raise
             raise too_little(settings, device, "nothing was lost") from error
     rank_group.leave()
-
-
-def _check_exploiter(options: argparse.Namespace, devices: Sequence[object]) -> None:
-    if options.source:
-        raise ConfigError(
-            f"--from {options.source}: {options.name} is an exploiter, whose generations start "
-            "from what exploiter.start says: leave --from out"
-        )
-    if len(devices) > 1:
-        raise ConfigError(f"{options.name} is an exploiter, which learns on one device: name one")
 
 
 class StopFlag:
@@ -332,14 +316,3 @@ class StopFlag:
 
     def __call__(self) -> bool:
         return self._stop
-
-
-def exit_now(code: int) -> NoReturn:
-    """Ends the process without the interpreter's clean-up, which takes seconds on a busy machine.
-
-    Everything is on disk by then, and the kernel frees the rest.
-    """
-    logging.shutdown()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)

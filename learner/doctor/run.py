@@ -126,7 +126,7 @@ def read_run(folder: Path, name: str = "main", clean: Sequence[PayoffCell] = ())
     sections, role = _settings(config, name, exploits=bool(generations))
     settings = sections.of(LearnerSettings)
     set_up = _set_up(sections, saved, scalars, role)
-    stage_start = 0 if saved is None else int(saved["curriculum"]["stage_start"])
+    stage_start = 0 if saved is None else int(saved["curriculum"]["since_step"])
     return RunEvidence(
         scalars=scalars,
         matches=read_rows(learner / "monitor.csv"),

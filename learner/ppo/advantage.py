@@ -57,10 +57,7 @@ def explained_variance(
 ) -> float:
     """1 - Var[target - value] / Var[target], NaN where targets do not vary.
 
-    Args:
-        value: what the critic said.
-        target: what it should have said, of the same shape.
-        add_up: sums numbers over all ranks (`RankGroup.sum`).
+    `add_up` sums numbers over all ranks (`RankGroup.sum`).
     """
     pair = torch.stack([target.flatten(), (target - value).flatten()]).double()
     sums = add_up(torch.cat([pair.sum(1), pair.new_tensor([float(target.numel())])]))
@@ -109,12 +106,8 @@ class ReturnScale:
 
     def state(self) -> dict[str, Any]:
         """Plain values for the checkpoint."""
-        return {
-            "return_N": self.return_N.tolist(),
-            "count": self.count,
-            "mean": self.mean,
-            "m2": self.m2,
-        }
+        moments = {"count": self.count, "mean": self.mean, "m2": self.m2}
+        return {"return_N": self.return_N.tolist(), **moments}
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Continues from `state`; with another number of matches their returns start at 0."""

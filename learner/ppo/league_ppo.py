@@ -34,7 +34,6 @@ from league.games.base import CHOICE
 from learner.distributed.rank_group import RankGroup
 from learner.ppo.advantage import ReturnScale, explained_variance, generalised_advantage
 from learner.ppo.diagnostics import Diagnostics
-from learner.ppo.divergence import Divergence
 from learner.ppo.loss import (
     LossTerms,
     WeightedMeans,
@@ -163,21 +162,23 @@ class LeaguePPO(RecurrentPPO):
         self.schedule_span: tuple[int, int] | None = None
         self._forget_matches()
         self.inference_seconds = self.learning_seconds = 0.0
-        self._setup_regularisation()
-
-    def _setup_regularisation(self) -> None:
         self.references: References | None = None
         self.transform: RewardTransform | None = None
-        settings = self.regularisation
-        if settings is not None and settings.alpha > 0:
+        held = self.regularisation
+        if held is not None and held.alpha > 0:
             self.references = References(
-                settings, self.agent, self.n_envs, self.device, self.gradient_step.autocast
+                held, self.agent, self.n_envs, self.device, self.gradient_step.autocast
             )
             self.references.agree = lambda index: int(self.group.broadcast(index))
-            if settings.form == "reward":
+            if held.form == "reward":
                 self.transform = RewardTransform(
-                    settings.alpha, self.agent, self.n_steps, self.n_envs, self.device
+                    held.alpha, self.agent, self.n_steps, self.n_envs, self.device
                 )
+
+    @property
+    def _held(self) -> References | None:
+        """The references whose divergence is a term of the loss."""
+        return self.references if self.transform is None else None
 
     def _forget_matches(self) -> None:
         """Starts with an empty memory: the next observations are the first of their matches."""
@@ -435,19 +436,17 @@ class LeaguePPO(RecurrentPPO):
         return torch.tensor(numbers, dtype=torch.float64).clamp_min(1e-8)
 
     def _logged_names(self) -> tuple[str, ...]:
-        in_loss = self.references is not None and self.transform is None
-        names = _LOGGED + (self.references.metric_names() if in_loss and self.references else ())
+        names = _LOGGED + (self._held.metric_names() if self._held else ())
         return names if self.policy.forecast is None else (*names, "loss/forecast")
 
     def _add(
         self, means: WeightedMeans, terms: LossTerms, decided: float, counted: float, known: float
     ) -> None:
         """Adds the terms of a part of the minibatch, each weighted by the part's share of it."""
-        means.add("loss/policy", terms.policy.loss, decided)
-        means.add("loss/value", terms.value, counted)
-        means.add("policy/entropy", terms.entropy, decided)
-        means.add("policy/approx_kl", terms.policy.approx_kl, decided)
-        means.add("policy/clip_fraction", terms.policy.clip_fraction, decided)
+        policy = terms.policy
+        numbers = policy.loss, terms.value, terms.entropy, policy.approx_kl, policy.clip_fraction
+        for name, number in zip(_LOGGED, numbers, strict=True):
+            means.add(name, number, counted if name == "loss/value" else decided)
         if terms.forecast is not None:
             means.add("loss/forecast", terms.forecast, known)
         if terms.kl is not None and self.references is not None:
@@ -482,8 +481,7 @@ class LeaguePPO(RecurrentPPO):
         )
         value = value_loss(value_TB, batch.target_TB, batch.weight_TB)
         entropy = weighted_mean(actor.entropy(), decided_TB)
-        in_loss = self.references is not None and self.transform is None
-        kl = self.references.divergence(logits_TBA, batch) if in_loss and self.references else None
+        kl = self._held.divergence(logits_TBA, batch) if self._held else None
         return LossTerms(policy, value, entropy, kl, forecast)
 
     def weighted(
@@ -505,27 +503,21 @@ class LeaguePPO(RecurrentPPO):
 
     def _renew_references(self) -> None:
         """Freezes a new reference when one is due."""
-        references, buffer = self.references, self.buffer
+        references = self.references
         if references is None:
             return
-        if self.transform is not None:
-            self._log_distance(references, self.transform.divergence(references, buffer))
+        if self.transform is not None:  # the loss has no divergence to log
+            distance = self.transform.divergence(references, self.buffer)
+            means = WeightedMeans(references.metric_names())
+            for name, value in references.metrics(distance).items():
+                means.add(name, value, float(distance.here))
+            for name, value in means.means(self.group.sum(means.sums())).items():
+                self.logger.record(name, value)
         if references.due(self._n_updates):
+            memories = self._memories(self.env)
             references.renew(
-                self.policy.network,
-                *self._memories(self.env),
-                self.num_timesteps,
-                self._n_updates,
-                buffer,
+                self.policy.network, *memories, self.num_timesteps, self._n_updates, self.buffer
             )
-
-    def _log_distance(self, references: References, distance: Divergence) -> None:
-        """Logs how far the rollout was from the references in the reward form, over all ranks."""
-        means = WeightedMeans(references.metric_names())
-        for name, value in references.metrics(distance).items():
-            means.add(name, value, float(distance.here))
-        for name, value in means.means(self.group.sum(means.sums())).items():
-            self.logger.record(name, value)
 
     def _log(self, logged: dict[str, list[float]]) -> None:
         values = {name: float(np.mean(numbers)) for name, numbers in logged.items()}
@@ -551,16 +543,9 @@ class LeaguePPO(RecurrentPPO):
             self.logger.record(name, value)
         self.logger.record("learning/updates", self._n_updates, exclude="tensorboard")
 
-    def predict(
-        self,
-        observation: Any,
-        state: StateArrays | None = None,
-        episode_start: np.ndarray | None = None,
-        deterministic: bool = False,
-        action_masks: np.ndarray | None = None,
-    ) -> tuple[np.ndarray, StateArrays | None]:
-        """`LeaguePolicy.predict`, with the masks that sb3-contrib's evaluation hands over."""
-        return self.policy.predict(observation, state, episode_start, deterministic, action_masks)
+    def predict(self, *args: Any, **kwargs: Any) -> tuple[np.ndarray, StateArrays | None]:
+        """`LeaguePolicy.predict`, with the masks that sb3-contrib's evaluation passes."""
+        return self.policy.predict(*args, **kwargs)
 
     def _excluded_save_params(self) -> list[str]:
         return [

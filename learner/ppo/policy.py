@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -66,17 +66,6 @@ class LeaguePolicy(RecurrentActorCriticPolicy):
         actions = actor.greedy() if deterministic else actor.sample()
         return actions, out.value_B, actor.log_prob(actions), out.state
 
-    def _predict(  # type: ignore[override]
-        self,
-        observation: Tensor,
-        state: AgentState,
-        episode_starts: Tensor,
-        deterministic: bool = False,
-        legal: Tensor | None = None,
-    ) -> tuple[Tensor, AgentState]:
-        actions, _, _, after = self(observation, state, episode_starts, deterministic, legal)
-        return actions, after
-
     def predict(
         self,
         observation: Any,
@@ -97,20 +86,17 @@ class LeaguePolicy(RecurrentActorCriticPolicy):
         self.set_training_mode(False)
         obs, vectorised = self.obs_to_tensor(observation)
         assert isinstance(obs, Tensor)
-        batch = len(obs)
-        if state is None:
-            agent_state = self.network.initial_state(batch)
-        else:
-            agent_state = AgentState(*(torch.as_tensor(part, device=self.device) for part in state))
+        begun: Iterable[Any] = self.network.initial_state(len(obs)) if state is None else state
         starts = (
-            np.zeros(batch, bool) if episode_start is None else np.reshape(episode_start, batch)
+            np.zeros(len(obs)) if episode_start is None else np.reshape(episode_start, len(obs))
         )
         with torch.no_grad():
-            legal = (
-                None if action_masks is None else torch.as_tensor(action_masks, device=self.device)
-            )
-            actions, after = self._predict(
-                obs, agent_state, torch.as_tensor(starts, device=self.device), deterministic, legal
+            actions, _, _, after = self(
+                obs,
+                AgentState(*(torch.as_tensor(part, device=self.device) for part in begun)),
+                torch.as_tensor(starts, device=self.device),
+                deterministic,
+                None if action_masks is None else torch.as_tensor(action_masks, device=self.device),
             )
         arrays = tuple(part.cpu().numpy() for part in after)
         chosen = actions.cpu().numpy()

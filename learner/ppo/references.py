@@ -120,11 +120,8 @@ class References:
         """Freezes the learner as the new anchor. The old one leaves or joins the portfolio.
 
         Args:
-            network: the learner's.
-            own: its memory in its own seats.
-            other: its memory in the opponents' seats that it plays.
-            step: the learner's steps so far.
-            updates: its optimizer steps so far.
+            own, other: its memories in its own seats, and in the opponents' that it plays.
+            step, updates: its steps and its optimizer steps so far.
             buffer: the rollout over which the references were last unrolled.
         """
         interval, old = self.portfolio_interval, self.members[0]
@@ -225,14 +222,12 @@ class References:
 
     def metrics(self, divergence: Divergence) -> dict[str, float]:
         """Numbers for the log: of the anchor, and of the portfolio from the oldest on."""
-        numbers = [float(divergence.loss.detach())]
-        for index, reference in enumerate(self.members):
-            numbers += [
-                float(divergence.kl_M[index]),
-                float(divergence.closest_M[index]),
-                float(reference.step),
-            ]
-        return dict(zip(self.metric_names(), numbers, strict=True))
+        numbers: list[Any] = [divergence.loss.detach()]
+        for kl, share, member in zip(
+            divergence.kl_M, divergence.closest_M, self.members, strict=True
+        ):
+            numbers += [kl, share, member.step]
+        return dict(zip(self.metric_names(), map(float, numbers), strict=True))
 
     def metric_names(self) -> tuple[str, ...]:
         """The names that `metrics` returns."""
@@ -243,36 +238,33 @@ class References:
     # -- checkpoints ----------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """Weights, memories, names and counters, for a checkpoint between rollouts."""
+        """Weights, names and counters, for a checkpoint between rollouts."""
         return {
             "members": [
-                {
-                    "name": reference.name,
-                    "step": reference.step,
-                    "weights": reference.network.state_dict(),
-                    "own": list(reference.own),
-                    "other": None if reference.other is None else list(reference.other),
-                }
-                for reference in self.members
+                {"name": one.name, "step": one.step, "weights": one.network.state_dict()}
+                for one in self.members
             ],
             "renewed_at": self.renewed_at,
             "kept_at": self.kept_at,
         }
 
-    def load(self, state: Mapping[str, Any]) -> None:
-        """Continues from `state`; with another number of matches, memories start empty."""
-        self.members = []
-        for saved in state["members"]:
-            reward_form = self.settings.form == "reward"
-            self.members.append(
-                Reference(
-                    name=saved["name"],
-                    step=saved["step"],
-                    network=self._network(saved["weights"]),
-                    own=self._memory(saved["own"], self.covered),
-                    other=self._memory(saved["other"], self.matches) if reward_form else None,
-                )
+    def memories(self) -> list[list[list[Tensor] | None]]:
+        """Each member's memories of the matches in progress, for a checkpoint."""
+        return [[list(one.own), one.other and list(one.other)] for one in self.members]
+
+    def load(self, state: Mapping[str, Any], memories: Sequence[Any]) -> None:
+        """Continues from a checkpoint; with another number of matches, memories start empty."""
+        reward_form = self.settings.form == "reward"
+        self.members = [
+            Reference(
+                name=saved["name"],
+                step=saved["step"],
+                network=self._network(saved["weights"]),
+                own=self._memory(own, self.covered),
+                other=self._memory(other, self.matches) if reward_form else None,
             )
+            for saved, (own, other) in zip(state["members"], memories, strict=True)
+        ]
         self.renewed_at, self.kept_at = state["renewed_at"], state["kept_at"]
 
     def forget_matches(self) -> None:

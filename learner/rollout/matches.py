@@ -64,8 +64,7 @@ def played_result(
         frames=int(game.final_frames_N[n]),
         steps=steps,
         stats=[
-            dict(zip(game.spec.stats, row, strict=True))
-            for row in game.final_stats_N2S[n].tolist()
+            dict(zip(game.spec.stats, row, strict=True)) for row in game.final_stats_N2S[n].tolist()
         ],
     )
 

@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 from league.agent.batched_policy import BatchedPolicy
 from league.agent.config import AgentConfig, AgentSettings
 from league.agent.network import AgentNetwork
-from league.agent.snapshot import SnapshotCard, load_snapshot
+from league.agent.snapshot import load_snapshot
 from league.errors import ConfigError, nearest
 from league.games.base import BatchedGame
 from league.games.brawl import rewards
 from league.games.registry import reward_weights
 from league.games.settings import GameSettings
 from league.players import CATEGORIES, Player
-from league.rpc.client import MatchmakerClient
 from league.runs.blobs import BlobFolder
 from league.settings.base import Sections, sections_hash
 from learner.distributed.rank_group import RankGroup
@@ -35,7 +34,6 @@ from learner.settings import (
 )
 from learner.train.checkpoint import Values, read_checkpoint
 from learner.train.loggers import make_logger
-from learner.train.snapshots import SnapshotPublisher
 
 RESIDENT_BYTES = 4096 << 20
 """Memory for opponents' weights in each process; the longest unused go first."""
@@ -208,32 +206,6 @@ def make_model(
     model.set_logger(make_logger(settings.learner.wandb, folder, sections, RankGroup().is_leader))
     env.opponent_policy.set_live(model.policy.network)
     return model
-
-
-def make_publisher(
-    settings: SessionSettings,
-    client: MatchmakerClient,
-    blobs: BlobFolder,
-    model: LeaguePPO,
-    live: Player,
-    incarnation: int,
-    parent: str,
-    kind: type[SnapshotPublisher] = SnapshotPublisher,
-) -> SnapshotPublisher:
-    """Publishes `model` under the live player's name; `parent` is the first snapshot's parent."""
-    spec = model.env.game.spec
-    card = SnapshotCard(
-        agent=model.agent,
-        game=spec.name,
-        game_version=spec.version,
-        frame_skip=settings.game.frame_skip,
-        parent=parent,
-        role=live.role.value,
-        seed=settings.learner.seed,
-        reward_preset=settings.game.reward,
-        config_hash=settings.hash(),
-    )
-    return kind(client, blobs, card, live, incarnation)
 
 
 def initial_values(

@@ -10,6 +10,7 @@ import errno
 import logging
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from league.players import Assignment
 from learner.ppo.league_ppo import LeaguePPO
 from learner.rollout.league_vec_env import LeagueVecEnv
 
-FORMAT = 2
+FORMAT = 3
 KEEP = 3
 """Checkpoints on disk: should the newest be damaged, two older ones are left."""
 _FILE = re.compile(r"step_(\d{12})\.pt")
@@ -110,9 +111,10 @@ def read_checkpoint(path: Path) -> Values:
 
 def algorithm_state(model: LeaguePPO) -> Values:
     """Weights, optimizer, random state, recurrent state and counters of the algorithm."""
+    references = model.references
     return {
         "network": model.policy.network.state_dict(),
-        "forecast": None if model.policy.forecast is None else model.policy.forecast.state_dict(),
+        "forecast": model.policy.forecast and model.policy.forecast.state_dict(),
         "optimizer": model.policy.optimizer.state_dict(),
         "num_timesteps": model.num_timesteps,
         "updates": model._n_updates,
@@ -124,8 +126,9 @@ def algorithm_state(model: LeaguePPO) -> Values:
         "agent_state": [part.clone() for part in model.agent_state],
         "context": model.buffer.state(),
         "last_starts": torch.from_numpy(model.last_starts_N.copy()),
-        "references": None if model.references is None else model.references.state(),
-        "transform": None if model.transform is None else model.transform.state(),
+        "references": references and references.state(),
+        "memories": references and references.memories(),
+        "transform": model.transform and model.transform.state(),
     }
 
 
@@ -136,35 +139,26 @@ OWN = (
     "agent_state",
     "context",
     "last_starts",
+    "memories",
     "transform",
 )
-"""The parts of `algorithm_state` that differ from rank to rank, as do the references' memories."""
+"""The parts of `algorithm_state` that differ from rank to rank."""
 
 
 def rank_state(model: LeaguePPO, env: LeagueVecEnv, ready: list[str]) -> Values:
     """What a rank adds to the leader's checkpoint: its matches and what belongs to them."""
     state = algorithm_state(model)
     own = {name: state[name] for name in OWN}
-    references = state["references"]
-    own["memories"] = references and [
-        [member["own"], member["other"]] for member in references["members"]
-    ]
     return {"algorithm": own, "environment": environment_state(env), "ready": ready}
 
 
 def parts_of(saved: Values) -> list[Values]:
     """A checkpoint as each of its ranks would have written it alone, the leader's first."""
-    return [saved, *(_part(saved, part) for part in saved.get("ranks", ()))]
-
-
-def _part(saved: Values, part: Values) -> Values:
-    algorithm = {**saved["algorithm"], **part["algorithm"]}
-    memories, references = algorithm.pop("memories"), algorithm["references"]
-    if references:
-        pairs = zip(references["members"], memories, strict=True)
-        members = [{**member, "own": own, "other": other} for member, (own, other) in pairs]
-        algorithm["references"] = {**references, "members": members}
-    return {**saved, **part, "algorithm": algorithm}
+    others = [
+        {**saved, **part, "algorithm": {**saved["algorithm"], **part["algorithm"]}}
+        for part in saved.get("ranks", ())
+    ]
+    return [saved, *others]
 
 
 def load_weights(model: LeaguePPO, values: Values) -> None:
@@ -217,25 +211,26 @@ def load_algorithm_state(model: LeaguePPO, values: Values) -> None:
     model.agent_state = AgentState(*(part.to(model.device) for part in values["agent_state"]))
     model.buffer.load(values["context"])
     model.last_starts_N = values["last_starts"].numpy().copy()
-    load_references(model, values)
+    _load_references(model, values)
     if model.transform is not None and values.get("transform"):
         model.transform.load(values["transform"])
 
 
-def load_references(model: LeaguePPO, values: Values) -> None:
-    """Restores the references of a checkpoint if it has some."""
+def _load_references(model: LeaguePPO, values: Values) -> None:
     if model.references is not None and values.get("references"):
-        model.references.load(values["references"])
+        model.references.load(values["references"], values["memories"])
 
 
 def environment_state(env: LeagueVecEnv) -> Values:
     """The matches in progress: game, opponents and counters."""
     return {
-        "game": {name: torch.from_numpy(_plain(array)) for name, array in env.game.save().items()},
+        # The bytes of each array: torch has neither records nor every unsigned integer.
+        "game": {
+            name: torch.from_numpy(np.frombuffer(array.tobytes(), np.uint8).copy())
+            for name, array in env.game.save().items()
+        },
         "opponent_policy": env.opponent_policy.save(),
-        "matches": [
-            assignment.match_id for assignment in env.assignments if assignment is not None
-        ],
+        "matches": [one.match_id for one in env.assignments if one is not None],
         "steps": torch.from_numpy(env.steps_N.copy()),
         "step_start": torch.from_numpy(env.step_start_N.copy()),
         "terms": torch.from_numpy(env.terms_NK.copy()),
@@ -244,22 +239,15 @@ def environment_state(env: LeagueVecEnv) -> Values:
     }
 
 
-def _plain(array: np.ndarray) -> np.ndarray:
-    """The bytes of an array: torch has neither records nor every unsigned integer."""
-    return np.frombuffer(np.ascontiguousarray(array).tobytes(), np.uint8).copy()
-
-
 def load_environment_state(
-    env: LeagueVecEnv, values: Values, assignments: list[Assignment]
+    env: LeagueVecEnv, values: Values, assignments: Sequence[Assignment]
 ) -> None:
     """Restores the matches in progress under `assignments`, their new leases in the same order."""
-    template = env.game.save()
+    saved = {name: part.numpy() for name, part in values["game"].items()}
     env.game.load(
         {
-            name: np.frombuffer(values["game"][name].numpy().tobytes(), array.dtype)
-            .reshape(array.shape)
-            .copy()
-            for name, array in template.items()
+            name: saved[name].view(array.dtype).reshape(array.shape).copy()
+            for name, array in env.game.save().items()
         }
     )
     env.opponent_policy.load_state(values["opponent_policy"])
@@ -269,3 +257,18 @@ def load_environment_state(
     env.step_start_N = values["step_start"].numpy().copy()
     env.terms_NK = values["terms"].numpy().copy()
     env.learner_step, env.frames_played = values["learner_step"], values["frames_played"]
+
+
+# -- continuing ------------------------------------------------------------------------------------
+
+
+def load_weights_and_counters(model: LeaguePPO, algorithm: Values, frames: int) -> None:
+    """Restores weights, counters and references; new matches begin after `frames` frames."""
+    load_weights(model, algorithm)
+    model.num_timesteps = model.env.learner_step = algorithm["num_timesteps"]
+    model._n_updates = algorithm["updates"]
+    model.reseed((model.seed or 0) + model.num_timesteps)
+    _load_references(model, algorithm)
+    if model.references is not None:
+        model.references.forget_matches()
+    model.env.frames_played = frames

@@ -7,7 +7,9 @@ one worker. Each rank holds its own leases under it.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from league.exploiters import Generation
 from league.games.base import BatchedGame
@@ -21,8 +23,7 @@ from learner.train.checkpoint import (
     Values,
     load_algorithm_state,
     load_environment_state,
-    load_references,
-    load_weights,
+    load_weights_and_counters,
     parts_of,
 )
 
@@ -37,8 +38,8 @@ class Joined:
     """
 
     incarnation: int
-    playing: tuple[Assignment, ...] = ()
-    ready: tuple[Assignment, ...] = ()
+    playing: Sequence[Assignment] = ()
+    ready: Sequence[Assignment] = ()
 
 
 def live_player(name: str, game: BatchedGame, generation: Generation | None = None) -> Player:
@@ -61,24 +62,26 @@ def register_players(client: MatchmakerClient, live: Player, game: BatchedGame) 
     client.register_players([*bots, live])
 
 
-def can_continue(
-    saved: Values, settings: SessionSettings, game: BatchedGame, group: RankGroup
-) -> bool:
-    """Whether a checkpoint's matches fit these settings and the number of ranks."""
-    parts = parts_of(saved)
-    if len(parts) != group.size:
+def continuing_parts(
+    saved: Values | None, settings: SessionSettings, game: BatchedGame, group: RankGroup
+) -> list[Values]:
+    """The parts of a checkpoint by rank, if its matches fit these settings and ranks; else none."""
+    parts = [] if saved is None else parts_of(saved)
+    if parts and len(parts) != group.size:
         log.info(
             "the checkpoint was made by %d ranks and continues with %d: the matches in progress "
             "are handed back and new ones begin",
             len(parts),
             group.size,
         )
-        return False
-    return (
-        all(len(part["environment"]["matches"]) == settings.share.matches for part in parts)
-        and saved["frame_skip"] == settings.game.frame_skip
-        and saved["game_version"] == game.spec.version
+        return []
+    fit = all(
+        len(part["environment"]["matches"]) == settings.share.matches
+        and part["frame_skip"] == settings.game.frame_skip
+        and part["game_version"] == game.spec.version
+        for part in parts
     )
+    return parts if fit else []
 
 
 def join_league(
@@ -87,19 +90,14 @@ def join_league(
     live: Player,
     game: BatchedGame,
     saved: Values | None,
-    continues: bool,
+    parts: Sequence[Values],
 ) -> Joined:
-    """Registers the bots and the live player, and opens an incarnation.
+    """Registers the bots and the live player, and opens an incarnation; all ranks call it together.
 
     Args:
-        group: all ranks, which call this together.
-        client: of the matchmaker.
-        live: the player that learns.
-        game: whose bots are registered.
         saved: the checkpoint to continue from, if there is one.
-        continues: whether the checkpoint's matches continue, under new leases.
+        parts: its parts by rank whose matches continue, under new leases.
     """
-    parts = parts_of(saved) if saved and continues else []
     held = [(part["environment"]["matches"], part["ready"]) for part in parts]
     answer = None
     if group.is_leader:
@@ -113,15 +111,10 @@ def join_league(
         )
         answer = incarnation.number, tuple(incarnation.carried)
     number, carried = group.broadcast(answer)
-    if not held:
-        return Joined(incarnation=number)
-    first = sum(len(playing) + len(ready) for playing, ready in held[: group.rank])
-    playing, ready = map(len, held[group.rank])
-    return Joined(
-        incarnation=number,
-        playing=carried[first : first + playing],
-        ready=carried[first + playing : first + playing + ready],
-    )
+    carried = iter(carried)
+    shares = [[list(islice(carried, len(names))) for names in lists] for lists in held]
+    playing, ready = shares[group.rank] if shares else ((), ())
+    return Joined(incarnation=number, playing=playing, ready=ready)
 
 
 def restore(
@@ -129,48 +122,26 @@ def restore(
     client: MatchmakerClient,
     group: RankGroup,
     saved: Values,
+    parts: Sequence[Values],
     joined: Joined,
-    continues: bool,
 ) -> None:
-    """Restores a checkpoint, with its matches or (`continues` False) with new ones."""
-    parts = parts_of(saved)
-    if not continues:  # another number of ranks may have made it: the leader takes all frames
-        frames = sum(part["environment"]["frames_played"] for part in parts)
-        _restore_weights(model, saved["algorithm"], frames if group.is_leader else 0)
+    """Restores a checkpoint, with its matches or (without `parts`) with new ones."""
+    if not parts:  # another number of ranks may have made it: the leader takes all frames
+        frames = sum(part["environment"]["frames_played"] for part in parts_of(saved))
+        load_weights_and_counters(model, saved["algorithm"], frames if group.is_leader else 0)
         return
-    part = parts[group.rank]
-    if _restore_matches(model, client, part["environment"], joined):
-        load_algorithm_state(model, part["algorithm"])
-        model.last_obs_NO = model.env.observations()
-    else:
-        _restore_weights(model, part["algorithm"], part["environment"]["frames_played"])
-
-
-def _restore_weights(model: LeaguePPO, algorithm: Values, frames: int) -> None:
-    """Restores weights, counters and references; new matches begin."""
-    load_weights(model, algorithm)
-    model.num_timesteps = model.env.learner_step = algorithm["num_timesteps"]
-    model._n_updates = algorithm["updates"]
-    model.reseed((model.seed or 0) + model.num_timesteps)
-    load_references(model, algorithm)
-    if model.references is not None:
-        model.references.forget_matches()
-    model.env.frames_played = frames
-
-
-def _restore_matches(
-    model: LeaguePPO, client: MatchmakerClient, environment: Values, joined: Joined
-) -> bool:
-    """Restores the matches in progress; False when one of them can't be continued."""
-    env, playing = model.env, list(joined.playing)
+    part, env = parts[group.rank], model.env
     try:
-        load_environment_state(env, environment, playing)
+        load_environment_state(env, part["environment"], joined.playing)
     except (*UNPLAYABLE, ValueError) as error:
         log.warning("the matches in progress can't continue, new ones begin: %s", error)
-        names = [assignment.match_id for assignment in playing]
+        names = [assignment.match_id for assignment in joined.playing]
         client.release_matches(joined.incarnation, names, reason="they can't be continued")
         env.assignments = [None] * env.num_envs
         for n in range(env.num_envs):
             env.opponent_policy.vacate(n)
-        return False
-    return True
+        frames = part["environment"]["frames_played"]
+        load_weights_and_counters(model, part["algorithm"], frames)
+        return
+    load_algorithm_state(model, part["algorithm"])
+    model.last_obs_NO = env.observations()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
@@ -18,9 +18,10 @@ from league.errors import LeagueError, NothingPlayable
 from league.exploiters import Generation
 from league.rpc.client import MatchmakerClient
 from league.runs.blobs import BlobFolder
+from league.stages import Place
 from learner.distributed.rank_group import RankGroup
 from learner.rollout.source import MatchBroker, matches_ahead
-from learner.train.build import SessionSettings, make_env, make_game, make_model, make_publisher
+from learner.train.build import SessionSettings, make_env, make_game, make_model
 from learner.train.checkpoint import (
     CheckpointFolder,
     Values,
@@ -30,10 +31,10 @@ from learner.train.checkpoint import (
     rank_state,
 )
 from learner.train.curriculum import Curriculum, StageRunner
-from learner.train.join import Joined, can_continue, join_league, live_player, restore
+from learner.train.join import Joined, continuing_parts, join_league, live_player, restore
 from learner.train.memory import is_out_of_memory, release, too_little
 from learner.train.metrics import Reporter
-from learner.train.snapshots import ReferenceRegistry, SnapshotPublisher
+from learner.train.snapshots import SnapshotPublisher
 
 CHECKPOINT_SECONDS = 120.0
 """Longest time between checkpoints; one is also written with every snapshot."""
@@ -85,10 +86,12 @@ class Session:
         game = make_game(settings)
         self.live = live_player(name, game, generation)
         saved = self.checkpoints.read_newest()
-        continues = saved is not None and can_continue(saved, settings, game, self.group)
-        joined = join_league(self.group, client, self.live, game, saved, continues)
+        parts = continuing_parts(saved, settings, game, self.group)
+        joined = join_league(self.group, client, self.live, game, saved, parts)
         self.incarnation = joined.incarnation
-        self.curriculum = Curriculum(settings.curriculum, **(saved["curriculum"] if saved else {}))
+        self.curriculum = Curriculum(
+            settings.curriculum, Place(**saved["curriculum"]) if saved else None
+        )
         self.stages = StageRunner(
             settings,
             client,
@@ -115,12 +118,21 @@ class Session:
             self.model = make_model(settings, config, self.env, folder, device, should_stop)
             if generation is not None:
                 self.model.schedule_span = (generation.since_step, 2 * generation_steps)
-            self.publisher = make_publisher(
-                settings, client, blobs, self.model, self.live, self.incarnation, parent, publisher
+            card = SnapshotCard(
+                agent=config,
+                game=game.spec.name,
+                game_version=game.spec.version,
+                frame_skip=settings.game.frame_skip,
+                parent=parent,
+                role=self.live.role.value,
+                seed=settings.learner.seed,
+                reward_preset=settings.game.reward,
+                config_hash=settings.hash(),
             )
-            self._register_references(blobs)
+            self.publisher = publisher(client, blobs, card, self.live, self.incarnation)
+            self._connect_references()
             if saved is not None:
-                self._restore(saved, joined, continues)
+                self._restore(saved, parts, joined)
             else:
                 self._begin(initial)
             self.group.broadcast_weights(self.model.policy)
@@ -139,29 +151,27 @@ class Session:
             begun = self.generation.since_step
             self.model.num_timesteps = self.env.learner_step = self.publisher.last_step = begun
 
-    def _register_references(self, blobs: BlobFolder) -> None:
-        references = self.model.references
+    def _connect_references(self) -> None:
+        """Makes each reference a member of the league."""
+        references, group, publisher = self.model.references, self.group, self.publisher
         if references is None:
             return
-        registry = ReferenceRegistry(
-            self.client, blobs, self.publisher, self.live, self.incarnation
-        )
 
         def register(network: AgentNetwork, step: int) -> str:
-            name = registry.register(network, step) if self.group.is_leader else ""
-            return self.group.broadcast(name)
+            name = publisher.publish_reference(network, step) if group.is_leader else ""
+            return group.broadcast(name)
 
         references.register = register
-        if self.group.is_leader:
-            references.ratings = registry.scores
-            references.keep = registry.keep
+        if group.is_leader:
+            references.ratings = publisher.reference_scores
+            references.keep = publisher.keep_references
 
     # -- restoring and saving -------------------------------------------------------------------
 
-    def _restore(self, saved: Values, joined: Joined, continues: bool) -> None:
+    def _restore(self, saved: Values, parts: Sequence[Values], joined: Joined) -> None:
         self.publisher.parent, self.publisher.last_step = saved["publisher"]
         self.over, self.reset = saved["over"], saved["reset"]
-        restore(self.model, self.client, self.group, saved, joined, continues)
+        restore(self.model, self.client, self.group, saved, parts, joined)
         if self.model.references is not None and self.model.references.members:
             self.model.references.keep_members()
         if saved["pending"] is not None and self.group.is_leader:
@@ -193,7 +203,7 @@ class Session:
                     "ready": ready,
                     "ranks": others,
                     "log_position": position,
-                    "curriculum": self.curriculum.state(),
+                    "curriculum": vars(self.curriculum.place),
                     "publisher": [self.publisher.parent, self.publisher.last_step],
                     "pending": None if pending is None else [pending.to_json(), milestone],
                     "over": self.over,
@@ -222,7 +232,7 @@ class Session:
         Raises:
             GenerationOver: an exploiter was frozen.
         """
-        self.reporter.update(self.curriculum.index)
+        self.reporter.update(self.curriculum.place.index)
         self.stages.follow(self.model, self.broker)
         due = self.group.broadcast(self._due() if self.group.is_leader else None)
         if due["snapshot"]:
@@ -235,31 +245,25 @@ class Session:
         self.reporter.beat("rollout")
 
     def _due(self) -> dict[str, bool]:
-        step, interval = self.model.num_timesteps, self.settings.learner.snapshot_interval
+        """What is due by the league's rules for the role, and by the time since a checkpoint."""
+        step, last = self.model.num_timesteps, self.publisher.last_step
         late = time.monotonic() - self._checkpoint_at > CHECKPOINT_SECONDS
         due = {"snapshot": False, "over": False, "reset": False, "checkpoint": late}
-        if self.generation is not None:
-            return due | self._exploiter_due(self.generation)
-        intervals = step // interval - self.publisher.last_step // interval
-        if intervals > 0:  # by its role the matchmaker may want it to win more first
-            standing = self.client.standing(self.live.name, intervals * interval, interval)
-            due["snapshot"] = standing.due
-        return due
-
-    def _exploiter_due(self, generation: Generation) -> dict[str, bool]:
-        """Whether an exploiter is to be frozen; its metrics say how close it is."""
-        step = self.model.num_timesteps
-        standing = self.client.standing(
-            self.live.name, step - self.publisher.last_step, self.generation_steps
-        )
+        if self.generation is None:
+            interval = self.settings.learner.snapshot_interval
+            intervals = step // interval - last // interval
+            if intervals > 0:  # by its role the matchmaker may want it to win more first
+                standing = self.client.standing(self.live.name, intervals * interval, interval)
+                due["snapshot"] = standing.due
+            return due
+        standing = self.client.standing(self.live.name, step - last, self.generation_steps)
         self.reporter.metrics |= {
-            "exploiter/generation": float(generation.number),
-            "exploiter/steps": float(step - generation.since_step),
+            "exploiter/generation": float(self.generation.number),
+            "exploiter/steps": float(step - self.generation.since_step),
             "exploiter/least_chance": min(one.chance for one in standing.victims),
         }
-        is_last = step >= self.settings.learner.steps
-        over = standing.due and not is_last
-        return {"snapshot": standing.due, "over": over, "reset": standing.reset}
+        over = standing.due and step < self.settings.learner.steps
+        return due | {"snapshot": standing.due, "over": over, "reset": standing.reset}
 
     # -- the run --------------------------------------------------------------------------------
 
@@ -322,7 +326,7 @@ class Session:
 
     def _finish(self) -> None:
         model = self.model
-        self.reporter.update(self.curriculum.index)
+        self.reporter.update(self.curriculum.place.index)
         done = model.num_timesteps >= self.settings.learner.steps
         unsaved = model.num_timesteps > self.publisher.last_step
         if self.generation is not None and not done:

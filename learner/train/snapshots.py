@@ -16,11 +16,12 @@ from league.players import Book, Player, PlayerKind, PlayerState
 from league.rpc.client import MatchmakerClient
 from league.runs.blobs import BlobFolder
 
+_NAMES = {PlayerKind.SNAPSHOT: SnapshotName, PlayerKind.REFERENCE: ReferenceName}
 log = logging.getLogger(__name__)
 
 
 class SnapshotPublisher:
-    """Publishes snapshots: the weights' file first, the member second.
+    """Publishes snapshots and references: the weights' file first, the member second.
 
     Attributes:
         parent: name of the newest snapshot.
@@ -58,31 +59,8 @@ class SnapshotPublisher:
     def publish(
         self, network: PlayingNetwork, card: SnapshotCard, milestone: bool = False
     ) -> Player:
-        """Freezes `network` as ``LIVE@step``; a second time it changes nothing.
-
-        A run that continues from a checkpoint older than its newest snapshot comes to the same
-        step with other weights: the incarnation is part of the name then.
-        """
-        digest = save_snapshot(self._blobs, network, card)
-        player = Player(
-            name=str(SnapshotName(self._live.name, card.step)),
-            game=self._live.game,
-            kind=PlayerKind.SNAPSHOT,
-            role=self._live.role,
-            parent=card.parent,
-            digest=digest,
-            step=card.step,
-            creator=self._live.creator,
-            card_json=card.to_json(),
-            milestone=milestone,
-            created_at=card.created_at,
-        )
-        try:
-            player = self.register(player)
-        except AlreadyExists:
-            known = [one for one in self._snapshots() if one.digest == digest]
-            name = str(SnapshotName(f"{self._live.name}.{self._incarnation}", card.step))
-            player = known[0] if known else self.register(dataclasses.replace(player, name=name))
+        """Freezes `network` as ``LIVE@step``; a second time it changes nothing."""
+        player = self._freeze(network, card, PlayerKind.SNAPSHOT, milestone)
         self.parent, self.last_step = player.name, card.step
         waits = player.state is PlayerState.CANDIDATE
         log.info(
@@ -91,7 +69,7 @@ class SnapshotPublisher:
         return player
 
     def register(self, player: Player) -> Player:
-        """Makes a snapshot a member of the league."""
+        """Makes a player a member of the league."""
         registered, retired = self._client.register_players([player], self._incarnation)
         for name in retired:
             log.info("retired %s: the league keeps the newest snapshots", name)
@@ -99,58 +77,52 @@ class SnapshotPublisher:
 
     def promote(self) -> None:
         """Makes the newest snapshot a milestone: the run's last one, published by a stop."""
-        for player in self._snapshots():
+        for player in self._client.players(kinds=[PlayerKind.SNAPSHOT]):
             if player.name == self.parent and not player.milestone:
-                self._client.register_players(
-                    [dataclasses.replace(player, milestone=True)], self._incarnation
-                )
+                self.register(dataclasses.replace(player, milestone=True))
 
-    def _snapshots(self) -> list[Player]:
-        return list(self._client.players(kinds=[PlayerKind.SNAPSHOT]))
+    def _freeze(
+        self, network: PlayingNetwork, card: SnapshotCard, kind: PlayerKind, milestone: bool = False
+    ) -> Player:
+        """Makes `network` a member.
 
+        A run that continues from an older checkpoint comes to the same step with other weights:
+        the incarnation is part of the name then.
+        """
+        player = Player(
+            name=str(_NAMES[kind](self._live.name, card.step)),
+            game=self._live.game,
+            kind=kind,
+            role=self._live.role,
+            parent=card.parent,
+            digest=save_snapshot(self._blobs, network, card),
+            step=card.step,
+            creator=self._live.creator,
+            card_json=card.to_json(),
+            milestone=milestone,
+            created_at=card.created_at,
+        )
+        try:
+            return self.register(player)
+        except AlreadyExists:
+            for known in self._client.players(kinds=[kind]):
+                if known.digest == player.digest:
+                    return known
+            name = str(_NAMES[kind](f"{self._live.name}.{self._incarnation}", card.step))
+            return self.register(dataclasses.replace(player, name=name))
 
-class ReferenceRegistry:
-    """Registers a learner's references as members of the league and looks up their ratings."""
+    # -- references -----------------------------------------------------------------------------
 
-    def __init__(
-        self,
-        client: MatchmakerClient,
-        blobs: BlobFolder,
-        publisher: SnapshotPublisher,
-        live: Player,
-        incarnation: int,
-    ) -> None:
-        self._client, self._blobs, self._publisher = client, blobs, publisher
-        self._live, self._incarnation = live, incarnation
-
-    def register(self, network: AgentNetwork, step: int) -> str:
+    def publish_reference(self, network: AgentNetwork, step: int) -> str:
         """Makes `network` the member ``LIVE.reference-STEP`` and returns its name.
 
         The card holds no time, so that a run that dies before its next checkpoint makes the same
         file and the same member again.
         """
-        card = dataclasses.replace(self._publisher.card(step, 1.0, {}), created_at=0.0)
-        digest = save_snapshot(self._blobs, network, card)
-        player = Player(
-            name=str(ReferenceName(self._live.name, step)),
-            game=self._live.game,
-            kind=PlayerKind.REFERENCE,
-            role=self._live.role,
-            parent=card.parent,
-            digest=digest,
-            step=step,
-            creator=self._live.creator,
-            card_json=card.to_json(),
-        )
-        try:
-            registered, _ = self._client.register_players([player], self._incarnation)
-        except AlreadyExists:  # another branch of the run came to this step with other weights
-            lineage = f"{self._live.name}.{self._incarnation}"
-            renamed = dataclasses.replace(player, name=str(ReferenceName(lineage, step)))
-            registered, _ = self._client.register_players([renamed], self._incarnation)
-        return registered[0].name
+        card = dataclasses.replace(self.card(step, 1.0, {}), created_at=0.0)
+        return self._freeze(network, card, PlayerKind.REFERENCE).name
 
-    def keep(self, names: Sequence[str]) -> None:
+    def keep_references(self, names: Sequence[str]) -> None:
         """Retires the learner's other references, which are no longer drawn as opponents."""
         retired, returned = self._client.keep_references(self._incarnation, names)
         for name in retired:
@@ -158,7 +130,7 @@ class ReferenceRegistry:
         for name in returned:
             log.info("%s is back", name)
 
-    def scores(self) -> Mapping[str, float]:
+    def reference_scores(self) -> Mapping[str, float]:
         """Each rated reference's score, or that of its parent snapshot while it has none.
 
         A reference plays only where a mix names the category `reference`; its parent was frozen

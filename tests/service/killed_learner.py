@@ -21,7 +21,7 @@ from learner.ppo.optimizer import GradientStep
 from learner.rollout import source
 from learner.rollout.league_vec_env import LeagueVecEnv
 from learner.train import session
-from learner.train.snapshots import ReferenceRegistry, SnapshotPublisher
+from learner.train.snapshots import SnapshotPublisher
 
 Begun = Callable[..., None]
 """How much of a call is done when the process is killed in it: given the whole call and its
@@ -55,7 +55,7 @@ MOMENTS: dict[str, tuple[object, str, Begun]] = {
     "between checkpoint and snapshot": (SnapshotPublisher, "publish", nothing),
     "between a snapshot's file and its name": (SnapshotPublisher, "register", nothing),
     "behind a snapshot": (SnapshotPublisher, "publish", everything),
-    "behind a reference": (ReferenceRegistry, "register", everything),
+    "behind a reference": (SnapshotPublisher, "publish_reference", everything),
     "behind results": (MatchmakerClient, "report_results", everything),
     "behind a start": (MatchmakerClient, "open_incarnation", everything),
 }

@@ -11,6 +11,7 @@ import torch
 from learner_process import matchmaker, snapshots
 
 from league.rpc.client import MatchmakerClient
+from league.stages import Place
 from learner import main
 from learner.train.checkpoint import CheckpointFolder
 from learner.train.session import Session
@@ -49,7 +50,7 @@ class League:
             "main",
         ]
         settings = [word for setting in SETTINGS for word in ("--set", setting)]
-        main.run(main.parser().parse_args([*words, "--cpu", *settings, *flags]))
+        assert main.main([*words, "--cpu", *settings, *flags]) == 0
 
     def begin(self, *flags):
         """The session of a new learner, as it is before its first rollout."""
@@ -95,7 +96,7 @@ def begins_anew(session):
     model = session.model
     assert (model.num_timesteps, model._n_updates, session.env.learner_step) == (0, 0, 0)
     assert session.publisher.last_step == 0
-    assert (session.curriculum.index, session.curriculum.stage_start) == (0, 0)
+    assert session.curriculum.place == Place()
     assert model.references.members == []
     assert session.env.assignments == [None] * session.env.num_envs
     fresh = torch.Generator()

@@ -20,7 +20,6 @@ from league.ids import ReferenceName
 from league.players import Book, PlayerKind, PlayerState
 from league.rpc.client import MatchmakerClient
 from league.runs.blobs import BlobFolder
-from learner.train.snapshots import ReferenceRegistry
 from matchmaker.main import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 
@@ -52,12 +51,6 @@ def blobs(tmp_path):
     return BlobFolder(tmp_path / "blobs")
 
 
-def members(client, blobs, incarnation=1):
-    return ReferenceRegistry(
-        client, blobs, publisher(client, blobs, incarnation), LIVE, incarnation
-    )
-
-
 def references(client):
     return client.players(kinds=[PlayerKind.REFERENCE])
 
@@ -65,8 +58,7 @@ def references(client):
 def test_a_reference_enters_with_its_weights_card_and_parent(client, blobs):
     snapshots = publisher(client, blobs)
     snapshots.publish(network(1), snapshots.card(100, 1.0, {}))
-    one = ReferenceRegistry(client, blobs, snapshots, LIVE, 1)
-    assert one.register(network(2), 150) == "main.reference-150"
+    assert snapshots.publish_reference(network(2), 150) == "main.reference-150"
     (player,) = references(client)
     assert (player.parent, player.step, player.creator) == ("main@100", 150, LIVE.creator)
     loaded, card = load_snapshot(blobs, player.digest)
@@ -76,30 +68,36 @@ def test_a_reference_enters_with_its_weights_card_and_parent(client, blobs):
 
 
 def test_a_life_that_freezes_the_same_copy_again_makes_the_same_member(client, blobs):
-    names = [members(client, blobs).register(network(2), 150)]
-    names.append(members(client, blobs, begin_life(client)).register(network(2), 150))
+    names = [publisher(client, blobs).publish_reference(network(2), 150)]
+    names.append(publisher(client, blobs, begin_life(client)).publish_reference(network(2), 150))
     assert names == ["main.reference-150"] * 2
     assert len(references(client)) == 1
 
 
 def test_another_branch_with_other_weights_bears_the_number_of_its_life(client, blobs):
-    members(client, blobs).register(network(2), 150)
+    publisher(client, blobs).publish_reference(network(2), 150)
     life = begin_life(client)
-    assert members(client, blobs, life).register(network(3), 150) == f"main.{life}.reference-150"
+    assert (
+        publisher(client, blobs, life).publish_reference(network(3), 150)
+        == f"main.{life}.reference-150"
+    )
 
 
 def test_until_a_reference_is_rated_its_parents_rating_counts(client, blobs):
     snapshots = publisher(client, blobs)
-    one = ReferenceRegistry(client, blobs, snapshots, LIVE, 1)
-    first = one.register(network(2), 50)
+    one = snapshots
+    first = one.publish_reference(network(2), 50)
     snapshots.publish(network(1), snapshots.card(100, 1.0, {}))
-    second = one.register(network(3), 150)
-    assert one.scores() == {}, "nobody has played"
+    second = one.publish_reference(network(3), 150)
+    assert one.reference_scores() == {}, "nobody has played"
     play(client, "past")
     parent = score_of(client, "main@100")
-    assert one.scores() == {second: parent}, "the first has no parent"
+    assert one.reference_scores() == {second: parent}, "the first has no parent"
     play(client, "held")
-    assert one.scores() == {first: score_of(client, first), second: score_of(client, second)}
+    assert one.reference_scores() == {
+        first: score_of(client, first),
+        second: score_of(client, second),
+    }
     assert score_of(client, second) != parent
 
 
@@ -108,27 +106,27 @@ def active(client):
 
 
 def test_those_that_leave_retire_and_are_drawn_no_more(client, blobs):
-    one = members(client, blobs)
+    one = publisher(client, blobs)
     first, second, third = (
-        one.register(network(seed), step) for seed, step in ((2, 50), (3, 150), (4, 250))
+        one.publish_reference(network(seed), step) for seed, step in ((2, 50), (3, 150), (4, 250))
     )
-    one.keep([second, third])
+    one.keep_references([second, third])
     assert active(client) == [second, third]
-    one.keep([second])
-    one.keep([second])
+    one.keep_references([second])
+    one.keep_references([second])
     assert active(client) == [second]
     assert {drawn.opponent.name for drawn in client.acquire_matches(1, 32, "held")} == {second}
     told = [
         event for event in events(client) if event.kind in ("player_retired", "player_returned")
     ]
     assert [json.loads(event.data_json)["player"] for event in told] == [first, third]
-    one.keep([first])  # a restart from a checkpoint that has it
+    one.keep_references([first])  # a restart from a checkpoint that has it
     assert active(client) == [first]
     assert {drawn.opponent.name for drawn in client.acquire_matches(1, 32, "held")} == {first}
 
 
 def test_a_learner_retires_no_others_and_a_fenced_one_nobody(client, blobs):
-    kept = members(client, blobs).register(network(2), 50)
+    kept = publisher(client, blobs).publish_reference(network(2), 50)
     client.register_players([dataclasses.replace(LIVE, name="second")])
     second = client.open_incarnation("learner-second", "second").number
     client.keep_references(second, [])

@@ -57,15 +57,14 @@ WON, LOST = counts(90, 0, 10), counts(0, 0, 100)
     ],
 )
 def test_what_ends_a_stage_by_itself(stage, since, step, matches, expected):
-    curriculum = Curriculum(SETTINGS, stage, since)
-    change = curriculum.advance(step, matches)
+    curriculum = Curriculum(SETTINGS, Place(index=stage, since_step=since))
+    reason = curriculum.advance(step, matches)
     if expected is None:
-        assert change is None
-        assert (curriculum.index, curriculum.stage_start) == (stage, since)
+        assert not reason
+        assert curriculum.place == Place(index=stage, since_step=since)
     else:
-        assert expected in change.reason
-        assert change.ended.name == "first"
-        assert curriculum.place() == Place(index=1, since_step=step)
+        assert expected in reason
+        assert curriculum.place == Place(index=1, since_step=step)
 
 
 @pytest.mark.parametrize(
@@ -81,29 +80,26 @@ def test_what_ends_a_stage_by_itself(stage, since, step, matches, expected):
     ],
 )
 def test_a_request_is_obeyed_once(begins, asked, obeyed, ends, begun):
-    curriculum = Curriculum(SETTINGS, begins, stage_start=10, obeyed=obeyed)
+    curriculum = Curriculum(SETTINGS, Place(index=begins, since_step=10, obeyed=obeyed))
     request = StageRequest(number=7, stage=asked, by="anna@desk")
-    change = curriculum.obey(request, 70)
-    assert (curriculum.index, curriculum.stage_start) == (ends, begun)
-    assert (change is not None) == (begun == 70)
-    assert curriculum.by_hand == (change is not None)
-    if change is not None:
-        assert change.reason == "asked for by hand by anna@desk"
-    assert curriculum.obeyed == max(obeyed, 7)
-    assert curriculum.obey(request, 80) is None
-    assert curriculum.obey(None, 80) is None
-    again = Curriculum(SETTINGS, **curriculum.state())
-    assert again.obey(request, 90) is None
-    assert again.place() == curriculum.place()
+    entered = begun == 70
+    assert curriculum.obey(request, 70) == ("asked for by hand by anna@desk" if entered else "")
+    assert curriculum.place == Place(
+        index=ends, since_step=begun, by_hand=entered, obeyed=max(obeyed, 7)
+    )
+    again = Curriculum(SETTINGS, curriculum.place)
+    assert not again.obey(request, 80)
+    assert not again.obey(None, 80)
+    assert again.place == curriculum.place
 
 
 def test_a_stage_begun_by_hand_wants_new_evidence():
     """Else one that is gone back to would end at once by the matches that had ended it before."""
-    curriculum = Curriculum(SETTINGS, 1)
+    curriculum = Curriculum(SETTINGS, Place(index=1))
     curriculum.obey(StageRequest(number=3, stage="first", by="anna"), 400)
-    assert curriculum.advance(500, counts(100, 0, 0, step=400)) is None
-    assert curriculum.advance(500, counts(100, 0, 0, step=401)) is not None
-    assert not curriculum.by_hand, "the next one has begun by itself"
+    assert curriculum.advance(500, counts(100, 0, 0, step=400)) == ""
+    assert curriculum.advance(500, counts(100, 0, 0, step=401))
+    assert not curriculum.place.by_hand, "the next one has begun by itself"
 
 
 @pytest.mark.parametrize(
@@ -122,7 +118,7 @@ def test_stages_that_can_not_be(stages, sentence):
 def status(index=0, asked=None, done=False, player="main"):
     return CurriculumStatus(
         player=player,
-        stages=Curriculum(SETTINGS).league_stages(),
+        stages=tuple(Stage(**stage.model_dump()) for stage in SETTINGS.stages),
         place=Place(index=index),
         asked=asked and StageRequest(number=9, stage=asked, by="anna"),
         done=done,

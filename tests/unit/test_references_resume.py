@@ -66,9 +66,9 @@ def test_a_run_resumed_with_references_equals_one_that_never_stopped(tmp_path, f
 def test_a_checkpoint_of_another_number_of_matches_keeps_references_and_empties_memories():
     model = regularised(match_share=0.5)
     updates(model, 2)
-    state = model.references.state()
+    state, saved = model.references.state(), model.references.memories()
     wider = regularised(match_share=1.0)
-    wider.references.load(state)
+    wider.references.load(state, saved)
     (reference,) = wider.references.members
     assert same(reference.network.state_dict(), model.references.members[0].network.state_dict())
     assert reference.own[0].shape[0] == MATCHES

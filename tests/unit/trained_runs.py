@@ -59,7 +59,7 @@ def train(folder, *flags, **parts):
     finally:
         monitor.close()
         model.env.game.close()
-    values = {"algorithm": algorithm_state(model), "curriculum": {"index": 0, "stage_start": 0}}
+    values = {"algorithm": algorithm_state(model), "curriculum": {"index": 0, "since_step": 0}}
     CheckpointFolder(learner / "checkpoints").write(model.num_timesteps, values)
     write_config(folder / "config.toml", resolve("smoke", assignments=flags, environment={}))
     return folder
