@@ -1,6 +1,4 @@
-"""Bounds of every field that comes in, checked at the door. Each raises `InvalidInput` in a
-sentence.
-"""
+"""Bounds of every field that comes in; each check raises `InvalidInput` in a sentence."""
 
 from __future__ import annotations
 

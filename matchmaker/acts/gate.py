@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -43,7 +43,7 @@ from matchmaker.acts.assign import MAX_COUNT, lease_gate_matches
 from matchmaker.acts.retiring import retire_surplus
 from matchmaker.sampling.draw import derived_seed
 from matchmaker.settings import MatchmakerSettings
-from matchmaker.state.exploiters import GateRules, opened_gate
+from matchmaker.state.exploiters import GateRules, opened_gate, to_data
 from matchmaker.state.league import League
 from matchmaker.store.transaction import Reader, Transaction
 
@@ -53,14 +53,6 @@ PAIR_LIMIT = 1000
 """Pairs after which the gate of a main's snapshot ends undecided: most take 270."""
 FEWEST_FAILURES = 32
 """Failed matches, more than those that brought a result, after which a gate ends undecided."""
-
-_MATCHES = """
-SELECT a.ordinal, a.lease_state, a.seat0, a.seed, r.outcome, r.failed, r.late
-FROM assignments a INDEXED BY gate_matches LEFT JOIN results r USING (ordinal)
-WHERE a.category = 'gate' AND a.ordinal > :after
-AND ((a.seat0 = :candidate AND a.seat1 = :victim) OR (a.seat1 = :candidate AND a.seat0 = :victim))
-ORDER BY a.ordinal
-"""
 
 
 def record(league: League, tx: Transaction, kind: str, text: str, data: Mapping[str, Any]) -> Event:
@@ -100,38 +92,29 @@ def _is_gated(player: Player) -> bool:
     )
 
 
-def open_exploiters_gate(
-    league: League, tx: Transaction, player: Player, generation: Generation
-) -> CandidateGate:
-    """Opens the gate of an exploiter's candidate against its generation's victims."""
-    settings = league.settings.exploiters
-    gate = Gate(test=BernoulliTest(p0=settings.p0, p1=settings.p1), limit=MATCH_LIMIT)
-    return _open(league, tx, player, gate, generation.victims, generation)
-
-
-def open_mains_gate(league: League, tx: Transaction, player: Player, member: str) -> CandidateGate:
-    """Opens the gate of a main's snapshot against the newest member of its learner."""
-    settings = league.settings.admission
-    gate = Gate(test=MultinomialTest(elo0=settings.elo0, elo1=settings.elo1), limit=PAIR_LIMIT)
-    return _open(league, tx, player, gate, [member], None)
-
-
-def _open(
+def open_gate(
     league: League,
     tx: Transaction,
     player: Player,
-    gate: Gate,
     victims: Sequence[str],
-    generation: Generation | None,
+    generation: Generation | None = None,
 ) -> CandidateGate:
+    """Opens the gate of an exploiter's candidate against its generation's victims, or of a main's
+    snapshot against the newest member of its learner.
+    """
+    if generation is None:
+        elo = league.settings.admission
+        gate = Gate(test=MultinomialTest(elo0=elo.elo0, elo1=elo.elo1), limit=PAIR_LIMIT)
+    else:
+        shares = league.settings.exploiters
+        gate = Gate(test=BernoulliTest(p0=shares.p0, p1=shares.p1), limit=MATCH_LIMIT)
     seed = derived_seed(league.seed, int(player.digest[:16], 16))
-    rules = GateRules(gate=gate, after=league.view.ordinal, seed=seed)
     data = {
         "candidate": player.name,
         "player": "" if generation is None else generation.player,
         "creator": player.creator,
         "victims": list(victims),
-        "rules": rules.to_data(),
+        "rules": to_data(GateRules(gate=gate, after=league.view.ordinal, seed=seed)),
     }
     text = f"{player.name} is a candidate against {', '.join(victims)}"
     event = record(league, tx, "gate_opened", text, data)
@@ -141,29 +124,22 @@ def _open(
 def pass_over(
     league: League, tx: Transaction, newer: Player, known: Mapping[str, Player]
 ) -> list[Player]:
-    """Ends the gates of a learner that wait for their first match, as a newer snapshot comes.
+    """Ends the gates of a learner that wait for their first match, as a newer snapshot comes, and
+    returns the candidates that retired.
 
     A learner freezes faster than gates are played: in the order of opening they would fall ever
     further back, and each be of a main that is long past. So one is played and the newest waits.
     `known` are the league's players as this transaction has them.
-
-    Returns:
-        The candidates that retired.
     """
     retired = []
     for gate in league.view.exploiters.open_gates(newer.creator):
-        waits = known[gate.candidate].state is PlayerState.CANDIDATE
-        if waits and not _has_begun(league, tx, gate):
+        candidate, rules = known[gate.candidate], league.view.exploiters.rules[gate.candidate]
+        waits = candidate.state is PlayerState.CANDIDATE
+        if waits and not any(played(tx, candidate.name, x.victim, rules)[0] for x in gate.victims):
             reason = f"{newer.name} was frozen before its gate had begun"
-            decided = replace(gate, state=GateState.UNDECIDED, reason=reason)
-            _close(league, tx, decided)
-            retired.append(replace(known[gate.candidate], state=PlayerState.RETIRED))
+            _close(league, tx, replace(gate, state=GateState.UNDECIDED, reason=reason))
+            retired.append(replace(candidate, state=PlayerState.RETIRED))
     return retired
-
-
-def _has_begun(league: League, reader: Reader, gate: CandidateGate) -> bool:
-    rules = league.view.exploiters.rules[gate.candidate]
-    return any(played(reader, gate.candidate, test.victim, rules) for test in gate.victims)
 
 
 # --- playing
@@ -181,13 +157,8 @@ def gate_of(league: League, candidate: str) -> CandidateGate:
 def acquire_matches(
     league: League, tx: Transaction, number: int, candidate: str, count: int
 ) -> list[Assignment]:
-    """Leases at most `count` matches of a candidate with its current victim, whole pairs alone.
-
-    None once the gate is decided, or its results decide it.
-
-    Raises:
-        Refused: another candidate of the learner waited before it, and becomes its victim if it is
-            admitted.
+    """Leases at most `count` matches of a candidate with its current victim, whole pairs alone;
+    none once the gate is decided, or its results decide it.
     """
     league.current_incarnation(tx, number)
     checks.number(count, "count", 1, MAX_COUNT)
@@ -196,7 +167,7 @@ def acquire_matches(
         return []
     if not gate.is_exploiters:
         first = state.open_gates(state.creators[candidate])[0].candidate
-        if first != candidate:
+        if first != candidate:  # which becomes its victim if it is admitted
             raise Refused(f"the gate of {candidate} can't begin before that of {first}")
     found = judged(league, tx, gate)
     rules, test = state.rules[candidate], found.playing
@@ -205,30 +176,12 @@ def acquire_matches(
     if found.state is not GateState.OPEN or test is None or not fitting:
         return []
     players = (candidate, test.victim)
-    begun = len(played(tx, *players, rules))
+    begun = len(played(tx, *players, rules)[0])
     seed = derived_seed(rules.seed, found.victims.index(test))
     return lease_gate_matches(league, tx, number, players, seed, begun, fitting, matches_per_seed)
 
 
 # --- counting
-
-
-@dataclass(frozen=True)
-class PlayedMatch:
-    """A match of a gate and the seed that it is played on, which the two of a pair share."""
-
-    assigned: Assigned
-    seed: int
-    failed: bool
-
-
-@dataclass(frozen=True)
-class Tally:
-    """A gate with the results that it took, their seeds, and the test as the log keeps it."""
-
-    gate: Gate
-    seeds: tuple[int, ...]
-    test: VictimGate
 
 
 def judged(league: League, reader: Reader, gate: CandidateGate) -> CandidateGate:
@@ -252,9 +205,8 @@ def _judged_test(
 ) -> tuple[VictimGate, str]:
     """The test against one victim, and the reason why it ended when that was not acceptance."""
     rules = league.view.exploiters.rules[candidate]
-    matches = played(reader, candidate, victim, rules)
-    tally = tallied(matches, victim, rules)
-    gate, test = tally.gate, tally.test
+    matches, failures = played(reader, candidate, victim, rules)
+    gate, seeds, test = tallied(matches, victim, rules)
     if gate.verdict is not Verdict.CONTINUE:
         players = league.view.players
         subject = Subject(
@@ -265,7 +217,7 @@ def _judged_test(
             opponent=victim,
             opponent_digest=players[victim].digest,
         )
-        certificate = _certificate(gate, subject, tally.seeds)
+        certificate = _certificate(gate, subject, seeds)
         state, reason = GateState.ACCEPTED, ""
         if gate.verdict is Verdict.REJECT:
             state, reason = GateState.REJECTED, f"it is too weak against {victim}"
@@ -273,7 +225,6 @@ def _judged_test(
                 counted = amount(gate.results, gate.test.cells)
                 state, reason = GateState.UNDECIDED, f"{counted} with {victim} did not decide"
         return replace(test, state=state, certificate_json=certificate), reason
-    failures = sum(match.failed for match in matches)
     if failures >= FEWEST_FAILURES and failures > gate.matches:
         return replace(test, state=GateState.UNDECIDED), f"{failures} matches with {victim} failed"
     return test, ""
@@ -284,14 +235,18 @@ def _certificate(gate: Gate, subject: Subject, seeds: tuple[int, ...]) -> str:
     return certify(gate, subject, seeds).to_json()
 
 
-def tallied(matches: Sequence[PlayedMatch], victim: str, rules: GateRules) -> Tally:
-    """What a gate counts of its matches, given in order of assignment."""
-    results = settled((match.assigned for match in matches), paired=rules.gate.paired)
+def tallied(
+    matches: Sequence[Assigned], victim: str, rules: GateRules
+) -> tuple[Gate, tuple[int, ...], VictimGate]:
+    """A gate with what it takes of its matches, given in order of assignment, the seeds of these,
+    and the test as the log keeps it.
+    """
+    results = settled(matches, paired=rules.gate.paired)
     gate = rules.gate.take(results)
-    seed_of = {match.assigned.ordinal: match.seed for match in matches}
+    seed_of = {match.ordinal: match.pair for match in matches}
     seeds = tuple(seed_of[result.ordinal] for result in results[: gate.results])
     counted = set(seeds)
-    scores = Counter(match.assigned.score for match in matches if match.seed in counted)
+    scores = Counter(match.score for match in matches if match.pair in counted)
     test = VictimGate(
         victim=victim,
         state=GateState.OPEN,
@@ -301,30 +256,30 @@ def tallied(matches: Sequence[PlayedMatch], victim: str, rules: GateRules) -> Ta
         llr=gate.llr,
         pairs=gate.counts if gate.paired else (),
     )
-    return Tally(gate, seeds, test)
+    return gate, seeds, test
 
 
-def played(reader: Reader, candidate: str, victim: str, rules: GateRules) -> list[PlayedMatch]:
-    """A gate's matches against a victim, in order of assignment."""
-    found = []
-    for row in reader.select(_MATCHES, after=rules.after, candidate=candidate, victim=victim):
+def played(
+    reader: Reader, candidate: str, victim: str, rules: GateRules
+) -> tuple[list[Assigned], int]:
+    """A gate's matches against a victim, paired by their seeds, and how many of them failed."""
+    found, failures = [], 0
+    for row in reader.gate_matches(rules.after, candidate, victim):
         ordinal, state, seat0, seed, outcome, failed, late = row
         score = None
         if state == "reported" and not failed and not late:
             score = outcome if seat0 == candidate else 1.0 - outcome
-        assigned = Assigned(ordinal=ordinal, is_open=state == "open", score=score, pair=seed)
-        found.append(PlayedMatch(assigned, seed, state == "reported" and bool(failed)))
-    return found
+        failures += state == "reported" and bool(failed)
+        found.append(Assigned(ordinal=ordinal, is_open=state == "open", score=score, pair=seed))
+    return found, failures
 
 
 # --- deciding
 
 
 def decide(league: League, tx: Transaction, number: int, candidate: str) -> CandidateGate:
-    """Writes a decision down as soon as the log holds one, and returns the gate.
-
-    The candidate then becomes an opponent or retires, with its certificates, in the same
-    transaction.
+    """Writes a decision down as soon as the log holds one, and returns the gate. The candidate
+    becomes an opponent or retires in the same transaction.
     """
     league.current_incarnation(tx, number)
     gate = gate_of(league, candidate)
@@ -354,7 +309,7 @@ def _close(league: League, tx: Transaction, gate: CandidateGate) -> CandidateGat
         "state": gate.state.value,
         "reason": gate.reason,
         "ordinal": league.view.ordinal,
-        "tests": [{**asdict(test), "state": test.state.value} for test in gate.victims],
+        "tests": to_data(gate.victims),
     }
     event = record(league, tx, "gate_decided", gate.outcome, data)
     known = dict(league.view.players)

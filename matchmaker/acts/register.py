@@ -11,8 +11,7 @@ from league.ids import SnapshotName
 from league.players import Player, PlayerKind, PlayerState
 from matchmaker.acts import checks
 from matchmaker.acts.gate import (
-    open_exploiters_gate,
-    open_mains_gate,
+    open_gate,
     opponent_of,
     pass_over,
 )
@@ -47,7 +46,7 @@ def register_players(
         known[player.name] = _register(league, tx, known, player, state)
         if opponent:
             known |= {one.name: one for one in pass_over(league, tx, player, known)}
-            open_mains_gate(league, tx, player, opponent)
+            open_gate(league, tx, player, [opponent])
     snapshots = [player for player in players if player.kind is PlayerKind.SNAPSHOT]
     lineages = {SnapshotName.parse(player.name).lineage for player in snapshots}
     retired = retire_surplus(league, tx, known, lineages)
@@ -81,7 +80,7 @@ def register_candidate(
     entered = _register(league, tx, dict(league.view.players), player, PlayerState.CANDIDATE)
     tx.after_commit(lambda: league.view.set_players([entered]))
     known = league.view.exploiters.gates.get(player.name)
-    return known or open_exploiters_gate(league, tx, player, generation)
+    return known or open_gate(league, tx, player, generation.victims, generation)
 
 
 def _register(

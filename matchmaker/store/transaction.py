@@ -35,6 +35,18 @@ SELECT r.position, r.ordinal, r.event_position, a.match_id, r.incarnation, a.sea
        r.step1, r.end_step0, r.end_step1, r.stats_json, l.incarnation AS lost_by
 FROM results r JOIN assignments a USING (ordinal) LEFT JOIN lost_results l USING (position)
 """
+_GATE_MATCHES = """
+SELECT a.ordinal, a.lease_state, a.seat0, a.seed, r.outcome, r.failed, r.late
+FROM assignments a INDEXED BY gate_matches LEFT JOIN results r USING (ordinal)
+WHERE a.category = 'gate' AND a.ordinal > :after
+AND ((a.seat0 = :candidate AND a.seat1 = :victim) OR (a.seat1 = :candidate AND a.seat0 = :victim))
+ORDER BY a.ordinal
+"""
+_DRAWN_AGAINST = """
+SELECT ordinal, match_id, CASE learner_seat WHEN 0 THEN seat1 ELSE seat0 END AS opponent
+FROM assignments WHERE mix != '' AND replaces = '' AND category != 'victims'
+AND opponent IN (SELECT value FROM json_each(:names))
+"""
 _OUTCOMES = {1.0: "beats", 0.5: "draws with", 0.0: "loses to"}
 
 
@@ -132,6 +144,18 @@ class Reader:
                 "SELECT incarnation, count(*) FROM assignments WHERE lease_state = 'open' GROUP BY 1"
             )
         )
+
+    def gate_matches(self, after: int, candidate: str, victim: str) -> list[tuple[Any, ...]]:
+        """A gate's matches above an ordinal, in order: ordinal, lease state, seat 0, seed, outcome,
+        whether it failed, whether it came late.
+        """
+        return self.select(_GATE_MATCHES, after=after, candidate=candidate, victim=victim)
+
+    def drawn_against(self, names: Iterable[str]) -> list[tuple[int, str, str]]:
+        """(ordinal, match id, opponent) of matches drawn against these players; the victims that an
+        operator names may be any player.
+        """
+        return self.select(_DRAWN_AGAINST, names=json.dumps([*names]))
 
     def overdue(self, now: float) -> list[AssignmentRow]:
         """Open leases whose deadline has passed."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 from league.errors import DataCorrupt
@@ -22,12 +21,6 @@ _STATES = {
     GateState.UNDECIDED: PlayerState.RETIRED,
 }
 """The state of a candidate by that of its gate; accepted ones may retire later."""
-_DRAWN = """
-SELECT ordinal, match_id, CASE learner_seat WHEN 0 THEN seat1 ELSE seat0 END AS opponent
-FROM assignments WHERE mix != '' AND replaces = '' AND category != 'victims'
-AND opponent IN (SELECT value FROM json_each(:names))
-"""
-"""Matches drawn against candidates; the victims that an operator names may be any player."""
 
 
 def wrong_gates(reader: Reader) -> list[str]:
@@ -51,7 +44,7 @@ def wrong_gates(reader: Reader) -> list[str]:
                 )
     drawn = [
         match_id
-        for ordinal, match_id, opponent in reader.select(_DRAWN, names=json.dumps([*state.gates]))
+        for ordinal, match_id, opponent in reader.drawn_against(state.gates)
         if ordinal <= state.admitted_at.get(opponent, math.inf)
     ]
     if drawn:
@@ -61,8 +54,9 @@ def wrong_gates(reader: Reader) -> list[str]:
 
 def _follows(reader: Reader, candidate: str, test: VictimGate, rules: GateRules) -> bool:
     """Whether a decided test is what its matches give, counted again from the first one."""
-    tally = tallied(played(reader, candidate, test.victim, rules), test.victim, rules)
-    again = tally.test
+    gate, seeds, again = tallied(
+        played(reader, candidate, test.victim, rules)[0], test.victim, rules
+    )
     try:
         certificate = Certificate.from_json(test.certificate_json)
     except DataCorrupt:
@@ -70,8 +64,7 @@ def _follows(reader: Reader, candidate: str, test: VictimGate, rules: GateRules)
     return (
         (again.wins, again.draws, again.losses, again.pairs)
         == (test.wins, test.draws, test.losses, test.pairs)
-        and certificate.gate == tally.gate
-        and certificate.seeds == tally.seeds
-        and (tally.gate.verdict is Verdict.ACCEPT) == (test.state is GateState.ACCEPTED)
+        and (certificate.gate, certificate.seeds) == (gate, seeds)
+        and (gate.verdict is Verdict.ACCEPT) == (test.state is GateState.ACCEPTED)
         and abs(again.llr - test.llr) <= TOLERANCE * max(1.0, abs(test.llr))
     )
