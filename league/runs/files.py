@@ -53,6 +53,14 @@ def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> N
         ) from None
 
 
+def private_folder(path: Path) -> None:
+    """Makes a folder that only its owner can read, where there is none; raises `InvalidInput`."""
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(f"{path} can't be made ({error.strerror}): name another place") from None
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """The object in a file, empty without the file; raises `DataCorrupt`."""
     if not path.exists():

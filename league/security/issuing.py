@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
+from typing import NamedTuple
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from league.errors import AlreadyExists, DataCorrupt, InvalidInput
-from league.runs.files import write_whole
+from league.runs.files import private_folder, write_whole
 from league.security.certificates import CA, CA_KEY, CLIENT, SERVER, SERVER_KEY
 
 HOSTS = ("localhost", "127.0.0.1", "::1")
@@ -24,16 +24,26 @@ DAYS = 365
 MOST_DAYS = 825  # the longest that some systems accept of a server
 EARLY = timedelta(hours=1)  # for clocks that are a little late
 _CLIENT_NAME = re.compile(r"(?=.*[A-Za-z0-9])[A-Za-z0-9_.-]{1,64}")
-_UNUSED = (
-    "content_commitment",
-    "key_encipherment",
-    "data_encipherment",
-    "key_agreement",
-    "encipher_only",
-    "decipher_only",
-)
-"""Uses of a key that no certificate here has."""
 _HOST = re.compile(r"[A-Za-z0-9_.*-]{1,253}")
+_SIGNS_CERTIFICATES = x509.KeyUsage(
+    key_cert_sign=True,
+    crl_sign=True,
+    digital_signature=False,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    encipher_only=False,
+    decipher_only=False,
+)
+
+
+class _Authority(NamedTuple):
+    """Who signs: its name, its key, and for how many days."""
+
+    name: x509.Name
+    key: ec.EllipticCurvePrivateKey
+    days: int
 
 
 def make_folder(
@@ -61,22 +71,24 @@ def make_folder(
         if (folder / client / CLIENT).exists():
             raise AlreadyExists(f"{folder / client} is there already: choose another name")
     names = [_general_name(host) for host in (*HOSTS, socket.gethostname(), *hosts)]
-    _make(folder)
+    private_folder(folder)
     made: list[Path] = []
     if not (folder / CA).exists():
-        made += _issue(folder, "ca", "kumite test CA", days)
+        key, name = ec.generate_private_key(ec.SECP256R1()), _name("kumite test CA")
+        made += _issue(folder / CA, _Authority(name, key, days), "kumite test CA", None, key)
+    authority = _read_ca(folder, days)
     if not (folder / SERVER).exists():
-        made += _issue(folder, "server", "kumite server", days, folder, names)
+        made += _issue(folder / SERVER, authority, "kumite server", names)
     elif hosts:
         raise AlreadyExists(
             f"{folder / SERVER} is there already: remove it and {SERVER_KEY} to make another"
         )
     if not (folder / CLIENT).exists():
-        made += _issue(folder, "client", "kumite client", days, folder)
+        made += _issue(folder / CLIENT, authority, "kumite client")
     for client in clients:
-        _make(folder / client)
+        private_folder(folder / client)
         write_whole(folder / client / CA, (folder / CA).read_bytes())
-        made += [folder / client / CA, *_issue(folder / client, "client", client, days, folder)]
+        made += [folder / client / CA, *_issue(folder / client / CLIENT, authority, client)]
     if not made:
         raise AlreadyExists(
             f"{folder} holds all certificates already: --client NAME adds one for a client"
@@ -84,13 +96,8 @@ def make_folder(
     return made
 
 
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidInput(
-            f"{folder} can't be made ({error.strerror}): name another folder"
-        ) from None
+def _name(text: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
 
 
 def _general_name(host: str) -> x509.GeneralName:
@@ -105,74 +112,59 @@ def _general_name(host: str) -> x509.GeneralName:
 
 
 def _issue(
-    folder: Path,
-    stem: str,
+    file: Path,
+    authority: _Authority,
     name: str,
-    days: int,
-    ca_folder: Path | None = None,
-    hosts: Sequence[x509.GeneralName] = (),
+    hosts: Sequence[x509.GeneralName] | None = (),
+    key: ec.EllipticCurvePrivateKey | None = None,
 ) -> list[Path]:
-    """Writes STEM.pem and STEM.key: a CA's without `ca_folder`, a server's with `hosts`, else a
-    client's.
-    """
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    is_ca = ca_folder is None
-    issuer, ca_key = (subject, key) if ca_folder is None else _read_ca(ca_folder)
-    now = datetime.now(UTC)
-    usage = x509.KeyUsage(
-        digital_signature=not is_ca,
-        key_cert_sign=is_ca,
-        crl_sign=is_ca,
-        **dict.fromkeys(_UNUSED, False),
-    )
-    extensions: list[tuple[x509.ExtensionType, bool]] = [
-        (x509.BasicConstraints(ca=is_ca, path_length=0 if is_ca else None), True),
-        (usage, True),
-        (x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False),
-    ]
-    if not is_ca:
+    """Writes a certificate and its key: a server's with `hosts`, a CA's with None, or a client's."""
+    key = key or ec.generate_private_key(ec.SECP256R1())
+    signer, now = authority.key.public_key(), datetime.now(UTC)
+    extensions: list[tuple[x509.ExtensionType, bool]]
+    if hosts is None:
+        extensions = [
+            (x509.BasicConstraints(ca=True, path_length=0), True),
+            (_SIGNS_CERTIFICATES, True),
+            (x509.SubjectKeyIdentifier.from_public_key(signer), False),
+        ]
+    else:
         purpose = ExtendedKeyUsageOID.SERVER_AUTH if hosts else ExtendedKeyUsageOID.CLIENT_AUTH
-        extensions += [
+        extensions = [
+            (x509.BasicConstraints(ca=False, path_length=None), True),
             (x509.ExtendedKeyUsage([purpose]), False),
-            (x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()), False),
+            (x509.AuthorityKeyIdentifier.from_issuer_public_key(signer), False),
         ]
     if hosts:
         extensions.append((x509.SubjectAlternativeName(list(dict.fromkeys(hosts))), False))
     builder = x509.CertificateBuilder(
-        issuer_name=issuer,
-        subject_name=subject,
+        issuer_name=authority.name,
+        subject_name=_name(name),
         public_key=key.public_key(),
         serial_number=x509.random_serial_number(),
         not_valid_before=now - EARLY,
-        not_valid_after=now + timedelta(days=days),
+        not_valid_after=now + timedelta(days=authority.days),
     )
     for extension, is_critical in extensions:
         builder = builder.add_extension(extension, critical=is_critical)
-    certificate = builder.sign(ca_key, hashes.SHA256())
-    pem = serialization.Encoding.PEM
-    private = key.private_bytes(
-        pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    files = folder / f"{stem}.pem", folder / f"{stem}.key"
-    write_whole(files[1], private, private=True)
-    write_whole(files[0], certificate.public_bytes(pem))
-    return list(files)
+    pem, plain = serialization.Encoding.PEM, serialization.NoEncryption()
+    private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain)
+    write_whole(file.with_suffix(".key"), private, private=True)
+    write_whole(file, builder.sign(authority.key, hashes.SHA256()).public_bytes(pem))
+    return [file, file.with_suffix(".key")]
 
 
-def _read_ca(folder: Path) -> tuple[x509.Name, ec.EllipticCurvePrivateKey]:
-    """The CA's name and key."""
+def _read_ca(folder: Path, days: int) -> _Authority:
     try:
         certificate = x509.load_pem_x509_certificate((folder / CA).read_bytes())
         key = serialization.load_pem_private_key((folder / CA_KEY).read_bytes(), password=None)
-        certificate.verify_directly_issued_by(certificate)
         if not isinstance(key, ec.EllipticCurvePrivateKey):
             raise ValueError(f"{CA_KEY} holds another kind of key")
         if key.public_key() != certificate.public_key():
             raise ValueError(f"{CA_KEY} is another CA's")
-    except (OSError, ValueError, TypeError, InvalidSignature) as error:
+    except (OSError, ValueError, TypeError) as error:
         raise DataCorrupt(
             f"the CA in {folder} can't sign ({error}): {CA} and {CA_KEY} must belong together; "
             "in an empty folder a new one is made"
         ) from None
-    return certificate.subject, key
+    return _Authority(certificate.subject, key, days)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 import logging
 import os
 import re
@@ -19,19 +18,17 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from league.errors import AlreadyExists, DataCorrupt, InvalidInput, LeagueError, NotFound, Refused
-from league.runs.files import write_whole
+from league.runs.files import private_folder, write_whole
 from league.security.roles import WORDS, AccessRole
 
 FOLDER = "tokens"
 FILE = "tokens.json"
 LOOK_SECONDS = 1.0
 """How soon, at the latest, a service notices that a token was revoked or added."""
-MOST = 1000
 _log = logging.getLogger(__name__)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}")
 
@@ -51,8 +48,7 @@ class Token(BaseModel):
         return AccessRole.parse(self.role)
 
 
-class _Content(BaseModel):
-    tokens: list[Token]
+_TOKENS = TypeAdapter(list[Token])
 
 
 def _hashed(plain: str) -> str:
@@ -92,7 +88,7 @@ class TokenFile:
         if mode & (stat.S_IRWXG | stat.S_IRWXO):
             raise Refused(f"{self.path} is open to others (mode {mode & 0o777:o}): chmod 600 it")
         try:
-            return _Content.model_validate_json(content).tokens
+            return _TOKENS.validate_json(content)
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(map(str, first["loc"]))
@@ -107,7 +103,7 @@ class TokenFile:
             raise AlreadyExists(
                 f"{self.path} is there already: add to it with bin/league tokens add"
             )
-        self._make_folder()
+        private_folder(self.folder)
         plain = {AccessRole.parse(word): _new(word) for word in WORDS}
         for role, text in plain.items():
             write_whole(self.folder / f"{role.word}.token", text + "\n", private=True)
@@ -134,9 +130,7 @@ class TokenFile:
             raise AlreadyExists(
                 f"there is a token {name!r} already: revoke it first, or choose another name"
             )
-        if len(tokens) >= MOST:
-            raise Refused(f"{self.path} holds {MOST} tokens: revoke some first")
-        self._make_folder()
+        private_folder(self.folder)
         plain = _new(role.word)
         self._write([*tokens, _stored(name, role, plain)])
         return plain
@@ -150,17 +144,8 @@ class TokenFile:
         self._write([token for token in tokens if token is not revoked])
         return revoked
 
-    def _make_folder(self) -> None:
-        try:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise InvalidInput(
-                f"{self.folder} can't be made ({error.strerror}): name another run"
-            ) from None
-
     def _write(self, tokens: Sequence[Token]) -> None:
-        content = {"tokens": [token.model_dump() for token in tokens]}
-        write_whole(self.path, json.dumps(content, indent=1) + "\n", private=True)
+        write_whole(self.path, _TOKENS.dump_json(list(tokens), indent=1), private=True)
 
 
 def _new(role: str) -> str:
@@ -182,9 +167,8 @@ class TokenBook:
     def __init__(self, file: TokenFile, clock: Callable[[], float] = time.monotonic) -> None:
         self._file, self._clock = file, clock
         self._lock = threading.Lock()
-        self._stamp: Any = None
-        self._looked_at = clock()
-        self._tokens = self._read()
+        self._looked_at, self._stamp = clock(), self._stamp_now()
+        self._tokens = file.read()
 
     def find(self, plain: str) -> Token | None:
         """The token with this text. It compares with each hash in constant time."""
@@ -197,23 +181,21 @@ class TokenBook:
                 found = token
         return found
 
-    def _refresh(self) -> None:
-        self._looked_at = self._clock()
-        try:
-            self._tokens = self._read()
-        except LeagueError as error:
-            self._tokens = []
-            if self._stamp is not None:
-                _log.error("no token is valid until this is repaired: %s", error)
-            self._stamp = None
-
-    def _read(self) -> list[Token]:
+    def _stamp_now(self) -> tuple[int, ...]:
+        """What changes with the file, () while it can't be found."""
         try:
             state = self._file.path.stat()
-            stamp = (state.st_mtime_ns, state.st_ino, state.st_size, state.st_mode)
         except OSError:
-            stamp = None
-        if stamp is None or stamp != self._stamp:
+            return ()
+        return state.st_mtime_ns, state.st_ino, state.st_size, state.st_mode
+
+    def _refresh(self) -> None:
+        self._looked_at, before = self._clock(), self._stamp
+        self._stamp = self._stamp_now()
+        if self._stamp == before:
+            return
+        try:
             self._tokens = self._file.read()
-            self._stamp = stamp
-        return self._tokens
+        except LeagueError as error:
+            self._tokens = []
+            _log.error("no token is valid until this is repaired: %s", error)

@@ -86,13 +86,11 @@ def test_a_file_that_others_may_touch_is_refused(tmp_path: Path) -> None:
     "content",
     [
         "",
-        "[]",
-        '{"tokens": 3}',
-        '{"tokens": [{"name": "a"}]}',
-        json.dumps(
-            {"tokens": [{"name": "a", "role": "king", "sha256": "0" * 64, "created_at": 1}]}
-        ),
-        json.dumps({"tokens": [{"name": "a", "role": "read", "sha256": "short", "created_at": 1}]}),
+        "{}",
+        "3",
+        '[{"name": "a"}]',
+        json.dumps([{"name": "a", "role": "king", "sha256": "0" * 64, "created_at": 1}]),
+        json.dumps([{"name": "a", "role": "read", "sha256": "short", "created_at": 1}]),
     ],
 )
 def test_a_damaged_file_is_told(tmp_path: Path, content: str) -> None:
