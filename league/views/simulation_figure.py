@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from league.views import style as figures
-from league.views.style import FAINT, GRID, INK
+from league.views.style import FAINT, GRID, INK, png_of
 
 REALISED, EXPECTED, CONFIGURED = "#0072B2", "#E69F00", "#C3CAD2"
 TRAIN, CLEAN = "#D55E00", "#009E73"
@@ -25,14 +23,6 @@ STYLE: Final[Any] = figures.STYLE | {"font.size": 10.5, "axes.titlesize": 12, "y
 
 def draw(report: Mapping[str, Any]) -> bytes:
     """1600 x 640 pixels as PNG, of a report of `league simulate --json`."""
-    png = io.BytesIO()
-    with rc_context(STYLE):
-        FigureCanvasAgg(figure_of(report)).print_png(png)
-    return png.getvalue()
-
-
-def figure_of(report: Mapping[str, Any]) -> Figure:
-    """The figure itself; its axes are categories, kinds of opponents, and predictions."""
     with rc_context(STYLE):
         figure = Figure(figsize=(16, 6.4), dpi=100, facecolor="white")
         # Each column gets the room that its names need.
@@ -42,7 +32,7 @@ def figure_of(report: Mapping[str, Any]) -> Figure:
         _categories(figure.add_subplot(grid[0, 0]), report)
         _groups(figure.add_subplot(grid[0, 1]), report["groups"])
         _predictions(figure.add_subplot(grid[0, 2]), report["calibration"])
-        return figure
+        return png_of(figure)
 
 
 def _heading(figure: Figure, report: Mapping[str, Any]) -> None:

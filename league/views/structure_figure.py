@@ -5,14 +5,12 @@ Shapes: N players.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
@@ -21,7 +19,7 @@ from numpy.typing import NDArray
 
 from league.stats.structure.study import Structure
 from league.views import style as figures
-from league.views.style import FAINT, GRID, INK
+from league.views.style import FAINT, GRID, INK, png_of
 
 UNKNOWN = "#CDD3DA"
 NASH, ALPHA, RATING = "#0072B2", "#009E73", "#8A94A0"
@@ -39,10 +37,8 @@ NAMES_UP_TO = 60
 
 def draw(structure: Structure, rating_N: Sequence[float], title: str) -> bytes:
     """1600 x 1000 pixels as PNG. `rating_N`: the leaderboard's scores, in the table's order."""
-    png = io.BytesIO()
     with rc_context(STYLE):
-        FigureCanvasAgg(figure_of(structure, rating_N, title)).print_png(png)
-    return png.getvalue()
+        return png_of(figure_of(structure, rating_N, title))
 
 
 def figure_of(structure: Structure, rating_N: Sequence[float], title: str) -> Figure:

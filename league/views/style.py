@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+import io
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 INK, FAINT, GRID = "#1F2933", "#7A8591", "#E6EAEE"
 STYLE: Final[Any] = {
@@ -21,3 +25,12 @@ STYLE: Final[Any] = {
     "ytick.color": FAINT,
 }
 """For `matplotlib.rc_context`."""
+
+
+def png_of(figure: Figure) -> bytes:
+    """The figure as PNG."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    png = io.BytesIO()
+    FigureCanvasAgg(figure).print_png(png)
+    return png.getvalue()

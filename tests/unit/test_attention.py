@@ -3,6 +3,7 @@ shows it.
 """
 
 import io
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -20,8 +21,13 @@ from league.games.registry import game_spec
 from league.replay import Contender, MatchRecorder, Recipe
 from league.replay.match import final_digest
 from league.views.attention.figure import draw, figure_of, relative
-from league.views.attention.moments import Course, Hit, KnockOut, course_of, key_frames
-from league.views.attention.reading import agent_seat, read_match
+from league.views.attention.reading import (
+    Event,
+    agent_seat,
+    events_of,
+    key_frames,
+    read_match,
+)
 
 SKIP, FRAMES = 4, 150
 AGENT = network(TINY, 5).eval()
@@ -115,15 +121,11 @@ def fight(*states):
 
 def test_hits_and_knock_outs_are_what_changed_between_frames():
     frames = fight(((0, 3), (0, 3)), ((0, 3), (7, 3)), ((0, 3), (7, 3)), ((2, 3), (0, 2)))
-    course = course_of(frames, None, 4)
-    assert course.hits == (Hit(frame=1, victim=1, damage=7), Hit(frame=3, victim=0, damage=2))
-    assert course.knock_outs == (KnockOut(frame=3, victim=1),)
-    ended = course_of(frames, 0, 9)
-    assert ended.knock_outs == (KnockOut(frame=3, victim=1), KnockOut(frame=3, victim=1)), (
-        "the end's is behind"
-    )
-    assert course_of(frames, 0, 4) == course, "by time, without a knock-out"
-    assert course_of([{"seats": []}] * 3, 0, 9) == Course()
+    events = events_of(frames, None, 4)
+    assert events == [Event(1, 1, 7), Event(3, 0, 2), Event(3, 1, math.inf)]
+    assert events_of(frames, 0, 9) == [*events, Event(3, 1, math.inf)], "the end's comes last"
+    assert events_of(frames, 0, 4) == events, "by time, without a knock-out"
+    assert events_of([{"seats": []}] * 3, 0, 9) == []
 
 
 @pytest.mark.parametrize(
@@ -137,11 +139,9 @@ def test_hits_and_knock_outs_are_what_changed_between_frames():
 )
 def test_key_frames_are_apart_and_begin_with_what_matters(first, last, expected):
     hits = [(19, 30.0), (40, 12.0), (80, 20.0), (81, 19.0), (48, 1.0)]
-    course = Course(
-        hits=tuple(Hit(frame=frame, victim=0, damage=damage) for frame, damage in hits),
-        knock_outs=(KnockOut(frame=20, victim=0), KnockOut(frame=60, victim=1)),
-    )
-    chosen = key_frames(course, first, last, 4)
+    events = [Event(frame, 0, damage) for frame, damage in hits]
+    events += [Event(20, 0, math.inf), Event(60, 1, math.inf)]
+    chosen = key_frames(events, first, last, 4)
     assert chosen == sorted(set(chosen))
     assert all(first <= frame <= last for frame in chosen)
     assert chosen == expected
@@ -191,7 +191,7 @@ def test_a_game_of_choices_is_read_and_drawn_too():
     )
     (replay,) = play_bouts(recipe, [bout], lambda digest: agent, frame_skip=1, seed=0)
     found = read_match(replay, 0, agent, card)
-    assert found.course == Course()
+    assert found.events == []
     assert len(found.frame_T) == replay.frames
     with Image.open(io.BytesIO(draw(found))) as image:
         assert image.size == (1600, 1160)

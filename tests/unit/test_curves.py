@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 from PIL import Image
 from torch.utils.tensorboard import SummaryWriter
 
@@ -16,7 +15,7 @@ from league.metrics import wilson_interval
 from league.runs.alarms import AlarmWatch
 from league.runs.columns import EVALUATION
 from league.runs.records import read_scalars, read_updates
-from league.views.curves.figure import PANELS, _finish
+from league.views.curves.figure import figure_of
 from league.views.curves.history import Stage, gather
 
 
@@ -144,12 +143,7 @@ def test_a_run_with_hardly_anything_is_drawn_too(tmp_path):
 
 def test_a_panel_without_anything_says_so_although_stages_are_marked(run_dir):
     history = replace(gather(run_dir), scores=None, scalars={})
-    said = []
-    for fill in PANELS:
-        axes = Figure().add_subplot()
-        fill(axes, history)
-        _finish(axes, history, 3000)
-        said.append([text.get_text() for text in axes.texts])
+    said = [[text.get_text() for text in axes.texts] for axes in figure_of(history).axes]
     assert said[2] == ["drawn when the run has ended"]
     assert said[4] == ["nothing yet"]
 

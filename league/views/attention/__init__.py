@@ -1,3 +1,1 @@
-"""What an agent looked at in a recorded match: its attention over the opponent's past, as a
-picture.
-"""
+"""What an agent looked at in a recorded match, as a picture and in numbers."""

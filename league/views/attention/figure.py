@@ -1,19 +1,16 @@
-"""The picture of a reading: scenes of the match, its course, both attentions and the latent, over
-its time.
+"""The picture of a reading: scenes, damage, both attentions and the latent over a match's time.
 
 Shape suffixes: T decisions, P pooled outputs, C components, D width, H height, W width.
 """
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
@@ -21,9 +18,8 @@ from numpy.typing import NDArray
 
 from league.errors import InvalidInput
 from league.games.drawing.painter import Painter
-from league.views.attention.moments import key_frames
-from league.views.attention.reading import Reading
-from league.views.style import FAINT, GRID, INK, STYLE
+from league.views.attention.reading import Reading, key_frames
+from league.views.style import FAINT, GRID, INK, STYLE, png_of
 
 NOTHING = "#EEF1F4"
 SEATS = ("#C0364A", "#1373B5")
@@ -42,13 +38,9 @@ WARM_UP = 45
 
 
 def draw(reading: Reading, start: float = 0.0, stop: float | None = None) -> bytes:
-    """Seconds `start` to `stop` (None: the end) as PNG of 1600 x 1160 pixels; raises as
-    `figure_of`.
-    """
-    png = io.BytesIO()
+    """Seconds `start` to `stop` (None: the end) as PNG of 1600 x 1160 pixels."""
     with rc_context(STYLE):
-        FigureCanvasAgg(figure_of(reading, start, stop)).print_png(png)
-    return png.getvalue()
+        return png_of(figure_of(reading, start, stop))
 
 
 def figure_of(reading: Reading, start: float = 0.0, stop: float | None = None) -> Figure:
@@ -72,15 +64,12 @@ def figure_of(reading: Reading, start: float = 0.0, stop: float | None = None) -
         )  # fmt: skip
         panels = [figure.add_subplot(grid[row]) for row in range(4)]
         _course(panels[0], reading, start, end)
-        _attention(
-            panels[1],
-            reading,
-            reading.latent_TP,
+        titles = (
             "Strategy latent: what the learned query looks at",
+            "Context: what its own observation looks for",
         )
-        _attention(
-            panels[2], reading, reading.context_TP, "Context: what its own observation looks for"
-        )
+        _attention(panels[1], reading, reading.latent_TP, titles[0])
+        _attention(panels[2], reading, reading.context_TP, titles[1])
         _components(panels[3], reading, start, end)
         for axes in panels:
             _time_axis(axes, start, end, shown)
@@ -90,17 +79,10 @@ def figure_of(reading: Reading, start: float = 0.0, stop: float | None = None) -
 
 def _heading(figure: Figure, reading: Reading) -> None:
     own, other = reading.names[reading.seat], reading.names[1 - reading.seat]
-    figure.text(
-        LEFT,
-        0.968,
-        f"What {own} looks at",
-        fontsize=17,
-        fontweight="bold",
-        color=SEATS[reading.seat],
-    )
-    figure.text(
-        LEFT, 0.946, f"in a match against {other}", color=SEATS[1 - reading.seat], fontsize=11
-    )
+    colors = SEATS[reading.seat], SEATS[1 - reading.seat]
+    title, below = f"What {own} looks at", f"in a match against {other}"
+    figure.text(LEFT, 0.968, title, fontsize=17, fontweight="bold", color=colors[0])
+    figure.text(LEFT, 0.946, below, color=colors[1], fontsize=11)
     step = reading.frame_skip / reading.frames_per_second
     words = [f"{len(reading.age_P)} outputs of the encoder, one every {step:.2f} s"]
     if reading.reach:
@@ -118,15 +100,11 @@ def _time_axis(axes: Axes, start: float, end: float, shown: Sequence[float]) -> 
         axes.axvline(second, color=INK, linewidth=0.8, linestyle=(0, (2, 3)), alpha=0.5)
 
 
-# -- the match
-# --------------------------------------------------------------------------------------------
-
-
 def _scenes(figure: Figure, reading: Reading, start: float, end: float) -> list[float]:
     """Draws the key frames in a row; returns their seconds."""
     per_second = reading.frames_per_second
     first, last = int(start * per_second), min(int(end * per_second), len(reading.frames)) - 1
-    chosen = key_frames(reading.course, first, last, SCENES)
+    chosen = key_frames(reading.events, first, last, SCENES)
     gap = 0.008
     width = (SIDE - LEFT - gap * (SCENES - 1)) / SCENES
     height = width * WIDE / TALL * 9 / 16
@@ -135,23 +113,18 @@ def _scenes(figure: Figure, reading: Reading, start: float, end: float) -> list[
         axes.imshow(scene_of(reading, number), aspect="auto", interpolation="antialiased")
         axes.xaxis.set_major_locator(NullLocator())
         axes.yaxis.set_major_locator(NullLocator())
-        axes.set_title(
-            f"{number / per_second:.1f} s  {_happened(reading, number)}",
-            fontsize=10,
-            fontweight="normal",
-            pad=5,
-        )
+        words = f"{number / per_second:.1f} s  {_happened(reading, number)}"
+        axes.set_title(words, fontsize=10, fontweight="normal", pad=5)
     return [number / per_second for number in chosen]
 
 
 def _happened(reading: Reading, frame: int) -> str:
-    for one in reading.course.knock_outs:
-        if one.frame == frame:
-            return f"{reading.names[one.victim]} is knocked out"
-    for hit in reading.course.hits:
-        if hit.frame == frame:
-            return f"{reading.names[hit.victim]} is hit for {hit.damage:.0f}"
-    return ""
+    now = [event for event in reading.events if event.frame == frame]
+    worst = max(now, key=lambda event: event.damage, default=None)
+    if worst is None:
+        return ""
+    what = "is knocked out" if np.isinf(worst.damage) else f"is hit for {worst.damage:.0f}"
+    return f"{reading.names[worst.victim]} {what}"
 
 
 def scene_of(reading: Reading, number: int) -> NDArray[np.uint8]:
@@ -178,31 +151,20 @@ def _course(axes: Axes, reading: Reading, start: float, end: float) -> None:
     for seat, color in enumerate(SEATS):
         damage = np.array([frame["players"][seat]["damage"] for frame in reading.frames])
         axes.plot(seconds, damage, color=color, linewidth=1.5)
-        hits = [hit.frame for hit in reading.course.hits if hit.victim == seat]
+        own = [event for event in reading.events if event.victim == seat]
+        hits = [event.frame for event in own if np.isfinite(event.damage)]
         axes.plot(seconds[hits], damage[hits], ".", color=color, markersize=5)
-        lost = [one.frame for one in reading.course.knock_outs if one.victim == seat]
+        lost = [event.frame for event in own if np.isinf(event.damage)]
         lost = [number for number in lost if start <= seconds[number] <= end]
         before = [damage[max(0, number - 1)] for number in lost]
-        axes.plot(
-            seconds[lost],
-            before,
-            "X",
-            color=color,
-            markersize=10,
-            markeredgecolor="white",
-            clip_on=False,
-            zorder=4,
-        )
+        axes.plot(seconds[lost], before, "X", color=color, markersize=10, markeredgecolor="white",
+                  clip_on=False, zorder=4)  # fmt: skip
         axes.text(
             1.012, 0.74 - 0.24 * seat, reading.names[seat], color=color, transform=axes.transAxes
         )
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_locator(MaxNLocator(3, integer=True))
     axes.set_ylabel("damage")
-
-
-# -- the reading
-# ------------------------------------------------------------------------------------------
 
 
 def relative(weights_TP: NDArray[np.floating]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -220,9 +182,7 @@ def relative(weights_TP: NDArray[np.floating]) -> tuple[NDArray[np.float64], NDA
 
 
 def _attention(axes: Axes, reading: Reading, weights_TP: NDArray[np.float32], title: str) -> None:
-    """What is attended to more and less than on average, by time and age, and the average at right
-    it.
-    """
+    """Attention compared with its average, by time and age, and the average at the right."""
     step, age_P = reading.frame_skip / reading.frames_per_second, reading.age_P
     times_TP, mean_P = relative(weights_TP)
     known = times_TP[np.isfinite(times_TP)]
@@ -239,19 +199,13 @@ def _attention(axes: Axes, reading: Reading, weights_TP: NDArray[np.float32], ti
     scale = axes.inset_axes((0.8, 1.075, 0.2, 0.065))
     bar = axes.figure.colorbar(image, cax=scale, orientation="horizontal", ticks=[])
     bar.outline.set_visible(False)
-    low, high = f"1/{2**most:.2g} of its mean ", f" {2**most:.2g} times"
-    scale.text(
-        0.0, 0.4, low, color=FAINT, fontsize=9, ha="right", va="center", transform=scale.transAxes
+    ends = (
+        (0.0, f"1/{2**most:.2g} of its mean ", "right"),
+        (1.0, f" {2**most:.2g} times", "left"),
     )
-    scale.text(
-        1.0, 0.4, high, color=FAINT, fontsize=9, ha="left", va="center", transform=scale.transAxes
-    )
-    _profile(axes, age_P, mean_P, step)
-
-
-def _profile(
-    axes: Axes, age_P: NDArray[np.float64], mean_P: NDArray[np.float64], step: float
-) -> None:
+    for x, words, align in ends:
+        scale.text(x, 0.4, words, color=FAINT, fontsize=9, ha=align, va="center",
+                   transform=scale.transAxes)  # fmt: skip
     side = axes.inset_axes((1.012, 0.0, 0.148, 1.0))
     side.barh(age_P, mean_P, height=0.82 * step, color="#B9C4CE")
     side.set_ylim(axes.get_ylim())
@@ -288,9 +242,7 @@ def _components(axes: Axes, reading: Reading, start: float, end: float) -> None:
 def principal(
     values_TD: NDArray[np.floating], count: int
 ) -> tuple[NDArray[np.float64], Sequence[float]]:
-    """The first principal components [T, C], in deviations of the first, and their shares of
-    variance.
-    """
+    """The first principal components [T, C], in deviations of the first, and their shares."""
     centred_TD = np.asarray(values_TD, np.float64) - values_TD.mean(0)
     u, s, _ = np.linalg.svd(centred_TD, full_matrices=False)
     parts_TC, total = (u * s)[:, :count], float(np.square(s).sum())

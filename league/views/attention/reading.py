@@ -8,8 +8,11 @@ Shape suffixes: T decisions, O observation, D width, P pooled outputs, h heads.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -19,7 +22,58 @@ from league.agent.network import AgentNetwork
 from league.agent.snapshot import SnapshotCard
 from league.errors import InvalidInput
 from league.replay import Playback, Replay
-from league.views.attention.moments import Course, course_of
+
+
+class Event(NamedTuple):
+    """Damage that `victim` (a seat) took in one frame, in points; infinite: it lost a stock."""
+
+    frame: int
+    victim: int
+    damage: float
+
+
+def events_of(
+    frames: Sequence[Mapping[str, Any]], winner: int | None, most_frames: int
+) -> list[Event]:
+    """Hits and knock-outs in order; none in games whose frames have no fighters.
+
+    Args:
+        frames: from the first to the last before the end.
+        winner: seat of the winner, None for a draw. A match that ended early with one ended by a
+            knock-out, which its last frame does not show yet.
+        most_frames: frames after which time is up.
+    """
+    found = []
+    for number, (before, now) in enumerate(pairwise(frames), start=1):
+        players = zip(before.get("players", ()), now.get("players", ()), strict=True)
+        for seat, (old, new) in enumerate(players):
+            if new["damage"] > old["damage"]:
+                found.append(Event(number, seat, new["damage"] - old["damage"]))
+            if new["stocks"] < old["stocks"]:
+                found.append(Event(number, seat, math.inf))
+    if frames[0].get("players") and winner is not None and len(frames) < most_frames:
+        found.append(Event(len(frames) - 1, 1 - winner, math.inf))
+    return found
+
+
+def key_frames(events: Sequence[Event], first: int, last: int, count: int) -> list[int]:
+    """Up to `count` frames of first … last worth a picture, in order and apart from each other.
+
+    Knock-outs come first, then hits by their damage, then what lies furthest from all of them.
+    """
+    apart = max(1, (last - first) // (count + 1))
+    chosen: list[int] = []
+    for event in sorted(events, key=lambda event: -event.damage):
+        is_apart = all(abs(event.frame - other) >= apart for other in chosen)
+        if first <= event.frame <= last and is_apart and len(chosen) < count:
+            chosen.append(event.frame)
+    while len(chosen) < count:
+        gaps = sorted({first, last, *chosen})
+        widest, middle = max(((b - a, (a + b) // 2) for a, b in pairwise(gaps)), default=(0, first))
+        if widest < 2:
+            break
+        chosen.append(middle)
+    return sorted(chosen) or [first]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,13 +81,18 @@ class Reading:
     """A match as one of its agents read it. The last of P is the newest output, of age 0.
 
     Attributes:
-        seat: the agent's. names: of both players, by seat. match_id: "" when the replay has none.
-        frame_skip: frames between decisions. frames_per_second: of the game. reach: earlier entries
-        that an output takes in before its own. frame_T: frame of each decision. latent_TD:
-        strategy latents. latent_TP, context_TP: attention over outputs, mean over heads: of the
-        learned query, and of the
-            agent's own observation. Outputs from before the match have weight 0.
-        course: hits and knock-outs. frames: as the game draws them.
+        seat: the agent's.
+        names: of both players, by seat.
+        match_id: "" when the replay has none.
+        frame_skip: frames between decisions.
+        frames_per_second: of the game.
+        reach: earlier entries that an output takes in before its own.
+        frame_T: frame of each decision.
+        latent_TD: strategy latents.
+        latent_TP, context_TP: attention over outputs, mean over heads: of the learned query, and
+            of the agent's own observation. Outputs from before the match have weight 0.
+        events: hits and knock-outs.
+        frames: as the game draws them.
     """
 
     seat: int
@@ -46,7 +105,7 @@ class Reading:
     latent_TD: NDArray[np.float32]
     latent_TP: NDArray[np.float32]
     context_TP: NDArray[np.float32]
-    course: Course
+    events: list[Event]
     frames: list[dict[str, Any]] = field(repr=False)
 
     @property
@@ -88,17 +147,21 @@ def read_match(replay: Replay, seat: int, network: torch.nn.Module, card: Snapsh
     name = replay.seats[seat].name
     if not isinstance(network, AgentNetwork):
         raise InvalidInput(f"{name} is no agent with a strategy encoder: it attends to nothing")
-    if (
-        card.game != replay.recipe.name
-        or card.agent.observation_size != network.config.observation_size
-    ):
+    if card.game != replay.recipe.name:
         raise InvalidInput(f"{name} plays {card.game}, the match is one of {replay.recipe.name}")
-    frames, seen_TO, spec = _play_again(replay, seat, card.frame_skip)
+    playback, frames, seen = Playback(replay), [], []
+    try:
+        for number, frame in enumerate(playback.frames()):
+            frames.append(frame)
+            if number % card.frame_skip == 0:
+                seen.append(playback.game.observations_N2O[0, seat].astype(np.float32))
+    finally:
+        playback.close()
+    seen_TO, spec = np.stack(seen), playback.game.spec
     if seen_TO.shape[1] != network.config.observation_size:
         raise InvalidInput(
             f"{name} sees {network.config.observation_size} numbers, the match shows "
-            f"{seen_TO.shape[1]}: it "
-            "was trained with other options of the game"
+            f"{seen_TO.shape[1]}: it was trained with other options of the game"
         )
     obs_T1O = torch.from_numpy(seen_TO).unsqueeze(1)
     starts_T1 = torch.zeros(obs_T1O.shape[:2], dtype=torch.bool)
@@ -117,24 +180,9 @@ def read_match(replay: Replay, seat: int, network: torch.nn.Module, card: Snapsh
         latent_TD=pooled.latent[:, 0].numpy(),
         latent_TP=pooled.latent_weights[:, 0].mean(-1).numpy(),
         context_TP=pooled.context_weights[:, 0].mean(-1).numpy(),
-        course=course_of(frames, winner, spec.max_frames),
+        events=events_of(frames, winner, spec.max_frames),
         frames=frames,
     )
-
-
-def _play_again(
-    replay: Replay, seat: int, frame_skip: int
-) -> tuple[list[dict[str, Any]], NDArray[np.float32], Any]:
-    playback = Playback(replay)
-    try:
-        frames, seen = [], []
-        for number, frame in enumerate(playback.frames()):
-            frames.append(frame)
-            if number % frame_skip == 0:
-                seen.append(playback.game.observations_N2O[0, seat].astype(np.float32))
-        return frames, np.stack(seen), playback.game.spec
-    finally:
-        playback.close()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,10 +190,11 @@ class Summary:
     """Attention in numbers, over the decisions at which all outputs were there.
 
     Attributes:
-        age_seconds: mean age of what is attended to. lowest, highest: its 5th and 95th percentile.
-        entropy_share: entropy over that of attention which looks at all outputs alike. fixed_share:
-        of the weights' variance, the share that age alone explains: 1 is the same at every
-            decision, whatever happened.
+        age_seconds: mean age of what is attended to.
+        lowest, highest: its 5th and 95th percentile.
+        entropy_share: entropy over that of attention which looks at all outputs alike.
+        fixed_share: of the weights' variance, the share that age alone explains: 1 is the same at
+            every decision, whatever happened.
     """
 
     age_seconds: float
