@@ -10,6 +10,10 @@ SWEEP_SECONDS = 2.0
 """Time between two sweeps for leases that ran out."""
 MAX_OPEN_LEASES = 65_536
 """Leases that one worker may hold open, in case it asks for matches and never reports."""
+DRAW_SECONDS = 0.5
+"""How long results alone don't change what a learner's opponents are drawn from: computing that
+takes 5 ms for 2,000 players, and thousands of results come in a second.
+"""
 CALL_THREADS = 64
 """Threads that answer calls; that many calls can share one commit."""
 MAX_WATCHERS = 16

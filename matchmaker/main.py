@@ -33,33 +33,18 @@ def _port(text: str) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="matchmaker", description="Serves one league over gRPC.")
-    parser.add_argument(
-        "--db", type=Path, required=True, help="the SQLite file, created when missing"
-    )
-    parser.add_argument(
-        "--port", type=_port, default=50051, help="0 takes a free one (default: 50051)"
-    )
+    add = parser.add_argument
+    add("--db", type=Path, required=True, help="the SQLite file, created when missing")
+    add("--port", type=_port, default=50051, help="0 takes a free one (default: 50051)")
     add_service_flags(parser)
-    parser.add_argument(
-        "--metrics-port",
-        type=_port,
-        metavar="PORT",
-        help="serve Prometheus metrics on this port of 127.0.0.1",
-    )
-    parser.add_argument("--config", type=Path, help="TOML file with a [matchmaker] section")
-    parser.add_argument(
-        "--preset", metavar="NAME", help="settings of this preset, below those of --config"
-    )
-    parser.add_argument(
-        "--read-only",
-        action="store_true",
-        help="answer questions, change nothing, of the log as it is at the start",
-    )
-    parser.add_argument(
-        "--at",
-        metavar="WHEN",
-        help="with --read-only: players, ratings, payoffs and what follows from them, as they were then",
-    )
+    metrics = "serve Prometheus metrics on this port of 127.0.0.1"
+    add("--metrics-port", type=_port, metavar="PORT", help=metrics)
+    add("--config", type=Path, help="TOML file with a [matchmaker] section")
+    add("--preset", metavar="NAME", help="settings of this preset, below those of --config")
+    reads = "answer questions, change nothing, of the log as it is at the start"
+    add("--read-only", action="store_true", help=reads)
+    past = "with --read-only: the league (players, ratings, payoffs) as it was then"
+    add("--at", metavar="WHEN", help=past)
     return parser
 
 
@@ -69,45 +54,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
     configure("human")  # until the settings are known
     try:
         is_new = not options.db.exists()
-        server = _server(options)
+        sections = resolve(options.preset, options.config)
+        operations = sections.of(OperationsSettings)
+        if options.metrics_port:
+            changed = {"metrics_port": options.metrics_port}
+            operations = operations.model_copy(update=changed)
+        configure(operations.log_format)
+        server = MatchmakerServer(
+            options.db,
+            options.port,
+            MatchmakerSettings.of(sections),
+            security=service_settings(options, sections.of(SecuritySettings)),
+            operations=operations,
+            read_only=options.read_only,
+            at=options.at,
+        )
         gc.freeze()  # a collection of all that a league loads would stop every answer for 100 ms
         signals = _stop_signals()
         with server:
-            _log_what_is_served(options, server, is_new)
+            position = server.league.view.log_position
+            if is_new:
+                _log.info("%s is a new league", options.db)
+            elif options.read_only:
+                _log.info("the league as of result %d: later results are not shown", position)
             print(f"ready {server.port}", flush=True)
             signals.recv(1)
     except LeagueError as error:
         print(f"matchmaker: {error}", file=sys.stderr)
         return error.exit_code
     return 0
-
-
-def _log_what_is_served(
-    options: argparse.Namespace, server: MatchmakerServer, is_new: bool
-) -> None:
-    if is_new:
-        _log.info("%s is a new league", options.db)
-    elif options.read_only:
-        position = server.league.view.log_position
-        _log.info("the league as of result %d: what a run adds from now on is not shown", position)
-
-
-def _server(options: argparse.Namespace) -> MatchmakerServer:
-    sections = resolve(options.preset, options.config)
-    operations = sections.of(OperationsSettings)
-    if options.metrics_port:
-        operations = operations.model_copy(update={"metrics_port": options.metrics_port})
-    configure(operations.log_format)
-    security = service_settings(options, sections.of(SecuritySettings))
-    return MatchmakerServer(
-        options.db,
-        options.port,
-        MatchmakerSettings.of(sections),
-        security=security,
-        operations=operations,
-        read_only=options.read_only,
-        at=options.at,
-    )
 
 
 def _stop_signals() -> socket.socket:

@@ -48,11 +48,7 @@ def analyse(league: League) -> bool:
         f"{len(support)} are in the Nash support and retire last"
     )
     with league.store.write() as tx:
-        data = {"matches": matches, "clusters": clusters, "support": support}
-        position = league.log_all(tx, [league.event(EVENT, text, data)])
-        cluster = {name: number for number, names in enumerate(clusters) for name in names}
-        found = Analysis(position, matches, cluster, frozenset(support))
-        tx.after_commit(lambda: view.set_analysis(found))
+        league.log(tx, EVENT, text, matches=matches, clusters=clusters, support=support)
     return True
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from league.errors import InvalidInput, NotFound, Refused
 from league.players import Assignment, Book, Pairing, Player, PlayerKind, PlayerState
@@ -13,6 +14,7 @@ from matchmaker import limits
 from matchmaker.acts import checks
 from matchmaker.sampling.draw import DrawTable, Stream, derived_seed, draw_table, draws
 from matchmaker.state.league import League
+from matchmaker.state.view import KnownDraw
 from matchmaker.store.rows import AssignmentRow, IncarnationRow
 from matchmaker.store.transaction import Transaction
 
@@ -23,6 +25,25 @@ ID_DIGITS, TOKEN_DIGITS = 22, 32
 _UNPLAYABLE = (PlayerKind.LIVE, PlayerKind.HUMAN)
 
 
+class _Match(NamedTuple):
+    """A match without its lease: these columns of an assignment, in their order."""
+
+    seat0: str
+    seat1: str
+    learner_seat: int
+    book: Book
+    seed: int
+    category: str
+    mix: str
+    replaces: str
+    draw: int | None
+    draw_seed: int
+    probability: float
+
+
+_MATCH = slice(AssignmentRow._fields.index("seat0"), AssignmentRow._fields.index("probability") + 1)
+
+
 def acquire_matches(
     league: League, tx: Transaction, number: int, count: int, mix: str
 ) -> list[Assignment]:
@@ -30,32 +51,33 @@ def acquire_matches(
     checks.number(count, "count", 1, MAX_COUNT)
     checks.text(mix, "mix", checks.MAX_NAME)
     incarnation = league.current_incarnation(tx, number)
-    learner = _learner(league, incarnation)
-    _check_room(league, tx, number, count)
-    draw_number, table = _draw_table(league, tx, learner, mix)
-    lease, ordinals = _new_lease(league, number), _next_ordinals(league, count)
-    stream = _stream(league.seed)
-    drawings = draws(table.shares, table.within, stream, ordinals, table.matches_per_draw)
-    rows = [
-        lease._replace(
-            ordinal=ordinal,
-            match_id=match_id,
-            lease_token=token,
-            seat0=drawn.opponent if drawn.learner_seat else learner.name,
-            seat1=learner.name if drawn.learner_seat else drawn.opponent,
-            learner_seat=drawn.learner_seat,
-            seed=drawn.match_seed,
-            category=drawn.category,
-            mix=mix,
-            draw=draw_number,
-            draw_seed=stream.seed,
-            probability=drawn.probability,
-        )
-        for ordinal, drawn, (match_id, token) in zip(
-            ordinals, drawings, _ids(ordinals), strict=True
-        )
-    ]
-    return _store(league, tx, incarnation, rows)
+    if not incarnation.player:
+        raise Refused(f"{incarnation.worker} trains no player: AcquirePairings is for evaluators")
+    name = incarnation.player
+    draw, table = _draw_table(league, tx, league.view.players[name], mix)
+    stream, first = _stream(league.seed), league.view.ordinal + 1
+    ordinals = range(first, first + count)
+    return _leased(
+        league,
+        tx,
+        incarnation,
+        [
+            _Match(
+                drawn.opponent if drawn.learner_seat else name,
+                name if drawn.learner_seat else drawn.opponent,
+                drawn.learner_seat,
+                Book.TRAIN,
+                drawn.match_seed,
+                drawn.category,
+                mix,
+                "",
+                draw,
+                stream.seed,
+                drawn.probability,
+            )
+            for drawn in draws(table.shares, table.within, stream, ordinals, table.matches_per_draw)
+        ],
+    )
 
 
 @lru_cache(maxsize=8)
@@ -69,50 +91,22 @@ def _draw_table(
 ) -> tuple[int, DrawTable]:
     """What the learner's opponents are drawn from, and its number in the log.
 
-    Calls between two events of the log share a table, and its row.
+    A table of thousands of players takes milliseconds. So it is used until an event other than a
+    result comes, and results alone change it after `limits.DRAW_SECONDS`.
     """
-    view, key = league.view, (learner.name, mix)
-    known = view.draws.get(key)
-    if known is not None and known[0] == view.event_position:
-        return known[1:]
+    view, now = league.view, league.clock.now()
+    known = view.draws.get((learner.name, mix))
+    if known is not None and known.event_position >= view.other_position:
+        is_new = 0.0 <= now - known.at < limits.DRAW_SECONDS
+        if is_new or known.event_position == view.event_position:
+            return known.number, known.table
     table = draw_table(
         league.settings, learner, mix, view.players, view.tables, view.analysis, view.exploiters
     )
     number = tx.add_draw(league.draw_row(table.body_json, _stream(league.seed).seed))
-    found = view.event_position, number, table
-    tx.after_commit(lambda: view.draws.update({key: found}))
+    found = KnownDraw(number, table, view.event_position, now)
+    tx.after_commit(lambda: view.draws.update({(learner.name, mix): found}))
     return number, table
-
-
-def _next_ordinals(league: League, count: int) -> range:
-    first = league.view.ordinal + 1
-    return range(first, first + count)
-
-
-def _new_lease(league: League, number: int) -> AssignmentRow:
-    """An assignment of an incarnation from this moment on, without a match."""
-    now = league.clock.now()
-    return AssignmentRow(
-        ordinal=0,
-        match_id="",
-        lease_token="",
-        incarnation=number,
-        lease_state="open",
-        lease_deadline=now + limits.LEASE_SECONDS,
-        lease_limit=now + limits.LEASE_LIMIT_SECONDS,
-        assigned_at=now,
-        seat0="",
-        seat1="",
-        learner_seat=-1,
-        book=Book.TRAIN,
-        seed=0,
-        category="",
-        mix="",
-        replaces="",
-        draw=None,
-        draw_seed=0,
-        probability=1.0,
-    )
 
 
 def acquire_pairings(
@@ -124,29 +118,15 @@ def acquire_pairings(
         _check_pairing(league, pairing)
     total = sum(2 * pairing.pairs for pairing in pairings)
     checks.number(total, "matches in one call", 1, checks.MAX_BATCH)
-    _check_room(league, tx, number, total)
-    ids = _ids(_next_ordinals(league, total))
-    rows: list[AssignmentRow] = []
+    matches: list[_Match] = []
     for pairing in pairings:
         players = pairing.player, pairing.opponent
-        draw_number = _add_named_draw(league, tx, "pairing", players, pairing.seed)
+        draw = _named_draw(league, tx, "pairing", players, pairing.seed)
         for pair in range(pairing.pairs):
             seed = derived_seed(pairing.seed, pair)
-            lease = _new_lease(league, number)._replace(
-                book=pairing.book, seed=seed, category=GAUNTLET, draw=draw_number, draw_seed=seed
-            )
-            for seat0, seat1 in (players, players[::-1]):
-                match_id, token = next(ids)
-                rows.append(
-                    lease._replace(
-                        ordinal=league.view.ordinal + 1 + len(rows),
-                        match_id=match_id,
-                        lease_token=token,
-                        seat0=seat0,
-                        seat1=seat1,
-                    )
-                )
-    return _store(league, tx, incarnation, rows)
+            for seats in (players, players[::-1]):
+                matches.append(_named_match(seats, pairing.book, seed, GAUNTLET, draw))
+    return _leased(league, tx, incarnation, matches)
 
 
 def lease_gate_matches(
@@ -170,31 +150,25 @@ def lease_gate_matches(
     _check_pairing(
         league, Pairing(player=player, opponent=opponent, pairs=1, book=Book.EVAL, seed=seed)
     )
-    _check_room(league, tx, number, count)
-    draw_number = _add_named_draw(league, tx, GATE, players, seed, begun=begun)
-    ordinals = _next_ordinals(league, count)
-    lease = _new_lease(league, number)._replace(book=Book.EVAL, category=GATE, draw=draw_number)
-    rows = []
-    for place, (ordinal, (match_id, token)) in enumerate(
-        zip(ordinals, _ids(ordinals), strict=True), begun
-    ):
-        match_seed = derived_seed(seed, place // matches_per_seed)
-        seat0, seat1 = players if place % 2 == 0 else (opponent, player)
-        rows.append(
-            lease._replace(
-                ordinal=ordinal,
-                match_id=match_id,
-                lease_token=token,
-                seat0=seat0,
-                seat1=seat1,
-                seed=match_seed,
-                draw_seed=match_seed,
-            )
+    draw = _named_draw(league, tx, GATE, players, seed, begun=begun)
+    matches = [
+        _named_match(
+            players if place % 2 == 0 else (opponent, player),
+            Book.EVAL,
+            derived_seed(seed, place // matches_per_seed),
+            GATE,
+            draw,
         )
-    return _store(league, tx, incarnation, rows)
+        for place in range(begun, begun + count)
+    ]
+    return _leased(league, tx, incarnation, matches)
 
 
-def _add_named_draw(
+def _named_match(seats: tuple[str, str], book: Book, seed: int, category: str, draw: int) -> _Match:
+    return _Match(*seats, -1, book, seed, category, "", "", draw, seed, 1.0)
+
+
+def _named_draw(
     league: League, tx: Transaction, rule: str, players: tuple[str, str], seed: int, **more: int
 ) -> int:
     """Records how matches between named players came about; returns the draw's number."""
@@ -214,57 +188,23 @@ def carry_matches(
     """
     if len(set(match_ids)) != len(match_ids):
         raise InvalidInput("carried_matches names a match twice: name each once")
-    rows, ordinals = [], _next_ordinals(league, len(match_ids))
-    lease = _new_lease(league, incarnation.number)
-    for ordinal, match_id, (new_id, token) in zip(ordinals, match_ids, _ids(ordinals), strict=True):
-        old = tx.assignment(checks.identifier(match_id, "carried match"))
+    known = tx.assignments([checks.identifier(one, "carried match") for one in match_ids])
+    matches = []
+    for match_id in match_ids:
+        old = known.get(match_id)
         if old is None:
             raise NotFound(f"there is no match {match_id} to carry on: name ids that were assigned")
-        _check_carried(league, tx, incarnation, old)
-        rows.append(
-            old._replace(
-                ordinal=ordinal,
-                match_id=new_id,
-                lease_token=token,
-                incarnation=lease.incarnation,
-                lease_state=lease.lease_state,
-                lease_deadline=lease.lease_deadline,
-                lease_limit=lease.lease_limit,
-                assigned_at=lease.assigned_at,
-                closed_at=None,
-                close_reason="",
-                replaces=match_id,
+        owner = league.incarnation(tx, old.incarnation)
+        if (owner.worker, owner.player) != (incarnation.worker, incarnation.player):
+            raise InvalidInput(f"match {match_id} belongs to {owner.worker}: carry only your own")
+        result = tx.result(old.ordinal)
+        if result is not None and result.lost_by is None:
+            raise InvalidInput(
+                f"match {match_id} was finished at log position {result.position}, before the "
+                "checkpoint: it can't be carried on"
             )
-        )
-    return _store(league, tx, incarnation, rows) if rows else []
-
-
-def _check_carried(
-    league: League, tx: Transaction, incarnation: IncarnationRow, old: AssignmentRow
-) -> None:
-    owner = league.incarnation(tx, old.incarnation)
-    if owner.worker != incarnation.worker or owner.player != incarnation.player:
-        raise InvalidInput(f"match {old.match_id} belongs to {owner.worker}: carry only your own")
-    result = tx.result(old.ordinal)
-    if result is not None and result.lost_by is None:
-        raise InvalidInput(
-            f"match {old.match_id} was finished at log position {result.position}, before the checkpoint: "
-            f"it can't be carried on"
-        )
-
-
-def _learner(league: League, incarnation: IncarnationRow) -> Player:
-    if not incarnation.player:
-        raise Refused(f"{incarnation.worker} trains no player: AcquirePairings is for evaluators")
-    return league.view.players[incarnation.player]
-
-
-def _check_room(league: League, tx: Transaction, number: int, count: int) -> None:
-    held, limit = tx.open_leases(number)[0], limits.MAX_OPEN_LEASES
-    if held + count > limit:
-        raise Refused(
-            f"{held} leases are open and {count} more exceed {limit}: report or release some"
-        )
+        matches.append(_Match._make(tuple(old)[_MATCH])._replace(replaces=match_id))
+    return _leased(league, tx, incarnation, matches)
 
 
 def _check_pairing(league: League, pairing: Pairing) -> None:
@@ -281,22 +221,35 @@ def _check_pairing(league: League, pairing: Pairing) -> None:
             )
 
 
-def _ids(ordinals: Sequence[int]) -> Iterator[tuple[str, str]]:
-    """Ids of new matches, and their leases' tokens.
+def _leased(
+    league: League, tx: Transaction, incarnation: IncarnationRow, matches: Sequence[_Match]
+) -> list[Assignment]:
+    """Gives each match its place, an id and a lease from this moment on.
 
     A match's id begins with its ordinal, so that ids that were made together are stored together:
     in a long log, ids without order would touch a page of the file each.
     """
-    size = ID_DIGITS + TOKEN_DIGITS
-    random = secrets.token_hex(size // 2 * len(ordinals))
-    for begin, ordinal in zip(range(0, len(random), size), ordinals, strict=True):
-        middle = begin + ID_DIGITS
-        yield f"{ordinal:010x}{random[begin:middle]}", random[middle : begin + size]
-
-
-def _store(
-    league: League, tx: Transaction, incarnation: IncarnationRow, rows: Sequence[AssignmentRow]
-) -> list[Assignment]:
+    if not matches:
+        return []
+    held, most = tx.open_count(incarnation.number), limits.MAX_OPEN_LEASES
+    if held + len(matches) > most:
+        raise Refused(
+            f"{held} leases are open and {len(matches)} more exceed {most}: report or release some"
+        )
+    now, size = league.clock.now(), ID_DIGITS + TOKEN_DIGITS
+    ends = now + limits.LEASE_SECONDS, now + limits.LEASE_LIMIT_SECONDS
+    digits = secrets.token_hex(size // 2 * len(matches))
+    rows = []
+    for place, match in enumerate(matches):
+        ordinal = league.view.ordinal + 1 + place
+        middle = place * size + ID_DIGITS
+        match_id = f"{ordinal:010x}{digits[place * size : middle]}"
+        token = digits[middle : middle + TOKEN_DIGITS]
+        rows.append(
+            AssignmentRow._make(
+                (ordinal, match_id, token, incarnation.number, "open", *ends, now, *match, None, "")
+            )
+        )
     tx.add_assignments(rows)
     tx.after_commit(lambda: league.view.add_assignments(incarnation.player, rows))
     return list(assignments_of(league, rows))

@@ -57,10 +57,7 @@ FEWEST_FAILURES = 32
 
 def record(league: League, tx: Transaction, kind: str, text: str, data: Mapping[str, Any]) -> Event:
     """Adds an event about exploiters or gates; memory follows after the commit."""
-    event = league.event(kind, text, data)
-    league.log_all(tx, [event])
-    tx.after_commit(lambda: league.view.add_exploiter_event(event))
-    return event
+    return league.log(tx, kind, text, **data)
 
 
 # --- opening

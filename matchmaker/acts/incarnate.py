@@ -38,22 +38,27 @@ def open_incarnation(
     checks.number(checkpoint_log_position, "checkpoint_log_position", 0, league.view.log_position)
     checks.number(len(carried), "carried matches", 0, MAX_CARRIED)
     _check_trained(league, player)
-    text = f"{worker} starts{_from(player, checkpoint_step)}"
+    trains = f" and trains {player} from step {checkpoint_step:,}" if player else ""
+    text = f"{worker} starts{trains}"
     event = league.log(
         tx, "incarnation_opened", text, worker=worker, player=player, step=checkpoint_step
     )
-    row = _row(league, worker, player, checkpoint_step, checkpoint_log_position, event)
-    row = league.incarnation(tx, tx.add_incarnation(row))
-    _abandon(league, tx, row)
+    row = IncarnationRow(
+        number=0,
+        worker=worker,
+        player=player,
+        checkpoint_step=checkpoint_step,
+        checkpoint_log_position=checkpoint_log_position,
+        opened_at=event.at,
+        event_position=event.position,
+    )
+    row = row._replace(number=tx.add_incarnation(row))
+    fenced = tx.fence(worker, row.number)
+    mine = [lease for number in fenced for lease in tx.open_assignments(number)]
+    close(league, tx, mine, "abandoned", f"incarnation {row.number} took over")
     lost = _lose(league, tx, row) if player else 0
     assignments = carry_matches(league, tx, row, carried)
     return Incarnation(number=row.number, carried=tuple(assignments), lost_results=lost)
-
-
-def _from(player: str, step: int) -> str:
-    if not player:
-        return ""
-    return f" and trains {player} from step {step:,}"
 
 
 def _check_trained(league: League, name: str) -> None:
@@ -64,27 +69,6 @@ def _check_trained(league: League, name: str) -> None:
         raise NotFound(f"there is no player {name!r} to train: register it first")
     if player.kind is not PlayerKind.LIVE:
         raise InvalidInput(f"{name} is a {player.kind.value}: only a live player can be trained")
-
-
-def _row(
-    league: League, worker: str, player: str, step: int, log_position: int, event: int
-) -> IncarnationRow:
-    return IncarnationRow(
-        number=0,
-        worker=worker,
-        player=player,
-        checkpoint_step=step,
-        checkpoint_log_position=log_position,
-        opened_at=league.clock.now(),
-        event_position=event,
-        fenced_by=None,
-    )
-
-
-def _abandon(league: League, tx: Transaction, new: IncarnationRow) -> None:
-    fenced = tx.fence(new.worker, new.number)
-    mine = [row for number in fenced for row in tx.open_assignments(number)]
-    close(league, tx, mine, "abandoned", f"incarnation {new.number} took over")
 
 
 def _lose(league: League, tx: Transaction, new: IncarnationRow) -> int:
@@ -132,7 +116,7 @@ def heartbeat(
     if last is None or progress > last.progress:
         tx.extend_leases(number, deadline)
     else:
-        held = tx.open_leases(number)[1]
+        held = tx.first_deadline(number)
         deadline = deadline if held is None else held
         progress = last.progress
     tells_stages = incarnation.player in league.view.curricula

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from league.errors import NotFound
-from matchmaker import limits
 from matchmaker.acts import checks
 from matchmaker.state.league import League
 from matchmaker.store.rows import AssignmentRow
@@ -39,14 +38,9 @@ def release_matches(
 
 def sweep(league: League, tx: Transaction) -> int:
     """Expires the leases whose time is over; returns how many."""
-    due = tx.overdue(league.clock.now())
+    due = tx.open_assignments(until=league.clock.now())
     close(league, tx, due, "expired", "no progress until the deadline, or too old")
     return len(due)
-
-
-def forget_requests(league: League, tx: Transaction) -> None:
-    """Drops the replies of long ago."""
-    tx.forget_requests(league.clock.now() - limits.REQUEST_MEMORY_SECONDS)
 
 
 def close(

@@ -54,8 +54,21 @@ def enter_stage(
     _check(league, stages, place)
     told = CurriculumStatus(player=incarnation.player, stages=tuple(stages), place=place)
     if told != league.view.curricula.get(told.player):
-        _log(league, tx, told, step, reason)
-        tx.after_commit(lambda: league.view.set_curriculum(told))
+        name = told.stage.name
+        text = f"{told.player} is in stage {name!r} at step {step:,}"
+        if reason:
+            text = f"{told.player} enters stage {name!r} at step {step:,}: {reason}"
+        league.log(
+            tx,
+            "stage",
+            text,
+            player=told.player,
+            mix=told.stage.mix,
+            step=step,
+            stages=[asdict(stage) for stage in told.stages],
+            place=asdict(told.place),
+            reason=reason,
+        )
     return _unobeyed(league.view.requests.get(told.player), place)
 
 
@@ -75,24 +88,6 @@ def _check(league: League, stages: Sequence[Stage], place: Place) -> None:
         checks.number(stage.max_steps or 0, "max_steps", 0, checks.MAX_STEP)
 
 
-def _log(league: League, tx: Transaction, told: CurriculumStatus, step: int, reason: str) -> None:
-    stage = told.stage.name
-    text = f"{told.player} enters stage {stage!r} at step {step:,}: {reason}"
-    if not reason:
-        text = f"{told.player} is in stage {stage!r} at step {step:,}"
-    league.log(
-        tx,
-        "stage",
-        text,
-        player=told.player,
-        mix=told.stage.mix,
-        step=step,
-        stages=[asdict(stage) for stage in told.stages],
-        place=asdict(told.place),
-        reason=reason,
-    )
-
-
 def ask_stage(league: League, tx: Transaction, player: str, stage: str, by: str) -> StageRequest:
     """An operator asks a learner to enter a stage, by name or "next"; the newest request counts.
 
@@ -108,12 +103,8 @@ def ask_stage(league: League, tx: Transaction, player: str, stage: str, by: str)
     if status.asked is not None and status.asked.stage == wanted.name:
         return status.asked
     text = f"{by} asks {status.player} to enter stage {wanted.name!r}"
-    event = league.event(
-        "stage_asked", text, {"player": status.player, "stage": wanted.name, "by": by}
-    )
-    asked = StageRequest(number=league.log_all(tx, [event]), stage=wanted.name, by=by, at=event.at)
-    tx.after_commit(lambda: league.view.set_request(status.player, asked))
-    return asked
+    event = league.log(tx, "stage_asked", text, player=status.player, stage=wanted.name, by=by)
+    return StageRequest(number=event.position, stage=wanted.name, by=by, at=event.at)
 
 
 def unobeyed(league: League, player: str) -> StageRequest | None:

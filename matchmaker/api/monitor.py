@@ -1,4 +1,4 @@
-"""Watches a running matchmaker: its disk, its calls and its vital numbers."""
+"""Watches a running matchmaker: its disk, its calls, its vital numbers, and operators' actions."""
 
 from __future__ import annotations
 
@@ -7,19 +7,25 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from google.protobuf import json_format
+
 from league.errors import LeagueError, StorageFull, StorageReadOnly
 from league.players import Vitals
 from league.service.calls import Call, Observer
 from league.service.health import Health
 from league.service.logs import CallLog
 from league.service.settings import OperationsSettings
-from matchmaker.api.audit import Audit
+from matchmaker.acts import checks
+from matchmaker.api.service import fingerprint
 from matchmaker.state.league import League
+from matchmaker.store.transaction import Transaction
 
 if TYPE_CHECKING:
     from league.service.prometheus import MetricsPort
     from matchmaker.api.metrics import LeagueMetrics
 
+LONGEST = 200
+"""Characters of a value that the audit trail keeps."""
 PROBE_KEY = "storage_probe"
 PROBE_BYTES = 64 * 1024
 LEAST_FREE_BYTES = 64e6
@@ -27,7 +33,7 @@ LEAST_FREE_BYTES = 64e6
 
 
 class Monitor:
-    """Observers and audit for the calls, health and metrics for the server; closing twice is fine.
+    """Observers and audit for the calls, health and metrics for the server.
 
     The service is NOT_SERVING while its disk refuses writes or is nearly full. A disk that refused
     a write is tried with a write of the monitor until it accepts one.
@@ -38,7 +44,6 @@ class Monitor:
     ) -> None:
         self.league, self.db, self._settings, self._read_only = league, db, settings, read_only
         self.started_at = league.clock.now()
-        self.audit = Audit(league)
         league.vitals = self.vitals
         self._health: Health | None = None
         self._refused = ""  # why the disk refused a write, "" since it accepts them
@@ -113,6 +118,32 @@ class Monitor:
     def close(self) -> None:
         if self._port is not None:
             self._port.close()
+
+    def audit(self, call: Call) -> None:
+        """Records an operator's call before it takes effect, once however often it is sent."""
+        request_id = checks.identifier(call.request.request_id, "request_id")
+        self.league.store.once(
+            f"audit {request_id}",  # with a blank, which no caller's id has
+            "Audit",
+            fingerprint(call.request),
+            self.league.clock.now(),
+            lambda tx: self._record(tx, call),
+        )
+
+    def _record(self, tx: Transaction, call: Call) -> bytes:
+        assert call.caller is not None
+        who, role, peer = call.caller.who, call.caller.role.word, call.peer
+        request = json_format.MessageToDict(call.request, preserving_proto_field_name=True)
+        asked = {
+            key: value if isinstance(value, (bool, int, float)) else str(value)[:LONGEST]
+            for key, value in request.items()
+            if key != "request_id"
+        }
+        words = ", ".join(f"{key} {value!r}" for key, value in asked.items())
+        text = f"{who} ({role}) calls {call.method} from {peer}: {words or 'with nothing'}"
+        data = {"who": who, "role": role, "peer": peer, "method": call.method, "request": asked}
+        self.league.log(tx, "operator_action", text, **data)
+        return b""
 
     def _observe(self, call: Call) -> None:
         if call.error is not None:

@@ -8,18 +8,15 @@ from typing import Any
 from league import __version__
 from league.errors import InvalidInput, NotFound
 from league.players import (
-    Book,
     LeagueStatus,
     MatchRecord,
     MatchResult,
-    Player,
     RatingEpoch,
     Role,
     SeatResult,
     Share,
     WorkerStatus,
 )
-from league.stats.ratings import RatingTable
 from matchmaker.acts import checks
 from matchmaker.acts.assign import assignments_of
 from matchmaker.sampling.candidates import Pool, configured_shares
@@ -35,8 +32,13 @@ def match_record(league: League, reader: Reader, match_id: str) -> MatchRecord:
         NotFound: no match begins so.
         InvalidInput: several do.
     """
-    row = _named_match(reader, checks.identifier(match_id, "match_id"))
-    row = row._replace(lease_token="")  # it is the holder's alone
+    checks.identifier(match_id, "match_id")
+    rows = [*reader.assignments([match_id]).values()] or reader.matches_with_prefix(match_id, 2)
+    if len(rows) > 1:
+        raise InvalidInput(f"several matches begin with {match_id}: give more of the match id")
+    if not rows:
+        raise NotFound(f"there is no match {match_id}: check the id (they are in `league watch`)")
+    row = rows[0]._replace(lease_token="")  # it is the holder's alone
     result = reader.result(row.ordinal)
     (assignment,) = assignments_of(league, [row])
     return MatchRecord(
@@ -50,42 +52,23 @@ def match_record(league: League, reader: Reader, match_id: str) -> MatchRecord:
     )
 
 
-def _named_match(reader: Reader, match_id: str) -> AssignmentRow:
-    exact = reader.assignment(match_id)
-    if exact is not None:
-        return exact
-    rows = reader.matches_with_prefix(match_id, 2)
-    if len(rows) > 1:
-        raise InvalidInput(f"several matches begin with {match_id}: give more of the match id")
-    if not rows:
-        raise NotFound(f"there is no match {match_id}: check the id (they are in `league watch`)")
-    return rows[0]
-
-
 def _reported(league: League, lease: AssignmentRow, row: ResultRow) -> MatchResult:
     """The reported result; names and digests are those of the lease."""
-    seats = (
-        SeatResult(
-            player=name,
-            digest=league.view.players[name].digest,
-            step_start=start,
-            step_end=end,
-            stats=stats,
-        )
-        for name, start, end, stats in zip(
-            (lease.seat0, lease.seat1),
-            (row.step0, row.step1),
-            (row.end_step0, row.end_step1),
-            row.stats,
-            strict=True,
-        )
-    )
+
+    def seat(name: str, start: int, end: int, stats: dict[str, float]) -> SeatResult:
+        digest = league.view.players[name].digest
+        return SeatResult(player=name, digest=digest, step_start=start, step_end=end, stats=stats)
+
+    stats0, stats1 = row.stats
     return MatchResult(
         match_id=row.match_id,
         lease_token=lease.lease_token,
         outcome=row.outcome,
         frames=row.frames,
-        seats=(next(seats), next(seats)),
+        seats=(
+            seat(lease.seat0, row.step0, row.end_step0, stats0),
+            seat(lease.seat1, row.step1, row.end_step1, stats1),
+        ),
         failed=bool(row.failed),
         failure=row.failure,
         finished_at=row.finished_at,
@@ -97,25 +80,19 @@ def why(reader: Reader, row: AssignmentRow) -> dict[str, Any]:
     found = None if row.draw is None else reader.draw(row.draw)
     if found is None:
         return {}
+    first = row
+    while first.replaces:  # of a match that was carried over restarts, the one that was drawn
+        first = reader.assignments([first.replaces])[first.replaces]
     return {
         **json.loads(found.body_json),
         "policy_hash": found.policy_hash,
         "log_position": found.log_position,
         "event_position": found.event_position,
         "draw_seed": row.draw_seed,
-        "draw_ordinal": _first(reader, row).ordinal,
+        "draw_ordinal": first.ordinal,
         "category": row.category,
         "probability": row.probability,
     }
-
-
-def _first(reader: Reader, row: AssignmentRow) -> AssignmentRow:
-    """Of a match that was carried over restarts, the one that was drawn."""
-    while row.replaces:
-        before = reader.assignment(row.replaces)
-        assert before is not None  # a match is carried only where it is known
-        row = before
-    return row
 
 
 def status(league: League, reader: Reader) -> LeagueStatus:
@@ -133,17 +110,15 @@ def status(league: League, reader: Reader) -> LeagueStatus:
         shares=tuple(_shares(league, workers)),
         version=__version__,
         vitals=league.vitals(),
-        epochs=tuple(_epoch(book, table) for book, table in league.view.tables.items()),
-    )
-
-
-def _epoch(book: Book, table: RatingTable) -> RatingEpoch:
-    epoch = table.epoch
-    return RatingEpoch(
-        book=book,
-        after_position=epoch.after_position,
-        games=epoch.games,
-        draw_probability=epoch.draw_probability,
+        epochs=tuple(
+            RatingEpoch(
+                book=book,
+                after_position=table.epoch.after_position,
+                games=table.epoch.games,
+                draw_probability=table.epoch.draw_probability,
+            )
+            for book, table in league.view.tables.items()
+        ),
     )
 
 
@@ -164,33 +139,28 @@ def _worker(reader: Reader, incarnation: IncarnationRow, open_leases: int) -> Wo
 
 def _shares(league: League, workers: list[WorkerStatus]) -> list[Share]:
     """Of the mix that each learner is in, mains first; the realised ones are over all its draws."""
-    newest: dict[str, WorkerStatus] = {}
+    view = league.view
+    mixes: dict[str, str] = {}
     for worker in sorted(workers, key=lambda one: one.last_beat_at):
         if worker.player and worker.mix:
-            newest[worker.player] = worker
-    learners = [league.view.players[name] for name in newest]
-    in_order = sorted(learners, key=lambda one: (one.role is not Role.MAIN, one.name))
-    return [share for one in in_order for share in _shares_of(league, one, newest[one.name].mix)]
-
-
-def _shares_of(league: League, learner: Player, mix: str) -> list[Share]:
-    view = league.view
-    configured = configured_shares(Pool(league.settings, learner, view.players, view.tables), mix)
-    drawn = {
-        category: count
-        for (player, name, category), count in view.drawn.items()
-        if player == learner.name and name == mix
-    }
-    matches = sum(drawn.values()) or 1
-    categories = [*configured, *(category for category in drawn if category not in configured)]
-    return [
-        Share(
-            player=learner.name,
-            mix=mix,
-            category=category,
-            configured=configured.get(category, 0.0),
-            realised=drawn.get(category, 0) / matches,
-            matches=drawn.get(category, 0),
-        )
-        for category in categories
-    ]
+            mixes[worker.player] = worker.mix
+    shares = []
+    learners = [view.players[name] for name in mixes]
+    for learner in sorted(learners, key=lambda one: (one.role is not Role.MAIN, one.name)):
+        name, mix = learner.name, mixes[learner.name]
+        pool = Pool(league.settings, learner, view.players, view.tables)
+        configured = configured_shares(pool, mix)
+        drawn = {key[2]: count for key, count in view.drawn.items() if key[:2] == (name, mix)}
+        matches = sum(drawn.values()) or 1
+        shares += [
+            Share(
+                player=name,
+                mix=mix,
+                category=category,
+                configured=configured.get(category, 0.0),
+                realised=drawn.get(category, 0) / matches,
+                matches=drawn.get(category, 0),
+            )
+            for category in dict.fromkeys([*configured, *drawn])
+        ]
+    return shares

@@ -6,9 +6,10 @@ import logging
 import secrets
 import threading
 import time
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import TracebackType
 
 from league.clock import Clock, SystemClock
 from league.errors import InvalidInput, LeagueError
@@ -35,7 +36,9 @@ MAX_REQUEST_BYTES = 32 << 20
 ANALYST_SECONDS = 2.0
 """How long a stop waits for a look at the league's structure, which loses nothing."""
 LOOK_EVERY = 30
-"""A look at what was written takes at most this part of the time."""
+"""A sweep looks at what was written at most in one of so many parts of the time: a busy league has
+much to look at, on cores that have other work.
+"""
 SERVICE_NAME = matchmaker_pb2.DESCRIPTOR.services_by_name["MatchmakerService"].full_name
 EXPLOITER_SERVICE_NAME = exploiters_pb2.DESCRIPTOR.services_by_name["ExploiterService"].full_name
 _log = logging.getLogger(__name__)
@@ -68,49 +71,43 @@ class MatchmakerServer:
         read_only: bool = False,
         at: str | None = None,
     ) -> None:
+        self._security = security or SecuritySettings()
+        operations = operations or OperationsSettings()
         if at is not None and not read_only:
             raise InvalidInput("--at serves the past, which can't be changed: add --read-only")
-        self._security = security or SecuritySettings()
-        self._operations = operations or OperationsSettings()
-        if at is not None and self._operations.metrics_port:
+        if at is not None and operations.metrics_port:
             raise InvalidInput(
                 "metrics report the present, and --at serves the past: leave out the metrics port"
             )
         self._wanted = (self._security.checked(host), port)
-        self._sweeps = clock is None and not read_only
-        self._copy = TemporaryDirectory(prefix="kumite-past-") if at is not None else None
-        try:
+        with ExitStack() as opened:
             served = Path(db)
-            if self._copy is not None:
-                served = Path(self._copy.name) / "league.db"
-                copies.copy_as_of(Path(db), served, at or "")
+            if at is not None:
+                folder = opened.enter_context(TemporaryDirectory(prefix="kumite-past-"))
+                served = Path(folder) / "league.db"
+                copies.copy_as_of(Path(db), served, at)
             self.store = SqliteStore(served, read_only=read_only)
-        except BaseException:
-            self._drop_copy()
-            raise
-        self.league = League(self.store, settings or MatchmakerSettings(), clock or SystemClock())
-        try:
+            opened.callback(self.store.close)
+            self.league = League(
+                self.store, settings or MatchmakerSettings(), clock or SystemClock()
+            )
             if read_only:
                 self.league.open_read_only()
             else:
                 self.league.open(secrets.randbits(62) if seed is None else seed)
-        except BaseException:
-            self.store.close()
-            self._drop_copy()
-            raise
+            self._opened = opened.pop_all()
         self.service = MatchmakerService(self.league, read_only=read_only)
-        self.monitor = Monitor(self.league, Path(db), self._operations, read_only=read_only)
-        self._frame: GrpcServer | None = None
-        self._sweeper = threading.Thread(
-            target=self._sweep_forever, name="lease-sweeper", daemon=True
-        )
-        self._analyst = threading.Thread(target=self._analyse_forever, name="analyst", daemon=True)
-        self._stopped = False
+        self.monitor = Monitor(self.league, Path(db), operations, read_only=read_only)
         self.port = 0
-
-    def _drop_copy(self) -> None:
-        if self._copy is not None:
-            self._copy.cleanup()
+        self._frame: GrpcServer | None = None
+        self._threads: list[threading.Thread] = []
+        if clock is None and not read_only:
+            self._threads = [
+                threading.Thread(target=self._repeat, args=[work], name=work.__name__, daemon=True)
+                for work in (self.sweep, self.analyse)
+            ]
+        self._next_look = 0.0
+        self._stopped = False
 
     @property
     def address(self) -> str:
@@ -120,12 +117,7 @@ class MatchmakerServer:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.stop()
 
     def start(self) -> None:
@@ -151,67 +143,51 @@ class MatchmakerServer:
             raise
         self._frame = frame
         frame.start()
-        if self._sweeps:
-            self._sweeper.start()
-            self._analyst.start()
+        for thread in self._threads:
+            thread.start()
 
-    def sweep(self, look: bool = True) -> int:
-        """Expires overdue leases now, does what else is due, and checks what was written since
-        the last time unless `look` is False. Returns how many leases expired.
+    def sweep(self) -> int:
+        """Expires overdue leases, does what else is due and checks what was written since the last
+        time. Returns how many leases expired.
         """
         with self.store.read() as reader:
-            due = reader.overdue(self.league.clock.now())
+            due = reader.open_assignments(until=self.league.clock.now())
         with self.store.write() as tx:
             expired = leases.sweep(self.league, tx) if due else 0
-            leases.forget_requests(self.league, tx)
+            tx.forget_requests(self.league.clock.now() - limits.REQUEST_MEMORY_SECONDS)
         self.monitor.expired(expired)
         rating_epochs.open_due_epochs(self.league)
-        if look:
-            self._look()
+        began = time.monotonic()
+        if began >= self._next_look:
+            with self.store.read() as reader:
+                for finding in invariants.broken(reader, self.league.view.fold.settled):
+                    _log.error("the league's log is broken (run bin/league fsck): %s", finding)
+                self.league.view.fold.settled = invariants.settled_below(reader)
+            self._next_look = began + LOOK_EVERY * (time.monotonic() - began)
         self.league.store_fold(folding.EVERY)
+        self.monitor.check_disk()
         return expired
 
-    def _look(self) -> None:
-        with self.store.read() as reader:
-            for finding in invariants.broken(reader, self.league.view.fold.settled):
-                _log.error("the league's log is broken (run bin/league fsck): %s", finding)
-            self.league.view.fold.settled = invariants.settled_below(reader)
-
-    def _sweep_forever(self) -> None:
-        next_look = 0.0
-        while not self.service.stopping.wait(limits.SWEEP_SECONDS):
-            began = time.monotonic()
-            try:
-                self.sweep(look=began >= next_look)
-            except LeagueError as error:
-                _log.error("expired leases could not be recorded: %s", error)
-                self.monitor.failed(error)
-            except Exception:
-                _log.exception("the lease sweep broke; the next one is tried all the same")
-            # a busy league has much to look at, on cores that have other work
-            if began >= next_look:
-                next_look = began + LOOK_EVERY * (time.monotonic() - began)
-            self.monitor.check_disk()
-
     def analyse(self) -> bool:
-        """Analyses the league if that is due; returns whether it was."""
+        """Analyses the league if that is due; returns whether it was.
+
+        It has a thread of its own: thousands of snapshots take seconds, and leases must not wait.
+        """
         return analyse(self.league)
 
-    def _analyse_forever(self) -> None:
-        """Runs in a separate thread: thousands of snapshots take seconds, and leases must not wait
-        for them.
-        """
+    def _repeat(self, work: Callable[[], object]) -> None:
         while not self.service.stopping.wait(limits.SWEEP_SECONDS):
             try:
-                self.analyse()
+                work()
             except LeagueError as error:
-                _log.error("the analysis of the league could not be recorded: %s", error)
+                _log.error("the matchmaker's %s could not be recorded: %s", work.__name__, error)
+                self.monitor.failed(error)
             except Exception:
-                _log.exception("the analysis of the league failed; the next one is tried")
+                _log.exception("the matchmaker's %s failed; it is tried again", work.__name__)
 
     def stop(self) -> None:
-        """Turns new calls away, lets running ones finish, ends the streams, closes the file. Twice
-        is fine.
+        """Refuses new calls, lets running ones finish, ends the streams, closes the file. Twice is
+        fine.
 
         Open leases stay open; their time starts again when the league is served again.
         """
@@ -225,14 +201,12 @@ class MatchmakerServer:
         if self._frame is not None:
             self._frame.stop()
         self.monitor.close()
-        if self._sweeper.is_alive():
-            self._sweeper.join()
-        if self._analyst.is_alive():
-            self._analyst.join(ANALYST_SECONDS)
+        for thread, seconds in zip(self._threads, (None, ANALYST_SECONDS), strict=False):
+            if thread.is_alive():
+                thread.join(seconds)
         if not self.service.read_only:
             try:
                 self.league.store_fold(folding.FEWEST)
             except LeagueError as error:
                 _log.warning("the next start takes longer, for the fold was not stored: %s", error)
-        self.store.close()
-        self._drop_copy()
+        self._opened.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Callable, Iterator
+from functools import wraps
 from typing import Any, TypeVar
 
 import grpc
@@ -18,22 +19,41 @@ from league.v1 import matchmaker_pb2 as m
 from league.v1 import types_pb2 as t
 from league.v1.matchmaker_pb2_grpc import MatchmakerServiceServicer
 from matchmaker import limits
-from matchmaker.acts import assign as assigning
-from matchmaker.acts import checks, retiring
-from matchmaker.acts import incarnate as incarnations
-from matchmaker.acts import lease as leases
-from matchmaker.acts import pin as pins
-from matchmaker.acts import register as registration
-from matchmaker.acts import report as reporting
-from matchmaker.acts import stage as curricula
-from matchmaker.acts.quarantine import quarantine, release
+from matchmaker.acts import (
+    assign,
+    checks,
+    incarnate,
+    lease,
+    operate,
+    register,
+    report,
+    retiring,
+    stage,
+)
 from matchmaker.api import queries
 from matchmaker.state.league import League
 from matchmaker.store.transaction import Transaction
 
 Reply = TypeVar("Reply", bound=Message)
+Body = Callable[["MatchmakerService", Any, Transaction], Reply]
 WATCH_PAGE = 500
 WATCH_POLL_SECONDS = 1.0
+
+
+def _mutation(reply: type[Reply]) -> Callable[[Body[Reply]], Any]:
+    """Makes a servicer's method of a body that gets a transaction and replies with a `reply`.
+
+    The body runs once however often the request is sent.
+    """
+
+    def decorate(body: Body[Reply]) -> Any:
+        @wraps(body)
+        def method(self: MatchmakerService, request: Any, context: Any) -> Reply:
+            return self.once(request, reply, lambda tx: body(self, request, tx))
+
+        return method
+
+    return decorate
 
 
 class MatchmakerService(MatchmakerServiceServicer):
@@ -50,101 +70,67 @@ class MatchmakerService(MatchmakerServiceServicer):
     ) -> Reply:
         """The reply of `effect`, which runs once however often the request is sent."""
         checks.identifier(request.request_id, "request_id")
-        fingerprint = hashlib.sha256(request.SerializeToString(deterministic=True)).hexdigest()
         stored = self.league.store.once(
             request.request_id,
             type(request).__name__,
-            fingerprint,
+            fingerprint(request),
             self.league.clock.now(),
             lambda tx: effect(tx).SerializeToString(),
         )
         return reply.FromString(stored)
 
-    def RegisterPlayers(
-        self, request: m.RegisterPlayersRequest, context: Any
-    ) -> m.RegisterPlayersResponse:
+    @_mutation(m.RegisterPlayersResponse)
+    def RegisterPlayers(self, request: Any, tx: Transaction) -> m.RegisterPlayersResponse:
         players = [from_message(Player, player) for player in request.players]
+        registered, retired = register.register_players(
+            self.league, tx, players, request.incarnation
+        )
+        return m.RegisterPlayersResponse(players=map(to_message, registered), retired=retired)
 
-        def effect(tx: Transaction) -> m.RegisterPlayersResponse:
-            registered, retired = registration.register_players(
-                self.league, tx, players, request.incarnation
-            )
-            return m.RegisterPlayersResponse(players=map(to_message, registered), retired=retired)
+    @_mutation(m.OpenIncarnationResponse)
+    def OpenIncarnation(self, request: Any, tx: Transaction) -> m.OpenIncarnationResponse:
+        opened = incarnate.open_incarnation(
+            self.league,
+            tx,
+            request.worker,
+            request.player,
+            request.checkpoint_step,
+            request.checkpoint_log_position,
+            request.carried_matches,
+        )
+        return m.OpenIncarnationResponse(
+            incarnation=opened.number,
+            carried=map(to_message, opened.carried),
+            lost_results=opened.lost_results,
+        )
 
-        return self.once(request, m.RegisterPlayersResponse, effect)
+    @_mutation(m.AcquireMatchesResponse)
+    def AcquireMatches(self, request: Any, tx: Transaction) -> m.AcquireMatchesResponse:
+        found = assign.acquire_matches(
+            self.league, tx, request.incarnation, request.count, request.mix
+        )
+        return m.AcquireMatchesResponse(assignments=map(to_message, found))
 
-    def OpenIncarnation(
-        self, request: m.OpenIncarnationRequest, context: Any
-    ) -> m.OpenIncarnationResponse:
-        def effect(tx: Transaction) -> m.OpenIncarnationResponse:
-            opened = incarnations.open_incarnation(
-                self.league,
-                tx,
-                request.worker,
-                request.player,
-                request.checkpoint_step,
-                request.checkpoint_log_position,
-                request.carried_matches,
-            )
-            return m.OpenIncarnationResponse(
-                incarnation=opened.number,
-                carried=map(to_message, opened.carried),
-                lost_results=opened.lost_results,
-            )
-
-        return self.once(request, m.OpenIncarnationResponse, effect)
-
-    def AcquireMatches(
-        self, request: m.AcquireMatchesRequest, context: Any
-    ) -> m.AcquireMatchesResponse:
-        def effect(tx: Transaction) -> m.AcquireMatchesResponse:
-            assigned = assigning.acquire_matches(
-                self.league, tx, request.incarnation, request.count, request.mix
-            )
-            return m.AcquireMatchesResponse(assignments=map(to_message, assigned))
-
-        return self.once(request, m.AcquireMatchesResponse, effect)
-
-    def AcquirePairings(
-        self, request: m.AcquirePairingsRequest, context: Any
-    ) -> m.AcquirePairingsResponse:
+    @_mutation(m.AcquirePairingsResponse)
+    def AcquirePairings(self, request: Any, tx: Transaction) -> m.AcquirePairingsResponse:
         pairings = [from_message(Pairing, pairing) for pairing in request.pairings]
+        found = assign.acquire_pairings(self.league, tx, request.incarnation, pairings)
+        return m.AcquirePairingsResponse(assignments=map(to_message, found))
 
-        def effect(tx: Transaction) -> m.AcquirePairingsResponse:
-            assigned = assigning.acquire_pairings(self.league, tx, request.incarnation, pairings)
-            return m.AcquirePairingsResponse(assignments=map(to_message, assigned))
+    @_mutation(m.ReleaseMatchesResponse)
+    def ReleaseMatches(self, request: Any, tx: Transaction) -> m.ReleaseMatchesResponse:
+        given = request.incarnation, request.match_ids, request.reason
+        return m.ReleaseMatchesResponse(released=lease.release_matches(self.league, tx, *given))
 
-        return self.once(request, m.AcquirePairingsResponse, effect)
-
-    def ReleaseMatches(
-        self, request: m.ReleaseMatchesRequest, context: Any
-    ) -> m.ReleaseMatchesResponse:
-        def effect(tx: Transaction) -> m.ReleaseMatchesResponse:
-            released = leases.release_matches(
-                self.league, tx, request.incarnation, request.match_ids, request.reason
-            )
-            return m.ReleaseMatchesResponse(released=released)
-
-        return self.once(request, m.ReleaseMatchesResponse, effect)
-
-    def ReportResults(
-        self, request: m.ReportResultsRequest, context: Any
-    ) -> m.ReportResultsResponse:
+    @_mutation(m.ReportResultsResponse)
+    def ReportResults(self, request: Any, tx: Transaction) -> m.ReportResultsResponse:
         results = [_decoded(result) for result in request.results]
-
-        def effect(tx: Transaction) -> m.ReportResultsResponse:
-            verdicts, position = reporting.report_results(
-                self.league, tx, request.incarnation, results
-            )
-            return m.ReportResultsResponse(
-                verdicts=map(to_message, verdicts), log_position=position
-            )
-
-        return self.once(request, m.ReportResultsResponse, effect)
+        verdicts, position = report.report_results(self.league, tx, request.incarnation, results)
+        return m.ReportResultsResponse(verdicts=map(to_message, verdicts), log_position=position)
 
     def Heartbeat(self, request: m.HeartbeatRequest, context: Any) -> m.HeartbeatResponse:
         fenced, deadline, asked = self.league.store.submit(
-            lambda tx: incarnations.heartbeat(
+            lambda tx: incarnate.heartbeat(
                 self.league,
                 tx,
                 request.incarnation,
@@ -157,65 +143,47 @@ class MatchmakerService(MatchmakerServiceServicer):
         )
         return m.HeartbeatResponse(fenced=fenced, lease_deadline=deadline, asked=_optional(asked))
 
-    def KeepReferences(
-        self, request: m.KeepReferencesRequest, context: Any
-    ) -> m.KeepReferencesResponse:
-        def effect(tx: Transaction) -> m.KeepReferencesResponse:
-            retired, returned = retiring.keep_references(
-                self.league, tx, request.incarnation, request.names
-            )
-            return m.KeepReferencesResponse(retired=retired, returned=returned)
+    @_mutation(m.KeepReferencesResponse)
+    def KeepReferences(self, request: Any, tx: Transaction) -> m.KeepReferencesResponse:
+        retired, returned = retiring.keep_references(
+            self.league, tx, request.incarnation, request.names
+        )
+        return m.KeepReferencesResponse(retired=retired, returned=returned)
 
-        return self.once(request, m.KeepReferencesResponse, effect)
+    @_mutation(m.EnterStageResponse)
+    def EnterStage(self, request: Any, tx: Transaction) -> m.EnterStageResponse:
+        asked = stage.enter_stage(
+            self.league,
+            tx,
+            request.incarnation,
+            request.step,
+            [from_message(Stage, one) for one in request.stages],
+            from_message(Place, request),
+            request.reason,
+        )
+        return m.EnterStageResponse(asked=_optional(asked))
 
-    def EnterStage(self, request: m.EnterStageRequest, context: Any) -> m.EnterStageResponse:
-        stages = [from_message(Stage, stage) for stage in request.stages]
-        place = from_message(Place, request)
+    @_mutation(m.AskStageResponse)
+    def AskStage(self, request: Any, tx: Transaction) -> m.AskStageResponse:
+        asked = stage.ask_stage(self.league, tx, request.player, request.stage, request.by)
+        return m.AskStageResponse(asked=_optional(asked))
 
-        def effect(tx: Transaction) -> m.EnterStageResponse:
-            asked = curricula.enter_stage(
-                self.league,
-                tx,
-                request.incarnation,
-                request.step,
-                stages,
-                place,
-                request.reason,
-            )
-            return m.EnterStageResponse(asked=_optional(asked))
-
-        return self.once(request, m.EnterStageResponse, effect)
-
-    def AskStage(self, request: m.AskStageRequest, context: Any) -> m.AskStageResponse:
-        def effect(tx: Transaction) -> m.AskStageResponse:
-            asked = curricula.ask_stage(self.league, tx, request.player, request.stage, request.by)
-            return m.AskStageResponse(asked=_optional(asked))
-
-        return self.once(request, m.AskStageResponse, effect)
-
-    def PinRating(self, request: m.PinRatingRequest, context: Any) -> m.PinRatingResponse:
+    @_mutation(m.PinRatingResponse)
+    def PinRating(self, request: Any, tx: Transaction) -> m.PinRatingResponse:
         mu = None if request.unpin else request.mu
+        position = operate.pin(self.league, tx, request.player, mu, request.by)
+        return m.PinRatingResponse(log_position=position)
 
-        def effect(tx: Transaction) -> m.PinRatingResponse:
-            return m.PinRatingResponse(
-                log_position=pins.pin(self.league, tx, request.player, mu, request.by)
-            )
-
-        return self.once(request, m.PinRatingResponse, effect)
-
-    def Quarantine(self, request: m.QuarantineRequest, context: Any) -> m.QuarantineResponse:
-        def effect(tx: Transaction) -> m.QuarantineResponse:
-            given = (self.league, tx, request.player, request.by)
-            state = (
-                release(*given) if request.release else quarantine(*given, reason=request.reason)
-            )
-            return m.QuarantineResponse(state=to_enum(state))
-
-        return self.once(request, m.QuarantineResponse, effect)
+    @_mutation(m.QuarantineResponse)
+    def Quarantine(self, request: Any, tx: Transaction) -> m.QuarantineResponse:
+        given = self.league, tx, request.player, request.by
+        if request.release:
+            return m.QuarantineResponse(state=to_enum(operate.release(*given)))
+        return m.QuarantineResponse(state=to_enum(operate.quarantine(*given, request.reason)))
 
     def GetCurricula(self, request: m.GetCurriculaRequest, context: Any) -> m.GetCurriculaResponse:
         with self.league.store.read() as reader, self.league.view.checked().lock:
-            found = curricula.curricula(self.league, reader)
+            found = stage.curricula(self.league, reader)
         return m.GetCurriculaResponse(curricula=map(to_message, found))
 
     def ListPlayers(self, request: m.ListPlayersRequest, context: Any) -> m.ListPlayersResponse:
@@ -244,7 +212,7 @@ class MatchmakerService(MatchmakerServiceServicer):
             )
             position, event = view.books.log_position, view.books.event_position
         return m.GetRatingsResponse(
-            ratings=[to_message(rating) for rating in ratings],
+            ratings=map(to_message, ratings),
             log_position=position,
             anchors=anchors,
             event_position=event,
@@ -306,8 +274,13 @@ def _decoded(message: t.Result) -> MatchResult | Verdict:
     try:
         return from_message(MatchResult, message)
     except InvalidInput as error:
-        return reporting.refused(message.match_id, error)
+        return report.refused(message.match_id, error)
 
 
 def _optional(value: StageRequest | None) -> Any:
     return None if value is None else to_message(value)
+
+
+def fingerprint(request: Message) -> str:
+    """Tells requests with the same id apart."""
+    return hashlib.sha256(request.SerializeToString(deterministic=True)).hexdigest()

@@ -26,7 +26,7 @@ from matchmaker.sampling.draw import DrawTable, draw_table, draw_table_of
 from matchmaker.sampling.mixes import Candidates, normalised, weights_of
 from matchmaker.settings import MatchmakerSettings
 from matchmaker.simulate.simulation import MIX, Simulation
-from matchmaker.state.replay import LogReplay
+from matchmaker.state.view import LogReplay
 from matchmaker.store.sqlite import SqliteStore
 from matchmaker.store.transaction import Reader
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -52,9 +52,3 @@ def analysis_of(event: Event) -> Analysis:
     data = json.loads(event.data_json)
     cluster = {name: number for number, names in enumerate(data["clusters"]) for name in names}
     return Analysis(event.position, data["matches"], cluster, frozenset(data["support"]))
-
-
-def newest_analysis(events: Iterable[Event]) -> Analysis:
-    """Returns the one in force after these events, which are in the order of the log."""
-    found = list(events)
-    return analysis_of(found[-1]) if found else NO_ANALYSIS

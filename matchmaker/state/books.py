@@ -51,7 +51,7 @@ class Books:
     @classmethod
     def at(cls, reader: Reader, event_position: int) -> Books:
         """Folds the log from its start up to an event, as results counted at that time."""
-        opened = dict(reader.select("SELECT number, event_position FROM incarnations"))
+        opened = reader.opened_at()
         events = reader.events_of(*RATING_EVENTS)
         books = cls()
         books.fold(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +14,6 @@ from league.players import EVENT_KINDS, Event, Verdict, Vitals
 from matchmaker import limits
 from matchmaker.settings import MatchmakerSettings
 from matchmaker.state import folding
-from matchmaker.state.books import RATING_EVENTS
 from matchmaker.state.view import LeagueView
 from matchmaker.store.rows import DrawRow, IncarnationRow
 from matchmaker.store.sqlite import Memory, SqliteStore
@@ -113,28 +112,16 @@ class League:
             text = f"opponents are drawn by policy {self.policy_hash}"
             self.log(tx, "configuration", text, policy=self.policy_hash)
 
-    def log(self, tx: Transaction, kind: str, text: str, /, **data: Any) -> int:
-        """Adds an event and returns its position; its data get the newest result's position.
+    def log(self, tx: Transaction, kind: str, text: str, /, **data: Any) -> Event:
+        """Adds an event and returns it; its data get the newest result's position.
 
-        Ratings and the view follow after the commit.
+        Memory follows after the commit.
         """
-        event = self.event(kind, text, {**data, "log_position": tx.positions()[0]})
-        position = self.log_all(tx, [event])
-        if kind in RATING_EVENTS:
-            placed = replace(event, position=position)
-            tx.after_commit(lambda: self.view.add_rating_event(placed))
-        return position
-
-    def event(self, kind: str, text: str, data: Mapping[str, Any]) -> Event:
         assert kind in EVENT_KINDS, kind
-        encoded = json.dumps(data, separators=(",", ":"))
-        return Event(position=0, at=self.clock.now(), kind=kind, text=text, data_json=encoded)
-
-    def log_all(self, tx: Transaction, events: list[Event]) -> int:
-        """Adds events; returns the position of the last one."""
-        position = tx.add_events(events)
-        tx.after_commit(lambda: self.view.set_event_position(position))
-        return position
+        encoded = json.dumps({**data, "log_position": tx.positions()[0]}, separators=(",", ":"))
+        event = tx.add_event(self.clock.now(), kind, text, encoded)
+        tx.after_commit(lambda: self.view.add_event(event))
+        return event
 
     def draw_row(self, body_json: str, stream: int | None = None) -> DrawRow:
         """What matches are drawn from at this moment, to be stored."""

@@ -7,20 +7,35 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from league.errors import Unavailable
 from league.players import Book, Event, Player
 from league.stages import CurriculumStatus, Place, Stage, StageRequest
 from league.stats.ratings import RatingTable
-from matchmaker.state.analysis import EVENT, NO_ANALYSIS, Analysis, newest_analysis
-from matchmaker.state.books import Books
+from matchmaker.state import analysis
+from matchmaker.state.books import RATING_EVENTS, Books
 from matchmaker.state.exploiters import EVENTS as EXPLOITER_EVENTS
 from matchmaker.state.exploiters import ExploiterState
 from matchmaker.state.folding import Drawn, Fold
+from matchmaker.store.copies import PLAYER_EVENTS, PlayerStates, take_player_event
 from matchmaker.store.rows import AssignmentRow, ResultRow
 from matchmaker.store.transaction import Reader
+
+EVENTS = ("stage", "stage_asked", analysis.EVENT, *EXPLOITER_EVENTS)
+"""Kinds of events that memory keeps, apart from those that ratings depend on."""
+
+
+class KnownDraw(NamedTuple):
+    """A draw table, its number in the log, and the event and the time it was computed at."""
+
+    number: int
+    table: Any
+    event_position: int
+    at: float
 
 
 class LeagueView:
@@ -31,10 +46,9 @@ class LeagueView:
         curricula: what each player's learner reported last about its stages.
         requests: the newest stage request for each player, obeyed or not.
         analysis: near-copies, which share weight, and the snapshots that retire last.
-        draws: by learner and mix the event position at which a draw table was computed, its number
-            in the log, and the table.
-        log_position: of the newest result.
+        draws: what was drawn from last, by learner and mix.
         event_position: of the newest event.
+        other_position: of the newest event that is no result.
         durable_position: of the newest event that watchers can read.
         ordinal: of the newest assignment.
         stale: whether memory lacks a commit, after an effect failed.
@@ -43,18 +57,18 @@ class LeagueView:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.changed = threading.Condition()
+        self.stale = False
         self.players: dict[str, Player] = {}
         self.fold = Fold()
+        self.draws: dict[tuple[str, str], KnownDraw] = {}
+        self.event_position = self.other_position = self.durable_position = self.ordinal = 0
+        self._forget_events()
+
+    def _forget_events(self) -> None:
         self.curricula: dict[str, CurriculumStatus] = {}
         self.requests: dict[str, StageRequest] = {}
-        self.analysis = NO_ANALYSIS
+        self.analysis = analysis.NO_ANALYSIS
         self.exploiters = ExploiterState()
-        self.draws: dict[tuple[str, str], tuple[int, int, Any]] = {}
-        self.log_position = 0
-        self.event_position = 0
-        self.durable_position = 0
-        self.ordinal = 0
-        self.stale = False
 
     @property
     def tables(self) -> dict[Book, RatingTable]:
@@ -64,6 +78,11 @@ class LeagueView:
     @property
     def books(self) -> Books:
         return self.fold.books
+
+    @property
+    def log_position(self) -> int:
+        """Of the newest result."""
+        return self.fold.books.log_position
 
     @property
     def drawn(self) -> Drawn:
@@ -82,11 +101,11 @@ class LeagueView:
         with self.lock:
             self.players = {player.name: player for player in reader.players()}
             self.fold = fold
-            self.log_position, self.event_position, self.ordinal = reader.positions()
-            self.durable_position = self.event_position
-            self.curricula, self.requests = stages_of(reader.events_of("stage", "stage_asked"))
-            self.analysis = newest_analysis(reader.events_of(EVENT))
-            self.exploiters = ExploiterState(reader.events_of(*EXPLOITER_EVENTS))
+            self._forget_events()
+            for event in reader.events_of(*EVENTS):
+                self._take(event)
+            _, self.event_position, self.ordinal = reader.positions()
+            self.other_position = self.durable_position = self.event_position
             self.draws.clear()
             self.stale = False
 
@@ -100,44 +119,44 @@ class LeagueView:
         with self.lock:
             self.players.update({player.name: player for player in players})
 
-    def set_curriculum(self, status: CurriculumStatus) -> None:
-        with self.lock:
-            self.curricula[status.player] = status
-
-    def set_request(self, player: str, request: StageRequest) -> None:
-        with self.lock:
-            self.requests[player] = request
-
-    def set_analysis(self, analysis: Analysis) -> None:
-        with self.lock:
-            self.analysis = analysis
-
     def add_assignments(self, player: str, rows: Sequence[AssignmentRow]) -> None:
         with self.lock:
             for row in rows:
                 if row.mix and not row.replaces:
                     self.fold.drawn[player, row.mix, row.category] += 1
-            if rows:
-                self.ordinal = self.fold.ordinal = rows[-1].ordinal
+            self.ordinal = self.fold.ordinal = rows[-1].ordinal
 
     def add_results(self, rows: Sequence[ResultRow]) -> None:
         with self.lock:
             self.fold.books.add_results(rows)
-            self.log_position = self.fold.books.log_position
             self.event_position = max(self.event_position, rows[-1].event_position)
 
-    def add_rating_event(self, event: Event) -> None:
+    def add_event(self, event: Event) -> None:
+        """Follows an event that is no result."""
         with self.lock:
+            self._take(event)
+            self.event_position = self.other_position = max(self.event_position, event.position)
+
+    def _take(self, event: Event) -> None:
+        if event.kind in RATING_EVENTS:
             self.fold.books.apply(event)
-
-    def add_exploiter_event(self, event: Event) -> None:
-        """Takes in a generation, a gate or a patch."""
-        with self.lock:
+        elif event.kind in EXPLOITER_EVENTS:
             self.exploiters.take(event)
-
-    def set_event_position(self, position: int) -> None:
-        with self.lock:
-            self.event_position = max(self.event_position, position)
+        elif event.kind == analysis.EVENT:
+            self.analysis = analysis.analysis_of(event)
+        elif event.kind == "stage_asked":
+            data = json.loads(event.data_json)
+            self.requests[data["player"]] = StageRequest(
+                number=event.position, stage=data["stage"], by=data["by"], at=event.at
+            )
+        elif event.kind == "stage":
+            data = json.loads(event.data_json)
+            if "stages" in data:  # a learner without a curriculum reports only its mix
+                self.curricula[data["player"]] = CurriculumStatus(
+                    player=data["player"],
+                    stages=tuple(Stage(**stage) for stage in data["stages"]),
+                    place=Place(**data["place"]),
+                )
 
     def wake(self) -> None:
         """Wakes the watchers after a commit."""
@@ -146,22 +165,35 @@ class LeagueView:
             self.changed.notify_all()
 
 
-def stages_of(
-    events: Iterable[Event],
-) -> tuple[dict[str, CurriculumStatus], dict[str, StageRequest]]:
-    """What each learner reported last about its curriculum, and the newest request for it."""
-    curricula: dict[str, CurriculumStatus] = {}
-    requests: dict[str, StageRequest] = {}
-    for event in events:
-        data = json.loads(event.data_json)
-        player = data["player"]
-        if event.kind == "stage_asked":
-            requests[player] = StageRequest(
-                number=event.position, stage=data["stage"], by=data["by"], at=event.at
-            )
-        elif "stages" in data:  # a learner without a curriculum reports only its mix
-            stages = tuple(Stage(**stage) for stage in data["stages"])
-            curricula[player] = CurriculumStatus(
-                player=player, stages=stages, place=Place(**data["place"])
-            )
-    return curricula, requests
+class LogReplay(LeagueView):
+    """The league at one place of its log after another; it only moves forward.
+
+    Results that a restart took back later don't count.
+    """
+
+    def __init__(self, reader: Reader) -> None:
+        super().__init__()
+        self._reader = reader
+        self._registered = {player.name: player for player in reader.players()}
+        self._states: PlayerStates = {}
+        self._events = deque(reader.events_of(*EVENTS, *PLAYER_EVENTS))
+        self._rating_events = deque(reader.events_of(*RATING_EVENTS))
+
+    def move_to(self, log_position: int, event_position: int) -> None:
+        """Moves forward to a result and an event."""
+        results = self._reader.results(self.log_position, log_position)
+        self.books.fold(results, list(_until(self._rating_events, event_position)))
+        for event in _until(self._events, event_position):
+            if event.kind in PLAYER_EVENTS:
+                take_player_event(self._states, event)
+            if event.kind in EVENTS:
+                self._take(event)
+        self.players = {
+            name: replace(self._registered[name], state=state, milestone=is_milestone)
+            for name, (state, is_milestone) in self._states.items()
+        }
+
+
+def _until(events: deque[Event], position: int) -> Iterator[Event]:
+    while events and events[0].position <= position:
+        yield events.popleft()

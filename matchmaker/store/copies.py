@@ -132,7 +132,9 @@ def moment_of(reader: Reader, words: str) -> Moment:
         return Moment(*found[0])
     at = _seconds(words)
     ((event, first),) = reader.select(
-        "SELECT max(position) FILTER (WHERE at <= :at), min(at) FROM events", at=at
+        "SELECT max(position) FILTER (WHERE at <= :at), min(at) FROM (SELECT position, at "
+        "FROM events UNION ALL SELECT event_position, received_at FROM results)",
+        at=at,
     )
     if event is None:
         begin = (

@@ -100,16 +100,6 @@ def whole_file(reader: Reader) -> list[str]:
     orphans = [f"{table} row {row}" for table, row, *_ in reader.select("PRAGMA foreign_key_check")]
     findings += [finding("every reference finds its row", orphans)] if orphans else []
     findings += broken(reader)
-    lacking = reader.select(
-        "SELECT r.position FROM results r LEFT JOIN events e ON e.position = r.event_position "
-        "AND json_extract(e.data_json, '$.position') = r.position WHERE e.position IS NULL"
-    )
-    extra = reader.select(
-        "SELECT e.position FROM events e WHERE e.kind = 'result' AND NOT EXISTS (SELECT 1 "
-        "FROM results r WHERE r.position = json_extract(e.data_json, '$.position'))"
-    )
-    unmatched = [row[0] for row in [*lacking, *extra]]
-    findings += [finding("every result has its event", unmatched)] if unmatched else []
     states = player_states(reader)
     differing = [
         player.name

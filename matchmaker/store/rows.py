@@ -1,16 +1,16 @@
-"""The rows of the store's tables as immutable values."""
+"""The rows of the store's tables as immutable values, their fields in the order of the columns."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from league.players import Book
 
 
-@dataclass(frozen=True, kw_only=True)
-class IncarnationRow:
+class IncarnationRow(NamedTuple):
+    """A worker's process; `number` is 0 until it is stored."""
+
     number: int
     worker: str
     player: str
@@ -18,11 +18,10 @@ class IncarnationRow:
     checkpoint_log_position: int
     opened_at: float
     event_position: int
-    fenced_by: int | None
+    fenced_by: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class BeatRow:
+class BeatRow(NamedTuple):
     incarnation: int
     at: float
     progress: int
@@ -32,9 +31,8 @@ class BeatRow:
     metrics_json: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class DrawRow:
-    """What the assignments of one call were drawn from. `number` is 0 until it is stored."""
+class DrawRow(NamedTuple):
+    """What assignments were drawn from. `number` is 0 until it is stored."""
 
     number: int
     policy_hash: str
@@ -46,7 +44,7 @@ class DrawRow:
 
 
 class AssignmentRow(NamedTuple):
-    """An assignment and the state of its lease; the fields are the table's columns."""
+    """An assignment and the state of its lease."""
 
     ordinal: int
     match_id: str
@@ -112,8 +110,7 @@ class ResultRow(NamedTuple):
         return stats
 
 
-@dataclass(frozen=True, kw_only=True)
-class FoldRow:
+class FoldRow(NamedTuple):
     """What memory held after a result, so that a restart need not fold the log from its start."""
 
     log_position: int
@@ -121,8 +118,3 @@ class FoldRow:
     version: int
     at: float
     body: bytes
-
-
-def book_row(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of a query with its book as a `Book`."""
-    return {**row, "book": Book(row["book"])}

@@ -1,11 +1,9 @@
-"""The tables of a league's log, as migrations of sqlite-utils.
+"""The tables of a league's log.
 
 Never edit a migration that was released: add another one.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 from sqlite_utils import Database, Migrations
 
@@ -15,202 +13,123 @@ APPEND_ONLY = ("results", "lost_results", "events", "policies", "draws")
 
 migrations = Migrations("kumite-matchmaker")
 
+_TABLES = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+
+CREATE TABLE players (
+  ordinal INTEGER PRIMARY KEY,  -- order of registration
+  name TEXT NOT NULL UNIQUE, game TEXT NOT NULL, kind TEXT NOT NULL, role TEXT NOT NULL,
+  state TEXT NOT NULL, parent TEXT NOT NULL, digest TEXT NOT NULL, step INTEGER NOT NULL,
+  creator TEXT NOT NULL, card_json TEXT NOT NULL, held_out INTEGER NOT NULL,
+  milestone INTEGER NOT NULL, created_at REAL NOT NULL
+) STRICT;
+
+CREATE TABLE incarnations (
+  number INTEGER PRIMARY KEY,
+  worker TEXT NOT NULL,
+  player TEXT NOT NULL,             -- '' for an evaluator
+  checkpoint_step INTEGER NOT NULL, checkpoint_log_position INTEGER NOT NULL,
+  opened_at REAL NOT NULL,
+  event_position INTEGER NOT NULL,  -- of its incarnation_opened event
+  fenced_by INTEGER                 -- the incarnation that replaced it
+) STRICT;
+CREATE INDEX incarnations_by_worker ON incarnations (worker, number);
+
+CREATE TABLE heartbeats (  -- the newest one of each incarnation
+  incarnation INTEGER PRIMARY KEY REFERENCES incarnations,
+  at REAL NOT NULL, progress INTEGER NOT NULL, step INTEGER NOT NULL, mix TEXT NOT NULL,
+  activity TEXT NOT NULL, metrics_json TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE policies (  -- sampling settings by hash
+  hash TEXT PRIMARY KEY, body_json TEXT NOT NULL, at REAL NOT NULL
+) STRICT;
+
+CREATE TABLE draws (  -- what assignments were drawn from
+  number INTEGER PRIMARY KEY,
+  policy_hash TEXT NOT NULL REFERENCES policies,
+  log_position INTEGER NOT NULL,    -- the newest result at that time
+  event_position INTEGER NOT NULL,  -- the newest event at that time
+  stream INTEGER,
+  body BLOB NOT NULL                -- rule, shares, candidates with weights: JSON, by zlib
+) STRICT;
+
+CREATE TABLE assignments (
+  ordinal INTEGER PRIMARY KEY,      -- order of assignment
+  match_id TEXT NOT NULL UNIQUE, lease_token TEXT NOT NULL,
+  incarnation INTEGER NOT NULL REFERENCES incarnations,
+  lease_state TEXT NOT NULL,        -- open, reported, expired, abandoned or released
+  lease_deadline REAL NOT NULL,
+  lease_limit REAL NOT NULL,        -- the latest deadline that progress may move it to
+  assigned_at REAL NOT NULL,
+  seat0 TEXT NOT NULL REFERENCES players (name), seat1 TEXT NOT NULL REFERENCES players (name),
+  learner_seat INTEGER NOT NULL, book TEXT NOT NULL, seed INTEGER NOT NULL,
+  category TEXT NOT NULL,
+  mix TEXT NOT NULL,                -- '' when the match was paired by name
+  replaces TEXT NOT NULL,
+  draw INTEGER REFERENCES draws,
+  draw_seed INTEGER NOT NULL, probability REAL NOT NULL,
+  closed_at REAL, close_reason TEXT NOT NULL
+) STRICT;
+CREATE INDEX open_leases ON assignments (incarnation) WHERE lease_state = 'open';
+CREATE INDEX replacements ON assignments (replaces) WHERE replaces != '';
+CREATE INDEX gate_matches ON assignments (ordinal) WHERE category = 'gate';
+
+CREATE TABLE results (
+  position INTEGER PRIMARY KEY,
+  ordinal INTEGER NOT NULL UNIQUE REFERENCES assignments,
+  event_position INTEGER NOT NULL UNIQUE,  -- its place among the events
+  incarnation INTEGER NOT NULL REFERENCES incarnations,
+  outcome REAL NOT NULL, frames INTEGER NOT NULL, failed INTEGER NOT NULL, failure TEXT NOT NULL,
+  finished_at REAL NOT NULL, received_at REAL NOT NULL,
+  late INTEGER NOT NULL,                   -- its lease had expired
+  step0 INTEGER NOT NULL, step1 INTEGER NOT NULL,  -- learner steps when the match began
+  end_step0 INTEGER NOT NULL, end_step1 INTEGER NOT NULL,  -- and when it ended
+  stats_json TEXT NOT NULL                 -- a list of two objects, one for each seat
+) STRICT;
+
+CREATE TABLE lost_results (  -- a learner's results after the checkpoint that it returned to
+  position INTEGER PRIMARY KEY REFERENCES results,
+  incarnation INTEGER NOT NULL REFERENCES incarnations
+) STRICT;
+
+CREATE TABLE events (  -- all but results, which share their numbers
+  position INTEGER PRIMARY KEY, at REAL NOT NULL, kind TEXT NOT NULL, text TEXT NOT NULL,
+  data_json TEXT NOT NULL
+) STRICT;
+CREATE INDEX events_by_kind ON events (kind);
+CREATE VIEW all_events AS
+SELECT position, at, kind, text, data_json FROM events
+UNION ALL
+SELECT event_position, received_at, 'result',
+  CASE WHEN failed THEN
+    seat0 || ' against ' || seat1 || ' failed: ' || ifnull(nullif(failure, ''), 'no reason given')
+  ELSE seat0 || CASE outcome
+    WHEN 1.0 THEN ' beats ' WHEN 0.0 THEN ' loses to ' ELSE ' draws with ' END || seat1 END,
+  json_object('match_id', match_id, 'position', position, 'book', book, 'outcome', outcome)
+FROM results JOIN assignments USING (ordinal);
+
+CREATE TABLE requests (  -- replies by request id, so that a mutation is safe to repeat
+  request_id TEXT PRIMARY KEY, method TEXT NOT NULL, fingerprint TEXT NOT NULL,
+  reply BLOB NOT NULL, at REAL NOT NULL
+) STRICT;
+CREATE INDEX requests_by_time ON requests (at);
+
+CREATE TABLE folds (  -- what memory held after a result (matchmaker/state/folding.py)
+  log_position INTEGER PRIMARY KEY, event_position INTEGER NOT NULL, version INTEGER NOT NULL,
+  at REAL NOT NULL, body BLOB NOT NULL
+) STRICT;
+"""
+
 
 @migrations()
 def m001_league(db: Database) -> None:
     """Creates everything."""
-    _create(db, "meta", {"key": str, "value": str}, pk="key")
-    _create(
-        db,
-        "players",
-        {
-            "ordinal": int,  # order of registration
-            "name": str,
-            "game": str,
-            "kind": str,
-            "role": str,
-            "state": str,
-            "parent": str,
-            "digest": str,
-            "step": int,
-            "creator": str,
-            "card_json": str,
-            "held_out": int,
-            "milestone": int,
-            "created_at": float,
-        },
-        pk="ordinal",
-    )
-    db.table("players").create_index(["name"], unique=True)
-    _create(
-        db,
-        "incarnations",
-        {
-            "number": int,
-            "worker": str,
-            "player": str,  # "" for an evaluator
-            "checkpoint_step": int,
-            "checkpoint_log_position": int,
-            "opened_at": float,
-            "event_position": int,  # of its incarnation_opened event
-            "fenced_by": int,  # the incarnation that replaced it
-        },
-        pk="number",
-        nullable=["fenced_by"],
-    )
-    db.table("incarnations").create_index(["worker", "number"])
-    _create(
-        db,
-        "heartbeats",  # the newest one of each incarnation
-        {
-            "incarnation": int,
-            "at": float,
-            "progress": int,
-            "step": int,
-            "mix": str,
-            "activity": str,
-            "metrics_json": str,
-        },
-        pk="incarnation",
-        foreign_keys=[("incarnation", "incarnations", "number")],
-    )
-    # sampling settings by hash
-    _create(db, "policies", {"hash": str, "body_json": str, "at": float}, pk="hash")
-    _create(
-        db,
-        "draws",  # what the assignments of one call were drawn from
-        {
-            "number": int,
-            "policy_hash": str,
-            "log_position": int,  # the newest result at that time
-            "event_position": int,  # the newest event at that time
-            "stream": int,
-            "body": bytes,  # rule, shares, candidates with weights: JSON, compressed with zlib
-        },
-        pk="number",
-        nullable=["stream"],
-        foreign_keys=[("policy_hash", "policies", "hash")],
-    )
-    _create(
-        db,
-        "assignments",
-        {
-            "ordinal": int,  # order of assignment
-            "match_id": str,
-            "lease_token": str,
-            "incarnation": int,
-            "lease_state": str,  # open, reported, expired, abandoned or released
-            "lease_deadline": float,
-            "lease_limit": float,  # the latest deadline that progress may move it to
-            "assigned_at": float,
-            "seat0": str,
-            "seat1": str,
-            "learner_seat": int,
-            "book": str,
-            "seed": int,
-            "category": str,
-            "mix": str,  # "" when the match was paired by name
-            "replaces": str,
-            "draw": int,
-            "draw_seed": int,
-            "probability": float,
-            "closed_at": float,
-            "close_reason": str,
-        },
-        pk="ordinal",
-        nullable=["draw", "closed_at"],
-        foreign_keys=[
-            ("incarnation", "incarnations", "number"),
-            ("seat0", "players", "name"),
-            ("seat1", "players", "name"),
-            ("draw", "draws", "number"),
-        ],
-    )
-    db.table("assignments").create_index(["match_id"], unique=True)
-    # sqlite-utils makes no partial indexes.
-    for index in (
-        "open_leases ON assignments (incarnation) WHERE lease_state = 'open'",
-        "replacements ON assignments (replaces) WHERE replaces != ''",
-        "gate_matches ON assignments (ordinal) WHERE category = 'gate'",
-    ):
-        db.execute(f"CREATE INDEX {index}")
-    _create(
-        db,
-        "results",
-        {
-            "position": int,
-            "ordinal": int,
-            "event_position": int,  # of its result event
-            "incarnation": int,
-            "outcome": float,
-            "frames": int,
-            "failed": int,
-            "failure": str,
-            "finished_at": float,
-            "received_at": float,
-            "late": int,  # its lease had expired
-            "step0": int,  # learner steps of seat 0 when the match began
-            "step1": int,
-            "end_step0": int,  # and when it ended
-            "end_step1": int,
-            "stats_json": str,  # a list of two objects, one for each seat
-        },
-        pk="position",
-        foreign_keys=[
-            ("ordinal", "assignments", "ordinal"),
-            ("incarnation", "incarnations", "number"),
-        ],
-    )
-    db.table("results").create_index(["ordinal"], unique=True)
-    _create(
-        db,
-        "lost_results",  # a learner's results after the checkpoint that it returned to
-        {"position": int, "incarnation": int},
-        pk="position",
-        foreign_keys=[
-            ("position", "results", "position"),
-            ("incarnation", "incarnations", "number"),
-        ],
-    )
-    _create(
-        db,
-        "events",
-        {"position": int, "at": float, "kind": str, "text": str, "data_json": str},
-        pk="position",
-    )
-    # Nearly all events are results, which have their own table.
-    db.execute("CREATE INDEX events_by_kind ON events (kind) WHERE kind != 'result'")
-    _create(
-        db,
-        "requests",  # replies by request id, so that a mutation is safe to repeat
-        {"request_id": str, "method": str, "fingerprint": str, "reply": bytes, "at": float},
-        pk="request_id",
-    )
-    db.table("requests").create_index(["at"])
-    _create(
-        db,
-        "folds",  # what memory held after a result (matchmaker/state/folding.py)
-        {"log_position": int, "event_position": int, "version": int, "at": float, "body": bytes},
-        pk="log_position",
-    )
-    for name in APPEND_ONLY:
-        for change in ("UPDATE", "DELETE"):
-            db.execute(
-                f"CREATE TRIGGER {name}_never_{change.lower()} BEFORE {change} ON {name} "
-                f"BEGIN SELECT RAISE(ABORT, '{name} is append-only'); END"
-            )
-
-
-def _create(
-    db: Database,
-    name: str,
-    columns: dict[str, Any],
-    *,
-    pk: str,
-    nullable: list[str] | None = None,
-    foreign_keys: list[tuple[str, str, str]] | None = None,
-) -> None:
-    required = set(columns) - {pk} - set(nullable or ())
-    db.table(name).create(
-        columns, pk=pk, not_null=required, foreign_keys=foreign_keys or [], strict=True
-    )
+    triggers = [
+        f"CREATE TRIGGER {name}_never_{change} BEFORE {change} ON {name} "
+        f"BEGIN SELECT RAISE(ABORT, '{name} is append-only'); END;"
+        for name in APPEND_ONLY
+        for change in ("update", "delete")
+    ]
+    for statement in [*_TABLES.split(";\n"), *triggers]:  # a script would commit
+        db.execute(statement)

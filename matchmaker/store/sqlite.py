@@ -45,10 +45,6 @@ from matchmaker.store.schema import APPLICATION_ID, migrations
 from matchmaker.store.transaction import Reader, Transaction
 
 BUSY_SECONDS = 20.0
-ROOM_BYTES = 256 << 20
-"""Free bytes below which each request has a commit to itself: one that fails then leaves memory
-unchanged, and it need not be rebuilt.
-"""
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
@@ -114,8 +110,7 @@ class SqliteStore:
         if not self.path.is_file():
             raise NotFound(f"there is no league at {self.path}: check the path, or start a run")
         with contextlib.closing(self._connect("ro")) as db:
-            self._check_owner(db)
-            self._check_version(db)
+            self._check_file(db)
             pending = [migration.name for migration in migrations.pending(db)]
         if pending:
             raise VersionMismatch(
@@ -130,11 +125,9 @@ class SqliteStore:
         self._lock_file = self._locked(lock_path)
         try:
             self._db = self._connect("rwc")
-            self._check_owner(self._db)
+            self._check_file(self._db)
             self._db.enable_wal()
             self._db.execute("PRAGMA synchronous = FULL")
-            self._check_version(self._db)
-            self._back_up_before_migration(self._db)
             migrations.apply(self._db)
             self._db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         except BaseException:
@@ -144,6 +137,21 @@ class SqliteStore:
             raise
         self._thread = threading.Thread(target=self._serve, name="log-writer", daemon=True)
         self._thread.start()
+
+    def _check_file(self, db: Database) -> None:
+        owner = db.execute("PRAGMA application_id").fetchone()[0]
+        names = set(db.table_names())
+        # A matchmaker that was killed while it created the file leaves no application id.
+        is_half_made = "_sqlite_migrations" in names and (len(names) == 1 or "assignments" in names)
+        if owner != APPLICATION_ID and names and not is_half_made:
+            raise DataCorrupt(f"{self.path} is a SQLite file of another program: name another path")
+        known = {migration.name for migration in migrations.pending(Database(memory=True))}
+        unknown = [one.name for one in migrations.applied(db) if one.name not in known]
+        if unknown:
+            raise VersionMismatch(
+                f"{self.path} was written by a newer version (it holds {', '.join(unknown)}): "
+                "update this one"
+            )
 
     def _connect(self, mode: str) -> Database:
         connection = sqlite3.connect(
@@ -169,40 +177,12 @@ class SqliteStore:
             ) from None
         return descriptor
 
-    def _check_owner(self, db: Database) -> None:
-        owner = db.execute("PRAGMA application_id").fetchone()[0]
-        names = set(db.table_names())
-        # A matchmaker that was killed while it created the file leaves no application id.
-        is_half_made = "_sqlite_migrations" in names and (len(names) == 1 or "assignments" in names)
-        if owner != APPLICATION_ID and names and not is_half_made:
-            raise DataCorrupt(f"{self.path} is a SQLite file of another program: name another path")
-
-    def _check_version(self, db: Database) -> None:
-        known = {migration.name for migration in migrations.pending(Database(memory=True))}
-        unknown = [one.name for one in migrations.applied(db) if one.name not in known]
-        if unknown:
-            raise VersionMismatch(
-                f"{self.path} was written by a newer version (it holds {', '.join(unknown)}): "
-                "update this one"
-            )
-
-    def _back_up_before_migration(self, db: Database) -> None:
-        pending = migrations.pending(db)
-        if not pending or not migrations.applied(db):
-            return
-        target = self.path.with_name(f"{self.path.name}.before-{pending[0].name}")
-        draft = target.with_name(f".{target.name}.{os.getpid()}")
-        try:
-            _vacuum_into(db, draft)
-            draft.replace(target)
-        finally:
-            draft.unlink(missing_ok=True)
-        _log.info("%s is migrated to this version; a copy of it as it was is %s", self.path, target)
-
     def vacuum_into(self, target: Path) -> None:
         """Writes a consistent copy of the log to a new file, while others may write the log."""
         with as_league_errors(self.path), contextlib.closing(self._connect("ro")) as db:
-            _vacuum_into(db, target)
+            db.execute("VACUUM INTO ?", [str(target)])
+            with target.open("rb") as file:
+                os.fsync(file.fileno())
 
     @contextmanager
     def read(self) -> Iterator[Reader]:
@@ -340,17 +320,9 @@ class SqliteStore:
                 is_last = request is None
                 group += [] if request is None else [request]
             while group:
-                done = self._commit_together(group if self._has_room() else group[:1])
-                group = group[done:]
+                group = group[self._commit_together(group) :]
             if is_last:
                 return
-
-    def _has_room(self) -> bool:
-        try:
-            disk = os.statvfs(self.path.parent)
-        except OSError:
-            return False
-        return disk.f_bavail * disk.f_frsize >= ROOM_BYTES
 
     def _commit_together(self, group: Sequence[_Request]) -> int:
         """Runs requests in one transaction and hands their outcomes out; returns how many.
@@ -411,9 +383,3 @@ class SqliteStore:
                 self._db.close()
             if self._lock_file is not None:
                 os.close(self._lock_file)
-
-
-def _vacuum_into(db: Database, target: Path) -> None:
-    db.execute("VACUUM INTO ?", [str(target)])
-    with target.open("rb") as file:
-        os.fsync(file.fileno())

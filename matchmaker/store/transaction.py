@@ -1,20 +1,20 @@
 """Queries over a league's log, and the one writer's transaction.
 
-`db.query` of sqlite-utils reads, its tables insert and upsert. Rows that come by the thousand are
-inserted with `executemany`: 64 assignments take 0.6 ms so and 4.3 ms by `insert_all`.
+Rows that come by the thousand are inserted with `executemany`: 64 assignments take 0.6 ms so and
+4.3 ms by `insert_all` of sqlite-utils.
 """
 
 from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, fields
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import fields
+from typing import Any, TypeVar
 
 from sqlite_utils import Database
 
-from league.players import Event, MatchResult, Player, PlayerKind, PlayerState, Role
+from league.players import Book, Event, MatchResult, Player, PlayerKind, PlayerState, Role
 from matchmaker.store.rows import (
     AssignmentRow,
     BeatRow,
@@ -22,17 +22,15 @@ from matchmaker.store.rows import (
     FoldRow,
     IncarnationRow,
     ResultRow,
-    book_row,
 )
 
+T = TypeVar("T")
 _END = (1 << 63) - 1
 _PLAYER_FIELDS = tuple(field.name for field in fields(Player))
-_PLAYER_COLUMNS = ", ".join(_PLAYER_FIELDS)
+_EVENT_FIELDS = tuple(field.name for field in fields(Event))
 _RESULT_COLUMNS = ResultRow._fields.index("match_id")
 _RESULTS = """
-SELECT r.position, r.ordinal, r.event_position, a.match_id, r.incarnation, a.seat0, a.seat1, a.book,
-       r.outcome, r.frames, r.failed, r.failure, r.finished_at, r.received_at, r.late, r.step0,
-       r.step1, r.end_step0, r.end_step1, r.stats_json, l.incarnation AS lost_by
+SELECT r.*, a.match_id, a.seat0, a.seat1, a.book, l.incarnation
 FROM results r JOIN assignments a USING (ordinal) LEFT JOIN lost_results l USING (position)
 """
 _GATE_MATCHES = """
@@ -42,12 +40,9 @@ WHERE a.category = 'gate' AND a.ordinal > :after
 AND ((a.seat0 = :candidate AND a.seat1 = :victim) OR (a.seat1 = :candidate AND a.seat0 = :victim))
 ORDER BY a.ordinal
 """
-_DRAWN_AGAINST = """
-SELECT ordinal, match_id, CASE learner_seat WHEN 0 THEN seat1 ELSE seat0 END AS opponent
-FROM assignments WHERE mix != '' AND replaces = '' AND category != 'victims'
-AND opponent IN (SELECT value FROM json_each(:names))
-"""
-_OUTCOMES = {1.0: "beats", 0.5: "draws with", 0.0: "loses to"}
+_BOOKS = {book.value: book for book in Book}
+_BOOK = AssignmentRow._fields.index("book")
+_encoded = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class Reader:
@@ -58,54 +53,57 @@ class Reader:
 
     def select(self, sql: str, **values: Any) -> list[tuple[Any, ...]]:
         """The rows of any query; values are named as in ``:name``."""
-        return [tuple(row) for row in self._db.execute(sql, values)]
+        return self._db.execute(sql, values).fetchall()
 
-    def _rows(self, sql: str, *values: Any) -> Iterator[dict[str, Any]]:
-        return self._db.query(sql, values)
+    def _rows(self, make: Callable[[Any], T], sql: str, *values: Any) -> list[T]:
+        return [make(row) for row in self._db.execute(sql, values)]
 
-    def _row(self, sql: str, *values: Any) -> dict[str, Any] | None:
-        return next(iter(self._rows(sql, *values)), None)
+    def _row(self, make: Callable[[Any], T], sql: str, *values: Any) -> T | None:
+        row = self._db.execute(sql, values).fetchone()
+        return None if row is None else make(row)
 
     def meta(self, key: str) -> str | None:
-        row = self._row("SELECT value FROM meta WHERE key = ?", key)
-        return None if row is None else row["value"]
+        return self._row(_first, "SELECT value FROM meta WHERE key = ?", key)
 
     def players(self) -> list[Player]:
         """All players, in order of registration."""
-        rows = self._rows(f"SELECT {_PLAYER_COLUMNS} FROM players ORDER BY ordinal")
-        return [_player(row) for row in rows]
+        columns = ", ".join(_PLAYER_FIELDS)
+        return self._rows(_player, f"SELECT {columns} FROM players ORDER BY ordinal")
 
     def incarnation(self, number: int) -> IncarnationRow | None:
-        row = self._row("SELECT * FROM incarnations WHERE number = ?", number)
-        return None if row is None else IncarnationRow(**row)
+        query = "SELECT * FROM incarnations WHERE number = ?"
+        return self._row(IncarnationRow._make, query, number)
 
     def newest_incarnations(self) -> list[IncarnationRow]:
         """The newest incarnation of each worker."""
         newest = "SELECT max(number) FROM incarnations GROUP BY worker"
         query = f"SELECT * FROM incarnations WHERE number IN ({newest}) ORDER BY number"
-        return [IncarnationRow(**row) for row in self._rows(query)]
+        return self._rows(IncarnationRow._make, query)
+
+    def opened_at(self) -> dict[int | None, int]:
+        """Positions of the events that opened incarnations, by their numbers."""
+        return dict(self.select("SELECT number, event_position FROM incarnations"))
 
     def beat(self, incarnation: int) -> BeatRow | None:
         """The newest heartbeat of an incarnation."""
-        row = self._row("SELECT * FROM heartbeats WHERE incarnation = ?", incarnation)
-        return None if row is None else BeatRow(**row)
+        query = "SELECT * FROM heartbeats WHERE incarnation = ?"
+        return self._row(BeatRow._make, query, incarnation)
 
     def last_mix(self, incarnation: int) -> str:
         """The mix that an incarnation drew from last, "" when it drew none."""
-        row = self._row(
-            "SELECT mix FROM assignments WHERE incarnation = ? AND mix != '' "
-            "ORDER BY ordinal DESC LIMIT 1",
-            incarnation,
-        )
-        return "" if row is None else row["mix"]
+        query = "SELECT mix FROM assignments WHERE incarnation = ? AND mix != ''"
+        return self._row(_first, f"{query} ORDER BY ordinal DESC LIMIT 1", incarnation) or ""
 
     def assignment(self, match_id: str) -> AssignmentRow | None:
-        found = self._assignments("WHERE match_id = ?", match_id)
-        return found[0] if found else None
+        return self.assignments([match_id]).get(match_id)
+
+    def assignments(self, match_ids: Collection[str]) -> dict[str, AssignmentRow]:
+        """The assignments with these ids; unknown ids are left out."""
+        where = "WHERE match_id IN (SELECT value FROM json_each(?))"
+        return {row.match_id: row for row in self._assignments(where, json.dumps([*match_ids]))}
 
     def _assignments(self, where: str, *values: Any) -> list[AssignmentRow]:
-        rows = self._rows(f"SELECT * FROM assignments {where}", *values)
-        return [AssignmentRow(**book_row(row)) for row in rows]
+        return self._rows(_assignment, f"SELECT * FROM assignments {where}", *values)
 
     def matches_with_prefix(self, prefix: str, limit: int) -> list[AssignmentRow]:
         """The first `limit` assignments whose match id begins with `prefix`."""
@@ -115,35 +113,37 @@ class Reader:
     def drawn_assignments(self) -> Iterator[AssignmentRow]:
         """Assignments that were drawn from a mix, and not carried over a restart, in order."""
         query = "SELECT * FROM assignments WHERE mix != '' AND replaces = '' ORDER BY ordinal"
-        for row in self._rows(query):
-            yield AssignmentRow(**book_row(row))
+        return map(_assignment, self._db.execute(query))
 
-    def open_assignments(self, incarnation: int | None = None) -> list[AssignmentRow]:
-        """Open leases of one incarnation, or of all, in order of assignment."""
-        if incarnation is None:
-            # Without the hint SQLite walks past every closed row to avoid the sort.
-            return self._assignments(
-                "INDEXED BY open_leases WHERE lease_state = 'open' ORDER BY ordinal"
-            )
-        where = "WHERE lease_state = 'open' AND incarnation = ? ORDER BY ordinal"
-        return self._assignments(where, incarnation)
+    def open_assignments(
+        self, incarnation: int | None = None, until: float = float("inf")
+    ) -> list[AssignmentRow]:
+        """Open leases in order of assignment: of one incarnation or all, with deadlines up to
+        `until`.
+        """
+        # Without the hint SQLite walks past every closed row to avoid the sort.
+        where = "INDEXED BY open_leases WHERE lease_state = 'open' AND lease_deadline <= ?"
+        if incarnation is not None:
+            where += f" AND incarnation = {incarnation:d}"
+        return self._assignments(f"{where} ORDER BY ordinal", until)
 
-    def open_leases(self, incarnation: int) -> tuple[int, float | None]:
-        """How many leases an incarnation holds open, and the first of their deadlines."""
-        ((count, deadline),) = self.select(
-            "SELECT count(*), min(lease_deadline) FROM assignments "
-            "WHERE lease_state = 'open' AND incarnation = :incarnation",
-            incarnation=incarnation,
+    def first_deadline(self, incarnation: int) -> float | None:
+        """The first deadline of an incarnation's open leases, None when it holds none."""
+        query = (
+            "SELECT min(lease_deadline) FROM assignments "
+            "WHERE lease_state = 'open' AND incarnation = ?"
         )
-        return count, deadline
+        return self._row(_first, query, incarnation)
+
+    def open_count(self, incarnation: int) -> int:
+        """The number of an incarnation's open leases."""
+        where = "WHERE lease_state = 'open' AND incarnation = ?"
+        return self._row(_first, f"SELECT count(*) FROM assignments {where}", incarnation) or 0
 
     def open_counts(self) -> dict[int, int]:
         """The number of open leases by incarnation; incarnations without any are left out."""
-        return dict(
-            self.select(
-                "SELECT incarnation, count(*) FROM assignments WHERE lease_state = 'open' GROUP BY 1"
-            )
-        )
+        where = "FROM assignments WHERE lease_state = 'open'"
+        return dict(self.select(f"SELECT incarnation, count(*) {where} GROUP BY 1"))
 
     def gate_matches(self, after: int, candidate: str, victim: str) -> list[tuple[Any, ...]]:
         """A gate's matches above an ordinal, in order: ordinal, lease state, seat 0, seed, outcome,
@@ -151,52 +151,34 @@ class Reader:
         """
         return self.select(_GATE_MATCHES, after=after, candidate=candidate, victim=victim)
 
-    def drawn_against(self, names: Iterable[str]) -> list[tuple[int, str, str]]:
-        """(ordinal, match id, opponent) of matches drawn against these players; the victims that an
-        operator names may be any player.
-        """
-        return self.select(_DRAWN_AGAINST, names=json.dumps([*names]))
-
-    def overdue(self, now: float) -> list[AssignmentRow]:
-        """Open leases whose deadline has passed."""
-        where = "INDEXED BY open_leases WHERE lease_state = 'open' AND lease_deadline <= ?"
-        return self._assignments(f"{where} ORDER BY ordinal", now)
-
     def draw(self, number: int) -> DrawRow | None:
-        row = self._row("SELECT * FROM draws WHERE number = ?", number)
-        if row is None:
-            return None
-        return DrawRow(body_json=zlib.decompress(row.pop("body")).decode(), **row)
+        row = self._row(DrawRow._make, "SELECT * FROM draws WHERE number = ?", number)
+        return row and row._replace(body_json=zlib.decompress(row.body_json).decode())  # type: ignore[arg-type]
 
     def policy_json(self) -> str | None:
         """The sampling settings that were used last."""
-        row = self._row(
-            "SELECT body_json FROM policies WHERE hash = "
-            "(SELECT policy_hash FROM draws ORDER BY number DESC LIMIT 1)"
-        ) or self._row("SELECT body_json FROM policies ORDER BY at DESC LIMIT 1")
-        return None if row is None else row["body_json"]
+        newest = "SELECT policy_hash FROM draws ORDER BY number DESC LIMIT 1"
+        query = f"SELECT body_json FROM policies ORDER BY hash = ({newest}) DESC, at DESC LIMIT 1"
+        return self._row(_first, query)
 
     def result(self, ordinal: int) -> ResultRow | None:
         """The result of the match of an assignment."""
-        row = self._row(f"{_RESULTS} WHERE r.ordinal = ?", ordinal)
-        return None if row is None else ResultRow(**book_row(row))
+        return self._row(_result, f"{_RESULTS} WHERE r.ordinal = ?", ordinal)
 
     def results(self, after: int = 0, until: int = _END) -> Iterator[ResultRow]:
         """Results of positions above `after` up to `until`, in commit order."""
         query = f"{_RESULTS} WHERE r.position > ? AND r.position <= ? ORDER BY r.position"
-        for row in self._rows(query, after, until):
-            yield ResultRow(**book_row(row))
+        return map(_result, self._db.execute(query, [after, until]))
 
     def events(self, after: int, limit: int) -> list[Event]:
-        """The first `limit` events after a position."""
-        query = "SELECT * FROM events WHERE position > ? ORDER BY position LIMIT ?"
-        return [Event(**row) for row in self._rows(query, after, limit)]
+        """The first `limit` events after a position, results among them."""
+        query = "SELECT * FROM all_events WHERE position > ? ORDER BY position LIMIT ?"
+        return self._rows(_event, query, after, limit)
 
     def events_of(self, *kinds: str) -> list[Event]:
         """All events of these kinds, in order; results are not among them."""
-        places = ", ".join("?" * len(kinds))
-        query = f"SELECT * FROM events WHERE kind != 'result' AND kind IN ({places})"
-        return [Event(**row) for row in self._rows(f"{query} ORDER BY position", *kinds)]
+        query = "SELECT * FROM events WHERE kind IN (SELECT value FROM json_each(?))"
+        return self._rows(_event, f"{query} ORDER BY position", json.dumps(kinds))
 
     def category_counts(self, after: int = 0, until: int = _END) -> dict[tuple[str, str, str], int]:
         """Matches drawn by (player, mix, category), of ordinals above `after` up to `until`.
@@ -210,7 +192,7 @@ class Reader:
             after=after,
             until=until,
         )
-        return {(player, mix, category): count for player, mix, category, count in rows}
+        return {tuple(key): count for *key, count in rows}
 
     def counts(self) -> dict[str, int]:
         """How many players, assignments, results and lost results there are."""
@@ -226,17 +208,15 @@ class Reader:
 
     def folds(self) -> list[FoldRow]:
         """Stored folds, newest first."""
-        query = "SELECT * FROM folds ORDER BY log_position DESC"
-        return [FoldRow(**row) for row in self._rows(query)]
+        return self._rows(FoldRow._make, "SELECT * FROM folds ORDER BY log_position DESC")
 
     def positions(self) -> tuple[int, int, int]:
         """Positions of the newest result and event, and the newest assignment's ordinal."""
-        ((result, event, ordinal),) = self.select(
-            "SELECT (SELECT ifnull(max(position), 0) FROM results), "
-            "(SELECT ifnull(max(position), 0) FROM events), "
-            "(SELECT ifnull(max(ordinal), 0) FROM assignments)"
+        ((result, of_result, event, ordinal),) = self.select(
+            "SELECT (SELECT max(position) FROM results), (SELECT max(event_position) FROM results),"
+            " (SELECT max(position) FROM events), (SELECT max(ordinal) FROM assignments)"
         )
-        return result, event, ordinal
+        return result or 0, max(of_result or 0, event or 0), ordinal or 0
 
 
 class Transaction(Reader):
@@ -259,8 +239,9 @@ class Transaction(Reader):
         self.effects.append(effect)
 
     def _insert(self, table: str, rows: Sequence[Sequence[Any]]) -> None:
-        places = ", ".join("?" * len(rows[0]))
-        self._db.conn.executemany(f"INSERT INTO {table} VALUES ({places})", rows)
+        if rows:
+            places = ", ".join("?" * len(rows[0]))
+            self._db.conn.executemany(f"INSERT INTO {table} VALUES ({places})", rows)
 
     def _insert_one(self, table: str, row: dict[str, Any]) -> int:
         return int(self._db.table(table).insert(row).last_rowid or 0)
@@ -280,7 +261,7 @@ class Transaction(Reader):
 
     def add_incarnation(self, row: IncarnationRow) -> int:
         """Ignores `row.number` and returns the new one."""
-        return self._insert_one("incarnations", {**asdict(row), "number": None})
+        return self._insert_one("incarnations", {**row._asdict(), "number": None})
 
     def fence(self, worker: str, by: int) -> list[int]:
         """Marks the worker's unfenced incarnations before `by` and returns them."""
@@ -293,18 +274,18 @@ class Transaction(Reader):
         return sorted(number for (number,) in rows)
 
     def set_beat(self, row: BeatRow) -> None:
-        self._db.table("heartbeats").upsert(asdict(row), pk="incarnation")
+        self._db.table("heartbeats").upsert(row._asdict(), pk="incarnation")
 
     def add_policy(self, policy_hash: str, body_json: str, at: float) -> bool:
         """Returns whether the policy is new."""
-        if self._row("SELECT 1 FROM policies WHERE hash = ?", policy_hash):
-            return False
-        self._insert_one("policies", {"hash": policy_hash, "body_json": body_json, "at": at})
-        return True
+        row = {"hash": policy_hash, "body_json": body_json, "at": at}
+        before = self._db.table("policies").count
+        self._db.table("policies").insert(row, ignore=True)
+        return self._db.table("policies").count > before
 
     def add_draw(self, row: DrawRow) -> int:
         """Returns the draw's number."""
-        values = {**asdict(row), "number": None}
+        values = {**row._asdict(), "number": None}
         values["body"] = zlib.compress(values.pop("body_json").encode(), 1)
         return self._insert_one("draws", values)
 
@@ -334,39 +315,36 @@ class Transaction(Reader):
         )
 
     def add_results(
-        self, accepted: Sequence[tuple[MatchResult, AssignmentRow, bool]], received_at: float
+        self, accepted: Sequence[tuple[MatchResult, AssignmentRow]], received_at: float
     ) -> list[ResultRow]:
-        """Adds results, each with its lease and whether it came late, and an event for each."""
+        """Adds results, each with its lease; one whose lease has expired is late."""
         newest, newest_event, _ = self.positions()
-        rows = []
-        for number, (result, lease, late) in enumerate(accepted, start=1):
-            first, second = result.seats
-            rows.append(
-                ResultRow(
-                    position=newest + number,
-                    ordinal=lease.ordinal,
-                    event_position=newest_event + number,
-                    match_id=lease.match_id,
-                    incarnation=lease.incarnation,
-                    seat0=lease.seat0,
-                    seat1=lease.seat1,
-                    book=lease.book,
-                    outcome=result.outcome,
-                    frames=result.frames,
-                    failed=result.failed,
-                    failure=result.failure,
-                    finished_at=result.finished_at,
-                    received_at=received_at,
-                    late=late,
-                    step0=first.step_start,
-                    step1=second.step_start,
-                    end_step0=first.step_end,
-                    end_step1=second.step_end,
-                    stats_json=_json([dict(first.stats), dict(second.stats)]),
-                )
+        rows = [
+            ResultRow(
+                position=newest + number,
+                ordinal=lease.ordinal,
+                event_position=newest_event + number,
+                incarnation=lease.incarnation,
+                outcome=result.outcome,
+                frames=result.frames,
+                failed=result.failed,
+                failure=result.failure,
+                finished_at=result.finished_at,
+                received_at=received_at,
+                late=lease.lease_state == "expired",
+                step0=result.seats[0].step_start,
+                step1=result.seats[1].step_start,
+                end_step0=result.seats[0].step_end,
+                end_step1=result.seats[1].step_end,
+                stats_json=_encoded([seat.stats for seat in result.seats]),
+                match_id=lease.match_id,
+                seat0=lease.seat0,
+                seat1=lease.seat1,
+                book=lease.book,
             )
+            for number, (result, lease) in enumerate(accepted, start=1)
+        ]
         self._insert("results", [row[:_RESULT_COLUMNS] for row in rows])
-        self._insert("events", [_result_event(row) for row in rows])
         return rows
 
     def lose_results(self, player: str, after: int, by: int) -> int:
@@ -385,21 +363,15 @@ class Transaction(Reader):
         )
         return cursor.rowcount
 
-    def add_events(self, events: Sequence[Event]) -> int:
-        """Numbers the events; returns the position of the last one."""
-        newest = self.positions()[1]
-        self._insert(
-            "events",
-            [
-                (position, event.at, event.kind, event.text, event.data_json)
-                for position, event in enumerate(events, start=newest + 1)
-            ],
-        )
-        return newest + len(events)
+    def add_event(self, at: float, kind: str, text: str, data_json: str) -> Event:
+        """Numbers the event, after all others and all results."""
+        position = self.positions()[1] + 1
+        self._insert("events", [(position, at, kind, text, data_json)])
+        return Event(position=position, at=at, kind=kind, text=text, data_json=data_json)
 
     def add_fold(self, row: FoldRow, keep: int) -> None:
         """Stores a fold and drops all but the `keep` newest."""
-        self._db.table("folds").upsert(asdict(row), pk="log_position")
+        self._db.table("folds").upsert(row._asdict(), pk="log_position")
         newest = "SELECT log_position FROM folds ORDER BY log_position DESC LIMIT ?"
         self._db.execute(f"DELETE FROM folds WHERE log_position NOT IN ({newest})", [keep])
 
@@ -409,10 +381,9 @@ class Transaction(Reader):
 
     def reply(self, request_id: str) -> tuple[str, str, bytes] | None:
         """Method, fingerprint and reply of a request that took effect before."""
-        row = self._row("SELECT * FROM requests WHERE request_id = ?", request_id)
-        if row is None:
-            return None
-        return row["method"], row["fingerprint"], zlib.decompress(row["reply"])
+        query = "SELECT method, fingerprint, reply FROM requests WHERE request_id = ?"
+        row = self._row(tuple, query, request_id)
+        return row and (row[0], row[1], zlib.decompress(row[2]))
 
     def add_reply(
         self, request_id: str, method: str, fingerprint: str, reply: bytes, at: float
@@ -425,25 +396,24 @@ class Transaction(Reader):
         return self._db.execute("DELETE FROM requests WHERE at < ?", [before]).rowcount
 
 
-def _player(row: dict[str, Any]) -> Player:
-    row["kind"], row["role"] = PlayerKind(row["kind"]), Role(row["role"])
-    row["state"] = PlayerState(row["state"])
-    row["held_out"], row["milestone"] = bool(row["held_out"]), bool(row["milestone"])
-    return Player(**row)
+def _first(row: Sequence[Any]) -> Any:
+    return row[0]
 
 
-def _result_event(row: ResultRow) -> tuple[int, float, str, str, str]:
-    text = f"{row.seat0} {_OUTCOMES[row.outcome]} {row.seat1}"
-    if row.failed:
-        text = f"{row.seat0} against {row.seat1} failed: {row.failure or 'no reason given'}"
-    data = {
-        "match_id": row.match_id,
-        "position": row.position,
-        "book": row.book,
-        "outcome": row.outcome,
-    }
-    return row.event_position, row.received_at, "result", text, _json(data)
+def _player(row: Sequence[Any]) -> Player:
+    values = dict(zip(_PLAYER_FIELDS, row, strict=True))
+    values |= {"kind": PlayerKind(values["kind"]), "role": Role(values["role"])}
+    values |= {name: bool(values[name]) for name in ("held_out", "milestone")}
+    return Player(**values | {"state": PlayerState(values["state"])})
 
 
-def _json(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"))
+def _assignment(row: Sequence[Any]) -> AssignmentRow:
+    return AssignmentRow._make((*row[:_BOOK], _BOOKS[row[_BOOK]], *row[_BOOK + 1 :]))
+
+
+def _result(row: Sequence[Any]) -> ResultRow:
+    return ResultRow._make((*row[:-2], _BOOKS[row[-2]], row[-1]))
+
+
+def _event(row: Sequence[Any]) -> Event:
+    return Event(**dict(zip(_EVENT_FIELDS, row, strict=True)))

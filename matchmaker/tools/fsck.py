@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -9,15 +10,31 @@ from typing import Annotated
 
 import typer
 
+from league.errors import DataCorrupt
+from league.exploiters import GateState, VictimGate
+from league.players import PlayerState
 from league.runs import finding
 from league.security.credentials import Credentials, of_run
-from matchmaker.sampling.draw import DrawTable, Stream, draw_table_of, draws
+from league.stats.gates import Certificate, Verdict
+from matchmaker.acts.gate import played, tallied
+from matchmaker.sampling.draw import Draw, DrawTable, Stream, draw_table_of, draws
 from matchmaker.state import folding
+from matchmaker.state.exploiters import EVENTS, ExploiterState, GateRules
 from matchmaker.store import invariants
+from matchmaker.store.rows import AssignmentRow
 from matchmaker.store.sqlite import SqliteStore
 from matchmaker.store.transaction import Reader
-from matchmaker.tools.gate_checks import wrong_gates
 from matchmaker.tools.recompute import differing_from_shown
+
+TOLERANCE = 1e-6
+"""By how much ratios may differ, relative above 1: another machine may round otherwise."""
+_STATES = {
+    GateState.OPEN: PlayerState.CANDIDATE,
+    GateState.ACCEPTED: PlayerState.ACTIVE,
+    GateState.REJECTED: PlayerState.RETIRED,
+    GateState.UNDECIDED: PlayerState.RETIRED,
+}
+"""The state of a candidate by that of its gate; accepted ones may retire later."""
 
 
 def command(
@@ -59,32 +76,81 @@ def fsck(
 
 def full_scan(reader: Reader) -> list[str]:
     """Every finding that the file alone gives; none when the league is whole."""
-    findings = invariants.whole_file(reader)
-    findings += wrong_gates(reader)
-    findings += folding.differing(reader)
-    picks = list(wrong_picks(reader))
-    says = "a match is what its seed draws from the recorded weights"
-    return findings + ([invariants.finding(says, picks)] if picks else [])
+    return [
+        *invariants.whole_file(reader),
+        *wrong_gates(reader),
+        *folding.differing(reader),
+        *wrong_draws(reader),
+    ]
 
 
-def wrong_picks(reader: Reader) -> Iterator[str]:
-    """Ids of drawn matches that drawing again from the recorded weights does not give."""
-    tables: dict[int, DrawTable] = {}
+def wrong_draws(reader: Reader) -> Iterator[str]:
+    """A sentence for draws that their seeds don't give, and one for draws of open candidates."""
+    wrong, early = [], []
+    exploiters = ExploiterState(reader.events_of(*EVENTS))
+    tables: dict[int | None, DrawTable | None] = {None: None}
     streams: dict[int, Stream] = {}
     for row in reader.drawn_assignments():
-        if row.draw not in tables:
-            found = None if row.draw is None else reader.draw(row.draw)
-            if found is None or row.draw is None:
-                yield row.match_id
-                continue
-            tables[row.draw] = draw_table_of(found.body_json)
-        table = tables[row.draw]
-        stream = streams.setdefault(row.draw_seed, Stream(row.draw_seed))
-        (again,) = draws(table.shares, table.within, stream, [row.ordinal], table.matches_per_draw)
         opponent = (row.seat1, row.seat0)[row.learner_seat]
+        is_gated = opponent in exploiters.gates and row.category != "victims"  # may be any players
+        if is_gated and row.ordinal <= exploiters.admitted_at.get(opponent, math.inf):
+            early.append(row.match_id)
+        if row.draw not in tables:
+            found = reader.draw(row.draw or 0)
+            tables[row.draw] = None if found is None else draw_table_of(found.body_json)
+        table = tables[row.draw]
         drawn = row.category, opponent, row.probability, row.learner_seat, row.seed
-        if again != drawn:
-            yield row.match_id
+        if table is None or drawn != _drawn_again(table, streams, row):
+            wrong.append(row.match_id)
+    if wrong:
+        says = "a match is what its seed draws from the recorded weights"
+        yield invariants.finding(says, wrong)
+    if early:
+        yield invariants.finding("candidates are drawn only after they passed", early)
+
+
+def _drawn_again(table: DrawTable, streams: dict[int, Stream], row: AssignmentRow) -> Draw:
+    stream = streams.setdefault(row.draw_seed, Stream(row.draw_seed))
+    (again,) = draws(table.shares, table.within, stream, [row.ordinal], table.matches_per_draw)
+    return again
+
+
+def wrong_gates(reader: Reader) -> Iterator[str]:
+    """A sentence for each gate that the log contradicts; its matches are counted again."""
+    exploiters = ExploiterState(reader.events_of(*EVENTS))
+    players = {player.name: player.state for player in reader.players()}
+    for name, gate in exploiters.gates.items():
+        state, wanted = players[name], _STATES[gate.state]
+        retired = gate.state is GateState.ACCEPTED and state is PlayerState.RETIRED
+        if state not in (wanted, PlayerState.QUARANTINED) and not retired:
+            yield f"{name} is {state.value}, but its gate is {gate.state.value}"
+        passed = all(test.state is GateState.ACCEPTED for test in gate.victims)
+        if (gate.state is GateState.ACCEPTED) != passed:
+            yield f"the gate of {name} is {gate.state.value}, its tests say otherwise"
+        for test in gate.victims:
+            if test.certificate_json and not _follows(reader, name, test, exploiters.rules[name]):
+                yield (
+                    f"the certificate of {name} against {test.victim} is not what the matches of "
+                    "its gate give"
+                )
+
+
+def _follows(reader: Reader, candidate: str, test: VictimGate, rules: GateRules) -> bool:
+    """Whether a decided test is what its matches give, counted again from the first one."""
+    gate, seeds, again = tallied(
+        played(reader, candidate, test.victim, rules)[0], test.victim, rules
+    )
+    try:
+        certificate = Certificate.from_json(test.certificate_json)
+    except DataCorrupt:
+        return False
+    return (
+        (again.wins, again.draws, again.losses, again.pairs)
+        == (test.wins, test.draws, test.losses, test.pairs)
+        and (certificate.gate, certificate.seeds) == (gate, seeds)
+        and (gate.verdict is Verdict.ACCEPT) == (test.state is GateState.ACCEPTED)
+        and abs(again.llr - test.llr) <= TOLERANCE * max(1.0, abs(test.llr))
+    )
 
 
 def _summary(reader: Reader) -> str:

@@ -19,7 +19,7 @@ from league.rpc.client import MatchmakerClient
 from matchmaker.api.server import MatchmakerServer
 from matchmaker.sampling.candidates import Pool, candidates_of
 from matchmaker.settings import MatchmakerSettings
-from matchmaker.tools.fsck import wrong_picks
+from matchmaker.tools.fsck import wrong_draws
 
 DRAWS = 6 * 1024
 SURE = 0.01
@@ -130,7 +130,7 @@ def served(history, folder, *, whole=True, **settings):
     with server, MatchmakerClient(server.address, wait_seconds=5) as client:
         yield server, client
         with server.store.read() as reader:
-            assert not whole or list(wrong_picks(reader)) == []
+            assert not whole or list(wrong_draws(reader)) == []
 
 
 def opened(client, name="main"):

@@ -24,6 +24,7 @@ from league.security.credentials import Credentials, of_run
 from league.security.settings import SecuritySettings
 from league.service.settings import OperationsSettings
 from league.stats.ratings import RatingTable
+from matchmaker import limits
 from matchmaker.api.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 from matchmaker.state.books import Books
@@ -102,6 +103,7 @@ class SmallLeague:
         verdicts, position = self.client.report_results(
             incarnation, [played(a, outcome(a)) for a in assignments]
         )
+        self.clock.advance(limits.DRAW_SECONDS)  # the next draw knows these results
         return assignments, verdicts, position
 
     def recomputed(self) -> dict[Book, RatingTable]:

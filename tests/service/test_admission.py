@@ -31,8 +31,7 @@ from matchmaker.acts import gate
 from matchmaker.settings import MatchmakerSettings
 from matchmaker.simulate.report import replayed
 from matchmaker.simulate.simulation import Plan, Simulation
-from matchmaker.tools import gate_checks
-from matchmaker.tools.fsck import fsck
+from matchmaker.tools.fsck import fsck, wrong_draws, wrong_gates
 
 HYPOTHESES = MultinomialTest(elo0=0.0, elo1=35.0)
 
@@ -269,7 +268,7 @@ def test_fsck_counts_the_gates_matches_again(tmp_path: Path) -> None:
         league.register(4000)
         inside = league.small.server.league
         with inside.store.read() as reader:
-            assert gate_checks.wrong_gates(reader) == []
+            assert list(wrong_gates(reader)) == []
         league.begun(5000)
         # as if main@2000's matches had been those of main@5000
         event = next(e for e in decisions(league) if e["candidate"] == "main@2000")
@@ -279,7 +278,7 @@ def test_fsck_counts_the_gates_matches_again(tmp_path: Path) -> None:
             tx.update_player(let_in)
             tx.after_commit(lambda: inside.view.set_players([let_in]))
         with inside.store.read() as reader:
-            (found,) = gate_checks.wrong_gates(reader)
+            (found,) = wrong_gates(reader)
         assert "main@5000" in found
         assert "certificate" in found
         league.register(6000)
@@ -289,9 +288,9 @@ def test_fsck_counts_the_gates_matches_again(tmp_path: Path) -> None:
             tx.after_commit(lambda: inside.view.set_players([let_in]))
         assert "main@6000" in league.drawn()
         with inside.store.read() as reader:
-            found = gate_checks.wrong_gates(reader)
+            found = [*wrong_gates(reader), *wrong_draws(reader)]
     assert "main@6000 is active" in found[1]
-    assert "drawn" in found[2]
+    assert "drawn" in found[-1]
 
 
 def decisions(league: AdmissionLeague) -> list[dict[str, object]]:

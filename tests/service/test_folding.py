@@ -146,7 +146,7 @@ def test_fsck_finds_a_fold_that_the_log_does_not_give(stored):
         (row,) = tx.folds()
         wrong = json.loads(zlib.decompress(row.body))
         wrong["drawn"][0][-1] += 1
-        tx.add_fold(replace(row, body=zlib.compress(json.dumps(wrong).encode())), keep=8)
+        tx.add_fold(row._replace(body=zlib.compress(json.dumps(wrong).encode())), keep=8)
     store.close()
     (finding,) = fsck(stored)[0]
     assert "log position 30" in finding

@@ -173,7 +173,7 @@ def test_an_anchor_stays_where_it_was_put_and_moves_the_others(league):
     assert league.client.anchors() == {}
     assert belief(league, "based", Book.EVAL).mu < 25.0, "what was believed before the pin"
     assert next(e for e in events(league) if e.kind == "rating_unpinned").text.startswith(
-        "bert@desk lets based go"
+        "bert@desk unpins based"
     )
 
 
@@ -203,7 +203,7 @@ def test_an_anchor_counts_in_every_book_and_for_the_sampler(tmp_path):
 
 def test_pins_that_can_not_be_are_one_sentence(league):
     for name, mu, error, words in (
-        ("nobody", 20.0, NotFound, "there is no player 'nobody' to pin"),
+        ("nobody", 20.0, NotFound, "there is no player 'nobody'"),
         ("main", 20.0, InvalidInput, "main learns, so its rating can't stay anywhere"),
         ("based", float("nan"), InvalidInput, "mu = nan is no rating"),
         ("based", 1e9, InvalidInput, "give points from -1000 to 1000"),

@@ -343,7 +343,7 @@ def test_what_can_not_be_recorded_does_not_take_place(
         def broken(*_: object) -> bytes:
             raise InvalidInput("the trail is torn")
 
-        monkeypatch.setattr("matchmaker.api.audit.Audit._record", broken)
+        monkeypatch.setattr("matchmaker.api.monitor.Monitor._record", broken)
         with pytest.raises(LeagueError, match="trail is torn"):
             league.client.ask_stage("league", "bob", "main")
         assert league.client.curricula()[0].asked is None

@@ -30,6 +30,10 @@ FIRST_DRAW_PROBABILITY = 0.1
 """Share of draws between equal players that a book expects before it has measured one."""
 _ANCHOR_SIGMA = 1e-6
 """What the package gets as the σ of a pinned player: it refuses 0, and this moves no digit."""
+_ONE_PASS = 1.0
+"""The package's `min_delta`: a match of two needs one pass over its factor graph, and the package
+makes a second one to see that nothing moves. It is also the least weight of a player: 1 for all.
+"""
 _DIGITS = 50
 """Of the mpmath backend: enough for gaps of 100,000 points."""
 _LOGISTIC_SCALE = 1.702
@@ -166,7 +170,7 @@ def _rated(
 ) -> tuple[Belief, Belief]:
     """Raises `ArithmeticError` or `ValueError` where the backend's digits do not suffice."""
     before = [trueskill.Rating(one.mu, max(one.sigma, _ANCHOR_SIGMA)) for one in (winner, loser)]
-    after = trueskill.rate_1vs1(*before, drawn=drawn, env=package)
+    after = trueskill.rate_1vs1(*before, drawn=drawn, min_delta=_ONE_PASS, env=package)
     for old, new in zip(before, after, strict=True):
         # A match between two players always narrows both beliefs, so anything else is cancellation.
         if not (math.isfinite(new.mu) and 0.0 < new.sigma <= old.sigma * (1.0 + 1e-9)):
