@@ -21,11 +21,10 @@ from small_league import live, played, snapshot
 from test_matchmaker_process import matchmaker, ready_port
 
 from league.cli.main import main
-from league.errors import ConfigError, InvalidInput, Refused
+from league.errors import InvalidInput, Refused
 from league.exploiters import GateState
 from league.players import Assignment, Book, PlayerKind, PlayerState, Role
 from league.rpc.client import MatchmakerClient
-from league.settings.base import resolve
 from league.stats.gates import Certificate, Gate, MultinomialTest, Verdict
 from matchmaker.acts import gate
 from matchmaker.settings import MatchmakerSettings
@@ -50,7 +49,7 @@ def test_one_that_beats_the_newest_member_is_admitted_with_a_certificate(
     (test,) = league.gate("main@2000").victims
     assert (test.victim, test.state) == ("main@1000", GateState.OPEN)
     assert league.drawn() == {"main@1000"}, "the main trains on meanwhile, and does not meet it"
-    gate = league.to_the_end("main@2000", wins_always)
+    gate = league.decide("main@2000", wins_always)
     (test,) = gate.victims
     assert (gate.state, league.state("main@2000")) == (GateState.ACCEPTED, PlayerState.ACTIVE)
     assert gate.generation is None
@@ -70,7 +69,7 @@ def test_one_that_beats_the_newest_member_is_admitted_with_a_certificate(
 
 def test_one_that_is_too_weak_stays_on_record_and_is_never_drawn(league: AdmissionLeague) -> None:
     league.register(2000)
-    gate = league.to_the_end("main@2000", first_seat_wins)
+    gate = league.decide("main@2000", first_seat_wins)
     assert gate.state is GateState.REJECTED
     assert "main@1000" in gate.reason
     assert gate.victims[0].pairs[2] == sum(gate.victims[0].pairs), (
@@ -83,7 +82,7 @@ def test_one_that_is_too_weak_stays_on_record_and_is_never_drawn(league: Admissi
     )
     assert league.register(3000, parent="main@2000").state is PlayerState.CANDIDATE
     assert league.gate("main@3000").victims[0].victim == "main@1000"
-    assert league.to_the_end("main@3000", wins_always).state is GateState.ACCEPTED
+    assert league.decide("main@3000", wins_always).state is GateState.ACCEPTED
     assert league.drawn() == {"main@1000", "main@3000"}
 
 
@@ -124,15 +123,15 @@ def test_a_waiting_candidate_must_beat_the_one_admitted_before_it(league: Admiss
     league.register(3000)
     with pytest.raises(Refused, match=r"main@3000.*main@2000"):
         league.lease("main@3000")
-    league.to_the_end("main@2000", wins_always)
+    league.decide("main@2000", wins_always)
     assert [gate.victims[0].victim for gate in league.client.gates()] == [
         "main@1000",
         "main@2000",
     ]
-    league.to_the_end("main@3000", loses_always)
+    league.decide("main@3000", loses_always)
     league.register(4000)
     assert league.gate("main@4000").victims[0].victim == "main@2000"
-    assert league.to_the_end("main@4000", wins_always).victims[0].victim == "main@2000"
+    assert league.decide("main@4000", wins_always).victims[0].victim == "main@2000"
 
 
 def test_the_newest_waits_alone(league: AdmissionLeague) -> None:
@@ -151,8 +150,8 @@ def test_the_newest_waits_alone(league: AdmissionLeague) -> None:
     }
     assert league.state("main@3000") is PlayerState.RETIRED
     assert league.register(3000).state is PlayerState.RETIRED, "again is fine, and no second gate"
-    league.to_the_end("main@2000", loses_always)
-    assert league.to_the_end("main@4000", wins_always).state is GateState.ACCEPTED
+    league.decide("main@2000", loses_always)
+    assert league.decide("main@4000", wins_always).state is GateState.ACCEPTED
     assert league.drawn() == {"main@1000", "main@4000", "rival@500"}
 
 
@@ -182,7 +181,7 @@ def test_a_snapshot_that_is_registered_again_has_one_gate(league: AdmissionLeagu
     assert league.register(2000).state is PlayerState.CANDIDATE
     again = league.register(2000, milestone=True, state=PlayerState.CANDIDATE)
     assert (again.state, again.milestone) == (PlayerState.CANDIDATE, True)
-    league.to_the_end("main@2000", loses_always)
+    league.decide("main@2000", loses_always)
     assert league.register(2000).state is PlayerState.RETIRED
     assert len(league.events("gate_opened")) == 1
 
@@ -190,10 +189,10 @@ def test_a_snapshot_that_is_registered_again_has_one_gate(league: AdmissionLeagu
 def test_the_oldest_retires_when_a_candidate_is_admitted_not_before(tmp_path: Path) -> None:
     with admission_league(tmp_path, max_saved=2) as league:
         league.register(2000)
-        league.to_the_end("main@2000", wins_always)
+        league.decide("main@2000", wins_always)
         league.register(3000)
         assert league.state("main@1000") is PlayerState.ACTIVE
-        league.to_the_end("main@3000", wins_always)
+        league.decide("main@3000", wins_always)
         assert league.state("main@1000") is PlayerState.RETIRED
         assert league.drawn() == {"main@2000", "main@3000"}
 
@@ -234,28 +233,13 @@ def test_a_matchmaker_killed_in_the_middle_of_a_gate_loses_nothing_of_it(tmp_pat
     assert fsck(db)[0] == []
 
 
-def test_a_restarted_matchmaker_knows_gates_and_whom_they_are_against(tmp_path: Path) -> None:
-    with admission_league(tmp_path) as league:
-        league.begun(2000)
-        league.register(3000)
-        league.to_the_end("main@2000", wins_always)
-        league.play("main@3000", wins_always)
-        league.register(4000)
-        kept = league.client.gates(certificates=True)
-    with admission_league(tmp_path) as league:
-        assert league.client.gates(certificates=True) == kept
-        assert [gate.victims[0].victim for gate in kept] == ["main@1000", "main@2000", "main@2000"]
-        league.register(5000)
-        assert league.gate("main@5000").victims[0].victim == "main@2000"
-
-
 def test_a_gate_goes_on_by_its_own_rules_when_the_settings_change(tmp_path: Path) -> None:
     with admission_league(tmp_path) as league:
         league.register(2000)
-        league.play("main@2000", wins_always)
+        league.play(league.gate("main@2000"), wins_always)
     with admission_league(tmp_path, admit="all", admission={"elo0": 0.0, "elo1": 300.0}) as league:
         assert league.register(3000).state is PlayerState.ACTIVE
-        gate = league.to_the_end("main@2000", wins_always)
+        gate = league.decide("main@2000", wins_always)
         certificate = Certificate.from_json(gate.victims[0].certificate_json)
         assert certificate.gate.test.values == (0.0, 35.0)
 
@@ -263,7 +247,7 @@ def test_a_gate_goes_on_by_its_own_rules_when_the_settings_change(tmp_path: Path
 def test_fsck_counts_the_gates_matches_again(tmp_path: Path) -> None:
     with admission_league(tmp_path, whole=False) as league:
         league.begun(2000)
-        league.to_the_end("main@2000", wins_always)
+        league.decide("main@2000", wins_always)
         league.register(3000)
         league.register(4000)
         inside = league.small.server.league
@@ -302,7 +286,7 @@ def test_another_policy_is_replayed_among_members_alone(tmp_path: Path) -> None:
     with admission_league(tmp_path) as league:
         league.register(2000)
         assert league.drawn(200) == {"main@1000"}
-        league.to_the_end("main@2000", loses_always)
+        league.decide("main@2000", loses_always)
         assert league.drawn(200) == {"main@1000"}
     found = replayed(tmp_path, MatchmakerSettings(mixes=MIXES, within_snapshots="uniform"))
     assert {row.name for row in found["opponents"]} == {"main@1000"}
@@ -321,11 +305,11 @@ def test_commands_show_gates_and_hand_out_certificates(
 ) -> None:
     with admission_league(tmp_path) as league:
         league.register(2000)
-        won = league.to_the_end("main@2000", wins_always).victims[0]
+        won = league.decide("main@2000", wins_always).victims[0]
         league.register(3000)
-        league.to_the_end("main@3000", loses_always)
+        league.decide("main@3000", loses_always)
         league.register(4000)
-        league.play("main@4000", wins_always, 4)
+        league.play(league.gate("main@4000"), wins_always, 4)
         code, out, _ = said(league, capsys, "gates")
         head, *rows = [line.split("\t") for line in out.splitlines()]
         assert (code, head[:4]) == (0, ["candidate", "state", "member", "pairs"])
@@ -351,11 +335,6 @@ def test_commands_show_gates_and_hand_out_certificates(
         told = json.loads(said(league, capsys, "status", "--json")[1])
         assert told["gates"] == ["main@4000 against main@2000, 4-0-0 so far"]
         assert said(league, capsys, "exploiters")[1].count("\n") == 1, "these are no exploiters"
-
-
-def test_hypotheses_out_of_order_are_refused() -> None:
-    with pytest.raises(ConfigError, match="elo0 = 35"):
-        resolve("laptop", None, ["matchmaker.admission.elo0=35"])
 
 
 def test_the_simulator_which_plays_no_gates_says_so() -> None:

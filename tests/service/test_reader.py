@@ -122,11 +122,11 @@ def test_mains_snapshots_are_told_when_their_gates_decide(tmp_path: Path) -> Non
             league.register(2000)
             reader.look_again(60)
             assert (reader.facts.newest, said) == ("main@1000", [])
-            lost = league.to_the_end("main@2000", loses_always).victims[0].losses
+            lost = league.decide("main@2000", loses_always).victims[0].losses
             league.register(2500)
             league.register(3000)  # before the other's gate has begun
             reader.look_again(60)
-            won = league.to_the_end("main@3000", wins_always).victims[0].wins
+            won = league.decide("main@3000", wins_always).victims[0].wins
             until(lambda: reader.facts.newest == "main@3000")
             reader.look_again(60)
         finally:

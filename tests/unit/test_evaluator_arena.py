@@ -81,14 +81,6 @@ def test_the_named_bot_plays_the_named_seat() -> None:
     assert arena.frames_played == sum(r.frames for r in results), "idle rows are no progress"
 
 
-def test_a_bot_that_does_nothing_presses_nothing(game: BatchedGame) -> None:
-    results, _ = play(game, [assignment(0, ME, CONSTANT), assignment(1, CONSTANT, BASED)])
-    keys = [[seat.stats["keys_pressed"] for seat in result.seats] for result in results]
-    assert keys[0][1] == keys[1][0] == 0.0
-    assert keys[0][0] > 0.0
-    assert keys[1][1] > 0.0
-
-
 def same(first: MatchResult, second: MatchResult) -> bool:
     return first.frames == second.frames and [dict(s.stats) for s in first.seats] == [
         dict(s.stats) for s in second.seats

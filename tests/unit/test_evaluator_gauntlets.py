@@ -117,11 +117,6 @@ def test_what_only_the_matchmaker_counts_stands_for_whole_pairs() -> None:
     assert missing_slots(entry, set(), counted=100) == []
 
 
-def test_matches_must_be_even() -> None:
-    with pytest.raises(ConfigError, match="even"):
-        build(EvaluatorSettings, "evaluator", {"matches_per_opponent": 7})
-
-
 def test_whom_a_curriculum_waits_for_comes_first_and_more_often() -> None:
     settings = EvaluatorSettings(
         matches_per_opponent=10, matches_by_opponent={"b": 40}, milestone_matches=60
@@ -142,6 +137,8 @@ def test_whom_a_curriculum_waits_for_comes_first_and_more_often() -> None:
         ("c", Book.GREEDY, 4),
     ]
     assert {matches for _, book, matches in plan(True) if book is Book.EVAL} == {60}
+    with pytest.raises(ConfigError, match="even"):
+        build(EvaluatorSettings, "evaluator", {"matches_per_opponent": 7})
     for count in (7, 0):
         with pytest.raises(ConfigError, match=f"b = {count}"):
             build(EvaluatorSettings, "evaluator", {"matches_by_opponent": {"b": count}})

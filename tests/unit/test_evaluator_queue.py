@@ -110,15 +110,6 @@ def test_a_lost_journal_is_made_up_for_by_the_matchmakers_counts(queue: Queue) -
     assert len(queue.missing(gauntlet, {("main@30", "based", Book.EVAL): 2})) == 2 + greedy
 
 
-def test_matches_of_the_other_ones_gauntlet_count_from_both_sides(journal: Journal) -> None:
-    journal.record([played("a", 2, 0, player="main@20", opponent="main@30")])
-    journal.settle(["a"], [])
-    (mirrored,) = journal.matches("main@30", "main@20", Book.EVAL)
-    assert (mirrored.seat, mirrored.outcome) == (1, 0.0)
-    assert mirrored.stats["damage_dealt"] == 1.0
-    assert journal.done_slots("main@30", "main@20", Book.EVAL) == {(2, 1)}
-
-
 def test_what_the_matchmaker_no_longer_has_is_played_again(queue: Queue, journal: Journal) -> None:
     gauntlet = queue.open(PLAYERS[3], PLAYERS, [], {})
     matches = [played(f"{p}{s}", p, s) for p in (0, 1) for s in (0, 1)]

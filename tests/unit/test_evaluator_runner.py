@@ -11,7 +11,6 @@ import pytest
 
 from evaluator.journal import Entry, Gauntlet, Journal, Slot
 from evaluator.runner import GateWork, GauntletWork
-from league.errors import Refused
 from league.exploiters import CandidateGate, GateState
 from league.players import (
     Assignment,
@@ -132,20 +131,6 @@ def begin(
     return work, rows
 
 
-def test_a_pair_is_played_from_both_seats_and_recorded_from_the_players_side(
-    journal: Journal,
-) -> None:
-    matchmaker = Matchmaker(accepts)
-    run, _ = begin(matchmaker, journal)
-    run.step()
-    assert run.finished
-    assert run.accepted == 2
-    played = {m.seat: m for m in journal.matches("main@1", "based", Book.EVAL)}
-    assert {seat: m.outcome for seat, m in played.items()} == {0: 1.0, 1: 0.0}
-    assert {seat: m.stats["hits"] for seat, m in played.items()} == {0: 3.0, 1: 1.0}
-    assert {seat: m.opponent_stats["hits"] for seat, m in played.items()} == {0: 1.0, 1: 3.0}
-
-
 def test_the_half_of_a_pair_that_was_played_before_is_handed_back(journal: Journal) -> None:
     matchmaker = Matchmaker(accepts)
     run, _ = begin(matchmaker, journal, PAIR[1:])
@@ -172,30 +157,6 @@ def test_a_refused_match_is_played_again(
         run.step()
     assert run.accepted == 2
     assert journal.done_slots("main@1", "based", Book.EVAL) == {(0, 0), (0, 1)}
-
-
-def test_it_gives_up_when_every_result_of_three_reports_is_refused(journal: Journal) -> None:
-    matchmaker = Matchmaker(refuses)
-    run, _ = begin(matchmaker, journal)
-    run.step()
-    run.step()
-    with pytest.raises(Refused, match="no 3"):
-        run.step()
-    assert len(matchmaker.reports) == 3
-    assert run.accepted == 0
-    assert journal.pending() == []
-    assert journal.done_slots("main@1", "based", Book.EVAL) == set()
-
-
-def test_a_stop_reports_what_has_ended_and_releases_the_rest(journal: Journal) -> None:
-    matchmaker = Matchmaker(accepts)
-    run, rows = begin(matchmaker, journal)
-    rows.lasting = {"m1"}
-    run.step()
-    assert not run.finished
-    assert run.hand_back() == 1
-    assert (matchmaker.reports, matchmaker.released) == ([["m0"]], ["m1"])
-    assert journal.pending() == []
 
 
 class Gate:

@@ -29,7 +29,6 @@ from league.stats.gates.multinomial import (
     likelihood,
     moments,
     regularised,
-    scores_of,
 )
 
 FISHTEST = (10789, 19328, 33806, 19402, 10543)
@@ -170,32 +169,6 @@ def test_the_likeliest_shares_keep_their_constraint_for_any_counts(counts, elo, 
         assert min(found) > 0
 
 
-def test_of_several_solutions_the_likeliest_counts():
-    """One drawn pair: 200 Elo come likeliest by pairs won twice, nearly as well by pairs won once.
-
-    A scan over the linear constraints of `likeliest_of_ratio` finds both.
-    """
-    _, seen = regularised((0, 0, 1, 0, 0))
-    ratio = 200 / NORMALISED_UNIT * 2**0.5
-    offsets = np.array(scores_of(5)) - 0.5
-
-    def at_most(root):
-        lean = ratio / math.sqrt(1 + ratio**2)
-        values = offsets - lean * (root / 2 + offsets**2 / (2 * root))
-        low, high = -1 / values.max(), -1 / values.min()
-        tilts = low + (high - low) * np.linspace(1e-6, 1 - 1e-6, 20_001)[:, None]
-        tilt = tilts[np.abs((np.array(seen) * values / (1 + tilts * values)).sum(1)).argmin()]
-        return float((np.array(seen) * np.log(np.array(seen) / (1 + tilt * values))).sum())
-
-    heights = np.array([at_most(root) for root in np.linspace(0.1, 0.49, 79)])
-    inner = heights[1:-1]
-    peaks = inner[(inner > heights[:-2]) & (inner > heights[2:])]
-    assert len(peaks) == 2
-    found = likelihood(seen, likeliest_of_ratio(seen, ratio))
-    assert found == pytest.approx(max(peaks), abs=1e-4)
-    assert min(peaks) < max(peaks) - 1e-3
-
-
 @pytest.mark.parametrize(
     ("make", "value"),
     [
@@ -292,10 +265,3 @@ def test_pairs_of_one_seed_need_fewer_matches():
     seats, chance = (2, 10, 176, 10, 2), (50, 0, 100, 0, 50)
     paired, loose = (forecast(test, 0.5, counts, RISKS).results for counts in (seats, chance))
     assert paired < loose / 8
-
-
-def test_elo_and_score_undo_each_other():
-    assert score_of(200) == pytest.approx(0.7597, abs=5e-5)
-    for elo in (-800, -3, 0, 1, 35, 400):
-        assert elo_of(score_of(elo)) == pytest.approx(elo, abs=1e-9)
-    assert (elo_of(0.0), elo_of(1.0)) == (-math.inf, math.inf)

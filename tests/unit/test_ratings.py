@@ -163,16 +163,6 @@ def test_a_live_player_is_less_known_the_more_it_learnt():
     assert sigma_after(400_000, 100_000) == sigma_after(400_000, 400_000), "a late result"
 
 
-def test_a_drifted_game_is_rated_as_one_with_that_tau():
-    table = learning("a")
-    table.fold_all([game(1.0, step0=20_000), game(0.0, step0=120_000)])
-    tau = math.sqrt(Drift(10.0).variance(20_000, 120_000))
-    before = rate(NEWCOMER, NEWCOMER, 1.0)
-    first, second = rate(grown(before[0], tau), before[1], 0.0)
-    assert table.belief("a").sigma == pytest.approx(first.sigma, abs=1e-12)
-    assert table.belief("b").mu == pytest.approx(second.mu, abs=1e-12)
-
-
 def test_a_snapshot_inherits_its_parents_belief():
     table = learning("main")
     table.fold_all([game(1.0, "main", "bot", step0=step) for step in (0, 1_000, 2_000)])

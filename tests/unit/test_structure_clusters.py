@@ -26,14 +26,6 @@ def test_copies_share_one_weight():
     assert found.count == 3
 
 
-def test_the_weights_of_a_cluster_sum_to_one():
-    rng = np.random.default_rng(0)
-    found = clusters_of(played(of_copies(chances(elo([0, 1, 2.5, 4])), 2), 80, rng))
-    sums = [found.weight_N[members].sum() for members in found.members()]
-    assert sums == pytest.approx(np.ones(found.count))
-    assert sorted(i for members in found.members() for i in members) == list(range(8))
-
-
 def test_copies_are_seen_through_noise():
     """50 matches a pair: the raw difference of two copies is √(2 · .25 / 50) = 10 points, of
     noise alone.
@@ -103,12 +95,3 @@ def test_nobody_and_one(count):
     assert found.count == count
     assert found.weight_N.tolist() == [1.0] * count
     assert found.members() == [[0]][:count]
-
-
-def test_the_same_table_gives_the_same_clusters():
-    rng = np.random.default_rng(9)
-    table = played(chances(elo(rng.normal(size=60))), 30, rng)
-    one, other = clusters_of(table), clusters_of(table)
-    assert (one.cluster_N == other.cluster_N).all()
-    first = [members[0] for members in one.members()]
-    assert first == sorted(first), "numbered by their first members"

@@ -90,14 +90,14 @@ def test_margins_are_surer_than_logits_where_all_is_won():
     """100 : 0 on each side: whether that is 99 or 99.9 % nobody knows, and only logits ask."""
     table = expected(np.where(RPS > 0, 1.0, np.where(RPS < 0, 0.0, 0.5)), 100)
     in_margins, in_logits = (
-        study(table, Choices(payoff=payoff)).mass for payoff in ("margins", "logits")
+        study(table, Choices(payoff=payoff, draws=80)).mass for payoff in ("margins", "logits")
     )
     for mass in (in_margins, in_logits):
         assert mass.value == pytest.approx(np.full(3, 1 / 3))
     assert (in_margins.low > 0.32).all()
     assert (in_margins.high < 0.35).all()
-    assert in_logits.low == pytest.approx(np.full(3, 0.24), abs=0.025)
-    assert in_logits.high == pytest.approx(np.full(3, 0.43), abs=0.025)
+    assert in_logits.low == pytest.approx(np.full(3, 0.24), abs=0.04)
+    assert in_logits.high == pytest.approx(np.full(3, 0.43), abs=0.04)
 
 
 def test_the_picture_marks_what_is_unknown_and_who_is_a_copy():
