@@ -7,7 +7,6 @@ Alarms that the learner raises while it runs come from the same rules, `league.r
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +19,6 @@ from league.agent.network import AgentNetwork
 from league.errors import NotFound
 from league.players import PayoffCell, Role
 from league.runs.alarms import (
-    DOMINANT_SHARE,
     ENTROPY_LOW,
     EXPLAINED_VARIANCE,
     KL_LARGEST,
@@ -32,20 +30,17 @@ from league.runs.alarms import (
 )
 from league.runs.records import Row, Series, read_rows, read_scalars, read_updates
 from league.runs.settings import SupervisorSettings
-from league.settings.base import Sections, resolve
-from learner.doctor.checks import ALONE, EXPLODED, STUCK
+from league.settings.base import Sections, lay_over, resolve
 from learner.doctor.findings import Finding, judged, unknown
-from learner.doctor.probe import optimizer_steps
+from learner.doctor.game import CLIPPED, imbalance
 from learner.doctor.setup import SetUp, set_up_of
+from learner.doctor.training import EXPLODED, STUCK, optimizer_steps
 from learner.ppo.optimizer import SMALLEST_RATE
 from learner.settings import LearnerSettings
 from learner.train.checkpoint import CheckpointFolder, Values
 
 FEWEST_UPDATES, FEWEST_MATCHES = 10, 40
 """Fewer show nothing."""
-MISREAD_KL, MISREAD_SHARE = 1e-3, 0.2
-"""KL divergence at which an update begins, and its share of the whole update's. It is not exactly
-0: the actor's memory of the rollout before was computed with the weights of then."""
 OVERSHOT = 1.0
 """KL divergence of one update after which nothing that is measured says more than that."""
 BROKE = 0.3
@@ -78,15 +73,9 @@ class RunEvidence:
     stage_start: int
     alarms: Sequence[Alarm]
 
-    def at_steps(self, tag: str) -> dict[int, float]:
-        """A tag's values by learner step."""
-        if tag not in self.scalars:
-            return {}
-        series = self.scalars[tag]
-        return dict(zip(series.steps.tolist(), series.values.tolist(), strict=True))
-
     def scalar(self, tag: str) -> list[float]:
-        return list(self.at_steps(tag).values())
+        """A tag's values in the order of steps."""
+        return self.scalars[tag].values.tolist() if tag in self.scalars else []
 
     def late(self, tag: str) -> list[float]:
         """The last fifth of a tag's values, at least ten if there are ten."""
@@ -123,10 +112,23 @@ def read_run(folder: Path, name: str = "main", clean: Sequence[PayoffCell] = ())
     newest = generations[-1] if generations else learner
     saved = CheckpointFolder(newest / "checkpoints").read_newest()
     scalars = read_scalars(learner / "tensorboard")
-    sections, role = _settings(config, name, exploits=bool(generations))
+    sections = resolve(None, config, environment={})
+    # A learner that was started by hand is not listed; all exploiters take the same settings.
+    role = Role.MAIN_EXPLOITER if generations else Role.MAIN
+    for entry in sections.of(SupervisorSettings).learners:
+        if entry.name == name:
+            sections = resolve(None, config, entry.set, environment={})
+            role = Role(entry.role)
     settings = sections.of(LearnerSettings)
     set_up = _set_up(sections, saved, scalars, role)
     stage_start = 0 if saved is None else int(saved["curriculum"]["since_step"])
+    weights = dict(zip(set_up.spec.reward_terms, set_up.weights_K.tolist(), strict=True))
+    watch = AlarmWatch(
+        largest_entropy(set_up.spec.action_kind, set_up.spec.action_size),
+        settings.desired_kl or settings.target_kl,
+    )
+    for update in read_updates(learner, lambda step: weights if step > stage_start else {}):
+        watch.update(update)
     return RunEvidence(
         scalars=scalars,
         matches=read_rows(learner / "monitor.csv"),
@@ -136,18 +138,8 @@ def read_run(folder: Path, name: str = "main", clean: Sequence[PayoffCell] = ())
         learner=settings,
         step=0 if saved is None else int(saved["algorithm"]["num_timesteps"]),
         stage_start=stage_start,
-        alarms=_alarms(learner, set_up, stage_start),
+        alarms=tuple(watch.active.values()),
     )
-
-
-def _settings(config: Path, name: str, exploits: bool) -> tuple[Sections, Role]:
-    """The run's settings with the learner's own over them, and its role."""
-    sections = resolve(None, config, environment={})
-    for entry in sections.of(SupervisorSettings).learners:
-        if entry.name == name:
-            return resolve(None, config, entry.set, environment={}), Role(entry.role)
-    # A learner that was started by hand; both kinds of exploiters take the same settings.
-    return sections, Role.MAIN_EXPLOITER if exploits else Role.MAIN
 
 
 def _set_up(
@@ -156,11 +148,13 @@ def _set_up(
     """The run's current set-up: stage, step size, clip and weights of its newest checkpoint."""
     if saved is None:
         return set_up_of(sections, role=role)
+    now = dict(sections["learner"])
     if "learning/rate" in scalars:
-        rate = float(scalars["learning/rate"].values[-1])
-        sections["learner"] |= {"learning_rate": rate, "learning_rate_final": None}
+        now["learning_rate"] = float(scalars["learning/rate"].values[-1])
+        now["learning_rate_final"] = None
     if "policy/clip_range" in scalars:
-        sections["learner"]["clip_range"] = float(scalars["policy/clip_range"].values[-1])
+        now["clip_range"] = float(scalars["policy/clip_range"].values[-1])
+    sections = lay_over({**sections, "learner": now})
     weights = saved["algorithm"]["network"]
 
     def loaded(agent: AgentConfig) -> AgentNetwork:
@@ -171,37 +165,19 @@ def _set_up(
     return replace(set_up_of(sections, saved["curriculum"]["index"], role), network=loaded)
 
 
-def _alarms(learner: Path, set_up: SetUp, stage_start: int) -> tuple[Alarm, ...]:
-    """The alarms that the learner's own watch would have on now, had it seen the whole stage."""
-    spec, settings = set_up.spec, set_up.settings.learner
-    weights = dict(zip(spec.reward_terms, set_up.weights_K.tolist(), strict=True))
-    watch = AlarmWatch(
-        largest_entropy(spec.action_kind, spec.action_size),
-        settings.desired_kl or settings.target_kl,
-    )
-    for update in read_updates(learner, lambda step: weights if step > stage_start else {}):
-        watch.update(update)
-    return tuple(watch.active.values())
-
-
 def judge_run(run: RunEvidence) -> list[Finding]:
     """Every reason that a run's files can be judged by."""
     return [*_policy(run), *_critic(run), *_rewards(run), *_results(run)]
 
 
-def _too_short(key: str, what: str) -> Finding:
-    return unknown(key, f"too little to judge: {what}")
-
-
 def _policy(run: RunEvidence) -> Iterator[Finding]:
-    """E, 15, 16, 18 and 20: entropy, and how far updates move the policy."""
+    """E, 16, 18 and 20: entropy, and how far updates move the policy."""
     entropies, kls = run.scalar("policy/entropy"), run.scalar("policy/approx_kl")
     if min(len(entropies), len(kls)) < FEWEST_UPDATES:
-        yield from (
-            _too_short(key, f"{len(entropies)} updates") for key in ["E", "15", "16", "18", "20"]
-        )
+        for key in ("E", "16", "18", "20"):
+            yield _too_short(key, f"{len(entropies)} updates")
         return
-    learner, most, late = run.learner, run.largest_entropy, run.late("policy/approx_kl")
+    learner, late = run.learner, run.late("policy/approx_kl")
     falls = [(b / a, number) for number, (a, b) in enumerate(pairwise(entropies), 1) if a > 1e-9]
     left, worst = min(falls, default=(1.0, 0))
     yield judged(
@@ -216,20 +192,13 @@ def _policy(run: RunEvidence) -> Iterator[Finding]:
     now, broke = fmean(run.late("policy/entropy")), left < BROKE
     yield judged(
         "18",
-        f"entropy {entropies[0]:.3g} at first, {now:.3g} now: {now / most:.0%} of the largest"
-        + (", gone in one update (E)" if broke else ""),
+        f"entropy {entropies[0]:.3g} at first, {now:.3g} now: {now / run.largest_entropy:.0%} of "
+        "the largest" + (", gone in one update (E)" if broke else ""),
         # where one update took it, the update is to blame and not the entropy's weight
         failure=bool(run.alarms_of("entropy_collapse")) and not broke,
-        warning=now < ENTROPY_LOW * most and not broke,
+        warning=now < ENTROPY_LOW * run.largest_entropy and not broke,
         fix="raise learner.ent_coef and learner.ent_coef_final, and start from an older snapshot "
         "(--from)",
-    )
-    apart = median(run.late("policy/first_kl") or [0.0])
-    yield judged(
-        "15",
-        f"an update begins at a KL of {apart:.1g} from the policy that acted",
-        failure=not apart < MISREAD_KL and apart > MISREAD_SHARE * median(late),
-        fix="let step and unroll of the agent clear and carry the same state",
     )
     stuck = max(kls) < STUCK and optimizer_steps(learner) > 1  # a first step's KL is 0
     yield judged(
@@ -254,6 +223,10 @@ def _policy(run: RunEvidence) -> Iterator[Finding]:
     )
 
 
+def _too_short(key: str, what: str) -> Finding:
+    return unknown(key, f"too little to judge: {what}")
+
+
 def _critic(run: RunEvidence) -> Iterator[Finding]:
     """V and 12: explained variance, and the gradient's norm before clipping."""
     explained = run.late("value/explained_variance")
@@ -270,12 +243,10 @@ def _critic(run: RunEvidence) -> Iterator[Finding]:
             "learner.learning_rate",
         )
     # An update that moves the policy this far spoils every gradient after it, and its own mean.
-    kls = run.scalar("policy/approx_kl")
-    sound = len(list(takewhile(lambda kl: kl <= OVERSHOT, kls)))
-    norms = run.scalar("learning/gradient_norm")[: sound if sound < len(kls) else None]
+    sound = len([*takewhile(lambda kl: kl <= OVERSHOT, run.scalar("policy/approx_kl"))])
+    norms = run.scalar("learning/gradient_norm")[:sound]
     if len(norms) < FEWEST_UPDATES:
-        said = f"{len(norms)} updates"
-        yield _too_short("12", said + (" before one went too far (16)" if sound < len(kls) else ""))
+        yield _too_short("12", f"{len(norms)} updates before one went too far (16)")
         return
     usual = median(norms[-max(10, len(norms) // 5) :])
     yield judged(
@@ -288,23 +259,17 @@ def _critic(run: RunEvidence) -> Iterator[Finding]:
 
 
 def _rewards(run: RunEvidence) -> Iterator[Finding]:
-    """9, 6, B and A: what matches paid, whether wins arrived, and the scale of rewards."""
+    """9, B and A: what matches paid, whether wins arrived, and the scale of rewards."""
     rows = run.rewards[-max(10, len(run.rewards) // 5) :]
     matches = sum(int(row["matches"]) for row in rows)
     if matches < FEWEST_MATCHES:
         yield _too_short("9", f"{matches} matches")
     else:
-        yield _components(run, rows)
-    paid = [abs(float(row["r"])) for row in run.matches]
-    if not paid:
-        yield _too_short("6", "no match has ended")
-    else:
-        yield judged(
-            "6",
-            f"{sum(one > 0.0 for one in paid)} of {len(paid)} matches paid anything",
-            failure=max(paid) == 0.0,
-            fix="give a reward term a weight that is not 0 (game.reward, game.reward_weights)",
-        )
+        terms = run.set_up.spec.reward_terms
+        means = {term: fmean(abs(float(row.get(term, 0.0))) for row in rows) for term in terms}
+        silent = [alarm.subject for alarm in run.alarms_of("term_silent")]
+        weighted = int((run.set_up.weights_K != 0.0).sum())
+        yield imbalance(*largest_share(means), weighted, silent, OUTCOME_TERMS)
     yield _wins(run)
     scale = run.scalar("reward/scale")
     if len(scale) < 2 * FEWEST_UPDATES:
@@ -323,76 +288,34 @@ def _rewards(run: RunEvidence) -> Iterator[Finding]:
     )
 
 
-def _components(run: RunEvidence, rows: Sequence[Row]) -> Finding:
-    terms = run.set_up.spec.reward_terms
-    sizes = {term: fmean(abs(float(row.get(term, 0.0))) for row in rows) for term in terms}
-    name, share = largest_share(sizes)
-    alone = int((run.set_up.weights_K != 0.0).sum()) == 1
-    free = alone or name in OUTCOME_TERMS  # what a match is about may carry all
-    silent = [alarm.subject for alarm in run.alarms_of("term_silent")]
-    return judged(
-        "9",
-        f"{name} carries {share:.0%} of what matches paid"
-        + (", the only term" if alone else "")
-        + (f"; never fires: {', '.join(silent)}" if silent else ""),
-        failure=not free and share > ALONE,
-        warning=bool(silent) or (not free and share > DOMINANT_SHARE),
-        fix=f"lower the weight of {name} in game.reward_weights"
-        if not free and share > DOMINANT_SHARE
-        else "make the term fire, or take its weight away",
-    )
-
-
 def _wins(run: RunEvidence) -> Finding:
-    """B: what this stage's matches paid for their end, against a win's weight and what arrived.
+    """B: what this stage's matches owed for their end, against the largest reward that arrived.
 
-    An update's largest reward is logged a rollout later than its own matches.
+    The largest reward of a step is logged with the update after the one that counts its matches.
     """
     terms = dict(zip(run.set_up.spec.reward_terms, run.set_up.weights_K.tolist(), strict=True))
-    weight = terms.get("win", 0.0)
-    all_at_the_end = all(term in OUTCOME_TERMS for term, value in terms.items() if value)
-    scores: dict[int, list[float]] = defaultdict(list)
-    due: dict[int, float] = {}
+    at_the_end = all(term in OUTCOME_TERMS for term, weight in terms.items() if weight)
+    due: dict[int, float] = defaultdict(float)
     for row in run.matches:
-        step, score = int(row["step"]), float(row["score"])
-        scores[step].append(score)
-        least = abs(float(row["r"])) if all_at_the_end else abs(weight) * (score != 0.5)
+        step, weight = int(row["step"]), abs(terms.get("win", 0.0))
         if step > run.stage_start:
-            due[step] = max(due.get(step, 0.0), least)
-    booked = []
-    for row in run.rewards if weight else ():
-        step = int(row["step"])
-        if step in scores and step > run.stage_start:
-            wanted = weight * (2.0 * fmean(scores[step]) - 1.0)
-            booked += [(float(row["win"]), wanted)] if wanted else []
-    largest = run.at_steps("reward/largest")
-    steps = sorted(largest)
-    logged = ((bisect_right(steps, step), wanted) for step, wanted in due.items() if wanted > 0.0)
-    arrived = [(largest[steps[at]], wanted) for at, wanted in logged if at < len(steps)]
-    if len(arrived) < FEWEST_UPDATES and not booked:
+            owed = abs(float(row["r"])) if at_the_end else weight * (float(row["score"]) != 0.5)
+            due[step] = max(due[step], owed)
+    largest = run.scalars.get("reward/largest")
+    steps = [] if largest is None else largest.steps.tolist()
+    following = dict(zip(steps, run.scalar("reward/largest")[1:], strict=False))
+    arrived = [(following[step], owed) for step, owed in due.items() if owed and step in following]
+    if len(arrived) < FEWEST_UPDATES:
         return _too_short("B", f"{len(arrived)} updates in which a match was won or lost")
-    said = []
-    if booked:
-        squares = sum(wanted**2 for _, wanted in booked)
-        mean = abs(weight) * sum(paid * wanted for paid, wanted in booked) / squares
-        said.append(f"a win or loss paid {mean:.4g} by the accounts (weight {weight:g})")
-    if arrived:
-        came, wanted = (median(values) for values in zip(*arrived, strict=True))
-        said.append(f"{wanted:.3g} was due in one step, {came:.3g} arrived")
-    short = sum(abs(paid - wanted) > 0.01 * abs(weight) for paid, wanted in booked)
-    cut = sum(came < 0.5 * wanted for came, wanted in arrived)
-    return judged(
-        "B",
-        "; ".join(said),
-        failure=2 * short > len(booked) or 2 * cut > len(arrived),
-        fix="clip no reward on its way: learner.normalize_returns scales wins and steps alike",
-    )
+    came, owed = (median(values) for values in zip(*arrived, strict=True))
+    cut = sum(came < 0.5 * owed for came, owed in arrived)
+    said = f"{owed:.3g} was due in one step, {came:.3g} arrived"
+    return judged("B", said, failure=2 * cut > len(arrived), fix=CLIPPED)
 
 
 def _results(run: RunEvidence) -> Iterator[Finding]:
     """W and 14: one-sided results, and training results that exceed clean ones."""
-    recent = run.matches[-500:]
-    scores: dict[str, list[float]] = defaultdict(list)
+    recent, scores = run.matches[-500:], defaultdict[str, list[float]](list)
     for row in recent:
         scores[row["opponent"].partition("@")[0]].append(float(row["score"]))
     met = {name: each for name, each in scores.items() if len(each) >= FEWEST_MATCHES // 2}
@@ -401,15 +324,14 @@ def _results(run: RunEvidence) -> Iterator[Finding]:
     else:
         exact = all(set(each) in ({0.0}, {1.0}) for each in met.values())
         entropy = fmean(run.late("policy/entropy") or [run.largest_entropy])
-        alarms = run.alarms_of("never_won", "always_won")
         yield judged(
             "W",
             f"scores in the newest {len(recent)} matches: "
             + ", ".join(f"{name} {fmean(each):.0%}" for name, each in met.items()),
             failure=exact and entropy < ENTROPY_LOW * run.largest_entropy,
-            warning=bool(alarms),
+            warning=bool(run.alarms_of("never_won", "always_won")),
             fix="stronger opponents (matchmaker.mixes)"
-            if any(alarm.kind == "always_won" for alarm in alarms)
+            if run.alarms_of("always_won")
             else "an easier mix or a reward on the way; without entropy play repeats itself: raise "
             "ent_coef",
         )
@@ -427,7 +349,7 @@ def _results(run: RunEvidence) -> Iterator[Finding]:
     if not gaps:
         yield unknown("14", "no opponent with enough matches both in training and clean")
         return
-    name = max(gaps, key=lambda one: gaps[one])
+    name = max(gaps, key=gaps.__getitem__)
     yield judged(
         "14",
         f"training scores exceed clean ones by at most {gaps[name]:.0%} ({name})",

@@ -1,25 +1,37 @@
-"""``league profile``: how fast this machine trains, what holds it up, and settings that are
-faster.
-"""
+"""``league profile``: how fast this machine trains, what limits it, and faster settings."""
 
 from __future__ import annotations
 
-import argparse
+import json
 import math
+import os
+import platform
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from league import __version__
 from league.cli.options import SeveralValues
-from league.errors import InvalidInput
+from league.cli.output import say
+from league.errors import InvalidInput, LeagueError
+from league.runs.files import write_whole
+from league.settings.base import base_preset, lay_over, resolve
+
+if TYPE_CHECKING:
+    from learner.profile.measuring import Measured, Order
+    from learner.profile.sweep import Changes, Row
 
 PRESET = "laptop"
 SECONDS, SWEEP_SECONDS = 20.0, 6.0
-COUNTS = ("matches", "batch_size", "threads", "gradient_parts")
-
+BURSTS = 5
+"""Of a profile of one configuration; their spread shows how steady the machine is."""
 
 app = typer.Typer(add_completion=False)
+Count = Annotated[list[int] | None, typer.Option(min=1, metavar="N", rich_help_panel="Sweep")]
 
 
 @app.command(cls=SeveralValues)
@@ -56,36 +68,13 @@ def profile(
             "--sweep", help="Measure many configurations, recommend one.", rich_help_panel="Sweep"
         ),
     ] = False,
-    matches: Annotated[
-        list[int] | None,
-        typer.Option(
-            metavar="N", help="Values of learner.matches to try.", rich_help_panel="Sweep"
-        ),
-    ] = None,
-    batch_size: Annotated[
-        list[int] | None,
-        typer.Option(
-            metavar="N", help="Values of learner.batch_size to try.", rich_help_panel="Sweep"
-        ),
-    ] = None,
-    threads: Annotated[
-        list[int] | None,
-        typer.Option(
-            metavar="N", help="Values of learner.threads to try.", rich_help_panel="Sweep"
-        ),
-    ] = None,
+    matches: Count = None,
+    batch_size: Count = None,
+    threads: Count = None,
     precision: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="P", help="Values of learner.precision to try.", rich_help_panel="Sweep"
-        ),
+        list[str] | None, typer.Option(metavar="P", rich_help_panel="Sweep")
     ] = None,
-    gradient_parts: Annotated[
-        list[int] | None,
-        typer.Option(
-            metavar="N", help="Values of learner.gradient_parts to try.", rich_help_panel="Sweep"
-        ),
-    ] = None,
+    gradient_parts: Count = None,
     write_preset: Annotated[
         Path | None,
         typer.Option(
@@ -101,49 +90,162 @@ def profile(
         ),
     ] = False,
 ) -> int:
-    """Measures how fast this machine trains and what limits it, and finds faster settings."""
-    args = argparse.Namespace(**locals() | {"assignments": assignments or []})
-    if args.gpu is not None and args.cpu:
+    """Measures how fast this machine trains and what limits it, and finds faster settings.
+
+    A sweep tries the values of --matches, --batch-size, --threads, --precision and
+    --gradient-parts, or some around those of the settings.
+    """
+    given: dict[str, Sequence[str | int] | None] = {
+        "matches": matches,
+        "batch_size": batch_size,
+        "threads": threads,
+        "precision": precision,
+        "gradient_parts": gradient_parts,
+    }
+    asked = {axis: values for axis, values in given.items() if values}
+    if gpu is not None and cpu:
         raise InvalidInput("--gpu and --cpu exclude each other: give one of them")
-    if args.seconds is not None and not (math.isfinite(args.seconds) and args.seconds > 0):
-        raise InvalidInput(f"--seconds {args.seconds:g} is no time to measure in: give more than 0")
-    _check(args)
-    from learner.profile.profile import run_profile  # loads torch
-
-    return run_profile(args)
-
-
-def _check(args: argparse.Namespace) -> None:
-    """Finds out now what would otherwise be known after minutes of measuring."""
-    if not args.sweep:
-        for flag in (*COUNTS, "precision", "write_preset"):
-            if getattr(args, flag) is not None:
-                raise InvalidInput(
-                    f"--{flag.replace('_', '-')} is for a sweep: add --sweep, or leave it out"
-                )
-    elif args.trace is not None:
+    if seconds is not None and not (math.isfinite(seconds) and seconds > 0):
+        raise InvalidInput(f"--seconds {seconds:g} is no time to measure in: give more than 0")
+    if not sweep and (asked or write_preset):
+        named = ", ".join(f"--{axis.replace('_', '-')}" for axis in asked) or "--write-preset"
+        raise InvalidInput(f"{named} is for a sweep: add --sweep, or leave it out")
+    if sweep and trace:
         raise InvalidInput("--trace is of one configuration: leave --sweep out")
-    for flag in COUNTS:
-        for value in getattr(args, flag) or ():
-            if value < 1:
-                raise InvalidInput(
-                    f"--{flag.replace('_', '-')} {value} can't be measured: give 1 or more"
-                )
-    for path in (args.output, args.trace, args.write_preset):
-        if path is not None:
-            _check_place(path)
-    if args.write_preset is not None and args.write_preset.exists() and not args.force:
+    for path in filter(None, (output, trace, write_preset)):
+        if path.is_dir() or not os.access(path.parent, os.W_OK):
+            raise InvalidInput(f"{path} can't be written: name a file in a folder that you own")
+    if write_preset is not None and write_preset.exists() and not force:
         raise InvalidInput(
-            f"{args.write_preset} exists already: name another file, or add --force to write over it"
+            f"{write_preset} exists already: name another file, or add --force to write over it"
         )
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    from league.agent.device import choose_device
+    from learner.profile import report
+    from learner.profile.measuring import Order, start_server
+    from learner.profile.opponents import make_snapshots
+    from learner.profile.sweep import AXES, ROUNDS, plan, recommended
+    from learner.train.build import SessionSettings, check_stages
+
+    base = base_preset(config) or preset or (None if config else PRESET)
+    sections = resolve(base, config, assignments or [])
+    settings, learner = SessionSettings.of(sections), sections["learner"]
+    mixes = sections["matchmaker"]["mixes"]
+    check_stages(settings, mixes, lambda opponent: settings.learner.steps)
+    device, sentence = choose_device(gpu, cpu)
+    say(sentence)
+    start_server()
+    facts = _facts(str(device)) | {"cpu_ranks": settings.learner.cpu_ranks()}
+    own: Changes = {axis: learner[axis] for axis in AXES}
+    cells, left_out = [own], list[str]()
+    if sweep:
+        cells, left_out = plan(learner, asked, facts["cores"], device.type == "cuda")
+    rows: list[Row] = []
+    stopped = False
+    with tempfile.TemporaryDirectory(prefix="kumite-profile-") as folder:
+        # as many as the league of a whole run holds at its end
+        count = min(
+            sections["matchmaker"]["max_saved"], learner["steps"] // learner["snapshot_interval"]
+        )
+        met = mixes[settings.curriculum.stages[-1].mix].get("snapshots", 0) > 0
+        wanted = max(1, count) if met else 0
+        say(f"freezing {wanted} fresh snapshots to play against")
+        snapshots = make_snapshots(Path(folder), settings, wanted)
+        length = seconds or (SWEEP_SECONDS if sweep else SECONDS)
+        order = Order(
+            sections=sections,
+            device=str(device),
+            snapshots=tuple(snapshots),
+            blobs=Path(folder),
+            seconds=length / (ROUNDS if sweep else BURSTS),
+            bursts=1 if sweep else BURSTS,
+            trace=None if trace is None else trace.absolute(),
+        )
+        try:
+            for known in _measured(order, cells, ROUNDS if sweep else 0):
+                rows = known
+        except KeyboardInterrupt:
+            stopped = True
+            say("stopped: what was measured until now follows")
+    best = recommended(rows, own)
+    before = next((row for row in rows if dict(row.changes) == dict(own)), None)
+    sentences: dict[str, list[str]] = {"bottleneck": [], "warning": [], "not measured": []}
+    if best is not None:
+        warnings = {report.doubt(best, before), *(row.warning for row in rows)}
+        sentences["bottleneck"] = [report.bottleneck(best, facts)]
+        sentences["warning"] = sorted(filter(None, warnings))
+        sentences["not measured"] = report.not_measured(best, facts)
+    if output is not None:
+        written = {
+            "preset": base,
+            "machine": facts,
+            "settings": sections,
+            "snapshots": len(snapshots),
+            "rows": [row.to_json() for row in rows],
+            "left_out": left_out,
+            "stopped": stopped,
+            "recommended": None if best is None else rows.index(best),
+            **sentences,
+        }
+        write_whole(output, json.dumps(written, indent=1) + "\n")
+    if best is None:
+        if stopped:
+            return 130
+        raise LeagueError(
+            f"nothing could be measured: {rows[0].failure}; lower learner.matches or "
+            "learner.batch_size"
+        )
+    if sweep:
+        report.print_sweep(rows, best, own, left_out)
+        print()
+    values = ", ".join(f"{name} {value}" for name, value in best.changes.items())
+    report.print_row(best, f"{base or 'settings'} on {facts['gpu'] or 'the CPU'}: {values}")
+    print()
+    for label, said in sentences.items():
+        report.print_sentences(label, said)
+    if write_preset is not None:
+        write_whole(write_preset, report.preset_text(base, sections, own, best, rows, facts))
+        say(f"{write_preset} holds them: bin/start-league --config {write_preset}")
+    return 130 if stopped else 0
 
 
-def _check_place(path: Path) -> None:
-    import os
+def _measured(order: Order, cells: Sequence[Changes], rounds: int) -> Iterator[list[Row]]:
+    """Measures every cell; yields all rows after each measurement. 0 rounds are no sweep."""
+    from learner.profile.measuring import measure
+    from learner.profile.sweep import in_more_parts, run_rounds
 
-    if path.is_dir():
-        raise InvalidInput(f"{path} is a folder: name a file in it")
-    if not path.parent.is_dir():
-        raise InvalidInput(f"there is no folder {path.parent}: make it, or name another place")
-    if not os.access(path.parent, os.W_OK):
-        raise InvalidInput(f"{path} can't be written: name another place")
+    learner = order.sections["learner"]
+
+    def one(changes: Changes) -> Measured:
+        sections = lay_over({**order.sections, "learner": {**learner, **changes}})
+        return measure(replace(order, sections=sections))
+
+    def instead(changes: Changes) -> Changes | None:
+        return in_more_parts(learner, changes) if rounds else None
+
+    for number, rows in enumerate(run_rounds(cells, max(1, rounds), one, instead), 1):
+        if rounds:
+            say(f"measurement {number} of at most {len(rows) * rounds}")
+        yield rows
+
+
+def _facts(device: str) -> dict[str, Any]:
+    """Facts of the machine that figures depend on."""
+    import torch
+
+    gpu = torch.cuda.get_device_properties(device) if device != "cpu" else None
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text(encoding="utf-8").splitlines() if cpuinfo.is_file() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return {
+        "system": platform.platform(),
+        "processor": names[0] if names else platform.processor() or platform.machine(),
+        "cores": len(os.sched_getaffinity(0)),
+        "load_average": os.getloadavg()[0],
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "kumite": __version__,
+        "device": device,
+        "gpu": None if gpu is None else gpu.name,
+        "gpu_memory_bytes": None if gpu is None else gpu.total_memory,
+    }

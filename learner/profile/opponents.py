@@ -1,10 +1,9 @@
-"""The league that a profile plays against: bots, and the snapshots that a run would hold."""
+"""A league without a matchmaker: bots, and the snapshots that a run would hold."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -12,7 +11,6 @@ import torch
 from league.agent.architectures import network_of
 from league.agent.config import AgentConfig
 from league.agent.snapshot import SnapshotCard, save_snapshot
-from league.errors import ConfigError
 from league.games.base import GameSpec
 from league.ids import SnapshotName
 from league.players import Assignment, Book, MatchResult, Player, PlayerKind, Role
@@ -20,29 +18,7 @@ from league.runs.blobs import BlobFolder
 from learner.train.build import SessionSettings
 
 LARGEST_POOL = 2 << 30
-"""Bytes of snapshots that are made for a profile at most."""
-Sections = Mapping[str, Mapping[str, Any]]
-
-
-def snapshots_of_a_run(sections: Sections) -> int:
-    """How many snapshots the league of a whole run holds at its end."""
-    learner, matchmaker = sections["learner"], sections["matchmaker"]
-    return max(1, min(matchmaker["max_saved"], learner["steps"] // learner["snapshot_interval"]))
-
-
-def mix_of(sections: Sections, settings: SessionSettings) -> dict[str, float]:
-    """The mix of the curriculum's last stage, in which most of a run is played.
-
-    Raises:
-        ConfigError: [matchmaker.mixes] lacks it.
-    """
-    name, mixes = settings.curriculum.stages[-1].mix, sections["matchmaker"]["mixes"]
-    if name not in mixes:
-        raise ConfigError(
-            f"the curriculum's last stage plays the mix {name!r}, which [matchmaker.mixes] lacks: "
-            f"it has {', '.join(sorted(mixes))}"
-        )
-    return dict(mixes[name])
+"""Bytes of snapshots that are made at most."""
 
 
 def make_snapshots(folder: Path, settings: SessionSettings, count: int) -> list[Player]:
@@ -136,7 +112,7 @@ class MixSource:
         opponent, seat = self._opponent, int(self._rng.integers(2))
         self._drawn += 1
         return Assignment(
-            match_id=f"profile-{self._drawn}",
+            match_id=f"drawn-{self._drawn}",
             ordinal=self._drawn,
             lease_token="",
             lease_deadline=0.0,

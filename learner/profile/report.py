@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from league.cli.output import is_terminal, print_pairs, print_table, say
+from league.cli.output import Column, print_pairs, print_table, say
 from league.settings.base import Sections, resolve
 from league.settings.file import dump_toml
-from learner.profile.sweep import AXES, CHANGES_LEARNING, CLOSE, Changes, Row, Spread
+from learner.profile.sweep import AXES, CHANGES_LEARNING, Changes, Row, Spread
 
 PARTS = ("part", "steps_per_second", "lowest", "highest", "share")
-SPEEDS = ("steps_per_second", "lowest", "highest", "spread")
+SPEEDS = ("steps_per_second", "lowest", "highest", "per_cpu_second", "cpu_cores", "memory_mib")
 MIB = 1 << 20
 WIDTH = 100
 STARVED = 0.85
@@ -49,12 +48,10 @@ def bottleneck(row: Row, facts: Mapping[str, Any]) -> str:
     advice = (ADVICE_CPU if on_cpu else ADVICE_GPU)[kind]
     said = f"{kind} takes {row.shares()[kind]:.0%} of the time: {advice}."
     if on_cpu and busy < STARVED:
-        load = facts["load_average"]
         said += (
             f" The process kept only {busy:.2f} of a core busy: the rest of the time it waited for "
-            "a core that other work held"
-            + (f" (load average {load[0]:.1f} on {facts['cores']} cores at the start)" * bool(load))
-            + ", for processes of the game, or in sleep."
+            f"a core that other work held (load average {facts['load_average']:.1f} on "
+            f"{facts['cores']} cores at the start), for processes of the game, or in sleep."
         )
     return said
 
@@ -73,17 +70,8 @@ def doubt(best: Row, before: Row | None) -> str:
     )
 
 
-def not_measured(
-    row: Row, facts: Mapping[str, Any], made: int, whole_league: int, cpu_ranks: int
-) -> list[str]:
-    """What a run does that was not measured, each in a sentence.
-
-    Args:
-        row: the row that is reported.
-        facts: of the machine.
-        made, whole_league: snapshots that were made, and those of a whole run.
-        cpu_ranks: processes in which a run learns on a CPU.
-    """
+def not_measured(row: Row, facts: Mapping[str, Any]) -> list[str]:
+    """What a run does that was not measured, each in a sentence."""
     ended = sum(burst.matches_ended for burst in row.bursts)
     said = [
         "the matchmaker and the evaluator, and their share of the cores: no league runs here, "
@@ -92,23 +80,12 @@ def not_measured(
         "play as it becomes: fresh networks play, and matches last as long as theirs do "
         f"({ended} ended in the bursts)",
     ]
-    if made < whole_league:
-        said.append(
-            f"the whole league: {made} of its {whole_league} snapshots were made, because of their "
-            "files' size"
-        )
-    if "references" in row.bursts[0].parts:
-        said.append("the portfolio: one reference plays here, a long run comes to hold several")
-    if not row.whole:
-        said.append("whole updates: one takes longer than a burst, so its beginning was scaled up")
     if facts["device"] != "cpu":
         said.append("each part's own time on the GPU: work is queued there, see --trace")
-        return said
-    said.append("a GPU: it ran on the CPU")
-    if cpu_ranks > 1:
+    elif facts["cpu_ranks"] > 1:
         said.append(
-            f"several ranks: one process was measured, and a run learns in {cpu_ranks} on the CPU "
-            "if the cores are there"
+            f"several ranks: one process was measured, and a run learns in {facts['cpu_ranks']} on "
+            "the CPU if the cores are there"
         )
     return said
 
@@ -119,7 +96,7 @@ def print_row(row: Row, title: str) -> None:
     speeds = {kind: row.part_steps_per_second(kind) for kind in shares}
     lines = [[kind, *_figures(speeds[kind]), f"{shares[kind]:.1%}"] for kind in shares]
     lines.append(["end to end", *_figures(row.steps_per_second()), f"{sum(shares.values()):.1%}"])
-    columns = [name if name == "part" else f"{name}#" for name in PARTS]
+    columns = [Column(name, name != "part") for name in PARTS]
     caption = f"steps a second, {len(row.bursts)} bursts: median, least, most"
     print_table(title, columns, lines, caption=caption)
     print()
@@ -134,97 +111,43 @@ def print_row(row: Row, title: str) -> None:
 
 
 def _figures(speed: Spread | None) -> list[str]:
-    if speed is None:
-        return ["", "", ""]
-    return [f"{value:,.0f}" for value in (speed.median, speed.lowest, speed.highest)]
+    return ["", "", ""] if speed is None else [f"{value:,.0f}" for value in speed]
 
 
 def print_sweep(rows: Sequence[Row], best: Row, own: Changes, left_out: Sequence[str]) -> None:
     """Prints all configurations, the fastest first, those that failed last."""
     ordered = sorted(rows, key=lambda row: -row.steps_per_second().median if row.counts else 0.0)
-    numbers = (*AXES, *SPEEDS, "per_cpu_second", "cpu_cores", "memory_mib")
-    columns = [*(f"{name}#" for name in numbers), "slowest", "note"]
+    columns = [
+        *(Column(name, True) for name in (*AXES, *SPEEDS)),
+        Column("slowest"),
+        Column("note"),
+    ]
+    cells = []
+    for row in ordered:
+        measured = [""] * (len(SPEEDS) + 1)
+        if row.counts:
+            memory = row.memory.get("peak_gpu_reserved_bytes", row.memory["peak_resident_bytes"])
+            measured = [
+                *_figures(row.steps_per_second()),
+                f"{row.steps_per_cpu_second().median:,.0f}",
+                f"{row.cpu_cores().median:.2f}",
+                f"{memory / MIB:,.0f}",
+                f"{row.slowest()} {row.shares()[row.slowest()]:.0%}",
+            ]
+        notes = ["recommended"] if row is best else []
+        notes += ["as it is set"] if dict(row.changes) == dict(own) else []
+        notes += [f"failed: {row.failure}"] if row.failure else []
+        cells.append([*(str(row.changes[axis]) for axis in AXES), *measured, ", ".join(notes)])
     caption = f"{' and '.join(CHANGES_LEARNING)} change what is learnt, too"
-    cells = [[*_sweep_cells(row), _note(row, best, own)] for row in ordered]
     print_table("Sweep", columns, cells, caption=caption)
     for reason in left_out:
         say(f"left out: {reason}")
-
-
-def _speed_cells(row: Row) -> list[str]:
-    settings = [str(row.changes[axis]) for axis in AXES]
-    if not row.counts:
-        return [*settings, "", "", "", ""]
-    speed = row.steps_per_second()
-    return [*settings, *_figures(speed), f"{speed.relative:.0%}"]
-
-
-def _sweep_cells(row: Row) -> list[str]:
-    if not row.counts:
-        return [*_speed_cells(row), "", "", "", ""]
-    memory = row.memory.get("peak_gpu_reserved_bytes", row.memory["peak_resident_bytes"])
-    return [
-        *_speed_cells(row),
-        f"{row.steps_per_cpu_second().median:,.0f}",
-        f"{row.cpu_cores().median:.2f}",
-        f"{memory / MIB:,.0f}",
-        f"{row.slowest()} {row.shares()[row.slowest()]:.0%}",
-    ]
-
-
-def _note(row: Row, best: Row, own: Changes) -> str:
-    notes = ["recommended"] if row is best else []
-    notes += ["as it is set"] if dict(row.changes) == dict(own) else []
-    notes += [f"failed: {row.failure}"] if row.failure else []
-    return ", ".join(notes)
 
 
 def print_sentences(label: str, sentences: Sequence[str]) -> None:
     """Prints sentences with a label, wrapped."""
     for sentence in sentences:
         print(textwrap.fill(f"{label}: {sentence}", WIDTH, subsequent_indent="  "))
-
-
-@contextmanager
-def progress(rounds: int, is_sweep: bool) -> Iterator[Callable[[list[Row]], None]]:
-    """Shows a sweep's rows while they grow: a table on a terminal, a line each elsewhere."""
-    seen = 0
-    if not is_sweep:
-        yield lambda rows: None
-    elif is_terminal():
-        from rich.live import Live
-
-        with Live(transient=True, refresh_per_second=4) as live:
-
-            def draw(rows: list[Row]) -> None:
-                nonlocal seen
-                seen += 1
-                live.update(_drawn(rows, f"Measurement {seen} of at most {len(rows) * rounds}"))
-
-            yield draw
-    else:
-
-        def report(rows: list[Row]) -> None:
-            nonlocal seen
-            seen += 1
-            known, failed = sum(row.counts for row in rows), sum(bool(row.failure) for row in rows)
-            say(
-                f"measurement {seen} of at most {len(rows) * rounds}: {known} configurations "
-                f"known, {failed} failed"
-            )
-
-        yield report
-
-
-def _drawn(rows: Sequence[Row], title: str) -> Any:
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left")
-    for name in (*AXES, *SPEEDS, "bursts"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in rows:
-        table.add_row(*_speed_cells(row), "failed" if row.failure else str(len(row.bursts)))
-    return table
 
 
 def preset_text(
@@ -250,36 +173,20 @@ def preset_text(
         for section, values in wanted.items()
     }
     body = dump_toml({section: values for section, values in changed.items() if values}, "")
-    extends = f'extends = "{base}"\n\n' if base else ""
-    return f"{_comments(base, own, best, rows, facts)}\n{extends}{body.lstrip()}"
-
-
-def _comments(
-    base: str | None, own: Changes, best: Row, rows: Sequence[Row], facts: Mapping[str, Any]
-) -> str:
-    speed = best.steps_per_second()
+    middle, least, most = _figures(best.steps_per_second())
     where = facts["gpu"] or f"{facts['processor']}, {facts['cores']} cores"
-    paragraphs = [
-        f"bin/league profile --sweep wrote this: {base or 'the settings given'} with the values of "
-        f"[learner] that were fastest of {len(rows)} measured. Use it: bin/start-league --config "
-        "THIS_FILE",
-        f"Measured: {speed.median:,.0f} steps/s end to end, {speed.lowest:,.0f} to "
-        f"{speed.highest:,.0f} in {len(best.bursts)} bursts, on {where}. Configurations within "
-        f"{CLOSE:.0%} count as equal: of those, the one that changes least is here.",
-    ]
-    before = next((row for row in rows if row.counts and dict(row.changes) == dict(own)), None)
-    if before is not None and before is not best:
-        values = ", ".join(f"{name} = {value}" for name, value in own.items())
-        middle, least, most = _figures(before.steps_per_second())
-        paragraphs.append(f"In the same minutes {values}: {middle} ({least} to {most}).")
-        unsure = doubt(best, before)
-        paragraphs += [f"{unsure[0].upper()}{unsure[1:]}."] if unsure else []
-    changed = [name for name in CHANGES_LEARNING if best.changes.get(name) != own[name]]
-    paragraphs.append(
-        f"Of these {' and '.join(changed)} differ and change what a step teaches, not only the "
-        "speed: rollouts, and the optimizer's steps in each, are of another size. Watch the win "
-        "rates of the first minutes; learner.learning_rate may want another value."
-        if changed
-        else "Nothing here changes what a step teaches: only the speed."
+    differ = [name for name in CHANGES_LEARNING if best.changes.get(name) != own[name]]
+    said = (
+        f"bin/league profile --sweep wrote this: {base or 'the settings given'} with the fastest "
+        f"of {len(rows)} configurations: {middle} steps/s ({least} to {most}) on {where}. "
     )
-    return "".join(f"# {line}\n" for text in paragraphs for line in textwrap.wrap(text, WIDTH - 2))
+    if differ:
+        said += (
+            f"{' and '.join(differ)} differ and change what a step teaches, not only the speed: "
+            "watch the win rates of the first minutes; learner.learning_rate may want another value."
+        )
+    else:
+        said += "Nothing here changes what a step teaches: only the speed."
+    comment = "".join(f"# {line}\n" for line in textwrap.wrap(said, WIDTH - 2))
+    extends = f'extends = "{base}"\n\n' if base else ""
+    return f"{comment}\n{extends}{body.lstrip()}"

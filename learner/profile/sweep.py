@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import product
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
-from league.errors import ConfigError, LeagueError
+from league.errors import ConfigError
 from league.settings.base import build
 from learner.profile.measuring import Burst, Measured
 from learner.settings import LearnerSettings
@@ -25,22 +25,16 @@ CLOSE = 0.03
 """Speeds that differ by less than this share count as equal."""
 
 
-@dataclass(frozen=True)
-class Spread:
+class Spread(NamedTuple):
     """The median, the least and the most over bursts."""
 
     median: float
     lowest: float
     highest: float
 
-    @classmethod
-    def of(cls, values: Sequence[float]) -> Spread:
-        return cls(median(values), min(values), max(values))
 
-    @property
-    def relative(self) -> float:
-        """Width as a share of the median."""
-        return (self.highest - self.lowest) / self.median if self.median else 0.0
+def spread_of(values: Sequence[float]) -> Spread:
+    return Spread(median(values), min(values), max(values))
 
 
 @dataclass
@@ -52,7 +46,6 @@ class Row:
     memory: dict[str, int] = field(default_factory=dict)
     gpu_busy_share: float | None = None
     failure: str = ""
-    error: LeagueError | None = None
     warning: str = ""
 
     def add(self, measured: Measured) -> None:
@@ -62,7 +55,6 @@ class Row:
             self.memory[name] = max(size, self.memory.get(name, 0))
         self.gpu_busy_share = self.gpu_busy_share or measured.gpu_busy_share
         self.failure = self.failure or measured.failure
-        self.error = self.error or measured.error
         self.warning = self.warning or measured.warning
 
     @property
@@ -70,20 +62,15 @@ class Row:
         """Whether it was measured and nothing failed."""
         return bool(self.bursts) and not self.failure
 
-    @property
-    def whole(self) -> bool:
-        """False when a burst was scaled up from the beginning of an update."""
-        return all(burst.whole for burst in self.bursts)
-
     def steps_per_second(self) -> Spread:
         """By wall clock."""
-        return Spread.of([burst.steps / burst.seconds for burst in self.bursts])
+        return spread_of([burst.steps / burst.seconds for burst in self.bursts])
 
     def part_steps_per_second(self, kind: str) -> Spread | None:
         """What the part alone would do; None where it took no time."""
         if any(burst.parts[kind] <= 0 for burst in self.bursts):
             return None
-        return Spread.of([burst.steps / burst.parts[kind] for burst in self.bursts])
+        return spread_of([burst.steps / burst.parts[kind] for burst in self.bursts])
 
     def shares(self) -> dict[str, float]:
         """Share of the time by kind of work, over all bursts; they add up to 1."""
@@ -94,15 +81,15 @@ class Row:
     def slowest(self) -> str:
         """The kind of work that takes the most time."""
         shares = self.shares()
-        return max(shares, key=lambda kind: shares[kind])
+        return max(shares, key=shares.__getitem__)
 
     def cpu_cores(self) -> Spread:
         """CPU time over wall clock: how many cores the process kept busy."""
-        return Spread.of([burst.cpu_seconds / burst.seconds for burst in self.bursts])
+        return spread_of([burst.cpu_seconds / burst.seconds for burst in self.bursts])
 
     def steps_per_cpu_second(self) -> Spread:
         """What the process's own CPU time gives, however busy the machine is."""
-        return Spread.of([burst.steps / burst.cpu_seconds for burst in self.bursts])
+        return spread_of([burst.steps / burst.cpu_seconds for burst in self.bursts])
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, as `--output` writes them."""
@@ -115,39 +102,45 @@ class Row:
         }
         if not self.bursts:
             return values
-        parts: dict[str, Any] = {}
-        for kind, share in self.shares().items():
-            speed = self.part_steps_per_second(kind)
-            parts[kind] = {"share": share, "steps_per_second": speed and asdict(speed)}
+        speeds = {kind: self.part_steps_per_second(kind) for kind in self.shares()}
         return {
             **values,
-            "whole_updates": self.whole,
-            "steps_per_second": asdict(self.steps_per_second()),
-            "parts": parts,
-            "steps_per_cpu_second": asdict(self.steps_per_cpu_second()),
-            "cpu_cores": asdict(self.cpu_cores()),
+            "steps_per_second": self.steps_per_second()._asdict(),
+            "parts": {
+                kind: {
+                    "share": share,
+                    "steps_per_second": (speed := speeds[kind]) and speed._asdict(),
+                }
+                for kind, share in self.shares().items()
+            },
+            "steps_per_cpu_second": self.steps_per_cpu_second()._asdict(),
+            "cpu_cores": self.cpu_cores()._asdict(),
             "gpu_busy_share": self.gpu_busy_share,
-            "matches_ended": sum(burst.matches_ended for burst in self.bursts),
         }
-
-
-@dataclass(frozen=True)
-class Plan:
-    """The configurations of a sweep, and those left out with the reason."""
-
-    cells: list[Changes]
-    left_out: list[str]
 
 
 def plan(
     learner: Mapping[str, Any], wanted: Mapping[str, Sequence[str | int]], cores: int, gpu: bool
-) -> Plan:
+) -> tuple[list[Changes], list[str]]:
     """All combinations of each axis's values: those asked for, else some around the settings'.
+
+    More `gradient_parts` are tried only where memory runs out.
+
+    Returns:
+        The configurations of the sweep, and why others are left out.
 
     Raises:
         ConfigError: no combination can be.
     """
-    around = _around(learner, cores, gpu)
+    matches, batch, n_steps = (learner[name] for name in ("matches", "batch_size", "n_steps"))
+    precision = learner["precision"]
+    around: dict[str, Sequence[str | int]] = {
+        "matches": [max(1, matches // 2), matches, matches * 2],
+        "batch_size": [max(1, batch // n_steps // 2) * n_steps, batch, batch * 2],
+        "threads": sorted({learner["threads"], 1, min(2, cores)}),
+        "precision": [precision, *(["auto" if precision == "float32" else "float32"] * gpu)],
+        "gradient_parts": [learner["gradient_parts"]],
+    }
     values = {axis: list(wanted.get(axis) or around[axis]) for axis in AXES}
     own = {axis: learner[axis] for axis in AXES}
     cells: list[Changes] = [own] if all(own[axis] in values[axis] for axis in AXES) else []
@@ -161,20 +154,7 @@ def plan(
             cells.append(cell)
     if not cells:
         raise ConfigError(f"the sweep has no configuration that can be: {left_out[0]}")
-    return Plan(cells, sorted(set(left_out)))
-
-
-def _around(learner: Mapping[str, Any], cores: int, gpu: bool) -> Mapping[str, Sequence[str | int]]:
-    """Values to try; more gradient_parts are tried only where memory runs out."""
-    matches, batch, n_steps = (learner[name] for name in ("matches", "batch_size", "n_steps"))
-    precision = learner["precision"]
-    return {
-        "matches": [max(1, matches // 2), matches, matches * 2],
-        "batch_size": [max(1, batch // n_steps // 2) * n_steps, batch, batch * 2],
-        "threads": sorted({learner["threads"], 1, min(2, cores)}),
-        "precision": [precision, *(["auto" if precision == "float32" else "float32"] * gpu)],
-        "gradient_parts": [learner["gradient_parts"]],
-    }
+    return cells, sorted(set(left_out))
 
 
 def _impossible(learner: Mapping[str, Any]) -> str:
@@ -196,8 +176,8 @@ def run_rounds(
     """Measures every cell once a round and yields all rows after each measurement.
 
     Every other round goes backwards, so a machine that is busy for a while shows as spread in all
-    rows and not as a slow row. A configuration that failed is not tried again; one that ran out of
-    memory is followed by what `instead` makes of it.
+    rows and not as a slow row. A configuration that ran out of memory is not tried again; what
+    `instead` makes of it follows.
     """
     rows = [Row(cell) for cell in cells]
     for number in range(rounds):
@@ -205,9 +185,8 @@ def run_rounds(
         for row in rows if number % 2 == 0 else rows[::-1]:
             if row.failure:
                 continue
-            measured = measure(row.changes)
-            row.add(measured)
-            smaller = instead(row.changes) if measured.out_of_memory else None
+            row.add(measure(row.changes))
+            smaller = instead(row.changes) if row.failure else None
             if smaller is not None and all(dict(smaller) != dict(other.changes) for other in rows):
                 rows.append(Row(smaller))
             yield rows

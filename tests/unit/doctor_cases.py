@@ -52,8 +52,9 @@ def case(
 
 
 def setting(key: str, name: str, *flags: str, **rest) -> Case:
-    """Settings alone: what the healthy game shows holds for these, too."""
-    return case(key, name, lambda: sick.set_up(*flags), own_play=False, **rest)
+    """Settings alone: what the healthy game shows holds for those of the training."""
+    own = any("game." in flag or "gamma" in flag or "normalize" in flag for flag in flags)
+    return case(key, name, lambda: sick.set_up(*flags), own_play=own, **rest)
 
 
 def board(key: str, name: str, game: str, *flags: str, **rest) -> Case:

@@ -3,12 +3,11 @@
 import torch
 
 from league.settings.base import resolve
-from learner.profile.measuring import Burst, Measured, Order, Pipeline, session_settings
-from learner.profile.opponents import make_snapshots, mix_of
+from learner.profile.measuring import Burst, Measured, Order, Pipeline
 from learner.profile.sweep import Row
 
 FACTS = {"device": "cpu", "gpu": None, "processor": "a processor", "cores": 2}
-FACTS |= {"load_average": [0.5, 0.5, 0.5]}
+FACTS |= {"load_average": 0.5, "cpu_ranks": 1}
 SMALL = ["learner.matches=8", "learner.n_steps=8", "learner.batch_size=32"]
 KUHN = [*SMALL, "agent.sequence_length=17", "curriculum.stages=[{name='league', mix='league'}]"]
 KUHN += ["matchmaker.mixes={league={self=1.0, random=1.0}}"]
@@ -21,18 +20,7 @@ def kuhn(factory, *more):
 
 
 def order(sections, folder):
-    settings = session_settings(sections)
-    mix = mix_of(sections, settings)
-    snapshots = make_snapshots(folder, settings, 3) if "snapshots" in mix else []
-    return Order(
-        sections=sections,
-        device="cpu",
-        mix=mix,
-        snapshots=tuple(snapshots),
-        blobs=folder,
-        seconds=0.1,
-        bursts=1,
-    )
+    return Order(sections=sections, device="cpu", snapshots=(), blobs=folder, seconds=0.1, bursts=1)
 
 
 def pipeline_of(sections, folder):
@@ -40,20 +28,14 @@ def pipeline_of(sections, folder):
     return Pipeline(order(sections, folder / "blobs"), folder)
 
 
-def row(steps=1000, changes=None, *, busy=0.9, whole=True, **parts):
+def row(steps=1000, changes=None, *, busy=0.9, **parts):
     """A row of two bursts; the second took twice as long."""
     bursts = []
     for factor in (1.0, 2.0):
         spent = {kind: factor * seconds for kind, seconds in (PARTS | parts).items()}
         total = sum(spent.values())
         burst = Burst(
-            steps=steps,
-            seconds=total,
-            parts=spent,
-            cpu_seconds=busy * total,
-            measured_seconds=1.0,
-            whole=whole,
-            matches_ended=2,
+            steps=steps, seconds=total, parts=spent, cpu_seconds=busy * total, matches_ended=2
         )
         bursts.append(burst)
     made = Row(changes or {"matches": 8, "batch_size": 32, "threads": 1})

@@ -63,15 +63,6 @@ def decided(network):
     network.actor.last.bias[1] += 15.0
 
 
-class ForgetfulUnroll(AgentNetwork):
-    """The learner is not told that an episode starts; the actor is."""
-
-    def unroll(self, obs_XBO, starts_XB, h_BH, c_BH, time_left_TB, prefix):
-        return super().unroll(
-            obs_XBO, torch.zeros_like(starts_XB), h_BH, c_BH, time_left_TB, prefix
-        )
-
-
 class ContraryValue(AgentNetwork):
     """What the actor notes of values has the wrong sign."""
 

@@ -12,26 +12,24 @@ import sick_games
 from doctor_cases import CALIBRATED, FRESH, Case
 
 from league.agent import config as agent_config
-from learner.doctor.checks import Evidence, judge
-from learner.doctor.findings import LEADS_TO, REASONS, Cause, Verdict, primary_causes
-from learner.doctor.play import look_at_environment, look_at_game
-from learner.doctor.probe import probe
+from learner.doctor.findings import LEADS_TO, REASONS, Cause, Verdict, ordered, primary_causes
+from learner.doctor.game import examine_environment, examine_game
+from learner.doctor.training import examine_training
+
+
+def play(set_up):
+    return [*examine_game(set_up), *examine_environment(set_up)]
 
 
 @cache
 def healthy_play():
-    """What the healthy game shows; cases that break nothing of it share this."""
-    made = sick.set_up()
-    return look_at_game(made), look_at_environment(made)
+    """What the healthy game shows; cases that break nothing of it and its rewards share this."""
+    return play(sick.set_up())
 
 
 def examine(set_up, *, own_play=True):
-    game, environment = (
-        (look_at_game(set_up), look_at_environment(set_up)) if own_play else healthy_play()
-    )
-    return judge(
-        Evidence(set_up=set_up, game=game, environment=environment, probe=probe(set_up, updates=3))
-    )
+    played = play(set_up) if own_play else healthy_play()
+    return ordered([*played, *examine_training(set_up, updates=3)])
 
 
 def causes(set_up, **kind) -> tuple[Cause, ...]:
@@ -57,8 +55,7 @@ def assert_named(case: Case, monkeypatch):
     if case.sizes is not None:
         monkeypatch.setitem(agent_config.SIZES, "tiny", case.sizes)
     made = case.make()
-    own_play = case.own_play or made.settings.game != sick.set_up().settings.game
-    found = causes(made, own_play=own_play)
+    found = causes(made, own_play=case.own_play)
     told = {
         cause.finding.key: (
             cause.finding.measured,

@@ -9,6 +9,8 @@ import shutil
 
 import numpy as np
 import pytest
+import sick_environments
+import sick_games
 import torch
 from torch.utils.tensorboard import SummaryWriter
 from trained_runs import all_score, causes, change_rows, findings, rewrite, train
@@ -17,7 +19,6 @@ from league.agent.network import AgentNetwork
 from league.errors import NotFound
 from league.games.registry import game_spec, reward_weights
 from league.players import PayoffCell
-from league.runs import alarms
 from league.runs.records import read_scalars
 from league.settings.base import resolve
 from league.settings.file import write_config
@@ -44,7 +45,7 @@ def test_a_run_that_trains_is_healthy(healthy):
     found = {finding.key: finding for finding in findings(healthy)}
     assert [(one.key, one.measured) for one in found.values() if one.verdict.is_bad] == []
     judged = {key for key, one in found.items() if one.verdict is Verdict.OK}
-    assert judged >= {"6", "9", "12", "15", "16", "18", "20", "A", "B", "E", "V", "W"}
+    assert judged >= {"9", "12", "16", "18", "20", "A", "B", "E", "V", "W"}
 
 
 def fade(values, to):
@@ -84,7 +85,6 @@ CHANGED = [
     ("16", "warning", {"policy__approx_kl": lambda v: v * 0.0 + 0.05}),
     ("12", "failure", {"learning__gradient_norm": lambda v: v * 0.0 + 500.0}),
     ("12", "failure", {"learning__gradient_norm": lambda v: v * np.nan}),
-    ("15", "failure", {"policy__first_kl": lambda v: v * 0.0 + 0.02}),
     ("B", "failure", {"reward__largest": lambda v: np.minimum(v, 1.0)}),
 ]  # fmt: skip
 
@@ -122,12 +122,6 @@ def test_play_that_always_wins_has_nobody_to_learn_from(run):
     found = primary_causes(findings(run))
     (cause,) = [cause for cause in found if cause.finding.key == "W"]
     assert "stronger opponents" in cause.finding.fix
-
-
-def test_one_term_of_the_rewards_over_all_others(run):
-    table = run / "learner-main" / "reward_breakdown.csv"
-    change_rows(table, lambda row: {"damage": 1e4})
-    assert causes(run)["9"] == ("failure", set())
 
 
 @pytest.mark.parametrize(
@@ -209,19 +203,6 @@ def test_one_minibatch_an_update_is_no_stuck_policy(run):
     assert "16" not in causes(run)
 
 
-def test_the_doctor_judges_by_the_thresholds_of_the_alarms(run, monkeypatch):
-    rewrite(run, value__explained_variance=lambda values: np.full_like(values, -0.4))
-    monkeypatch.setattr(alarms, "EXPLAINED_VARIANCE", -0.5)
-    # the alarm is silent; that it is negative is still worth a word
-    assert causes(run)["V"][0] == "warning"
-
-
-def test_the_alarms_that_a_run_ended_with_are_found_in_its_files(run):
-    assert read_run(run).alarms == ()
-    rewrite(run, policy__approx_kl=lambda values: values * 0.0 + 0.05)
-    assert [alarm.kind for alarm in read_run(run).alarms] == ["kl_too_high"]
-
-
 def test_a_run_of_too_few_updates_is_not_judged(run):
     tensorboard = run / "learner-main" / "tensorboard"
     scalars = read_scalars(tensorboard)
@@ -231,7 +212,7 @@ def test_a_run_of_too_few_updates_is_not_judged(run):
             for step, value in list(zip(series.steps, series.values, strict=True))[:5]:
                 writer.add_scalar(name, float(value), int(step))
     found = {finding.key: finding for finding in findings(run)}
-    assert {found[key].verdict for key in ("12", "15", "16", "18", "20", "A", "E", "V")} == {
+    assert {found[key].verdict for key in ("12", "16", "18", "20", "A", "E", "V")} == {
         Verdict.UNKNOWN
     }
     assert found["18"].measured == "too little to judge: 5 updates"
@@ -276,3 +257,37 @@ def test_an_exploiter_is_examined_by_its_own_settings_and_its_newest_generation(
         AgentNetwork(evidence.set_up.agent),
     )
     assert not torch.equal(trained.actor.last.bias, fresh.actor.last.bias)
+
+
+FAST = ("learner.learning_rate=0.3", "learner.learning_rate_final=0.3", "learner.desired_kl=none")
+ILL = [
+    ("9", ["game.reward_weights.toward_opponent=5000"], {}),
+    ("16", FAST, {}),
+    ("18", ["agent.key_bias=-10"], {}),
+    ("20", ["learner.clip_range=1e-7"], {}),
+    ("B", [], {"environment": sick_environments.Clipping}),
+]
+
+
+@pytest.mark.parametrize(
+    ("key", "flags", "parts"),
+    [
+        pytest.param(
+            *ill, id=ill[0], marks=[pytest.mark.slow] if ill[0] in ("9", "18", "20") else []
+        )
+        for ill in ILL
+    ],
+)
+def test_what_was_trained_ill_shows_in_its_files(tmp_path, key, flags, parts):
+    found = causes(train(tmp_path, *flags, **parts))
+    assert next(iter(found)) == key, found
+    assert [one for one, (verdict, _) in found.items() if verdict == "failure"] == [key]
+
+
+@pytest.mark.slow
+def test_a_scale_that_never_settles_has_drifted(tmp_path):
+    sick_games.Inflation.factor = 1.0
+    found = causes(
+        train(tmp_path, game=lambda matches: sick_games.Inflation(matches, max_frames=90))
+    )
+    assert found["A"][0] == "failure"

@@ -111,7 +111,7 @@ def test_without_a_league_the_run_is_judged_all_the_same(run, tmp_path, capsys):
     (run / "league.db").unlink()
     status, told, bad = examine(run, tmp_path / "told.json")
     assert (status, bad) == (0, {})
-    assert "weights for each of" in measured(told, "14")  # what the set-up says of it
+    assert measured(told, "14").endswith("decisions of a rollout")  # what the set-up says of it
     assert "(without clean matches: " in capsys.readouterr().err
 
 

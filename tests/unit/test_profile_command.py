@@ -35,7 +35,7 @@ def test_one_configuration_from_the_command_line(tmp_path, capsys):
     written = json.loads(output.read_text())
     (measured,) = written["rows"]
     assert written["recommended"] == 0
-    assert written["league"] == {"snapshots_made": 6, "snapshots_of_a_run": 6}
+    assert written["snapshots"] == 6
     assert len(measured["bursts"]) == 5
     assert measured["settings"]["matches"] == written["settings"]["learner"]["matches"] == 8
     assert sum(part["share"] for part in measured["parts"].values()) == pytest.approx(1.0)
@@ -79,10 +79,10 @@ def test_a_sweep_continues_where_memory_is_short(tmp_path, capsys):
         (["--config", "none.toml"], "none.toml"),
         (["--set", "learner.batch_size=7"], "batch_size"),
         (["--output", "nowhere/results.json"], "nowhere"),
-        (["--output", "."], "folder"),
+        (["--output", "."], "name a file"),
         (["--write-preset", "fast.toml"], "--sweep"),
         (["--matches", "8"], "--sweep"),
-        (["--sweep", "--matches", "0"], "--matches 0"),
+        (["--sweep", "--matches", "0"], "'--matches': 0"),
         (["--sweep", "--write-preset", "mine.toml"], "--force"),
         (["--sweep", "--trace", "t.json"], "--trace"),
         (["--sweep", "--batch-size", "33"], "batch_size 33"),
@@ -94,7 +94,7 @@ def test_wrong_input_is_one_sentence_before_anything_is_measured(
 ):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.toml").write_text("precious")
-    monkeypatch.setattr("learner.profile.profile.measure", None)
+    monkeypatch.setattr("learner.profile.measuring.measure", None)
     assert profile(*words) == 2
     error = capsys.readouterr().err
     assert named in error

@@ -1,72 +1,47 @@
-"""`bin/league profile` measures the real pipeline: parts add up, and what is cut is scaled up."""
+"""`bin/league profile` measures the real pipeline: parts add up, and what is slow is named."""
 
 import math
 from collections import Counter
 
 import numpy as np
 import pytest
-from profiled_games import NAP
 from profiling import FACTS, SMALL, kuhn, order, pipeline_of
 
 from league.agent.snapshot import load_snapshot
-from league.errors import ConfigError
 from league.games.registry import game_spec
 from league.players import PlayerKind
 from league.runs.blobs import BlobFolder
 from league.settings.base import resolve
 from learner.profile import opponents, report
-from learner.profile.measuring import Measured, measure, session_settings
-from learner.profile.opponents import MixSource, make_snapshots, mix_of, snapshots_of_a_run
+from learner.profile.measuring import Measured, measure
+from learner.profile.opponents import MixSource, make_snapshots
 from learner.profile.sweep import Row
+from learner.train.build import SessionSettings
 from learner.train.join import live_player
 
 
-def test_the_parts_of_a_real_burst_add_up_to_its_time(tmp_path):
-    pipeline = pipeline_of(resolve("smoke", None, SMALL, environment={}), tmp_path)
-    pipeline.warm_up(2.0)
-    burst = pipeline.burst(1.0)
-    assert burst.whole
-    assert burst.steps % (8 * 8) == 0
-    assert pipeline.model.num_timesteps >= burst.steps > 0
-    assert math.isclose(sum(burst.parts.values()), burst.seconds, rel_tol=1e-9)
-    assert set(burst.parts) == {"game", "opponents", "inference", "learning", "other"}
-    assert all(seconds > 0 for seconds in burst.parts.values())
-    assert burst.cpu_seconds > 0
-    assert math.isclose(burst.seconds, burst.measured_seconds, rel_tol=1e-6)
-
-
-@pytest.mark.parametrize("seconds", [0.4, 0.04])  # one that may hold a rollout, and one that can't
 @pytest.mark.parametrize("regularised", [False, True])
-def test_an_update_longer_than_a_burst_is_scaled_up(tmp_path, regularised, seconds):
-    long = ["learner.n_steps=512", "learner.batch_size=512", "learner.n_epochs=50"]
-    sections = kuhn("slow", *long, f"regularisation.alpha={0.01 * regularised}")
-    pipeline = pipeline_of(sections, tmp_path)
-    pipeline.warm_up(seconds)
-    burst = pipeline.burst(seconds)
-    assert not burst.whole
-    assert ("references" in burst.parts) == regularised
-    assert burst.steps == 8 * 512
-    # the upper bound is as large a factor as a busy machine may need
-    assert 512 * NAP <= burst.parts["game"] < 512 * NAP * 8
-    assert burst.seconds > 2 * burst.measured_seconds
+def test_the_parts_of_a_real_burst_add_up_to_its_time(tmp_path, regularised):
+    flags = [*SMALL, f"regularisation.alpha={0.01 * regularised}"]
+    flags += [
+        "curriculum.stages=[{name='bots', mix='bots'}]",
+        "matchmaker.mixes={bots={based=1.0}}",
+    ]
+    pipeline = pipeline_of(resolve("smoke", None, flags, environment={}), tmp_path)
+    burst = pipeline.burst(0.3)
+    assert burst.steps % (8 * 8) == 0
+    assert pipeline.model.num_timesteps == burst.steps > 0
     assert math.isclose(sum(burst.parts.values()), burst.seconds, rel_tol=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("matches", "sequences", "epochs", "done", "factor"),
-    [(8, 2, 1, 4, 1.0), (8, 2, 10, 1, 40.0), (6, 4, 2, 1, 3.0), (6, 4, 2, 3, 1.2)],
-)
-def test_a_cut_update_counts_the_sequences_it_saw(
-    tmp_path, matches, sequences, epochs, done, factor
-):
-    sizes = {"matches": matches, "batch_size": 8 * sequences, "n_epochs": epochs}
-    sections = kuhn("", *(f"learner.{name}={value}" for name, value in sizes.items()))
-    assert pipeline_of(sections, tmp_path).minibatch_factor(done) == pytest.approx(factor)
+    parts = {"game", "opponents", "inference", "learning", "other"}
+    assert set(burst.parts) == parts | ({"references"} if regularised else set())
+    assert all(seconds > 0 for name, seconds in burst.parts.items() if name != "opponents")
+    assert burst.cpu_seconds > 0
+    assert burst.seconds >= 0.3
 
 
 def test_a_slow_game_is_named_as_the_bottleneck(tmp_path):
     pipeline = pipeline_of(kuhn("slow", "learner.n_epochs=1", "learner.batch_size=64"), tmp_path)
-    pipeline.warm_up(0.2)
+    pipeline.burst(0.01)
     slow = Row({})
     slow.add(Measured(bursts=[pipeline.burst(0.3)]))
     assert report.bottleneck(slow, FACTS).startswith("game takes ")
@@ -78,18 +53,11 @@ def test_a_process_that_is_killed_or_finds_no_memory_is_a_reported_failure(tmp_p
     assert "killed" in killed.failure
     huge = measure(order(kuhn("", "learner.matches=1000000000000"), tmp_path))
     assert "too little memory on cpu" in huge.failure
-    assert killed.out_of_memory
-    assert huge.out_of_memory
     assert killed.bursts == huge.bursts == []
 
 
-@pytest.mark.parametrize(("preset", "count"), [("laptop", 100), ("full", 200), ("smoke", 6)])
-def test_as_many_snapshots_as_a_run_would_hold(preset, count):
-    assert snapshots_of_a_run(resolve(preset, environment={})) == count
-
-
 def test_snapshots_are_different_and_bounded_in_size(tmp_path, monkeypatch):
-    settings = session_settings(kuhn(""))
+    settings = SessionSettings.of(kuhn(""))
     made = make_snapshots(tmp_path, settings, 5)
     assert len({player.digest for player in made}) == len({player.name for player in made}) == 5
     assert load_snapshot(BlobFolder(tmp_path), made[0].digest)[1].step == made[0].step
@@ -99,7 +67,7 @@ def test_snapshots_are_different_and_bounded_in_size(tmp_path, monkeypatch):
 
 
 def drawn_from(mix, matches, snapshots=(), **options):
-    live = live_player("main", session_settings(kuhn("")).game.make(1))
+    live = live_player("main", SessionSettings.of(kuhn("")).game.make(1))
     source = MixSource(mix, game_spec("brawl"), live, snapshots, seed=0, **options)
     return [source.take() for _ in range(matches)]
 
@@ -125,9 +93,3 @@ def test_matches_of_a_draw_are_in_a_row():
     draws = [set(names[i : i + 4]) for i in range(0, 400, 4)]
     assert all(len(draw) == 1 for draw in draws)
     assert set.union(*draws) == set(mix)
-
-
-def test_a_stage_without_its_mix_is_refused():
-    sections = kuhn("", "curriculum.stages=[{name='x', mix='nowhere'}]")
-    with pytest.raises(ConfigError, match="nowhere"):
-        mix_of(sections, session_settings(sections))

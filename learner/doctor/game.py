@@ -1,0 +1,456 @@
+"""The game, played at random and by its bots: what is seen, acts, repeats, pays and arrives.
+
+Shape suffixes: T decisions, N matches, 2 seats, O observation, K reward terms, A actions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from league.errors import LeagueError
+from league.games.base import CHOICE, EXTERNAL, BatchedGame
+from league.runs.alarms import DOMINANT_SHARE, largest_share
+from learner.doctor.findings import Finding, judged
+from learner.doctor.setup import SetUp, make_environment
+
+KEY_SHARE = 0.18
+"""How often a fresh policy holds a key: sigmoid(-1.5)."""
+LOOK_STEPS = 200
+"""Decisions over which observations, repetition and effects of actions are watched."""
+MATCH_STEPS = 2700
+"""Decisions after which a match that has not ended is no longer followed."""
+REPEATED_MATCHES = 8
+ACTIONS_AT_MOST = 32
+PAIRS_AT_MOST = 96
+RANDOM_MATCHES = 32
+ENVIRONMENT_MATCHES = 16
+WIDEST = 1000
+"""Numbers in an observation above which most of them are rarely worth their weights."""
+HARDLY_SEEN = 0.3
+"""Share of matches: what shows a player's own state twice still differs where the opponent's play
+touched it."""
+SCALE_FLOOR = 1e-8
+"""What the learner's running variance of the return is never below (`ReturnScale`)."""
+ALONE = 0.95
+NOT_ALIGNED, HARDLY_ALIGNED = 0.5, 0.6
+CLIPPED = "clip no reward on its way: learner.normalize_returns scales wins and steps alike"
+
+Chosen = Callable[[int, BatchedGame], NDArray[np.uint8]]
+"""Actions of both seats at decision `t`: `choose(t, game)`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trace:
+    """T decisions of N matches. `scores_TN` is seat 0's where `ended_TN`, else NaN."""
+
+    observations_TN2O: NDArray[np.float32]
+    terms_TN2K: NDArray[np.float32]
+    ended_TN: NDArray[np.bool_]
+    scores_TN: NDArray[np.float32]
+
+    @property
+    def first_TN(self) -> NDArray[np.bool_]:
+        """Whether the decision belongs to the row's first match, its last decision included."""
+        return (np.cumsum(self.ended_TN, axis=0) - self.ended_TN) == 0
+
+    def match_sums(self) -> NDArray[np.float32]:
+        """Sums of the raw terms over each row's first match, `[N, 2, K]`."""
+        sums: NDArray[np.float32] = (self.terms_TN2K * self.first_TN[..., None, None]).sum(0)
+        return sums
+
+    def first_scores(self) -> NDArray[np.float64]:
+        """Seat 0's score in each row's first match, NaN where it did not end, `[N]`."""
+        ended_TN = self.ended_TN & self.first_TN
+        scores = np.where(ended_TN, self.scores_TN, 0.0).sum(0)
+        return np.where(ended_TN.any(0), scores, np.nan)
+
+
+def examine_game(set_up: SetUp, seed: int = 0) -> Iterator[Finding]:
+    """1 to 10, 19 and O; plays some hundred matches, a few seconds in a compiled game."""
+    yield from _observations(set_up, seed)
+    yield from _effects(set_up, seed)
+    met = set_up.opponents
+    played, scores = random_play(set_up, met, seed), {}
+    for number, name in enumerate(met):
+        scores[name] = float(np.nanmean(played.first_scores()[number :: len(met)]))
+    indices = [set_up.spec.bot_index(name) for name in set_up.bots] + [EXTERNAL]
+    # random play serves where a game has one bot
+    pairs = [(a, b) for a in indices for b in indices if (a, b) != (EXTERNAL, EXTERNAL)]
+    pairs = (pairs * max(1, 32 // max(len(pairs), 1)))[:PAIRS_AT_MOST] or [(EXTERNAL, EXTERNAL)]
+    rows = np.arange(len(pairs))
+    choose = random_player(rows, seed + 2)
+    bots = _played(set_up, rows + seed + 2000, choose, MATCH_STEPS, np.array(pairs, np.int8))
+    yield from _rewards(set_up, played, bots)
+    yield from _components(set_up, played, bots)
+    yield _opponents(set_up, played, scores)
+
+
+def random_play(set_up: SetUp, opponents: tuple[str, ...], seed: int) -> Trace:
+    """Whole matches of random play in seat 0 against these bots in turn.
+
+    Without bots random play meets itself.
+    """
+    bots_N2 = np.full((RANDOM_MATCHES, 2), EXTERNAL, np.int8)
+    if opponents:
+        indices = [set_up.spec.bot_index(name) for name in opponents]
+        bots_N2[:, 1] = np.resize(indices, RANDOM_MATCHES)
+    player = random_player(np.arange(RANDOM_MATCHES), seed + 1)
+    return _played(set_up, np.arange(RANDOM_MATCHES) + seed + 1000, player, MATCH_STEPS, bots_N2)
+
+
+def _played(
+    set_up: SetUp,
+    seeds: NDArray[np.int64],
+    choose: Chosen,
+    steps: int,
+    bots_N2: NDArray[np.int8] | None = None,
+) -> Trace:
+    """Plays `steps` decisions from `seeds` and stops once every row's first match has ended.
+
+    The seeds of later matches follow from those of a row's first match.
+    """
+    game, seeds_N = set_up.game(len(seeds)), seeds.astype(np.uint64)
+    paid, ended, scores = [], [], []
+    over_N = np.zeros(len(seeds), np.bool_)
+    try:
+        game.bots_N2[:] = EXTERNAL if bots_N2 is None else bots_N2
+        game.reset(seeds_N)
+        game.next_seeds_N[:] = seeds_N + np.uint64(1_000_003)
+        seen = [game.observations_N2O.copy()]
+        for t in range(steps):
+            game.step(choose(t, game), set_up.settings.game.frame_skip)
+            paid.append(game.reward_terms_N2K.copy())
+            ended.append(game.ended_N.copy())
+            scores.append(np.where(game.ended_N, game.outcomes_N, np.nan).astype(np.float32))
+            seen.append(game.observations_N2O.copy())
+            over_N |= game.ended_N
+            if over_N.all():
+                break
+    finally:
+        game.close()
+    return Trace(
+        observations_TN2O=np.stack(seen[:-1]),
+        terms_TN2K=np.stack(paid),
+        ended_TN=np.stack(ended),
+        scores_TN=np.stack(scores),
+    )
+
+
+def random_player(streams_N: NDArray[np.int64], seed: int) -> Chosen:
+    """Plays as a fresh policy would: keys held 18 % of the time, or any legal choice.
+
+    Rows of one stream draw the same luck at each decision.
+    """
+    return lambda t, game: _decide(game, _luck((seed, t), streams_N, game)[0])
+
+
+def _luck(seed: tuple[int, int], streams_N: NDArray, game: BatchedGame) -> NDArray[np.float32]:
+    """Two draws of uniform numbers for both seats, `[2, N, 2, A]`."""
+    shape = (2, int(streams_N.max()) + 1, 2, game.spec.action_size)
+    return np.random.default_rng(seed).random(shape, np.float32)[:, streams_N]
+
+
+def _decide(game: BatchedGame, luck_N2A: NDArray[np.float32]) -> NDArray[np.uint8]:
+    """Actions of both seats from uniform random numbers."""
+    if game.spec.action_kind != CHOICE:
+        return (luck_N2A < KEY_SHARE).astype(np.uint8)
+    assert game.legal_N2A is not None
+    best_N2 = np.where(game.legal_N2A, luck_N2A, -1.0).argmax(-1)
+    return np.eye(luck_N2A.shape[-1], dtype=np.uint8)[best_N2]
+
+
+def _differ(one: Trace, rows: NDArray, other: Trace, others: NDArray) -> NDArray[np.bool_]:
+    """Whether rows of one trace and rows of another are anywhere not bit for bit equal."""
+    steps = min(len(one.ended_TN), len(other.ended_TN))
+    differ_R = np.zeros(len(rows), np.bool_)
+    for name in ("observations_TN2O", "terms_TN2K", "ended_TN", "scores_TN"):
+        a, b = getattr(one, name)[:steps, rows], getattr(other, name)[:steps, others]
+        same = (a == b) | ((a != a) & (b != b))
+        differ_R |= ~same.reshape(steps, len(rows), -1).all((0, 2))
+    return differ_R
+
+
+def _observations(set_up: SetUp, seed: int) -> Iterator[Finding]:
+    """1, 3 and 5: the same seeds are played in other rows of one batch, and in another batch."""
+    half, own = REPEATED_MATCHES, set_up.spec.own_size
+    order = np.concatenate([np.arange(half), np.arange(half)[::-1]])
+    bots_N2 = np.full((2 * half, 2), EXTERNAL, np.int8)
+    if set_up.bots:
+        indices = [set_up.spec.bot_index(name) for name in set_up.bots]
+        bots_N2[half // 2 : half, 1] = np.resize(indices, half - half // 2)
+        bots_N2[half:] = bots_N2[:half][::-1]
+    trace, second = (
+        _played(set_up, order + seed + 11, random_player(order, seed), LOOK_STEPS, bots_N2)
+        for _ in range(2)
+    )
+    rows = np.arange(2 * half)
+    across = _differ(trace, rows[:half], trace, rows[::-1][:half])
+    again = _differ(trace, rows, second, rows)
+    repeats = 1.0 - float(np.concatenate([across, again]).mean())
+    yield judged(
+        "3",
+        f"{repeats:.0%} of matches are equal when played again from their seeds",
+        failure=repeats < 1.0,
+        fix="draw all luck of a match from its seed, and keep nothing between matches or rows",
+    )
+    seen_TN2O = np.nan_to_num(trace.observations_TN2O)
+    varying_O = np.ptp(seen_TN2O.reshape(-1, seen_TN2O.shape[-1]), axis=0) > 1e-6
+    inside_TN = ~trace.ended_TN[:-1]
+    changed_TN2 = (seen_TN2O[1:] != seen_TN2O[:-1]).any(-1)
+    changing = float(changed_TN2[inside_TN].mean()) if inside_TN.any() else 1.0
+    yield judged(
+        "1",
+        f"another view after {changing:.0%} of decisions; {varying_O[:own].mean():.0%} of the "
+        f"own numbers and {varying_O[own:].mean():.0%} of the others ever change",
+        failure=changing < 0.05 or not varying_O.any(),
+        warning=changing < 0.5,
+        fix="let the game's step write its new state into observations_N2O",
+    )
+    finite_TN2O = np.isfinite(trace.observations_TN2O)
+    largest = float(np.abs(trace.observations_TN2O[finite_TN2O]).max(initial=0.0))
+    yield judged(
+        "5",
+        f"{1.0 - finite_TN2O.mean():.2%} of all numbers are NaN or infinite; the largest is "
+        f"{largest:.3g}",
+        failure=not finite_TN2O.all(),
+        warning=largest > 1.001,
+        fix="bound what is observed: the contract wants finite numbers from -1 to 1",
+    )
+
+
+def _effects(set_up: SetUp, seed: int) -> Iterator[Finding]:
+    """2 and 4: matches again with one action of seat 0 changed, then with seat 1 playing otherwise.
+
+    Rows of a match: unchanged, then each action changed, and last seat 1 changed.
+    """
+    spec = set_up.spec
+    names, own = spec.action_names, spec.own_size
+    tried = np.unique(np.linspace(0, len(names) - 1, min(len(names), ACTIONS_AT_MOST)).astype(int))
+    width = len(tried) + 2
+    streams, kinds = np.divmod(np.arange(REPEATED_MATCHES * width), width)
+    others = np.flatnonzero(kinds == width - 1)
+    first_N = np.full(len(streams), -1)  # decision at which a row first deviated
+
+    def play(t: int, game: BatchedGame) -> NDArray[np.uint8]:
+        luck, other = _luck((seed, t), streams, game)
+        actions, otherwise = _decide(game, luck), _decide(game, other)
+        deviates_N = np.zeros(len(streams), np.bool_)
+        deviates_N[others] = (actions[others, 1] != otherwise[others, 1]).any(-1)
+        actions[others, 1] = otherwise[others, 1]
+        rows = np.flatnonzero((kinds > 0) & (kinds < width - 1))
+        action = tried[kinds[rows] - 1]
+        if game.legal_N2A is None or spec.action_kind != CHOICE:
+            taken = other[rows, 0, action] < 0.5
+            actions[rows[taken], 0, action[taken]] ^= 1
+        else:  # the choice is made once, the first time that it is legal and not made anyway
+            taken = game.legal_N2A[rows, 0, action] & (actions[rows, 0, action] == 0)
+            taken &= first_N[rows] < 0
+            actions[rows[taken], 0] = 0
+            actions[rows[taken], 0, action[taken]] = 1
+        deviates_N[rows] = taken
+        first_N[deviates_N & (first_N < 0)] = t
+        return actions
+
+    trace = _played(set_up, streams + seed + 101, play, LOOK_STEPS)
+    base = streams * width
+    differs_N = _differ(trace, np.arange(len(streams)), trace, base)
+    acting = {
+        names[action]: bool(differs_N[kinds == k].any())
+        for k, action in enumerate(tried, 1)
+        if (first_N[kinds == k] >= 0).any()
+    }
+    dead = [name for name, acts in acting.items() if not acts]
+    yield judged(
+        "2",
+        f"{len(acting) - len(dead)} of {len(acting)} actions tried made a difference"
+        + (f"; none: {', '.join(dead[:6])}" if dead else ""),
+        failure=0 < len(acting) == len(dead),
+        warning=bool(dead),
+        fix="pass the actions on to the game: what does nothing can't be learnt",
+    )
+    seen = np.nan_to_num(trace.observations_TN2O[:, :, 0, own:])
+    later_TR = trace.first_TN[:, others] & trace.first_TN[:, base[others]] & (first_N[others] >= 0)
+    later_TR &= np.arange(len(later_TR))[:, None] > first_N[others]
+    differs_TR = (seen[:, others] != seen[:, base[others]]).any(-1) & later_TR
+    followed = later_TR.any(0)
+    shows = float(differs_TR.any(0)[followed].mean()) if followed.any() else None
+    dim = shows is not None and shows < HARDLY_SEEN
+    yield judged(
+        "4",
+        f"{spec.observation_size} numbers, {own} of them the own part"
+        + ("" if shows is None else f"; what the opponent does shows in {shows:.0%} of matches"),
+        failure=shows == 0.0 or spec.observation_size > 10 * WIDEST,
+        warning=dim or spec.observation_size > WIDEST,
+        fix="show the opponent's state after the own part"
+        if dim
+        else "leave out what never matters, or sum it up in fewer numbers",
+    )
+
+
+def _rewards(set_up: SetUp, played: Trace, bots: Trace) -> Iterator[Finding]:
+    """6 to 8 and 19: whether rewards exist, come often enough, and are of a fit size."""
+    weights_K, learner, reach = set_up.weights_K, set_up.settings.learner, set_up.reach
+    reward_TN = (played.terms_TN2K @ weights_K)[..., 0]
+    fresh = float((reward_TN != 0.0)[played.first_TN].mean())
+    of_bots = float((bots.terms_TN2K @ weights_K != 0.0)[bots.first_TN].mean())
+    yield judged(
+        "6",
+        f"{np.count_nonzero(weights_K)} terms have a weight; {fresh:.1%} of decisions at random "
+        f"and {of_bots:.1%} of the bots' pay",
+        failure=fresh == 0.0 and of_bots == 0.0,
+        fix="give a reward term a weight that is not 0 (game.reward, game.reward_weights), or make "
+        "it fire",
+    )
+    gap = 1.0 / fresh if fresh > 0.0 else math.inf
+    yield judged(
+        "7",
+        f"a reward every {gap:.3g} decisions of random play; the discount reaches {reach:.3g}",
+        failure=gap > 3.0 * reach,
+        warning=gap > reach,
+        fix="add a term that pays on the way (game.reward = dense), or raise learner.gamma",
+    )
+    current_N, seen = np.zeros(reward_TN.shape[1]), []
+    for reward_N, first_N in zip(reward_TN, played.first_TN, strict=True):
+        current_N = learner.gamma * current_N + reward_N
+        seen.append(current_N[first_N])
+    raw = float(np.concatenate(seen).std())
+    scaled = learner.normalize_returns
+    effective = raw / math.sqrt(raw**2 + SCALE_FLOOR) if scaled else raw
+    yield judged(
+        "8",
+        f"the discounted return deviates by {raw:.3g}; learnt from "
+        f"{'divided by its deviation' if scaled else 'as it is'}: {effective:.3g}",
+        failure=not 0.01 <= effective <= 100.0,
+        warning=not 0.1 <= effective <= 10.0,
+        fix="multiply game.reward_weights: below 1e-4 the return is lost in the scale's own floor"
+        if scaled
+        else "set learner.normalize_returns = true",
+    )
+    length = float(played.first_TN.sum(0).mean())
+    far, near = reach > 1000.0 and length > 500.0, reach < 10.0 and length > 30.0
+    yield judged(
+        "19",
+        f"gamma {learner.gamma:g} reaches {reach:.3g} decisions of matches of {length:.3g}",
+        failure=(reach < 3.0 and length > 2.0 * reach) or (far and reach == math.inf),
+        warning=far or near,
+        fix="lower learner.gamma"
+        if far
+        else "raise learner.gamma: 0.98 reaches 50 decisions, 0.99 100",
+    )
+
+
+def _components(set_up: SetUp, played: Trace, bots: Trace) -> Iterator[Finding]:
+    """9 and 10: what each reward term pays, and whether winners are paid more."""
+    weights_K = set_up.weights_K
+    sums = (played.match_sums()[:, :1], bots.match_sums())
+    sizes_K = np.mean([np.abs(part * weights_K).mean((0, 1)) for part in sums], axis=0)
+    terms = zip(set_up.spec.reward_terms, sizes_K.tolist(), weights_K, strict=True)
+    paid = {name: size for name, size, weight in terms if weight != 0.0}
+    name, share = largest_share(paid)
+    yield imbalance(name, share, len(paid), [term for term, size in paid.items() if size == 0.0])
+    right, decided = 0.0, 0
+    for trace in (played, bots):
+        paid_N2 = (trace.match_sums() * weights_K).sum(-1)
+        score_N = trace.first_scores()
+        rows = np.isfinite(score_N) & (score_N != 0.5)
+        ahead = np.sign(paid_N2[rows, 0] - paid_N2[rows, 1]) * np.sign(score_N[rows] - 0.5)
+        right += float((0.5 + 0.5 * ahead).sum())  # a match that paid both alike counts half
+        decided += int(rows.sum())
+    aligned = right / decided if decided else 1.0
+    yield judged(
+        "10",
+        f"the winner was paid more than the loser in {aligned:.0%} of {decided} decided matches",
+        failure=aligned < NOT_ALIGNED,
+        warning=aligned < HARDLY_ALIGNED,
+        fix="raise the weight of win, and look for a term whose sign is wrong",
+    )
+
+
+def imbalance(
+    name: str, share: float, weighted: int, silent: list[str], free: tuple[str, ...] = ()
+) -> Finding:
+    """9: the largest of the `weighted` terms and its share, and the terms that never fire.
+
+    The only term, and those that are `free`, may carry all.
+    """
+    may_carry_all = weighted == 1 or name in free
+    return judged(
+        "9",
+        f"{name} carries {share:.0%} of what matches paid"
+        + (", the only term" if weighted == 1 else "")
+        + (f"; never fires: {', '.join(silent)}" if silent else ""),
+        failure=not may_carry_all and share > ALONE,
+        warning=bool(silent) or (not may_carry_all and share > DOMINANT_SHARE),
+        fix=f"lower the weight of {name} in game.reward_weights"
+        if not may_carry_all and share > DOMINANT_SHARE
+        else "make the term fire, or take its weight away",
+    )
+
+
+def _opponents(set_up: SetUp, played: Trace, scores: dict[str, float]) -> Finding:
+    """O: whether the mix's opponents leave something to learn."""
+    reward_TN = (played.terms_TN2K @ set_up.weights_K)[..., 0]
+    paid_N = (reward_TN * played.first_TN).sum(0)
+    said = ", ".join(f"{name} {score:.0%}" for name, score in scores.items()) or "no bot"
+    easy = bool(scores) and min(scores.values()) >= 0.95
+    return judged(
+        "O",
+        f"random play scores: {said}; its matches pay {paid_N.mean():.3g} ± {paid_N.std():.3g}",
+        failure=float(paid_N.std()) < 1e-9,
+        warning=easy or not scores,
+        fix="meet an opponent that random play does not beat (matchmaker.mixes)"
+        if easy
+        else "meet opponents against which better play is paid more: another mix, or a reward on "
+        "the way",
+    )
+
+
+def examine_environment(set_up: SetUp, seed: int = 0) -> Iterator[Finding]:
+    """B and 15: plays at random until every match has ended once, and compares what arrives.
+
+    A match's rewards, step by step, are compared with its own account of them.
+    """
+    env = make_environment(set_up, ENVIRONMENT_MATCHES, seed)
+    game, rows = env.game, np.arange(ENVIRONMENT_MATCHES)
+    arrived_N, over_N = np.zeros(len(rows)), np.zeros(len(rows), np.bool_)
+    choose, ended, reported, fault = random_player(rows, seed), 0, 0, ""
+    pairs: list[tuple[float, float]] = [(0.0, 0.0)]
+    try:
+        env.reset()
+        for t in range(MATCH_STEPS):
+            _, rewards_N, reported_N = env.step_arrays(choose(t, game)[rows, env.seat_N])
+            arrived_N += rewards_N
+            ended_N = game.ended_N & ~env.failed_N
+            accounts = [match.reward for match in env.finished]
+            pairs += zip(arrived_N[ended_N].tolist(), accounts, strict=False)
+            ended += int(ended_N.sum())
+            reported += int((reported_N & ended_N).sum())
+            arrived_N[game.ended_N] = 0.0
+            env.finished = []
+            over_N |= game.ended_N
+            if over_N.all():
+                break
+    except LeagueError as error:
+        fault = str(error)
+    finally:
+        game.close()
+    paid, due = np.abs(pairs).sum(0)
+    lost = max(abs(came - wanted) for came, wanted in pairs)
+    yield judged(
+        "B",
+        fault or f"{ended} matches paid {due:.4g} by their accounts, {paid:.4g} arrived",
+        failure=not fault and lost > 1e-3 * max(1.0, due / max(ended, 1)),
+        warning=bool(fault),
+        fix="fix what stopped the matches first" if fault else CLIPPED,
+    )
+    yield judged(
+        "15",
+        f"{ended - reported} of {ended} ends of matches were not reported",
+        failure=reported < ended,
+        fix="pass on every match's end",
+    )
