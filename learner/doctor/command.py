@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import numpy as np
 import typer
 
 from league.cli.connection import League, Tls, TokenFile
@@ -155,15 +156,12 @@ def show(diagnosis: Diagnosis) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from league.views.terminal.marks import sparkline
-
     title = f"{diagnosis.subject}: {diagnosis.headline} ({diagnosis.seconds:.0f} s)"
     lines = []
     if diagnosis.curve:
-        low, width = min(diagnosis.curve), 48
-        bars = sparkline(diagnosis.curve, width, low=low)
-        first, last = diagnosis.curve[0], diagnosis.curve[-1]
-        lines.append(f"minimal agent, reward of a match: {first:.3g} {bars} {last:.3g}")
+        parts = np.array_split(diagnosis.curve, min(8, len(diagnosis.curve)))
+        curve = " ".join(f"{part.mean():.3g}" for part in parts)
+        lines.append(f"minimal agent, reward of a match: {curve}")
     for finding, consequences in diagnosis.causes:
         lines.append(f"{finding.verdict}: {finding.title} ({finding.key})")
         lines += [f"  measured: {finding.measured}", f"  fix: {finding.fix}"]

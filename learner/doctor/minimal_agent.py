@@ -92,9 +92,10 @@ def emergency(
         The finding M, and the mean reward of the matches that ended, update by update.
     """
     small = minimal(set_up)
-    fault, curve = "", _Curve(time.process_time() + seconds, on_step)
+    fault = ""
     with tempfile.TemporaryDirectory(prefix="kumite-doctor-") as folder:
         model = build_model(small, small.settings, Path(folder))
+        curve = _Curve(time.process_time() + seconds, on_step)
         try:
             model.learn(small.settings.learner.steps, callback=curve)
         except (LeagueError, ValueError) as error:

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from league.cli.output import Column, print_pairs, print_table, say
+from league.cli.output import print_pairs, print_table, say
 from league.settings.base import Sections, resolve
 from league.settings.file import dump_toml
 from learner.profile.sweep import AXES, CHANGES_LEARNING, Changes, Row, Spread
@@ -96,7 +96,7 @@ def print_row(row: Row, title: str) -> None:
     speeds = {kind: row.part_steps_per_second(kind) for kind in shares}
     lines = [[kind, *_figures(speeds[kind]), f"{shares[kind]:.1%}"] for kind in shares]
     lines.append(["end to end", *_figures(row.steps_per_second()), f"{sum(shares.values()):.1%}"])
-    columns = [Column(name, name != "part") for name in PARTS]
+    columns = [name if name == "part" else f"{name}#" for name in PARTS]
     caption = f"steps a second, {len(row.bursts)} bursts: median, least, most"
     print_table(title, columns, lines, caption=caption)
     print()
@@ -117,11 +117,7 @@ def _figures(speed: Spread | None) -> list[str]:
 def print_sweep(rows: Sequence[Row], best: Row, own: Changes, left_out: Sequence[str]) -> None:
     """Prints all configurations, the fastest first, those that failed last."""
     ordered = sorted(rows, key=lambda row: -row.steps_per_second().median if row.counts else 0.0)
-    columns = [
-        *(Column(name, True) for name in (*AXES, *SPEEDS)),
-        Column("slowest"),
-        Column("note"),
-    ]
+    columns = [*(f"{name}#" for name in (*AXES, *SPEEDS)), "slowest", "note"]
     cells = []
     for row in ordered:
         measured = [""] * (len(SPEEDS) + 1)
