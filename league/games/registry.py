@@ -34,7 +34,7 @@ _BUILT_IN = {
     "matrix": "league.games.matrix:make_matrix",
     "kuhn": "league.games.poker:make_kuhn",
     "leduc": "league.games.poker:make_leduc",
-    "pettingzoo": "league.games.pettingzoo:make_pettingzoo",
+    "pettingzoo": "league.games.pettingzoo.game:PettingZooGame",
 }
 _SPELLED = {
     "matrix": "matrix:NAME",

@@ -16,17 +16,8 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from league.errors import ConfigError, InvalidInput
-from league.games.base import EXTERNAL, GameSpec
-from league.games.drawing.live import LivePictures
-from league.games.gym_env import (
-    GREATEST_SEED,
-    RENDER_SIZE,
-    bot_index,
-    check_options,
-    make_game,
-    spaces_of,
-)
-from league.games.registry import game_spec, reward_weights
+from league.games.base import EXTERNAL
+from league.games.gym_env import GREATEST_SEED, Matches, check_seat
 
 Opponents = str | Sequence[str] | Callable[[NDArray[np.float32]], Any]
 """A bot's name, one for each environment, or a function from the opponents' observations [N, O]
@@ -50,41 +41,36 @@ class BrawlVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int8], NDArray[An
         opponent: Opponents = "based",
         *,
         seat: int = 0,
-        stage: str = "warehouse",
-        match_seconds: float = 90.0,
-        frame_skip: int = 1,
-        reward: str = "dense",
-        reward_overrides: Mapping[str, float] | None = None,
-        raw: bool = False,
-        render_mode: str | None = None,
-        render_size: tuple[int, int] = RENDER_SIZE,
+        **options: Any,
     ) -> None:
-        spec = game_spec("brawl")
+        check_seat(seat)
+        matches = Matches(num_envs, ["rgb_array"], **options)
+        names = (
+            [opponent] * num_envs
+            if isinstance(opponent, str) or callable(opponent)
+            else list(opponent)
+        )
+        if len(names) != num_envs:
+            raise ConfigError(
+                f"{len(names)} opponents don't fit {num_envs} environments: give one for each"
+            )
+        bots_N = [matches.bot_index(name) for name in names]
+        matches.game.bots_N2[:, 1 - seat] = bots_N
         self.metadata = {
             "render_modes": ["rgb_array"],
-            "render_fps": spec.frames_per_second / max(frame_skip, 1),
+            "render_fps": matches.fps,
             "autoreset_mode": AutoresetMode.SAME_STEP,
         }
-        check_options(seat, frame_skip, render_mode, self.metadata["render_modes"])
-        self.num_envs, self.render_mode = num_envs, render_mode
-        self._seat, self._frames, self._terms = seat, frame_skip, spec.reward_terms
+        self.num_envs, self.render_mode = num_envs, matches.render_mode
+        self._seat, self._matches, self._game = seat, matches, matches.game
         self._opponent = opponent if callable(opponent) else None
-        self._weights_K = reward_weights(spec, reward, reward_overrides or {})
-        bots_N = _bots(spec, opponent, num_envs)
-        self._game = make_game(num_envs, stage, match_seconds, raw)
-        self._game.bots_N2[:, 1 - seat] = bots_N
-        self._keys_N2A = np.zeros((num_envs, 2, spec.action_size), np.uint8)
-        self.single_observation_space, self.single_action_space = spaces_of(spec, raw)
+        self.single_observation_space = matches.observation_space
+        self.single_action_space = matches.action_space
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._pictures = (
-            LivePictures(self._game, render_size) if render_mode == "rgb_array" else None
-        )
-        self._names_N = [self._names(spec, int(bot)) for bot in bots_N]
-
-    def _names(self, spec: GameSpec, bot: int) -> tuple[str, str]:
-        names = ["this seat", "opponent" if bot == EXTERNAL else spec.bots[bot].name]
-        return names[self._seat], names[1 - self._seat]
+        bots = matches.spec.bots
+        opponents = ["opponent" if bot == EXTERNAL else bots[bot].name for bot in bots_N]
+        self._names_N = [("this seat", name)[:: 1 if seat == 0 else -1] for name in opponents]
 
     def reset(
         self,
@@ -97,8 +83,7 @@ class BrawlVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int8], NDArray[An
         """
         where_N = _mask((options or {}).get("reset_mask"), self.num_envs)
         self._game.reset(self._match_seeds(seed), where_N)
-        if self._pictures is not None:
-            self._begin_pictures(where_N)
+        self._begin_pictures(np.ones(self.num_envs, np.bool_) if where_N is None else where_N)
         return self._views(self._seat), {}
 
     def _match_seeds(self, seed: int | Sequence[int | None] | None) -> NDArray[np.uint64]:
@@ -128,18 +113,17 @@ class BrawlVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int8], NDArray[An
         dict[str, Any],
     ]:
         """Holds each environment's keys, [N, A], for `frame_skip` frames."""
-        game, seat = self._game, self._seat
-        self._keys_N2A[:, seat] = actions
+        matches, game, seat = self._matches, self._game, self._seat
+        matches.keys_N2A[:, seat] = actions
         if self._opponent is not None:
-            self._keys_N2A[:, 1 - seat] = self._opponent(self._views(1 - seat))
-        game.step(self._keys_N2A, self._frames)
-        weighted_NK = game.reward_terms_N2K[:, seat] * self._weights_K
+            matches.keys_N2A[:, 1 - seat] = self._opponent(self._views(1 - seat))
+        weighted_NK = matches.step()[:, seat]
         ended_N = game.ended_N.copy()
-        infos: dict[str, Any] = {"reward_terms": dict(zip(self._terms, weighted_NK.T, strict=True))}
+        terms = matches.spec.reward_terms
+        infos: dict[str, Any] = {"reward_terms": dict(zip(terms, weighted_NK.T, strict=True))}
         if ended_N.any():
             infos |= self._finals(ended_N, infos["reward_terms"])
-            if self._pictures is not None:
-                self._begin_pictures(ended_N)
+            self._begin_pictures(ended_N)
         rewards_N = weighted_NK.sum(axis=1).astype(np.float64)
         return self._views(seat), rewards_N, ended_N, np.zeros_like(ended_N), infos
 
@@ -168,22 +152,23 @@ class BrawlVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int8], NDArray[An
     def _views(self, seat: int) -> NDArray[np.float32]:
         return self._game.observations_N2O[:, seat].copy()
 
-    def _begin_pictures(self, where_N: NDArray[np.bool_] | None) -> None:
-        assert self._pictures is not None
-        for n in range(self.num_envs) if where_N is None else np.flatnonzero(where_N):
-            self._pictures.begin(int(n), self._names_N[n])
+    def _begin_pictures(self, where_N: NDArray[np.bool_]) -> None:
+        if self._matches.pictures is not None:
+            for n in np.flatnonzero(where_N).tolist():
+                self._matches.pictures.begin(n, self._names_N[n])
 
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:
         """A picture of every match, uint8 [H, W, 3]."""
-        if self._pictures is None:
+        pictures = self._matches.pictures
+        if pictures is None:
             return None
         for n in range(self.num_envs):
-            self._pictures.see(n, None)
-        return tuple(self._pictures.draw(n) for n in range(self.num_envs))
+            pictures.see(n, None)
+        return tuple(pictures.draw(n) for n in range(self.num_envs))
 
     def close_extras(self, **kwargs: Any) -> None:
         """Ends what the game runs."""
-        self._game.close()
+        self._matches.close()
 
 
 def _mask(mask: Any, num_envs: int) -> NDArray[np.bool_] | None:
@@ -192,15 +177,3 @@ def _mask(mask: Any, num_envs: int) -> NDArray[np.bool_] | None:
     if not isinstance(mask, np.ndarray) or mask.shape != (num_envs,) or mask.dtype != np.bool_:
         raise InvalidInput(f"reset_mask must be a bool array of shape ({num_envs},)")
     return mask
-
-
-def _bots(spec: GameSpec, opponent: Opponents, num_envs: int) -> NDArray[np.int8]:
-    """The bot of each environment, EXTERNAL where a function plays."""
-    names = (
-        [opponent] * num_envs if isinstance(opponent, str) or callable(opponent) else list(opponent)
-    )
-    if len(names) != num_envs:
-        raise ConfigError(
-            f"{len(names)} opponents don't fit {num_envs} environments: give one for each"
-        )
-    return np.array([bot_index(spec, name) for name in names], np.int8)

@@ -17,14 +17,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from multiprocessing import connection
 from typing import Any
 
 import numpy as np
 
 from league.errors import Unavailable
-from league.games.pettingzoo.worker import Done, Task, shared_progress
+from league.games.pettingzoo.worker import Answer, Batch, shared_progress
 
 START_SECONDS = 120.0
 """Longest time that a worker may take to import an environment and make the first one."""
@@ -133,12 +133,9 @@ class Pool:
     def start(self) -> None:
         """Starts the workers unless they run; raises `Unavailable` if they can't play."""
         if not self._workers:
-            self._workers = [self._process(rows) for rows in self._shares]
+            self._workers = [_Process(self._argument, self._options, rows) for rows in self._shares]
             for worker in self._workers:
                 self._wait_until_ready(worker)
-
-    def _process(self, rows: range) -> _Process:
-        return _Process(self._argument, self._options, rows)
 
     def _wait_until_ready(self, worker: _Process) -> None:
         problem = "it took too long"
@@ -152,40 +149,41 @@ class Pool:
         self.close()
         raise Unavailable(f"no process could make {self._argument}: {problem}")
 
-    def run(self, tasks: Sequence[Task]) -> tuple[dict[int, Done], dict[int, str], set[int]]:
-        """Gives the workers their tasks.
+    def run(
+        self, rows: Sequence[int], batch_of: Callable[[list[int]], Batch]
+    ) -> tuple[list[tuple[list[int], Answer]], dict[int, str], set[int]]:
+        """Gives each worker the batch of those of `rows` that it holds.
 
         Returns:
-            What was done, by row; why rows failed, in words; and the rows that lost their
-            environment with their worker. A row of `tasks` in none of the first two is still to do.
+            The answers with their rows; why rows took their process down, in words; and the rows
+            that lost their environment with their process. A row in none of the first two is still
+            to do.
         """
-        done: dict[int, Done] = {}
+        answers: list[tuple[list[int], Answer]] = []
         failed: dict[int, str] = {}
         lost: set[int] = set()
-        waiting: dict[Any, _Watch] = {}
+        waiting: dict[Any, tuple[_Watch, list[int]]] = {}
         for worker in list(self._workers):
-            own = [task for task in tasks if task.row in worker.rows]
+            own = [row for row in rows if row in worker.rows]
             if own:
                 try:
-                    worker.connection.send(own)
-                    waiting[worker.connection] = _Watch(worker)
+                    worker.connection.send(batch_of(own))
+                    waiting[worker.connection] = _Watch(worker), own
                 except OSError:
                     lost |= self._replace(worker, failed)
         while waiting:
             for ready in connection.wait(list(waiting), min(0.5, self._step_seconds / 4)):
-                worker = waiting.pop(ready).worker
+                watch, own = waiting.pop(ready)
                 try:
-                    answers: list[Done] = worker.connection.recv()
+                    answers.append((own, watch.worker.connection.recv()))
                 except (EOFError, OSError):
-                    lost |= self._replace(worker, failed)
-                    continue
-                failed.update({each.row: each.error for each in answers if each.error})
-                done.update({each.row: each for each in answers if not each.error})
-            for key, watch in list(waiting.items()):
+                    lost |= self._replace(watch.worker, failed)
+            for key, (watch, _) in list(waiting.items()):
                 if watch.seconds() > self._step_seconds:
                     reason = f"the environment took over {self._step_seconds:g} s for a step"
-                    lost |= self._replace(waiting.pop(key).worker, failed, reason)
-        return done, failed, lost
+                    lost |= self._replace(watch.worker, failed, reason)
+                    del waiting[key]
+        return answers, failed, lost
 
     def _replace(self, worker: _Process, failed: dict[int, str], reason: str = "") -> set[int]:
         """Ends a worker and starts another one; returns its rows, of which one may have failed."""
@@ -194,7 +192,7 @@ class Pool:
         if row >= 0:
             failed[row] = reason or f"the environment's process {ending}"
         place = self._workers.index(worker)
-        self._workers[place] = self._process(worker.rows)
+        self._workers[place] = _Process(self._argument, self._options, worker.rows)
         self._wait_until_ready(self._workers[place])
         return set(worker.rows)
 

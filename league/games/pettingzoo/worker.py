@@ -1,8 +1,9 @@
 """A process that holds the environments of some matches and plays them on command.
 
-It gets lists of `Task` and answers each with a list of `Done`. An environment that raises is
+It gets a `Batch` and answers with one array for all its rows. An environment that raises is
 reported and discarded; `pool.py` ends this process when one hangs, which it sees by two numbers in
-shared memory. Shape suffixes: 2 seats, A action width, V width of what the environment shows.
+shared memory. Shape suffixes: R rows of a batch, T frames, 2 seats, A action width, V width of what
+the environment shows.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import os
 import select
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any
@@ -25,44 +26,56 @@ from numpy.typing import NDArray
 from league.games.base import CHOICE
 from league.games.choice_game import mixed
 from league.games.pettingzoo.environment import Seats, board_text, build, seats_of
-from league.games.pettingzoo.spaces import face, mask
+from league.games.pettingzoo.spaces import Face, face, mask
 
 NOT_REPEATED = "the environment doesn't repeat a match by its seed: its replay went another way"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Task:
-    """What a worker does for one row, in this order; each part is optional.
-
-    Attributes:
-        seed: begin the match of this seed, play `played` in it, and compare what the seats then see
-            with `expected_2V`.
-        actions_2A: play one frame; `is_last` ends the match with it.
-        draws: answer with the match as text.
+class Begin:
+    """Begin the match of `seed`, play what was `played` in it, and compare what the seats then see
+    with `expected_2V` (None: it is a new match).
     """
 
-    row: int
-    seed: int | None = None
-    played: list[NDArray[np.uint8]] = field(default_factory=list)
-    expected_2V: NDArray[np.float32] | None = None
-    actions_2A: NDArray[np.uint8] | None = None
-    is_last: bool = False
-    draws: bool = False
+    seed: int
+    played: list[NDArray[np.uint8]]
+    expected_2V: NDArray[np.float32] | None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Done:
-    """A row after its task. `error` says in words why it failed; then nothing else counts."""
+class Batch:
+    """What a worker does for `rows`: those in `begins` begin; then all play one frame, if there
+    are actions (`is_last_R` ends the match with it), or the first one is `drawn` as text.
+    """
 
-    row: int
-    error: str = ""
-    views_2V: NDArray[np.float32] | None = None
-    acting_2: tuple[bool, bool] = (False, False)
-    legal_2A: NDArray[np.bool_] | None = None
-    rewards_2: tuple[float, float] = (0.0, 0.0)
-    illegal_2: tuple[bool, bool] = (False, False)
-    ended: bool = False
-    text: str = ""
+    rows: list[int]
+    begins: dict[int, Begin] = field(default_factory=dict)
+    actions_R2A: NDArray[np.uint8] | None = None
+    is_last_R: NDArray[np.bool_] | None = None
+    drawn: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """A record of `seen_type` for each row of a batch, and why rows failed; theirs don't count."""
+
+    seen_R: NDArray[np.void]
+    failed: dict[int, str]
+    text: str
+
+
+def seen_type(seen: Face) -> np.dtype[np.void]:
+    """What the seats of a row see and may do, and what its last frame brought."""
+    return np.dtype(
+        [
+            ("views", np.float32, (2, seen.view_size)),
+            ("acting", np.bool_, (2,)),
+            ("legal", np.bool_, (2, seen.action_size)),
+            ("rewards", np.float64, (2,)),
+            ("illegal", np.bool_, (2,)),
+            ("ended", np.bool_),
+        ]
+    )
 
 
 class NotRepeatedError(Exception):
@@ -81,103 +94,75 @@ class Worker:
         self._argument, self._options, self._progress_2 = argument, options, progress_2
         self._spare: Any = build(argument, options)
         self._face = face(self._spare, argument)
+        self._type = seen_type(self._face)
         self._seats: dict[int, Seats] = {}
         self._legal_2A: dict[int, NDArray[np.bool_]] = {}
 
-    def answer(self, tasks: Sequence[Task]) -> list[Done]:
-        """Does the tasks in turn."""
-        answers = []
-        for task in tasks:
-            self._progress_2[0] = task.row
-            answers.append(self.do(task))
+    def answer(self, batch: Batch) -> Answer:
+        """Does the batch row by row; a row whose environment raises loses it."""
+        seen_R, failed, text = np.zeros(len(batch.rows), self._type), {}, ""
+        for place, row in enumerate(batch.rows):
+            self._progress_2[:] = row, self._progress_2[1] + 1
+            try:
+                if row in batch.begins:
+                    self._begin(row, batch.begins[row])
+                if batch.drawn:
+                    text = board_text(self._seats[row])
+                elif batch.actions_R2A is None or batch.is_last_R is None:
+                    self._see(row, seen_R[place])
+                else:
+                    is_last = bool(batch.is_last_R[place])
+                    self._step(row, batch.actions_R2A[place], is_last, seen_R[place])
+            except Exception as error:  # whatever an environment may raise
+                failed[row] = _reason(error)
+                if row in self._seats:  # its next match gets a new environment
+                    self._seats.pop(row).close()
         self._progress_2[0] = -1
-        return answers
+        return Answer(seen_R=seen_R, failed=failed, text=text)
 
-    def do(self, task: Task) -> Done:
-        """Does the task; a row whose environment raises loses it."""
-        self._progress_2[1] += 1
-        try:
-            return self._do(task)
-        except NotRepeatedError:
-            self.discard(task.row)
-            return Done(row=task.row, error=NOT_REPEATED)
-        except Exception as error:  # whatever an environment may raise
-            self.discard(task.row)
-            said = str(error).strip().splitlines()
-            words = f": {said[0][:200]}" if said else ""
-            reason = f"the environment raised {type(error).__name__}{words}"
-            return Done(row=task.row, error=reason)
-
-    def discard(self, row: int) -> None:
-        """Closes the row's environment; the next match gets a new one."""
-        if row in self._seats:
-            self._seats.pop(row).close()
-
-    def _do(self, task: Task) -> Done:
-        if task.seed is not None:
-            self._begin(task)
-        seats = self._seats[task.row]
-        if task.draws:
-            return Done(row=task.row, text=board_text(seats))
-        if task.actions_2A is not None:
-            return self._step(task, seats)
-        return self._seen(task.row)
-
-    def _begin(self, task: Task) -> None:
-        if task.row not in self._seats:
+    def _begin(self, row: int, begin: Begin) -> None:
+        if row not in self._seats:
             env = self._spare if self._spare is not None else build(self._argument, self._options)
-            self._spare, self._seats[task.row] = None, seats_of(env)
-        seats = self._seats[task.row]
-        seats.reset(environment_seed(task.seed or 0))
+            self._spare, self._seats[row] = None, seats_of(env)
+        seats = self._seats[row]
+        seats.reset(environment_seed(begin.seed))
         self._progress_2[1] += 1
-        for actions_2A in task.played:
+        for actions_2A in begin.played:
             if seats.over:
                 raise NotRepeatedError
             seats.step(self._decoded(actions_2A))
             self._progress_2[1] += 1
-        self._seen(task.row)
-        expected_2V = task.expected_2V
-        if expected_2V is not None and not np.array_equal(self._views(seats), expected_2V):
+        seen = np.zeros(1, self._type)[0]
+        self._see(row, seen)
+        if begin.expected_2V is not None and not np.array_equal(seen["views"], begin.expected_2V):
             raise NotRepeatedError
 
     def _decoded(self, actions_2A: NDArray[np.uint8]) -> list[Any]:
         return [form.decode(actions_2A[seat]) for seat, form in enumerate(self._face.actions)]
 
-    def _step(self, task: Task, seats: Seats) -> Done:
-        assert task.actions_2A is not None
-        is_choice, legal_2A = self._face.kind == CHOICE, self._legal_2A[task.row]
-        first, second = (
-            is_choice and seats.acting[s] and not legal_2A[s, task.actions_2A[s].argmax()]
-            for s in (0, 1)
-        )
-        illegal_2 = (bool(first), bool(second))
-        if any(illegal_2):
-            lead = float(illegal_2[1]) - float(illegal_2[0])
-            seen = Done(row=task.row, views_2V=self._views(seats))
-            rewards_2, over = (lead, -lead), True
+    def _step(self, row: int, actions_2A: NDArray[np.uint8], is_last: bool, seen: np.void) -> None:
+        seats, legal_2A = self._seats[row], self._legal_2A[row]
+        if self._face.kind == CHOICE:
+            seen["illegal"] = [
+                acts and not legal_2A[seat, actions_2A[seat].argmax()]
+                for seat, acts in enumerate(seats.acting)
+            ]
+        if seen["illegal"].any():
+            first, second = seen["illegal"].tolist()
+            seen["rewards"], seen["ended"] = (second - first, first - second), True
         else:
-            seats.step(self._decoded(task.actions_2A))
-            rewards_2, over = (seats.rewards[0], seats.rewards[1]), seats.over
-            if not np.isfinite(rewards_2).all():
-                raise ValueError(f"a reward is {list(rewards_2)}")
-            if over or task.is_last:
-                seen = Done(row=task.row, views_2V=self._views(seats))
-            else:
-                seen = self._seen(task.row)
-        return Done(
-            row=task.row,
-            views_2V=seen.views_2V,
-            acting_2=seen.acting_2,
-            legal_2A=seen.legal_2A,
-            rewards_2=rewards_2,
-            illegal_2=illegal_2,
-            ended=over or task.is_last,
-        )
+            seats.step(self._decoded(actions_2A))
+            if not np.isfinite(seats.rewards).all():
+                raise ValueError(f"a reward is {seats.rewards}")
+            seen["rewards"], seen["ended"] = seats.rewards, seats.over or is_last
+        if seen["ended"]:
+            self._write_views(seats, seen["views"])
+        else:
+            self._see(row, seen)
 
-    def _seen(self, row: int) -> Done:
-        """What the seats see and may do now."""
-        seats = self._seats[row]
-        legal_2A = np.zeros((2, self._face.action_size), np.bool_)
+    def _see(self, row: int, seen: np.void) -> None:
+        """Writes what the seats see and may do now."""
+        seats, legal_2A = self._seats[row], seen["legal"]
         for seat, acts in enumerate(seats.acting):
             size = self._face.actions[seat].size
             if self._face.kind != CHOICE or not acts:
@@ -188,18 +173,25 @@ class Worker:
             if not legal_2A[seat].any():
                 agent = seats.agents[seat]
                 raise RuntimeError(f"{agent} is to act and its action mask allows nothing")
+        seen["acting"] = seats.acting
         self._legal_2A[row] = legal_2A
-        acting_2 = (seats.acting[0], seats.acting[1])
-        return Done(row=row, views_2V=self._views(seats), acting_2=acting_2, legal_2A=legal_2A)
+        self._write_views(seats, seen["views"])
 
-    def _views(self, seats: Seats) -> NDArray[np.float32]:
-        views_2V = np.zeros((2, self._face.view_size), np.float32)
+    def _write_views(self, seats: Seats, views_2V: NDArray[np.float32]) -> None:
         for seat, form in enumerate(self._face.encoders):
             if seats.observations[seat] is not None:
                 form.write(seats.observations[seat], views_2V[seat, : form.width])
         if not np.isfinite(views_2V).all():
             raise ValueError("an observation holds NaN or infinity")
-        return np.clip(views_2V, -1.0, 1.0, out=views_2V)
+        np.clip(views_2V, -1.0, 1.0, out=views_2V)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, NotRepeatedError):
+        return NOT_REPEATED
+    said = str(error).strip().splitlines()
+    words = f": {said[0][:200]}" if said else ""
+    return f"the environment raised {type(error).__name__}{words}"
 
 
 def environment_seed(seed: int) -> int:
