@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
 from itertools import islice
 
 import numpy as np
 
 from league.errors import ConfigError, InvalidName, NotFound
+from league.exploiters import EXPLOITING
 from league.ids import SnapshotName
 from league.players import CATEGORIES, Book, Player, PlayerKind, PlayerState, Role
 from league.stats.payoff import NO_GAMES, Counts
 from league.stats.ratings import BETA, RatingTable
 from matchmaker.sampling import roles
-from matchmaker.sampling.mixes import Array, Candidates, adapted_mix, category_shares
+from matchmaker.sampling.mixes import Array, Candidates, adapted_mix
 from matchmaker.settings import MatchmakerSettings
 from matchmaker.state.analysis import NO_ANALYSIS, Analysis
 from matchmaker.state.exploiters import NO_EXPLOITERS, ExploiterState
 
 SELF = "self"
-EXPLOITERS = (Role.MAIN_EXPLOITER, Role.LEAGUE_EXPLOITER)
+_ROLES = {
+    "snapshots": (Role.NONE, Role.MAIN),
+    "exploiters": EXPLOITING,
+    "clone": (Role.CLONE,),
+}
+"""Roles of the snapshots in a category."""
 PATCHED_SHARE = 0.1
 """Part of the weight of `exploiters` that the ones patched by the learner have together."""
 ADAPTIVE_SNAPSHOTS = 2
@@ -83,10 +89,7 @@ def slices_of(pool: Pool, mix_name: str) -> list[Slice]:
     if not total:
         rule = pool.settings.within_snapshots
         return [Slice(category=SELF, weight=1.0, rule=rule, players=(pool.learner,))]
-    return [
-        Slice(category=one.category, weight=one.weight / total, rule=one.rule, players=one.players)
-        for one in found
-    ]
+    return [replace(one, weight=one.weight / total) for one in found]
 
 
 def configured_shares(pool: Pool, mix_name: str) -> dict[str, float]:
@@ -95,7 +98,8 @@ def configured_shares(pool: Pool, mix_name: str) -> dict[str, float]:
     weights: dict[str, float] = {}
     for one in _slices(pool, mix):
         weights[one.category] = weights.get(one.category, 0.0) + one.weight
-    return dict.fromkeys(weights, 0.0) | category_shares(weights)
+    total = math.fsum(weights.values()) or 1.0
+    return {category: weight / total for category, weight in weights.items()}
 
 
 def candidates_of(players: Sequence[Player], pool: Pool) -> Candidates:
@@ -154,16 +158,12 @@ def members(category: str, learner: Player, players: Mapping[str, Player]) -> li
 
 
 def _belongs(player: Player, category: str) -> bool:
-    frozen = player.kind is PlayerKind.SNAPSHOT
-    if category == "snapshots":
-        return frozen and player.role in (Role.NONE, Role.MAIN)
-    if category == "exploiters":
-        return frozen and player.role in EXPLOITERS
-    if category == "clone":
-        return frozen and player.role is Role.CLONE
-    if category == "reference":
-        return player.kind is PlayerKind.REFERENCE
-    return player.kind is PlayerKind.BOT and player.name == category
+    if player.kind is PlayerKind.BOT:
+        return player.name == category
+    if player.kind is PlayerKind.REFERENCE:
+        return category == "reference"
+    is_frozen = player.kind is PlayerKind.SNAPSHOT
+    return is_frozen and player.role in _ROLES.get(category, ())
 
 
 def newest_clean_counts(pool: Pool, category: str) -> Counts:
@@ -183,11 +183,7 @@ def newest_clean_counts(pool: Pool, category: str) -> Counts:
     )
     met = (counts for name in own if (counts := payoff.counts(name, category)).games)
     newest = list(islice(met, ADAPTIVE_SNAPSHOTS))
-    return Counts(
-        wins=sum(counts.wins for counts in newest),
-        draws=sum(counts.draws for counts in newest),
-        losses=sum(counts.losses for counts in newest),
-    )
+    return Counts(*map(sum, zip(*map(astuple, newest), strict=True)))
 
 
 def lineage_of(name: str) -> str:
@@ -215,7 +211,14 @@ def situation_of(pool: Pool) -> roles.Situation:
     Another learner's current weights are its newest snapshot.
     """
     learner, players = pool.learner, pool.players
-    snapshots = [player for player in players.values() if _is_past(player)]
+    snapshots = [
+        player
+        for player in players.values()
+        if player.kind is PlayerKind.SNAPSHOT
+        and player.role is not Role.CLONE
+        and player.state is PlayerState.ACTIVE
+        and not player.held_out
+    ]
     chances = candidates_of(snapshots, pool).chances().tolist()
     past = [
         roles.Rival(name=one.name, parent=learner_of(one, players), role=one.role, chance=chance)
@@ -292,12 +295,3 @@ def _groups(pool: Pool, category: str) -> list[tuple[float, list[Player]]]:
     patched = [one for one in group if pool.exploiters.is_patched(one.name, learner.name)]
     unpatched = [one for one in group if one not in patched]
     return [(1.0, unpatched), *([(PATCHED_SHARE, patched)] if patched else [])]
-
-
-def _is_past(player: Player) -> bool:
-    return (
-        player.kind is PlayerKind.SNAPSHOT
-        and player.role is not Role.CLONE
-        and player.state is PlayerState.ACTIVE
-        and not player.held_out
-    )

@@ -117,10 +117,3 @@ def adapted_mix(
         lost = PRIOR_GAMES / 2.0 + counts.losses + counts.draws / 2.0
         adapted[name] *= 1.0 + strength * lost / (PRIOR_GAMES + counts.games)
     return adapted
-
-
-def category_shares(weights: Mapping[str, float]) -> dict[str, float]:
-    """Returns the shares of categories with a weight; empty when there is none."""
-    weighted = {name: weight for name, weight in weights.items() if weight > 0.0}
-    total = math.fsum(weighted.values())
-    return {name: weight / total for name, weight in weighted.items()}

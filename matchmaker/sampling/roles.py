@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from league.players import Role
 
@@ -197,15 +197,12 @@ def _branch(label: str, share: float, rule: str, rivals: Iterable[Rival]) -> Bra
     return Branch(label=label, share=share, rule=rule, names=tuple(rival.name for rival in rivals))
 
 
-@dataclass(frozen=True)
-class SnapshotRule:
+class SnapshotRule(NamedTuple):
     """When a snapshot is due, in units of the snapshot interval N.
 
-    Attributes:
-        earliest: steps since the last snapshot below which none is due.
-        latest: steps from which one is due in any case.
-        beaten: players that the learner must beat in between.
-        reset: chance that the learner starts again after it.
+    `earliest` and `latest` are steps since the last one: below the first none is due, from the
+    second one is in any case. In between the learner must beat all of `beaten`. `reset` is the
+    chance that it starts again afterwards.
     """
 
     earliest: float

@@ -46,18 +46,10 @@ OTHERS = {  # what other programs, guides and the system say
 PLACES = {"bin/", ".venv", "config.toml", "RUN/learner-main/", "[agent]", "[learner]", "…_final"}
 
 
-def settings_of(*assignments: str, preset: str = "laptop") -> SessionSettings:
-    sections = resolve(preset, assignments=assignments, environment={})
-    names = ("game", "agent", "learner", "curriculum", "regularisation")
-    classes = section_classes()
-    return SessionSettings(**{name: classes[name].model_validate(sections[name]) for name in names})
-
-
 def checked(*assignments: str, preset: str = "laptop") -> None:
     """What a learner's start checks of its settings."""
-    settings = settings_of(*assignments, preset=preset)
     sections = resolve(preset, assignments=assignments, environment={})
-    clean = EvaluatorSettings.model_validate(sections["evaluator"])
+    settings, clean = SessionSettings.of(sections), sections.of(EvaluatorSettings)
     check_stages(
         settings,
         sections["matchmaker"]["mixes"],
@@ -153,13 +145,6 @@ def test_its_program_understands_a_command(command: str) -> None:
     if program == "bin/start-league":
         request = league.cluster.main.parse(words).request
         checked(*request.assignments, preset=request.preset or "laptop")
-
-
-def test_a_run_that_goes_on_alone_is_started_as_it_says() -> None:
-    (line,) = [quote for quote in QUOTED if quote.startswith("nohup ")]
-    words = shlex.split(line.removeprefix("nohup "))
-    assert words[-3:] == [">", "training.log", "&"]
-    assert league.cluster.main.parse(words[1:-3]).headless
 
 
 def test_the_script_prints_what_is_seen_and_paid(tmp_path: Path) -> None:

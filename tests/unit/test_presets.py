@@ -32,7 +32,7 @@ def differences(first, second):
     }
 
 
-def test_the_short_run_foretells_the_long_one():
+def test_the_short_run_predicts_the_long_one():
     assert differences("test", "full") == {
         "learner.steps",
         "learner.matches",

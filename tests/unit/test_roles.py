@@ -1,6 +1,4 @@
-"""Roles after AlphaStar: who plays whom, when a snapshot is due, what comes before what: tables
-of cases.
-"""
+"""AlphaStar's roles: the opponents of each, when a snapshot is due, and when it starts again."""
 
 import pytest
 
@@ -48,10 +46,6 @@ def assert_shares(found, wanted):
     }
 
 
-def total(preset, case):
-    return sum(branch.share for branch in branches(preset, case))
-
-
 ITSELF = rival("main", 0.5)
 HARD, VAR = "pfsp_hard", "pfsp_var"
 
@@ -60,79 +54,43 @@ def main_case(past, mains=(ITSELF,)):
     return situation("main", MAIN, mains, past)
 
 
-BEATEN = [rival("main@1", 0.9), rival("main@2", 0.8), rival("main@3", 0.75)]
-FORGOTTEN = [rival("main@1", 0.4), rival("main@2", 0.8), rival("main@3", 0.6)]
-STRONG_HUNTER = rival("hunter@1", 0.2, HUNTER)
-WEAK_HUNTER = rival("hunter@1", 0.9, HUNTER)
-NAMES = ("main@1", "main@2", "main@3")
-TOLD = (*NAMES, "hunter@1")
+def past_of(*chances, others=()):
+    mains = [rival(f"main@{step}", chance) for step, chance in enumerate(chances, start=1)]
+    return [*mains, *others]
+
+
+BEATEN, FORGOTTEN = past_of(0.9, 0.8, 0.75), past_of(0.4, 0.8, 0.6)
+STRONG_HUNTER, WEAK_HUNTER = rival("hunter@1", 0.2, HUNTER), rival("hunter@1", 0.9, HUNTER)
+STRONG_SWEEPER = rival("sweeper@1", 0.1, SWEEPER)
 
 
 @pytest.mark.parametrize(
-    ("preset", "past", "wanted"),
+    ("preset", "past", "label", "names"),
     [
-        (PAPER, BEATEN, {"snapshots": (0.5, NAMES, HARD), "self": (0.5, ("main",), "uniform")}),
-        (
-            PSEUDOCODE,
-            BEATEN,
-            {"snapshots": (0.5, NAMES, HARD), "self": (0.5, ("main",), "uniform")},
-        ),
-        (
-            PAPER,
-            FORGOTTEN,
-            {
-                "snapshots": (0.5, NAMES, HARD),
-                "forgotten": (0.15, ("main@1",), HARD),
-                "self": (0.35, ("main",), "uniform"),
-            },
-        ),
-        (  # the suffix that only falls (.8, .6) is left out
-            PSEUDOCODE,
-            FORGOTTEN,
-            {
-                "snapshots": (0.5, NAMES, HARD),
-                "forgotten": (0.15, ("main@1", "main@2"), HARD),
-                "self": (0.35, ("main",), "uniform"),
-            },
-        ),
-        (
-            PAPER,
-            [*BEATEN, STRONG_HUNTER],
-            {
-                "snapshots": (0.5, TOLD, HARD),
-                "forgotten": (0.15, ("hunter@1",), HARD),
-                "self": (0.35, ("main",), "uniform"),
-            },
-        ),
-        (  # exploiters come before forgotten mains
-            PSEUDOCODE,
-            [*FORGOTTEN, STRONG_HUNTER],
-            {
-                "snapshots": (0.5, TOLD, HARD),
-                "exploiters": (0.15, ("hunter@1",), HARD),
-                "self": (0.35, ("main",), "uniform"),
-            },
-        ),
-        (
-            PAPER,
-            [*BEATEN, WEAK_HUNTER],
-            {"snapshots": (0.5, TOLD, HARD), "self": (0.5, ("main",), "uniform")},
-        ),
-        (
-            PSEUDOCODE,
-            [*BEATEN, WEAK_HUNTER],
-            {"snapshots": (0.5, TOLD, HARD), "self": (0.5, ("main",), "uniform")},
-        ),
-        (  # a league exploiter's snapshot is past, and neither a main nor a main exploiter
-            PAPER,
-            [*BEATEN, rival("sweeper@1", 0.1, SWEEPER)],
-            {"snapshots": (0.5, (*NAMES, "sweeper@1"), HARD), "self": (0.5, ("main",), "uniform")},
-        ),
-        (PAPER, [], {"snapshots": (0.5, (), HARD), "self": (0.5, ("main",), "uniform")}),
-        (PSEUDOCODE, [], {"snapshots": (0.5, (), HARD), "self": (0.5, ("main",), "uniform")}),
+        (PAPER, BEATEN, "", ()),
+        (PSEUDOCODE, BEATEN, "", ()),
+        (PAPER, FORGOTTEN, "forgotten", ("main@1",)),
+        # the suffix that only falls (.8, .6) is left out
+        (PSEUDOCODE, FORGOTTEN, "forgotten", ("main@1", "main@2")),
+        (PAPER, [*BEATEN, STRONG_HUNTER], "forgotten", ("hunter@1",)),
+        # exploiters come before forgotten mains
+        (PSEUDOCODE, [*FORGOTTEN, STRONG_HUNTER], "exploiters", ("hunter@1",)),
+        (PAPER, [*BEATEN, WEAK_HUNTER], "", ()),
+        (PSEUDOCODE, [*BEATEN, WEAK_HUNTER], "", ()),
+        # a league exploiter's snapshot is past, and neither a main nor a main exploiter
+        (PAPER, [*BEATEN, STRONG_SWEEPER], "", ()),
+        (PAPER, [], "", ()),
+        (PSEUDOCODE, [], "", ()),
     ],
 )
-def test_whom_a_main_plays(preset, past, wanted):
+def test_whom_a_main_plays(preset, past, label, names):
+    """Half of all past, and 15 % of what `label` names, else also against itself."""
+    wanted = {
+        "snapshots": (0.5, tuple(one.name for one in past), HARD),
+        "self": (0.35 if label else 0.5, ("main",), "uniform"),
+    }
+    if label:
+        wanted[label] = (0.15, names, HARD)
     assert_shares(shares(preset, main_case(past)), wanted)
 
 
@@ -203,7 +161,8 @@ def test_the_shares_sum_to_one(preset, role, chance):
     ]
     mains = [ITSELF, newest] if role is MAIN else [newest]
     learner = {MAIN: "main", HUNTER: "hunter", SWEEPER: "sweeper"}[role]
-    assert total(preset, situation(learner, role, mains, past)) == pytest.approx(1.0)
+    found = branches(preset, situation(learner, role, mains, past))
+    assert sum(branch.share for branch in found) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(
@@ -224,35 +183,35 @@ def test_the_monotonic_suffix_is_left_out(chances, kept):
 
 
 N = 1000
-DUE = [  # preset, role, least win rate against mains, against all past, steps, due
-    (PAPER, MAIN, 0.9, 0.9, 999, False),
-    (PAPER, MAIN, 0.1, 0.1, 1000, True),
-    (PSEUDOCODE, MAIN, 0.1, 0.71, 999, False),
-    (PSEUDOCODE, MAIN, 0.1, 0.71, 1000, True),
-    (PSEUDOCODE, MAIN, 0.9, 0.70, 1999, False),
-    (PSEUDOCODE, MAIN, 0.9, 0.70, 2000, True),
-    (PAPER, HUNTER, 0.71, 0.1, 1, True),
-    (PAPER, HUNTER, 0.70, 0.9, 1999, False),
-    (PAPER, HUNTER, 0.10, 0.1, 2000, True),
-    (PSEUDOCODE, HUNTER, 0.71, 0.1, 999, False),
-    (PSEUDOCODE, HUNTER, 0.71, 0.1, 1000, True),
-    (PSEUDOCODE, HUNTER, 0.70, 0.9, 1999, False),
-    (PSEUDOCODE, HUNTER, 0.70, 0.9, 2000, True),
-    (PAPER, SWEEPER, 0.1, 0.71, 1, True),
-    (PAPER, SWEEPER, 0.9, 0.70, 999, False),
-    (PAPER, SWEEPER, 0.1, 0.10, 1000, True),
-    (PSEUDOCODE, SWEEPER, 0.1, 0.71, 999, False),
-    (PSEUDOCODE, SWEEPER, 0.1, 0.71, 1000, True),
-    (PSEUDOCODE, SWEEPER, 0.9, 0.70, 1999, False),
-    (PSEUDOCODE, SWEEPER, 0.9, 0.70, 2000, True),
+DUE = [  # presets, role, least win rate against mains, against all past, steps, due
+    *[((PAPER,), MAIN, *row) for row in [(0.9, 0.9, 999, False), (0.1, 0.1, 1000, True)]],
+    *[((PAPER,), HUNTER, *row) for row in [(0.71, 0.1, 1, True), (0.10, 0.1, 2000, True)]],
+    (PRESETS, HUNTER, 0.70, 0.9, 1999, False),
+    ((PSEUDOCODE,), HUNTER, 0.71, 0.1, 999, False),
+    ((PSEUDOCODE,), HUNTER, 0.71, 0.1, 1000, True),
+    ((PSEUDOCODE,), HUNTER, 0.70, 0.9, 2000, True),
+    ((PAPER,), SWEEPER, 0.1, 0.71, 1, True),
+    ((PAPER,), SWEEPER, 0.9, 0.70, 999, False),
+    ((PAPER,), SWEEPER, 0.1, 0.10, 1000, True),
+    *[
+        ((PSEUDOCODE,), role, *row)
+        for role in (MAIN, SWEEPER)
+        for row in [
+            (0.1, 0.71, 999, False),
+            (0.1, 0.71, 1000, True),
+            (0.9, 0.70, 1999, False),
+            (0.9, 0.70, 2000, True),
+        ]
+    ],
 ]
 
 
-@pytest.mark.parametrize(("preset", "role", "against_main", "against_past", "steps", "due"), DUE)
-def test_when_a_snapshot_is_due(preset, role, against_main, against_past, steps, due):
+@pytest.mark.parametrize(("presets", "role", "against_main", "against_past", "steps", "due"), DUE)
+def test_when_a_snapshot_is_due(presets, role, against_main, against_past, steps, due):
     mains = [rival("main@9", against_main), rival("other@9", 0.95)]
     past = [rival("main@1", against_past), rival("other@1", 0.95)]
-    assert snapshot_due(preset, situation("x", role, mains, past), steps, N) is due
+    for preset in presets:
+        assert snapshot_due(preset, situation("x", role, mains, past), steps, N) is due
 
 
 @pytest.mark.parametrize("preset", PRESETS)

@@ -25,7 +25,6 @@ from matchmaker.sampling.draw import (
 from matchmaker.sampling.mixes import (
     Candidates,
     adapted_mix,
-    category_shares,
     normalised,
     weights_of,
 )
@@ -116,13 +115,6 @@ def test_candidates_hold_counts_and_what_the_ratings_predict():
         [Player(name="based", game="brawl", kind=PlayerKind.BOT)], pool(train, RatingTable())
     ).predicted_N
     assert stranger == pytest.approx(predicted(Belief()))
-
-
-def test_shares_of_a_mix_are_relative_and_leave_out_what_has_no_weight():
-    assert category_shares(MIX)["snapshots"] == pytest.approx(0.7)
-    rest = category_shares({"constant": 0.5, "based": 1.5, "random": 1.0, "self": 0.0})
-    assert rest == pytest.approx({"constant": 1 / 6, "based": 1 / 2, "random": 1 / 3})
-    assert category_shares({}) == category_shares({"self": 0.0}) == {}
 
 
 def test_an_adapted_weight_grows_with_the_share_of_matches_not_won():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import sys
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -61,6 +60,9 @@ PRESETS = {
     "round": "extends = 'about'\n",
     "about": "extends = 'round'\n",
 }
+
+OURS = preset_names()
+"""Without the presets of the sample package."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -219,12 +221,12 @@ def test_the_hash_follows_values_and_not_their_order() -> None:
     assert one != sections_hash({"a": {"x": 1, "y": 2.5}, "b": {}})
 
 
-@pytest.mark.parametrize("preset", [None, *preset_names()])
-def test_a_written_file_reads_back_to_the_same_values(tmp_path: Path, preset: str | None) -> None:
-    sections = resolved(preset)
+def test_a_written_file_reads_back_to_the_same_values(tmp_path: Path) -> None:
     path = tmp_path / "settings.toml"
-    write_config(path, sections)
-    assert resolved(None, path) == sections
+    for preset in [None, *OURS]:
+        sections = resolved(preset)
+        write_config(path, sections)
+        assert resolved(None, path) == sections, preset
 
 
 def test_tables_and_odd_texts_read_back(tmp_path: Path) -> None:
@@ -256,10 +258,6 @@ def test_the_file_explains_each_setting() -> None:
             assert field.description, f"[{section}] {name} has no docstring"
             assert " ".join(field.description.split()) in written, (section, name)
     assert max(map(len, dump_toml(sections).splitlines())) <= 100
-
-
-def test_a_complete_file_is_valid_toml() -> None:
-    assert tomllib.loads(dump_toml(resolved("laptop")))["game"]["name"] == "brawl"
 
 
 def test_a_file_that_can_not_be_written_is_named(tmp_path: Path) -> None:
