@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 from league.errors import AlreadyExists, ConfigError, InvalidInput
 from league.security.credentials import Credentials
 from league.security.flags import add_client_flags, client_credentials
-from league.settings.base import Sections, resolve, sections_hash
+from league.settings.base import Sections, resolve
 
 if TYPE_CHECKING:
-    from learner.cloning.making import Clone
+    from league.agent.snapshot import SnapshotCard
 
 log = logging.getLogger("learner")
 COMMAND = "clone"
@@ -83,33 +83,21 @@ def run(options: argparse.Namespace) -> None:
     device, sentence = choose_device(options.gpu, options.cpu)
     log.info("%s", sentence)
     blobs = BlobFolder(options.out or options.run_dir / "blobs")
-    clone = make_clone(
-        _request(options, sections), blobs, device, progress=lambda line: log.info("%s", line)
+    digest, card = make_clone(
+        options.replays,
+        options.seat,
+        sections,
+        blobs,
+        device,
+        matches=options.matches,
+        progress=lambda line: log.info("%s", line),
     )
-    print(blobs.path(clone.digest))
+    print(blobs.path(digest))
     if options.matchmaker:
         shown = client_credentials(options, "worker", options.run_dir)
-        _register(options.matchmaker, shown, name, clone)
+        _register(options.matchmaker, shown, name, digest, card)
     else:
-        log.info("bin/learner --from %s trains on from it", blobs.path(clone.digest))
-
-
-def _request(options: argparse.Namespace, sections: Sections):  # type: ignore[no-untyped-def]
-    from league.agent.config import AgentSettings
-    from league.games.settings import GameSettings
-    from learner.cloning.making import CloneRequest
-    from learner.cloning.settings import CloningSettings
-
-    own = ("game", "agent", "cloning")
-    return CloneRequest(
-        replays=options.replays,
-        seat=options.seat,
-        game=sections.of(GameSettings),
-        agent=sections.of(AgentSettings),
-        cloning=sections.of(CloningSettings),
-        matches=options.matches,
-        config_hash=sections_hash({section: sections[section] for section in own}),
-    )
+        log.info("bin/learner --from %s trains on from it", blobs.path(digest))
 
 
 def _sections(options: argparse.Namespace) -> Sections:
@@ -131,20 +119,22 @@ def _lineage(options: argparse.Namespace) -> str:
     return name
 
 
-def _register(address: str, credentials: Credentials, lineage: str, clone: Clone) -> None:
+def _register(
+    address: str, credentials: Credentials, lineage: str, digest: str, card: SnapshotCard
+) -> None:
     from league.ids import SnapshotName
     from league.players import Player, PlayerKind, Role
     from league.rpc.client import MatchmakerClient
 
     player = Player(
-        name=str(SnapshotName(lineage, clone.card.step)),
-        game=clone.card.game,
+        name=str(SnapshotName(lineage, card.step)),
+        game=card.game,
         kind=PlayerKind.SNAPSHOT,
         role=Role.CLONE,
-        digest=clone.digest,
-        step=clone.card.step,
+        digest=digest,
+        step=card.step,
         creator="learner-clone",
-        card_json=clone.card.to_json(),
+        card_json=card.to_json(),
     )
     with MatchmakerClient(
         address, wait_seconds=30, on_wait=lambda text: log.info("%s", text), credentials=credentials
@@ -154,7 +144,7 @@ def _register(address: str, credentials: Credentials, lineage: str, clone: Clone
         except AlreadyExists:
             raise AlreadyExists(
                 f"the league has another {player.name} already: give this one another name with "
-                f"--name (its weights are kept as {clone.digest[:12]}…)"
+                f"--name (its weights are kept as {digest[:12]}…)"
             ) from None
     log.info(
         "%s is a member of the league: bin/learner --from %s trains on from it",

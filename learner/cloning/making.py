@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -17,55 +16,48 @@ from league.games.base import EXTERNAL
 from league.games.settings import GameSettings
 from league.replay import Contender, Recipe
 from league.runs.blobs import BlobFolder
+from league.settings.base import Sections, sections_hash
 from learner.cloning.demonstrations import demonstrations, read_replays
 from learner.cloning.settings import CloningSettings
 from learner.cloning.training import marginal_log_loss, new_network, split, train
 
 
-@dataclass(frozen=True, kw_only=True)
-class CloneRequest:
-    """What to clone, and how. `matches` are played at the end against a cloned bot, 0 for none."""
-
-    replays: Path
-    seat: str
-    game: GameSettings
-    agent: AgentSettings
-    cloning: CloningSettings
-    matches: int = 200
-    config_hash: str = ""
-
-
-@dataclass(frozen=True)
-class Clone:
-    """A frozen clone: the digest of its weights, and its card."""
-
-    digest: str
-    card: SnapshotCard
-
-
 def make_clone(
-    request: CloneRequest, blobs: BlobFolder, device: torch.device, progress: Callable[[str], None]
-) -> Clone:
-    """Learns from the replays and saves the snapshot.
+    replays: Path,
+    seat: str,
+    sections: Sections,
+    blobs: BlobFolder,
+    device: torch.device,
+    *,
+    matches: int = 200,
+    progress: Callable[[str], None] = print,
+) -> tuple[str, SnapshotCard]:
+    """Learns from replays to play as `seat` did, and saves the snapshot.
 
-    The same request gives the same file on one device and one thread.
+    The same replays and settings give the same file on one device and one thread.
 
     Args:
-        request: what to clone.
+        replays: their folder.
+        seat: the player to clone, as the replays name it.
+        sections: settings; [game], [agent] and [cloning] count.
         blobs: where the snapshot goes.
         device: where to learn.
+        matches: played at the end against a cloned bot, 0 for none.
         progress: called with a line for each step.
+
+    Returns:
+        The digest of the weights, and the card.
     """
-    game, settings, spec = request.game, request.cloning, request.game.spec()
-    replays = read_replays(request.replays, game)
-    found = demonstrations(replays, request.seat, frame_skip=game.frame_skip)
+    game, settings = sections.of(GameSettings), sections.of(CloningSettings)
+    spec = game.spec()
+    found = demonstrations(read_replays(replays, game), seat, frame_skip=game.frame_skip)
     learnt, held_out = split(found, settings.seed)
     marginal = marginal_log_loss(learnt, held_out)
     progress(
-        f"{request.seat}: {len(learnt)} matches ({sum(map(len, learnt)):,} decisions) to learn "
+        f"{seat}: {len(learnt)} matches ({sum(map(len, learnt)):,} decisions) to learn "
         f"from, {len(held_out)} held out; key rates alone cost {marginal:.3f} nats a decision"
     )
-    config = AgentConfig.of(request.agent, spec)
+    config = AgentConfig.of(sections.of(AgentSettings), spec)
     network = new_network(config, learnt, settings.seed).to(device)
     metrics = {
         "matches": float(len(found)),
@@ -79,43 +71,47 @@ def make_clone(
         )
         if epoch.is_best:
             metrics |= {"log_loss": epoch.loss, "held_out_log_loss": epoch.held_out}
-    if request.matches and request.seat in (bot.name for bot in spec.bots):
-        metrics |= _play_original(network.cpu(), request, progress)
+    if matches and seat in (bot.name for bot in spec.bots):
+        original = (Contender(name=seat), spec.bot_index(seat))
+        metrics |= _play_original(network.cpu(), game, original, matches, settings.seed, progress)
     card = SnapshotCard(
         agent=config,
         game=spec.name,
         game_version=spec.version,
         frame_skip=game.frame_skip,
         role="clone",
-        cloned_from=request.seat,
+        cloned_from=seat,
         seed=settings.seed,
         reward_preset=game.reward,
-        config_hash=request.config_hash,
+        config_hash=sections_hash({name: sections[name] for name in ("game", "agent", "cloning")}),
         metrics=metrics,
     )
-    return Clone(save_snapshot(blobs, network, card), card)
+    return save_snapshot(blobs, network, card), card
 
 
 def _play_original(
-    network: AgentNetwork, request: CloneRequest, progress: Callable[[str], None]
+    network: AgentNetwork,
+    game: GameSettings,
+    original: tuple[Contender, int],
+    matches: int,
+    seed: int,
+    progress: Callable[[str], None],
 ) -> dict[str, float]:
     """Plays the clone, sampled, against the bot that it was cloned from, seats swapped."""
-    game, name = request.game, request.seat
     frozen = copy.deepcopy(network).requires_grad_(False).eval()
-    clone, original = Contender(name="the clone", digest="clone"), Contender(name=name)
-    bots = (EXTERNAL, game.spec().bot_index(name))
+    clone, (bot, index) = Contender(name="the clone", digest="clone"), original
     replays = play_bouts(
         Recipe.of(game),
-        paired(clone, original, bots, request.matches, seed=0),
+        paired(clone, bot, (EXTERNAL, index), matches, seed=0),
         lambda _: frozen,
         frame_skip=game.frame_skip,
-        seed=request.cloning.seed,
+        seed=seed,
     )
     outcomes = [r.outcome if r.seats[0] == clone else 1.0 - r.outcome for r in replays]
     wins, draws = outcomes.count(1.0), outcomes.count(0.5)
     score = sum(outcomes) / len(outcomes)
     progress(
-        f"against {name} itself, keys sampled, seats swapped: {wins} wins, {draws} draws, "
+        f"against {bot.name} itself, keys sampled, seats swapped: {wins} wins, {draws} draws, "
         f"{len(outcomes) - wins - draws} losses, {100 * score:.1f} % with draws as halves"
     )
     return {"score_against_original": score, "matches_against_original": float(len(outcomes))}

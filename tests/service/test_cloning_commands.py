@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,6 @@ from league.ids import SnapshotName
 from league.players import PlayerKind, Role
 from league.replay import load_replay, verify
 from league.runs.blobs import BlobFolder
-from learner.cloning.main import parser
 from learner.train.build import initial_values
 
 SETTINGS = '[game]\nname = "brawl"\nframe_skip = 4\nmatch_seconds = 5\nreward = "laptop"\n'
@@ -35,11 +34,10 @@ def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def clone(run_dir: Path, *words: str) -> int:
-    settings = ["--config", str(run_dir / "config.toml"), *QUICK]
-    return learner.main.main(
-        ["clone", "--replays", str(run_dir / "lessons"), "--seat", "based", *words, *settings]
-    )
+def clone(run_dir: Path, *words: str, given: Sequence[str] = ()) -> int:
+    """`given` goes last and so replaces what is usual."""
+    usual = f"clone --replays {run_dir}/lessons --seat based --config {run_dir}/config.toml"
+    return learner.main.main([*usual.split(), *words, *QUICK, *given])
 
 
 def test_what_is_recorded_is_counted_and_kept(
@@ -66,17 +64,7 @@ def test_what_is_recorded_is_counted_and_kept(
 
 
 def test_the_same_again_writes_the_same_files(run_dir: Path, tmp_path: Path) -> None:
-    words = [
-        "record",
-        "based",
-        "random",
-        "--matches",
-        "4",
-        "--run-dir",
-        str(run_dir),
-        "--disturb",
-        "0.2",
-    ]
+    words = f"record based random --matches 4 --run-dir {run_dir} --disturb 0.2".split()
     for _ in range(2):
         assert league_main([*words, "--out", str(tmp_path)]) == 0
     replays = [load_replay(path) for path in tmp_path.glob("*.replay")]
@@ -172,17 +160,7 @@ def test_mistakes_in_cloning_are_one_sentence(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     given = [word.format(run=run_dir) for word in words]
-    base = [
-        "clone",
-        "--replays",
-        str(run_dir / "lessons"),
-        "--seat",
-        "based",
-        "--out",
-        str(tmp_path),
-        *QUICK,
-    ]
-    status = learner.main.main([*base, "--config", str(run_dir / "config.toml"), *given])
+    status = clone(run_dir, "--out", str(tmp_path), given=given)
     said = capsys.readouterr().err.splitlines()[-1]
     assert status != 0
     assert said.startswith("learner: ")
@@ -212,12 +190,6 @@ def test_mistakes_in_recording_are_one_sentence(
     assert "Traceback" not in said
 
 
-def test_the_learner_itself_still_takes_its_own_words() -> None:
-    own = learner.main.parser().parse_args(["--matchmaker", "127.0.0.1:1", "--run-dir", "x"])
-    assert isinstance(own, argparse.Namespace)
-    assert parser().parse_args(["--replays", "a", "--seat", "b", "--out", "c"]).matches == 200
-
-
 def test_training_from_a_clone_is_held_near_it(
     run_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -232,30 +204,12 @@ def test_training_from_a_clone_is_held_near_it(
         snapshots=(),
         mixes={"constant": {"constant": 1.0}, "league": {"self": 1.0}},
     ) as league:
-        words = [
-            "--matchmaker",
-            league.server.address,
-            "--run-dir",
-            str(tmp_path / "run"),
-            "--preset",
-            "smoke",
-        ]
-        words += [
-            "--cpu",
-            "--from",
-            str(path),
-            "--steps",
-            "1024",
-            "--set",
-            "regularisation.alpha=0.01",
-        ]
-        words += [
-            "--set",
-            "regularisation.reference_interval=0",
-            "--set",
-            "learner.learning_rate=1e-2",
-        ]
-        assert learner.main.main(words) == 0
+        words = (
+            f"--matchmaker {league.server.address} --run-dir {tmp_path}/run --preset smoke --cpu"
+        )
+        words += f" --from {path} --steps 1024 --set regularisation.alpha=0.01"
+        words += " --set regularisation.reference_interval=0 --set learner.learning_rate=1e-2"
+        assert learner.main.main(words.split()) == 0
         (reference,) = league.client.players(kinds=[PlayerKind.REFERENCE])
         (trained,) = league.client.players(kinds=[PlayerKind.SNAPSHOT])
     blobs = BlobFolder(tmp_path / "run" / "blobs")

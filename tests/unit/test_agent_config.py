@@ -1,15 +1,11 @@
 """Sizes and settings of the agent: the presets' figures, and what is refused in which words."""
 
-import dataclasses
-
 import pytest
 from agents import DEEP, TINY
 
-from league.agent.config import SIZES, AgentConfig, AgentSettings
-from league.agent.network import AgentNetwork
+from league.agent.config import AgentConfig, AgentSettings
 from league.errors import ConfigError, DataCorrupt
 from league.games.base import GameSpec
-from league.settings.base import build
 
 SPEC = GameSpec(
     name="any",
@@ -39,25 +35,10 @@ def test_the_defaults_are_the_large_agent_with_35_outputs_to_pool() -> None:
     assert (config.entry_size, config.action_size) == (32, 10)
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_every_size_builds_with_the_spans_sum_at_its_length(size: str) -> None:
-    config = AgentConfig.of(AgentSettings(size=size, sequence_length=33), SPEC)
-    assert 1 + config.layers * (config.span - 1) + (config.pool - 1) == 33
-    network = AgentNetwork(config)
-    assert network.memory.width == config.memory
-
-
 def test_a_length_that_leaves_no_pool_names_one_that_does() -> None:
     with pytest.raises(ConfigError, match=r"at least 31\b"):
         AgentConfig.of(AgentSettings(size="large", sequence_length=30), SPEC)
     assert AgentConfig.of(AgentSettings(size="large", sequence_length=31), SPEC).pool == 1
-
-
-def test_settings_refuse_unknown_sizes_and_keys_in_one_sentence() -> None:
-    with pytest.raises(ConfigError, match="size"):
-        build(AgentSettings, "agent", {"size": "huge"})
-    with pytest.raises(ConfigError, match="'key_bias'"):
-        build(AgentSettings, "agent", {"key_bais": 6})
 
 
 def test_a_card_brings_the_sizes_back() -> None:
@@ -85,8 +66,3 @@ def test_sizes_from_a_crafted_card_are_refused(change: dict) -> None:
     del missing["span"]
     with pytest.raises(DataCorrupt, match="span"):
         AgentConfig.from_dict(missing)
-
-
-def test_configs_are_values() -> None:
-    assert dataclasses.replace(TINY, span=5) != TINY
-    assert len({TINY, dataclasses.replace(TINY)}) == 1

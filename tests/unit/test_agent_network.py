@@ -32,6 +32,7 @@ def config(request) -> AgentConfig:
     return CONFIGS[request.param]
 
 
+@pytest.mark.parametrize("config", [*CONFIGS.values(), NO_HISTORY, NO_MEMORY, NOW_ONLY])
 def test_unroll_from_the_start_equals_step_across_episodes(config: AgentConfig) -> None:
     net, data = network(config), sequence(config, 50, 5)
     outputs, states = play(net, data)
@@ -117,16 +118,6 @@ def test_no_future_and_no_finished_episode_changes_anything(config: AgentConfig)
     assert torch.equal(after.logits_TBA[start:, 0], before.logits_TBA[start:, 0])
     assert torch.equal(after.value_TB[start:, 0], before.value_TB[start:, 0])
     assert torch.equal(after.c_BH[0], before.c_BH[0])
-
-
-def test_a_start_clears_a_used_state(config: AgentConfig) -> None:
-    net, data = network(config), sequence(config, 12, 2)
-    _, states = play(net, data)
-    begins = torch.tensor([True, False])
-    used = net.step(data["obs"][0], begins, states[-1], data["left"][0])
-    fresh = net.step(data["obs"][0], begins, net.initial_state(2), data["left"][0])
-    torch.testing.assert_close(used.logits_BA[0], fresh.logits_BA[0], **CLOSE)
-    assert (used.logits_BA[1] - fresh.logits_BA[1]).abs().max() > 1e-3
 
 
 def test_learner_and_actor_agree_on_log_probs_values_and_entropies(config: AgentConfig) -> None:
@@ -228,20 +219,6 @@ def test_the_long_unroll_keeps_memory_linear() -> None:
     assert 4000 <= biggest <= 4001 * 100
 
 
-@pytest.mark.parametrize(
-    "config", [NO_HISTORY, NO_MEMORY, NOW_ONLY], ids=["history", "memory", "both"]
-)
-def test_an_agent_without_history_or_memory_plays_as_it_learns(config: AgentConfig) -> None:
-    net, data = network(config), sequence(config, 30, 3)
-    outputs, states = play(net, data)
-    unrolled = net.unroll(
-        data["obs"], data["starts"], states[0].h_BH, states[0].c_BH, data["left"], 0
-    )
-    torch.testing.assert_close(unrolled.logits_TBA, stacked(outputs, "logits_BA"), **CLOSE)
-    torch.testing.assert_close(unrolled.value_TB, stacked(outputs, "value_B"), **CLOSE)
-    torch.testing.assert_close(unrolled.c_BH, states[-1].c_BH, **CLOSE)
-
-
 def test_without_history_the_past_reaches_the_keys_through_memory_alone_and_the_reverse() -> None:
     def moved(config: AgentConfig, past: int) -> bool:
         """Whether the opponent's entry `past` decisions ago changes the keys."""
@@ -262,16 +239,6 @@ def test_without_history_the_past_reaches_the_keys_through_memory_alone_and_the_
         False,
     ]
     assert [moved(NOW_ONLY, past) for past in (0, 1, 2)] == [True, False, False]
-
-
-def test_without_history_the_strategy_latent_is_of_the_present_entry() -> None:
-    net, data = network(NO_HISTORY), sequence(NO_HISTORY, 12, 2)
-    changed = data["obs"].clone()
-    changed[:-1] *= -1
-    with torch.no_grad():
-        before, after = (net.encode(obs, data["starts"], 11) for obs in (data["obs"], changed))
-    assert torch.equal(before.latent, after.latent)
-    assert torch.equal(before.context, after.context)
 
 
 @pytest.mark.parametrize("encoder", ["streaming", "window"])

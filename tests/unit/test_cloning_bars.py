@@ -8,15 +8,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from league.agent.config import AgentSettings
 from league.agent.device import keep_memory
 from league.agent.recorded_matches import paired, play_bouts
 from league.games.settings import GameSettings
 from league.replay import SUFFIX, Contender, Recipe, save_replay
 from league.runs.blobs import BlobFolder
-from league.settings.base import build, resolve
-from learner.cloning.making import CloneRequest, make_clone
-from learner.cloning.settings import CloningSettings
+from league.settings.base import resolve
+from learner.cloning.making import make_clone
 
 OPPONENTS = {"based": 300, "random": 40, "aggressive": 40, "clockwork": 40, "constant": 40}
 
@@ -30,7 +28,7 @@ def test_a_clone_of_based_is_near_it(tmp_path: Path) -> None:
     torch.set_num_threads(1)
     keep_memory()
     sections = resolve("laptop", environment={})
-    game = build(GameSettings, "game", sections["game"])
+    game = sections.of(GameSettings)
     spec = game.spec()
     for name, matches in OPPONENTS.items():
         bots = (spec.bot_index("based"), spec.bot_index(name))
@@ -40,14 +38,9 @@ def test_a_clone_of_based_is_near_it(tmp_path: Path) -> None:
             Recipe.of(game), made, lambda _: None, frame_skip=1, seed=1000, pace=4, disturb=0.05
         ):  # type: ignore[arg-type, return-value]
             save_replay(tmp_path / f"{replay.match_id}{SUFFIX}", replay)
-    request = CloneRequest(
-        replays=tmp_path,
-        seat="based",
-        game=game,
-        agent=build(AgentSettings, "agent", sections["agent"]),
-        cloning=CloningSettings(),
+    _, card = make_clone(
+        tmp_path, "based", sections, BlobFolder(tmp_path / "blobs"), torch.device("cpu")
     )
-    card = make_clone(request, BlobFolder(tmp_path / "blobs"), torch.device("cpu"), print).card
     assert card.metrics["held_out_log_loss"] < 0.5 * card.metrics["marginal_log_loss"]
     assert card.metrics["matches_against_original"] == 200
     assert card.metrics["score_against_original"] >= 0.4
