@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import fnmatch
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from league.cli.connection import League, connect_run, with_league
+from league.cli.connection import League, with_league
 from league.cli.output import operator, print_pairs, print_table, say, share, when
 from league.errors import AlreadyExists, InvalidInput, NotFound, VersionMismatch
 from league.ids import SnapshotName
 from league.metrics import wilson_interval
-from league.players import Book, PayoffCell, Player, PlayerKind, PlayerState, Rating
+from league.players import Book, PayoffCell, PlayerKind, PlayerState, Rating
 from league.rpc.client import MatchmakerClient
 from league.runs.blobs import BlobFolder
 from league.stages import (
@@ -114,21 +114,14 @@ def stage(
     with league.connect() as client:
         status = one_curriculum(client.curricula(), player)
         if stage is None:
-            _show_stages(client, status)
+            rows = [_stage_row(one, one == status.stage) for one in status.stages]
+            print_table(f"Stages of {status.player}", STAGES, rows)
+            print_pairs(_stage_facts(client, status))
             return
         named_stage(status, stage)  # reports a wrong name even where the league is not running
         league.require_running("ask")
         asked = client.ask_stage(stage, operator(), status.player)
         say(f"{status.player} will enter stage {asked.stage!r} before its next rollout")
-
-
-def _show_stages(client: MatchmakerClient, status: CurriculumStatus) -> None:
-    rows = [_stage_row(one, one == status.stage) for one in status.stages]
-    print_table(f"Stages of {status.player}", STAGES, rows)
-    cells: list[PayoffCell] = []
-    if status.stage.until_opponent:
-        cells = client.payoff(Book.EVAL, columns=[status.stage.until_opponent])
-    print_pairs(describe_stage(status, cells))
 
 
 def _stage_row(stage: Stage, is_on: bool) -> tuple[str, ...]:
@@ -139,38 +132,18 @@ def _stage_row(stage: Stage, is_on: bool) -> tuple[str, ...]:
     return ("*" if is_on else "", stage.name, stage.mix, stage.reward, wins, steps)
 
 
-def describe_stage(status: CurriculumStatus, cells: list[PayoffCell]) -> list[tuple[str, str]]:
-    """Lines about the current stage.
-
-    Args:
-        status: the learner's curriculum.
-        cells: clean matches against the opponent of the stage's goal.
-    """
-    place = status.place
+def _stage_facts(client: MatchmakerClient, status: CurriculumStatus) -> list[tuple[str, str]]:
+    """Lines about the current stage, with the clean matches that its goal counts."""
+    stage, place = status.stage, status.place
     how = "by hand" if place.by_hand else "by itself"
     begun = f"{place.since_step:,} ({how})" if place.since_step or place.by_hand else "0"
-    lines = [
-        ("stage", status.stage.name),
-        ("since step", begun),
-        ("now at step", f"{status.step:,}"),
-    ]
+    lines = [("stage", stage.name), ("since step", begun), ("now at step", f"{status.step:,}")]
     if status.done:
         return [*lines, ("ended by", "nothing more: all steps are done")]
-    if status.stage.until_opponent:
-        lines.append(("measured", _measured(status, cells)))
-    lines.append(("ended by", _ends(status)))
-    if status.asked is not None:
-        asked = status.asked
-        lines.append(("asked for", f"{asked.stage} by {asked.by} at {when(asked.at)}"))
-    return lines
-
-
-def _ends(status: CurriculumStatus) -> str:
-    stage, place = status.stage, status.place
-    if place.index + 1 == len(status.stages):
-        return "the end of the run: it is the last stage"
     ends = []
     if stage.until_opponent:
+        cells = client.payoff(Book.EVAL, columns=[stage.until_opponent])
+        lines.append(("measured", _measured(status, cells)))
         ends.append(
             f"{stage.until_win_rate:.0%} wins against {stage.until_opponent} "
             f"in at least {stage.min_matches} clean matches"
@@ -178,7 +151,14 @@ def _ends(status: CurriculumStatus) -> str:
     if stage.max_steps is not None:
         left = max(0, place.since_step + stage.max_steps - status.step)
         ends.append(f"its time-out in {left:,} steps")
-    return ", or ".join(ends) or f"hand alone (bin/league stage {NEXT})"
+    ended = ", or ".join(ends) or f"hand alone (bin/league stage {NEXT})"
+    if place.index + 1 == len(status.stages):
+        ended = "the end of the run: it is the last stage"
+    lines.append(("ended by", ended))
+    if status.asked is not None:
+        asked = status.asked
+        lines.append(("asked for", f"{asked.stage} by {asked.by} at {when(asked.at)}"))
+    return lines
 
 
 def _measured(status: CurriculumStatus, cells: list[PayoffCell]) -> str:
@@ -223,8 +203,9 @@ def import_(
     if into.resolve() == source.resolve():
         raise InvalidInput(f"{into} is the run itself: name the folder of another run")
     league.require_running("import")
-    game, rated = _rated_snapshots(source)
-    chosen = _chosen(rated, players or ["*"], source)
+    with League(run_dir=source).connect() as client:
+        chosen = _chosen(client.ratings(), players or ["*"], source)
+        game = client.status().game
     prefix = prefix or re.sub(r"[^a-z0-9_.-]", "-", source.resolve().name.lower())
     with league.connect() as client:
         here = client.status().game
@@ -239,27 +220,22 @@ def import_(
     say(f"{count} in {into} now, from {source}, for {meets}")
 
 
-def _rated_snapshots(source: Path) -> tuple[str, list[Rating]]:
-    """The other run's game, and its snapshots with clean matches, best first."""
-    with connect_run(source) as client:
-        ratings = client.ratings()
-        game = client.status().game
-    return game, [
-        rating
-        for rating in ratings
+def _chosen(rated: Sequence[Rating], patterns: Sequence[str], source: Path) -> list[Rating]:
+    """The snapshots of these names, best first; a run's own players in quarantine stay there."""
+    names = [
+        rating.player.name
+        for rating in rated
         if rating.player.kind is PlayerKind.SNAPSHOT
         and rating.player.state is not PlayerState.QUARANTINED
     ]
-
-
-def _chosen(rated: Sequence[Rating], patterns: Sequence[str], source: Path) -> list[Rating]:
     for pattern in patterns:
-        if not any(fnmatchcase(rating.player.name, pattern) for rating in rated):
+        if not fnmatch.filter(names, pattern):
             raise NotFound(
                 f"{source} has no rated snapshot {pattern!r}: bin/league ratings --run-dir {source} "
                 "lists them"
             )
-    return [one for one in rated if any(fnmatchcase(one.player.name, p) for p in patterns)]
+    wanted = {name for pattern in patterns for name in fnmatch.filter(names, pattern)}
+    return [rating for rating in rated if rating.player.name in wanted]
 
 
 def _import(
@@ -276,7 +252,19 @@ def _import(
     for rating in chosen:
         if not ours.has(rating.player.digest):
             ours.put(theirs.get(rating.player.digest))
-    anchors = [_as_anchor(rating.player, prefix, sample=sample) for rating in chosen]
+    anchors = [
+        replace(
+            rating.player,
+            name=str(SnapshotName.parse(rating.player.name).imported(prefix)),
+            state=PlayerState.ACTIVE,
+            parent="",
+            creator="import",
+            held_out=not sample,
+            milestone=True,  # never retired
+            created_at=0.0,
+        )
+        for rating in chosen
+    ]
     try:
         client.register_players(anchors)
     except AlreadyExists as error:
@@ -286,17 +274,3 @@ def _import(
         client.pin_rating(anchor.name, rating.mu, operator())
         rows.append((anchor.name, rating.player.name, f"{rating.mu:.2f}", anchor.digest[:12]))
     return rows
-
-
-def _as_anchor(player: Player, prefix: str, *, sample: bool) -> Player:
-    """The player under its new name: never retired, without parents."""
-    return replace(
-        player,
-        name=str(SnapshotName.parse(player.name).imported(prefix)),
-        state=PlayerState.ACTIVE,
-        parent="",
-        creator="import",
-        held_out=not sample,
-        milestone=True,
-        created_at=0.0,
-    )

@@ -156,11 +156,6 @@ def with_league(command: Callable[..., Any] | None = None, *, past: bool = False
     return wrapped
 
 
-def connect_run(run_dir: Path) -> Any:
-    """A client of the league in a run folder, with the credentials that the folder holds."""
-    return League(run_dir=run_dir).connect()
-
-
 def _client(address: str, credentials: Credentials) -> MatchmakerClient:
     messages: list[str] = []
 

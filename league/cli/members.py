@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from league.cli.connection import League
-from league.errors import InvalidInput, InvalidName, NotFound
+from league.errors import InvalidInput, NotFound, nearest
 from league.games.base import EXTERNAL, GameSpec
-from league.games.registry import game_spec
 from league.games.settings import GameSettings
-from league.ids import SnapshotName
 from league.players import Player, PlayerKind
 from league.replay import Contender
 from league.runs.blobs import SUFFIX, BlobFolder
@@ -21,9 +18,6 @@ from league.settings.base import resolve
 
 if TYPE_CHECKING:
     from league.agent.contract import NetworkConfig
-
-GAMES = ("brawl", "kuhn", "leduc", "matrix:rps", "matrix:mp")
-"""Built-in games, whose bots are suggested when the current game has no such bot."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,11 +59,10 @@ class Finder:
         if own is None and unknown and not self.league.address:
             try:
                 own = self._settings_of_run()
-            except NotFound as error:
+            except NotFound:
                 if self.game:
                     raise _no_bot(unknown[0], spec) from None
-                hint = _near_bot(unknown, spec)
-                raise NotFound(f"{error}, or {hint}" if hint else str(error)) from None
+                raise
         return own if own is not None and self.game in (None, own.name) else named
 
     def find(self, spec: GameSpec, names: Sequence[str]) -> list[Member]:
@@ -125,14 +118,12 @@ class Finder:
     def _no_member(self, name: str, players: list[Player], spec: GameSpec) -> NotFound:
         known = [bot.name for bot in spec.bots]
         known += [player.name for player in players if player.kind is not PlayerKind.BOT]
-        close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-        if not close and self.game:
+        near = nearest(name, known)
+        if not near and self.game:
             return _no_bot(name, spec)
-        hint = f"did you mean {close[0]!r}?" if close else _near_bot([name], spec)
         place = self.league.address or self.league.run_dir
-        game = next((player.game for player in players), spec.name)
-        hint = hint or "bin/league players lists them"
-        return NotFound(f"there is no member {name!r} in {place}, which plays {game}: {hint}")
+        hint = near or "bin/league players lists them"
+        return NotFound(f"there is no member {name!r} in {place}, which plays {spec.name}: {hint}")
 
 
 def game_settings(name: str) -> GameSettings:
@@ -165,18 +156,6 @@ def _no_bot(name: str, spec: GameSpec) -> NotFound:
     return NotFound(f"{spec.name} has no bot {name!r}: it has {bots}")
 
 
-def _near_bot(names: Sequence[str], spec: GameSpec) -> str:
-    """«did you mean the bot 'based'?», from this game or else from a built-in one."""
-    for game in (spec, *(game_spec(name) for name in GAMES)):
-        bots = [bot.name for bot in game.bots]
-        for name in names:
-            close = difflib.get_close_matches(name, bots, n=1)
-            if close:
-                other = "" if game.name == spec.name else f" of {game.name} (--game {game.name})"
-                return f"did you mean the bot {close[0]!r}{other}?"
-    return ""
-
-
 def _from_file(path: Path) -> Member:
     if not path.is_file():
         raise NotFound(f"there is no weights file {path}: check the path")
@@ -185,14 +164,9 @@ def _from_file(path: Path) -> Member:
 
 def _newest_snapshot(lineage: str, players: list[Player]) -> Player:
     """The newest frozen weights of a live player."""
-    own = [player for player in players if player.digest and _lineage(player.name) == lineage]
+    own = [
+        player for player in players if player.digest and player.name.rpartition("@")[0] == lineage
+    ]
     if not own:
         raise NotFound(f"{lineage} has no snapshot yet: wait for its first")
     return max(own, key=lambda player: player.step)
-
-
-def _lineage(name: str) -> str:
-    try:
-        return SnapshotName.parse(name).lineage
-    except InvalidName:
-        return name

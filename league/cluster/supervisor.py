@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
@@ -25,6 +25,7 @@ from league.views.terminal.facts import Note, Screen
 from league.views.terminal.reader import LeagueReader
 
 _TICK_SECONDS = 0.05
+_STOP_MATCHMAKER_SECONDS = 1.0  # each of its replies is on disk already
 _LAST_LOOK_SECONDS = 0.5  # stopping takes less than 10 s in all
 _DRAWING_SECONDS = 60.0  # for the last curves of a run that is done
 _STOPPED_BY_SECONDS = 9.0  # for the last curves after Ctrl-C
@@ -39,19 +40,11 @@ class Timing:
 
     Attributes:
         stop_worker_seconds: for learner and evaluator to stop; a learner takes up to 6 to save.
-        stop_matchmaker_seconds: for the matchmaker, after them; each reply is on disk already.
         drain_seconds: for the evaluator to finish its queue after the last step.
-        refresh_seconds: between two looks at the league.
-        table_seconds: between two readings of ratings and payoffs, which cost more.
-        restarts: of processes that die.
     """
 
     stop_worker_seconds: float = 7.0
-    stop_matchmaker_seconds: float = 1.0
     drain_seconds: float = 1800.0
-    refresh_seconds: float = 1.0
-    table_seconds: float = 3.0
-    restarts: RestartPolicy = field(default_factory=RestartPolicy)
 
 
 class Supervisor:
@@ -78,7 +71,7 @@ class Supervisor:
         self._drawer = CurveDrawer(folder.path, curves_minutes)
         self._group = ProcessGroup(
             topology.specs,
-            self._timing.restarts,
+            RestartPolicy(),
             say=self.say,
             started=self._announce,
             has_finished=self._has_trained,
@@ -89,8 +82,6 @@ class Supervisor:
             self.say,
             credentials=credentials,
             leading=topology.mains[0] if topology.mains else "",
-            refresh_seconds=self._timing.refresh_seconds,
-            table_seconds=self._timing.table_seconds,
         )
 
     def say(self, text: str, *, is_trouble: bool = False) -> None:
@@ -210,7 +201,7 @@ class Supervisor:
             self._drawer.start_last()
         killed += self._group.stop(
             [MATCHMAKER],
-            self._timing.stop_matchmaker_seconds,
+            _STOP_MATCHMAKER_SECONDS,
             hurried=lambda: self._stop_requests >= 3,
             tick=self._tick,
         )

@@ -82,10 +82,6 @@ class Leaderboard:
         """Clean matches that the ratings rest on."""
         return sum(standing.rating.games for standing in self.standings) // 2
 
-    def cell(self, row: str, column: str) -> PayoffCell | None:
-        """Counts of `row` against `column`, None when they never met."""
-        return next((cell for cell in self.cells if (cell.row, cell.column) == (row, column)), None)
-
     def opponents(self, most: int) -> list[str]:
         """Columns of a payoff table: bots, then the opponents met most often; sorted by rank."""
         met: dict[str, int] = {}

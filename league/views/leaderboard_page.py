@@ -112,7 +112,8 @@ def _heat_map(board: Leaderboard) -> str:
         return ""
     columns = board.opponents(OPPONENTS)
     by_pair = {(cell.row, cell.column): cell for cell in board.cells}
-    rows = [s.rating.player.name for s in board.standings][:ROWS]
+    met = {row for row, column in by_pair if column in columns}
+    rows = [s.rating.player.name for s in board.standings if s.rating.player.name in met][:ROWS]
     head = "".join(f'<th class="c">{escape(name)}</th>' for name in columns)
     body = "".join(
         f'<tr><td class="name">{escape(row)}</td>{_heat_row(row, columns, by_pair)}</tr>'

@@ -29,7 +29,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from league.cli.connection import connect_run
+from league.cli.connection import League
 from league.errors import LeagueError
 from league.players import WorkerStatus
 from league.settings.base import resolve
@@ -78,7 +78,7 @@ def beat(run: Path, process: subprocess.Popen[bytes], after: float) -> WorkerSta
         time.sleep(1.0 if time.time() >= after else 0.2)
         if time.time() < after:
             continue
-        with suppress(LeagueError), connect_run(run) as client:
+        with suppress(LeagueError), League(run_dir=run).connect() as client:
             for worker in client.status().workers:
                 if not worker.player or worker.activity == "done":
                     continue

@@ -39,7 +39,7 @@ from overlap import MATCHES, PPO
 from plain import plain_lstm
 from practice import BotSource, clean_scores, clean_scores_by, load_network, practice_env
 
-from league.cli.connection import connect_run
+from league.cli.connection import League
 from league.errors import LeagueError
 from league.games.registry import game_spec, reward_weights
 from league.metrics import wilson_interval
@@ -106,7 +106,7 @@ def watched(
 def gauntlets(run: Path) -> list[tuple[Player, dict[str, float]]]:
     """The newest snapshots that have met both bots, the newest last, with their clean win rates."""
     try:
-        with connect_run(run) as client:
+        with League(run_dir=run).connect() as client:
             snapshots = client.players(kinds=[PlayerKind.SNAPSHOT])
             cells = client.payoff(columns=[bot for bot, _ in GOALS])
     except LeagueError:
@@ -122,7 +122,7 @@ def gauntlets(run: Path) -> list[tuple[Player, dict[str, float]]]:
 
 def judged(run: Path) -> dict[str, list[int]]:
     """Clean matches of a run's last snapshot."""
-    with connect_run(run) as client:
+    with League(run_dir=run).connect() as client:
         last = max(client.players(kinds=[PlayerKind.SNAPSHOT]), key=lambda player: player.step)
     network = load_network(run, last.digest)
     return {

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli_league import make_run, rows, served
+from cli_league import rows, served
 from evaluator_league import register_bots_and_live, register_snapshot
 
 from evaluator.journal import Journal
@@ -29,10 +29,10 @@ Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture(scope="module")
-def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def first(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run with snapshots that have clean matches."""
     path = tmp_path_factory.mktemp("runs") / "First Run"
-    make_run(path)
+    shutil.copytree(finished, path)
     return path
 
 

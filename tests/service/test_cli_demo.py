@@ -5,28 +5,13 @@ choice.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli_league import make_run, served
 
 from league.cli.main import main
 
 Capture = pytest.CaptureFixture[str]
-
-
-@pytest.fixture(scope="module")
-def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("runs") / "laptop-1"
-    make_run(path)
-    return path
-
-
-@pytest.fixture
-def served_run(run_dir: Path) -> Iterator[Path]:
-    with served(run_dir) as path:
-        yield path
 
 
 def test_demo_of_a_card_game_tells_the_cards_and_every_choice(capsys: Capture) -> None:

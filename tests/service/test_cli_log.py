@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from cli_league import make_run, rows, served
+from cli_league import rows, served
 
 from league.cli.main import main
 from league.errors import StorageFull
@@ -27,17 +27,10 @@ from matchmaker.tools.recompute import differing_from_shown
 Capture = pytest.CaptureFixture[str]
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("runs") / "laptop-1"
-    make_run(path)
-    return path
-
-
 @pytest.fixture
-def run(made: Path, tmp_path: Path) -> Path:
+def run(finished: Path, tmp_path: Path) -> Path:
     path = tmp_path / "laptop-1"
-    shutil.copytree(made, path)
+    shutil.copytree(finished, path)
     return path
 
 

@@ -44,12 +44,11 @@ def test_a_game_that_is_named_lists_its_bots(
     )
 
 
-def test_a_bot_of_another_game_is_named_with_it(
+def test_an_unknown_member_is_named_with_the_run_and_its_game(
     newest: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = refused("demo main@1000 nash", capsys)
     assert "there is no member 'nash' in runs/laptop-1, which plays brawl" in said
-    assert "did you mean the bot 'nash' of kuhn (--game kuhn)?" in said
 
 
 def test_a_learner_does_not_start_from_an_agent_of_another_game(tmp_path: Path) -> None:

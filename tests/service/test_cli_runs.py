@@ -9,29 +9,19 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli_league import make_run, rows, served
+from cli_league import rows
 
 from league.cli.main import main
 
 Capture = pytest.CaptureFixture[str]
 
 
-@pytest.fixture(scope="module")
-def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("runs") / "laptop-1"
-    ids = make_run(path)
-    (path / "ids.json").write_text(json.dumps(ids))
-    return path
-
-
 @pytest.fixture
-def served_run(run_dir: Path) -> Iterator[Path]:
-    with served(run_dir) as path:
-        yield path
+def run_dir(finished: Path) -> Path:
+    return finished
 
 
 def test_watch_tells_what_happened_and_can_be_filtered(served_run: Path, capsys: Capture) -> None:

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cli_league import make_run
 
 from league.games.brawl import rules
 from league.games.registry import make_batched
@@ -62,13 +61,11 @@ def plain(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
 
 
-def test_tables_are_drawn_for_a_person(tmp_path: Path) -> None:
-    run_dir = tmp_path / "laptop-1"
-    make_run(run_dir)
-    status, text = on_terminal("ratings", "--run-dir", str(run_dir))
+def test_tables_are_drawn_for_a_person(served_run: Path) -> None:
+    status, text = on_terminal("ratings", "--run-dir", str(served_run))
     assert status == 0
     assert re.search(r"┃ +player +┃|┃ rank ┃ player", plain(text))
-    status, text = on_terminal("payoff", "--run-dir", str(run_dir))
+    status, text = on_terminal("payoff", "--run-dir", str(served_run))
     assert status == 0
     assert re.search(r"main@2000 │ +│ +\d+% │", plain(text)), "a matrix: nobody meets himself"
 

@@ -86,7 +86,8 @@ def figure_of(history: History) -> Figure:
     figure.text(0.035, 0.965, history.title, fontsize=16, fontweight="bold")
     facts = [f"{last:,} steps (to the right in every panel)"]
     if "progress/frames" in history.scalars:
-        facts.append(f"{history.scalars['progress/frames'].values[-1] / 1e6:.1f} M frames")
+        frames = EngFormatter(places=1)(history.scalars["progress/frames"].values[-1])
+        facts.append(f"{frames} frames")
     if "rate/steps_per_second" in history.scalars:
         speed = history.scalars["rate/steps_per_second"].values[-1]
         facts.append(f"{speed:,.0f} steps/s at the end")

@@ -1,0 +1,46 @@
+"""Runs that the command line's tests share: made once, never changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
+    """A league that runs."""
+    from cli_league import live_league
+
+    with live_league(tmp_path_factory.mktemp("live")) as league:
+        yield league
+
+
+@pytest.fixture
+def league(live: object, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Asks the league that runs."""
+    from cli_league import asking
+
+    return asking(live, capsys)
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a finished run, with `ids.json`: a match id by category."""
+    from cli_league import make_run
+
+    path = tmp_path_factory.mktemp("runs") / "laptop-1"
+    ids = make_run(path)
+    (path / "ids.json").write_text(json.dumps(ids))
+    return path
+
+
+@pytest.fixture
+def served_run(finished: Path) -> Iterator[Path]:
+    """The finished run while a matchmaker serves it."""
+    from cli_league import served
+
+    with served(finished) as path:
+        yield path
