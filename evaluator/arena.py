@@ -120,19 +120,17 @@ class Arena:
         for row, assignment in zip(rows, assignments, strict=True):
             self._rows[row] = assignment
             seeds_N[row], where_N[row] = assignment.seed, True
+            greedy = assignment.book is Book.GREEDY
             for seat, player in enumerate(assignment.seats):
-                self._place(int(row), seat, player, greedy=assignment.book is Book.GREEDY)
+                is_bot = player.kind is PlayerKind.BOT
+                bot = self._game.spec.bot_index(player.name) if is_bot else EXTERNAL
+                self._game.bots_N2[row, seat] = bot
+                if not is_bot:
+                    self._batched_policy.seat(2 * int(row) + seat, player.digest, greedy=greedy)
             if self._recorder is not None:
                 self._recorder.begin(int(row), assignment)
         self._idle_N[rows] = False
         self._game.reset(seeds_N, where_N)
-
-    def _place(self, row: int, seat: int, player: Player, *, greedy: bool) -> None:
-        if player.kind is PlayerKind.BOT:
-            self._game.bots_N2[row, seat] = self._game.spec.bot_index(player.name)
-        else:
-            self._game.bots_N2[row, seat] = EXTERNAL
-            self._batched_policy.seat(2 * row + seat, player.digest, greedy=greedy)
 
     def step(self) -> list[MatchResult]:
         """One decision of every match in progress; returns the matches that ended."""

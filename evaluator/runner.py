@@ -197,20 +197,16 @@ class GauntletWork(Work):
             )
             for pair in pairs
         ]
-        wanted: list[Assignment] = []
-        surplus: list[str] = []
         leased = self._client.acquire_pairings(self._incarnation, pairings)
         for index, assignment in enumerate(leased):
-            seat = next(s for s, p in enumerate(assignment.seats) if p.name == self._player)
-            slot = next((s for s in pairs[index // 2] if s.seat == seat), None)
-            if slot is None:
-                surplus.append(assignment.match_id)
-            else:
-                self._leased[assignment.match_id] = slot
-                wanted.append(assignment)
+            seat = [player.name for player in assignment.seats].index(self._player)
+            for slot in pairs[index // 2]:
+                if slot.seat == seat:
+                    self._leased[assignment.match_id] = slot
+        surplus = [one.match_id for one in leased if one.match_id not in self._leased]
         if surplus:
             self._client.release_matches(self._incarnation, surplus, "played before")
-        return wanted
+        return [one for one in leased if one.match_id in self._leased]
 
     def _settle(self, results: Sequence[MatchResult]) -> int:
         """Writes results down before it reports them; refused ones are played again. Raises
@@ -325,9 +321,7 @@ class Evaluator:
         stop: threading.Event | None = None,
         recipe: Recipe | None = None,
     ) -> None:
-        self._client = client
-        self._game = game
-        self._worker = worker
+        self._client, self._game, self._worker = client, game, worker
         self._replays, self._recipe = run_dir / "replays", recipe
         self._weights = Weights(BlobFolder(run_dir / "blobs"), game.spec)
         self._report = Report(run_dir / "evaluator" / "evaluation_results.csv")
@@ -538,13 +532,12 @@ class Evaluator:
             fenced, *_ = self._client.heartbeat(
                 self._incarnation, self._frames, activity=progress.activity, metrics=metrics
             )
-        except Fenced:
-            fenced = True
         except Unavailable:
             return  # the main thread's own calls decide how long to wait
         except LeagueError as error:
-            _log.error("a heartbeat failed: %s", error)
-            return
+            fenced = isinstance(error, Fenced)
+            if not fenced:
+                _log.error("a heartbeat failed: %s", error)
         if fenced:
             self.fenced = True
             self.stop.set()

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
+from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING
 
 import grpc
 
@@ -18,9 +17,6 @@ from league.service.logs import CallLog
 from league.service.server import GrpcServer
 from league.service.settings import OperationsSettings
 from league.v1 import evaluator_pb2, evaluator_pb2_grpc
-
-if TYPE_CHECKING:
-    from league.service.prometheus import MetricsPort
 
 SERVICE = evaluator_pb2.DESCRIPTOR.services_by_name["EvaluatorService"].full_name
 THREADS = 4
@@ -63,7 +59,7 @@ class EvaluatorServicer(evaluator_pb2_grpc.EvaluatorServiceServicer):
 class EvaluatorServer:
     """Serves `evaluator` while the context is open; `port` 0 takes any free one.
 
-    Stopping twice is fine. `run_dir` has the run's tokens where `security` asks for them. Raises
+    Closing twice is fine. `run_dir` has the run's tokens where `security` asks for them. Raises
     `Refused` when the port is taken.
     """
 
@@ -78,12 +74,15 @@ class EvaluatorServer:
         operations: OperationsSettings | None = None,
     ) -> None:
         security, operations = security or SecuritySettings(), operations or OperationsSettings()
-        self._port: MetricsPort | None = None
-        self._frame: GrpcServer | None = None
         observers: list[Observer] = [CallLog(operations.log_calls)]
-        try:
+        with ExitStack() as opened:
             if operations.metrics_port:
-                observers.append(self._serve_metrics(evaluator, operations))
+                from evaluator.metrics import EvaluatorMetrics
+                from league.service.prometheus import MetricsPort
+
+                metrics = EvaluatorMetrics(evaluator)
+                opened.callback(MetricsPort(operations.metrics_port + 1, metrics).close)
+                observers.append(metrics.called)
             self._frame = GrpcServer(
                 "the evaluator",
                 SERVICE,
@@ -94,41 +93,23 @@ class EvaluatorServer:
                 observers=observers,
                 audit=_audit,
             )
+            opened.callback(self._frame.stop, STOP_SECONDS)
             servicer = EvaluatorServicer(evaluator, client)
             evaluator_pb2_grpc.add_EvaluatorServiceServicer_to_server(servicer, self._frame.server)
             self.port = self._frame.listen(security.host, port)
-        except BaseException:
-            self.close()
-            raise
+            self._opened = opened.pop_all()
         self.address = joined(security.host, self.port)
 
-    def _serve_metrics(self, evaluator: Evaluator, operations: OperationsSettings) -> Observer:
-        from evaluator.metrics import EvaluatorMetrics
-        from league.service.prometheus import MetricsPort
-
-        metrics = EvaluatorMetrics(evaluator)
-        self._port = MetricsPort(operations.metrics_port + 1, metrics)
-        return metrics.called
-
     def __enter__(self) -> EvaluatorServer:
-        assert self._frame is not None
         self._frame.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
         """Refuses new calls and ends open ones within `STOP_SECONDS`."""
-        if self._frame is not None:
-            self._frame.stop(STOP_SECONDS)
-        if self._port is not None:
-            self._port.close()
+        self._opened.close()
 
 
 def _audit(call: Call) -> None:
