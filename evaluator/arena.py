@@ -61,7 +61,7 @@ class Weights:
 class Arena:
     """The rows of `game`, each idle or playing one assigned match.
 
-    Snapshots act through one `BatchedPolicy` every `frame_skip` frames, sampled at temperature 1, or
+    One `BatchedPolicy` acts for snapshots every `frame_skip` frames, sampled at temperature 1, or
     greedily in the greedy book; bots are played by the game itself, every frame. `load` gives a
     network by digest; `recorder` sees every decision.
     """

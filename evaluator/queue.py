@@ -161,7 +161,7 @@ class Queue:
         self._bots = tuple(bots)
 
     def waiting(self, players: Sequence[Player]) -> list[Player]:
-        """Snapshots without their complete gauntlet, next first; `players` in order of registration.
+        """Snapshots without their complete gauntlet, next first; `players` as they registered.
 
         Imported ones were rated where they came from: they have a gauntlet on request only.
         """
@@ -178,7 +178,7 @@ class Queue:
         return asked + rest
 
     def request(self, name: str, players: Sequence[Player]) -> int:
-        """Puts a snapshot at the head, again if it had been evaluated; returns its place, from 1."""
+        """Puts a snapshot at the head, also an evaluated one; returns its place, from 1."""
         if not any(p.name == name and _can_be_evaluated(p) for p in players):
             raise NotFound(
                 f"no snapshot {name!r} can be evaluated: `bin/league players` lists what there is"

@@ -4,9 +4,9 @@
 
 Two bars. The fit of all games: its 95 % intervals hold the truth in 95 ± 1 % of cases. TrueSkill:
 the scores it predicts, each before its game, are within 1 % of those played, in each tenth of all
-games from the surest loss to the surest win. Exits with 1 where one is missed. Beside them stands
-what TrueSkill's sigma would hold if it were taken for an interval, and the deciles without the
-measured link.
+games from the surest loss to the surest win. Exits with 1 where one is missed. It also prints what
+TrueSkill's sigma would hold if it were taken for an interval, and the deciles without the measured
+link.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-sys.path.insert(0, str(Path(__file__).parents[2]))  # learner.py beside this file is not the package
+sys.path.insert(0, str(Path(__file__).parents[2]))  # learner.py in this folder is not the package
 sys.path.append(str(Path(__file__).parent))
 from simulated_learners import GAMES_OF_A_LEAGUE, learner_league
 from simulated_players import Online, line_league

@@ -62,8 +62,9 @@ def rates(runs: int) -> None:
                 plain = bernoulli_runs(test, score, drawn=drawn, runs=runs)
                 hundred = (0, round(100 * drawn), 100 - round(100 * drawn))
                 ahead = forecast(test, score, hundred, Risks())
-                say(test, f"{score:.2f}", f"{drawn:.0%}", f"{plain.rate:.2%}", f"{plain.length:.1f}",
-                    f"{ahead.accepted:.2%} after {ahead.results:.0f}")  # fmt: skip
+                found = f"{ahead.accepted:.2%} after {ahead.results:.0f}"
+                cells = (f"{plain.rate:.2%}", f"{plain.length:.1f}", found)
+                say(test, f"{score:.2f}", f"{drawn:.0%}", *cells)
 
 
 def peeks(runs: int) -> None:

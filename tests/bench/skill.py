@@ -1,5 +1,5 @@
-"""Time to skill: how long `bin/start-league` takes to beat two bots, and plain RecurrentPPO beside
-it.
+"""Time to skill: how long `bin/start-league` takes to beat two bots, and plain RecurrentPPO
+for comparison.
 
     python tests/bench/skill.py FOLDER [--seeds 1 2 3 4 5] [--parts ours plain]  # plain: after
     ours, as long python tests/bench/skill.py FOLDER --report
@@ -8,11 +8,11 @@ Ours is the product as users start it, preset `laptop` on all cores with matchma
 until the evaluator's clean matches of the newest five snapshots together (300 a bot) have 90 % wins
 against `constant` and 70 % against `based`, or the minutes are over. It is stopped then and its
 last snapshot plays 400 clean matches against each: a mean over five snapshots of one that learns
-lies behind the last one.
+lags the last one.
 
 Plain is `sb3_contrib.RecurrentPPO` with its own LSTM policy of the same widths, on the same batched
 game, the same number of matches, rewards, curriculum and settings, its rewards scaled and its keys
-biased as ours, with torch on all cores and no league beside it, for as many seconds as ours took.
+biased as ours, with torch on all cores and without a league, for the seconds that ours took.
 Its stages end by the last 200 training matches.
 """
 
@@ -34,7 +34,7 @@ import torch
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecNormalize
 
-sys.path.insert(0, str(Path(__file__).parents[2]))  # learner.py beside this file is not the package
+sys.path.insert(0, str(Path(__file__).parents[2]))  # learner.py in this folder is not the package
 from overlap import MATCHES, PPO
 from plain import plain_lstm
 from practice import BotSource, clean_scores, clean_scores_by, load_network, practice_env
@@ -154,7 +154,7 @@ class Curriculum(BaseCallback):
 
 
 def plain(seed: int, seconds: float) -> dict[str, Any]:
-    """RecurrentPPO for so many seconds."""
+    """RecurrentPPO for `seconds`."""
     torch.set_num_threads(os.cpu_count() or 1)
     source = BotSource({"constant": 1.0}, seed)
     league = practice_env(source, MATCHES, frame_skip=FRAME_SKIP, reward="laptop")
@@ -179,7 +179,7 @@ def report(folder: Path) -> None:
     """Prints the table in Markdown."""
     print(
         "| seed | constant 90 % | based 70 % | both at once | then clean: constant | based | "
-        "plain, as many seconds: steps | constant | based |\n|---|---|---|---|---|---|---|---|---|"
+        "plain, equal seconds: steps | constant | based |\n|---|---|---|---|---|---|---|---|---|"
     )
     for path in sorted(folder.glob("seed-*.json")):
         found = json.loads(path.read_text())

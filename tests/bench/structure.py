@@ -6,7 +6,7 @@ CPU time.
 
 Players on a line of strengths with styles that beat each other, a share `--met` of the pairs having
 met. CPU time, so that other work on the machine does not count. `structure` is all of `bin/league
-structure`, with as many draws as it takes by itself.
+structure`, with its default number of draws.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def structure(address: str, capsys: Capture) -> Callable[..., str]:
 
 
 def blocks(text: str) -> list[list[dict[str, str]]]:
-    """The tables behind the summary."""
+    """The tables after the summary."""
     _, *tables = text.split("\n\n")
     return [list(csv.DictReader(io.StringIO(table), delimiter="\t")) for table in tables]
 

@@ -41,7 +41,7 @@ def test_copies_are_seen_through_noise():
 
 
 def test_the_distance_is_in_shares_of_matches():
-    """0.8 against 0.5: .3 in 4 of 6 columns, and .2 in the two of their own match."""
+    """0.8 against 0.5: .3 in 4 of 6 columns, and .2 in the two of their match."""
     share = np.full((6, 6), 0.5)
     share[0, 2:], share[2:, 0] = 0.8, 0.2
     share[0, 1], share[1, 0] = 0.7, 0.3

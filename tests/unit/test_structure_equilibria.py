@@ -147,7 +147,7 @@ def test_relative_performance_of_groups():
 def test_alpha_rank_of_rock_paper_scissors_and_of_a_chain():
     for alpha in (1e-6, 1.0, 1e9):
         assert alpha_rank(RPS, alpha) == pytest.approx(np.full(3, 1 / 3), abs=1e-9)
-    # the limit asks who beats whom, not by how much
+    # the limit asks which player wins, not by how much
     assert alpha_rank_limit(BIASED_RPS) == pytest.approx(np.full(3, 1 / 3), abs=1e-12)
     assert alpha_rank_limit(CHAIN) == pytest.approx(np.array([0, 0, 1]))
     assert alpha_rank(CHAIN, 10.0) == pytest.approx(np.array([0, 0, 1]), abs=1e-12)

@@ -87,7 +87,7 @@ def test_finite_alpha_and_logits_are_choices():
 
 
 def test_margins_are_surer_than_logits_where_all_is_won():
-    """100 : 0 on each side: whether that is 99 or 99.9 % nobody knows, and only logits ask."""
+    """100 : 0 on each side: only logits ask whether that is 99 or 99.9 %."""
     table = expected(np.where(RPS > 0, 1.0, np.where(RPS < 0, 0.0, 0.5)), 100)
     in_margins, in_logits = (
         study(table, Choices(payoff=payoff, draws=80)).mass for payoff in ("margins", "logits")

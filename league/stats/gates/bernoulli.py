@@ -76,7 +76,7 @@ class Risks:
         checked_shares({"alpha": self.alpha, "beta": self.beta}, "rate of errors, as 0.05")
         if self.alpha + self.beta >= 1.0:
             raise InvalidInput(
-                f"alpha {self.alpha:g} and beta {self.beta:g} add up to 1 or more: give smaller ones"
+                f"alpha {self.alpha:g} and beta {self.beta:g} add up to 1 or more: use smaller ones"
             )
 
     @property

@@ -203,7 +203,7 @@ class MultinomialTest:
         most = LARGEST[self.model]
         if not abs(elo) <= most:
             raise InvalidInput(
-                f"Elo {elo:g} can't be tested: give {self.model.value} Elo from {-most:g} to {most:g}"
+                f"{self.model.value} Elo {elo:g} can't be tested: use {-most:g} to {most:g}"
             )
 
     @property

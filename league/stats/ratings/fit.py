@@ -5,9 +5,9 @@ The model is Bradley and Terry's with Davidson's draws (1970). With d = θ₁ �
     win : draw : loss = e^{d/2} : ν : e^{−d/2}
 
 so the odds of winning are e^d and equal players draw ν/(2 + ν) of their games. Each strength has
-TrueSkill's prior N(25, (25/3)²) points, so a player that won all its games, or whose opponents never
-met the others, has a finite rating with an honest, wide interval. Ratings are posterior means:
-scipy finds the mode of the concave log-posterior, its Hessian there gives the covariance (Laplace's
+TrueSkill's prior N(25, (25/3)²) points, so a player that won all its games, or that never met the
+others, has a finite rating with an honest, wide interval. Ratings are posterior means: scipy finds
+the mode of the concave log-posterior, its Hessian there gives the covariance (Laplace's
 approximation), and a first-order term moves the mode to the mean.
 
 Games show only differences. With anchors, ratings are relative to them. Without, the mean of all
@@ -212,9 +212,7 @@ class LeagueFit:
 
 
 def fit_cells(cells: Iterable[PayoffCell], anchors: Mapping[str, float] | None = None) -> LeagueFit:
-    """Fits the players of a payoff table; anchors without a game are left out. Raises `InvalidInput`
-    for too many players.
-    """
+    """Fits the players of a payoff table; anchors without a game are left out."""
     counts, names = PairCounts.of_cells(cells)
     pinned = {n: anchors[name] for n, name in enumerate(names) if anchors and name in anchors}
     return LeagueFit(fit(counts, len(names), anchors=pinned), tuple(names))

@@ -79,7 +79,7 @@ class PredictionRecord:
     scores: list[float] = field(default_factory=_zeros)
 
     def add(self, t: float, c: float, outcome: float) -> None:
-        """Counts one game. `outcome` is that of the player who is ahead by `t`, which may be < 0."""
+        """Counts one game; `outcome` is that of the player ahead by `t`, which may be < 0."""
         place = min(int(abs(t) / _BIN), _BINS - 1)
         self.games[place] += 1.0
         self.draws[place] += outcome == 0.5
@@ -325,7 +325,7 @@ class RatingTable:
 
     @classmethod
     def restored(cls, state: Mapping[str, Any]) -> RatingTable:
-        """Returns the table of `state`; folding more games gives the same bits as without a stop."""
+        """Returns the table of `state`; more games give the same bits as without a stop."""
         table = cls(Drift(**state["drift"]))
         epoch = dict(state["epoch"])
         table.epoch = Epoch(**epoch | {"link": Link(**epoch["link"])})

@@ -32,7 +32,7 @@ FAR = 2.0
 
 @dataclass(frozen=True)
 class Clusters:
-    """`cluster_N`: numbers from 0 in order of first members. `weight_N`: 1 / size of the cluster."""
+    """`cluster_N`: numbers in order of first members. `weight_N`: 1 / size of the cluster."""
 
     cluster_N: NDArray[np.intp]
     weight_N: Matrix

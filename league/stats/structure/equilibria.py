@@ -8,7 +8,7 @@ is antisymmetric: what one player wins, the other loses.
     p* = argmax entropy(p)  subject to  A p ≤ 0,  Σ p = 1,  p ≥ 0;   score n = A p*
 
 An equilibrium is found by linear programs over few players, which the players that beat the mixture
-join. If others may exist, a further program finds one in the middle of them, which has mass wherever
+join. If others may exist, a further program finds one in the middle of them, which has mass where
 any of them has, and the largest entropy on that support is a smooth convex problem. Copies of a
 player (equal rows) count as one and share its mass, so one more copy changes no other player.
 
