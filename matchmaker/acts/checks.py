@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 
 from league.errors import InvalidInput
 from league.ids import SnapshotName, checked_digest, checked_player_name
-from league.players import MatchResult, Pairing, Player, PlayerKind, SeatResult
+from league.players import MatchResult, Pairing, Player, PlayerKind
 
 MAX_BATCH = 4096
 MAX_CARD_BYTES = 64 * 1024
@@ -87,28 +87,17 @@ def player(player: Player, game: str) -> None:
     number(player.step, f"{player.name}: step", 0, MAX_STEP)
     text(player.creator, f"{player.name}: creator", MAX_NAME)
     time(player.created_at, f"{player.name}: created_at")
-    _snapshot_name(player)
-    _card(player)
-
-
-def _snapshot_name(player: Player) -> None:
     if player.kind is PlayerKind.SNAPSHOT:
-        name = SnapshotName.parse(player.name)
-        if name.step != player.step:
+        if SnapshotName.parse(player.name).step != player.step:
             raise InvalidInput(f"{player.name} has step {player.step}: name and step must agree")
     elif "@" in player.name:
         raise InvalidInput(
             f"{player.name} is a snapshot's name: a {player.kind.value} has none with @STEP"
         )
-
-
-def _card(player: Player) -> None:
-    if not player.card_json:
-        return
     if len(player.card_json.encode()) > MAX_CARD_BYTES:
         raise InvalidInput(f"{player.name}: the card has over {MAX_CARD_BYTES} bytes")
     try:
-        json.loads(player.card_json)
+        json.loads(player.card_json or "{}")
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{player.name}: the card is no JSON: {error}") from None
 
@@ -136,18 +125,16 @@ def result(result: MatchResult) -> None:
     text(result.failure, "failure")
     time(result.finished_at, "finished_at")
     for seat in result.seats:
-        _seat(seat)
-
-
-def _seat(seat: SeatResult) -> None:
-    name = seat.player[:MAX_NAME]
-    number(seat.step_start, f"{name}: step_start", 0, MAX_STEP)
-    number(seat.step_end, f"{name}: step_end", seat.step_start, MAX_STEP)
-    if len(seat.stats) > MAX_STATS:
-        raise InvalidInput(f"{name}: {len(seat.stats)} stats, {MAX_STATS} are the most")
-    for stat, value in seat.stats.items():
-        if not (0 < len(stat) <= MAX_NAME and math.isfinite(value)):
-            raise InvalidInput(f"{name}: stat {stat[:MAX_NAME]!r} = {value} is no finite number")
+        name = seat.player[:MAX_NAME]
+        number(seat.step_start, f"{name}: step_start", 0, MAX_STEP)
+        number(seat.step_end, f"{name}: step_end", seat.step_start, MAX_STEP)
+        if len(seat.stats) > MAX_STATS:
+            raise InvalidInput(f"{name}: {len(seat.stats)} stats, {MAX_STATS} are the most")
+        for stat, value in seat.stats.items():
+            if not (0 < len(stat) <= MAX_NAME and math.isfinite(value)):
+                raise InvalidInput(
+                    f"{name}: stat {stat[:MAX_NAME]!r} = {value} is no finite number"
+                )
 
 
 def metrics(values: Mapping[str, float]) -> dict[str, float]:

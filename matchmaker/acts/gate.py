@@ -21,12 +21,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
 
 from league.errors import InvalidInput, NotFound, Refused
 from league.exploiters import CandidateGate, GateState, Generation, VictimGate
 from league.ids import SnapshotName
-from league.players import Assignment, Book, Event, Player, PlayerKind, PlayerState, Role
+from league.players import Assignment, Book, Player, PlayerKind, PlayerState, Role
 from league.stats.gates import (
     Assigned,
     BernoulliTest,
@@ -55,11 +54,6 @@ FEWEST_FAILURES = 32
 """Failed matches, more than those that brought a result, after which a gate ends undecided."""
 
 
-def record(league: League, tx: Transaction, kind: str, text: str, data: Mapping[str, Any]) -> Event:
-    """Adds an event about exploiters or gates; memory follows after the commit."""
-    return league.log(tx, kind, text, **data)
-
-
 # --- opening
 
 
@@ -70,17 +64,17 @@ def opponent_of(settings: MatchmakerSettings, player: Player, known: dict[str, P
     played in the order of opening, so each admitted snapshot has beaten the last one. A learner's
     first snapshot is a member at once. `known` holds the players in order of registration.
     """
-    if settings.admit == "all" or player.name in known or not _is_gated(player):
+    if settings.admit == "all" or player.name in known or not is_of_a_main(player):
         return ""
     members = (
         one.name
         for one in reversed(known.values())
-        if one.creator == player.creator and one.state is PlayerState.ACTIVE and _is_gated(one)
+        if one.creator == player.creator and one.state is PlayerState.ACTIVE and is_of_a_main(one)
     )
     return next(members, "")
 
 
-def _is_gated(player: Player) -> bool:
+def is_of_a_main(player: Player) -> bool:
     """Whether it is a snapshot of a main of this run; another run's are anchors."""
     return (
         player.kind is PlayerKind.SNAPSHOT
@@ -114,7 +108,7 @@ def open_gate(
         "rules": to_data(GateRules(gate=gate, after=league.view.ordinal, seed=seed)),
     }
     text = f"{player.name} is a candidate against {', '.join(victims)}"
-    event = record(league, tx, "gate_opened", text, data)
+    event = league.log(tx, "gate_opened", text, **data)
     return opened_gate(player.name, generation, victims, event.at)
 
 
@@ -308,7 +302,7 @@ def _close(league: League, tx: Transaction, gate: CandidateGate) -> CandidateGat
         "ordinal": league.view.ordinal,
         "tests": to_data(gate.victims),
     }
-    event = record(league, tx, "gate_decided", gate.outcome, data)
+    event = league.log(tx, "gate_decided", gate.outcome, **data)
     known = dict(league.view.players)
     accepted = gate.state is GateState.ACCEPTED
     state = PlayerState.ACTIVE if accepted else PlayerState.RETIRED

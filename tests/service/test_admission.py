@@ -26,7 +26,6 @@ from league.exploiters import GateState
 from league.players import Assignment, Book, PlayerKind, PlayerState, Role
 from league.rpc.client import MatchmakerClient
 from league.stats.gates import Certificate, Gate, MultinomialTest, Verdict
-from matchmaker.acts import gate
 from matchmaker.settings import MatchmakerSettings
 from matchmaker.simulate.report import replayed
 from matchmaker.simulate.simulation import Plan, Simulation
@@ -257,7 +256,7 @@ def test_fsck_counts_the_gates_matches_again(tmp_path: Path) -> None:
         # as if main@2000's matches had been those of main@5000
         event = next(e for e in decisions(league) if e["candidate"] == "main@2000")
         with inside.store.write() as tx:
-            gate.record(inside, tx, "gate_decided", "", event | {"candidate": "main@5000"})
+            inside.log(tx, "gate_decided", "", **(event | {"candidate": "main@5000"}))
             let_in = replace(inside.view.players["main@5000"], state=PlayerState.ACTIVE)
             tx.update_player(let_in)
             tx.after_commit(lambda: inside.view.set_players([let_in]))
