@@ -211,7 +211,7 @@ def import_(
         here = client.status().game
         if here != game:
             raise VersionMismatch(
-                f"{source} plays {game!r} and {into} plays {here!r}: snapshots meet in one game only"
+                f"{source} plays {game!r} and {into} plays {here!r}: name a run of the same game"
             )
         rows = _import(client, chosen, source, into, prefix, sample=sample)
     print_table("Imported", IMPORTED, rows)
@@ -231,8 +231,8 @@ def _chosen(rated: Sequence[Rating], patterns: Sequence[str], source: Path) -> l
     for pattern in patterns:
         if not fnmatch.filter(names, pattern):
             raise NotFound(
-                f"{source} has no rated snapshot {pattern!r}: bin/league ratings --run-dir {source} "
-                "lists them"
+                f"{source} has no rated snapshot {pattern!r}: bin/league ratings --run-dir "
+                f"{source} lists them"
             )
     wanted = {name for pattern in patterns for name in fnmatch.filter(names, pattern)}
     return [rating for rating in rated if rating.player.name in wanted]

@@ -1,4 +1,4 @@
-"""``league structure``: who is worth playing, how cyclic the league is, which players are copies."""
+"""``league structure``: who is worth playing, how much is cyclic, who is a copy."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class RestartPolicy:
     longest_seconds: float = 30.0
 
     def delay(self, times: deque[float], now: float) -> float | None:
-        """Seconds to wait before a restart at `now`, which joins `times`; None if it is too many."""
+        """Seconds before a restart at `now`, which joins `times`; None if it is one too many."""
         while times and now - times[0] > self.window_seconds:
             times.popleft()
         if len(times) >= self.limit:
@@ -71,7 +71,7 @@ class RestartPolicy:
 
 
 class Process:
-    """One process with all its restarts. Start it from the main thread: the kernel ties it to it."""
+    """One process with all its restarts. Start it from the main thread, which it ends with."""
 
     def __init__(self, spec: ProcessSpec) -> None:
         self.spec = spec

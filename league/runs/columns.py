@@ -1,8 +1,8 @@
 """The columns of every CSV in a run folder, each with its meaning: fixed here, and nowhere else.
 
-A file's leading columns are the same in every game; `behavior_metrics.csv` continues with the game's
-numbers of a seat, `reward_breakdown.csv` with its reward terms. Each row carries the learner's
-step.
+A file's leading columns are the same in every game; `behavior_metrics.csv` continues with the
+game's numbers of a seat, `reward_breakdown.csv` with its reward terms. Each row carries the
+learner's step.
 """
 
 from __future__ import annotations
@@ -42,14 +42,18 @@ STRATEGY: Final = {
     "latent_norm": "mean Euclidean norm of the strategy latent",
     "latent_mean": "mean of its numbers",
     "latent_spread": "how far they spread over steps and matches: root mean variance of a number",
-    "latent_drift": "how far a latent moves from a rollout's first step to its last in one match: 0 stays, "
-    "1 as far as from one sampled step to any other",
-    "latent_separation": "share of the latent's variance that lies between kinds of opponents, after "
-    "chance: 0 separates nothing, 1 all; empty when fewer than two kinds had two matches at full history",
-    "attention_entropy": "entropy of the latent's attention over past entries, nats, mean over heads",
-    "attention_entropy_share": "the same over its largest possible value: 1 looks at all entries alike",
+    "latent_drift": "how far a latent moves from a rollout's first step to its last in one match: "
+    "0 stays, 1 as far as from one sampled step to any other",
+    "latent_separation": "share of the latent's variance that lies between kinds of opponents, "
+    "after chance: 0 separates nothing, 1 all; empty when fewer than two kinds had two matches at "
+    "full history",
+    "attention_entropy": "entropy of the latent's attention over past entries, nats, mean over "
+    "heads",
+    "attention_entropy_share": "the same over its largest possible value: 1 looks at all entries "
+    "alike",
     "attention_age_frames": "mean age of the entries attended to, in frames",
-    "context_entropy_share": "as attention_entropy_share, of the attention that one's own observation steers",
+    "context_entropy_share": "as attention_entropy_share, of the attention that one's own "
+    "observation steers",
     "context_age_frames": "as attention_age_frames, of that attention",
 }
 """Each is the metric of that name with a slash for the first underscore: latent/norm."""

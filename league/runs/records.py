@@ -41,7 +41,7 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def read_scalars(folder: Path) -> dict[str, Series]:
-    """All scalars of the TensorBoard files in `folder`; what a resumed run did again counts once."""
+    """All scalars of the TensorBoard files in `folder`; what a resumed run repeated counts once."""
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     if not folder.is_dir():

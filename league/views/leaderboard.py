@@ -215,7 +215,8 @@ def render_markdown(board: Leaderboard) -> str:
     lines = [
         f"# Leaderboard of {board.title}",
         "",
-        f"{board.game}, {board.matches} clean matches, {when(board.made_at)}. Score = mu − 3 sigma. "
+        f"{board.game}, {board.matches} clean matches, {when(board.made_at)}. Score = mu − 3 "
+        "sigma. "
         f"The fit of all games has the 95 % interval of mu. {board.agreement} Wins have a 95 % "
         "Wilson interval; a draw is not a win.",
         "",

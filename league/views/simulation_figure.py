@@ -65,8 +65,8 @@ def _bars(
     axes.set_axisbelow(True)
     axes.tick_params(length=0)
     axes.legend(
-        frameon=False, fontsize=9.5, loc="upper center", bbox_to_anchor=(0.5, -0.055), ncols=len(columns),
-        columnspacing=1.0, handlelength=1.2,
+        frameon=False, fontsize=9.5, loc="upper center", bbox_to_anchor=(0.5, -0.055),
+        ncols=len(columns), columnspacing=1.0, handlelength=1.2,
     )  # fmt: skip
 
 

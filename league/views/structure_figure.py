@@ -65,8 +65,9 @@ def figure_of(structure: Structure, rating_N: Sequence[float], title: str) -> Fi
 
 def _heading(figure: Figure, structure: Structure, title: str) -> None:
     figure.text(0.02, 0.955, title, fontsize=17, fontweight="bold")
-    figure.text(0.02, 0.925, f"{len(structure.table.names)} players, {structure.pairs_met:,} pairs met, "
-                f"{int(structure.table.games_NN.sum()) // 2:,} matches", color=FAINT)  # fmt: skip
+    matches = int(structure.table.games_NN.sum()) // 2
+    players = f"{len(structure.table.names)} players, {structure.pairs_met:,} pairs met"
+    figure.text(0.02, 0.925, f"{players}, {matches:,} matches", color=FAINT)
     found = structure.cyclicity
     if not np.isnan(found.share):
         shares = f"{100 * found.share:.0f} % of the payoff is cyclic, by chance up to"
@@ -135,8 +136,8 @@ def _mark_clusters(axes: Axes, structure: Structure, order: NDArray[np.intp]) ->
         color = next(colors)
         places = sorted(int(np.flatnonzero(order == member)[0]) for member in members)
         for place in places:
-            strip = Rectangle((-width * 1.25, place - 0.46), width, 0.92, color=color, clip_on=False,
-                              transform=axes.get_yaxis_transform())  # fmt: skip
+            corner, at = (-width * 1.25, place - 0.46), axes.get_yaxis_transform()
+            strip = Rectangle(corner, width, 0.92, color=color, clip_on=False, transform=at)
             axes.add_patch(strip)
         first, size = places[0], len(places)
         if places == list(range(first, first + size)):

@@ -38,7 +38,7 @@ def first(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def second(tmp_path: Path) -> Iterator[Path]:
-    """A run that goes on, without a match."""
+    """A running league without a match."""
     path = tmp_path / "second"
     path.mkdir()
     with (
@@ -133,7 +133,7 @@ def test_snapshots_of_another_run_come_in_as_anchors(
         learner = client.open_incarnation("learner-main", "main").number
         drawn = {match.opponent for match in client.acquire_matches(learner, 60, "league")}
     assert snapshots(drawn) == {"main@3000"}, "nobody asked to train against them"
-    # a run that goes on can be imported from too; and what is there already stays
+    # a running league can be imported from too, and repeating it changes nothing
     with served(first):
         again, _ = said(capsys, "import", str(first), "--run-dir", str(second))
     assert again == out

@@ -1,6 +1,4 @@
-"""``bin/league demo``: fights of bots and of a run's snapshots, other games told choice by
-choice.
-"""
+"""``bin/league demo``: fights of bots and of a run's snapshots, and other games by choices."""
 
 from __future__ import annotations
 

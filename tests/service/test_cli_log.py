@@ -1,4 +1,4 @@
-"""Commands on a run's log: recomputed, checked, copied, shown as it was."""
+"""Commands on a run's log: recomputed, checked, copied, shown at an earlier time."""
 
 from __future__ import annotations
 
@@ -88,9 +88,7 @@ def test_a_payoff_that_is_not_the_logs_is_told(run: Path, capsys: Capture, book:
 
 
 def test_shown_numbers_are_held_against_the_log_of_their_moment(run: Path) -> None:
-    """The matchmaker goes on between the question and the look into the log, and loses results
-    at that.
-    """
+    """Between the question and the look into the log, the matchmaker loses results."""
     with served(run, read_only=False):
         address = finding.live_address(run)
         assert address
@@ -113,7 +111,7 @@ def test_shown_numbers_are_held_against_the_log_of_their_moment(run: Path) -> No
 def test_results_lost_between_two_answers_are_no_finding(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ratings were asked for before a restart took results back, and payoffs behind it."""
+    """Ratings were asked for before a restart took results back, and payoffs after it."""
     plain, asked = MatchmakerClient.payoffs, []
 
     def payoffs(client: MatchmakerClient, book: Book) -> Payoffs:
@@ -214,7 +212,7 @@ def test_a_copy_without_room_leaves_nothing(run: Path, monkeypatch: pytest.Monke
 
 
 def test_the_past_by_command(run: Path, capsys: Capture) -> None:
-    """The clean matches came last, so before them nobody had a rating in their book."""
+    """The clean matches came last, so before them their book is empty."""
     assert main(["ratings", "--at", "39", "--run-dir", str(run)]) == 0
     assert rows(capsys.readouterr().out) == []
     assert main(["ratings", "--at", "39", "--book", "train", "--run-dir", str(run)]) == 0

@@ -1,6 +1,4 @@
-"""Who and what game a command means: names that nobody has, bots of other games, `--game` beside
-a run.
-"""
+"""Which members and which game a command means: unknown names, and `--game` with a run."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""`league demo --save`, `league replay` and `league render`: a match is kept, found, told again
-and drawn.
-"""
+"""`league demo --save`, `replay` and `render`: a match is kept, found, shown again and drawn."""
 
 from __future__ import annotations
 
@@ -28,7 +26,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run_dir(tmp_path: Path, saved: Path) -> Path:
-    """A run whose evaluator kept two replays, and a file that is none."""
+    """A run with two replays, and a broken one."""
     folder = tmp_path / "run"
     (folder / "replays").mkdir(parents=True)
     (folder / "run.json").write_text(json.dumps({"format": FORMAT, "version": "0.1.0"}))

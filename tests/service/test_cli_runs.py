@@ -1,6 +1,4 @@
-"""Commands find their league: a run that goes on by its own matchmaker, a finished one by a
-reader.
-"""
+"""Commands find their league: a running one at its matchmaker, a finished one with a reader."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def test_the_fit_of_all_games_stands_beside_the_ratings(
 
 
 def test_a_player_on_whom_the_two_disagree_is_named(tmp_path: Path, capsys: Capture) -> None:
-    """Each wins sixty in a row: nobody is stronger, and TrueSkill believes what came last."""
+    """Each wins sixty in a row: they are equal, and TrueSkill believes what came last."""
     with small_league(tmp_path) as small:
         pair(small, "random", "constant", 30)
         pair(small, "constant", "random", 30)

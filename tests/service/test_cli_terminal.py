@@ -42,7 +42,7 @@ def on_terminal(
             continue
         try:
             part = os.read(terminal, 65536)
-        except OSError:  # how Linux tells that the other end is gone
+        except OSError:  # what Linux raises when the other end is closed
             break
         if not part:
             break

@@ -1,4 +1,4 @@
-"""What the terminal view is told of a league that changes while it looks."""
+"""What the terminal view reports of a league that changes while it looks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 def test_only_who_joins_while_it_looks_is_told(tmp_path: Path) -> None:
-    """A run that goes on has snapshots: they joined long ago."""
+    """A continued run has snapshots, which joined before."""
     said: list[str] = []
     with small_league(tmp_path, snapshots=(1000, 2000)) as league:
         reader = LeagueReader(league.server.address, None, said.append, **FAST)

@@ -42,7 +42,8 @@ class Checkout:
         self.fakes = folder / "fakes"
         (self.root / "bin").mkdir(parents=True)
         self.fakes.mkdir()
-        for name in ("requirements.lock", "pyproject.toml", "bin/bootstrap"):
+        inputs = ("requirements.lock", "pyproject.toml", "bin/bootstrap", "bin/pip-settings-for-uv")
+        for name in inputs:
             shutil.copy(ROOT / name, self.root / name)
         for name, text in (("python3", PYTHON), ("uv", UV)):
             (self.fakes / name).write_text(text)

@@ -153,7 +153,7 @@ def test_a_run_that_learns_is_silent():
             MatchFacts("based", x, {"win": 10 * x - 5, "damage": share, "toward": 2.0})
             for x in scores
         ]
-        explained = -0.3 if s % 40 == 0 else share - 0.03  # one bad update now and then
+        explained = -0.3 if s % 40 == 0 else share - 0.03  # an occasional bad update
         told_of = {"policy__entropy": 6.9 - 5 * share, "value__explained_variance": explained}
         updates.append(update(s, matches=rows, weights=weights, policy__approx_kl=0.02, **told_of))
     assert told(watch, updates) == []

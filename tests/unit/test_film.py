@@ -138,7 +138,7 @@ def test_the_frames_as_json(replay: Replay, tmp_path: Path) -> None:
 
 @pytest.fixture
 def ffmpeg(monkeypatch: pytest.MonkeyPatch) -> types.SimpleNamespace:
-    """Stands for imageio-ffmpeg, which few have: writes the sizes it is given."""
+    """A stand-in for imageio-ffmpeg that records the sizes it is given."""
     seen = types.SimpleNamespace(frames=0, size=(0, 0), fps=0.0, fails_at=10**9)
 
     def write_frames(

@@ -1,4 +1,4 @@
-"""A run's folder is made once, resumed as it was, and never shared by two supervisors."""
+"""A run's folder is made once, resumed unchanged, and never shared by two supervisors."""
 
 from __future__ import annotations
 

@@ -28,9 +28,7 @@ NAMES = ("learner-main", "learner-main-exploiter", "learner-league-exploiter")
 
 
 def three() -> Screen:
-    """The made-up screen with two exploiters beside the main; the second has not said anything
-    yet.
-    """
+    """The made-up screen with a main and two exploiters, the second without a heartbeat yet."""
     screen = full()
     assert screen.league.status is not None
     main = screen.league.status.workers[0]

@@ -202,9 +202,10 @@ def _entropy(axes: Axes, history: History) -> None:
     _draw_lines(axes, history, {"policy/entropy": ""}, PALETTE[6])
     axes.set_ylim(bottom=0)
     for stage in history.stages[1:]:
-        where = (stage.step, 0.02)
-        axes.annotate(f"stage {stage.name}", where, (3, 0), ("data", "axes fraction"), "offset points",
-                      color=FAINT, fontsize=7.5, rotation=90, va="bottom")  # fmt: skip
+        axes.annotate(
+            f"stage {stage.name}", (stage.step, 0.02), (3, 0), ("data", "axes fraction"),
+            "offset points", color=FAINT, fontsize=7.5, rotation=90, va="bottom",
+        )  # fmt: skip
 
 
 def _kl(axes: Axes, history: History) -> None:
