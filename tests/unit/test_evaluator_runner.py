@@ -35,7 +35,6 @@ class Rows:
 
     def __init__(self) -> None:
         self.seated: list[Assignment] = []
-        self.lasting: set[str] = set()  # matches that don't end
 
     @property
     def busy(self) -> int:
@@ -49,8 +48,7 @@ class Rows:
         self.seated += assignments
 
     def step(self) -> list[MatchResult]:
-        ended = [a for a in self.seated if a.match_id not in self.lasting]
-        self.seated = [a for a in self.seated if a.match_id in self.lasting]
+        ended, self.seated = self.seated, []
         return [
             MatchResult(
                 match_id=a.match_id,

@@ -87,11 +87,3 @@ def test_a_row_of_small_steps_is_no_cluster():
     assert found.count > 4
     for members in found.members():
         assert place[members].max() - place[members].min() <= 0.1 + 1e-12
-
-
-@pytest.mark.parametrize("count", [0, 1])
-def test_nobody_and_one(count):
-    found = clustered(np.zeros((count, count)))
-    assert found.count == count
-    assert found.weight_N.tolist() == [1.0] * count
-    assert found.members() == [[0]][:count]

@@ -7,7 +7,6 @@ import pytest
 from structure_games import RPS, chances, elo, expected, played
 
 from league.stats.structure.study import Choices, as_json, study
-from league.stats.structure.table import margins
 from league.views.structure_figure import draw, figure_of
 
 
@@ -75,15 +74,6 @@ def test_all_of_it_is_json(rps):
     even = as_json(study(expected(np.full((2, 2), 0.5), 4), Choices(draws=3)))
     assert even["cyclic"] == {"share": None, "by_chance": None, "p_value": None}
     json.dumps(even, allow_nan=False)
-
-
-def test_finite_alpha_and_logits_are_choices():
-    table = expected(chances(elo([0.0, 1.0])), 100)
-    soft = study(table, Choices(draws=3, alpha=1e-6))
-    assert soft.alpha_mass.value == pytest.approx([0.5, 0.5], abs=1e-3)
-    in_logits = study(table, Choices(draws=3, payoff="logits"))
-    assert in_logits.score.value[0] == pytest.approx(-1, abs=0.03)
-    assert soft.score.value[0] == pytest.approx(margins(table.chance_NN)[0, 1])
 
 
 def test_margins_are_surer_than_logits_where_all_is_won():
