@@ -68,8 +68,10 @@ def _ratings(board: Leaderboard) -> str:
         "sigma. A draw is not a win. Greedy: the same with each key's likelier value. The fit of "
         f"all games has the 95 % interval of mu. {escape(board.agreement)}"
     )
-    headings = ("rank", "player", "", "step#", "score#", "mu#", "sigma#", "fit 95 %#", "games#")
-    headings += ("wins#", "95 % interval", "greedy#")
+    headings = (
+        *("rank", "player", "", "step#", "score#", "mu#", "sigma#", "fit 95 %#", "games#"),
+        *("wins#", "95 % interval", "greedy#"),
+    )
     return _section("Ratings", words, headings, map(_rating_row, board.standings))
 
 
