@@ -54,10 +54,6 @@ class LearnerSettings(Settings):
     """Weight of the entropy bonus at the last step, reached linearly; none keeps it constant."""
     forecast_coef: float = Field(0.0, ge=0)
     """Weight of predicting the opponent's next action from the strategy latent; 0: no such head."""
-    max_grad_norm: float = Field(0.5, gt=0)
-    """The gradient of all parameters together is clipped to this norm."""
-    target_kl: float | None = Field(None, gt=0)
-    """An update stops early beyond 1.5 times this KL divergence; none never stops it."""
     normalize_returns: bool = True
     """Rewards are divided by the running standard deviation of the discounted return."""
     seed: int = Field(0, ge=0)

@@ -176,7 +176,7 @@ class AlarmWatch:
 
     Args:
         largest_entropy: of uniform play, in nats (`largest_entropy`).
-        wanted_kl: `learner.desired_kl` or `learner.target_kl`; None when neither is set.
+        wanted_kl: `learner.desired_kl`; None when it is not set.
     """
 
     def __init__(self, largest_entropy: float, wanted_kl: float | None) -> None:

@@ -77,34 +77,28 @@ class RankGroup:
 
     def sum(self, numbers: Tensor) -> Tensor:
         """The sum of `numbers` over all ranks, the same on each."""
-        if self.size > 1:
-            numbers = numbers.clone()
-            with _peers():
-                distributed.all_reduce(numbers)
-        return numbers
-
-    def any(self, flag: bool) -> bool:
-        """Whether `flag` is true on at least one rank."""
-        return flag if self.size == 1 else bool(self.sum(torch.tensor(float(flag))) > 0)
+        return self._reduced(numbers, distributed.ReduceOp.SUM)
 
     def max(self, number: int) -> int:
         """The largest of all ranks' numbers; also a barrier."""
-        if self.size == 1:
-            return number
-        numbers = torch.tensor(number)
-        with _peers():
-            distributed.all_reduce(numbers, distributed.ReduceOp.MAX)
-        return int(numbers)
+        return int(self._reduced(torch.tensor(number), distributed.ReduceOp.MAX))
+
+    def any(self, flag: bool) -> bool:
+        """Whether `flag` is true on at least one rank."""
+        return bool(self.max(int(flag)))
+
+    def _reduced(self, numbers: Tensor, how: Any) -> Tensor:
+        if self.size > 1:
+            numbers = numbers.clone()
+            with _peers():
+                distributed.all_reduce(numbers, how)
+        return numbers
 
     def sum_gradients(self, parameters: Iterable[torch.nn.Parameter], extra: Tensor) -> Tensor:
         """Replaces every gradient by its sum over all ranks; a missing one counts as zeros.
 
-        Args:
-            parameters: those that are trained.
-            extra: a few numbers to add up in the same message, since each message costs a wait.
-
         Returns:
-            The sum of `extra`.
+            The sum of `extra`, which travels in the same message: each one costs a wait.
         """
         if self.size == 1:
             return extra

@@ -43,10 +43,8 @@ MINIMAL_LEARNER = {
     "ent_coef": 0.003,
     "ent_coef_final": None,
     "clip_range": 0.2,
-    "target_kl": None,
     "desired_kl": 0.03,
     "forecast_coef": 0.0,
-    "max_grad_norm": 0.5,
     "normalize_returns": True,
     "steps": 100_000_000,
 }

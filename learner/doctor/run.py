@@ -125,7 +125,7 @@ def read_run(folder: Path, name: str = "main", clean: Sequence[PayoffCell] = ())
     weights = dict(zip(set_up.spec.reward_terms, set_up.weights_K.tolist(), strict=True))
     watch = AlarmWatch(
         largest_entropy(set_up.spec.action_kind, set_up.spec.action_size),
-        settings.desired_kl or settings.target_kl,
+        settings.desired_kl,
     )
     for update in read_updates(learner, lambda step: weights if step > stage_start else {}):
         watch.update(update)
@@ -209,17 +209,13 @@ def _policy(run: RunEvidence) -> Iterator[Finding]:
         fix=f"{'raise' if stuck else 'lower'} learner.learning_rate tenfold",
     )
     clipped, rate = fmean(run.late("policy/clip_fraction")), fmean(run.late("learning/rate"))
-    hit = learner.target_kl is not None and median(late) > 0.9 * learner.target_kl
     floored = learner.desired_kl is not None and rate < 1.01 * SMALLEST_RATE * learner.learning_rate
     yield judged(
         "20",
-        f"{clipped:.0%} of ratios clipped while KL is {fmean(late):.1g}; rate {rate:.1g}"
-        + (f"; target_kl {learner.target_kl:g} is hit" if hit else ""),
+        f"{clipped:.0%} of ratios clipped while KL is {fmean(late):.1g}; rate {rate:.1g}",
         failure=clipped > 0.5 and fmean(late) < 0.01,
-        warning=hit or floored,
-        fix="raise learner.desired_kl"
-        if floored
-        else "raise learner.clip_range (0.2), target_kl (0.03)",
+        warning=floored,
+        fix="raise learner.desired_kl" if floored else "raise learner.clip_range (0.2)",
     )
 
 

@@ -61,6 +61,8 @@ GAE_LAMBDA = 0.95
 """Of the generalised advantage estimate, as every preset and the seeds' guide have it."""
 VF_COEF = 0.5
 """Weight of the value loss, as the seeds' guide has it."""
+MAX_GRAD_NORM = 0.5
+"""The gradient of all parameters together is clipped to this norm, as the seeds' guide has it."""
 _LOGGED = (
     "loss/policy",
     "loss/value",
@@ -111,8 +113,7 @@ class LeaguePPO(RecurrentPPO):
             gae_lambda=GAE_LAMBDA,
             clip_range=settings.clip_range,
             vf_coef=VF_COEF,
-            max_grad_norm=settings.max_grad_norm,
-            target_kl=settings.target_kl,
+            max_grad_norm=MAX_GRAD_NORM,
             **{"seed": settings.seed, **kwargs},
         )
 
@@ -384,9 +385,7 @@ class LeaguePPO(RecurrentPPO):
             means, stops = self._update(rows, sums)
             for name, value in means.items():
                 logged.setdefault(name, []).append(value)
-            if stops or (
-                self.target_kl is not None and means["policy/approx_kl"] > 1.5 * self.target_kl
-            ):
+            if stops:
                 break
         self._n_updates += len(logged["loss/total"])
         if not stops:  # the KL of a few minibatches says little

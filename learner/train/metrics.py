@@ -7,6 +7,7 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,26 +37,24 @@ class Progress:
 
     def __init__(self, target_steps: int, frames_per_second: int) -> None:
         self._target, self._fps = target_steps, frames_per_second
-        self._scores: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=RECENT))
-        self._against: dict[PlayerKind, dict[str, deque[float]]] = defaultdict(
-            lambda: defaultdict(lambda: deque(maxlen=RECENT))
-        )
-        self._sides: dict[float, deque[float]] = defaultdict(lambda: deque(maxlen=RECENT))
-        self._rewards: deque[float] = deque(maxlen=RECENT)
-        self._frames: deque[int] = deque(maxlen=RECENT)
+        self._recent: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=RECENT))
+        self._snapshots: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=RECENT))
         self._marks: deque[tuple[float, int, int, dict[str, float]]] = deque(maxlen=20)
 
     def add(self, matches: Sequence[FinishedMatch]) -> None:
         """Adds matches that ended."""
         for match in matches:
-            won = float(match.score == 1.0)
-            opponent = match.assignment.opponent
-            self._scores[match.assignment.category].append(won)
-            self._against[opponent.kind][opponent.name].append(won)
+            won, opponent = float(match.score == 1.0), match.assignment.opponent
+            self._recent[f"winrate/{match.assignment.category}"].append(won)
+            if opponent.kind is PlayerKind.BOT:
+                self._recent[f"winrate_against/{opponent.name}"].append(won)
+            elif opponent.kind is PlayerKind.SNAPSHOT:
+                self._snapshots[opponent.name].append(won)
             if "spawn_side" in match.stats:
-                self._sides[match.stats["spawn_side"]].append(won)
-            self._rewards.append(match.reward)
-            self._frames.append(match.frames)
+                side = "left" if match.stats["spawn_side"] < 0 else "right"
+                self._recent[f"winrate_from/{side}"].append(won)
+            self._recent["reward/episode_mean"].append(match.reward)
+            self._recent["match/seconds_mean"].append(match.frames / self._fps)
 
     def mark(self, step: int, frames: int, busy: dict[str, float]) -> None:
         """Reads the clock after an update; `busy` are seconds so far per kind of work."""
@@ -63,22 +62,12 @@ class Progress:
 
     def metrics(self) -> dict[str, float]:
         """Everything that is known now."""
-        values: dict[str, float] = {"progress/target_steps": float(self._target)}
-        values.update(self._rates())
-        if self._rewards:
-            values["reward/episode_mean"] = _mean(self._rewards)
-            values["match/seconds_mean"] = _mean(self._frames) / self._fps
-        for category, scores in self._scores.items():
-            values[f"winrate/{category}"] = _mean(scores)
-        for name, scores in self._against[PlayerKind.BOT].items():
-            values[f"winrate_against/{name}"] = _mean(scores)
-        snapshots = self._against[PlayerKind.SNAPSHOT].values()
-        rates = [_mean(scores) for scores in snapshots if len(scores) >= FEWEST]
+        values = {"progress/target_steps": float(self._target), **self._rates()}
+        values |= {name: fmean(numbers) for name, numbers in self._recent.items()}
+        rates = [fmean(won) for won in self._snapshots.values() if len(won) >= FEWEST]
         if rates:  # snapshots come and go, so only the hardest and the easiest have a name
             values["winrate_against/hardest_snapshot"] = min(rates)
             values["winrate_against/easiest_snapshot"] = max(rates)
-        for side, scores in self._sides.items():
-            values[f"winrate_from/{'left' if side < 0 else 'right'}"] = _mean(scores)
         return values
 
     def _rates(self) -> dict[str, float]:
@@ -100,10 +89,6 @@ class Progress:
         return values
 
 
-def _mean(numbers: deque[float] | deque[int]) -> float:
-    return sum(numbers) / len(numbers)
-
-
 def busy_seconds(model: LeaguePPO, waiting: float = 0.0) -> dict[str, float]:
     """Seconds so far by kind of work, for `Progress.mark`; `waiting` for the matchmaker."""
     env, references = model.env, model.references
@@ -118,12 +103,9 @@ def busy_seconds(model: LeaguePPO, waiting: float = 0.0) -> dict[str, float]:
 
 
 class Reporter:
-    """Writes a learner's files and keeps its metrics up to date.
+    """Writes a learner's files and keeps its `metrics`: of update, progress and alarms.
 
     Every rank has one; only the leader's writes files and has metrics.
-
-    Attributes:
-        metrics: the newest ones by name: of the update, the run's progress and the alarms.
     """
 
     def __init__(
@@ -141,18 +123,14 @@ class Reporter:
         self._progress = Progress(settings.steps, spec.frames_per_second)
         self._terms = spec.reward_terms
         entropy = largest_entropy(spec.action_kind, spec.action_size)
-        self._watch = AlarmWatch(entropy, settings.desired_kl or settings.target_kl)
+        self._watch = AlarmWatch(entropy, settings.desired_kl)
         self._alarms: dict[str, float] = {}
         self._updates_reported = model._n_updates
         self._other_frames = 0  # of the other ranks
         self.metrics: dict[str, float] = {}
 
     def update(self, stage: int) -> None:
-        """Writes the matches that ended on all ranks to files, and renews the metrics.
-
-        Args:
-            stage: index of the curriculum's stage.
-        """
+        """Writes the matches that ended on all ranks to files, and renews the metrics."""
         env, model = self._env, self._model
         gathered = self._group.gather((env.finished, env.frames_played))
         env.finished = []

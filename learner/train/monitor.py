@@ -76,13 +76,14 @@ class MatchMonitor:
     def write(self, matches: Sequence[FinishedMatch], step: int) -> None:
         """Adds the matches that ended in a rollout, which the learner ended at `step`."""
         for match in matches:
-            opponent = match.assignment.opponent.name
+            one, name = match.assignment, match.assignment.opponent.name
             elapsed = round(time.time() - self._started, 3)
             self._monitor.append(
-                (round(match.reward, 4), match.steps, elapsed, step, opponent, match.score)
+                (round(match.reward, 4), match.steps, elapsed, step, name, match.score)
             )
             stats = [round(match.stats[name], 4) for name in self._spec.stats]
-            self._behaviour.append((*self._leading(match, step), *stats))
+            leading = (step, one.match_id, name, one.category, one.learner_seat)
+            self._behaviour.append((*leading, match.score, match.frames, *stats))
         if matches:
             means = np.mean([match.reward_terms for match in matches], axis=0)
             terms = [round(float(value), 5) for value in means]
@@ -101,18 +102,6 @@ class MatchMonitor:
     def _flush(self) -> None:
         for table in self._tables:
             table.flush()
-
-    def _leading(self, match: FinishedMatch, step: int) -> tuple[object, ...]:
-        assignment = match.assignment
-        return (
-            step,
-            assignment.match_id,
-            assignment.opponent.name,
-            assignment.category,
-            assignment.learner_seat,
-            match.score,
-            match.frames,
-        )
 
     def close(self) -> None:
         for table in self._tables:

@@ -140,7 +140,6 @@ CALIBRATED = (
     setting("18", "no key ever", "agent.key_bias=-10", may="16"),
     setting("19", "short-sighted", "learner.gamma=0.3", follows="7"),
     setting("20", "clip", "learner.clip_range=1e-7", "learner.n_epochs=8"),
-    setting("20", "target", "learner.target_kl=1e-12", "learner.n_epochs=8"),
     environment("B", "clipping", environments.Clipping),
 )
 
@@ -212,7 +211,7 @@ FRESH = (
         may="11",
     ),
     board("19", "leduc 0.1", "leduc", "learner.gamma=0.1", follows="7"),
-    setting("20", "gradients cut off", "learner.max_grad_norm=1e-12"),
+    board("20", "leduc clip", "leduc", "learner.clip_range=1e-6", "learner.n_epochs=8"),
     environment("B", "last step lost", environments.LosingTheLast),
     spoiled("O", "bots give up", games.bots_give_up, of=leduc, may="V"),
     network("V", "values of the wrong sign", agents.ContraryValue),

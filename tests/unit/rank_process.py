@@ -34,9 +34,7 @@ HELD = {
 def made(plan):
     """A model that steers its step size, normalises returns and is held near references."""
     env = make_env(plan, max_frames=60)
-    return regularised(
-        env, options={"desired_kl": 1e-6, "target_kl": 1.0, "forecast_coef": 0.5}, **HELD
-    )
+    return regularised(env, options={"desired_kl": 1e-6, "forecast_coef": 0.5}, **HELD)
 
 
 def begun(plan):

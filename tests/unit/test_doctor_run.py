@@ -166,15 +166,6 @@ def test_a_term_that_never_fires(run):
     assert re.search(r"never fires: [^;]*\btaunt\b", finding.measured)
 
 
-def test_a_target_that_every_update_hits_is_a_tight_one(run):
-    flags = ("game.match_seconds=3", "learner.target_kl=0.001")
-    write_config(run / "config.toml", resolve("smoke", assignments=flags, environment={}))
-    rewrite(run, policy__approx_kl=lambda values: values * 0.0 + 0.00095)
-    found = causes(run)
-    assert list(found) == ["20"]
-    assert found["20"][0] == "warning"
-
-
 def test_what_falls_in_a_run_is_judged_as_it_is_now(run):
     last = np.array([0.03])
     rewrite(

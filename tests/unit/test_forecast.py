@@ -97,7 +97,6 @@ def against_bot(name, first):
         "batch_size": 192,
         "n_epochs": 8,
         "learning_rate": 1e-2,
-        "max_grad_norm": 5.0,
     }
     return prepared(forecasting(env, forecast_coef=10.0, **options))
 

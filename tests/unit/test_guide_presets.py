@@ -18,8 +18,7 @@ ALIKE = {
     "learner": dict(
         steps=10_000_000,
         gamma=0.99,
-        max_grad_norm=0.5,
-        **dict.fromkeys(("target_kl", "desired_kl", "learning_rate_final", "ent_coef_final")),
+        **dict.fromkeys(("desired_kl", "learning_rate_final", "ent_coef_final")),
     ),
     "matchmaker": {"within_snapshots": "uniform", "adaptive": 0.0},
 }
