@@ -8,8 +8,10 @@ often it is done: in one go, result by result, or from a stored fold on.
 
 from __future__ import annotations
 
+import heapq
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 from league.errors import InvalidName
@@ -20,8 +22,6 @@ from league.stats.ratings.table import Epoch
 from matchmaker.store.rows import ResultRow
 from matchmaker.store.transaction import Reader
 
-RATING_EVENTS = ("player_registered", "rating_epoch", "rating_pinned", "rating_unpinned")
-"""Kinds of events that ratings depend on."""
 _BATCH = 8192
 
 
@@ -53,43 +53,40 @@ class Books:
         """Folds the log from its start up to an event, as results counted at that time."""
         opened = reader.opened_at()
         events = reader.events_of(*RATING_EVENTS)
-        books = cls()
-        books.fold(
-            (
-                row if opened.get(row.lost_by, 0) <= event_position else row._replace(lost_by=None)
-                for row in reader.results()
-                if row.event_position <= event_position
-            ),
-            [event for event in events if event.position <= event_position],
+        results = (
+            row if opened.get(row.lost_by, 0) <= event_position else row._replace(lost_by=None)
+            for row in takewhile(lambda row: row.event_position <= event_position, reader.results())
         )
+        books = cls()
+        books.fold(results, [event for event in events if event.position <= event_position])
         books.event_position = event_position
         return books
 
     def follow(self, reader: Reader) -> None:
         """Folds what the log holds after the books' positions."""
-        events = reader.events_of(*RATING_EVENTS)
-        self.fold(
-            reader.results(self.log_position),
-            [event for event in events if event.position > self.event_position],
-        )
+        events = [
+            one for one in reader.events_of(*RATING_EVENTS) if one.position > self.event_position
+        ]
+        self.fold(reader.results(self.log_position), events)
         self.log_position, self.event_position, _ = reader.positions()
 
-    def fold(self, results: Iterable[ResultRow], events: Sequence[Event]) -> None:
+    def fold(self, results: Iterable[ResultRow], events: Iterable[Event]) -> None:
         """Folds results and rating events, each given in the order of the log."""
-        waiting = list(reversed(events))
+
+        def place(one: Any) -> int:
+            return one.event_position if isinstance(one, ResultRow) else one.position
+
         batch: list[ResultRow] = []
-        for row in results:
-            while waiting and waiting[-1].position < row.event_position:
-                self.add_results(batch)
-                batch = []
-                self.apply(waiting.pop())
-            batch.append(row)
-            if len(batch) == _BATCH:
-                self.add_results(batch)
-                batch = []
+        for one in heapq.merge(results, events, key=place):
+            if isinstance(one, ResultRow):
+                batch.append(one)
+                if len(batch) < _BATCH:
+                    continue
+            self.add_results(batch)
+            batch = []
+            if isinstance(one, Event):
+                self.apply(one)
         self.add_results(batch)
-        for event in reversed(waiting):
-            self.apply(event)
 
     def add_results(self, rows: Sequence[ResultRow]) -> None:
         """Folds results that follow each other in the log."""
@@ -146,17 +143,11 @@ def _register(table: RatingTable, data: Mapping[str, Any], book: Book) -> None:
 
 def _lineage(name: str, kind: PlayerKind) -> str:
     """The learner in a frozen copy's name, "" where there is none: a log must always fold."""
+    parts = SnapshotName if kind is PlayerKind.SNAPSHOT else ReferenceName
     try:
-        if kind is PlayerKind.SNAPSHOT:
-            return SnapshotName.parse(name).lineage
-        return ReferenceName.parse(name).lineage
+        return parts.parse(name).lineage
     except InvalidName:
         return ""
-
-
-def _begin_epoch(table: RatingTable, data: Mapping[str, Any], _: Book) -> None:
-    link = Link(data["sharpness"], data["logistic_share"])
-    table.begin_epoch(data["log_position"], data["draw_probability"], link)
 
 
 def epoch_data(epoch: Epoch) -> dict[str, float]:
@@ -169,9 +160,16 @@ def epoch_data(epoch: Epoch) -> dict[str, float]:
     }
 
 
+def _begin_epoch(table: RatingTable, data: Mapping[str, Any], _: Book) -> None:
+    link = Link(data["sharpness"], data["logistic_share"])
+    table.begin_epoch(data["log_position"], data["draw_probability"], link)
+
+
 _APPLY = {
     "player_registered": _register,
     "rating_epoch": _begin_epoch,
     "rating_pinned": lambda table, data, _: table.pin(data["player"], data["mu"]),
     "rating_unpinned": lambda table, data, _: table.unpin(data["player"]),
 }
+RATING_EVENTS = tuple(_APPLY)
+"""Kinds of events that ratings depend on."""

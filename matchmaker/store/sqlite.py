@@ -25,7 +25,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -49,12 +49,14 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 
-@dataclass(eq=False)
 class _Request:
-    effect: Callable[[Transaction], Any]
-    outcome: Future[Any] = field(default_factory=Future)
-    result: Any = None
-    error: BaseException | None = None
+    """A call that waits: `result` or `error` is its outcome once its commit is on disk."""
+
+    def __init__(self, effect: Callable[[Transaction], Any]) -> None:
+        self.effect = effect
+        self.outcome: Future[Any] = Future()
+        self.result: Any = None
+        self.error: BaseException | None = None
 
 
 @dataclass(frozen=True)
@@ -188,7 +190,7 @@ class SqliteStore:
     def read(self) -> Iterator[Reader]:
         """A consistent view of what is committed, from any thread."""
         with self._state_lock:
-            self._check_open()
+            self._check_open(self._closed)
             db = self._idle_readers.pop() if self._idle_readers else None
         try:
             with as_league_errors(self.path):
@@ -205,9 +207,14 @@ class SqliteStore:
                 elif db is not None:
                     db.close()
 
-    def _check_open(self) -> None:
-        if self._closed:
+    def _check_open(self, is_closed: bool) -> None:
+        if is_closed:
             raise Refused("the matchmaker is closing: start it again")
+
+    def _check_writable(self) -> Database:
+        if self._db is None:
+            raise Refused("this matchmaker only reads: start one without --read-only to change it")
+        return self._db
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
@@ -223,27 +230,25 @@ class SqliteStore:
 
     @contextmanager
     def _transaction(self) -> Iterator[Transaction]:
-        self._check_open()
-        if self._db is None:
-            raise Refused("this matchmaker only reads: start one without --read-only to change it")
+        self._check_open(self._closed)
+        db = self._check_writable()
         self._rebuild_memory()
-        self._db.execute("BEGIN IMMEDIATE")
-        transaction = Transaction(self._db)
+        db.execute("BEGIN IMMEDIATE")
+        transaction = Transaction(db)
         try:
             yield transaction
             began = time.perf_counter()
-            self._commit()
+            self._commit(db)
         except BaseException:
-            self._db.rollback()
+            db.rollback()
             raise
         self.on_commit(time.perf_counter() - began)
         self._run_effects(transaction)
         self._rebuild_memory()
         self.memory.committed()
 
-    def _commit(self) -> None:
-        assert self._db is not None
-        self._db.commit()
+    def _commit(self, db: Database) -> None:
+        db.commit()
 
     def _run_effects(self, transaction: Transaction) -> None:
         try:
@@ -275,10 +280,8 @@ class SqliteStore:
         """
         request = _Request(effect)
         with self._state_lock:
-            if self._closing:
-                raise Refused("the matchmaker is closing: start it again")
-            if self._thread is None:
-                raise Refused("this matchmaker only reads: start one without --read-only")
+            self._check_open(self._closing)
+            self._check_writable()
             self._queue.put(request)
         result: T = request.outcome.result()
         return result
@@ -313,16 +316,14 @@ class SqliteStore:
 
     def _serve(self) -> None:
         """Commits requests in groups until the store is closed."""
-        while (first := self._queue.get()) is not None:
-            group, is_last = [first], False
-            while not self._queue.empty() and not is_last:
-                request = self._queue.get()
-                is_last = request is None
-                group += [] if request is None else [request]
-            while group:
-                group = group[self._commit_together(group) :]
-            if is_last:
-                return
+        group: list[_Request | None] = []
+        while None not in group:
+            group = [self._queue.get()]
+            while not self._queue.empty():
+                group.append(self._queue.get())
+            waiting = [request for request in group if request is not None]
+            while waiting:
+                waiting = waiting[self._commit_together(waiting) :]
 
     def _commit_together(self, group: Sequence[_Request]) -> int:
         """Runs requests in one transaction and hands their outcomes out; returns how many.

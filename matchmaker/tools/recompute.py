@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from league.players import Book, Player, Rating
-from league.rpc.client import Leaderboard, MatchmakerClient
+from league.players import Book, Rating
+from league.rpc.client import MatchmakerClient
 from league.runs import finding
 from league.security.credentials import Credentials, of_run
 from matchmaker.state.books import Books
@@ -32,21 +34,18 @@ def command(
     """
     run_dir = finding.named_run(run, run_dir)
     address = finding.live_address(run_dir)
-    store = SqliteStore(finding.database_of(run_dir), read_only=True)
-    try:
+    with closing(SqliteStore(finding.database_of(run_dir), read_only=True)) as store:
         with store.read() as reader:
             began = time.perf_counter()
             books = Books.of(reader)
             seconds = time.perf_counter() - began
         findings = differing_from_shown(store, address, of_run(run_dir, "read")) if address else []
-    finally:
-        store.close()
     for book, table in books.tables.items():
         drawn, link = table.epoch.draw_probability, table.link
         print(
             f"{book.value}: {len(table.beliefs())} players, {table.games} rated results, "
-            f"{len(table.anchors())} anchors; expects {drawn:.3g} draws, sharpness {link.sharpness:.2f}, "
-            f"logistic share {link.logistic_share:.1f}"
+            f"{len(table.anchors())} anchors; expects {drawn:.3g} draws, "
+            f"sharpness {link.sharpness:.2f}, logistic share {link.logistic_share:.1f}"
         )
     print(f"{books.log_position} results of {run_dir} folded in {seconds:.1f} s")
     for line in findings:
@@ -72,31 +71,21 @@ def differing_from_shown(
     findings: list[str] = []
     with store.read() as reader:
         players = {player.name: player for player in reader.players()}
-        folded: dict[int, Books] = {}
-
-        def books_at(event_position: int) -> Books:
-            if event_position not in folded:
-                folded.clear()
-                folded[event_position] = Books.at(reader, event_position)
-            return folded[event_position]
-
-        for book, board, payoffs in shown:
-            if not _same(board, books_at(board.event_position), book, players):
-                findings.append(f"the {book} ratings shown at {address} are not those of the log")
-            table = books_at(payoffs.event_position).tables[book]
-            if payoffs.cells != table.payoff.cells():
-                findings.append(f"the {book} payoffs shown at {address} are not those of the log")
+        positions = {board.event_position for _, board, _ in shown}
+        positions |= {payoffs.event_position for _, _, payoffs in shown}
+        folded = {position: Books.at(reader, position).tables for position in positions}
+    for book, board, payoffs in shown:
+        table = folded[board.event_position][book]
+        is_same = _numbers(board.ratings) == _numbers(table.leaderboard(players))
+        if not is_same or board.anchors != table.anchors():
+            findings.append(f"the {book} ratings shown at {address} are not those of the log")
+        if payoffs.cells != folded[payoffs.event_position][book].payoff.cells():
+            findings.append(f"the {book} payoffs shown at {address} are not those of the log")
     return findings
 
 
-def _same(board: Leaderboard, books: Books, book: Book, players: dict[str, Player]) -> bool:
-    table = books.tables[book]
-    wanted = [_numbers(rating) for rating in table.leaderboard(players)]
+def _numbers(ratings: Sequence[Rating]) -> list[tuple[Any, ...]]:
     return [
-        _numbers(rating) for rating in board.ratings
-    ] == wanted and board.anchors == table.anchors()
-
-
-def _numbers(rating: Rating) -> tuple[str, float, float, int, int, int, bool]:
-    counts = rating.wins, rating.draws, rating.losses
-    return rating.player.name, rating.mu, rating.sigma, *counts, rating.pinned
+        (one.player.name, one.mu, one.sigma, one.wins, one.draws, one.losses, one.pinned)
+        for one in ratings
+    ]

@@ -75,12 +75,11 @@ def _write(db: Path, learner: str, names: list[str], incarnation: int, count: in
                 seats=seats,
                 finished_at=1.0,
             )
-            taken.append((result, lease, False))
+            taken.append((result, lease))
         with store.write() as tx:
-            tx.add_assignments([lease for _, lease, _ in taken])
+            tx.add_assignments([lease for _, lease in taken])
             rows = tx.add_results(taken, 1.0)
             tx.close_leases([row.ordinal for row in rows], "reported", 1.0, "")
-            tx.announce(rows)
     store.close()
 
 
@@ -92,6 +91,7 @@ def _lease(ordinal: int, incarnation: int, learner: str, opponent: str) -> Assig
         incarnation=incarnation,
         lease_state="open",
         lease_deadline=1.0,
+        lease_limit=1.0,
         assigned_at=1.0,
         seat0=learner,
         seat1=opponent,

@@ -421,7 +421,7 @@ def test_readers_never_see_memory_ahead_of_the_disk(store, memory):
 
 
 def let_commits_fail(monkeypatch):
-    def fail(store):
+    def fail(store, db):
         error = sqlite3.OperationalError("database or disk is full")
         error.sqlite_errorcode = sqlite3.SQLITE_FULL
         raise error
