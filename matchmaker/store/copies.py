@@ -8,9 +8,9 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from sqlite_utils import Database
 
@@ -23,16 +23,16 @@ from matchmaker.store.transaction import Reader
 
 FIRST_SECOND = 1_000_000_000
 """Whole numbers from here on are Unix seconds (2001 and later), smaller ones log positions."""
-PLAYER_EVENTS = (
-    "player_registered",
-    "player_retired",
-    "player_returned",
-    "player_quarantined",
-    "player_released",
-    "milestone",
-    "gate_opened",
-    "gate_decided",
-)
+PlayerStates = dict[str, tuple[PlayerState, bool]]
+"""State and whether it is a milestone, by player."""
+_STATES = {
+    "player_registered": PlayerState.ACTIVE,
+    "player_retired": PlayerState.RETIRED,
+    "player_returned": PlayerState.ACTIVE,
+    "player_quarantined": PlayerState.QUARANTINED,
+    "gate_opened": PlayerState.CANDIDATE,
+}
+PLAYER_EVENTS = (*_STATES, "player_released", "milestone", "gate_decided")
 """Kinds of events that change the state or the milestone of a player."""
 
 _PAST = """
@@ -102,8 +102,7 @@ def _opened(path: Path) -> Iterator[SqliteStore]:
         yield store
 
 
-@dataclass(frozen=True)
-class Moment:
+class Moment(NamedTuple):
     """Right after an event of the log; `at` is in Unix seconds."""
 
     event_position: int
@@ -187,10 +186,6 @@ def copy_as_of(database: Path, copy: Path, words: str) -> None:
         db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
 
 
-PlayerStates = dict[str, tuple[PlayerState, bool]]
-"""State and whether it is a milestone, by player."""
-
-
 def player_states(reader: Reader, event_position: int | None = None) -> PlayerStates:
     """The players' states as the events up to a position (or all) made them."""
     states: PlayerStates = {}
@@ -205,18 +200,12 @@ def take_player_event(states: PlayerStates, event: Event) -> None:
     data = json.loads(event.data_json)
     name = data["candidate" if event.kind.startswith("gate_") else "player"]
     state, is_milestone = states.get(name, (PlayerState.ACTIVE, False))
-    is_milestone = is_milestone or event.kind == "milestone" or bool(data.get("milestone"))
-    if event.kind == "gate_opened":
-        state = PlayerState.CANDIDATE
-    elif event.kind == "gate_decided":
+    if event.kind == "gate_decided":
         is_accepted = data["state"] == "accepted"
         state = PlayerState.ACTIVE if is_accepted else PlayerState.RETIRED
-    elif event.kind == "player_retired":
-        state = PlayerState.RETIRED
-    elif event.kind == "player_quarantined":
-        state = PlayerState.QUARANTINED
     elif event.kind == "player_released":
         state = PlayerState(data["state"])
-    elif event.kind != "milestone":
-        state = PlayerState.ACTIVE
+    else:
+        state = _STATES.get(event.kind, state)
+    is_milestone = is_milestone or event.kind == "milestone" or bool(data.get("milestone"))
     states[name] = state, is_milestone

@@ -90,7 +90,7 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.lists(STEPS, max_size=14))
 @example([("plays", [1.0, 0.0, 0.5]), ("keeps",), ("goes_back", 0.4), ("plays", [1.0])])
 def test_memory_is_what_the_log_gives_whatever_was_kept_when(steps):

@@ -59,26 +59,18 @@ def register(client):
     client.register_players([bot("constant"), bot("random"), bot("based"), live(), snapshot(1000)])
 
 
-def test_two_sigterms_close_cleanly(tmp_path):
-    db = tmp_path / "league.db"
-    with matchmaker(db) as process:
-        address = f"127.0.0.1:{ready_port(process)}"
-        with MatchmakerClient(address) as client:
-            register(client)
-            process.send_signal(signal.SIGTERM)
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(10) == 0
-    assert not (tmp_path / "league.db-wal").exists()
-    assert fsck(db)[0] == []
-
-
-def test_a_file_that_was_not_there_is_said_to_be_new(tmp_path):
+def test_two_sigterms_close_cleanly_and_a_new_file_is_said_to_be_new(tmp_path):
     db = tmp_path / "runs" / "league.db"
-    for told in (True, False):
+    for is_new in (True, False):
         with matchmaker(db) as process:
-            ready_port(process)
-            process.terminate()
-            assert (f"{db} is a new league\n" in process.communicate()[1]) == told
+            with MatchmakerClient(f"127.0.0.1:{ready_port(process)}") as client:
+                register(client)
+                process.send_signal(signal.SIGTERM)
+                process.send_signal(signal.SIGTERM)
+                assert (f"{db} is a new league\n" in process.communicate(timeout=10)[1]) == is_new
+            assert process.returncode == 0
+    assert not db.with_name("league.db-wal").exists()
+    assert fsck(db)[0] == []
 
 
 def test_a_finished_run_is_served_read_only(tmp_path):

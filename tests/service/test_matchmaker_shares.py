@@ -30,7 +30,6 @@ from drawn_league import (
 from small_league import played, small_league, snapshot
 
 from league.players import Book, Pairing
-from matchmaker.sampling import draw as drawing
 
 
 @pytest.fixture(scope="module")
@@ -65,23 +64,6 @@ def test_shares_of_the_latest(history, tmp_path):
     with served(history, tmp_path, within_snapshots="latest") as (_, client):
         wanted = by_categories(lambda names: {names[-1]: 1.0})
         assert p_value(drawn(client, draws=2048), wanted) > SURE
-
-
-def test_shares_of_a_mix_with_empty_categories(history, tmp_path):
-    mix = {
-        "snapshots": 7.0,
-        "constant": 0.5,
-        "based": 1.5,
-        "random": 1.0,
-        "clone": 4.0,
-        "reference": 2.0,
-    }
-    settings = {"mixes": {"league": mix}, "within_snapshots": "uniform"}
-    with served(history, tmp_path, **settings) as (_, client):
-        parts = {"constant": 0.05, "based": 0.15, "random": 0.1}
-        bots = [(share, name, {name: 1.0}) for name, share in parts.items()]
-        wanted = mixed((0.7, "snapshots", dict.fromkeys(SNAPSHOTS, 1 / len(SNAPSHOTS))), *bots)
-        assert p_value(drawn(client, "league"), wanted) > SURE
 
 
 def test_shares_of_an_adaptive_mix(history, tmp_path):
@@ -139,19 +121,6 @@ def test_near_copies_share_the_weight_of_one(history, tmp_path):
 def _made(folder):
     folder.mkdir()
     return folder
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [lambda weight: weight**0.9, lambda weight: weight + 0.02],
-    ids=["a power too small", "a floor that is none of the rule's"],
-)
-def test_slightly_wrong_weights_are_noticed(history, tmp_path, monkeypatch, wrong):
-    right = drawing.weights_of
-    monkeypatch.setattr(drawing, "weights_of", lambda *of: wrong(right(*of)))
-    with served(history, tmp_path, whole=False, within_snapshots="pfsp_hard") as (server, client):
-        wanted = by_categories(lambda names: Beliefs(server, client).shares("pfsp_hard", names))
-        assert p_value(drawn(client), wanted) < SURE / 10
 
 
 def test_a_newcomer_takes_what_the_ratings_say_and_not_two_thirds(tmp_path):

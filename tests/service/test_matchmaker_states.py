@@ -172,4 +172,4 @@ class Leases(RuleBasedStateMachine):
 
 
 TestLeases = Leases.TestCase
-TestLeases.settings = settings(max_examples=12, stateful_step_count=25, deadline=None)
+TestLeases.settings = settings(max_examples=8, stateful_step_count=20, deadline=None)
