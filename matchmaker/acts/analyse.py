@@ -1,6 +1,6 @@
-"""Analyses the league periodically: near-copies, and the support of its Nash mixture.
+"""Measures the league periodically: near-copies, the support of its Nash mixture, rating epochs.
 
-Both come from the clean matches of the active players (`league.stats.structure`). Near-copies are
+The first two come from the clean matches of the active players (`league.stats.structure`). Near-copies are
 looked for while `near_copies` is above 0, the support while some lineage has `max_saved` snapshots,
 so that the next one makes another retire. Without either use nothing is computed.
 """
@@ -14,7 +14,9 @@ from league.ids import SnapshotName
 from league.players import Book, Player, PlayerKind, PlayerState
 from league.stats.ratings import RatingTable
 from matchmaker.state.analysis import EVENT, Analysis
+from matchmaker.state.books import epoch_data
 from matchmaker.state.league import League
+from matchmaker.store.transaction import Transaction
 
 FIRST_MATCHES = 200
 """Clean matches before which no player is known well enough."""
@@ -37,7 +39,9 @@ def analyse(league: League) -> bool:
     with view.lock:
         table, last = view.tables[Book.EVAL], view.analysis
         players, matches = list(view.players.values()), table.games
-    is_full = _fullest(players) >= league.settings.max_saved
+    snapshots = [player for player in players if is_active_snapshot(player)]
+    sizes = Counter(SnapshotName.parse(one.name).lineage for one in snapshots)
+    is_full = max(sizes.values(), default=0) >= league.settings.max_saved
     if not is_due(last, matches) or not (within or is_full):
         return False
     clusters = near_copies(players, table, within) if within else []
@@ -68,7 +72,7 @@ def near_copies(players: Sequence[Player], table: RatingTable, within: float) ->
     from league.stats.structure.clusters import clusters_of
     from league.stats.structure.table import table_of_book
 
-    names = [one.name for one in players if _is_snapshot(one) and table.has(one.name)]
+    names = [one.name for one in players if is_active_snapshot(one) and table.has(one.name)]
     compared = names[-MOST_COMPARED:]
     met = {other for name in compared for other in table.payoff.row(name)}
     everybody = [*compared, *sorted(met.difference(compared))]
@@ -93,7 +97,7 @@ def supporting(players: Iterable[Player], table: RatingTable) -> list[str]:
         return []
     found = nash_averaging(margins(table_of_book(names, table).chance_NN))
     masses = zip(names, found.mass_N, strict=True)
-    return [name for name, mass in masses if mass > _MASS and _is_snapshot(rated[name])]
+    return [name for name, mass in masses if mass > _MASS and is_active_snapshot(rated[name])]
 
 
 def first_to_retire(snapshots: Sequence[Player], analysis: Analysis) -> list[Player]:
@@ -109,16 +113,45 @@ def first_to_retire(snapshots: Sequence[Player], analysis: Analysis) -> list[Pla
     return sorted(old, key=lambda player: player.name in analysis.support)
 
 
-def _fullest(players: Iterable[Player]) -> int:
-    """Returns the number of active snapshots of the lineage that has most."""
-    active = Counter(SnapshotName.parse(one.name).lineage for one in players if _is_snapshot(one))
-    return max(active.values(), default=0)
-
-
-def _is_snapshot(player: Player) -> bool:
+def is_active_snapshot(player: Player) -> bool:
+    """Returns whether a snapshot may be drawn."""
     return player.kind is PlayerKind.SNAPSHOT and player.state is PlayerState.ACTIVE
 
 
 def _is_opponent(player: Player) -> bool:
     kinds = (PlayerKind.SNAPSHOT, PlayerKind.BOT)
     return player.kind in kinds and player.state is PlayerState.ACTIVE and not player.held_out
+
+
+def open_due_epochs(league: League) -> list[Book]:
+    """Opens the rating epochs of the books that have grown enough; returns these books.
+
+    An epoch measures the share of draws and the link of predictions (`league.stats.ratings.table`)
+    and is an event of the log, so recomputing ratings measures nothing again.
+    """
+    view = league.view.checked()
+    with view.lock:
+        due = [book for book, table in view.tables.items() if table.is_epoch_due()]
+    if not due:
+        return []
+    with league.store.write() as tx:
+        return [book for book in due if _open_epoch(league, tx, book)]
+
+
+def _open_epoch(league: League, tx: Transaction, book: Book) -> bool:
+    """Opens a book's epoch if memory holds all of the log; otherwise the next sweep does."""
+    position = tx.positions()[0]
+    with league.view.lock:
+        if league.view.books.log_position != position:
+            return False
+        epoch = league.view.tables[book].next_epoch(position)
+    if epoch is None:
+        return False
+    text = (
+        f"from log position {position + 1} the {book.value} book expects "
+        f"{epoch.draw_probability:.3g} draws a match and predicts with sharpness "
+        f"{epoch.link.sharpness:.2f} and a logistic share of {epoch.link.logistic_share:.1f}, "
+        f"measured in {epoch.games} results"
+    )
+    league.log(tx, "rating_epoch", text, book=book.value, **epoch_data(epoch))
+    return True

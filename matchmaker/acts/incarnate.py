@@ -37,7 +37,14 @@ def open_incarnation(
     checks.number(checkpoint_step, "checkpoint_step", 0, checks.MAX_STEP)
     checks.number(checkpoint_log_position, "checkpoint_log_position", 0, league.view.log_position)
     checks.number(len(carried), "carried matches", 0, MAX_CARRIED)
-    _check_trained(league, player)
+    if player:
+        trained = league.view.players.get(player)
+        if trained is None:
+            raise NotFound(f"there is no player {player!r} to train: register it first")
+        if trained.kind is not PlayerKind.LIVE:
+            raise InvalidInput(
+                f"{player} is a {trained.kind.value}: only a live player can be trained"
+            )
     trains = f" and trains {player} from step {checkpoint_step:,}" if player else ""
     text = f"{worker} starts{trains}"
     event = league.log(
@@ -59,16 +66,6 @@ def open_incarnation(
     lost = _lose(league, tx, row) if player else 0
     assignments = carry_matches(league, tx, row, carried)
     return Incarnation(number=row.number, carried=tuple(assignments), lost_results=lost)
-
-
-def _check_trained(league: League, name: str) -> None:
-    if not name:
-        return
-    player = league.view.players.get(name)
-    if player is None:
-        raise NotFound(f"there is no player {name!r} to train: register it first")
-    if player.kind is not PlayerKind.LIVE:
-        raise InvalidInput(f"{name} is a {player.kind.value}: only a live player can be trained")
 
 
 def _lose(league: League, tx: Transaction, new: IncarnationRow) -> int:

@@ -9,9 +9,11 @@ from league.errors import InvalidInput
 from league.ids import SnapshotName
 from league.players import Player, PlayerKind, PlayerState
 from matchmaker.acts import checks
-from matchmaker.acts.analyse import first_to_retire
+from matchmaker.acts.analyse import first_to_retire, is_active_snapshot
 from matchmaker.state.league import League
 from matchmaker.store.transaction import Transaction
+
+ACTIVE, RETIRED = PlayerState.ACTIVE, PlayerState.RETIRED
 
 
 def change_state(
@@ -52,18 +54,14 @@ def keep_references(
     for name in names:
         if name not in mine:
             raise InvalidInput(f"{name[:80]!r} is no reference of {worker}: register it first")
-    leaves = [
-        one for one in mine.values() if one.state is PlayerState.ACTIVE and one.name not in names
-    ]
-    returns = [
-        one for one in mine.values() if one.state is PlayerState.RETIRED and one.name in names
-    ]
+    leaves = [one for name, one in mine.items() if one.state is ACTIVE and name not in names]
+    returns = [one for name, one in mine.items() if one.state is RETIRED and name in names]
     for player in leaves:
         words = f"{player.name} retires: {worker} holds no learner near it any more"
-        change_state(league, tx, player, PlayerState.RETIRED, "player_retired", words)
+        change_state(league, tx, player, RETIRED, "player_retired", words)
     for player in returns:
         words = f"{player.name} is back: {worker} returned to a checkpoint that has it"
-        change_state(league, tx, player, PlayerState.ACTIVE, "player_returned", words)
+        change_state(league, tx, player, ACTIVE, "player_returned", words)
     return [player.name for player in leaves], [player.name for player in returns]
 
 
@@ -79,25 +77,17 @@ def retire_surplus(
         The names of those that retire.
     """
     retired: list[str] = []
+    most = league.settings.max_saved
     for lineage in sorted(lineages):
-        active = [player for player in known.values() if _is_active_in(player, lineage)]
-        surplus = len(active) - league.settings.max_saved
-        for player in first_to_retire(active, league.view.analysis)[: max(surplus, 0)]:
-            known[player.name] = replace(player, state=PlayerState.RETIRED)
+        active = [
+            player
+            for player in known.values()
+            if is_active_snapshot(player) and SnapshotName.parse(player.name).lineage == lineage
+        ]
+        for player in first_to_retire(active, league.view.analysis)[: max(len(active) - most, 0)]:
+            known[player.name] = replace(player, state=RETIRED)
             tx.update_player(known[player.name])
+            words = f"{player.name} retires: {lineage} keeps {most} snapshots"
+            league.log(tx, "player_retired", words, player=player.name)
             retired.append(player.name)
-            league.log(
-                tx,
-                "player_retired",
-                f"{player.name} retires: {lineage} keeps {league.settings.max_saved} snapshots",
-                player=player.name,
-            )
     return retired
-
-
-def _is_active_in(player: Player, lineage: str) -> bool:
-    return (
-        player.kind is PlayerKind.SNAPSHOT
-        and player.state is PlayerState.ACTIVE
-        and SnapshotName.parse(player.name).lineage == lineage
-    )

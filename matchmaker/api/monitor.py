@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -65,13 +65,13 @@ class Monitor:
 
     def vitals(self) -> Vitals:
         """How the service is at this moment."""
-        view, wal = self.league.view, self.db.with_name(f"{self.db.name}-wal")
-        free = _free_bytes(self.db)
+        view, free = self.league.view, _free_bytes(self.db)
+        files = (self.db, self.db.with_name(f"{self.db.name}-wal"))
         return Vitals(
             trouble=self._health.reason if self._health is not None else "",
             now=self.league.clock.now(),
             started_at=self.started_at,
-            store_bytes=_file_bytes(self.db) + _file_bytes(wal),
+            store_bytes=sum(path.stat().st_size for path in files if path.exists()),
             disk_free_bytes=-1 if free is None else free,
             event_position=view.event_position,
             assignments=view.ordinal,
@@ -169,15 +169,6 @@ class Monitor:
 def _free_bytes(path: Path) -> int | None:
     """What this user may still write to the disk of `path`; None where the system can't say."""
     try:
-        disk = os.statvfs(path.parent)
+        return shutil.disk_usage(path.parent).free
     except OSError:
         return None
-    return disk.f_bavail * disk.f_frsize
-
-
-def _file_bytes(path: Path) -> int:
-    """Size of a file, 0 when there is none."""
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0

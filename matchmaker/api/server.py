@@ -21,8 +21,7 @@ from league.v1.exploiters_pb2_grpc import add_ExploiterServiceServicer_to_server
 from league.v1.matchmaker_pb2_grpc import add_MatchmakerServiceServicer_to_server
 from matchmaker import limits
 from matchmaker.acts import lease as leases
-from matchmaker.acts import rating_epochs
-from matchmaker.acts.analyse import analyse
+from matchmaker.acts.analyse import analyse, open_due_epochs
 from matchmaker.api.exploiter_service import ExploiterService
 from matchmaker.api.monitor import Monitor
 from matchmaker.api.service import MatchmakerService
@@ -156,7 +155,7 @@ class MatchmakerServer:
             expired = leases.sweep(self.league, tx) if due else 0
             tx.forget_requests(self.league.clock.now() - limits.REQUEST_MEMORY_SECONDS)
         self.monitor.expired(expired)
-        rating_epochs.open_due_epochs(self.league)
+        open_due_epochs(self.league)
         began = time.monotonic()
         if began >= self._next_look:
             with self.store.read() as reader:

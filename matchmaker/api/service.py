@@ -189,18 +189,13 @@ class MatchmakerService(MatchmakerServiceServicer):
     def ListPlayers(self, request: m.ListPlayersRequest, context: Any) -> m.ListPlayersResponse:
         checks.number(len(request.kinds), "kinds", 0, checks.MAX_KINDS)
         checks.number(len(request.states), "states", 0, checks.MAX_KINDS)
-        kinds = {from_enum(PlayerKind, kind) for kind in request.kinds}
-        states = {from_enum(PlayerState, state) for state in request.states}
+        kinds = {from_enum(PlayerKind, kind) for kind in request.kinds} or set(PlayerKind)
+        states = {from_enum(PlayerState, state) for state in request.states} or set(PlayerState)
         view = self.league.view.checked()
         with view.lock:
             players = list(view.players.values())
-        return m.ListPlayersResponse(
-            players=[
-                to_message(player)
-                for player in players
-                if (not kinds or player.kind in kinds) and (not states or player.state in states)
-            ]
-        )
+        found = (one for one in players if one.kind in kinds and one.state in states)
+        return m.ListPlayersResponse(players=map(to_message, found))
 
     def GetRatings(self, request: m.GetRatingsRequest, context: Any) -> m.GetRatingsResponse:
         book = from_enum(Book, request.book, Book.EVAL)

@@ -48,12 +48,23 @@ class League:
             VersionMismatch: the log is another game's.
         """
         self.store.memory = Memory(self.view.lock, self._rebuild_view, self.view.wake)
+        now, wanted = self.clock.now(), self.settings.game
         with self.store.write() as tx:
-            self._check_game(tx)
-            self._record_settings(tx, seed)
+            game = tx.meta("game")
+            if game is None:
+                tx.set_meta("game", wanted)
+                tx.set_meta("seed", str(seed))
+            elif game != wanted:
+                raise VersionMismatch(
+                    f"this league plays {game!r} but the settings say {wanted!r}: "
+                    f"use another run folder, or set game.name = {game!r}"
+                )
+            policy_json = json.dumps(self.settings.policy(), sort_keys=True)
+            if tx.add_policy(self.policy_hash, policy_json, now):
+                text = f"opponents are drawn by policy {self.policy_hash}"
+                self.log(tx, "configuration", text, policy=self.policy_hash)
             # The matchmaker's own absence is not its workers' fault, and the clock may have been
             # set back: all leases start again.
-            now = self.clock.now()
             tx.renew_leases(now + limits.LEASE_SECONDS, now + limits.LEASE_LIMIT_SECONDS)
             self._load(tx)
 
@@ -94,23 +105,6 @@ class League:
             if view.fold is fold:  # a restart that took results back replaces it
                 folding.store(tx, row)
                 self.fold_position = row.log_position
-
-    def _check_game(self, tx: Transaction) -> None:
-        game = tx.meta("game")
-        if game is not None and game != self.settings.game:
-            raise VersionMismatch(
-                f"this league plays {game!r} but the settings say {self.settings.game!r}: "
-                f"use another run folder, or set game.name = {game!r}"
-            )
-
-    def _record_settings(self, tx: Transaction, seed: int) -> None:
-        if tx.meta("game") is None:
-            tx.set_meta("game", self.settings.game)
-            tx.set_meta("seed", str(seed))
-        policy_json = json.dumps(self.settings.policy(), sort_keys=True)
-        if tx.add_policy(self.policy_hash, policy_json, self.clock.now()):
-            text = f"opponents are drawn by policy {self.policy_hash}"
-            self.log(tx, "configuration", text, policy=self.policy_hash)
 
     def log(self, tx: Transaction, kind: str, text: str, /, **data: Any) -> Event:
         """Adds an event and returns it; its data get the newest result's position.

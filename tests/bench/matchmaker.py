@@ -24,8 +24,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[2]))  # this file is not the package of its name
 sys.path.append(str(Path(__file__).parent))
 
-from matchmaker_crowd import latencies
-from matchmaker_load import assignments, results
+from matchmaker_load import acquire, latencies, rate, report
 from matchmaker_log import restarts
 from matchmaker_served import Served
 
@@ -36,23 +35,17 @@ def fresh(folder: Path | None) -> Iterator[Served]:
         yield served
 
 
-def show_results(args: argparse.Namespace) -> None:
-    for batch in (64, 256, 1024):
-        with fresh(args.folder) as served:
-            before = served.cpu_seconds()
-            rate = results(served, args.players, args.clients, batch, args.count)
-            cpu = 1e6 * (served.cpu_seconds() - before) / args.count
-        print(
-            f"results, {batch:5} a call, {args.clients} clients: {rate:9,.0f} a second"
-            f"   (the server computed {cpu:.0f} µs for each, its assignment included)"
-        )
-
-
-def show_assignments(args: argparse.Namespace) -> None:
-    for batch in (64, 256, 1024):
-        with fresh(args.folder) as served:
-            rate = assignments(served, args.players, args.clients, batch, args.count)
-            print(f"assignments, {batch:5} a call, {args.clients} clients: {rate:9,.0f} a second")
+def show_rates(args: argparse.Namespace) -> None:
+    for what, work in (("results", report), ("assignments", acquire)):
+        for batch in (64, 256, 1024) if what in args.parts else ():
+            with fresh(args.folder) as served:
+                before = served.cpu_seconds()
+                found = rate(served, work, args.players, args.clients, batch, args.count)
+                cpu = 1e6 * (served.cpu_seconds() - before) / args.count
+            print(
+                f"{what}, {batch:5} a call, {args.clients} clients: {found:9,.0f} a second"
+                f"   (the server computed {cpu:.0f} µs for each; a result's assignment included)"
+            )
 
 
 def show_latency(args: argparse.Namespace) -> None:
@@ -77,17 +70,12 @@ def show_restart(args: argparse.Namespace) -> None:
             print(line, flush=True)
 
 
-PARTS = {
-    "results": show_results,
-    "assignments": show_assignments,
-    "latency": show_latency,
-    "restart": show_restart,
-}
+PARTS = ("results", "assignments", "latency", "restart")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--parts", nargs="*", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--parts", nargs="*", choices=PARTS, default=PARTS)
     parser.add_argument("--players", type=int, default=2_000, help="in the league")
     parser.add_argument("--clients", type=int, default=2, help="processes that report or acquire")
     parser.add_argument(
@@ -105,8 +93,11 @@ def main() -> None:
     )
     args = parser.parse_args()
     print(f"{len(os.sched_getaffinity(0))} cores for server and clients")
-    for part in args.parts:
-        PARTS[part](args)
+    show_rates(args)
+    if "latency" in args.parts:
+        show_latency(args)
+    if "restart" in args.parts:
+        show_restart(args)
 
 
 if __name__ == "__main__":

@@ -1,46 +1,48 @@
-"""Clients that ask as fast as they can: results reported, and matches acquired, a second."""
+"""Clients that ask as fast as they can, each in a process, or a thousand that call by the clock."""
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import multiprocessing
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from multiprocessing.synchronize import Barrier
 
 import grpc
+import numpy as np
 from matchmaker_served import Served, fill, played
+from numpy.typing import NDArray
 
 from league.ids import new_id
-from league.players import MatchResult
+from league.players import Assignment, MatchResult
 from league.rpc.channel import CHANNEL_OPTIONS
 from league.rpc.client import MatchmakerClient
+from league.rpc.convert import from_message, to_message
 from league.v1 import matchmaker_pb2 as m
 from league.v1.matchmaker_pb2_grpc import MatchmakerServiceStub
 
 ACQUIRED = 1024
 """Matches of one call while leases are gathered, and the most that a call may ask for."""
+Work = Callable[[MatchmakerClient, int, int, int], tuple[float, float]]
+"""Reports or acquires a count of matches in batches; returns when it began and ended, in seconds
+of the monotonic clock that all processes share.
+"""
 
 
-@dataclass(frozen=True)
-class Load:
-    """What one client did, in seconds of the monotonic clock that all processes share."""
-
-    count: int
-    began: float
-    ended: float
-
-
-def measured(clients: int, work: Callable[..., Load], *arguments: object) -> float:
-    """Rate of all clients together, each in a process, from the first one's begin to the last
-    one's end.
+def rate(served: Served, work: Work, players: int, clients: int, batch: int, count: int) -> float:
+    """How many matches a second the clients report or acquire together, from the begin of the
+    first one to the end of the last one.
     """
+    with MatchmakerClient(served.address) as client:
+        learners = fill(client, players, clients)
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(clients)
     with context.Pool(clients, initializer=_share, initargs=(barrier,)) as pool:
-        loads = pool.starmap(work, [(number, *arguments) for number in range(clients)], chunksize=1)
-    seconds = max(load.ended for load in loads) - min(load.began for load in loads)
-    return sum(load.count for load in loads) / seconds
+        parts = [(work, served.address, name, batch, count // clients) for name in learners]
+        times = pool.starmap(_client_of, parts, chunksize=1)
+    seconds = max(ended for _, ended in times) - min(began for began, _ in times)
+    return count // clients * clients / seconds
 
 
 def _share(barrier: Barrier) -> None:
@@ -48,61 +50,121 @@ def _share(barrier: Barrier) -> None:
     ready = barrier
 
 
-def results(served: Served, players: int, clients: int, batch: int, count: int) -> float:
-    """Results a second: made, encoded, sent, rated, made durable, and their verdicts decoded."""
-    with MatchmakerClient(served.address) as client:
-        learners = fill(client, players, clients)
-    return measured(clients, report, served.address, learners, batch, count // clients)
-
-
-def report(number: int, address: str, learners: list[str], batch: int, count: int) -> Load:
+def _client_of(
+    work: Work, address: str, learner: str, batch: int, count: int
+) -> tuple[float, float]:
     with MatchmakerClient(address) as client:
-        incarnation = client.open_incarnation(
-            f"learner-{learners[number]}", learners[number]
-        ).number
-        found: list[MatchResult] = []
-        while len(found) < count:
-            matches = client.acquire_matches(
-                incarnation, min(ACQUIRED, count - len(found)), "league"
-            )
-            found += [played(match, (0.0, 1.0, 1.0)[match.ordinal % 3]) for match in matches]
-        ready.wait()
-        began = time.monotonic()
-        for begin in range(0, count, batch):
-            verdicts, _ = client.report_results(
-                incarnation, found[begin : begin + batch], request_id=new_id()
-            )
-            assert all(verdict.accepted and not verdict.duplicate for verdict in verdicts)
-        return Load(count, began, time.monotonic())
+        incarnation = client.open_incarnation(f"learner-{learner}", learner).number
+        return work(client, incarnation, batch, count)
 
 
-def assignments(served: Served, players: int, clients: int, batch: int, count: int) -> float:
-    """Assignments a second: drawn, made durable, sent, and decoded from protobuf by who asked."""
+def report(
+    client: MatchmakerClient, incarnation: int, batch: int, count: int
+) -> tuple[float, float]:
+    """Results: made, encoded, sent, rated, made durable, and their verdicts decoded."""
+    found: list[MatchResult] = []
+    while len(found) < count:
+        matches = client.acquire_matches(incarnation, min(ACQUIRED, count - len(found)), "league")
+        found += [played(match, (0.0, 1.0, 1.0)[match.ordinal % 3]) for match in matches]
+    ready.wait()
+    began = time.monotonic()
+    for begin in range(0, count, batch):
+        verdicts, _ = client.report_results(
+            incarnation, found[begin : begin + batch], request_id=new_id()
+        )
+        assert all(verdict.accepted and not verdict.duplicate for verdict in verdicts)
+    return began, time.monotonic()
+
+
+def acquire(
+    client: MatchmakerClient, incarnation: int, batch: int, count: int
+) -> tuple[float, float]:
+    """Assignments: drawn, made durable, sent, and decoded from protobuf by who asked."""
+    client.acquire_matches(incarnation, 1, "league")  # the first one finds the weights
+    ready.wait()
+    began = time.monotonic()
+    for begin in range(0, count, batch):
+        request = m.AcquireMatchesRequest(
+            request_id=new_id(),
+            incarnation=incarnation,
+            count=min(batch, count - begin),
+            mix="league",
+        )
+        reply = client._stub.AcquireMatches(request)
+        assert all(len(match.seats) == 2 for match in reply.assignments)
+    return began, time.monotonic()
+
+
+LEARNERS = 12
+"""Players that the clients' workers train: as many as AlphaStar had."""
+
+
+def latencies(
+    served: Served, players: int, clients: int, seconds: int, reports: bool
+) -> tuple[NDArray[np.float64], float]:
+    """Milliseconds from when a call of AcquireMatches was due to its answer; and what the server
+    computed meanwhile, in seconds. Each learner's weights are found before.
+
+    Args:
+        reports: whether each client also reports the four matches, just before it asks for the next
+        ones.
+    """
     with MatchmakerClient(served.address) as client:
-        learners = fill(client, players, clients)
-    return measured(clients, acquire, served.address, learners, batch, count // clients)
+        learners = fill(client, players, LEARNERS)
+        workers = [
+            client.open_incarnation(f"worker-{n}", learners[n % LEARNERS]).number
+            for n in range(clients)
+        ]
+        for worker in workers[:LEARNERS]:
+            client.acquire_matches(worker, 1, "league")
+    before = served.cpu_seconds()
+    found = np.array(asyncio.run(_crowd(served.address, workers, seconds, reports)))
+    return found, served.cpu_seconds() - before
 
 
-def acquire(number: int, address: str, learners: list[str], batch: int, count: int) -> Load:
-    with (
-        MatchmakerClient(address) as client,
-        grpc.insecure_channel(address, CHANNEL_OPTIONS) as channel,
-    ):
-        incarnation = client.open_incarnation(
-            f"learner-{learners[number]}", learners[number]
-        ).number
-        client.acquire_matches(incarnation, 1, "league")  # the first one finds the weights
-        stub = MatchmakerServiceStub(channel)
-        ready.wait()
-        began, got = time.monotonic(), 0
-        while got < count:
-            request = m.AcquireMatchesRequest(
-                request_id=new_id(),
-                incarnation=incarnation,
-                count=min(batch, count - got),
-                mix="league",
-            )
-            reply = stub.AcquireMatches(request)
-            assert all(len(match.seats) == 2 for match in reply.assignments)
-            got += len(reply.assignments)
-        return Load(got, began, time.monotonic())
+async def _crowd(address: str, workers: list[int], seconds: int, reports: bool) -> list[float]:
+    channels = [grpc.aio.insecure_channel(address, CHANNEL_OPTIONS) for _ in workers]
+    await asyncio.gather(*(channel.channel_ready() for channel in channels))
+    start = time.monotonic() + 1.0
+    calls = [
+        _client(MatchmakerServiceStub(channel), worker, start + n / len(workers), seconds, reports)
+        for n, (channel, worker) in enumerate(zip(channels, workers, strict=True))
+    ]
+    # of this process, in which a look for garbage takes 50 ms: as long as a hundred answers
+    gc.disable()
+    try:
+        found = await asyncio.gather(*calls)
+    finally:
+        gc.enable()
+    await asyncio.gather(*(channel.close() for channel in channels))
+    return [latency for one in found for latency in one]
+
+
+async def _client(
+    stub: MatchmakerServiceStub, worker: int, first: float, seconds: int, reports: bool
+) -> list[float]:
+    """Once a second from `first` on; a call that is late does not put off the next."""
+    found: list[float] = []
+    tasks = []
+    for second in range(seconds):
+        due = first + second
+        await asyncio.sleep(max(0.0, due - time.monotonic()))
+        tasks.append(asyncio.create_task(_call(stub, worker, due, reports, found)))
+    await asyncio.gather(*tasks)
+    return found
+
+
+async def _call(
+    stub: MatchmakerServiceStub, worker: int, due: float, reports: bool, found: list[float]
+) -> None:
+    request = m.AcquireMatchesRequest(
+        request_id=new_id(), incarnation=worker, count=4, mix="league"
+    )
+    reply = await stub.AcquireMatches(request)
+    assert len(reply.assignments) == 4
+    found.append(1000.0 * (time.monotonic() - due))
+    if reports:
+        results = [to_message(played(from_message(Assignment, a), 1.0)) for a in reply.assignments]
+        await stub.ReportResults(
+            m.ReportResultsRequest(request_id=new_id(), incarnation=worker, results=results)
+        )

@@ -86,15 +86,6 @@ def at_step(result, step):
     )
 
 
-def test_ratings_survive_a_restart_to_the_last_bit(tmp_path):
-    with small_league(tmp_path) as league:
-        league.play(league.open(), 50)
-        before = league.client.ratings(Book.TRAIN)
-    with small_league(tmp_path) as league:
-        assert league.client.ratings(Book.TRAIN) == before
-        assert league.client.status().log_position == 50
-
-
 def test_results_behind_the_checkpoint_are_lost_to_the_ratings(league):
     first = league.open()
     league.play(first, 10)

@@ -89,21 +89,6 @@ def test_a_clock_that_is_set_between_two_starts_ends_no_lease_and_keeps_none(
         assert league.client.heartbeat(incarnation, 10)[1] == clock.now() + seconds
 
 
-def test_a_hung_worker_that_still_beats_loses_its_leases_and_comes_back(league) -> None:
-    """Its main thread stands still while its heartbeats go on; when it wakes up it works on."""
-    incarnation, seconds = league.open(), limits.LEASE_SECONDS
-    league.client.acquire_matches(incarnation, 4, "league")
-    league.client.heartbeat(incarnation, 100)
-    for _ in range(30):
-        league.clock.advance(seconds / 20)
-        fenced, *_ = league.client.heartbeat(incarnation, 100)
-        assert not fenced
-        league.server.sweep()
-    assert league.client.status().open_leases == 0
-    _, verdicts, _ = league.play(incarnation, 4)
-    assert all(verdict.accepted for verdict in verdicts)
-
-
 def test_of_two_learners_with_one_name_only_the_later_one_counts(league) -> None:
     """Both are alive, both play, neither knows of the other."""
     first = league.open()

@@ -8,7 +8,6 @@ that the service tells. All seeds are fixed, so a p-value is the same on every r
 from __future__ import annotations
 
 import json
-from collections import Counter
 
 import numpy as np
 import pytest
@@ -17,19 +16,16 @@ from drawn_league import (
     SNAPSHOTS,
     SURE,
     Beliefs,
-    Fixed,
     by_categories,
     drawn,
     lived,
     mixed,
     opened,
     p_value,
-    predicted,
     served,
 )
-from small_league import played, small_league, snapshot
 
-from league.players import Book, Pairing
+from league.players import Book
 
 
 @pytest.fixture(scope="module")
@@ -121,44 +117,3 @@ def test_near_copies_share_the_weight_of_one(history, tmp_path):
 def _made(folder):
     folder.mkdir()
     return folder
-
-
-def test_a_newcomer_takes_what_the_ratings_say_and_not_two_thirds(tmp_path):
-    """50 opponents beaten at .95, and one that the learner has not met and is predicted to beat
-    at .8.
-    """
-    mixes = {"past": {"snapshots": 1.0}}
-    with small_league(tmp_path, range(1, 51), mixes=mixes, near_copies=0.0) as league:
-        client, fixed = league.client, Fixed()
-        incarnation = league.open()
-        for _ in range(5):  # drawn anew each time: who is met less is drawn more
-            matches = client.acquire_matches(incarnation, 1000, "past")
-            client.report_results(incarnation, [
-                played(m, 1.0 if fixed.wins(m.opponent.name, 0.95) == (m.learner_seat == 0) else 0.0)
-                for m in matches
-            ])  # fmt: skip
-        client.register_players([snapshot(99)])
-        _rate(league, "main@99", 0.8)
-        counts = Counter(m.opponent.name for m in client.acquire_matches(incarnation, 1024, "past"))
-        cells = client.payoff(Book.TRAIN, rows=["main"])
-        flat = [(1 - cell.wins / cell.games) ** 2 for cell in cells]
-    assert len(cells) == 50
-    assert 0.25 / (0.25 + sum(flat)) == pytest.approx(0.67, abs=0.02)
-    assert counts["main@99"] / 1024 == pytest.approx(0.27, abs=0.05)
-
-
-def _rate(league, name, chance):
-    """Clean matches against a bot, until the learner is predicted to win so often."""
-    client, view = league.client, league.server.league.view
-    evaluator = client.open_incarnation("evaluator-0").number
-    for seed in range(200):
-        believed = predicted(view, name)
-        if view.tables[Book.EVAL].has(name) and abs(believed - chance) < 0.02:
-            return
-        pairing = Pairing(player=name, opponent="based", pairs=1, book=Book.EVAL, seed=seed)
-        won = believed > chance
-        pair = client.acquire_pairings(evaluator, [pairing])
-        client.report_results(
-            evaluator, [played(m, float((m.seats[0].name == name) == won)) for m in pair]
-        )
-    raise AssertionError(f"{name} could not be rated so: {believed}")
