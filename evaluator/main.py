@@ -17,8 +17,7 @@ from league.errors import ConfigError, LeagueError, Unavailable
 from league.games.settings import GameSettings
 from league.rpc.channel import Reminders
 from league.security.credentials import of_run
-from league.security.flags import add_service_flags, service_settings
-from league.security.settings import SecuritySettings
+from league.security.settings import SecuritySettings, add_service_flags, service_settings
 from league.service.logs import configure
 from league.service.settings import OperationsSettings
 from league.settings.base import resolve

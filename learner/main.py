@@ -18,7 +18,7 @@ from league.exploiters import EXPLOITING
 from league.players import Role
 from league.rpc.channel import Reminders
 from league.runs.finding import RUNS, running_league
-from league.security.flags import add_client_flags, client_credentials
+from league.security.credentials import add_client_flags, of_run
 from league.security.settings import SecuritySettings
 from league.settings.base import Sections, resolve
 from league.settings.device_flags import DeviceFlags, add_device_flags
@@ -216,7 +216,7 @@ def _client(options: argparse.Namespace, sections: Sections, **waiting: Any) -> 
     from league.rpc.client import MatchmakerClient
 
     options.tls = options.tls or sections.of(SecuritySettings).tls_folder
-    credentials = client_credentials(options, "worker", options.run_dir)
+    credentials = of_run(options.run_dir, "worker", token_file=options.token_file, tls=options.tls)
     return MatchmakerClient(options.matchmaker, credentials=credentials, **waiting)
 
 

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from league.errors import LeagueError
-from league.security.flags import add_service_flags, service_settings
-from league.security.settings import SecuritySettings
+from league.security.settings import SecuritySettings, add_service_flags, service_settings
 from league.service.logs import configure
 from league.service.settings import OperationsSettings
 from league.settings.base import resolve

@@ -24,7 +24,7 @@ from league.cli.output import say
 from league.errors import InvalidInput, LeagueError, Refused, Unavailable
 from league.rpc.client import MatchmakerClient
 from league.runs import finding
-from league.security.credentials import Credentials, from_environment, of_run
+from league.security.credentials import Credentials, of_run
 from league.service import die_with_parent
 
 ROLE = "operator"  # every reader of the run's tokens may do everything anyway
@@ -116,8 +116,6 @@ class League:
             )
 
     def _credentials(self, run_dir: Path | None = None) -> Credentials:
-        if run_dir is None:
-            return from_environment(token_file=self.token_file, tls=self.tls)
         return of_run(run_dir, ROLE, token_file=self.token_file, tls=self.tls)
 
 

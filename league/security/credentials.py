@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -60,19 +61,21 @@ def from_environment(
 
 
 def of_run(
-    run_dir: Path,
+    run_dir: Path | None,
     role: str,
     *,
     token_file: Path | None = None,
     tls: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Credentials:
-    """As `from_environment`, then the run's own files.
+    """As `from_environment`, then the files of a run where one is given.
 
     These are its token of `role`, or the strongest other one that can be read, and the certificates
     that its settings name.
     """
     own = from_environment(environment, token_file=token_file, tls=tls)
+    if run_dir is None:
+        return own
     token, tls = own.token, own.tls
     for word in (role, *reversed(WORDS)):
         file = run_dir / FOLDER / f"{word}.token"
@@ -82,6 +85,23 @@ def of_run(
     if tls is None and config.is_file():
         tls = resolve(file=config, environment={}).of(SecuritySettings).tls_folder
     return Credentials(token=token, tls=tls)
+
+
+def add_client_flags(parser: argparse.ArgumentParser) -> None:
+    """Adds the flags `--token-file` and `--tls` of `of_run`."""
+    parser.add_argument(
+        "--token-file",
+        type=Path,
+        metavar="FILE",
+        help="file with a token (default: KUMITE_TOKEN, KUMITE_TOKEN_FILE, or the run's own)",
+    )
+    parser.add_argument(
+        "--tls",
+        type=Path,
+        metavar="FOLDER",
+        help="folder with ca.pem, and client.pem and client.key where they are wanted (default: "
+        "KUMITE_TLS, or what the run's settings name)",
+    )
 
 
 def read_token(file: Path) -> str:

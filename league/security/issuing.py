@@ -118,7 +118,7 @@ def _issue(
     hosts: Sequence[x509.GeneralName] | None = (),
     key: ec.EllipticCurvePrivateKey | None = None,
 ) -> list[Path]:
-    """Writes a certificate and its key: a server's with `hosts`, a CA's with None, or a client's."""
+    """Writes a certificate and its key: a server's with `hosts`, a CA's with None, a client's."""
     key = key or ec.generate_private_key(ec.SECP256R1())
     signer, now = authority.key.public_key(), datetime.now(UTC)
     extensions: list[tuple[x509.ExtensionType, bool]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -80,3 +81,33 @@ def joined(host: str, port: int) -> str:
 def reached_at(host: str) -> str:
     """Where this machine's own processes reach what listens on `host`."""
     return {"0.0.0.0": "127.0.0.1", "::": "::1", "[::]": "::1"}.get(host, host)
+
+
+def add_service_flags(parser: argparse.ArgumentParser) -> None:
+    """Adds the flags of `service_settings`, which win over section [security]."""
+    parser.add_argument(
+        "--host", default="", help="address to listen on (default: security.host, 127.0.0.1)"
+    )
+    parser.add_argument(
+        "--tokens", action="store_true", help="every call must bring a token of the run"
+    )
+    parser.add_argument(
+        "--tls", type=Path, metavar="FOLDER", help="speak TLS with the certificates in FOLDER"
+    )
+    parser.add_argument(
+        "--mutual-tls", action="store_true", help="with --tls: clients show certificates too"
+    )
+
+
+def service_settings(options: argparse.Namespace, settings: SecuritySettings) -> SecuritySettings:
+    """`settings` under the flags; raises `ConfigError` for values that exclude each other."""
+    given: dict[str, object] = {
+        key: True for key in ("tokens", "mutual_tls") if getattr(options, key)
+    }
+    if options.host:
+        given["host"] = options.host
+    if options.tls is not None:
+        given["tls"] = str(options.tls.expanduser().absolute())
+    changed = settings.model_copy(update=given)
+    changed.checked()
+    return changed

@@ -21,4 +21,4 @@ class OperationsSettings(Settings):
     """Log lines for people, or one JSON object a line for programs."""
 
     log_calls: bool = False
-    """Whether every call gets a line in the log: method, code, seconds, peer, worker, request id."""
+    """Whether every call gets a line in the log: method, code, seconds, peer, worker, request."""

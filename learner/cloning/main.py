@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from league.errors import AlreadyExists, ConfigError, InvalidInput
-from league.security.credentials import Credentials
-from league.security.flags import add_client_flags, client_credentials
+from league.security.credentials import Credentials, add_client_flags, of_run
 from league.settings.base import Sections, resolve
 
 if TYPE_CHECKING:
@@ -94,7 +93,7 @@ def run(options: argparse.Namespace) -> None:
     )
     print(blobs.path(digest))
     if options.matchmaker:
-        shown = client_credentials(options, "worker", options.run_dir)
+        shown = of_run(options.run_dir, "worker", token_file=options.token_file, tls=options.tls)
         _register(options.matchmaker, shown, name, digest, card)
     else:
         log.info("bin/learner --from %s trains on from it", blobs.path(digest))

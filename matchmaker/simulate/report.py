@@ -42,7 +42,7 @@ PAIRS = 20_000
 POINTS = 500
 """Draws of a run that are made again by another policy."""
 CERTAIN_GAMES = 1e9
-"""So many games make the posterior of a win probability the truth."""
+"""With this many games the posterior of a win probability is the truth."""
 _TENTHS = 10
 
 

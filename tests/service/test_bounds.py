@@ -27,7 +27,7 @@ AUDIT = "operator_action"
 LEFT_OUT = {"Heartbeat": ("metrics: nan", "metrics: inf", "metrics: -inf")}
 """A mean of nothing is NaN: the beat counts, and that number is left out of it."""
 LONGEST = 300
-"""Characters that a refusal is told in, at the most."""
+"""Characters of a refusal, at the most."""
 TOO_LARGE = grpc.StatusCode.RESOURCE_EXHAUSTED
 """gRPC's own word for a message beyond the service's size."""
 

@@ -5,13 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-import grpc
 import pytest
-from google.protobuf.descriptor_pool import DescriptorPool
-from grpc_health.v1 import health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
-    ProtoReflectionDescriptorDatabase,
-)
 from small_league import bot, small_league, snapshot
 
 from league.errors import InvalidInput, LeagueError, Unavailable
@@ -152,22 +146,6 @@ def test_stopping_ends_the_streams_and_twice_is_fine(tmp_path):
     server.stop()
     assert time.monotonic() - began < 6.0
     client.close()
-
-
-def test_health_is_served(league):
-    with grpc.insecure_channel(league.server.address) as channel:
-        stub = health_pb2_grpc.HealthStub(channel)
-        for service in ("", "league.v1.MatchmakerService"):
-            reply = stub.Check(health_pb2.HealthCheckRequest(service=service))
-            assert reply.status == health_pb2.HealthCheckResponse.SERVING
-
-
-def test_reflection_tells_the_methods(league):
-    with grpc.insecure_channel(league.server.address) as channel:
-        database = ProtoReflectionDescriptorDatabase(channel)
-        assert "league.v1.MatchmakerService" in database.get_services()
-        service = DescriptorPool(database).FindServiceByName("league.v1.MatchmakerService")
-        assert "GetRatings" in {method.name for method in service.methods}
 
 
 def test_a_huge_request_is_refused_and_the_service_lives(league):

@@ -179,7 +179,7 @@ def test_health_turns_before_the_disk_is_full(
     with small_league(tmp_path) as league:
         assert health_of(league.server.address) == NOT_SERVING
         assert "less than 1e+09" in league.client.status().vitals.trouble
-        league.play(league.open(), 3)  # it goes on as long as it can
+        league.play(league.open(), 3)  # it continues as long as it can
 
 
 def test_draining_lets_calls_end_and_sends_others_away(

@@ -99,7 +99,7 @@ def test_rock_paper_scissors_gives_f_var_its_shares(tmp_path):
     rows = {(row["learner"], row["group"]): row for row in report["groups"]}
     assert follows(report)
     for (learner, group), row in rows.items():
-        camp = {"main": "rock", "main-2": "scissors"}[learner]  # the numbers behind three bots
+        camp = {"main": "rock", "main-2": "scissors"}[learner]  # the numbers after three bots
         even, other = 0.25 / 0.43, 0.09 / 0.43
         assert row["ideal"] == pytest.approx(even if group == camp else other, abs=0.05)
         # less than by the truth: at first the learner knows none of its chances
@@ -137,7 +137,7 @@ def test_a_broken_sampler_is_noticed(monkeypatch, capsys):
     assert "the shares are NOT those of the rule" in capsys.readouterr().err
 
 
-def test_learners_that_drift_take_snapshots_and_exploiters_begin_anew(tmp_path):
+def test_learners_that_drift_take_snapshots_and_exploiters_begin_again(tmp_path):
     report = simulate(
         tmp_path, "drift", players=24, matches=3000, learners=3, roles="alphastar-paper", faults=0.0
     )

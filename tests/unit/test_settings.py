@@ -14,7 +14,6 @@ from league.settings.base import (
     Sections,
     Settings,
     base_preset,
-    lay_over,
     nested_settings,
     resolve,
     section_classes,
@@ -206,13 +205,6 @@ def test_a_wrong_file_or_variable_is_named(
     with pytest.raises(ConfigError) as caught:
         resolved(None, path, environment=environment)
     assert [w for w in words if w.format(file=path) not in str(caught.value)] == []
-
-
-def test_a_file_and_flags_are_laid_over_given_sections(file: Path) -> None:
-    below = resolved(None, None, "sample.speed=9", "sample.label=run")
-    over = lay_over(below, file, ["sample.rate=2"])["sample"]
-    assert (over["speed"], over["label"], over["rate"]) == (4, "run", 2.0)
-    assert below["sample"]["speed"] == 9
 
 
 def test_the_hash_follows_values_and_not_their_order() -> None:

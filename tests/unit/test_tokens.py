@@ -69,9 +69,7 @@ def test_only_hashes_are_kept_and_only_for_their_owner(tmp_path: Path) -> None:
     assert {path.name: mode(path) for path in file.folder.iterdir()} == dict.fromkeys(
         ("tokens.json", "read.token", "worker.token", "operator.token"), 0o600
     )
-    assert [(token.name, token.role) for token in file.read()][-1] == ("dashboard", "read")
     assert len({*plain.values(), other}) == 4
-    assert all(len(text) > 50 for text in plain.values())
 
 
 def test_a_file_that_others_may_touch_is_refused(tmp_path: Path) -> None:
