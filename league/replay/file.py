@@ -1,6 +1,5 @@
-"""The file of a replay: `MAGIC`, the format's number, the payload's length and checksum, and the
-payload, a JSON header and the actions as one bit each, compressed. Shape suffixes: T frames, 2
-seats, A action width.
+"""The file of a replay: `MAGIC`, a checksum, and a compressed payload: a JSON header and the
+actions as one bit each. Shape suffixes: T frames, 2 seats, A action width.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from league.replay.match import Contender, Recipe, Replay
 from league.runs.files import write_whole
 
 MAGIC = b"KUMITE-REPLAY"
-FORMAT = 1
+FORMAT = 2
 SUFFIX = ".replay"
-_HEAD = struct.Struct(f"<{len(MAGIC)}sBI16s")  # magic, format, payload's length and checksum
+_CHECKSUM_BYTES = 16
 _MOST_BYTES = 64 * 2**20
 """Of an unpacked payload: the longest match has some 4 MB, more is no replay."""
 
@@ -32,7 +31,7 @@ def encode(replay: Replay) -> bytes:
     header = json.dumps(_header(replay), separators=(",", ":")).encode()
     payload = struct.pack("<I", len(header)) + header + _pack(replay.actions_T2A)
     packed = zlib.compress(payload, 9)
-    return _HEAD.pack(MAGIC, FORMAT, len(packed), hashlib.sha256(packed).digest()[:16]) + packed
+    return MAGIC + hashlib.sha256(packed).digest()[:_CHECKSUM_BYTES] + packed
 
 
 def decode(content: bytes, name: str = "the replay") -> Replay:
@@ -41,26 +40,23 @@ def decode(content: bytes, name: str = "the replay") -> Replay:
     """
     if not content.startswith(MAGIC):
         raise DataCorrupt(f"{name} is no replay of Kumite: it does not begin as one")
-    if len(content) < _HEAD.size:
-        raise DataCorrupt(f"{name} is cut short: it ends within its first {_HEAD.size} bytes")
-    _, number, length, checksum = _HEAD.unpack_from(content)
-    if number != FORMAT:
-        raise VersionMismatch(
-            f"{name} has format {number}, this Kumite reads {FORMAT}: use a newer one"
-        )
-    packed = content[_HEAD.size :]
-    if len(packed) < length:
-        raise DataCorrupt(f"{name} is cut short: {len(packed)} of its {length} bytes are there")
-    if len(packed) > length or hashlib.sha256(packed).digest()[:16] != checksum:
-        raise DataCorrupt(
-            f"{name} is damaged: its checksum does not fit, so get another copy of it"
-        )
+    start = len(MAGIC) + _CHECKSUM_BYTES
+    checksum, packed = content[len(MAGIC) : start], content[start:]
+    if hashlib.sha256(packed).digest()[:_CHECKSUM_BYTES] != checksum:
+        raise DataCorrupt(f"{name} is damaged or cut short: get another copy of it")
     try:
-        return _replay(_unpack_payload(packed))
+        payload = zlib.decompressobj().decompress(packed, _MOST_BYTES)
+        (length,) = struct.unpack_from("<I", payload)
+        header = json.loads(payload[4 : 4 + length])
+        if header["format"] == FORMAT:
+            return _replay(header, payload[4 + length :])
     except (zlib.error, ValueError, KeyError, TypeError, struct.error) as error:
         raise DataCorrupt(
             f"{name} holds no match that can be read ({error}): get another copy"
         ) from None
+    raise VersionMismatch(
+        f"{name} has format {header['format']}, this Kumite reads {FORMAT}: use a newer one"
+    )
 
 
 def save_replay(path: Path | str, replay: Replay) -> None:
@@ -82,17 +78,15 @@ def load_replay(path: Path | str) -> Replay:
 def _header(replay: Replay) -> dict[str, Any]:
     recipe = replay.recipe
     return {
-        "game": recipe.name,
-        "version": recipe.version,
-        "max_frames": recipe.max_frames,
-        "options": dict(recipe.options),
-        "seats": [{"name": s.name, "digest": s.digest, "bot": s.bot} for s in replay.seats],
+        "format": FORMAT,
+        "recipe": {**vars(recipe), "options": dict(recipe.options)},
+        "seats": [vars(seat) for seat in replay.seats],
         "seed": replay.seed,
         "match_id": replay.match_id,
         "shape": list(replay.actions_T2A.shape),
         "outcome": replay.outcome,
         "final": replay.final,
-        **({"disturbed": replay.disturbed} if replay.disturbed else {}),
+        "disturbed": replay.disturbed,
     }
 
 
@@ -112,34 +106,20 @@ def _unpack(packed: bytes, shape: tuple[int, int, int]) -> NDArray[np.uint8]:
     return np.ascontiguousarray(np.moveaxis(planes_2AT, -1, 0))
 
 
-def _unpack_payload(packed: bytes) -> bytes:
-    payload = zlib.decompressobj().decompress(packed, _MOST_BYTES)
-    if len(payload) >= _MOST_BYTES:
-        raise ValueError(f"more than {_MOST_BYTES} bytes")
-    return payload
-
-
-def _replay(payload: bytes) -> Replay:
-    (length,) = struct.unpack_from("<I", payload)
-    header = json.loads(payload[4 : 4 + length])
+def _replay(header: dict[str, Any], packed: bytes) -> Replay:
     first, second = (Contender(**seat) for seat in header["seats"])
     frames, seats, size = header["shape"]
     if seats != 2 or frames < 1 or size < 1:
         raise ValueError(f"actions of shape {header['shape']}")
     return Replay(
-        recipe=Recipe(
-            name=header["game"],
-            version=header["version"],
-            max_frames=header["max_frames"],
-            options=header["options"],
-        ),
+        recipe=Recipe(**header["recipe"]),
         seats=(first, second),
         seed=int(header["seed"]),
-        actions_T2A=_unpack(payload[4 + length :], (frames, seats, size)),
+        actions_T2A=_unpack(packed, (frames, seats, size)),
         outcome=float(header["outcome"]),
         final=header["final"],
         match_id=header["match_id"],
-        disturbed=tuple(_span(span, frames) for span in header.get("disturbed", ())),
+        disturbed=tuple(_span(span, frames) for span in header["disturbed"]),
     )
 
 

@@ -7,7 +7,7 @@ B bytes of packed actions.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,71 +15,6 @@ from numpy.typing import NDArray
 from league.errors import DataCorrupt, InvalidInput
 from league.games.base import EXTERNAL, BatchedGame
 from league.replay.match import Contender, Recipe, Replay, final_digest
-
-
-@dataclass
-class MatchRecorder:
-    """One match while it is recorded: what the caller's seats did, decision by decision."""
-
-    recipe: Recipe
-    seats: tuple[Contender, Contender]
-    bots: tuple[int, int]  # as in `BatchedGame.bots_N2`
-    seed: int
-    match_id: str = ""
-    _decisions: list[tuple[NDArray[np.uint8], int]] = field(default_factory=list)
-
-    def note(self, actions_2A: NDArray[np.uint8], frames: int = 1) -> None:
-        """What the seats are about to hold for `frames` frames."""
-        self._decisions.append((np.packbits(actions_2A), frames))
-
-    def finish(self, outcome: float, final: str) -> Replay:
-        """The match as a replay, played again to write down what bots did; `final` as of
-        `final_digest`.
-
-        Raises `DataCorrupt` when it does not end as it did, `InvalidInput` when it does not end at
-        all.
-        """
-        game = self.recipe.make()
-        try:
-            actions_T2A, told = self._play(game)
-            same = (float(game.outcomes_N[0]), final_digest(game, 0)) == (outcome, final)
-        finally:
-            game.close()
-        if not same:
-            raise DataCorrupt(
-                f"match {self.match_id or self.seed} can't be recorded: it ends otherwise"
-            )
-        bots = ["" if told or bot == EXTERNAL else game.spec.bots[bot].name for bot in self.bots]
-        seats = tuple(
-            Contender(name=seat.name, digest=seat.digest, bot=bot)
-            for seat, bot in zip(self.seats, bots, strict=True)
-        )
-        return Replay(
-            recipe=self.recipe,
-            seats=(seats[0], seats[1]),
-            seed=self.seed,
-            actions_T2A=actions_T2A,
-            outcome=outcome,
-            final=final,
-            match_id=self.match_id,
-        )
-
-    def _play(self, game: BatchedGame) -> tuple[NDArray[np.uint8], bool]:
-        """Both seats' actions frame by frame, and whether the game reported its bots'."""
-        shape, told = (2, game.spec.action_size), True
-        game.bots_N2[0] = self.bots
-        game.reset(np.array([self.seed], np.uint64))
-        played: list[NDArray[np.uint8]] = []
-        for packed, frames in self._decisions:
-            held = np.unpackbits(packed, count=shape[0] * shape[1]).reshape(shape)
-            for _ in range(frames):
-                game.step(held[None])
-                done_N2A = game.played_N2A()
-                told = done_N2A is not None
-                played.append(held if done_N2A is None else done_N2A[0])
-                if game.ended_N[0]:
-                    return np.stack(played), told
-        raise InvalidInput(f"match {self.match_id or self.seed} was not recorded to its end")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,12 +67,9 @@ class BatchRecorder:
         game = self._game
         frames = int(game.final_frames_N[row])
         actions = np.unpackbits(self._played_NTB[row, :frames], axis=1, count=self._width)
-        bots = [
-            "" if self._told or bot == EXTERNAL else game.spec.bots[bot].name for bot in bout.bots
-        ]
         first, second = (
-            Contender(name=seat.name, digest=seat.digest, bot=bot)
-            for seat, bot in zip(bout.seats, bots, strict=True)
+            replace(seat, bot="" if self._told or bot == EXTERNAL else game.spec.bots[bot].name)
+            for seat, bot in zip(bout.seats, bout.bots, strict=True)
         )
         return Replay(
             recipe=self._recipe,
@@ -149,6 +81,54 @@ class BatchRecorder:
             match_id=bout.match_id(self._recipe),
             disturbed=tuple((seat, at, min(count, frames - at)) for seat, at, count in disturbed),
         )
+
+
+@dataclass
+class MatchRecorder:
+    """One match while it is recorded: what the caller's seats did, decision by decision."""
+
+    recipe: Recipe
+    seats: tuple[Contender, Contender]
+    bots: tuple[int, int]  # as in `BatchedGame.bots_N2`
+    seed: int
+    match_id: str = ""
+    _decisions: list[tuple[NDArray[np.uint8], int]] = field(default_factory=list)
+
+    def note(self, actions_2A: NDArray[np.uint8], frames: int = 1) -> None:
+        """What the seats are about to hold for `frames` frames."""
+        self._decisions.append((np.packbits(actions_2A), frames))
+
+    def finish(self, outcome: float, final: str) -> Replay:
+        """The match as a replay, played again to write down what bots did; `final` as of
+        `final_digest`.
+
+        Raises `DataCorrupt` when it does not end as it did, `InvalidInput` when it does not end at
+        all.
+        """
+        game, name = self.recipe.make(), self.match_id or self.seed
+        try:
+            replay = self._played(game)
+        finally:
+            game.close()
+        if replay is None:
+            raise InvalidInput(f"match {name} was not recorded to its end")
+        if (replay.outcome, replay.final) != (outcome, final):
+            raise DataCorrupt(f"match {name} can't be recorded: it ends otherwise")
+        return replay
+
+    def _played(self, game: BatchedGame) -> Replay | None:
+        recorder, shape = BatchRecorder(game, self.recipe), (1, 2, game.spec.action_size)
+        bout = Bout(seats=self.seats, bots=self.bots, seed=self.seed)
+        game.bots_N2[0] = self.bots
+        game.reset(np.array([self.seed], np.uint64))
+        for packed, frames in self._decisions:
+            held_N2A = np.unpackbits(packed, count=shape[1] * shape[2]).reshape(shape)
+            for _ in range(frames):
+                game.step(held_N2A)
+                recorder.note(held_N2A)
+                if game.ended_N[0]:
+                    return replace(recorder.finish(0, bout), match_id=self.match_id)
+        return None
 
 
 def keys_for_decision(
