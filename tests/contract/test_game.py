@@ -21,23 +21,10 @@ class TestRockPaperScissors(ChoiceContract):
     timed = turns = False
 
     def make(self, num_matches: int, max_frames: int | None = None) -> BatchedGame:
-        return make_batched("matrix:rps", num_matches, max_frames=max_frames)
-
-    def strangers(self, num_matches: int) -> list[BatchedGame]:
-        return [
-            make_batched("matrix:brps", num_matches),
-            make_batched("matrix:rps", num_matches, rounds=2),
-        ]
-
-
-class TestRepeatedRockPaperScissors(TestRockPaperScissors):
-    def make(self, num_matches: int, max_frames: int | None = None) -> BatchedGame:
         return make_batched("matrix:rps", num_matches, max_frames=max_frames, rounds=7)
 
-
-class TestMatchingPennies(TestRockPaperScissors):
-    def make(self, num_matches: int, max_frames: int | None = None) -> BatchedGame:
-        return make_batched("matrix:mp", num_matches, max_frames=max_frames)
+    def strangers(self, num_matches: int) -> list[BatchedGame]:
+        return [make_batched("matrix:brps", num_matches), make_batched("matrix:rps", num_matches)]
 
 
 class TestTableOfPayoffs(TestRockPaperScissors):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from choice_contract import ChoiceContract
@@ -16,15 +14,14 @@ from league.games.registry import game_spec, make_batched
 
 
 class Made:
-    """Environment `name` with `options`."""
+    """Environment `name`, in one process: starting them is most of the time."""
 
     pace = 10
     name: str
-    options: dict[str, Any] = {}  # noqa: RUF012
 
     def make(self, num_matches: int, max_frames: int | None = None) -> BatchedGame:
         return make_batched(
-            f"pettingzoo:{self.name}", num_matches, max_frames=max_frames, **self.options
+            f"pettingzoo:{self.name}", num_matches, max_frames=max_frames, workers=1
         )
 
 
@@ -69,10 +66,6 @@ class Choices(Made, ChoiceContract):
 
 class TestConnectFour(Choices):
     name = "pettingzoo.classic.connect_four_v3"
-
-
-class TestTicTacToe(Choices):
-    name = "pettingzoo.classic.tictactoe_v3"
 
 
 class TestRockPaperScissors(Choices):

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from buttons import begun, buttons, pressed
+from numpy.typing import NDArray
 from small_environments import CRASH, EXIT, HANG, NAN, RAISE, SCORE
 
 from league.errors import DataCorrupt
@@ -25,27 +26,43 @@ REASONS = {
 }
 
 
-@pytest.mark.parametrize("button", [HANG, RAISE, EXIT, CRASH, NAN])
-def test_one_environment_fails_and_the_others_go_on_bit_for_bit(button: int) -> None:
-    game, calm = begun(), begun()
-    other_rows = [0, 1, 2, 4, 5]
+ARRAYS = ("observations_N2O", "reward_terms_N2K", "ended_N", "frames_N", "stats_N2S")
+
+
+def scores(frame: int) -> dict[int, int]:
+    return {1: SCORE, 4: SCORE} if frame % 3 else {5: SCORE}
+
+
+@pytest.fixture(scope="module")
+def calm() -> list[dict[str, NDArray]]:
+    """What a game shows in which nothing fails, frame by frame."""
+    game, shown = begun(), []
     for frame in range(20):
-        where = {1: SCORE, 4: SCORE} if frame % 3 else {5: SCORE}
-        calm.step(pressed(calm, where))
-        game.step(pressed(game, {**where, 3: button} if frame == 7 else where))
+        game.step(pressed(game, scores(frame)))
+        shown.append({name: getattr(game, name).copy() for name in ARRAYS})
+    return shown
+
+
+@pytest.mark.parametrize("button", [HANG, RAISE, EXIT, CRASH, NAN])
+def test_one_environment_fails_and_the_others_go_on_bit_for_bit(
+    button: int, calm: list[dict[str, NDArray]]
+) -> None:
+    game = begun()
+    other_rows = [0, 1, 2, 4, 5]
+    for frame, wanted in enumerate(calm):
+        game.step(pressed(game, scores(frame) | ({3: button} if frame == 7 else {})))
         assert dict(game.failures) == ({3: REASONS[button]} if frame == 7 else {})
-        for name in ("observations_N2O", "reward_terms_N2K", "ended_N", "frames_N", "stats_N2S"):
-            got, wanted = getattr(game, name), getattr(calm, name)
-            assert got[other_rows].tobytes() == wanted[other_rows].tobytes(), (name, frame)
+        for name in ARRAYS:
+            got = getattr(game, name)[other_rows]
+            assert got.tobytes() == wanted[name][other_rows].tobytes(), (name, frame)
         if frame == 7:
             assert game.ended_N.tolist() == [False, False, False, True, False, False]
             assert game.final_frames_N[3] == 7
             assert game.outcomes_N[3] == 0.5
             assert (game.reward_terms_N2K[3] == 0).all()
             assert game.frames_N[3] == 0
-    assert game.frames_N[3] == 0  # eight frames later than the others, after 12 of its second match
-    assert game.ended_N[3]
-    assert game.final_frames_N[3] == 12
+    # eight frames later than the others, after 12 of its second match
+    assert (game.frames_N[3], game.ended_N[3], game.final_frames_N[3]) == (0, True, 12)
 
 
 def test_a_match_that_ends_as_another_hangs_keeps_its_outcome() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from bot_table import BotTable, markdown, play_all
+from bot_table import BotTable, play_all
 
 from league.games.brawl import moves, rules
 from league.games.brawl.game import BrawlGame
@@ -155,12 +155,3 @@ def test_every_character_beats_random_and_is_beaten_by_somebody(table: BotTable)
         b = table.names.index(name)
         assert scores_BB[b, table.names.index("random")] >= 0.8, name
         assert min(scores_BB[b]) <= 0.5, name
-
-
-def test_the_table_counts_both_seats_alike_and_reads_as_markdown(table: BotTable) -> None:
-    scores_BB = table.scores_BBM.mean(-1)
-    assert not np.isnan(table.scores_BBM).any()
-    assert np.array_equal(scores_BB + scores_BB.T, np.ones_like(scores_BB))
-    lines = markdown(table).splitlines()
-    assert lines[0].startswith("| bot | score | speed")
-    assert len([line for line in lines if line.startswith("| drunk |")]) == 2

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from arena import LEFT_GROUND_Y, RIGHT_GROUND_Y, Arena
 
-from league.errors import ConfigError, InvalidInput
 from league.games.brawl import moves, rules
 from league.games.brawl.game import BrawlGame
 from league.games.brawl.layout import FIELDS
@@ -143,18 +142,6 @@ def test_the_last_stock_ends_the_match(fallen: tuple[int, ...], outcome: float) 
     arena.play()
     assert arena.game.ended_N[0]
     assert arena.game.outcomes_N[0] == outcome
-
-
-def test_wrong_input_is_refused_in_a_sentence() -> None:
-    with pytest.raises(ConfigError, match="there is no stage 'moon'"):
-        BrawlGame(1, stage="moon")
-    with pytest.raises(InvalidInput, match="0 matches"):
-        BrawlGame(0)
-    game = BrawlGame(2)
-    with pytest.raises(InvalidInput, match="shape"):
-        game.step(np.zeros((1, 2, 10), np.uint8))
-    with pytest.raises(InvalidInput, match="shape"):
-        game.reset(np.zeros(3, np.uint64))
 
 
 @pytest.mark.parametrize("threads", [2, 3, 40])

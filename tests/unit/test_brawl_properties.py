@@ -100,57 +100,6 @@ def test_everything_stays_in_its_bounds_and_in_order(
 
 @settings(max_examples=25, deadline=None)
 @given(**conditions)
-def test_a_match_ends_with_exactly_one_outcome_for_each_seat(
-    stage: str, seed: int, density: float, bots: tuple[int, int], max_frames: int
-) -> None:
-    game = begun(stage, seed, bots, max_frames)
-    random = np.random.default_rng(seed)
-    win = game.spec.reward_terms.index("win")
-    played, paid = np.zeros(6, int), np.zeros((6, 2))
-    for _ in range(2 * max_frames + 1):
-        stocks = game._players_N2["stocks"].copy()
-        game.step(keys(random, 6, density))
-        played += 1
-        paid += game.reward_terms_N2K[:, :, win]
-        for n in np.flatnonzero(game.ended_N):
-            outcome = game.outcomes_N[n]
-            assert outcome in (0.0, 0.5, 1.0)
-            assert paid[n].tolist() == [2 * outcome - 1, 1 - 2 * outcome]
-            assert game.final_frames_N[n] == played[n] <= max_frames
-            assert played[n] == max_frames or (stocks[n] == 1).any()
-            played[n], paid[n] = 0, 0.0
-        assert (paid == 0).all()
-        assert (played < max_frames).all()
-    assert np.array_equal(game.frames_N, played)
-
-
-@settings(max_examples=25, deadline=None)
-@given(**conditions, cut=st.integers(0, 400), raw=st.booleans())
-def test_a_match_goes_on_from_wherever_it_was_saved(
-    stage: str,
-    seed: int,
-    density: float,
-    bots: tuple[int, int],
-    max_frames: int,
-    cut: int,
-    raw: bool,
-) -> None:
-    game = begun(stage, seed, bots, max_frames, raw=raw)
-    random = np.random.default_rng(seed)
-    for _ in range(cut):
-        game.step(keys(random, 6, density))
-    other = BrawlGame(6, stage=stage, max_frames=max_frames, raw=raw)
-    other.load(game.save())
-    for _ in range(300):
-        actions = keys(random, 6, density)
-        game.step(actions)
-        other.step(actions)
-    one, two = game.save(), other.save()
-    assert all(one[name].tobytes() == two[name].tobytes() for name in one)
-
-
-@settings(max_examples=25, deadline=None)
-@given(**conditions)
 def test_swapped_seats_play_the_same_match(
     stage: str, seed: int, density: float, bots: tuple[int, int], max_frames: int
 ) -> None:

@@ -148,6 +148,7 @@ def test_without_pygame_or_a_screen_the_window_says_what_to_do(
         ({"reward": "x"}, "no reward preset 'x'"),
         ({"stage": "moon"}, "no stage 'moon'"),
         ({"frame_skip": 0}, "frame_skip is 0"),
+        ({"render_mode": "film"}, "no render mode 'film': choose one of ansi, rgb_array, human"),
     ],
 )
 def test_mistakes_are_named(options: dict, message: str) -> None:

@@ -155,10 +155,7 @@ def test_pictures_of_every_match() -> None:
     [
         ({"opponent": ["based"]}, "1 opponents don't fit 2 environments"),
         ({"opponent": ["based", "basd"]}, "no bot 'basd'"),
-        ({"seat": 2}, "no seat 2"),
-        ({"reward": "x"}, "no reward preset 'x'"),
         ({"render_mode": "human"}, "no render mode 'human'"),
-        ({"frame_skip": 0}, "frame_skip is 0"),
     ],
 )
 def test_mistakes_are_named(options: dict, message: str) -> None:
