@@ -9,6 +9,9 @@ from pathlib import Path
 
 from league.runs.folder import CURVES
 
+CURVES_MINUTES = 10.0
+"""Between the drawings of a run: often enough to look at, and a drawing takes seconds."""
+
 
 class CurveDrawer:
     """Draws `run_dir`'s curves every `minutes`, and at the end; 0 never does."""

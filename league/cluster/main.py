@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from league.cluster.curve_drawer import CURVES_MINUTES
 from league.cluster.supervisor import Supervisor
 from league.cluster.topology import LearnerOptions, plan
 from league.errors import (
@@ -226,7 +227,7 @@ def _run(folder: RunFolder, command: Command, device: str) -> int:
     display = LiveDisplay(console) if is_live else LineDisplay(sys.stdout)
     credentials = of_run(folder.path, "operator")
     supervisor = Supervisor(
-        folder, topology, display, device, credentials, curves_minutes=settings.curves_minutes
+        folder, topology, display, device, credentials, curves_minutes=CURVES_MINUTES
     )
     can_continue = True
     try:

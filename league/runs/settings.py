@@ -36,9 +36,6 @@ class SupervisorSettings(Settings):
     empty.
     """
 
-    curves_minutes: float = Field(default=10.0, ge=0)
-    """Minutes between drawings of training_curves.png, and one more at the end; 0 never draws."""
-
     @field_validator("learners")
     @classmethod
     def _check_names(cls, learners: tuple[LearnerEntry, ...]) -> tuple[LearnerEntry, ...]:

@@ -145,8 +145,7 @@ def assert_whole(league: League) -> None:
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 def test_smoke_survives_the_kill_of_every_process(start: Callable[..., League]) -> None:
-    drawn = ("--set", "supervisor.curves_minutes=10")
-    league = start("--preset", "smoke", *QUICK, *drawn, "--steps", "4096")
+    league = start("--preset", "smoke", *QUICK, "--steps", "4096")
     league.until(lambda: league.steps() >= 1024)
     league.kill("evaluator")
     league.kill("learner")

@@ -60,9 +60,6 @@ scissors = {{ always-scissors = 1.0 }}
 [evaluator]
 matches_per_opponent = 20
 
-[supervisor]
-line_seconds = 5
-curves_minutes = 0
 """
 
 
