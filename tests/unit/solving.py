@@ -10,8 +10,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from league.games.exact import GameTree, uniform_table
-from league.games.exact.values import Table, _by_view, _edge_probabilities, _edge_values, _reaches
+from league.games.exact import (
+    GameTree,
+    Table,
+    _by_view,
+    _edge_probabilities,
+    _edge_values,
+    _reaches,
+    uniform_table,
+)
 
 
 def regret_matching(tree: GameTree, rounds: int) -> Table:

@@ -11,8 +11,7 @@ import pytest
 from test_exact_values import random_table, tree_of
 
 from league.games.choice_game import ChoiceGame
-from league.games.exact import expected_value, strategy_table, uniform_table
-from league.games.exact.policies import histories
+from league.games.exact import expected_value, histories, strategy_table, uniform_table
 from league.games.registry import make_batched
 
 GAMES: list[tuple[str, dict[str, Any]]] = [

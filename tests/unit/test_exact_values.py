@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from solving import regret_matching
 
 from league.errors import InvalidInput
+from league.games import poker as variants
 from league.games.choice_rules import ChoiceRules, Positions
 from league.games.exact import (
     GameTree,
@@ -22,10 +23,8 @@ from league.games.exact import (
     table_of,
     uniform_table,
 )
-from league.games.matrix.payoffs import named_payoffs
-from league.games.matrix.rules import MatrixRules
-from league.games.poker import variants
-from league.games.poker.rules import PokerRules
+from league.games.matrix import MatrixRules, named_payoffs
+from league.games.poker import PokerRules
 from league.games.registry import make_batched
 
 
@@ -113,7 +112,7 @@ def test_a_table_that_is_no_policy_is_refused(change: Any, message: str) -> None
 def test_too_large_a_tree_and_a_game_without_one_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("league.games.exact.tree.MAX_POSITIONS", 9**3)
+    monkeypatch.setattr("league.games.exact.MAX_POSITIONS", 9**3)
     assert len(tree_of("matrix:rps", rounds=3).levels) == 3
     with pytest.raises(InvalidInput, match=r"too large.*fewer rounds"):
         tree_of("matrix:rps", rounds=4)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from league.errors import ConfigError
 from league.games.base import BatchedGame
 from league.games.choice_game import ChoiceGame
-from league.games.matrix.payoffs import MAX_ACTIONS, read_payoffs
+from league.games.matrix import MAX_ACTIONS, read_payoffs
 from league.games.registry import game_spec, make_batched
 from league.games.settings import GameSettings
 from league.settings.base import build

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from league.games.choice_game import ChoiceGame, mixed
-from league.games.poker.rules import PokerRules
-from league.games.poker.variants import KUHN, LEDUC
+from league.games.poker import KUHN, LEDUC, PokerRules
 from league.games.registry import make_batched
 
 LETTERS = {"f": 0, "c": 1, "r": 2}

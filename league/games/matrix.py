@@ -1,0 +1,249 @@
+"""Matrix games: one choice of both players at once, paid by a table; or several rounds of it.
+
+Tables are rock-paper-scissors, matching pennies, or read from CSV files. Shape suffixes: N
+positions, 2 players, A actions, O observation width, R rows, C columns.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from league.errors import ConfigError, nearest
+from league.games.choice_game import ChoiceGame
+from league.games.choice_rules import RANDOM_BOT, ChoiceRules, Positions, ScriptedBot, always
+
+MAX_ACTIONS = 100
+_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,31}")
+
+
+@dataclass(frozen=True)
+class Payoffs:
+    """A zero-sum game: player 0 picks a row, player 1 a column and pays `matrix_RC` to player 0."""
+
+    name: str
+    matrix_RC: NDArray[np.float64]
+    action_names: tuple[str, ...]  # max(R, C): of both players' choices, by index
+
+
+_HANDS = ("rock", "paper", "scissors")
+_BUILT_IN: dict[str, tuple[Sequence[Sequence[float]], tuple[str, ...]]] = {
+    "rps": (((0, -1, 1), (1, 0, -1), (-1, 1, 0)), _HANDS),
+    # Biased rock-paper-scissors, OpenSpiel's matrix_brps: equilibrium (1/16, 10/16, 5/16).
+    "brps": (((0, -25, 50), (25, 0, -5), (-50, 5, 0)), _HANDS),
+    "mp": (((1, -1), (-1, 1)), ("heads", "tails")),
+}
+
+
+def named_payoffs(argument: str) -> Payoffs:
+    """The game that `matrix:ARGUMENT` names; raises `ConfigError`."""
+    if argument in _BUILT_IN:
+        rows, names = _BUILT_IN[argument]
+        return Payoffs(f"matrix:{argument}", np.array(rows, np.float64), names)
+    if not argument.lower().endswith(".csv"):
+        known = ", ".join(_BUILT_IN)
+        near = nearest(argument, _BUILT_IN)
+        raise ConfigError(
+            f"there is no matrix game {argument!r}: name it matrix:NAME with one of {known}, or "
+            f"matrix:FILE.csv for a table of your own{near and '; ' + near}"
+        )
+    return read_payoffs(Path(argument))
+
+
+def read_payoffs(path: Path) -> Payoffs:
+    """The game in a CSV file: a line for each choice of player 0, a column for each of player 1.
+
+    A first line of words names the columns, and with them the choices of both players. Raises
+    `ConfigError` with the file and line for whatever can't be used.
+    """
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            lines = [
+                (number, line)
+                for number, line in enumerate(csv.reader(file), 1)
+                if any(map(str.strip, line))
+            ]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise ConfigError(
+            f"the payoffs in {path} can't be read ({error}): name a CSV file"
+        ) from None
+    header: list[str] = []
+    if lines and all(_number(cell) is None for cell in lines[0][1]):
+        header = [cell.strip().lower() for cell in lines.pop(0)[1]]
+    if not lines:
+        raise ConfigError(
+            f"{path} has no payoffs: write a line for each of the first player's choices"
+        )
+    width = len(header) or len(lines[0][1])
+    matrix_RC = np.array([_payoff_line(path, number, line, width) for number, line in lines])
+    if max(matrix_RC.shape) > MAX_ACTIONS:
+        raise ConfigError(
+            f"{path} has {matrix_RC.shape} choices: {MAX_ACTIONS} a player are the most"
+        )
+    return Payoffs(f"matrix:{path}", matrix_RC, _action_names(path, header, max(matrix_RC.shape)))
+
+
+def _number(cell: str) -> float | None:
+    try:
+        return float(cell)
+    except ValueError:
+        return None
+
+
+def _payoff_line(path: Path, number: int, line: Sequence[str], width: int) -> list[float]:
+    if len(line) != width:
+        raise ConfigError(
+            f"{path} line {number} has {len(line)} payoffs and the first line {width}: make them "
+            "equally long"
+        )
+    values = []
+    for cell in line:
+        value = _number(cell)
+        if value is None or not math.isfinite(value):
+            raise ConfigError(
+                f"{path} line {number} holds {cell.strip()!r}: a payoff is a finite number"
+            )
+        values.append(value)
+    return values
+
+
+def _action_names(path: Path, header: Sequence[str], count: int) -> tuple[str, ...]:
+    """The header's names, and where they do not reach (more rows than columns) the choice's
+    number.
+    """
+    names = (*header, *(str(index) for index in range(len(header), count)))
+    for name in names:
+        if not _NAME.fullmatch(name):
+            raise ConfigError(f"{path} names a choice {name!r}: use up to 32 of a-z 0-9 _ . -")
+    if len(set(names)) < len(names):
+        raise ConfigError(
+            f"{path} names two choices alike ({', '.join(names)}): give each its own name"
+        )
+    return names
+
+
+NOTHING = -1
+MAX_ROUNDS = 10_000
+
+
+class MatrixRules(ChoiceRules):
+    """`rounds` rounds of a matrix game.
+
+    Own part of an observation: whether one picks rows, whether columns, and one's last choice. The
+    rest: the opponent's last choice. A player doesn't see the other's choice of the current round.
+    """
+
+    deals = 1
+    record = np.dtype([("round", np.int32), ("last", np.int16, (2,))])
+
+    def __init__(self, payoffs: Payoffs, rounds: int = 1) -> None:
+        if isinstance(rounds, bool) or not isinstance(rounds, int) or not 1 <= rounds <= MAX_ROUNDS:
+            raise ConfigError(f"rounds is {rounds!r}: a match has 1 to {MAX_ROUNDS}")
+        self.name = payoffs.name
+        self.matrix_RC = payoffs.matrix_RC
+        self.action_names = payoffs.action_names
+        self.version = f"1-{_digest(payoffs)}-{rounds}"
+        self.longest = rounds
+        # Where both players have the same game there are no sides to draw.
+        self.draws_sides = not _is_symmetric(payoffs.matrix_RC)
+        self._count = len(self.action_names)
+        self.own_size = 2 + self._count
+        self.observation_size = 2 + 2 * self._count
+        seen = [
+            f"{who} last choice was {name}"
+            for who in ("own", "the other's")
+            for name in self.action_names
+        ]
+        self.observation_names = ("plays the rows", "plays the columns", *seen)
+        self.largest_payoff = rounds * float(np.abs(payoffs.matrix_RC).max())
+        self._legal_2A = np.arange(self._count) < np.array(payoffs.matrix_RC.shape)[:, None]
+        # Row A, also read at NOTHING (-1), is no choice at all.
+        self._one_hot = np.vstack(
+            [np.eye(self._count, dtype=np.float32), np.zeros(self._count, np.float32)]
+        )
+        self.bots = (RANDOM_BOT, *(self._always(index) for index in range(self._count)))
+
+    def _always(self, index: int) -> ScriptedBot:
+        name = self.action_names[index]
+        return ScriptedBot(
+            name=f"always-{name}", summary=f"always takes {name}", strategy=always(index)
+        )
+
+    def begin(self, deals_N: NDArray[np.int64]) -> Positions:
+        positions_N = np.zeros(len(deals_N), self.record)
+        positions_N["last"] = NOTHING
+        return positions_N
+
+    def legal(self, positions_N: Positions) -> NDArray[np.bool_]:
+        return np.broadcast_to(self._legal_2A, (len(positions_N), *self._legal_2A.shape))
+
+    def play(
+        self, positions_N: Positions, choices_N2: NDArray[np.intp]
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        positions_N["round"] += 1
+        positions_N["last"] = choices_N2
+        paid_N = self.matrix_RC[choices_N2[:, 0], choices_N2[:, 1]]
+        return paid_N, positions_N["round"] >= self.longest
+
+    def observe(self, positions_N: Positions) -> NDArray[np.float32]:
+        last_N2A = self._one_hot[positions_N["last"]]
+        views_N2O = np.empty((len(positions_N), 2, self.observation_size), np.float32)
+        views_N2O[:, :, :2] = np.eye(2)
+        views_N2O[:, :, 2 : self.own_size] = last_N2A
+        views_N2O[:, :, self.own_size :] = last_N2A[:, ::-1]
+        return views_N2O
+
+    def label(self, position: np.void, player: int) -> str:
+        """The side, the round, and the last choices (earlier ones are the infosets before)."""
+        own, other = (self._said(position["last"][who]) for who in (player, 1 - player))
+        side = ("rows", "columns")[player]
+        return f"{side} round {int(position['round']) + 1}" + (
+            f" after {own}, {other}" if own else ""
+        )
+
+    def describe(self, position: np.void) -> dict[str, Any]:
+        return {
+            "players": [
+                {"side": side, "last": self._said(last)}
+                for side, last in zip(("rows", "columns"), position["last"], strict=True)
+            ],
+            "round": min(int(position["round"]) + 1, self.longest),
+            "rounds": self.longest,
+        }
+
+    def _said(self, action: int) -> str:
+        return "" if action == NOTHING else self.action_names[action]
+
+
+def _is_symmetric(matrix_RC: NDArray[np.float64]) -> bool:
+    """Whether the game is the same from both sides: M = -Mᵀ."""
+    return matrix_RC.shape[0] == matrix_RC.shape[1] and bool(
+        np.array_equal(matrix_RC, -matrix_RC.T)
+    )
+
+
+def _digest(payoffs: Payoffs) -> str:
+    """Of all that makes the game what it is, so that another table is another version."""
+    text = f"{payoffs.matrix_RC.tolist()} {payoffs.action_names}"
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def make_matrix(
+    num_matches: int, *, max_frames: int | None = None, argument: str = "", rounds: int = 1
+) -> ChoiceGame:
+    """N matches of the matrix game `argument`: rps, brps, mp, or a path to a CSV of player 0's
+    payoffs.
+
+    A match is one choice of both at once, or `rounds` of them; who earned more in sum wins. Raises
+    `ConfigError` for an unknown name or a table that can't be read.
+    """
+    return ChoiceGame(MatrixRules(named_payoffs(argument), rounds), num_matches, max_frames)
