@@ -175,16 +175,6 @@ def test_who_needs_no_gate(league: AdmissionLeague) -> None:
     assert [gate.victims[0].victim for gate in league.client.gates()] == ["main@1000", "rival@500"]
 
 
-def test_a_snapshot_that_is_registered_again_has_one_gate(league: AdmissionLeague) -> None:
-    league.register(2000)
-    assert league.register(2000).state is PlayerState.CANDIDATE
-    again = league.register(2000, milestone=True, state=PlayerState.CANDIDATE)
-    assert (again.state, again.milestone) == (PlayerState.CANDIDATE, True)
-    league.decide("main@2000", loses_always)
-    assert league.register(2000).state is PlayerState.RETIRED
-    assert len(league.events("gate_opened")) == 1
-
-
 def test_the_oldest_retires_when_a_candidate_is_admitted_not_before(tmp_path: Path) -> None:
     with admission_league(tmp_path, max_saved=2) as league:
         league.register(2000)

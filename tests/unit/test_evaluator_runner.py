@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from evaluator.journal import Entry, Gauntlet, Journal, Slot
-from evaluator.runner import GateWork, GauntletWork
-from league.exploiters import CandidateGate, GateState
+from evaluator.runner import GauntletWork
 from league.players import (
     Assignment,
     Book,
@@ -24,7 +22,6 @@ from league.players import (
 )
 
 ME = Player(name="main@1", game="brawl", kind=PlayerKind.SNAPSHOT, digest="1" * 64, step=1)
-OPEN_GATE = CandidateGate(candidate="main@1", generation=None, state=GateState.OPEN, victims=())
 PAIR = [Slot("based", Book.EVAL, 0, 0), Slot("based", Book.EVAL, 0, 1)]
 
 
@@ -155,41 +152,3 @@ def test_a_refused_match_is_played_again(
         run.step()
     assert run.accepted == 2
     assert journal.done_slots("main@1", "based", Book.EVAL) == {(0, 0), (0, 1)}
-
-
-class Gate:
-    """A matchmaker that leases a gate's matches and accepts its candidate after `enough`."""
-
-    def __init__(self, enough: int) -> None:
-        self.enough, self.leased, self.reported = enough, 0, 0
-        self.released: list[str] = []
-
-    def acquire_gate_matches(self, incarnation: int, name: str, count: int) -> list[Assignment]:
-        ids = range(self.leased, self.leased + count)
-        self.leased += count
-        pairing = Pairing(player=name, opponent="victim", pairs=1, book=Book.EVAL, seed=1)
-        return [leased(pairing, number, number % 2) for number in ids]
-
-    def report_results(
-        self, incarnation: int, results: Sequence[MatchResult]
-    ) -> tuple[list[Verdict], int]:
-        self.reported += len(results)
-        return [accepts(0, result) for result in results], 0
-
-    def decide_gate(self, incarnation: int, name: str) -> CandidateGate:
-        decided = self.reported >= self.enough
-        return replace(OPEN_GATE, state=GateState.ACCEPTED if decided else GateState.OPEN)
-
-    def release_matches(self, incarnation: int, match_ids: Sequence[str], reason: str) -> int:
-        self.released += match_ids
-        return len(match_ids)
-
-
-def test_a_gate_is_played_until_it_is_decided() -> None:
-    matchmaker, rows = Gate(20), Rows()
-    work = GateWork(matchmaker, 1, rows, OPEN_GATE)  # type: ignore[arg-type]
-    while not work.finished:
-        work.step()
-    assert work.gate.state is GateState.ACCEPTED
-    assert work.accepted == matchmaker.reported == 24, "rounds of eight"
-    assert matchmaker.released == []

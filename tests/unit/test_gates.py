@@ -232,16 +232,6 @@ def test_an_estimate_lies_in_its_interval_and_mirrors(counts, elo, gap):
     )
 
 
-def test_a_fixed_number_of_matches_gives_the_usual_interval():
-    """Far from both bounds the interval is that of the normal mean."""
-    counts = (100, 300, 600, 310, 105)
-    mean, variance = moments(regularised(counts)[1])
-    found = estimate(MultinomialTest(elo0=-1, elo1=1), counts, RISKS)
-    half = 1.96 * math.sqrt(variance / sum(counts))
-    assert found.score == pytest.approx(mean, abs=1e-4)
-    assert (found.low, found.high) == pytest.approx((mean - half, mean + half), abs=1e-3)
-
-
 @pytest.mark.parametrize("test", [SHARES, MultinomialTest(elo0=0, elo1=35)], ids=str)
 def test_a_forecast_meets_the_error_rates_at_the_hypotheses(test):
     none = (0,) * test.cells
@@ -257,11 +247,3 @@ def test_a_forecast_is_continuous_where_the_walk_has_no_drift():
     assert (near.accepted, near.results) == pytest.approx((level.accepted, level.results), rel=1e-3)
     sure = forecast(test, 1.0, (0, 0, 0), RISKS)
     assert (sure.accepted, sure.results) == pytest.approx((1.0, RISKS.upper / test.win))
-
-
-def test_pairs_of_one_seed_need_fewer_matches():
-    """Where the seat decides nearly all, a pair varies little."""
-    test = MultinomialTest(elo0=0, elo1=35)
-    seats, chance = (2, 10, 176, 10, 2), (50, 0, 100, 0, 50)
-    paired, loose = (forecast(test, 0.5, counts, RISKS).results for counts in (seats, chance))
-    assert paired < loose / 8

@@ -18,7 +18,6 @@ from league.stats.ratings.fit import (
     PairCounts,
     expected_score,
     fit,
-    fit_cells,
     log_probabilities,
     points_per_logit,
 )
@@ -152,21 +151,6 @@ def test_counts_of_games_and_of_a_payoff_table_agree():
     assert by_games.games_P.sum() == 393
     for column in ("first_P", "second_P", "wins_P", "draws_P", "losses_P"):
         assert getattr(by_games, column).tolist() == getattr(by_cells, column).tolist()
-
-
-def test_a_fit_with_names():
-    table = PayoffTable()
-    for n in range(40):
-        table.add("strong", "weak", 1.0 if n % 4 else 0.0)
-        table.add("weak", "bot", 0.5)
-    named = fit_cells(table.cells(), anchors={"bot": 22.0, "absent": 5.0})
-    assert named.names == ("bot", "strong", "weak")
-    assert named.fit.interval(named.number("bot")).estimate == 22.0
-    assert named.fit.difference(named.number("strong"), named.number("weak")).low > 0.0
-    with pytest.raises(InvalidInput, match="nobody"):
-        named.number("nobody")
-    empty = fit_cells([])
-    assert empty.names == ()
 
 
 def test_rock_paper_scissors_is_a_misfit_with_wide_intervals():

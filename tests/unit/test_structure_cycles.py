@@ -24,7 +24,6 @@ from structure_games import (
 from league.stats.structure.cycles import (
     count_cycles,
     cyclicity,
-    fitted_chances,
     holm,
     replayed,
     side_p_values,
@@ -51,12 +50,6 @@ def test_rock_paper_scissors_is_the_cycle():
     assert cycle.strength == pytest.approx(float(table.chance_NN[0, 2]))
     assert cycle.p_value < 1e-5
     assert sure_cycles(table) == 1
-
-
-def test_a_line_has_none():
-    table = expected(chances(elo([0.0, 1.0, 2.0, 3.0])), 40)
-    assert strongest_cycles(table, 5) == []
-    assert sure_cycles(table) == 0
 
 
 @settings(max_examples=50, deadline=None)
@@ -150,13 +143,6 @@ def test_unknown_pairs_have_no_say():
     assert split(payoff).cyclic_share > 0.1, "taken as even they look cyclic"
 
 
-def test_players_in_two_worlds_are_split_apart():
-    payoff = np.zeros((6, 6))
-    payoff[:3, :3], payoff[3:, 3:] = RPS, elo([0.0, 1.0, 2.0])
-    found = split(payoff, payoff != 0)
-    assert found.strength_N == pytest.approx([0, 0, 0, -1, 0, 1])
-
-
 def test_a_line_shows_no_more_cycle_than_chance():
     """Under the null the p-values are spread evenly, or large; their mean of 24 leagues has σ
     .06.
@@ -181,13 +167,6 @@ def test_a_cycle_is_told_from_chance():
 def test_nothing_played_is_told_as_nothing():
     found = cyclicity(expected(np.full((3, 3), 0.5), 10), 5, np.random.default_rng(0))
     assert np.isnan([found.share, found.by_chance, found.p_value]).all()
-
-
-def test_fitted_chances_are_those_of_the_counts():
-    chance = chances(elo(np.array([-1.0, 0.0, 0.4, 0.6])))
-    assert fitted_chances(expected(chance, 10_000)) == pytest.approx(chance, abs=1e-3)
-    beaten = expected(np.array([[0.5, 1.0], [0.0, 0.5]]), 5)
-    assert 0.5 < fitted_chances(beaten)[0, 1] < 1.0
 
 
 def test_matches_are_played_again_as_often_and_draw_as_often():
