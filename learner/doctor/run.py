@@ -1,6 +1,7 @@
 """What a run folder's files show: the learner's scalars and tables, its newest checkpoint, matches.
 
-Most checks look at the newest fifth of the run, for what was so at the start need not stay so.
+Most checks look at the newest fifth of the run, for what was so at the start need not stay so. What
+the newest weights show by themselves is the training's to judge.
 Alarms that the learner raises while it runs come from the same rules, `league.runs.alarms`.
 """
 
@@ -10,7 +11,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise, takewhile
+from itertools import pairwise
 from pathlib import Path
 from statistics import fmean, median
 
@@ -34,8 +35,7 @@ from league.settings.base import Sections, lay_over, resolve
 from learner.doctor.findings import Finding, judged, unknown
 from learner.doctor.game import CLIPPED, imbalance
 from learner.doctor.setup import SetUp, set_up_of
-from learner.doctor.training import EXPLODED, STUCK, optimizer_steps
-from learner.ppo.optimizer import SMALLEST_RATE
+from learner.doctor.training import STUCK, optimizer_steps
 from learner.settings import LearnerSettings
 from learner.train.checkpoint import CheckpointFolder, Values
 
@@ -171,10 +171,10 @@ def judge_run(run: RunEvidence) -> list[Finding]:
 
 
 def _policy(run: RunEvidence) -> Iterator[Finding]:
-    """E, 16, 18 and 20: entropy, and how far updates move the policy."""
+    """E, 16 and 18: entropy, and how far updates move the policy."""
     entropies, kls = run.scalar("policy/entropy"), run.scalar("policy/approx_kl")
     if min(len(entropies), len(kls)) < FEWEST_UPDATES:
-        for key in ("E", "16", "18", "20"):
+        for key in ("E", "16", "18"):
             yield _too_short(key, f"{len(entropies)} updates")
         return
     learner, late = run.learner, run.late("policy/approx_kl")
@@ -208,15 +208,6 @@ def _policy(run: RunEvidence) -> Iterator[Finding]:
         warning=median(late) > KL_LARGEST or bool(run.alarms_of("kl_too_high")),
         fix=f"{'raise' if stuck else 'lower'} learner.learning_rate tenfold",
     )
-    clipped, rate = fmean(run.late("policy/clip_fraction")), fmean(run.late("learning/rate"))
-    floored = learner.desired_kl is not None and rate < 1.01 * SMALLEST_RATE * learner.learning_rate
-    yield judged(
-        "20",
-        f"{clipped:.0%} of ratios clipped while KL is {fmean(late):.1g}; rate {rate:.1g}",
-        failure=clipped > 0.5 and fmean(late) < 0.01,
-        warning=floored,
-        fix="raise learner.desired_kl" if floored else "raise learner.clip_range (0.2)",
-    )
 
 
 def _too_short(key: str, what: str) -> Finding:
@@ -224,7 +215,7 @@ def _too_short(key: str, what: str) -> Finding:
 
 
 def _critic(run: RunEvidence) -> Iterator[Finding]:
-    """V and 12: explained variance, and the gradient's norm before clipping."""
+    """V: explained variance."""
     explained = run.late("value/explained_variance")
     if len(explained) < FEWEST_UPDATES:
         yield _too_short("V", f"{len(explained)} updates")
@@ -238,20 +229,6 @@ def _critic(run: RunEvidence) -> Iterator[Finding]:
             fix="the critic knows less than a mean: look at the rewards (6 to 8), lower "
             "learner.learning_rate",
         )
-    # An update that moves the policy this far spoils every gradient after it, and its own mean.
-    sound = len([*takewhile(lambda kl: kl <= OVERSHOT, run.scalar("policy/approx_kl"))])
-    norms = run.scalar("learning/gradient_norm")[:sound]
-    if len(norms) < FEWEST_UPDATES:
-        yield _too_short("12", f"{len(norms)} updates before one went too far (16)")
-        return
-    usual = median(norms[-max(10, len(norms) // 5) :])
-    yield judged(
-        "12",
-        f"norm {usual:.3g} before clipping, {max(norms):.3g} at most",
-        failure=bool(run.alarms_of("not_finite")) or not usual <= EXPLODED,
-        warning=max(norms) > EXPLODED,
-        fix="set learner.normalize_returns = true, or lower the rewards' weights",
-    )
 
 
 def _rewards(run: RunEvidence) -> Iterator[Finding]:

@@ -45,7 +45,7 @@ def test_a_run_that_trains_is_healthy(healthy):
     found = {finding.key: finding for finding in findings(healthy)}
     assert [(one.key, one.measured) for one in found.values() if one.verdict.is_bad] == []
     judged = {key for key, one in found.items() if one.verdict is Verdict.OK}
-    assert judged >= {"9", "12", "16", "18", "20", "A", "B", "E", "V", "W"}
+    assert judged >= {"9", "16", "18", "A", "B", "E", "V", "W"}
 
 
 def fade(values, to):
@@ -74,17 +74,9 @@ CHANGED = [
     ),
     ("A", "failure", {"reward__scale": lambda v: second_half(v, 20.0)}),
     ("A", "warning", {"reward__scale": lambda v: second_half(v, 5.0)}),
-    (
-        "20",
-        "failure",
-        {"policy__clip_fraction": lambda v: v * 0 + 0.8, "policy__approx_kl": lambda v: v * 0 + 0.002},
-    ),
-    ("20", "warning", {"learning__rate": lambda v: v * 0.0 + 1e-9}),
     ("16", "failure", {"policy__approx_kl": lambda v: v * 0.0 + 0.3}),
     ("16", "failure", {"policy__approx_kl": lambda v: v * 0.0}),
     ("16", "warning", {"policy__approx_kl": lambda v: v * 0.0 + 0.05}),
-    ("12", "failure", {"learning__gradient_norm": lambda v: v * 0.0 + 500.0}),
-    ("12", "failure", {"learning__gradient_norm": lambda v: v * np.nan}),
     ("B", "failure", {"reward__largest": lambda v: np.minimum(v, 1.0)}),
 ]  # fmt: skip
 
@@ -203,9 +195,7 @@ def test_a_run_of_too_few_updates_is_not_judged(run):
             for step, value in list(zip(series.steps, series.values, strict=True))[:5]:
                 writer.add_scalar(name, float(value), int(step))
     found = {finding.key: finding for finding in findings(run)}
-    assert {found[key].verdict for key in ("12", "16", "18", "20", "A", "E", "V")} == {
-        Verdict.UNKNOWN
-    }
+    assert {found[key].verdict for key in ("16", "18", "A", "E", "V")} == {Verdict.UNKNOWN}
     assert found["18"].measured == "too little to judge: 5 updates"
 
 
@@ -255,7 +245,6 @@ ILL = [
     ("9", ["game.reward_weights.toward_opponent=5000"], {}),
     ("16", FAST, {}),
     ("18", ["agent.key_bias=-10"], {}),
-    ("20", ["learner.clip_range=1e-7"], {}),
     ("B", [], {"environment": sick_environments.Clipping}),
 ]
 
@@ -263,9 +252,7 @@ ILL = [
 @pytest.mark.parametrize(
     ("key", "flags", "parts"),
     [
-        pytest.param(
-            *ill, id=ill[0], marks=[pytest.mark.slow] if ill[0] in ("9", "18", "20") else []
-        )
+        pytest.param(*ill, id=ill[0], marks=[pytest.mark.slow] if ill[0] in ("9", "18") else [])
         for ill in ILL
     ],
 )
