@@ -162,7 +162,7 @@ def profile(
             trace=None if trace is None else trace.absolute(),
         )
         try:
-            for known in _measured(order, cells, ROUNDS if sweep else 0):
+            for known in _measured(order, cells, ROUNDS if sweep else 1):
                 rows = known
         except KeyboardInterrupt:
             stopped = True
@@ -210,9 +210,9 @@ def profile(
 
 
 def _measured(order: Order, cells: Sequence[Changes], rounds: int) -> Iterator[list[Row]]:
-    """Measures every cell; yields all rows after each measurement. 0 rounds are no sweep."""
+    """Measures every cell `rounds` times; yields all rows after each measurement."""
     from learner.profile.measuring import measure
-    from learner.profile.sweep import in_more_parts, run_rounds
+    from learner.profile.sweep import run_rounds
 
     learner = order.sections["learner"]
 
@@ -220,12 +220,9 @@ def _measured(order: Order, cells: Sequence[Changes], rounds: int) -> Iterator[l
         sections = lay_over({**order.sections, "learner": {**learner, **changes}})
         return measure(replace(order, sections=sections))
 
-    def instead(changes: Changes) -> Changes | None:
-        return in_more_parts(learner, changes) if rounds else None
-
-    for number, rows in enumerate(run_rounds(cells, max(1, rounds), one, instead), 1):
-        if rounds:
-            say(f"measurement {number} of at most {len(rows) * rounds}")
+    for number, rows in enumerate(run_rounds(cells, rounds, one), 1):
+        if rounds > 1:
+            say(f"measurement {number} of at most {len(cells) * rounds}")
         yield rows
 
 

@@ -124,8 +124,6 @@ def plan(
 ) -> tuple[list[Changes], list[str]]:
     """All combinations of each axis's values: those asked for, else some around the settings'.
 
-    More `gradient_parts` are tried only where memory runs out.
-
     Returns:
         The configurations of the sweep, and why others are left out.
 
@@ -168,37 +166,19 @@ def _impossible(learner: Mapping[str, Any]) -> str:
 
 
 def run_rounds(
-    cells: Sequence[Changes],
-    rounds: int,
-    measure: Callable[[Changes], Measured],
-    instead: Callable[[Changes], Changes | None] = lambda changes: None,
+    cells: Sequence[Changes], rounds: int, measure: Callable[[Changes], Measured]
 ) -> Iterator[list[Row]]:
     """Measures every cell once a round and yields all rows after each measurement.
 
     Every other round goes backwards, so a machine that is busy for a while shows as spread in all
-    rows and not as a slow row. A configuration that ran out of memory is not tried again; what
-    `instead` makes of it follows.
+    rows and not as a slow row. A configuration that ran out of memory is not tried again.
     """
     rows = [Row(cell) for cell in cells]
     for number in range(rounds):
-        # a forward round also visits the rows that are added on its way
         for row in rows if number % 2 == 0 else rows[::-1]:
-            if row.failure:
-                continue
-            row.add(measure(row.changes))
-            smaller = instead(row.changes) if row.failure else None
-            if smaller is not None and all(dict(smaller) != dict(other.changes) for other in rows):
-                rows.append(Row(smaller))
-            yield rows
-
-
-def in_more_parts(learner: Mapping[str, Any], changes: Changes) -> Changes | None:
-    """The configuration with twice the `gradient_parts`, which halves an update's memory.
-
-    None where a part would be less than one sequence.
-    """
-    cell = {**changes, "gradient_parts": 2 * int(changes["gradient_parts"])}
-    return None if _impossible({**learner, **cell}) else cell
+            if not row.failure:
+                row.add(measure(row.changes))
+                yield rows
 
 
 def recommended(rows: Sequence[Row], own: Changes) -> Row | None:

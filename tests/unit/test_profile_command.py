@@ -51,13 +51,10 @@ def test_a_sweep_continues_where_memory_is_short(tmp_path, capsys):
     words = ["--preset", "board", "--cpu", "--seconds", 0.3, "--sweep", *sizes, *files]
     assert profile(*words, *flags(KUHN)) == 0
     written = json.loads(output.read_text())
-    own, *huge = written["rows"]
-    parts = [row["settings"]["gradient_parts"] for row in huge]
-    assert parts == [1, 2, 4], "four sequences of a minibatch"
-    for row in huge:
-        assert row["settings"]["matches"] == 10**12
-        assert row["failure"].startswith("too little memory")
-        assert row["bursts"] == []
+    own, huge = written["rows"]
+    assert huge["settings"]["matches"] == 10**12
+    assert huge["failure"].startswith("too little memory")
+    assert huge["bursts"] == []
     assert len(own["bursts"]) == sweep.ROUNDS
     assert written["recommended"] == 0
     printed = capsys.readouterr()
