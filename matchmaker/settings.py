@@ -152,7 +152,7 @@ class MatchmakerSettings(MatchmakerSection):
         return self.model_dump(mode="json", include=set(POLICY_FIELDS))
 
     def under(self, policy: Mapping[str, Any]) -> MatchmakerSettings:
-        """These, with what a policy of the log says in place of their own; what it lacks stays."""
+        """Returns these with the values of a policy from the log; what it lacks stays."""
         return self.model_copy(
             update={name: policy[name] for name in POLICY_FIELDS if name in policy}
         )

@@ -118,10 +118,11 @@ def _register(
 
 def _register_again(league: League, tx: Transaction, existing: Player, player: Player) -> Player:
     for name in IDENTITY:
-        if getattr(existing, name) != getattr(player, name):
+        known, now = getattr(existing, name), getattr(player, name)
+        if known != now:
             raise AlreadyExists(
-                f"{player.name} is registered with another {name} ({getattr(existing, name)!s:.80}, "
-                f"not {getattr(player, name)!s:.80}): choose another name"
+                f"{player.name} is registered with another {name} ({known!s:.80}, not {now!s:.80}): "
+                "choose another name"
             )
     if not player.milestone or existing.milestone:
         return existing

@@ -31,7 +31,7 @@ class LeagueMetrics(Collector):
         self._calls = CallMetrics(self._registry)
         self._results = Counter(
             "kumite_results",
-            "Reported results, by verdict (accepted, duplicate, refused) and why they were refused.",
+            "Reported results by verdict (accepted, duplicate, refused) and reason of refusal.",
             ["verdict", "reason"],
             registry=self._registry,
         )

@@ -35,8 +35,8 @@ MAX_REQUEST_BYTES = 32 << 20
 ANALYST_SECONDS = 2.0
 """How long a stop waits for a look at the league's structure, which loses nothing."""
 LOOK_EVERY = 30
-"""A sweep looks at what was written at most in one of so many parts of the time: a busy league has
-much to look at, on cores that have other work.
+"""Checking the invariants takes at most 1/30 of the time: a busy league has much to check, and its
+cores have other work.
 """
 SERVICE_NAME = matchmaker_pb2.DESCRIPTOR.services_by_name["MatchmakerService"].full_name
 EXPLOITER_SERVICE_NAME = exploiters_pb2.DESCRIPTOR.services_by_name["ExploiterService"].full_name
@@ -170,7 +170,7 @@ class MatchmakerServer:
     def analyse(self) -> bool:
         """Analyses the league if that is due; returns whether it was.
 
-        It has a thread of its own: thousands of snapshots take seconds, and leases must not wait.
+        A separate thread calls it: thousands of snapshots take seconds, and leases must not wait.
         """
         return analyse(self.league)
 

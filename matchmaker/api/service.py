@@ -277,5 +277,5 @@ def _optional(value: StageRequest | None) -> Any:
 
 
 def fingerprint(request: Message) -> str:
-    """Tells requests with the same id apart."""
+    """The hash by which a request is compared with another one of the same id."""
     return hashlib.sha256(request.SerializeToString(deterministic=True)).hexdigest()

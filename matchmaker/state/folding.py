@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from matchmaker.state.books import RATING_EVENTS, Books
 from matchmaker.store.rows import FoldRow
-from matchmaker.store.transaction import Reader, Transaction
+from matchmaker.store.transaction import Reader
 
 VERSION = 1
 """Of what a fold holds and means. Raise it with every change of how results are folded: folds of
@@ -78,11 +78,6 @@ class Fold:
             at=at,
             body=packed,
         )
-
-
-def store(tx: Transaction, row: FoldRow) -> None:
-    """Stores a fold and drops the oldest ones."""
-    tx.add_fold(row, KEPT)
 
 
 def differing(reader: Reader) -> Iterator[str]:

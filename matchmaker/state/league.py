@@ -103,7 +103,7 @@ class League:
             row = fold.row(self.clock.now())
         with self.store.write() as tx:
             if view.fold is fold:  # a restart that took results back replaces it
-                folding.store(tx, row)
+                tx.add_fold(row, folding.KEPT)
                 self.fold_position = row.log_position
 
     def log(self, tx: Transaction, kind: str, text: str, /, **data: Any) -> Event:

@@ -52,8 +52,8 @@ INSERT INTO assignments SELECT ordinal, match_id, lease_token, a.incarnation,
   CASE WHEN r.event_position <= :event THEN 'reported'
        WHEN r.position IS NOT NULL THEN iif(r.late AND lease_deadline <= :at, 'expired', 'open')
        WHEN closed_at <= :at THEN lease_state ELSE 'open' END AS state,
-  lease_deadline, lease_limit, assigned_at, seat0, seat1, learner_seat, book, seed, category, mix, replaces,
-  draw, draw_seed, probability, closed_at, close_reason
+  lease_deadline, lease_limit, assigned_at, seat0, seat1, learner_seat, book, seed, category, mix,
+  replaces, draw, draw_seed, probability, closed_at, close_reason
   FROM past.assignments a LEFT JOIN past.results r USING (ordinal)
   WHERE assigned_at <= :at OR r.event_position <= :event;
 UPDATE assignments SET closed_at = NULL, close_reason = '' WHERE lease_state = 'open';

@@ -53,8 +53,9 @@ INVARIANTS = (
     Invariant(
         "a carried match has the seats, seed, category and book of the one it replaces",
         "SELECT a.match_id FROM assignments a LEFT JOIN assignments b ON b.match_id = a.replaces "
-        "WHERE a.ordinal > :after AND a.replaces != '' AND (b.ordinal IS NULL OR a.seat0 != b.seat0 "
-        "OR a.seat1 != b.seat1 OR a.seed != b.seed OR a.category != b.category OR a.book != b.book)",
+        "WHERE a.ordinal > :after AND a.replaces != '' AND (b.ordinal IS NULL OR "
+        "(a.seat0, a.seat1, a.seed, a.category, a.book) != "
+        "(b.seat0, b.seat1, b.seed, b.category, b.book))",
     ),
     Invariant(
         "a match and the one that replaces it do not both count",

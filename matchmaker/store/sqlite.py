@@ -94,10 +94,9 @@ class SqliteStore:
         self.on_commit: Callable[[float], None] = lambda seconds: None
         self.memory = Memory()
         self._stale = False  # memory lacks a commit and has to be rebuilt
-        self._closing = self._closed = False
+        self._closing = False
         self._lock = threading.RLock()  # held by the writer
-        self._state_lock = threading.Lock()  # of the idle readers, and of closing
-        self._idle_readers: list[Database] = []
+        self._queue_lock = threading.Lock()
         self._queue: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._db: Database | None = None
@@ -189,26 +188,13 @@ class SqliteStore:
     @contextmanager
     def read(self) -> Iterator[Reader]:
         """A consistent view of what is committed, from any thread."""
-        with self._state_lock:
-            self._check_open(self._closed)
-            db = self._idle_readers.pop() if self._idle_readers else None
-        try:
-            with as_league_errors(self.path):
-                db = db or self._connect("ro")
-                db.begin()
-                try:
-                    yield Reader(db)
-                finally:
-                    db.rollback()
-        finally:
-            with self._state_lock:
-                if db is not None and not self._closed:
-                    self._idle_readers.append(db)
-                elif db is not None:
-                    db.close()
+        self._check_open()
+        with as_league_errors(self.path), contextlib.closing(self._connect("ro")) as db:
+            db.begin()
+            yield Reader(db)
 
-    def _check_open(self, is_closed: bool) -> None:
-        if is_closed:
+    def _check_open(self) -> None:
+        if self._closing:
             raise Refused("the matchmaker is closing: start it again")
 
     def _check_writable(self) -> Database:
@@ -225,12 +211,12 @@ class SqliteStore:
             Refused: the store is open for reading only.
             Unavailable: memory can't be rebuilt from the log; what was committed is on disk.
         """
+        self._check_open()
         with self._lock, as_league_errors(self.path), self._transaction() as transaction:
             yield transaction
 
     @contextmanager
     def _transaction(self) -> Iterator[Transaction]:
-        self._check_open(self._closed)
         db = self._check_writable()
         self._rebuild_memory()
         db.execute("BEGIN IMMEDIATE")
@@ -279,8 +265,8 @@ class SqliteStore:
         commit are not affected. Raises what `write` raises, and what `effect` raised.
         """
         request = _Request(effect)
-        with self._state_lock:
-            self._check_open(self._closing)
+        with self._queue_lock:
+            self._check_open()
             self._check_writable()
             self._queue.put(request)
         result: T = request.outcome.result()
@@ -369,17 +355,14 @@ class SqliteStore:
 
     def close(self) -> None:
         """Finishes what is queued and closes the file; twice is fine."""
-        with self._state_lock:
+        with self._queue_lock:
             if self._closing:
                 return
             self._closing = True
             self._queue.put(None)
         if self._thread is not None:
             self._thread.join()
-        with self._lock, self._state_lock:
-            self._closed = True
-            for db in self._idle_readers:
-                db.close()
+        with self._lock:
             if self._db is not None:
                 self._db.close()
             if self._lock_file is not None:

@@ -96,7 +96,7 @@ def acquire(
 
 
 LEARNERS = 12
-"""Players that the clients' workers train: as many as AlphaStar had."""
+"""Players that the clients' workers train: AlphaStar had twelve."""
 
 
 def latencies(

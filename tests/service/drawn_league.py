@@ -1,5 +1,5 @@
-"""A league with a past, whose opponents are drawn through a real server, and its shares computed
-anew.
+"""A league with a past, whose opponents are drawn through a real server, and its shares by
+quadrature.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ LEARNERS = {
 }
 WINS = {  # true win rates of the learner (row) against snapshots and bots
     "main": {
-        "main@1": 0.9, "main@2": 0.35, "main@3": 0.7, "main@4": 0.65, "other@1": 0.8, "other@2": 0.1,
-        "hunter@1": 0.15, "hunter@2": 0.8, "sweeper@1": 0.6, "twin@1": 0.3, "twin@2": 0.3,
+        "main@1": 0.9, "main@2": 0.35, "main@3": 0.7, "main@4": 0.65, "other@1": 0.8,
+        "other@2": 0.1, "hunter@1": 0.15, "hunter@2": 0.8, "sweeper@1": 0.6, "twin@1": 0.3, "twin@2": 0.3,
     },
     "other": {
         "main@1": 0.9, "main@2": 0.8, "main@3": 0.95, "main@4": 0.7, "other@1": 0.6, "other@2": 0.8,
@@ -134,7 +134,7 @@ def served(history, folder, *, whole=True, **settings):
 
 
 def opened(client, name="main"):
-    """A learner that goes on from where it was: no result is taken back."""
+    """Opens an incarnation that continues: no result is taken back."""
     return client.open_incarnation(f"learner-{name}", name, 0, client.status().log_position).number
 
 

@@ -1,4 +1,4 @@
-"""What is wrong is told and loses nothing: a full disk, a broken log, memory that could not
+"""Faults are reported and lose nothing: a full disk, a broken log, memory that could not
 follow it.
 """
 

@@ -236,7 +236,7 @@ def test_a_match_that_its_worker_has_forgotten_is_not_leased_for_ever(tmp_path, 
 
 
 def test_a_worker_takes_back_its_own_results_alone(league):
-    """Under another name, a slip say, nobody is fenced and nothing is lost."""
+    """Under another name, a slip say, no worker is fenced and nothing is lost."""
     first = league.open()
     league.play(first, 5)
     other = league.client.open_incarnation("learner-typo", "main", 0, 0)

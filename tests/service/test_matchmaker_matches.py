@@ -130,7 +130,7 @@ def test_several_matches_of_a_draw_are_in_a_row_and_can_be_drawn_again(tmp_path)
         names = [group[0].opponent.name for group in drawn.values()]
         assert len(set(names)) >= 5
         assert sum(one == other for one, other in pairwise(names)) < 60, (
-            "of 100, where each is drawn anew"
+            "of 100, where each has its own draw"
         )
         assert {match.learner_seat for match in matches} == {0, 1}
         league.check()
@@ -169,7 +169,7 @@ def test_who_is_in_the_nash_support_retires_last_also_after_a_restart(tmp_path):
     settings = {"snapshots": (), "max_saved": 4}
     with small_league(tmp_path, **settings) as league:
         league.client.register_players([snapshot(step) for step in range(1, 5)])
-        assert not league.server.analyse()  # nobody has played
+        assert not league.server.analyse()  # no match was played
         worker = league.client.open_incarnation("evaluator", "", 0, 0, ()).number
         names = [f"main@{step}" for step in range(1, 5)]
         pairings = [
@@ -230,7 +230,7 @@ def test_the_candidates_weights_follow_from_the_log(league):
 
 
 def test_every_learner_has_its_own_shares(league):
-    """Whoever told of itself last: those of the mains come first."""
+    """The shares of mains come first, whichever learner reported last."""
     league.client.register_players([replace(live("hunter"), role=Role.MAIN_EXPLOITER)])
     main, hunter = league.open(), league.client.open_incarnation("learner-hunter", "hunter").number
     league.client.acquire_matches(main, 20, "league")

@@ -1,4 +1,4 @@
-"""The league after a restart, and as it was at an earlier moment."""
+"""The league after a restart, and at an earlier moment."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def seen(client: MatchmakerClient, matches: list[str]) -> dict[str, Any]:
 
 
 class Moments:
-    """What was seen at which time; each moment has a time of its own."""
+    """What was seen at which time; no two moments have the same time."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.seen = folder, dict[str, dict[str, Any]]()

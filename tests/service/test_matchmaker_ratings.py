@@ -80,7 +80,7 @@ def test_the_live_player_drifts_and_the_bot_does_not(tmp_path):
 
 
 def at_step(result, step):
-    """As a learner reports it whose weights had so many steps; its opponent's seat says so too."""
+    """The result with `step` as the steps of both seats."""
     return replace(
         result, seats=tuple(replace(s, step_start=step, step_end=step) for s in result.seats)
     )
@@ -93,7 +93,7 @@ def test_results_behind_the_checkpoint_are_lost_to_the_ratings(league):
     matches, _, _ = league.play(first, 15)
     evaluator = league.client.open_incarnation("evaluator-0").number
     pairing = Pairing(player="main@2000", opponent="based", pairs=2, book=Book.EVAL, seed=1)
-    for worker in (evaluator, first):  # clean matches of frozen players stay, whoever played them
+    for worker in (evaluator, first):  # clean matches of frozen players stay, by any evaluator
         report(league, worker, *map(played, league.client.acquire_pairings(worker, [pairing])))
     board = league.client.ratings()
     assert league.client.ratings(Book.TRAIN) != at_checkpoint[0]

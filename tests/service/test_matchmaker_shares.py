@@ -1,8 +1,8 @@
 """χ² of realised shares against every sampling rule's own, drawn through a real server over a real
 socket.
 
-What a rule's shares are is computed here anew, by quadrature over each posterior, from the counts
-that the service tells. All seeds are fixed, so a p-value is the same on every run.
+A rule's shares are computed here by quadrature over each posterior, from the counts of the service.
+All seeds are fixed, so a p-value is the same on every run.
 """
 
 from __future__ import annotations

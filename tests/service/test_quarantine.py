@@ -1,4 +1,4 @@
-"""Players in quarantine: nobody meets them, nothing is lost, released they are as without."""
+"""Players in quarantine: they are not drawn, nothing is lost, and a release restores them."""
 
 from pathlib import Path
 
@@ -77,9 +77,7 @@ def test_its_results_stay_and_a_match_under_way_counts(league):
 
 
 def test_released_it_is_what_it_would_be_without(tmp_path):
-    """Retired meanwhile by nobody: who was retired before is retired again, also after a
-    restart.
-    """
+    """A player that was retired before is retired again, also after a restart."""
     with small_league(tmp_path, snapshots=(1000, 2000, 3000), mixes=MIX, max_saved=2) as league:
         assert state(league.client, "main@1000") is RETIRED
         league.client.quarantine("main@1000", "doubtful", "anna")

@@ -121,7 +121,7 @@ class Killed:
 
 
 class KilledLeague:
-    """Matchmaker, learner and evaluator of preset `smoke`, each killed `kills` times, beside a
+    """Matchmaker, learner and evaluator of preset `smoke`, each killed `kills` times, next to a
     bystander.
     """
 
@@ -160,7 +160,7 @@ class KilledLeague:
         self.bystander = Bystander(self.address)
 
     def run(self) -> None:
-        """All the kills; then everybody is asked to stop, the matchmaker last."""
+        """All the kills; then all processes are asked to stop, the matchmaker last."""
         self.bystander.begin()
         for one in self.all:
             one.begin()
@@ -194,7 +194,7 @@ class KilledLeague:
         return True
 
     def _beats(self, worker: str, since: float) -> bool:
-        """Whether the worker's newest incarnation was opened, or told of itself, since then."""
+        """Whether the worker's newest incarnation was opened, or sent a heartbeat, since then."""
         try:
             workers = self._probe.status().workers
         except LeagueError:

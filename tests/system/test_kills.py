@@ -57,7 +57,7 @@ def test_kills_at_random_moments_lose_nothing_and_count_nothing_twice(
 
 
 def checked(league: KilledLeague) -> str:
-    """Compares what workers were told with the log; returns the counts in words."""
+    """Compares the replies that workers got with the log; returns the counts in words."""
     stored = dict(
         league.rows(
             "SELECT a.match_id, r.position FROM results r JOIN assignments a USING (ordinal)"
@@ -77,15 +77,15 @@ def checked(league: KilledLeague) -> str:
     (lost,) = league.rows("SELECT count(*) FROM lost_results")
     kills = ", ".join(words(one) for one in league.all)
     return (
-        f"killed: {kills}; {len(acknowledged):,} results acknowledged to a bystander and {settled:,} to the "
-        f"evaluator, all in the log once; {len(stored):,} in all, {lost[0]:,} of a lost branch; "
+        f"killed: {kills}; {len(acknowledged):,} results acknowledged to a bystander and "
+        f"{settled:,} to the evaluator, all in the log once; {len(stored):,} in all, {lost[0]:,} of a lost branch; "
         f"{snapshots[0]} snapshots"
     )
 
 
 def counted_once(league: KilledLeague) -> None:
-    """Each game that the bystander was told is taken counts in payoffs and ratings, and none of
-    them twice; so do the learner's, as many as the log holds that no restart took back.
+    """Each acknowledged game of the bystander counts once in payoffs and ratings; so does each of
+    the learner's that no restart took back.
     """
     games = Counter(league.bystander.opponents[match] for match in league.bystander.acknowledged)
     with MatchmakerClient(league.address, wait_seconds=5) as client:
@@ -100,15 +100,16 @@ def counted_once(league: KilledLeague) -> None:
 
 
 def gauntlets_hold(league: KilledLeague, stored: dict[object, object]) -> int:
-    """Every match that the evaluator was told is taken is in the log, and no other of a gauntlet
-    is; one that is done has as many as planned. Returns how many it was told.
+    """The log's gauntlet matches are those acknowledged to the evaluator, and a finished gauntlet
+    has all that were planned. Returns the number acknowledged.
     """
     taken = league.journal("SELECT match_id, player, opponent, book FROM matches WHERE accepted")
     plans = league.journal("SELECT player, plan_json FROM gauntlets WHERE state = 'done'")
     assert taken
     assert plans
     logged = league.rows(
-        "SELECT a.match_id FROM results r JOIN assignments a USING (ordinal) WHERE a.category = 'gauntlet'"
+        "SELECT a.match_id FROM results r JOIN assignments a USING (ordinal) "
+        "WHERE a.category = 'gauntlet'"
     )
     assert {match for match, *_ in taken} == {match for (match,) in logged} <= stored.keys()
     played = Counter(tuple(row) for _, *row in taken)
