@@ -1,8 +1,9 @@
 """Measures the league periodically: near-copies, the support of its Nash mixture, epochs.
 
-The first two come from the clean matches of the active players (`league.stats.structure`). Near-copies are
-looked for while `near_copies` is above 0, the support while some lineage has `max_saved` snapshots,
-so that the next one makes another retire. Without either use nothing is computed.
+The first two come from the clean matches of the active players (`league.stats.structure`).
+Near-copies are looked for while `near_copies` is above 0, the support while some lineage has
+`max_saved` snapshots, so that the next one makes another retire. Without either use nothing is
+computed.
 """
 
 from __future__ import annotations

@@ -121,8 +121,8 @@ def _register_again(league: League, tx: Transaction, existing: Player, player: P
         known, now = getattr(existing, name), getattr(player, name)
         if known != now:
             raise AlreadyExists(
-                f"{player.name} is registered with another {name} ({known!s:.80}, not {now!s:.80}): "
-                "choose another name"
+                f"{player.name} is registered with another {name} ({known!s:.80}, "
+                f"not {now!s:.80}): choose another name"
             )
     if not player.milestone or existing.milestone:
         return existing

@@ -32,7 +32,8 @@ LEARNERS = {
 WINS = {  # true win rates of the learner (row) against snapshots and bots
     "main": {
         "main@1": 0.9, "main@2": 0.35, "main@3": 0.7, "main@4": 0.65, "other@1": 0.8,
-        "other@2": 0.1, "hunter@1": 0.15, "hunter@2": 0.8, "sweeper@1": 0.6, "twin@1": 0.3, "twin@2": 0.3,
+        "other@2": 0.1, "hunter@1": 0.15, "hunter@2": 0.8, "sweeper@1": 0.6,
+        "twin@1": 0.3, "twin@2": 0.3,
     },
     "other": {
         "main@1": 0.9, "main@2": 0.8, "main@3": 0.95, "main@4": 0.7, "other@1": 0.6, "other@2": 0.8,

@@ -78,8 +78,8 @@ def checked(league: KilledLeague) -> str:
     kills = ", ".join(words(one) for one in league.all)
     return (
         f"killed: {kills}; {len(acknowledged):,} results acknowledged to a bystander and "
-        f"{settled:,} to the evaluator, all in the log once; {len(stored):,} in all, {lost[0]:,} of a lost branch; "
-        f"{snapshots[0]} snapshots"
+        f"{settled:,} to the evaluator, all in the log once; {len(stored):,} in all, "
+        f"{lost[0]:,} of a lost branch; {snapshots[0]} snapshots"
     )
 
 
