@@ -21,9 +21,15 @@ from league.settings.presets import preset_names
 
 TOKENS = "name role made sha256"
 
-config = typer.Typer(help="Writes a commented settings file, lists presets.", no_args_is_help=True)
+config = typer.Typer(
+    help="Writes a commented settings file, lists presets.",
+    no_args_is_help=True,
+    add_completion=False,
+)
 tokens = typer.Typer(
-    help="Makes, adds, lists and revokes tokens of a run's services.", no_args_is_help=True
+    help="Makes, adds, lists and revokes tokens of a run's services.",
+    no_args_is_help=True,
+    add_completion=False,
 )
 
 TokenDir = Annotated[

@@ -7,54 +7,124 @@ returns the exit status (None is 0) and its docstring is the command's help.
 
 from __future__ import annotations
 
+import ast
+import functools
+import importlib
+import importlib.util
 import os
 import sys
 from collections.abc import Sequence
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 import typer.main
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from league import __version__
-from league.cli import (
-    changes,
-    exploitability,
-    exports,
-    files,
-    gates,
-    play,
-    sprt,
-    standings,
-    status,
-    structure,
-)
 from league.cli.options import SeveralValues
-from league.errors import InvalidInput, LeagueError
+from league.errors import InvalidInput, LeagueError, nearest
 
 GROUP = "kumite.commands"
+COMMANDS = {
+    "Look at a league": {
+        "status": "status:status",
+        "ratings": "standings:ratings",
+        "players": "standings:players",
+        "payoff": "standings:payoff",
+        "structure": "structure:structure",
+        "exploiters": "gates:exploiters",
+        "gates": "gates:gates",
+        "watch": "status:watch",
+        "match": "status:match",
+    },
+    "Change a league": {
+        "stage": "changes:stage",
+        "pin": "changes:pin",
+        "quarantine": "changes:quarantine",
+        "import": "changes:import_",
+    },
+    "Play": {
+        "demo": "play:demo",
+        "replay": "play:replay",
+        "record": "play:record",
+        "exploitability": "exploitability:exploitability",
+    },
+    "Write files": {
+        "leaderboard": "standings:leaderboard",
+        "curves": "exports:curves",
+        "render": "exports:render",
+        "attention": "exports:attention",
+        "export": "exports:export",
+        "config": "files:config",
+        "tokens": "files:tokens",
+        "certs": "files:certs",
+    },
+    "Work without a league": {"sprt": "sprt:sprt"},
+}
+"""The built-in commands by their heading in the help, each as a module and a name in it."""
+SEVERAL_VALUES = ("import", "structure")
+
+
+def _help_of(path: str) -> str:
+    """The docstring or ``help=`` that a module's source gives a name, "" if it is not there."""
+    module, _, name = path.partition(":")
+    spec = importlib.util.find_spec(module)
+    source = Path(spec.origin).read_text(encoding="utf-8") if spec and spec.origin else ""
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            return ast.get_docstring(node) or ""
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == name:
+            keywords = getattr(node.value, "keywords", [])
+            found = [one.value for one in keywords if one.arg == "help"]
+            return str(getattr(found[0], "value", "")) if found else ""
+    return ""
 
 
 class CommandGroup(TyperGroup):
-    """The built-in commands and those of other packages, which load when they are needed."""
+    """The built-in commands and those of other packages. Only the one that is called loads."""
+
+    @functools.cached_property
+    def targets(self) -> dict[str, tuple[str, str]]:
+        """The heading ("" for other packages) and "module:name" of every command."""
+        own = {
+            name: (panel, f"league.cli.{path}")
+            for panel, commands in COMMANDS.items()
+            for name, path in commands.items()
+        }
+        others = {point.name: ("", point.value) for point in entry_points(group=GROUP)}
+        return own | {name: others[name] for name in sorted(others.keys() - own.keys())}
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
-        return [*super().list_commands(ctx), *sorted(entry_points(group=GROUP).names)]
+        return list(self.targets)
 
     def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:  # type: ignore[override]
-        own = super().get_command(ctx, cmd_name)
-        points = entry_points(group=GROUP, name=cmd_name)
-        if own is not None or not points:
-            return own
-        target = next(iter(points)).load()
-        if not isinstance(target, typer.Typer):
-            plugin = typer.Typer(add_completion=False)
-            plugin.command(cmd_name)(target)
-            target = plugin
-        loaded = typer.main.get_command(target)
-        loaded.name = cmd_name
-        return loaded
+        """What the help needs of a command."""
+        panel, path = self.targets[cmd_name]
+        text = _help_of(path)
+        if not text:
+            return _load(cmd_name, path)
+        return TyperCommand(cmd_name, help=text, rich_help_panel=panel or None)
+
+    def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]
+        name, *rest = args
+        if name not in self.targets:
+            hint = nearest(name, self.targets) or "bin/league --help lists them"
+            raise InvalidInput(f"there is no command {name!r}: {hint}")
+        return name, _load(name, self.targets[name][1]), rest
+
+
+def _load(name: str, path: str) -> Any:
+    module, _, attribute = path.partition(":")
+    target = getattr(importlib.import_module(module), attribute)
+    if not isinstance(target, typer.Typer):
+        alone = typer.Typer(add_completion=False)
+        alone.command(name, cls=SeveralValues if name in SEVERAL_VALUES else None)(target)
+        target = alone
+    loaded = typer.main.get_command(target)
+    loaded.name = name
+    return loaded
 
 
 app = typer.Typer(
@@ -78,54 +148,6 @@ def _options(
     ] = False,
 ) -> None:
     pass
-
-
-COMMANDS = {
-    "Look at a league": {
-        "status": status.status,
-        "ratings": standings.ratings,
-        "players": standings.players,
-        "payoff": standings.payoff,
-        "structure": structure.structure,
-        "exploiters": gates.exploiters,
-        "gates": gates.gates,
-        "watch": status.watch,
-        "match": status.match,
-    },
-    "Change a league": {
-        "stage": changes.stage,
-        "pin": changes.pin,
-        "quarantine": changes.quarantine,
-        "import": changes.import_,
-    },
-    "Play": {
-        "demo": play.demo,
-        "replay": play.replay,
-        "record": play.record,
-        "exploitability": exploitability.exploitability,
-    },
-    "Write files": {
-        "leaderboard": standings.leaderboard,
-        "curves": exports.curves,
-        "render": exports.render,
-        "attention": exports.attention,
-        "export": exports.export,
-        "config": files.config,
-        "tokens": files.tokens,
-        "certs": files.certs,
-    },
-    "Work without a league": {"sprt": sprt.sprt},
-}
-"""The built-in commands by their heading in the help."""
-SEVERAL_VALUES = ("import", "structure")
-
-for _panel, _commands in COMMANDS.items():
-    for _name, _command in _commands.items():
-        if isinstance(_command, typer.Typer):
-            app.add_typer(_command, name=_name, rich_help_panel=_panel)
-        else:
-            _class = SeveralValues if _name in SEVERAL_VALUES else None
-            app.command(_name, cls=_class, rich_help_panel=_panel)(_command)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -30,7 +30,9 @@ SHADES = (
 MOST_COLUMNS = 12
 """Columns of the payoff matrix on a terminal."""
 
-leaderboard = typer.Typer(help="Writes the leaderboard to a file.", no_args_is_help=True)
+leaderboard = typer.Typer(
+    help="Writes the leaderboard to a file.", no_args_is_help=True, add_completion=False
+)
 
 
 @with_league(past=True)
