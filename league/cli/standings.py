@@ -198,6 +198,11 @@ def _shaded(cell: PayoffCell | None) -> tuple[str, str]:
     return f"{100 * won:.0f}%", next(style for bound, style in SHADES if won < bound)
 
 
+@leaderboard.callback()
+def _group() -> None:
+    """Keeps `export` a command of its own, though it is the only one."""
+
+
 @leaderboard.command()
 @with_league(past=True)
 def export(
