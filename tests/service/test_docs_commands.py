@@ -45,8 +45,7 @@ def parse_league(words: list[str]) -> None:
     command = typer.main.get_command(league.cli.main.app)
     context = command.make_context("league", list(words), resilient_parsing=True)
     while isinstance(command, TyperGroup):
-        name, *words = words
-        command = command.get_command(context, name)
+        name, command, words = command.resolve_command(context, list(words))
     command.make_context(name, words)
 
 

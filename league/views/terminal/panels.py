@@ -297,7 +297,8 @@ def view(screen: Screen, width: int, height: int) -> Layout:
     """
     left = width // 2
     right = width - left
-    wanted = 3 + max(1, len(screen.league.win_rates), len(screen.league.evaluations))
+    evaluated = {one.opponent for one in screen.league.evaluations}
+    wanted = 3 + max(1, len(evaluated | screen.league.win_rates.keys()))
     top = max(_LEARNER, min(wanted, height // 2)) if height >= 20 else max(3, (height - 5) // 2)
     several = len(screen.learners) + 2 if len(screen.learners) > 1 and height >= 24 else 0
     bottom = max(3, height - _HEADER - top - several - _FOOTER)
