@@ -38,18 +38,13 @@ class Recipe:
 
     def make(self, num_matches: int = 1) -> BatchedGame:
         """Matches of the game. Raises `VersionMismatch` when its rules are other ones by now."""
-        game = make_batched(
-            self.name,
-            num_matches,
-            max_frames=self.max_frames,
-            **dict(self.options),
-        )
+        game = make_batched(self.name, num_matches, max_frames=self.max_frames, **self.options)
         if game.spec.version != self.version:
             game.close()
             raise VersionMismatch(
                 f"the match was played under version {self.version} of the rules of {self.name}, "
-                "here they "
-                f"have version {game.spec.version}: use it with the Kumite that recorded it"
+                f"here they have version {game.spec.version}: use it with the Kumite that recorded "
+                "it"
             )
         return game
 

@@ -38,11 +38,7 @@ class Playback:
             check_length(game, 0, replay, now)
             if now < replay.frames:
                 yield game.frame(0)
-        self.check_end()
-
-    def check_end(self) -> None:
-        """Raises `DataCorrupt` when the match that just ended did so otherwise than recorded."""
-        check_end(self.game, 0, self.replay)
+        check_end(game, 0, replay)
 
     def close(self) -> None:
         """Ends what the game runs. Twice is fine."""
@@ -65,8 +61,7 @@ def seat(game: BatchedGame, row: int, replay: Replay) -> None:
         except KeyError:
             raise VersionMismatch(
                 f"{spec.name} has no bot {contender.bot!r} any more: use the replay with the "
-                "Kumite "
-                "that recorded it"
+                "Kumite that recorded it"
             ) from None
 
 

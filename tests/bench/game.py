@@ -3,7 +3,7 @@
     OMP_NUM_THREADS=1 python tests/bench/game.py [--seconds 1] [--against FOLDER] [--profile]
 
 Weapons are on; both observations, all reward terms and all statistics are written in every step,
-and matches that end begin anew within it (a reset costs less than a step). `random`: keys from a
+and matches that end begin again within it (a reset costs less than a step). `random`: keys from a
 ring of random actions made before the clock starts, each key down half of the time. `based`: that
 bot on both seats. Each figure is the best of slices of 5 ms, since others on a shared machine only
 ever slow a run down. `--against` measures another checkout of this repository, in turns with this
@@ -90,9 +90,8 @@ def main() -> None:
     begin = time.perf_counter()
     made(1, "random")
     print(f"ready in {time.perf_counter() - begin:.2f} s (compiled, or read from the cache)")
-    print(
-        f"reset of a match: {reset_seconds(1) * 1e6:.1f} us alone, {reset_seconds(256) * 1e6:.2f} us of 256"
-    )
+    alone, many = (reset_seconds(matches) * 1e6 for matches in (1, 256))
+    print(f"reset of a match: {alone:.1f} us alone, {many:.2f} us of 256")
     for play in PLAYS:
         for num_matches, threads in ROWS:
             speed = steps_per_second(num_matches, play, threads, given.seconds)

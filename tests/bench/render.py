@@ -24,7 +24,7 @@ from league.views.film import write_film
 
 
 def record(seed: int) -> Replay:
-    """based against random keys, drawn anew every 4 frames."""
+    """based against random keys, drawn again every 4 frames."""
     game = make_batched("brawl", 1)
     bots = game.spec.bot_index("based"), EXTERNAL
     game.bots_N2[0] = bots

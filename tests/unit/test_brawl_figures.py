@@ -15,8 +15,16 @@ every_move = pytest.mark.parametrize(("weapon", "name"), ROWS)
 
 
 @every_move
-def test_first_hit(weapon: int, name: str) -> None:
-    assert blows(weapon, name)[0][0] == TABLE[weapon, name].first_hit
+def test_first_hit_damage_by_stage_and_reach(weapon: int, name: str) -> None:
+    figures, found = TABLE[weapon, name], blows(weapon, name)
+    assert found[0][0] == figures.first_hit
+    assert tuple(damage for _, damage, _, _ in found) == figures.damage
+    boxes = [stage.box for stage in row(weapon, name).stages]
+    assert (min(box[0] for box in boxes), max(box[1] for box in boxes)) == figures.reach
+    if figures.up is not None:
+        assert min(box[2] for box in boxes) == -figures.up
+    if figures.down is not None:
+        assert max(box[3] for box in boxes) == figures.down
 
 
 @every_move
@@ -31,11 +39,6 @@ def test_whiff_locks(weapon: int, name: str) -> None:
     assert arena.stat("hits") == 0
 
 
-@every_move
-def test_damage_by_stage(weapon: int, name: str) -> None:
-    assert tuple(damage for _, damage, _, _ in blows(weapon, name)) == TABLE[weapon, name].damage
-
-
 @pytest.mark.parametrize(("weapon", "name"), [(HAMMER, "SLight"), (HAMMER, "SAir")])
 def test_a_late_blow_hurts_less_and_only_whom_the_early_one_missed(weapon: int, name: str) -> None:
     arena, late = begun(weapon, name), row(weapon, name).stages[1]
@@ -48,7 +51,7 @@ def test_a_late_blow_hurts_less_and_only_whom_the_early_one_missed(weapon: int, 
 
 
 @every_move
-@pytest.mark.parametrize("damage", [0.0, 100.0, 200.0])
+@pytest.mark.parametrize("damage", [0.0, 200.0])
 def test_knockback_is_within_3_percent_of_the_formula(
     weapon: int, name: str, damage: float
 ) -> None:
@@ -73,16 +76,6 @@ def test_stun(weapon: int, name: str) -> None:
         frame += 1
         stuns |= {arena.of(1, "stun_left")} - {0}
     assert stuns == set(TABLE[weapon, name].stuns)
-
-
-@every_move
-def test_reach(weapon: int, name: str) -> None:
-    figures, boxes = TABLE[weapon, name], [stage.box for stage in row(weapon, name).stages]
-    assert (min(box[0] for box in boxes), max(box[1] for box in boxes)) == figures.reach
-    if figures.up is not None:
-        assert min(box[2] for box in boxes) == -figures.up
-    if figures.down is not None:
-        assert max(box[3] for box in boxes) == figures.down
 
 
 @pytest.mark.parametrize("facing", [1, -1])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 from arena import LEFT_GROUND_Y, RIGHT_GROUND_Y, Arena
 from move_table import AERIAL, KEYS, TABLE
@@ -65,29 +63,6 @@ def test_a_stunned_player_does_nothing_for_as_many_frames_as_the_move_says(name:
             break
         frames += 1
     assert frames == TABLE[UNARMED, name].stuns[-1]
-
-
-def test_upward_angle_goes_up_and_dsig_strikes_backward_behind() -> None:
-    arena = begun("DLight", in_reach=True)
-    while arena.stat("hits") == 0:
-        follow(arena)
-        arena.play()
-    assert arena.of(1, "vy") < -4.0
-    assert arena.of(1, "vx") == pytest.approx(0.0, abs=1e-9)
-    arena = begun("DSig", in_reach=False)
-    while arena.stat("hits") == 0:
-        arena.put(1, arena.of(0, "x") - 0.7, RIGHT_GROUND_Y, state=rules.STUN, stun_left=2)
-        arena.play()
-    speed = knockback_speed(16.0, 40.0, 60.0)
-    assert arena.of(1, "vx") == pytest.approx(speed * math.cos(math.radians(170)))
-
-
-def test_a_stage_hits_once() -> None:
-    arena = begun("SSig", in_reach=True)
-    while arena.of(0, "state") == rules.ATTACK:
-        follow(arena)
-        arena.play()
-    assert arena.stat("hits") == 1
 
 
 def test_the_jab_goes_on_only_when_it_hits() -> None:

@@ -31,9 +31,8 @@ def _factory(argument: str) -> Callable[..., Any]:
             ) from error
         raise ConfigError(f"module {module_name} can't be imported: {error}") from error
     except Exception as error:  # a module may raise anything at its import
-        raise ConfigError(
-            f"module {module_name!r} can't be imported: {type(error).__name__}: {error}"
-        ) from error
+        reason = f"{type(error).__name__}: {error}"
+        raise ConfigError(f"module {module_name!r} can't be imported: {reason}") from error
     for name in [attribute] if attribute else FACTORIES:
         if callable(getattr(module, name, None)):
             return getattr(module, name)
@@ -67,14 +66,10 @@ def build(argument: str, options: Mapping[str, Any]) -> Any:
     return env
 
 
-def is_turn_based(env: Any) -> bool:
-    """Whether the environment asks one agent at a time (AEC)."""
-    return hasattr(env, "agent_iter")
-
-
 def seats_of(env: Any) -> Seats:
     """`env`, whose first possible agent has seat 0, played from its two seats."""
-    return TurnSeats(env) if is_turn_based(env) else ParallelSeats(env)
+    asks_in_turn = hasattr(env, "agent_iter")  # an AECEnv
+    return TurnSeats(env) if asks_in_turn else ParallelSeats(env)
 
 
 class Seats(ABC):

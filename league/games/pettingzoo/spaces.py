@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -30,23 +31,18 @@ PRESETS: Final[Mapping[str, Mapping[str, float]]] = MappingProxyType(
 MOST_NUMBERS = 65_536
 MOST_CHOICES = 65_536
 
-Write = Callable[[Any, NDArray[np.float32]], None]
-"""Writes an observation into a row of the encoder's width."""
-
 
 @dataclass(frozen=True)
 class Encoder:
-    """Turns values of a space into `width` numbers in [-1, 1]."""
+    """Turns values of a space into `width` numbers in [-1, 1]; `write` fills a row of them."""
 
     width: int
-    write: Write
+    write: Callable[[Any, NDArray[np.float32]], None]
 
 
 @dataclass(frozen=True)
 class Actions:
-    """What a seat may do: `size` wide, and how a row of that width becomes the environment's
-    action.
-    """
+    """What a seat may do: `size` wide; `decode` makes the environment's action of such a row."""
 
     kind: str
     size: int
@@ -59,26 +55,21 @@ def encoder(space: spaces.Space, name: str) -> Encoder:
 
     An action mask is left out: it is seen as the legal choices.
     """
-    made = _unmasked(space, name)
+    if isinstance(space, spaces.Dict):
+        space = spaces.Dict({key: space[key] for key in space.spaces if key != "action_mask"})
+    made = _encoder(space, name)
     if not 1 <= made.width <= MOST_NUMBERS:
         raise ConfigError(f"{name} observes {made.width} numbers: 1 to {MOST_NUMBERS} can be taken")
     return made
-
-
-def _unmasked(space: spaces.Space, name: str) -> Encoder:
-    if not isinstance(space, spaces.Dict) or "action_mask" not in space.spaces:
-        return _encoder(space, name)
-    return _joined({key: part for key, part in space.spaces.items() if key != "action_mask"}, name)
 
 
 def _encoder(space: spaces.Space, name: str) -> Encoder:
     if isinstance(space, spaces.Box):
         return _box(space)
     if isinstance(space, spaces.Discrete):
-        return _one_hot([int(space.n)], [int(space.start)])
+        return _one_hot(np.array([space.n]), np.array([space.start]))
     if isinstance(space, spaces.MultiDiscrete):
-        starts = np.asarray(space.start).ravel().tolist()
-        return _one_hot(space.nvec.ravel().tolist(), starts)
+        return _one_hot(space.nvec.ravel(), np.ravel(space.start))
     if isinstance(space, spaces.MultiBinary):
         return Encoder(int(np.prod(space.shape)), _write_flat)
     if isinstance(space, spaces.Dict):
@@ -87,8 +78,7 @@ def _encoder(space: spaces.Space, name: str) -> Encoder:
         return _joined(dict(enumerate(space.spaces)), name)
     raise ConfigError(
         f"{name} observes a {type(space).__name__}: Box, Discrete, MultiDiscrete, MultiBinary, "
-        "and Dict and "
-        "Tuple of these can be taken"
+        "and Dict and Tuple of these can be taken"
     )
 
 
@@ -101,10 +91,9 @@ def _box(space: spaces.Box) -> Encoder:
     low_W, high_W = (bound.reshape(-1).astype(np.float64) for bound in (space.low, space.high))
     span_W = high_W - low_W
     bounded_W = np.isfinite(span_W) & (span_W < 1e30)
-    scale_W = np.divide(2.0, span_W, out=np.zeros_like(span_W), where=bounded_W & (span_W > 0))
-    offset_W = np.where(
-        bounded_W & (span_W > 0), -1.0 - np.where(bounded_W, low_W, 0.0) * scale_W, 0.0
-    )
+    scaled_W = bounded_W & (span_W > 0)
+    scale_W = np.divide(2.0, span_W, out=np.zeros_like(span_W), where=scaled_W)
+    offset_W = np.where(scaled_W, -1.0 - np.where(bounded_W, low_W, 0.0) * scale_W, 0.0)
     endless_W = np.flatnonzero(~bounded_W)
 
     def write(value: Any, out_W: NDArray[np.float32]) -> None:
@@ -116,60 +105,58 @@ def _box(space: spaces.Box) -> Encoder:
     return Encoder(low_W.size, write)
 
 
-def _one_hot(sizes: list[int], starts: list[int]) -> Encoder:
-    first = np.cumsum([0, *sizes[:-1]]) - np.array(starts)
+def _one_hot(sizes: NDArray[np.integer], starts: NDArray[np.integer]) -> Encoder:
+    first = np.cumsum([0, *sizes[:-1]]) - starts
 
     def write(value: Any, out_W: NDArray[np.float32]) -> None:
         out_W[:] = 0.0
         out_W[first + np.asarray(value).reshape(-1)] = 1.0
 
-    return Encoder(sum(sizes), write)
+    return Encoder(int(sizes.sum()), write)
 
 
-def _joined(parts: dict[Any, spaces.Space], name: str) -> Encoder:
-    encoders = {key: _encoder(part, name) for key, part in parts.items()}
-    ends = np.cumsum([part.width for part in encoders.values()]).tolist()
-    places = list(zip(encoders.items(), [0, *ends[:-1]], ends, strict=True)) if ends else []
+def _joined(parts: Mapping[Any, spaces.Space], name: str) -> Encoder:
+    encoders = [(key, _encoder(part, name)) for key, part in parts.items()]
+    ends = np.cumsum([0, *(part.width for _, part in encoders)]).tolist()
 
     def write(value: Any, out_W: NDArray[np.float32]) -> None:
-        for (key, part), begin, end in places:
+        for (key, part), (begin, end) in zip(encoders, pairwise(ends), strict=True):
             part.write(value[key], out_W[begin:end])
 
-    return Encoder(ends[-1] if ends else 0, write)
+    return Encoder(ends[-1], write)
 
 
 def actions(space: spaces.Space, name: str) -> Actions:
     """What can be done in an action space; raises `ConfigError` for one that is neither keys nor
     choices.
     """
-    if isinstance(space, spaces.Discrete):
-        return _choices(int(space.n), lambda index: int(space.start) + index, name)
-    if isinstance(space, spaces.MultiDiscrete):
-        starts = np.asarray(space.start)
-        return _choices(
-            int(np.prod(space.nvec.astype(float))),
-            lambda index: (
-                np.reshape(np.unravel_index(index, space.nvec.ravel()), space.shape) + starts
-            ),
-            name,
-        )
     if isinstance(space, spaces.MultiBinary):
         size = int(np.prod(space.shape))
         names = tuple(f"key {n}" for n in range(size))
         return Actions(
             KEYS, size, names, lambda row_A: row_A[:size].astype(space.dtype).reshape(space.shape)
         )
-    raise ConfigError(
-        f"{name} is played by a {type(space).__name__}: Discrete, MultiDiscrete and MultiBinary "
-        "can be taken"
-    )
+    if isinstance(space, spaces.Discrete):
+        size = int(space.n)
 
+        def decode(row_A: NDArray[np.uint8]) -> Any:
+            return int(space.start) + int(row_A.argmax())
 
-def _choices(size: int, action: Callable[[int], Any], name: str) -> Actions:
+    elif isinstance(space, spaces.MultiDiscrete):
+        size, starts = int(np.prod(space.nvec.astype(float))), np.asarray(space.start)
+
+        def decode(row_A: NDArray[np.uint8]) -> Any:
+            numbers = np.unravel_index(int(row_A.argmax()), space.nvec.ravel())
+            return np.reshape(numbers, space.shape) + starts
+
+    else:
+        raise ConfigError(
+            f"{name} is played by a {type(space).__name__}: Discrete, MultiDiscrete and "
+            "MultiBinary can be taken"
+        )
     if size > MOST_CHOICES:
         raise ConfigError(f"{name} has {size} choices: {MOST_CHOICES} are the most")
-    names = tuple(f"choice {n}" for n in range(size))
-    return Actions(CHOICE, size, names, lambda row_A: action(int(row_A.argmax())))
+    return Actions(CHOICE, size, tuple(f"choice {n}" for n in range(size)), decode)
 
 
 def mask(observation: Any, info: Any, size: int) -> NDArray[np.bool_] | None:
@@ -216,13 +203,6 @@ class Face:
     def view_size(self) -> int:
         return max(one.width for one in self.encoders)
 
-    @property
-    def own_size(self) -> int:
-        """Which seat (2), whether it is to act (1), and its legal choices (A; none in games of
-        keys).
-        """
-        return 3 + (self.action_size if self.kind == CHOICE else 0)
-
 
 def face(env: Any, name: str) -> Face:
     """The face of `env`; raises `ConfigError` unless two agents play it in supported spaces."""
@@ -233,9 +213,8 @@ def face(env: Any, name: str) -> Face:
         seen_by = [env.observation_space(agent) for agent in agents]
         done_by = [env.action_space(agent) for agent in agents]
     except Exception as error:
-        raise ConfigError(
-            f"{name} has no readable spaces: {type(error).__name__}: {error}"
-        ) from error
+        reason = f"{type(error).__name__}: {error}"
+        raise ConfigError(f"{name} has no readable spaces: {reason}") from error
     seen = Face(
         encoders=tuple(encoder(space, name) for space in seen_by),
         actions=tuple(actions(space, name) for space in done_by),
@@ -259,12 +238,14 @@ def read(
         env.close()
     wide = max(seen.actions, key=lambda one: one.size)
     package = sys.modules.get("pettingzoo")
+    # which seat (2), whether it is to act (1), and its legal choices
+    own_size = 3 + (seen.action_size if seen.kind == CHOICE else 0)
     spec = GameSpec(
         name=f"pettingzoo:{argument}",
         version=f"{getattr(package, '__version__', '0')} {metadata.get('name', argument)}",
         frames_per_second=max(1, round(float(metadata.get("render_fps") or 1))),
-        observation_size=seen.own_size + seen.view_size,
-        own_size=seen.own_size,
+        observation_size=own_size + seen.view_size,
+        own_size=own_size,
         action_size=wide.size,
         action_names=wide.names,
         reward_terms=TERMS,
