@@ -103,7 +103,7 @@ def _draw_table(
     table = draw_table(
         league.settings, learner, mix, view.players, view.tables, view.analysis, view.exploiters
     )
-    number = tx.add_draw(league.draw_row(table.body_json, _stream(league.seed).seed))
+    number = league.add_draw(tx, table.body_json, _stream(league.seed).seed)
     found = KnownDraw(number, table, view.event_position, now)
     tx.after_commit(lambda: view.draws.update({(learner.name, mix): found}))
     return number, table
@@ -174,7 +174,7 @@ def _named_draw(
     """Records how matches between named players came about; returns the draw's number."""
     player, opponent = players
     body = {"rule": rule, "player": player, "opponent": opponent, "seed": seed, **more}
-    return tx.add_draw(league.draw_row(json.dumps(body, separators=(",", ":"))))
+    return league.add_draw(tx, json.dumps(body, separators=(",", ":")))
 
 
 def carry_matches(

@@ -76,7 +76,7 @@ def _reported(league: League, lease: AssignmentRow, row: ResultRow) -> MatchResu
 
 
 def why(reader: Reader, row: AssignmentRow) -> dict[str, Any]:
-    """How the match came about, complete enough to draw it again (`candidates.draw_table_of`)."""
+    """How the match came about; `sampling.draw.draw_table_of` draws it again."""
     found = None if row.draw is None else reader.draw(row.draw)
     if found is None:
         return {}

@@ -117,16 +117,10 @@ class League:
         tx.after_commit(lambda: self.view.add_event(event))
         return event
 
-    def draw_row(self, body_json: str, stream: int | None = None) -> DrawRow:
-        """What matches are drawn from at this moment, to be stored."""
-        return DrawRow(
-            number=0,
-            policy_hash=self.policy_hash,
-            log_position=self.view.log_position,
-            event_position=self.view.event_position,
-            stream=stream,
-            body_json=body_json,
-        )
+    def add_draw(self, tx: Transaction, body_json: str, stream: int | None = None) -> int:
+        """Records what matches are drawn from at this moment; returns the draw's number."""
+        now = self.view.log_position, self.view.event_position
+        return tx.add_draw(DrawRow(0, self.policy_hash, *now, stream, body_json))
 
     @cached_property
     def policy_hash(self) -> str:

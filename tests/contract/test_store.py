@@ -237,15 +237,6 @@ def test_fencing_marks_only_the_workers_own(filled):
         assert [row.number for row in reader.newest_incarnations()] == [other, newer]
 
 
-def test_readers_see_only_what_is_committed(filled):
-    with filled.write() as tx:
-        tx.add_player(player("soon"))
-        with filled.read() as reader:
-            assert len(reader.players()) == 2
-    with filled.read() as reader:
-        assert len(reader.players()) == 3
-
-
 def test_readers_and_a_writer_work_at_the_same_time(filled):
     counts = []
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import random
 import threading
 import time
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -117,28 +116,6 @@ def test_of_two_learners_with_one_name_only_the_later_one_counts(league) -> None
     assert (worker.incarnation, worker.open_leases) == (second, 5)
 
 
-def test_a_token_is_good_for_its_own_match_alone(league) -> None:
-    learner, other = league.open(), league.open(worker="learner-second")
-    first, second = league.client.acquire_matches(learner, 2, "league")
-    (third,) = league.client.acquire_matches(other, 1, "league")
-    forged = [
-        replace(played(first), lease_token=second.lease_token),
-        replace(played(first), lease_token=third.lease_token),
-        replace(played(first), lease_token=first.lease_token.upper()),
-        replace(played(first), lease_token=""),
-        replace(played(first), lease_token=first.lease_token + "\x00"),
-    ]
-    for verdict in report(league, learner, *forged):
-        assert not verdict.accepted
-        assert "lease token is not the one" in verdict.reason
-    (stolen,) = report(league, learner, played(third))
-    assert "belongs to incarnation" in stolen.reason
-    assert all(
-        verdict.accepted for verdict in report(league, learner, played(first), played(second))
-    )
-    assert report(league, other, played(third))[0].accepted
-
-
 def test_results_count_once_in_whatever_order_they_come(league) -> None:
     """Batches that overlap, repeat and overtake each other, from four threads, each sent several
     times.
@@ -184,17 +161,3 @@ def test_results_count_once_in_whatever_order_they_come(league) -> None:
     assert sorted(place for (place,) in positions.values()) == list(range(1, 121))
     assert league.client.status().log_position == 120
     assert sum(rating.games for rating in league.client.ratings(Book.TRAIN)) == 240
-
-
-def test_a_late_result_after_a_restart_of_the_matchmaker_counts_once(tmp_path: Path) -> None:
-    clock = ManualClock()
-    with small_league(tmp_path, clock=clock) as league:
-        incarnation = league.open()
-        (match,) = league.client.acquire_matches(incarnation, 1, "league")
-        clock.advance(YEAR)
-        assert league.server.sweep() == 1
-    with small_league(tmp_path, clock=clock) as league:
-        late, again = report(league, incarnation, played(match), played(match, 0.0))
-        assert (late.accepted, late.duplicate) == (True, False)
-        assert (again.accepted, again.duplicate) == (False, True)
-        assert league.client.match(match.match_id).result.outcome == 1.0
