@@ -62,7 +62,7 @@ PARSERS: dict[str, Callable[[list[str]], object]] = {
 }
 FENCE = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)
 COMMAND = re.compile(
-    r"(?:\$ )?((?:bin|\.venv/bin)/\S.*|(?:git|mkdir|pip|python3?|grpcurl|buf|curl|docker|npm|cd) .*)"
+    r"(?:\$ )?((?:bin|\.venv/bin)/\S.*|(?:git|mkdir|pip|python3?|grpcurl|buf|curl|docker|cd) .*)"
 )
 
 

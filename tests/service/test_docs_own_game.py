@@ -168,8 +168,10 @@ def test_an_entry_point_names_a_game_in_every_process(folder: Path) -> None:
     with installed(folder, toml):
         assert {"rope", "sticks"} <= set(game_names())
         assert make_batched("rope", 2).spec.action_names == ("pull", "brace")
-        code = "from league.games.registry import game_spec; print(game_spec('sticks').action_names[2])"
-        assert run(sys.executable, "-c", code) == "three\n"
+        found = (
+            "from league.games.registry import game_spec; print(game_spec('sticks').action_names)"
+        )
+        assert "three" in run(sys.executable, "-c", found)
 
 
 @pytest.mark.slow

@@ -204,7 +204,7 @@ def test_malformed_messages_change_nothing_and_break_nothing(
 def test_malformed_messages_do_not_break_the_evaluator(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """There is no snapshot to evaluate, so the evaluator does nothing by itself."""
+    """There is no snapshot to evaluate, so the evaluator plays nothing meanwhile."""
     service = e.DESCRIPTOR.services_by_name["EvaluatorService"]
     with (
         small_league(tmp_path, snapshots=()) as league,

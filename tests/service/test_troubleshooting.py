@@ -41,6 +41,7 @@ OTHERS = {  # what other programs, guides and the system say
     "No module named 'sb3_contrib'",
     "'league'",
     "clip_reward",
+    "target_kl",
     "signal 9",
 }
 PLACES = {"bin/", ".venv", "config.toml", "RUN/learner-main/", "[agent]", "[learner]", "…_final"}

@@ -97,7 +97,8 @@ def test_plain_lines_tell_of_the_other_learners() -> None:
     lines = list(progress_lines(three()))
     assert lines[0].startswith("652,310 of 1,500,000 steps")
     assert lines[1] == (
-        "main-exploiter: update · 201,344 steps · 2,031 steps/s · generation 3, beats its victims 62 %"
+        "main-exploiter: update · 201,344 steps · 2,031 steps/s · generation 3, "
+        "beats its victims 62 %"
     )
 
 
@@ -163,7 +164,8 @@ def test_learners_that_can_not_be(
 def test_settings_of_one_learner_are_checked_before_a_folder_is_made(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(
-        'extends = "league3"\n[[supervisor.learners]]\nname = "main"\nset = ["learner.ent_coeff=0.1"]\n'
+        'extends = "league3"\n[[supervisor.learners]]\nname = "main"\n'
+        'set = ["learner.ent_coeff=0.1"]\n'
     )
     with pytest.raises(
         ConfigError, match=r"learner main of \[\[supervisor.learners\]\]: .*ent_coeff"
