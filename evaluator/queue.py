@@ -32,11 +32,6 @@ Counts = Mapping[tuple[str, str, Book], int]
 """Matches in the matchmaker's log by (row, column, book)."""
 
 
-def is_gated(player: Player) -> bool:
-    """Whether it is an exploiter's snapshot that was not accepted, which gets no gauntlet."""
-    return player.role in EXPLOITING and player.state is not PlayerState.ACTIVE
-
-
 def is_imported(player: Player) -> bool:
     """Whether it is another run's snapshot: an anchor, which others are measured by."""
     return player.kind is PlayerKind.SNAPSHOT and bool(SnapshotName.parse(player.name).run)
@@ -113,14 +108,7 @@ def _snapshots_to_meet(
     """Parent, the best others, imported ones; for milestones the oldest; each once."""
 
     def usable(name: str) -> bool:
-        other = players.get(name)
-        return (
-            other is not None
-            and name != player.name
-            and other.kind is PlayerKind.SNAPSHOT
-            and other.state is not PlayerState.QUARANTINED
-            and not is_gated(other)
-        )
+        return name != player.name and name in players and _can_be_evaluated(players[name])
 
     others = [p for p in players.values() if usable(p.name)]
     rated = [rating.player.name for rating in ratings if usable(rating.player.name)]
@@ -262,10 +250,11 @@ class Queue:
 
 
 def _can_be_evaluated(player: Player) -> bool:
+    """An exploiter's snapshot has to be accepted first."""
     return (
         player.kind is PlayerKind.SNAPSHOT
         and player.state is not PlayerState.QUARANTINED
-        and not is_gated(player)
+        and (player.role not in EXPLOITING or player.state is PlayerState.ACTIVE)
     )
 
 

@@ -15,7 +15,7 @@ from matchmaker.acts.analyse import (
     near_copies,
     supporting,
 )
-from matchmaker.state.analysis import NO_ANALYSIS, Analysis, newest_analysis
+from matchmaker.state.analysis import NO_ANALYSIS, Analysis, analysis_of
 
 RING = ("rock@1", "paper@1", "scissors@1")
 RATES = {
@@ -112,14 +112,8 @@ def test_it_is_due_when_the_clean_matches_have_grown():
     assert is_due(last, int(GROWTH * 1000) + 1)
 
 
-def test_the_newest_event_is_in_force():
-    def event(position, clusters, support):
-        data = {"matches": 10 * position, "clusters": clusters, "support": support}
-        return Event(
-            position=position, at=0.0, kind="analysis", text="", data_json=json.dumps(data)
-        )
-
-    events = [event(3, [["a", "b"]], ["a"]), event(9, [["a", "c"], ["d", "e"]], ["b"])]
-    found = newest_analysis(events)
-    assert found == Analysis(9, 90, {"a": 0, "c": 0, "d": 1, "e": 1}, frozenset({"b"}))
-    assert newest_analysis([]) == NO_ANALYSIS
+def test_an_analysis_is_read_from_its_event():
+    data = {"matches": 90, "clusters": [["a", "c"], ["d", "e"]], "support": ["b"]}
+    event = Event(position=9, at=0.0, kind="analysis", text="", data_json=json.dumps(data))
+    clusters = {"a": 0, "c": 0, "d": 1, "e": 1}
+    assert analysis_of(event) == Analysis(9, 90, clusters, frozenset({"b"}))

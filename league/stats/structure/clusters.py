@@ -75,9 +75,11 @@ def distances(share_NM: Matrix, variance_NM: Matrix, known_NM: NDArray[np.bool_]
     share, variance = share_NM.astype(np.float32), variance_NM.astype(np.float32)
     ones = np.ones_like(share)
     opponents_NN = np.maximum(_summed(ones, ones, known), 0.0)
-    square_NN = _of_both(_summed(share**2, ones, known)) - 2.0 * _summed(share, share, known)
-    noise_NN = _of_both(_summed(variance, ones, known))
-    noise2_NN = _of_both(_summed(variance**2, ones, known))
+    square_NN, noise_NN, noise2_NN = (
+        one_NN + one_NN.T
+        for one_NN in (_summed(x, ones, known) for x in (share**2, variance, variance**2))
+    )
+    square_NN -= 2.0 * _summed(share, share, known)
     noise2_NN += 2.0 * _summed(variance, variance, known)
     excess_NN = np.clip(square_NN - noise_NN, 0.0, None)
     # Σ v·max(Δ² − v, 0) by the means of its factors; exactly, it needs N²·M numbers at once
@@ -85,7 +87,7 @@ def distances(share_NM: Matrix, variance_NM: Matrix, known_NM: NDArray[np.bool_]
     doubt_NN = np.sqrt(2.0 * noise2_NN + 4.0 * mixed_NN)
     distance_NN = np.sqrt((excess_NN + doubt_NN) / np.maximum(opponents_NN, 1.0))
     distance_NN = np.where(opponents_NN > 0, distance_NN, FAR).astype(np.float64)
-    distance_NN = 0.5 * _of_both(distance_NN)
+    distance_NN = 0.5 * (distance_NN + distance_NN.T)
     np.fill_diagonal(distance_NN, 0.0)
     return distance_NN
 
@@ -94,8 +96,3 @@ def _summed(one_NM: Any, other_NM: Any, known_NM: Any) -> Any:
     """Σ_j one_ij · other_kj over the opponents j that i or k has met."""
     one_met = one_NM * known_NM
     return one_met @ other_NM.T + (one_NM - one_met) @ (other_NM * known_NM).T
-
-
-def _of_both(x_NN: Any) -> Any:
-    """x_ik + x_ki."""
-    return x_NN + x_NN.T
