@@ -324,7 +324,7 @@ def _rewards(set_up: SetUp, played: Trace, bots: Trace) -> Iterator[Finding]:
     yield judged(
         "8",
         f"the discounted return deviates by {raw:.3g}; learnt from "
-        f"{'divided by its deviation' if scaled else 'as it is'}: {effective:.3g}",
+        f"{'divided by its deviation' if scaled else 'unscaled'}: {effective:.3g}",
         failure=not 0.01 <= effective <= 100.0,
         warning=not 0.1 <= effective <= 10.0,
         fix="multiply game.reward_weights: below 1e-4 the return is lost in the scale's own floor"

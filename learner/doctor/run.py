@@ -1,7 +1,7 @@
 """What a run folder's files show: the learner's scalars and tables, its newest checkpoint, matches.
 
-Most checks look at the newest fifth of the run, for what was so at the start need not stay so. What
-the newest weights show by themselves is the training's to judge.
+Most checks look at the newest fifth of the run, for what was so at the start need not stay so. The
+probe (`learner.doctor.training`) judges what the newest weights show.
 Alarms that the learner raises while it runs come from the same rules, `league.runs.alarms`.
 """
 

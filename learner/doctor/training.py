@@ -176,7 +176,7 @@ def _distance(model: LeaguePPO, first: AgentNetwork | None) -> float:
 
 
 def _size(set_up: SetUp, network: AgentNetwork) -> Iterator[Finding]:
-    """13 and 14: the narrowest layer that everything passes, and weights for what they learn from."""
+    """13 and 14: the narrowest layer, and the weights for each decision of a rollout."""
     config, learner = network.config, set_up.settings.learner
     weights = sum(parameter.numel() for parameter in network.parameters())
     narrowest = min(config.width, config.memory, *config.head_widths)

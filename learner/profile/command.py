@@ -143,7 +143,7 @@ def profile(
     rows: list[Row] = []
     stopped = False
     with tempfile.TemporaryDirectory(prefix="kumite-profile-") as folder:
-        # as many as the league of a whole run holds at its end
+        # the snapshots of a whole run's league at its end
         count = min(
             sections["matchmaker"]["max_saved"], learner["steps"] // learner["snapshot_interval"]
         )

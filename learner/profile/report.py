@@ -131,7 +131,7 @@ def print_sweep(rows: Sequence[Row], best: Row, own: Changes, left_out: Sequence
                 f"{row.slowest()} {row.shares()[row.slowest()]:.0%}",
             ]
         notes = ["recommended"] if row is best else []
-        notes += ["as it is set"] if dict(row.changes) == dict(own) else []
+        notes += ["unchanged"] if dict(row.changes) == dict(own) else []
         notes += [f"failed: {row.failure}"] if row.failure else []
         cells.append([*(str(row.changes[axis]) for axis in AXES), *measured, ", ".join(notes)])
     caption = f"{' and '.join(CHANGES_LEARNING)} change what is learnt, too"
@@ -179,7 +179,7 @@ def preset_text(
     if differ:
         said += (
             f"{' and '.join(differ)} differ and change what a step teaches, not only the speed: "
-            "watch the win rates of the first minutes; learner.learning_rate may want another value."
+            "watch the first minutes' win rates; learner.learning_rate may want another value."
         )
     else:
         said += "Nothing here changes what a step teaches: only the speed."

@@ -1,11 +1,10 @@
-"""Speed of the agent: `unroll` forward and backward, `step`, and a batched policy of snapshots, on one CPU
-thread.
+"""Speed of the agent: `unroll` forward and backward, `step`, and a batched policy, on one CPU thread.
 
     OMP_NUM_THREADS=1 python tests/bench/agent.py [--size tiny] [--length 17] [--seconds 3]
     [--device cpu]
 
-Prints steps a second of wall clock and of the process's own CPU time (medians), so that figures
-from a busy machine can be told from slow code.
+Prints steps a second of wall clock and of the process's own CPU time (medians): they differ on a
+busy machine.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""What the auxiliary head costs, and how well it foretells a bot.
+"""What the auxiliary head costs, and how well it predicts a bot.
 
     OMP_NUM_THREADS=1 python tests/bench/forecast.py [--bot based] [--coef 0.1] [--updates 40]
 
 A learner with the head and one without learn in turns, in matches against the bot. Prints the CPU
-time of a rollout with its update, median of each, and the head's loss on what it had not learnt
-from beside that of who only knows how often each key is down: in the first update, and as means
-over the last quarter of them.
+time of a rollout with its update, median of each, and the head's loss on new rollouts compared
+with that of each key's mean rate: in the first update, and as means over the last quarter.
 """
 
 from __future__ import annotations

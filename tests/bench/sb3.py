@@ -4,7 +4,7 @@ once.
     .venv/bin/python tests/bench/sb3.py [--threads 1,2] [--matches 8,32,128] [--steps 16384]
     [--rounds 2]
 
-Each cell trains PPO("MlpPolicy") anew against the bots of brawl; cells take turns within a round,
+Each cell trains a new PPO("MlpPolicy") against the bots of brawl; cells take turns within a round,
 so what else the machine does meets all of them. Prints the best of each, by wall clock and by the
 process's own time.
 """
@@ -21,7 +21,9 @@ from pathlib import Path
 import torch
 from stable_baselines3 import PPO
 
-sys.path.insert(0, str(Path(__file__).parents[2]))  # learner.py beside this file is not the package
+sys.path.insert(
+    0, str(Path(__file__).parents[2])
+)  # learner.py next to this file is not the package
 from learner.sb3 import league_env
 from matchmaker.api.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings

@@ -55,7 +55,7 @@ FEWER |= {"20_000": "4096", "verbose=1": "verbose=0", "matches=32": "matches=16"
 
 
 def example(number: int, address: str, run_dir: Path) -> dict[str, Any]:
-    """The names that an example of the page leaves behind, with fewer steps."""
+    """The names that an example of the page defines, with fewer steps."""
     code = BLOCK.findall(PAGE.read_text(encoding="utf-8"))[number]
     for full, fewer in FEWER.items():
         code = code.replace(full, fewer)
@@ -269,7 +269,7 @@ def test_self_play_wants_the_model_and_follows_it(cards: str, tmp_path: Path) ->
             model, env, n_eval_episodes=16, return_episode_rewards=True
         )
         assert len(rewards) == 16
-        assert client.payoff(Book.TRAIN, rows=["sb3"]) == []  # self-play rates nobody
+        assert client.payoff(Book.TRAIN, rows=["sb3"]) == []  # self-play changes no rating
 
 
 def test_a_saved_model_goes_on_and_a_new_one_begins_anew(cards: str, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ class Loud(AgentNetwork):
 
 
 class Remembering(AgentNetwork):
-    """Never told that an episode starts."""
+    """Ignores the start of an episode."""
 
     def step(self, obs_BO, starts_B, state, time_left_B):
         return super().step(obs_BO, torch.zeros_like(starts_B), state, time_left_B)

@@ -25,7 +25,7 @@ class Watched(BrawlGame):
 
 
 class Frozen(Watched):
-    """Nobody ever sees anything new."""
+    """Observations never change."""
 
     def spoil(self):
         self.observations_N2O[:] = 0.25
@@ -137,7 +137,7 @@ def paid_to_the_other(game):
 
 
 def bots_give_up(game):
-    """A bot loses against whoever is no bot."""
+    """A bot loses against every player that is no bot."""
     for n in np.flatnonzero(game.ended_N):
         for seat in range(2):
             if game.bots_N2[n, seat] >= 0 > game.bots_N2[n, 1 - seat]:

@@ -1,4 +1,4 @@
-"""The batched policy plays every seat exactly as its own network would, however seats are grouped."""
+"""The batched policy plays every seat as its own network would, however seats are grouped."""
 
 import io
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from recordings import GAME, demos, recorded
 
-from league.errors import DataCorrupt, InvalidInput, NotFound, VersionMismatch
+from league.errors import DataCorrupt, InvalidInput, VersionMismatch
 from league.games.registry import make_batched
 from league.games.settings import GameSettings
 from league.replay import Replay, save_replay
@@ -68,13 +68,6 @@ def folder_of(tmp_path: Path, replays: list[Replay]) -> Path:
     return tmp_path
 
 
-def test_a_folder_without_replays_is_named(tmp_path: Path) -> None:
-    with pytest.raises(NotFound, match=str(tmp_path)):
-        read_replays(tmp_path, GAME)
-    with pytest.raises(NotFound, match="none"):
-        read_replays(tmp_path / "none", GAME)
-
-
 def test_replays_of_another_game_or_rules_are_named(
     tmp_path: Path, plain: list[tuple[Path, Replay]]
 ) -> None:
@@ -84,13 +77,6 @@ def test_replays_of_another_game_or_rules_are_named(
         read_replays(folder, GAME)
     with pytest.raises(InvalidInput, match=r"0\.replay .*kuhn"):
         read_replays(folder, GameSettings(name="kuhn", reward="dense"))
-
-
-def test_a_name_that_never_occurs_is_told_with_near_ones(plain: list[tuple[Path, Replay]]) -> None:
-    with pytest.raises(NotFound, match=r"'bassed'.*'based'"):
-        demos(plain, "bassed")
-    with pytest.raises(NotFound, match="based, random"):
-        demos(plain, "zzz")
 
 
 def test_a_forged_replay_is_named(plain: list[tuple[Path, Replay]]) -> None:

@@ -1,4 +1,4 @@
-"""`bin/league doctor` as it is typed: exit status, lines, picture, JSON, and the minimal agent."""
+"""The command `bin/league doctor`: exit status, lines, picture, JSON, and the minimal agent."""
 
 from __future__ import annotations
 

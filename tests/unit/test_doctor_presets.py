@@ -13,7 +13,7 @@ from league.settings.presets import preset_names
 
 QUICK = ("smoke",)
 """In every run of the suite; test_doctor_command.py has `board` there, with smaller rollouts."""
-SPARSE = "sparse rewards at every frame, as the guide has them: one decision in 181 pays, gamma reaches 100"
+SPARSE = "the guide's sparse rewards at every frame: one decision in 181 pays, gamma reaches 100"
 EXPLAINED = {"seed": {"7": SPARSE}, "fast": {"7": SPARSE}, "stable": {"7": SPARSE}}
 """By preset, reasons that warn, and why that is no fault of the doctor."""
 

@@ -1,4 +1,4 @@
-"""The doctor on the run folder of a healthy training: as it is, and with files changed as
+"""The doctor on the run folder of a healthy training: unchanged, and with files changed as
 illness would.
 """
 
@@ -27,7 +27,7 @@ from learner.doctor.run import read_run
 from learner.train.checkpoint import CheckpointFolder
 
 NO_TERMS = ("step", "matches", "total")
-"""Columns of reward_breakdown.csv beside the terms."""
+"""Columns of reward_breakdown.csv that are no terms."""
 
 
 @pytest.fixture(scope="module")
@@ -208,7 +208,7 @@ def test_a_folder_without_a_run_is_no_patient(tmp_path):
 
 
 def test_an_exploiter_is_examined_by_its_own_settings_and_its_newest_generation(run):
-    """It plays one stage for a reward of its own, and begins anew in a folder for each
+    """It plays one stage for another reward, and starts again in a folder for each
     generation.
     """
     learners = '[{name="main"},{name="rival",role="main_exploiter",set=["learner.gamma=0.9"]}]'

@@ -22,7 +22,7 @@ from matchmaker.main import MatchmakerServer
 
 @pytest.fixture(scope="module")
 def healthy(tmp_path_factory):
-    """In matches of three seconds nobody hits twice in a row: a weight of `combo` would be
+    """In matches of three seconds no player hits twice in a row: a weight of `combo` would be
     warned of.
     """
     folder = tmp_path_factory.mktemp("runs") / "healthy"
@@ -37,7 +37,7 @@ def run(healthy, tmp_path):
 
 @contextmanager
 def served(run):
-    """The run while its matchmaker serves it, as a run that goes on is."""
+    """The run while its matchmaker serves it, as during a run."""
     announced = run / "matchmaker.json"
     with MatchmakerServer(db=run / "league.db", port=0, read_only=True) as server:
         announced.write_text(json.dumps({"address": server.address, "pid": os.getpid()}))

@@ -29,7 +29,9 @@ for name in sys.argv[1:]:
     state, chosen = None, []
     for obs, starts, legal in zip(data["obs"], data["starts"], data["legal"]):
         if name == "kuhn":
-            made, state = model.policy.predict(obs, state, starts, deterministic=True, action_masks=legal)
+            made, state = model.policy.predict(
+                obs, state, starts, deterministic=True, action_masks=legal
+            )
         else:
             made, state = model.predict(obs, state=state, episode_start=starts, deterministic=True)
         chosen.append(made)
@@ -89,7 +91,7 @@ def test_an_export_leaves_this_process_as_it_was(tmp_path: Path) -> None:
 
 
 def test_loading_an_export_where_it_was_made_leaves_our_classes_alone(tmp_path: Path) -> None:
-    """Loaded functions that replaced ours would lack the gradients that stay behind."""
+    """Loaded functions that replaced ours would lack the gradients, which are not exported."""
     before = {kind: dict(vars(kind)) for kind in (memory.Memory, StreamingEncoder, AgentNetwork)}
     write_sb3(tmp_path / "a.zip", agent("streaming"), card("streaming"))
     model = RecurrentPPO.load(tmp_path / "a.zip", device="cpu")

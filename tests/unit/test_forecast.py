@@ -1,4 +1,4 @@
-"""The auxiliary head: whom its loss moves, that it learns, and that it never plays."""
+"""The auxiliary head: what its loss moves, that it learns, and that it never plays."""
 
 from dataclasses import replace
 
@@ -40,7 +40,7 @@ def policy_weights(model):
     return {name: value.clone() for name, value in model.policy.state_dict().items()}
 
 
-# -- whom it moves
+# -- what it moves
 # -------------------------------------------------------------------------------------
 
 

@@ -1,4 +1,4 @@
-"""What the auxiliary head is asked to foretell, and what its loss and the baseline beside it
+"""What the auxiliary head is asked to predict, and what its loss and its baseline
 are.
 """
 

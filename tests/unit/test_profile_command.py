@@ -1,4 +1,4 @@
-"""`bin/league profile` as it is typed: its lines and files, and wrong input."""
+"""The command `bin/league profile`: its lines and files, and wrong input."""
 
 import gzip
 import json
@@ -59,7 +59,7 @@ def test_a_sweep_continues_where_memory_is_short(tmp_path, capsys):
     assert written["recommended"] == 0
     printed = capsys.readouterr()
     table = [line.split("\t") for line in printed.out.splitlines()[:3]]
-    assert table[1][-1] == "recommended, as it is set"
+    assert table[1][-1] == "recommended, unchanged"
     assert table[2][-1].startswith("failed: too little memory")
     assert f"bin/start-league --config {preset}" in printed.err
     assert resolve(None, preset, environment={}) == written["settings"]

@@ -64,7 +64,7 @@ def test_later_training_does_not_change_a_snapshot_and_saving_draws_nothing(
 def rewritten(
     blobs: BlobFolder, digest: str, change_weights=None, change_card=None, kind=None
 ) -> str:
-    """A blob whose digest is right, but whose weights or card somebody changed."""
+    """A blob whose digest is right, but whose weights or card were changed."""
     content = blobs.get(digest)
     weights = safetensors.torch.load(content)
     metadata = json.loads(metadata_of(content)["kumite"])

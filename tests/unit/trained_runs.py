@@ -79,7 +79,7 @@ def causes(folder, clean=()):
 
 
 def rewrite(folder, **changes: Callable[[np.ndarray], np.ndarray]):
-    """Writes scalars anew, some of them changed; `policy__entropy` stands for policy/entropy."""
+    """Writes the scalars again, some of them changed; `policy__entropy` is policy/entropy."""
     tensorboard = folder / "learner-main" / "tensorboard"
     scalars = read_scalars(tensorboard)
     shutil.rmtree(tensorboard)

@@ -123,6 +123,6 @@ own part, the others are its opponent's.
 {legal}
 ## Time
 The game has {spec.frames_per_second} frames a second, and the agent decides
-every {card.frame_skip}. Call `act` at every frame: it holds an action for that long. Where the environment
-itself repeats an action, call `decide` once a decision instead.
+every {card.frame_skip}. Call `act` at every frame: it holds an action for that long. Where the
+environment itself repeats an action, call `decide` once a decision instead.
 """
