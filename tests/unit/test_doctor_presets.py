@@ -11,21 +11,14 @@ import pytest
 from league.cli.main import main
 from league.settings.presets import preset_names
 
-QUICK = ("smoke",)
-"""In every run of the suite; test_doctor_command.py has `board` there, with smaller rollouts."""
 SPARSE = "the guide's sparse rewards at every frame: one decision in 181 pays, gamma reaches 100"
 EXPLAINED = {"seed": {"7": SPARSE}, "fast": {"7": SPARSE}, "stable": {"7": SPARSE}}
 """By preset, reasons that warn, and why that is no fault of the doctor."""
 
 
+@pytest.mark.slow  # test_doctor.py examines `smoke` in every run
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(
-    "preset",
-    [
-        pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow])
-        for name in preset_names()
-    ],
-)
+@pytest.mark.parametrize("preset", preset_names())
 def test_a_shipped_preset_is_healthy(preset, tmp_path, capsys):
     out = tmp_path / "findings.json"
     # laptop is meant where none is named
@@ -42,4 +35,4 @@ def test_a_shipped_preset_is_healthy(preset, tmp_path, capsys):
 
 
 def test_only_shipped_presets_are_explained():
-    assert {*QUICK, *EXPLAINED} <= set(preset_names())
+    assert EXPLAINED.keys() <= set(preset_names())

@@ -252,7 +252,9 @@ ILL = [
 @pytest.mark.parametrize(
     ("key", "flags", "parts"),
     [
-        pytest.param(*ill, id=ill[0], marks=[pytest.mark.slow] if ill[0] in ("9", "18") else [])
+        pytest.param(
+            *ill, id=ill[0], marks=[pytest.mark.slow] if ill[0] in ("9", "16", "18") else []
+        )
         for ill in ILL
     ],
 )
