@@ -15,9 +15,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from league.games.brawl import rules
 from league.games.registry import make_batched
-from league.views.match_view import describe, draw
+from league.views.match_view import draw
 
 LIMIT_SECONDS = 90.0
 
@@ -121,18 +120,3 @@ def test_the_picture_fits_the_terminal_and_shows_both(frame: dict) -> None:
         assert "<" in told
         assert "two" in told
         assert "one\n" not in told
-
-
-@pytest.mark.parametrize(
-    ("state", "move", "words"),
-    [
-        (rules.ATTACK, "SLight", "attacks (side light)"),
-        (rules.ATTACK, "NSig", "attacks (neutral heavy)"),
-        (rules.ATTACK, "DAir", "attacks (down air light)"),
-        (rules.ATTACK, "Groundpound", "attacks (groundpound)"),
-        (rules.STUN, "", "stunned for 5 frames"),
-        (rules.KO, "", "knocked out"),
-    ],
-)
-def test_states_are_told_in_words(state: int, move: str, words: str) -> None:
-    assert describe({"state": state, "move": move, "stun_left": 5}) == words

@@ -131,18 +131,6 @@ def test_done_learner_ends_the_run_after_a_bounded_wait_for_the_evaluator(
     assert run.stopped[-1] == "matchmaker"
 
 
-def test_learner_that_ignores_the_signal_is_killed_and_that_is_said(
-    start: Callable[[str], Run],
-) -> None:
-    run = start("ignores")
-    run.await_workers()
-    run.process.terminate()
-    words = run.end()
-    assert run.process.returncode == 1
-    assert "learner-main had not stopped within 2 s and was killed." in words
-    assert run.stopped == ["evaluator-0", "matchmaker"]
-
-
 def test_processes_that_hang_are_ended_within_10_seconds(start: Callable[[str], Run]) -> None:
     """As the settings are: a learner in a step that does not end, and a matchmaker that hangs
     too.
@@ -159,15 +147,6 @@ def test_processes_that_hang_are_ended_within_10_seconds(start: Callable[[str], 
     assert run.pids() == []
 
 
-def test_a_full_disk_ends_the_run_at_once_with_its_sentence(start: Callable[[str], Run]) -> None:
-    run = start("fills")
-    words = run.end()
-    assert run.process.returncode == 3
-    assert "learner-main can't run: learner: no space left to write x" in words
-    assert "restarts" not in words
-    assert run.pids() == []
-
-
 def test_second_ctrl_c_hurries(start: Callable[[str], Run]) -> None:
     run = start("ignores")
     run.await_workers()
@@ -179,11 +158,21 @@ def test_second_ctrl_c_hurries(start: Callable[[str], Run]) -> None:
     assert run.process.returncode == 0
 
 
-def test_refused_input_stops_everything_with_its_sentence(start: Callable[[str], Run]) -> None:
-    run = start("refuses")
+@pytest.mark.parametrize(
+    ("learner", "code", "sentence"),
+    [
+        ("fills", 3, "learner-main can't run: learner: no space left to write x"),
+        ("refuses", 2, "learner-main can't run: learner: [learner] has no setting"),
+    ],
+)
+def test_what_a_restart_can_not_cure_stops_everything(
+    start: Callable[[str], Run], learner: str, code: int, sentence: str
+) -> None:
+    run = start(learner)
     words = run.end()
-    assert run.process.returncode == 2
-    assert "learner-main can't run: learner: [learner] has no setting" in words
+    assert run.process.returncode == code
+    assert sentence in words
+    assert "restarts" not in words
     assert run.pids() == []
 
 

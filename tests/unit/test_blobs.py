@@ -1,12 +1,11 @@
 """The blob folder: content-addressed, verified, whole or absent."""
 
-import errno
 import hashlib
 import os
 
 import pytest
 
-from league.errors import DataCorrupt, InvalidName, NotFound, StorageFull
+from league.errors import DataCorrupt, InvalidName, NotFound
 from league.runs.blobs import BlobFolder
 
 
@@ -43,20 +42,6 @@ def test_a_crafted_digest_never_makes_a_path(tmp_path, digest: str) -> None:
     for use in (BlobFolder(tmp_path).path, BlobFolder(tmp_path).get, BlobFolder(tmp_path).has):
         with pytest.raises(InvalidName):
             use(digest)
-
-
-def test_a_full_disk_is_one_sentence_and_leaves_nothing_behind(tmp_path, monkeypatch) -> None:
-    blobs = BlobFolder(tmp_path)
-    before = blobs.put(b"earlier")
-
-    def full(handle: int) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(StorageFull, match="no space left"):
-        blobs.put(b"later")
-    monkeypatch.undo()
-    assert [file.name for file in tmp_path.iterdir()] == [f"{before}.safetensors"]
 
 
 def test_a_crash_before_the_rename_leaves_no_blob(tmp_path, monkeypatch) -> None:

@@ -201,12 +201,6 @@ def test_mistakes_are_named(
         write_film(tmp_path / name, replay, **options)
 
 
-@pytest.mark.parametrize("cut", [(-1.0, None), (2.0, 1.0), (1.0, 1.0)])
-def test_impossible_cuts_are_refused(cut: tuple) -> None:
-    with pytest.raises(InvalidInput):
-        Cut(start=cut[0], stop=cut[1])
-
-
 @pytest.fixture(scope="module")
 def hand() -> Replay:
     """A hand of leduc of several choices, that does not end in a draw."""

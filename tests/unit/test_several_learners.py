@@ -183,13 +183,6 @@ def test_snapshots_gates_want_an_evaluator(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
-def test_a_run_without_learners_has_one_main() -> None:
-    settings = build(
-        SupervisorSettings, "supervisor", resolve("laptop", environment={})["supervisor"]
-    )
-    assert settings.learners == (LearnerEntry(name="main"),)
-
-
 def test_a_new_run_of_which_nothing_came_leaves_no_learners_folder(tmp_path: Path) -> None:
     run = tmp_path / "run"
     with open_run(Request(preset="league3", run_dir=run)) as folder:
