@@ -153,7 +153,10 @@ def _show(report: dict[str, Any]) -> None:
     """Prints the report for a person."""
     columns = ("configured", "expected", "realised")
     _table("Opponents that learners got", report["shares"], "category", *columns)
-    _table("Opponents by kind", report["groups"], "learner group", "realised", "ideal")
+    groups = [
+        row | {"against": row["group"], "by_the_truth": row["ideal"]} for row in report["groups"]
+    ]
+    _table("Opponents by kind", groups, "learner against", "realised", "by_the_truth")
     for book, words in (("eval", "Clean matches"), ("train", "Training")):
         tenths = [{"tenth": n} | row for n, row in enumerate(report["calibration"][book], start=1)]
         title = f"{words}: scores as predicted before, and as played"
