@@ -13,6 +13,7 @@ from pathlib import Path
 
 import grpc
 import pytest
+from evaluating import wait_for
 from evaluator_league import games, matchmaker_of, register_snapshot, write_config
 
 import evaluator.main
@@ -63,13 +64,6 @@ def ready_port(process: subprocess.Popen[str]) -> int:
     word, port = process.stdout.readline().split()
     assert word == "ready"
     return int(port)
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 120.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.02)
 
 
 def drained(port: int) -> bool:

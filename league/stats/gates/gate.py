@@ -130,10 +130,9 @@ class Gate:
 
 @dataclass(frozen=True, kw_only=True)
 class Assigned:
-    """A match that was assigned for a gate.
+    """A match that was assigned for a gate, in place `ordinal` of all assignments.
 
     Attributes:
-        ordinal: its place among all assignments.
         is_open: its lease can still bring a result.
         score: the candidate's 1, ½ or 0; None without a result, or when the match failed.
         pair: what the two matches of a pair share, such as their seed.

@@ -58,10 +58,8 @@ class Seats:
 class Nodes:
     """The N strengths to fit, in order of lineage and step, and the nodes that played the games.
 
-    Attributes:
-        step_N: learner steps; of a stretch the mean over its games.
-        first_N, last_N: steps of the earliest and the latest game's weights.
-        is_live_N: whether it is a stretch of live games, else a snapshot or a bot.
+    `step_N` is the mean over a stretch's games, `first_N` and `last_N` its earliest and latest
+    steps; `is_live_N` is true of stretches, false of snapshots and bots.
     """
 
     lineage_N: Numbers

@@ -131,11 +131,8 @@ class Epoch:
 
 
 class RatedGame(NamedTuple):
-    """One result as a rating sees it.
-
-    Attributes:
-        outcome: of seat 0, in {1, ½, 0}.
-        step0: learner steps of seat 0's weights when it played; ignored for a frozen player.
+    """One result as a rating sees it: `outcome` is seat 0's, in {1, ½, 0}, and the steps are those
+    of the weights that played, ignored for a frozen player.
     """
 
     seat0: str

@@ -72,13 +72,12 @@ def split(payoff_NN: Matrix, known_NN: NDArray[np.bool_] | None = None) -> Split
 
 @dataclass(frozen=True)
 class Cyclicity:
-    """The cyclic share of a table's logits over the pairs that met, compared with chance.
+    """The cyclic share of a table's logits over the pairs that met (NaN where there is nothing to
+    split), compared with leagues without a cycle of the same strengths and numbers of matches.
 
     Attributes:
-        share: the observed one; NaN where there is nothing to split.
-        by_chance: 95th percentile of ‖C‖² in leagues without a cycle, with the same strengths and
-            numbers of matches, in units of the observed ‖P‖².
-        p_value: how many of these leagues, the observed one counted in, have a ‖C‖² as large.
+        by_chance: 95th percentile of their ‖C‖², in units of the observed ‖P‖².
+        p_value: how many of them, the observed one counted in, have a ‖C‖² as large.
     """
 
     share: float

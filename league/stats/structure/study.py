@@ -39,14 +39,8 @@ Group = tuple[Sequence[int], Sequence[int]]
 
 @dataclass(frozen=True, kw_only=True)
 class Choices:
-    """What to compute.
-
-    Attributes:
-        payoff: what the Nash mixture is an equilibrium of.
-        draws: number of draws; 0 chooses 20 to 200 by the number of players.
-        cycles: number of three-cycles to return.
-        within: distance of near-copies.
-        alpha: of α-rank; None means the limit.
+    """What to compute: 0 `draws` means 20 to 200 by the number of players, `within` is the distance
+    of near-copies, and no `alpha` is the limit of α-rank.
     """
 
     payoff: Literal["margins", "logits"] = "margins"
