@@ -86,11 +86,11 @@ class LearnerSettings(Settings):
         return self
 
     def is_divisible(self, ranks: int) -> bool:
-        """Whether `share` works for so many ranks."""
+        """Whether `share` works for this number of ranks."""
         return not self.matches % ranks and not (self.batch_size // self.n_steps) % ranks
 
     def cpu_ranks(self) -> int:
-        """Processes in which a run's only learner trains on a CPU, if there are as many cores.
+        """Processes in which a run's only learner trains on a CPU that has the cores for them.
 
         Fewer than 32 matches a rank make batches too small to gain from a second core.
         """
@@ -99,7 +99,8 @@ class LearnerSettings(Settings):
     def share(self, ranks: int) -> LearnerSettings:
         """The settings of one of several ranks: its share of the matches and each minibatch.
 
-        All ranks together make as many optimizer steps, with minibatches as large, as one alone.
+        All ranks together make the optimizer steps that one rank would make, with minibatches
+        of the same size.
 
         Raises:
             ConfigError: something can't be divided.

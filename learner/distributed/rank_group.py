@@ -58,7 +58,7 @@ class RankGroup:
     ended.
 
     Args:
-        alone: stand for this process alone even where a group exists.
+        alone: represents this process alone even where a group exists.
     """
 
     def __init__(self, *, alone: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""What an update logs besides its losses, from samples too small to cost time.
+"""What an update logs in addition to its losses, from samples too small to cost time.
 
 Gradient norms come from the first minibatch; the latent and the attention come from one forward
 pass of the encoder over a sample of the rollout's matches: 0.8 % of the
@@ -21,7 +21,7 @@ from league.errors import InvalidInput
 from learner.rollout.buffer import SequenceBuffer
 
 SAMPLE_SHARE = 16
-"""One in so many matches is sampled, at least `SAMPLE_LEAST`: a forward pass over them takes far
+"""One in 16 matches is sampled, at least `SAMPLE_LEAST`: a forward pass over them takes far
 less than a hundredth of the update.
 """
 SAMPLE_LEAST = 4
@@ -37,7 +37,7 @@ class Diagnostics:
     def rollout_ends(
         self, latent_ND: Tensor, age_N: Tensor, entries: int, kinds: Sequence[str]
     ) -> None:
-        """Measures how well the latents tell kinds of opponents apart.
+        """Measures how well the latents separate kinds of opponents.
 
         Only matches with a full history of `entries` count.
         """

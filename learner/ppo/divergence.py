@@ -51,7 +51,7 @@ def closest_divergence(kl_MTB: Tensor, weight_TB: Tensor, states: float) -> Dive
     Args:
         kl_MTB: KL from each fixed policy in each state.
         weight_TB: 0 in states that don't count.
-        states: divisor of the weighted sum, more than the states here when these stand for others.
+        states: divisor of the weighted sum, more than the states here when these represent others.
     """
     kl_TB, closest_TB = kl_MTB.min(0)
     here = weight_TB.sum().clamp_min(1e-8)

@@ -54,8 +54,8 @@ from learner.rollout.league_vec_env import LeagueVecEnv
 from learner.settings import LearnerSettings, RegularisationSettings
 
 STOP_INTERVAL = 32
-"""Several ranks ask each other once in so many steps whether one of them was told to stop: each
-question waits for the slowest rank.
+"""Steps after which several ranks ask each other whether one of them must stop: each question
+waits for the slowest rank.
 """
 GAE_LAMBDA = 0.95
 """Of the generalised advantage estimate, as every preset and the seeds' guide have it."""
@@ -188,7 +188,7 @@ class LeaguePPO(RecurrentPPO):
         self.last_starts_N = np.ones(self.n_envs, np.bool_)
 
     def set_env(self, env: LeagueVecEnv, force_reset: bool = True) -> None:  # type: ignore[override]
-        """Plays other matches from the next rollout on, as many at once as before."""
+        """Plays other matches, of the same number, from the next rollout on."""
         super().set_env(env, force_reset)
         if force_reset:
             self._forget_matches()

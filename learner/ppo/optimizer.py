@@ -14,7 +14,7 @@ from learner.distributed.rank_group import RankGroup
 from learner.ppo.loss import WeightedMeans
 
 SMALLEST_SCALE = 1.0
-"""With a smaller loss scale a float16 gradient that overflows is not finite by itself."""
+"""With a smaller loss scale a float16 gradient that overflows is infinite without the scale."""
 SMALLEST_RATE = 1.0 / 64.0
 
 
@@ -132,7 +132,7 @@ class GradientStep:
         return float(norm)
 
     def _is_overflow(self) -> bool:
-        """Whether only the loss scale is too large, which the scaler halves by itself."""
+        """Whether only the loss scale is too large, which the scaler halves."""
         return (
             self.scaler.is_enabled()
             and math.isfinite(self._total)

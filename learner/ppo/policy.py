@@ -1,4 +1,4 @@
-"""`LeaguePolicy`: the league's agent behind the policy interface of Stable-Baselines3."""
+"""`LeaguePolicy`: the league's agent with the policy interface of Stable-Baselines3."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class LeaguePolicy(RecurrentActorCriticPolicy):
     """An `AgentNetwork` with its optimizer, and with `forecasts` the auxiliary forecast head.
 
     The recurrent state that `predict` takes and returns is the whole `AgentState` as a tuple of
-    arrays: the encoder's rings and the LSTM's state; None stands for an empty history. The
+    arrays: the encoder's rings and the LSTM's state; None is an empty history. The
     constructor skips the parent's on purpose, which would build SB3's own extractors and LSTMs.
     """
 

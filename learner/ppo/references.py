@@ -32,9 +32,9 @@ from learner.rollout.buffer import Minibatch, SequenceBuffer
 from learner.settings import RegularisationSettings
 
 ROWS_AT_ONCE = {"cpu": 4096, "cuda": 1 << 17}
-"""So many rows of history and steps go through a reference together: caches, and memory."""
+"""Rows of history and steps that go through a reference together: caches, and memory."""
 MATCH_SHARE = 0.25
-"""Share of the matches in which references play in the loss form: they stand for all, and the
+"""Share of the matches in which references play in the loss form: they represent all, and the
 cost stays below a tenth of the learner's time. The reward form needs all matches.
 """
 PORTFOLIO_INTERVAL = 5_000
@@ -104,7 +104,7 @@ class References:
             self.members = [self._freeze(network.state_dict(), own, other, step)]
 
     def due(self, updates: int) -> bool:
-        """Whether to renew the anchor after so many updates."""
+        """Whether to renew the anchor after this number of updates."""
         interval = self.settings.reference_interval
         return interval > 0 and updates // interval > self.renewed_at // interval
 
@@ -203,7 +203,7 @@ class References:
         """KL of the policy in a minibatch from the closest reference in each state.
 
         None when no reference plays in a match of the minibatch. The matches where they play
-        stand for all: over many minibatches the mean is that of all matches.
+        represent all: over many minibatches the mean is that of all matches.
         """
         assert self.logits_MTCA is not None, "a rollout comes before an update"
         covered_B = batch.rows_B < self.covered

@@ -36,11 +36,11 @@ from learner.rollout.source import OpponentSource
 UNPLAYABLE = (DataCorrupt, NotFound, InvalidInput)
 """Errors of an opponent whose weights can't be used: its match is reported as failed."""
 UNPLAYABLE_IN_A_ROW = 256
-"""After so many such opponents in a row no other is asked for: if one in twenty could be played,
-so many would come in a row twice in a million times.
+"""Such opponents in a row after which the learner asks for no other. If one in twenty could be
+played, a row this long would come twice in a million times.
 """
 FAILURES_IN_A_ROW = 16
-"""After so many failed matches in a row (at least two for each row) the game is given up."""
+"""Failed matches in a row (at least two for each row) after which the learner gives the game up."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,8 @@ class LeagueVecEnv(VecEnv):
         frame_skip: frames that a decision lasts.
         reward_weights: weight of each of the game's reward terms.
         live_player: name of the player that learns here.
-        ranks: processes that play as many matches each in step with this one; their steps count.
+        ranks: processes, each with the same number of matches in step with this one; their steps
+            count.
     """
 
     def __init__(

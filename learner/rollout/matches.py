@@ -57,7 +57,7 @@ def end_info(
 def played_result(
     assignment: Assignment, game: BatchedGame, n: int, steps: tuple[int, int]
 ) -> MatchResult:
-    """The result of the match that just ended in row `n`; `steps` are the learner's at both ends."""
+    """The result of the match that ended in row `n`; `steps` are the learner's at both ends."""
     return _result(
         assignment,
         outcome=float(game.outcomes_N[n]),

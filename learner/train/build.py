@@ -132,8 +132,8 @@ def check_stages(
             if category not in known:
                 hint = nearest(category, known) or f"there are {', '.join(known)}"
                 raise ConfigError(
-                    f"[matchmaker.mixes] {stage.mix} plays {category!r}, which {settings.game.name} "
-                    f"does not have: {hint}"
+                    f"[matchmaker.mixes] {stage.mix} plays {category!r}, which "
+                    f"{settings.game.name} does not have: {hint}"
                 )
         opponent = stage.until_opponent
         if opponent and opponent not in bots:

@@ -1,6 +1,6 @@
 """The curriculum: which opponent mix and rewards are used now, and what ends that stage.
 
-A stage ends by itself, by success or time-out, or when an operator asks for another one.
+A stage ends by success, by time-out, or when an operator asks for another one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 class Curriculum:
-    """A state machine over the stages: in order by itself, anywhere by hand."""
+    """A state machine over the stages: it moves on in order, an operator to any stage."""
 
     def __init__(self, settings: CurriculumSettings, place: Place | None = None) -> None:
         self.stages, place = settings.stages, place or Place()

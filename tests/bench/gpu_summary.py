@@ -59,7 +59,7 @@ def summary(marks: list[tuple[float, int]], busy: list[Reading], warm: float) ->
     """The lines to be read; says so where there was too little to measure."""
     counted = [mark for mark in marks if mark[0] >= marks[0][0] + warm]
     if len(counted) < 2:
-        return f"steps/s: not measured, there are fewer than two updates {warm:g} s behind the first one"
+        return f"steps/s: not measured, fewer than two updates {warm:g} s after the first one"
     (begun, first), (ended, last) = counted[0], counted[-1]
     rate = (last - first) / (ended - begun)
     lines = [f"{last - first} steps in {ended - begun:.1f} s of training: {rate:.0f} steps/s"]
@@ -68,7 +68,8 @@ def summary(marks: list[tuple[float, int]], busy: list[Reading], warm: float) ->
         share = sum(one.busy for one in within) / len(within)
         used = max(one.used for one in within)
         lines.append(
-            f"GPU busy {share:.1f} % of that time, at most {used:.0f} MiB used ({len(within)} readings)"
+            f"GPU busy {share:.1f} % of that time, at most {used:.0f} MiB used "
+            f"({len(within)} readings)"
         )
     else:
         lines.append("GPU busy share: not measured, nvidia-smi gave no reading in that time")

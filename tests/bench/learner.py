@@ -3,15 +3,15 @@
     OMP_NUM_THREADS=1 python tests/bench/learner.py [--size large] [--matches 16] [--sequences 8]
     [--batches]
 
-Both play the same matches through one `LeagueVecEnv`, with as many steps a rollout, epochs and
+Both play the same matches through one `LeagueVecEnv`, with the same steps a rollout, epochs and
 optimizer steps. Plain is `sb3_contrib.RecurrentPPO` with the windowed encoder of the same size as
 its features extractor, its LSTM shared by actor and critic. The two take turns; the ratio is the
 median over rounds. Times are the process's own on its processor: on a machine that other work
 shares, the wall clock says more of the others.
 
 Ours makes an optimizer step from `--sequences` whole sequences. Plain is quickest in small batches,
-far from so many steps at once, so it adds the gradients of batches of `--plain-batch` up to as many
-optimizer steps; it has no such setting, and its speed alone is of use then. `--batches` measures
+so it adds up the gradients of batches of `--plain-batch` until both make the same number of
+optimizer steps; it has no such setting, and only its speed is of use then. `--batches` measures
 its update at several batch sizes, to see that the one compared with is its best.
 
 The ceiling is the ratio of multiplications of the two agents in a pass forward and backward.
@@ -60,7 +60,7 @@ def make_plain(
 
 
 def step_every(optimizer: torch.optim.Optimizer, batches: int) -> None:
-    """Lets the optimizer step after so many batches only, their gradients added up."""
+    """Lets the optimizer step only after this number of batches, their gradients added up."""
     step, zero_grad = optimizer.step, optimizer.zero_grad
     counted = itertools.count(1)
 
@@ -164,7 +164,8 @@ def print_ceiling(config: AgentConfig, window: AgentConfig, steps: int) -> None:
     ):
         ours = multiplications(config, rows)
         print(
-            f"ceiling {name}: encoder {plain[0] / ours[0]:.1f}, whole agent {plain[1] / ours[1]:.1f} times"
+            f"ceiling {name}: encoder {plain[0] / ours[0]:.1f}, "
+            f"whole agent {plain[1] / ours[1]:.1f} times"
         )
 
 
@@ -198,12 +199,14 @@ def compare_agents(ours: LeaguePPO, plain: RecurrentPPO, options: argparse.Names
             100 * (b - a) / passed for a, b in zip(parts, after, strict=True)
         )
         print(
-            f"round {number}: ours {rollout / fast:,.0f} steps/s (learning {learning:.0f} %, inference "
-            f"{inference:.0f} %, game {game:.0f} %), plain {rollout / slow:,.1f}: {slow / fast:.1f} times",
+            f"round {number}: ours {rollout / fast:,.0f} steps/s (learning {learning:.0f} %, "
+            f"inference {inference:.0f} %, game {game:.0f} %), plain {rollout / slow:,.1f}: "
+            f"{slow / fast:.1f} times",
             flush=True,
         )
     print(
-        f"whole agent: {statistics.median(a / b for a, b in rates):.1f} times, median of {len(rates)}"
+        f"whole agent: {statistics.median(a / b for a, b in rates):.1f} times, "
+        f"median of {len(rates)}"
     )
 
 
@@ -243,7 +246,8 @@ def main() -> None:
     config = AgentConfig(**sizes, **SIZES[options.size])
     window = AgentConfig(**sizes, encoder="window", **SIZES[options.size])
     print(
-        f"size {options.size}, {options.matches} matches x {options.steps} steps, {options.epochs} epochs, "
+        f"size {options.size}, {options.matches} matches x {options.steps} steps, "
+        f"{options.epochs} epochs, "
         f"{options.matches // options.sequences} optimizer steps an epoch"
     )
     print_ceiling(config, window, options.steps)

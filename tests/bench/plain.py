@@ -136,8 +136,8 @@ def plain_windowed(
 def plain_lstm(
     env: VecEnv, *, memory: int, widths: list[int], key_bias: float | None, **ppo: Any
 ) -> RecurrentPPO:
-    """RecurrentPPO with SB3's own policy for vectors: an LSTM of its own for actor and critic
-    each.
+    """RecurrentPPO with SB3's own policy for vectors: one LSTM for the actor and one for the
+    critic.
     """
     sizes = {
         "net_arch": {"pi": widths, "vf": widths},

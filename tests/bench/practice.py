@@ -72,7 +72,7 @@ class BotSource:
         self.results.append((opponent, result.outcome if seat == "0" else 1.0 - result.outcome))
 
     def win_rate(self, opponent: str, last: int) -> float:
-        """Share of wins in the newest `last` matches; NaN before there are so many."""
+        """Share of wins in the newest `last` matches; NaN before there are `last`."""
         scores = [score for name, score in self.results if name == opponent][-last:]
         return (
             float(np.mean([score == 1.0 for score in scores]))

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from stable_baselines3.common.callbacks import BaseCallback
 
-sys.path.insert(0, str(Path(__file__).parents[2]))  # learner.py beside this file is not the package
+sys.path.insert(0, str(Path(__file__).parents[2]))  # learner.py in this folder is not the package
 from practice import BotSource
 
 from league.agent.batched_policy import BatchedPolicy
@@ -117,7 +117,8 @@ def main() -> None:
         ratios = [references / (references + rest) for references, rest in spent[index]]
         low, middle, high = np.percentile(ratios, [10, 50, 90])
         print(
-            f"{options.size}, {count} references in {share:.0%} of the matches: {middle:.1%} of the time "
+            f"{options.size}, {count} references in {share:.0%} of the matches: "
+            f"{middle:.1%} of the time "
             f"({low:.1%} to {high:.1%})",
             flush=True,
         )

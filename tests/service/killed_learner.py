@@ -34,7 +34,7 @@ def nothing(whole: Begun, *arguments: Any, **named: Any) -> None:
 
 
 def everything(whole: Begun, *arguments: Any, **named: Any) -> None:
-    """Killed behind it."""
+    """Killed after it."""
     whole(*arguments, **named)
 
 
@@ -49,15 +49,15 @@ def half_a_file(whole: Begun, values: object, file: io.BufferedWriter) -> None:
 MOMENTS: dict[str, tuple[object, str, Begun]] = {
     "in a rollout": (LeagueVecEnv, "step_arrays", everything),
     "in an update": (GradientStep, "finish", nothing),
-    "behind a step of the optimizer": (GradientStep, "finish", everything),
+    "after a step of the optimizer": (GradientStep, "finish", everything),
     "in a checkpoint's file": (torch, "save", half_a_file),
     "before a file has its name": (os, "fsync", everything),
     "between checkpoint and snapshot": (SnapshotPublisher, "publish", nothing),
     "between a snapshot's file and its name": (SnapshotPublisher, "register", nothing),
-    "behind a snapshot": (SnapshotPublisher, "publish", everything),
-    "behind a reference": (SnapshotPublisher, "publish_reference", everything),
-    "behind results": (MatchmakerClient, "report_results", everything),
-    "behind a start": (MatchmakerClient, "open_incarnation", everything),
+    "after a snapshot": (SnapshotPublisher, "publish", everything),
+    "after a reference": (SnapshotPublisher, "publish_reference", everything),
+    "after results": (MatchmakerClient, "report_results", everything),
+    "after a start": (MatchmakerClient, "open_incarnation", everything),
 }
 """What is wrapped, and how much of it is done when the process is killed in it."""
 NEVER = ("never", 0)
@@ -80,7 +80,7 @@ def live(
     """One life of a learner with these flags; returns how it ended.
 
     It is killed when something of `MOMENTS` is done for the `times`-th time in this life. The
-    context `forkserver` saves most of the imports; `spawn` gives each life hashes of its own, too.
+    context `forkserver` saves most of the imports; `spawn` gives each life other hashes, too.
     """
     processes = multiprocessing.get_context(context)
     if context == "forkserver":

@@ -1,5 +1,6 @@
 """A matchmaker, and learners as processes against it, for the tests of both."""
 
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -23,31 +24,63 @@ def matchmaker(folder):
     return MatchmakerServer(db=folder / "league.db", port=0, settings=settings)
 
 
+class ForkedLearner:
+    """A learner forked from a server that has loaded torch, with the methods of `Popen`."""
+
+    def __init__(self, words, log):
+        processes = multiprocessing.get_context("forkserver")
+        processes.set_forkserver_preload(["learner.main", "learner.train.session", __name__])
+        self._process = processes.Process(target=_run, args=(words, str(log)))
+        self._process.start()
+        self.pid = self._process.pid
+
+    def poll(self):
+        return self._process.exitcode
+
+    def wait(self, timeout=None):
+        self._process.join(timeout)
+        assert self.poll() is not None, f"it still runs after {timeout} s"
+        return self.poll()
+
+    def send_signal(self, number):
+        os.kill(self.pid, number)
+
+    def terminate(self):
+        self._process.terminate()
+
+    def kill(self):
+        self._process.kill()
+
+
+def _run(words, log):
+    with open(log, "a", buffering=1) as file:
+        os.dup2(file.fileno(), 2)
+    from learner.main import main
+
+    sys.exit(main(words))
+
+
 @contextmanager
-def learners(folder, program=("-m", "learner")):
+def learners(folder, program=None):
     """Yields a function that starts a learner of preset `smoke` with more flags.
 
-    Learners that a failed test left are killed.
+    `program` is Python's command line for another program than the learner itself. Learners that
+    a failed test left are killed.
     """
     started = []
 
     def begin(address, *flags):
-        command = [
-            sys.executable,
-            *program,
-            "--matchmaker",
-            address,
-            "--run-dir",
-            str(folder),
-        ]
-        with open(folder / "learner.log", "a") as log:
-            started.append(
-                subprocess.Popen(
-                    [*command, "--preset", "smoke", "--cpu", *flags],
-                    stderr=log,
-                    env={**os.environ, "OMP_NUM_THREADS": "1"},
-                )
-            )
+        words = ["--matchmaker", address, "--run-dir", str(folder), "--preset", "smoke", "--cpu"]
+        words += flags
+        log = folder / "learner.log"
+        log.touch()
+        if program is None:
+            started.append(ForkedLearner(words, log))
+        else:
+            with open(log, "a") as file:
+                command = [sys.executable, *program, *words]
+                environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+                started.append(subprocess.Popen(command, stderr=file, env=environment))
         return started[-1]
 
     try:

@@ -201,7 +201,7 @@ def results(of: League) -> list[tuple[Any, ...]]:
 
 
 def members(of: League) -> dict[str, Any]:
-    """Everybody with weights: what the matchmaker knows of them, their cards and their weights."""
+    """Members with weights: what the matchmaker knows of them, their cards and their weights."""
     blobs, found = BlobFolder(of.folder / "blobs"), {}
     for player in of.server.league.view.players.values():
         if player.kind in (PlayerKind.SNAPSHOT, PlayerKind.REFERENCE):
@@ -247,7 +247,7 @@ def differences(one: Any, two: Any, where: str = "") -> Iterator[str]:
 
 
 def random_kills(count: int, seed: int) -> list[tuple[str, int]]:
-    """So many moments, each kind in turn, at random times of a life."""
+    """`count` moments, each kind in turn, at random times of a life."""
     random = np.random.default_rng(seed)
     kinds = [
         kind for _ in range(-(-count // len(MOMENTS))) for kind in random.permutation(list(MOMENTS))
@@ -260,10 +260,10 @@ def random_kills(count: int, seed: int) -> list[tuple[str, int]]:
 MOST = {
     "in a rollout": 40,
     "in an update": 20,
-    "behind a step of the optimizer": 20,
+    "after a step of the optimizer": 20,
     "in a checkpoint's file": 2,
     "before a file has its name": 4,
-    "behind results": 6,
+    "after results": 6,
 }
 """Times that something is done in a life of a few rollouts, where it is more than once."""
 KILLS = int(os.environ.get("KUMITE_KILLS", len(MOMENTS)))
@@ -277,7 +277,7 @@ SLOW = [pytest.mark.slow, pytest.mark.timeout(600 + 60 * KILLS)]
     ("game", "kills", "steps", "context"),
     [
         ("keys", (("in a checkpoint's file", 3), ("in an update", 22)), *FEW),
-        ("choices", (("behind a reference", 2), ("in a rollout", 37)), *FEW),
+        ("choices", (("after a reference", 2), ("in a rollout", 37)), *FEW),
         pytest.param("keys", random_kills(KILLS, 1), *MANY, marks=SLOW),
         pytest.param("choices", random_kills(KILLS, 2), *MANY, marks=SLOW),
     ],

@@ -1,5 +1,5 @@
-"""A learner that runs out of memory says what to lower, keeps what it has learnt, and can go on
-from it.
+"""A learner that runs out of memory says what to lower, keeps what it has learned, and can
+resume from it.
 """
 
 import os

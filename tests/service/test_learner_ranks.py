@@ -85,7 +85,7 @@ def test_two_ranks_are_one_learner(server, start, tmp_path):
     assert ended_at == {45 * 16, 90 * 16}, "steps of both ranks"
     assert query(tmp_path, "SELECT count(*) FROM incarnations") == [(1,)]
     (references,) = query(tmp_path, "SELECT count(*) FROM players WHERE kind = 'reference'")
-    assert references == (2,)  # at the start, and behind 16 of the 24 updates
+    assert references == (2,)  # at the start, and after 16 of the 24 updates
     saved = CheckpointFolder(tmp_path / "learner-main" / "checkpoints").read_newest()
     first, second = parts_of(saved)
     assert len(first["environment"]["matches"]) == len(second["environment"]["matches"]) == 8

@@ -40,7 +40,7 @@ def test_a_learner_obeys_once_over_kill_9_and_goes_on_as_before(tmp_path):
         assert "asked for by hand by anna@desk" in entered[1]
         assert "in 512 steps and is left" in entered[2]
         before = matches_by_mix(league)
-        client.ask_stage("wait", "bert@desk")  # while nobody is there
+        client.ask_stage("wait", "bert@desk")  # while no learner runs
         with learners(tmp_path, ("-c", OFTEN)) as begin:
             running = begin(at, *FLAGS)
             wait_for(lambda: client.curricula()[0].stage.name == "wait")

@@ -1,5 +1,5 @@
-"""What a learner takes over from the snapshot or checkpoint that it starts from, and what begins
-anew.
+"""What a learner takes over from the snapshot or checkpoint that it starts from, and what starts
+from 0.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class League:
         assert main.main([*words, "--cpu", *settings, *flags]) == 0
 
     def begin(self, *flags):
-        """The session of a new learner, as it is before its first rollout."""
+        """The session of a new learner, before its first rollout."""
         begun = []
 
         def leave(session):

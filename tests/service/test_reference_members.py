@@ -205,7 +205,7 @@ def test_a_learner_registers_its_references_plays_them_and_goes_on_with_them(
         # 4 updates a rollout of 256 steps, a renewal every 8
         assert [name.step for name in names] == [0, 512, 1024, 1536, 2048]
         assert {name.lineage for name in names} == {"main"}, (
-            "the second life goes on with those of the first"
+            "the second life keeps those of the first"
         )
         assert all(blobs.has(player.digest) for player in entered)
         met = {cell.column for cell in client.payoff(Book.TRAIN) if cell.row == "main"}

@@ -18,7 +18,7 @@ LIVE = Player(name="main", game="brawl", kind=PlayerKind.LIVE, role=Role.MAIN)
 
 
 def snapshot_player(name, seed):
-    """A frozen player whose digest stands for the seed of its weights."""
+    """A frozen player whose digest is the seed of its weights."""
     return Player(name=name, game="brawl", kind=PlayerKind.SNAPSHOT, digest=f"{seed:064x}")
 
 

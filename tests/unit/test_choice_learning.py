@@ -112,11 +112,10 @@ def test_a_rollout_holds_the_choices_that_were_legal_when_they_were_made():
     assert batch.log_prob_TB[forced].abs().max() == 0
 
 
-@pytest.mark.parametrize("rollouts", [1, 3])  # the third has the context of a whole one before it
-def test_what_was_played_is_what_is_learnt_from(rollouts):
+def test_what_was_played_is_what_is_learnt_from():
     env = make_env("leduc")
     model = make_model(env)
-    for _ in range(rollouts):
+    for _ in range(3):  # the third has the context of a whole one before it
         model.collect_rollouts(env, Silent(), None, STEPS)
     batch = next(model.buffer.minibatches(MATCHES, np.random.default_rng(0)))
     unrolled = model.policy.network.unroll(

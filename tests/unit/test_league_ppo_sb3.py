@@ -13,10 +13,8 @@ from stable_baselines3.common.callbacks import (
     BaseCallback,
     CallbackList,
     EvalCallback,
-    EveryNTimesteps,
     StopTrainingOnNoModelImprovement,
 )
-from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.logger import configure
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from test_failed_matches import fragile_env
@@ -172,20 +170,6 @@ def test_another_environment_begins_with_its_own_first_views() -> None:
     assert model.buffer.starts_XN[context].all()
 
 
-@pytest.mark.filterwarnings("error")
-def test_evaluate_policy_counts_whole_matches() -> None:
-    model = make_model(make_env(**SHORT))
-    rewards, lengths = evaluate_policy(
-        model,
-        make_env(**SHORT),
-        n_eval_episodes=2 * MATCHES,
-        deterministic=False,
-        return_episode_rewards=True,
-    )
-    assert len(rewards) == 2 * MATCHES
-    assert set(lengths) == {10}
-
-
 def logged(model: LeaguePPO, rollouts: int, *callbacks: BaseCallback) -> None:
     model.learn(rollouts * ROLLOUT, callback=CallbackList([*callbacks, Reading()]))
     model.logger.close()
@@ -219,15 +203,3 @@ def test_all_loggers_get_the_means_of_episodes(tmp_path, capsys) -> None:
     assert [event.step for event in read.Scalars("rollout/ep_rew_mean")] == [
         ROLLOUT * n for n in range(2, 6)
     ]
-
-
-def test_tensorboard_and_the_table_by_the_constructor(tmp_path, capsys) -> None:
-    model = make_model(make_env(**SHORT), tensorboard_log=str(tmp_path), verbose=1)
-    model.learn(2 * ROLLOUT, tb_log_name="mine", callback=EveryNTimesteps(ROLLOUT, Quiet()))
-    assert "rollout/" in capsys.readouterr().out
-    assert list((tmp_path / "mine_1").glob("events*"))
-
-
-class Quiet(BaseCallback):
-    def _on_step(self) -> bool:
-        return True

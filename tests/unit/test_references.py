@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from learning import MATCHES, STEPS, same, weights
-from referenced import ALPHA, Alongside, choosing, regularised, whole_batch
+from referenced import ALPHA, Alongside, regularised, whole_batch
 from test_league_ppo import collect, updates
 
 from league.agent.heads import BernoulliKeys
@@ -129,16 +129,6 @@ def test_a_divergence_that_is_no_number_stops_the_update_and_is_named():
     with pytest.raises(NumericalFault, match="the KL loss is not finite"):
         model.train()
     assert same(before, weights(model))
-
-
-def test_the_loss_form_learns_in_a_game_of_choices():
-    model = choosing("loss", reference_interval=5, portfolio_interval=5, portfolio_size=3)
-    updates(model, 9)  # 18 updates, the newest reference is of the 16th
-    collect(model)
-    assert len(model.references.members) == 3
-    terms = model.loss_terms(whole_batch(model))
-    assert 0 < float(terms.kl.loss.detach()) < 1
-    assert terms.kl.closest_M.sum().item() == pytest.approx(1.0)
 
 
 def test_references_play_along_in_the_precision_of_the_update():

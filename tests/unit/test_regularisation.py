@@ -114,7 +114,7 @@ def test_the_ratio_is_that_of_the_actions_made_to_the_closest_policy(kind):
         ([1.0, 1.0, 2.0], 0),  # of equal ones the older
         ([2.0, 3.0, None], 0),  # the newest has no rating yet: it is not judged
         ([None, 5.0, 4.0], 2),
-        ([None, None], 0),  # nobody is rated: the oldest
+        ([None, None], 0),  # none is rated: the oldest
         ([-2.0], 0),
         ([0.0, -1.0], 1),
     ],

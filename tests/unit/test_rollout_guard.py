@@ -1,4 +1,4 @@
-"""A number that is none stops a rollout where it comes up, with the name of its source."""
+"""NaN or infinity stops a rollout where it comes up, with the name of its source."""
 
 import numpy as np
 import pytest
