@@ -312,7 +312,7 @@ class KeysContract(GameContract):
     def test_halves_of_the_observations_swap_exactly(self) -> None:
         game = self.begun(40)
         own = game.spec.own_size
-        for luck_N2A in luck(game, 1500):
+        for luck_N2A in luck(game, 1500 // self.pace):
             game.step(actions(game, luck_N2A))
             views = game.observations_N2O
             assert np.array_equal(views[:, 0, :own], views[:, 1, own:])

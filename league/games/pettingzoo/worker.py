@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import math
 import mmap
 import os
 import select
@@ -78,6 +79,10 @@ def seen_type(seen: Face) -> np.dtype[np.void]:
     )
 
 
+Seen = dict[str, NDArray[Any]]
+"""The fields of an array of `seen_type`: indexing them is faster than its records."""
+
+
 class NotRepeatedError(Exception):
     """A replayed match went another way."""
 
@@ -101,6 +106,7 @@ class Worker:
     def answer(self, batch: Batch) -> Answer:
         """Does the batch row by row; a row whose environment raises loses it."""
         seen_R, failed, text = np.zeros(len(batch.rows), self._type), {}, ""
+        seen = {name: seen_R[name] for name in self._type.names or ()}
         for place, row in enumerate(batch.rows):
             self._progress_2[:] = row, self._progress_2[1] + 1
             try:
@@ -109,10 +115,10 @@ class Worker:
                 if batch.drawn:
                     text = board_text(self._seats[row])
                 elif batch.actions_R2A is None or batch.is_last_R is None:
-                    self._see(row, seen_R[place])
+                    self._see(row, seen, place)
                 else:
                     is_last = bool(batch.is_last_R[place])
-                    self._step(row, batch.actions_R2A[place], is_last, seen_R[place])
+                    self._step(row, batch.actions_R2A[place], is_last, seen, place)
             except Exception as error:  # whatever an environment may raise
                 failed[row] = _reason(error)
                 if row in self._seats:  # its next match gets a new environment
@@ -132,37 +138,41 @@ class Worker:
                 raise NotRepeatedError
             seats.step(self._decoded(actions_2A))
             self._progress_2[1] += 1
-        seen = np.zeros(1, self._type)[0]
-        self._see(row, seen)
-        if begin.expected_2V is not None and not np.array_equal(seen["views"], begin.expected_2V):
+        seen_1 = np.zeros(1, self._type)
+        self._see(row, {name: seen_1[name] for name in self._type.names or ()}, 0)
+        expected_2V = begin.expected_2V
+        if expected_2V is not None and not np.array_equal(seen_1["views"][0], expected_2V):
             raise NotRepeatedError
 
     def _decoded(self, actions_2A: NDArray[np.uint8]) -> list[Any]:
         return [form.decode(actions_2A[seat]) for seat, form in enumerate(self._face.actions)]
 
-    def _step(self, row: int, actions_2A: NDArray[np.uint8], is_last: bool, seen: np.void) -> None:
+    def _step(
+        self, row: int, actions_2A: NDArray[np.uint8], is_last: bool, seen: Seen, place: int
+    ) -> None:
         seats, legal_2A = self._seats[row], self._legal_2A[row]
-        if self._face.kind == CHOICE:
-            seen["illegal"] = [
-                acts and not legal_2A[seat, actions_2A[seat].argmax()]
-                for seat, acts in enumerate(seats.acting)
-            ]
-        if seen["illegal"].any():
-            first, second = seen["illegal"].tolist()
-            seen["rewards"], seen["ended"] = (second - first, first - second), True
+        illegal = [
+            self._face.kind == CHOICE and acts and not legal_2A[seat, actions_2A[seat].argmax()]
+            for seat, acts in enumerate(seats.acting)
+        ]
+        if any(illegal):
+            lead = float(illegal[1]) - float(illegal[0])
+            seen["illegal"][place], seen["rewards"][place] = illegal, (lead, -lead)
+            over = True
         else:
             seats.step(self._decoded(actions_2A))
-            if not np.isfinite(seats.rewards).all():
+            if not all(map(math.isfinite, seats.rewards)):
                 raise ValueError(f"a reward is {seats.rewards}")
-            seen["rewards"], seen["ended"] = seats.rewards, seats.over or is_last
-        if seen["ended"]:
-            self._write_views(seats, seen["views"])
+            seen["rewards"][place], over = seats.rewards, seats.over or is_last
+        seen["ended"][place] = over
+        if over:
+            self._write_views(seats, seen["views"][place])
         else:
-            self._see(row, seen)
+            self._see(row, seen, place)
 
-    def _see(self, row: int, seen: np.void) -> None:
+    def _see(self, row: int, seen: Seen, place: int) -> None:
         """Writes what the seats see and may do now."""
-        seats, legal_2A = self._seats[row], seen["legal"]
+        seats, legal_2A = self._seats[row], seen["legal"][place]
         for seat, acts in enumerate(seats.acting):
             size = self._face.actions[seat].size
             if self._face.kind != CHOICE or not acts:
@@ -173,9 +183,9 @@ class Worker:
             if not legal_2A[seat].any():
                 agent = seats.agents[seat]
                 raise RuntimeError(f"{agent} is to act and its action mask allows nothing")
-        seen["acting"] = seats.acting
+        seen["acting"][place] = seats.acting
         self._legal_2A[row] = legal_2A
-        self._write_views(seats, seen["views"])
+        self._write_views(seats, seen["views"][place])
 
     def _write_views(self, seats: Seats, views_2V: NDArray[np.float32]) -> None:
         for seat, form in enumerate(self._face.encoders):
