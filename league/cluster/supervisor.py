@@ -147,7 +147,7 @@ class Supervisor:
         """Whether a learner reported last that its steps are done, as far as the league knows."""
         if name not in self._topology.learners:
             return False
-        self._reader.look_again(1.0)
+        self._reader.look_again(5.0)  # on a busy machine a look takes seconds
         workers = self._reader.facts.workers
         activities = [worker.activity for worker in workers if worker.worker == name]
         return not activities or activities[0] == "done"
