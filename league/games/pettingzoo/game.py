@@ -83,7 +83,7 @@ class PettingZooGame(BatchedGame):
         self._broken: dict[int, str] = {}  # rows whose match failed; their next step says why
         self.observations_N2O[:, :, :2] = np.eye(2)
         self._show(np.arange(n))
-        self.final_observations_N2O[:] = self.observations_N2O  # of their own part, nobody acts
+        self.final_observations_N2O[:] = self.observations_N2O  # no seat acts in it
 
     @property
     def worker_pids(self) -> list[int]:
@@ -224,7 +224,7 @@ class PettingZooGame(BatchedGame):
         return rows[seen_R["ended"]]
 
     def _end(self, rows: NDArray[np.intp]) -> None:
-        """Ends the matches in `rows`; one that failed is a draw that nobody reads."""
+        """Ends the matches in `rows`; a failed one counts as a draw and is never rated."""
         own, seen_R = self.spec.own_size, self._seen_N[rows]
         lead_R = np.sign(self.totals_N2[rows, 0] - self.totals_N2[rows, 1])
         illegal_R2 = seen_R["illegal"].astype(np.float64)
