@@ -1,4 +1,4 @@
-"""Speed of the agent: `unroll` forward and backward, `step`, and a batched policy, on one CPU thread.
+"""Speed of the agent on one CPU thread: `unroll` forward and backward, `step`, a batched policy.
 
     OMP_NUM_THREADS=1 python tests/bench/agent.py [--size tiny] [--length 17] [--seconds 3]
     [--device cpu]

@@ -107,7 +107,8 @@ def test_a_player_on_whom_the_two_disagree_is_named(tmp_path: Path, capsys: Capt
     [
         (
             160,
-            "rank player kind score mu sigma games wins draws losses win_rate fit low high disagrees",
+            "rank player kind score mu sigma games wins draws losses win_rate "
+            "fit low high disagrees",
         ),
         (100, "rank player kind score mu sigma games fit low high disagrees"),
         (80, "rank player mu sigma games fit low high disagrees"),

@@ -39,7 +39,7 @@ LEARNERS = {
     "ignores": IGNORES,
     "hangs": OBEYS,
     "fills": "import sys; print('learner: no space left to write x', file=sys.stderr); sys.exit(3)",
-    "refuses": "import sys; print('learner: [learner] has no setting', file=sys.stderr); sys.exit(2)",
+    "refuses": "import sys; print('learner: no such setting', file=sys.stderr); sys.exit(2)",
 }
 
 

@@ -52,7 +52,8 @@ def against_random(folder: Path, name: str) -> tuple[int, int, int]:
     wins, draws, matches = (int(last[column]) for column in ("wins", "draws", "matches"))
     interval = wilson_interval(wins, matches)
     print(
-        f"\n{name}: {last['player']} won {wins}, drew {draws} of {matches} against uniform play, {interval}"
+        f"\n{name}: {last['player']} won {wins}, drew {draws} of {matches} against uniform play, "
+        f"{interval}"
     )
     return wins, draws, matches
 

@@ -162,7 +162,7 @@ def test_second_ctrl_c_hurries(start: Callable[[str], Run]) -> None:
     ("learner", "code", "sentence"),
     [
         ("fills", 3, "learner-main can't run: learner: no space left to write x"),
-        ("refuses", 2, "learner-main can't run: learner: [learner] has no setting"),
+        ("refuses", 2, "learner-main can't run: learner: no such setting"),
     ],
 )
 def test_what_a_restart_can_not_cure_stops_everything(

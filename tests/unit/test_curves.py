@@ -159,8 +159,8 @@ def test_what_can_not_be_drawn_is_said(run_dir, tmp_path, capsys):
 
 def test_a_finished_run_is_watched_again_from_its_files(run_dir):
     learner = run_dir / "learner-main"
-    rows = [{"step": 100 * i, "matches": 30, "total": 3.0, "damage": 3.0, "win": 0.0 if i > 5 else 1.0}
-            for i in range(1, 41)]  # fmt: skip
+    row = {"matches": 30, "total": 3.0, "damage": 3.0}
+    rows = [{"step": 100 * i, **row, "win": 0.0 if i > 5 else 1.0} for i in range(1, 41)]
     write_csv(learner / "reward_breakdown.csv", rows)
     match = {
         "match_id": "",

@@ -30,7 +30,7 @@ TERM_HELP: Final = MappingProxyType(
         "danger_zone": "-1 per second below y = 4.2",
         "attack_state": "+1 per second in an attack (weigh it negatively against empty swings)",
         "many_keys": "+1 per second with more than 3 keys held (weigh it negatively)",
-        "toward_opponent": "units by which own sideways movement or a respawn came nearer the opponent",
+        "toward_opponent": "units by which own side steps or a respawn came nearer the opponent",
         "closing_distance": "units by which the distance to the opponent shrank",
         "edge_pressure": "per second, units / 7 by which the opponent is nearer to the edge (to 1)",
         "toward_middle": "own sideways movement in units, positive toward the middle of the stage",
