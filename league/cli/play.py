@@ -190,20 +190,21 @@ def _draw(
     from rich.console import Console
     from rich.live import Live
 
-    from league.views.match_view import draw
+    from league.views.match_view import MatchView
 
-    console, events = Console(), list[str]()
+    console, events, view = Console(), list[str](), MatchView(names)
     frame_seconds = 1 / (playback.game.spec.frames_per_second * speed)
     with Live(console=console, screen=True, auto_refresh=False) as live:
         due, drawn_at = time.monotonic(), 0.0
         for frame, happened in _moments(playback, names):
             events += [f"{clock(frame['frame'])}  {event}" for event in happened]
+            view.see(frame)
             due += frame_seconds
             now = time.monotonic()
             if now < due or now - drawn_at > LONGEST_GAP_SECONDS:
                 size = (console.size.width, console.size.height)
-                live.update(draw(frame, names, events, size), refresh=True)
-                drawn_at = now
+                live.update(view.draw(events, size), refresh=True)
+                drawn_at = time.monotonic()
             due = max(due, now - LONGEST_GAP_SECONDS)  # after a halt it does not catch up
             time.sleep(max(0.0, due - time.monotonic()))
     return events

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from league.games.drawing.lines import Line, fields_text, frame_lines
 from league.games.registry import make_batched
-from league.views import match_view
+from league.views.match_view import MatchView
 
 HAND = {
     "game": "leduc",
@@ -67,7 +67,9 @@ def test_fields_of_fields_are_said_in_one_line() -> None:
 
 def drawn(frame: dict, said: list[str], size: tuple[int, int]) -> list[str]:
     console = Console(file=io.StringIO(), width=size[0], height=size[1], record=True)
-    console.print(match_view.draw(frame, ["anna", "bob"], said, size))
+    view = MatchView(["anna", "bob"])
+    view.see(frame)
+    console.print(view.draw(said, size))
     return console.export_text().splitlines()
 
 
