@@ -232,4 +232,4 @@ def export(
         print(text, end="")
         return
     write_whole(out, text)
-    say(f"{out} holds {len(board.standings)} players and {board.matches} matches")
+    say(f"{out} holds {len(board.rows)} players and {board.matches} matches")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from league.metrics import Interval, wilson_interval
+from league.metrics import wilson_interval
 from league.players import Book, PayoffCell, PlayerKind, Rating, Share
 from league.rpc.client import MatchmakerClient
 from league.runs.files import write_whole
@@ -19,37 +19,16 @@ from league.views.text import percent, when
 
 if TYPE_CHECKING:  # scipy takes half a second to load
     from league.stats.ratings.cross_check import CrossCheck
-    from league.stats.ratings.fit import Interval as FitInterval
 
 MOST_FITTED = 2000
 """Players up to which the fit takes only seconds."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Standing:
-    """A player's line: its rating in the eval book, its wins, and its greedy matches.
-
-    Attributes:
-        interval: the 95 % Wilson interval of the share of wins.
-        fit: the interval of its rating by the fit of all games, None in a large league.
-        gap: points by which μ is above the fit where the two disagree, else None.
-    """
-
-    rating: Rating
-    interval: Interval
-    greedy_games: int = 0
-    greedy_wins: int = 0
-    fit: FitInterval | None = None
-    gap: float | None = None
-
-    @property
-    def win_rate(self) -> float | None:
-        """Share of matches won (a draw is not a win), None before the first match."""
-        return self.rating.wins / self.rating.games if self.rating.games else None
-
-    @property
-    def greedy_win_rate(self) -> float | None:
-        return self.greedy_wins / self.greedy_games if self.greedy_games else None
+COLUMNS = (
+    *("rank", "player", "kind", "role", "state", "step", "parent", "score", "mu", "sigma"),
+    *("pinned", "games", "wins", "draws", "losses", "win_rate", "wilson_low", "wilson_high"),
+    *("greedy_games", "greedy_win_rate", "fit", "fit_low", "fit_high", "disagrees"),
+)
+"""Of the CSV file, and the keys of a standing in JSON."""
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,72 +40,70 @@ class Leaderboard:
     version: str
     made_at: float
     log_position: int
-    standings: tuple[Standing, ...]
+    agreement: str
+    """Whether TrueSkill and the fit agree, as a sentence."""
+    rows: tuple[Row, ...]
     cells: tuple[PayoffCell, ...]
     shares: tuple[Share, ...]
-    fit: CrossCheck | None = None
-
-    @property
-    def agreement(self) -> str:
-        """Whether TrueSkill and the fit agree, as a sentence."""
-        if not self.matches:
-            return "There are no clean matches yet."
-        if self.fit is None:
-            return (
-                f"There is no fit of more than {MOST_FITTED:,} players: `bin/league ratings --fit`."
-            )
-        return self.fit.words()
 
     @property
     def matches(self) -> int:
         """Clean matches that the ratings rest on."""
-        return sum(standing.rating.games for standing in self.standings) // 2
+        return sum(row["games"] for row in self.rows) // 2
 
     def opponents(self, most: int) -> list[str]:
         """Columns of a payoff table: bots, then the opponents met most often; sorted by rank."""
         met: dict[str, int] = {}
         for cell in self.cells:
             met[cell.column] = met.get(cell.column, 0) + cell.games
-        ratings = {one.rating.player.name: one.rating for one in self.standings}
-        bots = {name for name, one in ratings.items() if one.player.kind is PlayerKind.BOT}
+        ranks = {row["player"]: row["rank"] for row in self.rows}
+        bots = {row["player"] for row in self.rows if row["kind"] == PlayerKind.BOT.value}
         chosen = sorted(met, key=lambda name: (name not in bots, -met[name], name))[:most]
-        last = len(ratings) + 1
-        return sorted(chosen, key=lambda name: ratings[name].rank if name in ratings else last)
+        return sorted(chosen, key=lambda name: ranks.get(name, len(ranks) + 1))
 
 
 def gather(client: MatchmakerClient, *, title: str, now: float) -> Leaderboard:
     """Reads a leaderboard from a matchmaker."""
-    status = client.status()
+    status, fit = client.status(), None
     greedy = {rating.player.name: rating for rating in client.ratings(Book.GREEDY)}
     ratings, cells = client.ratings(), client.payoff(Book.EVAL)
-    fit = None
+    agreement = f"There is no fit of more than {MOST_FITTED:,} players: `bin/league ratings --fit`."
     if len(ratings) <= MOST_FITTED:
         from league.stats.ratings.cross_check import cross_check
 
         fit = cross_check(ratings, cells)
+        agreement = fit.words()
+    if not any(rating.games for rating in ratings):
+        agreement = "There are no clean matches yet."
     return Leaderboard(
         title=title,
         game=status.game,
         version=version("kumite"),
         made_at=now,
         log_position=status.log_position,
-        standings=tuple(_standing(one, greedy.get(one.player.name), fit) for one in ratings),
+        agreement=agreement,
+        rows=tuple(_row(one, greedy.get(one.player.name), fit) for one in ratings),
         cells=tuple(cells),
         shares=status.shares,
-        fit=fit,
     )
 
 
-def _standing(rating: Rating, greedy: Rating | None, fit: CrossCheck | None) -> Standing:
-    name = rating.player.name
-    return Standing(
-        rating=rating,
-        interval=wilson_interval(rating.wins, rating.games),
-        greedy_games=greedy.games if greedy else 0,
-        greedy_wins=greedy.wins if greedy else 0,
-        fit=None if fit is None else fit.intervals.get(name),
-        gap=None if fit is None else fit.gaps.get(name),
+def _row(rating: Rating, greedy: Rating | None, fit: CrossCheck | None) -> Row:
+    """None stands for a value that there is not; a draw is not a win."""
+    player, wins = rating.player, wilson_interval(rating.wins, rating.games)
+    found = None if fit is None else fit.intervals.get(player.name)
+    fitted = (None, None, None) if found is None else (found.estimate, found.low, found.high)
+    values = (
+        *(rating.rank, player.name, player.kind.value, player.role.value, player.state.value),
+        *(player.step, player.parent, rating.score, rating.mu, rating.sigma, rating.pinned),
+        *(rating.games, rating.wins, rating.draws, rating.losses),
+        rating.wins / rating.games if rating.games else None,
+        *(wins.low, wins.high, greedy.games if greedy else 0),
+        greedy.wins / greedy.games if greedy and greedy.games else None,
+        *(*fitted, None if fit is None else fit.gaps.get(player.name)),
     )
+    row = dict(zip(COLUMNS, values, strict=True))
+    return {key: round(one, 4) if isinstance(one, float) else one for key, one in row.items()}
 
 
 def export_all(client: MatchmakerClient, folder: Path, *, title: str, now: float) -> list[Path]:
@@ -138,80 +115,45 @@ def export_all(client: MatchmakerClient, folder: Path, *, title: str, now: float
     return paths
 
 
-COLUMNS: dict[str, Callable[[Standing], Any]] = {
-    "rank": lambda one: one.rating.rank,
-    "player": lambda one: one.rating.player.name,
-    "kind": lambda one: one.rating.player.kind.value,
-    "role": lambda one: one.rating.player.role.value,
-    "state": lambda one: one.rating.player.state.value,
-    "step": lambda one: one.rating.player.step,
-    "parent": lambda one: one.rating.player.parent,
-    "score": lambda one: one.rating.score,
-    "mu": lambda one: one.rating.mu,
-    "sigma": lambda one: one.rating.sigma,
-    "pinned": lambda one: one.rating.pinned,
-    "games": lambda one: one.rating.games,
-    "wins": lambda one: one.rating.wins,
-    "draws": lambda one: one.rating.draws,
-    "losses": lambda one: one.rating.losses,
-    "win_rate": lambda one: one.win_rate,
-    "wilson_low": lambda one: one.interval.low,
-    "wilson_high": lambda one: one.interval.high,
-    "greedy_games": lambda one: one.greedy_games,
-    "greedy_win_rate": lambda one: one.greedy_win_rate,
-    "fit": lambda one: None if one.fit is None else one.fit.estimate,
-    "fit_low": lambda one: None if one.fit is None else one.fit.low,
-    "fit_high": lambda one: None if one.fit is None else one.fit.high,
-    "disagrees": lambda one: one.gap,
-}
-"""The columns of the CSV file, and the keys of a standing in JSON."""
-
-
-def row_of(standing: Standing) -> dict[str, Any]:
-    """One player's line as plain values, None where there is no value."""
-    values = {name: value_of(standing) for name, value_of in COLUMNS.items()}
-    return {
-        name: round(value, 4) if isinstance(value, float) else value
-        for name, value in values.items()
-    }
-
-
 def render_csv(board: Leaderboard) -> str:
-    """One row per player, with the columns `COLUMNS`."""
+    """One row per player."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows(row_of(standing).values() for standing in board.standings)
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(board.rows)
     return text.getvalue()
 
 
 def render_json(board: Leaderboard) -> str:
     """Everything, with payoffs and shares."""
-    content = {
-        "title": board.title,
-        "game": board.game,
-        "version": board.version,
-        "made_at": board.made_at,
-        "log_position": board.log_position,
-        "agreement": board.agreement,
-        "standings": [row_of(standing) for standing in board.standings],
+    facts = ("title", "game", "version", "made_at", "log_position", "agreement")
+    content = {name: getattr(board, name) for name in facts} | {
+        "standings": board.rows,
         "payoff": [vars(cell) | {"games": cell.games} for cell in board.cells],
         "shares": [vars(share) for share in board.shares],
     }
     return json.dumps(content, indent=1) + "\n"
 
 
-MARKDOWN_COLUMNS = (
-    *("rank#", "player", "kind", "step#", "score#", "mu#", "sigma#", "fit 95 %#", "disagrees"),
-    *("games#", "wins#", "wins 95 %#", "greedy#"),
-)
-"""``#`` marks columns that are aligned to the right."""
+def texts_of(row: Row) -> dict[str, str]:
+    """A row's numbers as people read them."""
+    has_fit, games = row["fit"] is not None, row["games"]
+    texts = {name: f"{row[name]:.2f}" for name in ("score", "mu", "sigma")}
+    return texts | {
+        "step": f"{row['step']:,}" if row["step"] else "",
+        "fit": f"{row['fit_low']:.2f}–{row['fit_high']:.2f}" if has_fit else "",
+        "disagrees": "" if row["disagrees"] is None else f"mu {row['disagrees']:+.1f}",
+        "games": f"{games:,}",
+        "wins": percent(row["win_rate"]),
+        "interval": f"{percent(row['wilson_low'])}–{percent(row['wilson_high'])}" if games else "",
+        "greedy": percent(row["greedy_win_rate"]),
+    }
 
 
 def render_markdown(board: Leaderboard) -> str:
     """A table for a README."""
-    heads = [name.rstrip("#") for name in MARKDOWN_COLUMNS]
-    sides = ["---:" if name.endswith("#") else "---" for name in MARKDOWN_COLUMNS]
+    heads = "rank | player | kind | step | score | mu | sigma | fit 95 % | disagrees | games | wins"
+    sides = "|---:|---|---|---:|---:|---:|---:|---:|---|---:|---:|---:|---:|"
     lines = [
         f"# Leaderboard of {board.title}",
         "",
@@ -220,31 +162,14 @@ def render_markdown(board: Leaderboard) -> str:
         f"The fit of all games has the 95 % interval of mu. {board.agreement} Wins have a 95 % "
         "Wilson interval; a draw is not a win.",
         "",
-        f"| {' | '.join(heads)} |",
-        f"|{'|'.join(sides)}|",
-        *(f"| {' | '.join(_markdown_row(standing))} |" for standing in board.standings),
+        f"| {heads} | wins 95 % | greedy |",
+        sides,
     ]
+    for row in board.rows:
+        texts = texts_of(row) | {"score": f"**{row['score']:.2f}**"}
+        name = f"{row['player']} (anchor)" if row["pinned"] else row["player"]
+        lines.append(f"| {' | '.join([str(row['rank']), name, row['kind'], *texts.values()])} |")
     return "\n".join(lines) + "\n"
-
-
-def _markdown_row(standing: Standing) -> Sequence[str]:
-    rating, player, fit = standing.rating, standing.rating.player, standing.fit
-    low, high = percent(standing.interval.low), percent(standing.interval.high)
-    return (
-        str(rating.rank),
-        f"{player.name} (anchor)" if rating.pinned else player.name,
-        player.kind.value,
-        f"{player.step:,}" if player.step else "",
-        f"**{rating.score:.2f}**",
-        f"{rating.mu:.2f}",
-        f"{rating.sigma:.2f}",
-        "" if fit is None else f"{fit.low:.2f}–{fit.high:.2f}",
-        "" if standing.gap is None else f"mu {standing.gap:+.1f}",
-        str(rating.games),
-        percent(standing.win_rate),
-        f"{low}–{high}" if rating.games else "",
-        percent(standing.greedy_win_rate),
-    )
 
 
 def render_html(board: Leaderboard) -> str:

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
 
-from league.exploiters import is_mains_snapshot
 from league.metrics import wilson_interval
 from league.players import PayoffCell
-from league.views.leaderboard import Leaderboard, Standing
+from league.views.leaderboard import Leaderboard, Row, texts_of
 from league.views.text import percent, when
 
 OPPONENTS = 12
@@ -21,11 +20,11 @@ def page(board: Leaderboard) -> str:
     title = escape(board.title)
     style = (files("league.views") / "leaderboard.css").read_text(encoding="utf-8")
     snapshots = [
-        one.rating.player for one in board.standings if is_mains_snapshot(one.rating.player)
+        row for row in board.rows if row["kind"] == "snapshot" and "exploiter" not in row["role"]
     ]
-    newest = max((player.step for player in snapshots), default=0)
+    newest = max((row["step"] for row in snapshots), default=0)
     facts = {
-        "leads": board.standings[0].rating.player.name if board.standings else "no player yet",
+        "leads": board.rows[0]["player"] if board.rows else "no player yet",
         "clean matches": f"{board.matches:,}",
         "rated snapshots": str(len(snapshots)),
         "steps of the newest rated": f"{newest:,}",
@@ -72,35 +71,27 @@ def _ratings(board: Leaderboard) -> str:
         *("rank", "player", "", "step#", "score#", "mu#", "sigma#", "fit 95 %#", "games#"),
         *("wins#", "95 % interval", "greedy#"),
     )
-    return _section("Ratings", words, headings, map(_rating_row, board.standings))
+    return _section("Ratings", words, headings, map(_rating_row, board.rows))
 
 
-def _rating_row(standing: Standing) -> str:
-    rating, player = standing.rating, standing.rating.player
-    low, high = 100 * standing.interval.low, 100 * standing.interval.high
-    won, fit = standing.win_rate, ""
-    bar = "" if won is None else (
+def _rating_row(row: Row) -> str:
+    low, high, texts = 100 * row["wilson_low"], 100 * row["wilson_high"], texts_of(row)
+    bar = "" if not row["games"] else (
         f'<div class="bar" title="{low:.1f} % to {high:.1f} %">'
-        f'<i style="width:{100 * won:.1f}%"></i>'
+        f'<i style="width:{100 * row["win_rate"]:.1f}%"></i>'
         f'<em style="left:{low:.1f}%;width:{high - low:.1f}%"></em></div>'
     )  # fmt: skip
-    if standing.fit is not None:
-        fit = f"{standing.fit.low:.2f}–{standing.fit.high:.2f}"
-    if standing.gap is not None:
-        hint = f"mu is {standing.gap:+.1f} off the fit"
-        fit = f'<span class="tag apart" title="{hint}">{fit} ≠</span>'
-    numbers = (
-        f"{player.step:,}" if player.step else "",
-        f"<b>{rating.score:.2f}</b>",
-        *(f"{rating.mu:.2f}", f"{rating.sigma:.2f}", fit, f"{rating.games:,}", percent(won)),
-    )
-    anchor = ' <span class="tag">anchor</span>' if rating.pinned else ""
+    if row["disagrees"] is not None:
+        hint = f"mu is {row['disagrees']:+.1f} off the fit"
+        texts["fit"] = f'<span class="tag apart" title="{hint}">{texts["fit"]} ≠</span>'
+    texts["score"] = f"<b>{texts['score']}</b>"
+    numbers = [texts[name] for name in ("step", "score", "mu", "sigma", "fit", "games", "wins")]
+    anchor = ' <span class="tag">anchor</span>' if row["pinned"] else ""
     return (
-        f'<tr class="{"top" if rating.rank <= 3 else ""}"><td class="rank">{rating.rank}</td>'
-        f'<td class="name">{escape(player.name)}</td>'
-        f'<td><span class="tag {player.kind.value}">{player.kind.value}</span>{anchor}</td>'
-        f"{_cells(numbers, 'n')}<td>{bar}</td>"
-        f"{_cells([percent(standing.greedy_win_rate)], 'n')}</tr>"
+        f'<tr class="{"top" if row["rank"] <= 3 else ""}"><td class="rank">{row["rank"]}</td>'
+        f'<td class="name">{escape(row["player"])}</td>'
+        f'<td><span class="tag {row["kind"]}">{row["kind"]}</span>{anchor}</td>'
+        f"{_cells(numbers, 'n')}<td>{bar}</td>{_cells([texts['greedy']], 'n')}</tr>"
     )
 
 
@@ -110,7 +101,7 @@ def _heat_map(board: Leaderboard) -> str:
     columns = board.opponents(OPPONENTS)
     by_pair = {(cell.row, cell.column): cell for cell in board.cells}
     met = {row for row, column in by_pair if column in columns}
-    names = [s.rating.player.name for s in board.standings if s.rating.player.name in met][:ROWS]
+    names = [row["player"] for row in board.rows if row["player"] in met][:ROWS]
     rows = (
         f'<tr><td class="name">{escape(name)}</td>'
         f"{''.join(_heat_cell(by_pair.get((name, column))) for column in columns)}</tr>"

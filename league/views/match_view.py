@@ -1,4 +1,4 @@
-"""Draws a match in the terminal: a fight as a picture of coloured blocks, other games as a table."""
+"""Draws a match in the terminal: a fight as coloured blocks, other games as a table."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FRAME_ROWS, FRAME_COLUMNS = 4, 10
 
 
 class MatchView:
-    """One match. `names` are those of its seats; the drawing follows the frames that it has seen."""
+    """One match between players of these names; it has to see every frame."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names, self._painter = names, Painter(16, 9)
@@ -49,7 +49,7 @@ class MatchView:
         frame, log = self._frame, events[-EVENTS:]
         line = Table.grid(expand=True)
         for side in ("left", "center", "right"):
-            line.add_column(justify=side, no_wrap=True)  # type: ignore[arg-type]
+            line.add_column(justify=side, no_wrap=True)
         cards = []
         for name, colour, player in zip(self._names, COLOURS, frame["players"], strict=True):
             stocks = "●" * player["stocks"] + "○" * (STOCKS - player["stocks"])
