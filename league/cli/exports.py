@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -43,9 +43,8 @@ def export(
     ],
     out: Annotated[Path, typer.Option(metavar="PATH", help="The file or folder to write.")],
     format: Annotated[
-        str | None,
+        Literal["sb3", "onnx", "folder"] | None,
         typer.Option(
-            metavar="sb3|onnx|folder",
             help="sb3: a .zip for sb3_contrib.RecurrentPPO.load; onnx: one step as a graph; "
             "folder: plays with numpy and onnxruntime (default: by the ending of PATH).",
         ),
@@ -81,10 +80,8 @@ def export(
 
 
 def _format_of(format: str | None, path: Path) -> str:
-    if format in FORMATS:
-        return format
     if format is not None:
-        raise InvalidInput(f"there is no format {format!r}: there are {', '.join(FORMATS)}")
+        return format
     found = [kind for kind, ending in FORMATS.items() if ending == path.suffix.lower()]
     if not found:
         raise ConfigError(f"{path.name!r} names no format: add --format {'|'.join(FORMATS)}")
@@ -177,7 +174,7 @@ def attention(
     for name, weights_TP in (("latent", reading.latent_TP), ("context", reading.context_TP)):
         found = summary_of(weights_TP, reading.age_P)
         if found is not None:
-            rows.append((name, *(f"{value:.3f}" for value in vars(found).values())))
+            rows.append((name, *(f"{value:.3f}" for value in found)))
     print_table(f"What {contender.name} looked at", ATTENTION, rows)
     say(f"{out} shows {len(reading.frame_T)} decisions of {contender.name}")
 

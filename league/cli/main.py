@@ -64,7 +64,6 @@ COMMANDS = {
     "Work without a league": {"sprt": "sprt:sprt"},
 }
 """The built-in commands by their heading in the help, each as a module and a name in it."""
-SEVERAL_VALUES = ("import", "structure")
 
 
 def _help_of(path: str) -> str:
@@ -120,7 +119,7 @@ def _load(name: str, path: str) -> Any:
     target = getattr(importlib.import_module(module), attribute)
     if not isinstance(target, typer.Typer):
         alone = typer.Typer(add_completion=False)
-        alone.command(name, cls=SeveralValues if name in SEVERAL_VALUES else None)(target)
+        alone.command(name, cls=SeveralValues if name == "import" else None)(target)
         target = alone
     loaded = typer.main.get_command(target)
     loaded.name = name

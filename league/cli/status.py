@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict
-from enum import Enum
 from typing import Annotated, Any
 
 import typer
@@ -49,7 +48,7 @@ def status(league: League, as_json: AsJson = False) -> int:
         gates = [_gate_line(gate) for gate in client.gates(open_only=True)]
     if as_json:
         extra = {"health": _health(found), "gates": [text for _, text in gates]}
-        print(json.dumps(_without_enums(asdict(found)) | extra, indent=1))
+        print(json.dumps(asdict(found) | extra, indent=1, default=lambda enum: enum.value))
     else:
         print_pairs([*_facts(found), *gates])
         if found.workers:
@@ -122,14 +121,6 @@ def _share_row(one: Share) -> tuple[str, ...]:
     return (one.player, one.category, *shares, f"{one.matches:,}")
 
 
-def _without_enums(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_enums(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_without_enums(item) for item in value]
-    return value.value if isinstance(value, Enum) else value
-
-
 @with_league
 def watch(
     league: League,
@@ -163,7 +154,7 @@ def event_line(event: Event) -> str:
 
 
 def _event_json(event: Event) -> str:
-    fields = {"position": event.position, "at": event.at, "kind": event.kind, "text": event.text}
+    fields = {name: value for name, value in vars(event).items() if name != "data_json"}
     return json.dumps(fields | {"data": _data(event)}, sort_keys=True)
 
 

@@ -7,19 +7,19 @@ import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal, SupportsFloat
 
 import typer
 
 from league.cli.connection import League, with_league
 from league.cli.options import BookName, Plot, check_png
-from league.cli.output import is_terminal, print_pairs, print_table, say
+from league.cli.output import print_pairs, print_table, say
 from league.errors import InvalidInput
 from league.players import Book, Rating
 from league.runs.files import write_whole
 
 if TYPE_CHECKING:  # numpy and scipy take half a second to load
-    from league.stats.structure.study import Estimate, Structure
+    from league.stats.structure.study import Structure
 
 PLAYERS = (
     "player nash# nash_low# nash_high# in_support# score# alpha_rank# alpha_low# alpha_high# rank# "
@@ -27,10 +27,13 @@ PLAYERS = (
 )
 CYCLES = "first beats who_beats and_back# p_value# games#"
 CLUSTERS = "cluster# nash# nash_low# nash_high# players# members"
-SPARED = ("games", "in_support", "cluster", "alpha_rank", "rating")
+SPARED = (
+    *("games", "in_support", "cluster", "alpha_low", "alpha_high", "alpha_rank"),
+    *("nash_low", "nash_high", "rating"),
+)
 SHOWN_MASS = 0.01
 """Clusters of one player are listed when their mass may be as large as this."""
-Groups = list[tuple[str, str]]
+Groups = tuple[str, str] | None
 
 
 @with_league(past=True)
@@ -42,9 +45,8 @@ def structure(
     ] = 1,
     top: Annotated[int, typer.Option(min=1, metavar="K", help="Lines of each table.")] = 15,
     payoff: Annotated[
-        str,
+        Literal["margins", "logits"],
         typer.Option(
-            metavar="margins|logits",
             help="Payoffs of the Nash mixture: margins, wins less losses, or log odds.",
         ),
     ] = "margins",
@@ -57,10 +59,10 @@ def structure(
         typer.Option(metavar="P", help="Near-copies differ by at most P percentage points."),
     ] = 10.0,
     versus: Annotated[
-        list[str] | None,
+        tuple[str, str] | None,
         typer.Option(
             metavar="GROUP GROUP",
-            help="Compare two groups at their best, such as --versus 'main@*' based; repeatable.",
+            help="Compare two groups at their best, such as --versus 'main@*' based.",
         ),
     ] = None,
     draws: Annotated[
@@ -73,7 +75,9 @@ def structure(
 ) -> None:
     """Shows the league's Nash mixture, α-rank, cycles, and clusters of near-copies."""
     check_png(plot)
-    groups = _checked(payoff, alpha, within, versus or [])
+    for flag, value in (("--alpha", alpha), ("--within", within)):
+        if value is not None and not 0.0 < value < math.inf:
+            raise InvalidInput(f"{flag} {value:g} must be a number above 0")
     with league.connect() as client:
         cells, ratings = client.payoff(book), client.ratings(book)
     from league.stats.structure.study import Choices, study
@@ -83,32 +87,18 @@ def structure(
     ratings = [rating for rating in ratings if rating.player.name in table.names]
     found = study(
         table,
-        Choices(payoff=payoff, draws=draws, cycles=top, within=within / 100, alpha=alpha),  # type: ignore[arg-type]
-        [(_members(one, table.names), _members(two, table.names)) for one, two in groups],
+        Choices(payoff=payoff, draws=draws, cycles=top, within=within / 100, alpha=alpha),
+        [(_members(versus[0], table.names), _members(versus[1], table.names))] if versus else [],
     )
-    print_structure(found, ratings, top, groups)
+    print_structure(found, ratings, top, versus)
     if json_file is not None:
-        _write_json(json_file, found, ratings, book, groups)
+        _write_json(json_file, found, ratings, book, versus)
     if plot is not None:
         from league.views.structure_figure import draw  # matplotlib takes a second to load
 
         title = f"Structure of the league, book {book.value}"
         write_whole(plot, draw(found, [rating.score for rating in ratings], title))
         say(f"{plot} shows {len(ratings)} players")
-
-
-def _checked(
-    payoff: str, alpha: float | None, within: float, versus: Sequence[str]
-) -> list[tuple[str, str]]:
-    """The pairs of groups; raises `InvalidInput` for a flag with a wrong value."""
-    if payoff not in ("margins", "logits"):
-        raise InvalidInput(f"--payoff {payoff!r} is unknown: use margins or logits")
-    for flag, value in (("--alpha", alpha), ("--within", within)):
-        if value is not None and not 0.0 < value < math.inf:
-            raise InvalidInput(f"{flag} {value:g} must be a number above 0")
-    if len(versus) % 2:
-        raise InvalidInput(f"--versus compares two groups, and {versus[-1]!r} has no partner")
-    return list(zip(versus[::2], versus[1::2], strict=True))
 
 
 def _members(pattern: str, names: Sequence[str]) -> list[int]:
@@ -121,14 +111,14 @@ def _members(pattern: str, names: Sequence[str]) -> list[int]:
 
 
 def _write_json(
-    file: Path, found: Structure, ratings: Sequence[Rating], book: Book, groups: Groups
+    file: Path, found: Structure, ratings: Sequence[Rating], book: Book, versus: Groups
 ) -> None:
     from league.stats.structure.study import as_json
 
     compared = [
-        {"first": first, "second": second}
+        dict(zip(("first", "second"), versus or (), strict=True))
         | {name: float(getattr(one, name)) for name in ("value", "low", "high")}
-        for (first, second), one in zip(groups, found.performances, strict=True)
+        for one in found.performances
     ]
     content = as_json(found) | {"book": book.value, "versus": compared}
     for player, rating in zip(content["players"], ratings, strict=True):
@@ -137,27 +127,21 @@ def _write_json(
     say(f"{file} holds all of it")
 
 
-def print_structure(found: Structure, ratings: Sequence[Rating], top: int, groups: Groups) -> None:
-    """Prints a summary, then players, three-cycles and clusters.
-
-    Args:
-        found: the analysis.
-        ratings: those of the table's players, in its order.
-        top: lines of each table.
-        groups: names of the groups that were compared.
-    """
-    print_pairs(_summary(found, groups))
+def print_structure(found: Structure, ratings: Sequence[Rating], top: int, versus: Groups) -> None:
+    """Prints a summary, then players, three-cycles and clusters, up to `top` lines of each."""
+    print_pairs(_summary(found, versus))
     print()
     shown = [int(index) for index in found.order[:top]]
     hidden = len(ratings) - len(shown)
     rows = [_player_row(found, ratings[index], index) for index in shown]
     caption = f"{hidden} more: --top {len(ratings)} shows all" if hidden else ""
-    _print_intervals("Players, best against the mixture first", PLAYERS, rows, caption)
+    title = "Players, best against the mixture first"
+    print_table(title, PLAYERS, rows, caption=caption, spared=SPARED)
     if found.cycles:
         print()
         rows = [_cycle_row(found, place) for place in range(len(found.cycles))]
         caption = "p_value: corrected for looking at all"
-        _print_intervals("Strongest three-cycles", CYCLES, rows, caption)
+        print_table("Strongest three-cycles", CYCLES, rows, caption=caption)
     print()
     mass = found.cluster_mass
     listed = sorted(
@@ -167,10 +151,10 @@ def print_structure(found: Structure, ratings: Sequence[Rating], top: int, group
     )
     rows = [_cluster_row(found, number, members) for _, _, number, members in listed[:top]]
     points = f"{100 * found.choices.within:g} percentage points"
-    _print_intervals("Clusters", CLUSTERS, rows, f"members differ by at most {points}")
+    print_table("Clusters", CLUSTERS, rows, caption=f"members differ by at most {points}")
 
 
-def _summary(found: Structure, groups: Groups) -> list[tuple[str, str]]:
+def _summary(found: Structure, versus: Groups) -> list[tuple[str, str]]:
     table, cyclicity = found.table, found.cyclicity
     count = len(table.names)
     matches = int(table.games_NN.sum()) // 2
@@ -184,9 +168,11 @@ def _summary(found: Structure, groups: Groups) -> list[tuple[str, str]]:
         ("three-cycles", f"{found.sure_cycles:,} sure ones, corrected for looking at all of them"),
         ("clusters", f"{found.clusters.count} of {count} players"),
     ]
-    for (first, second), one in zip(groups, found.performances, strict=True):
-        text = f"{_interval(one)} of a match, each at its best mixture"
-        lines.append((f"{first} against {second}", text))
+    if versus:
+        one = found.performances[0]
+        interval = f"{_share(one.value)} ({_share(one.low)} to {_share(one.high)})"
+        text = f"{interval} of a match, each at its best mixture"
+        lines.append((f"{versus[0]} against {versus[1]}", text))
     return lines
 
 
@@ -205,36 +191,8 @@ def _cyclic(share: float, by_chance: float, p_value: float) -> str:
     return f"{_share(share)} of the payoff ({chance}): {verdict}"
 
 
-def _share(value: float) -> str:
-    return f"{100 * value:.1f}%"
-
-
-def _interval(estimate: Estimate) -> str:
-    value, low, high = (float(x) for x in (estimate.value, estimate.low, estimate.high))
-    return f"{_share(value)} ({_share(low)} to {_share(high)})"
-
-
-def _print_intervals(
-    title: str, columns: str, rows: Sequence[tuple[str, ...]], caption: str
-) -> None:
-    """On a terminal, shows a value and its interval in one column."""
-    if not is_terminal():
-        print_table(title, columns, rows)
-        return
-    shown = columns.split()
-    kept = [column for column in shown if not column.endswith(("_low#", "_high#"))]
-    joined = []
-    for row in rows:
-        cells: list[str] = []
-        for column, cell in zip(shown, row, strict=True):
-            if column.endswith("_low#"):
-                cells[-1] += f" ({cell.rstrip('%')}–"
-            elif column.endswith("_high#"):
-                cells[-1] += f"{cell.rstrip('%')})"
-            else:
-                cells.append(cell)
-        joined.append(cells)
-    print_table(title, kept, joined, caption=caption, spared=SPARED)
+def _share(value: SupportsFloat) -> str:
+    return f"{100 * float(value):.1f}%"
 
 
 def _player_row(found: Structure, rating: Rating, index: int) -> tuple[str, ...]:

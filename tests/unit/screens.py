@@ -7,9 +7,9 @@ from dataclasses import replace
 from league.players import LeagueStatus, PayoffCell, Player, PlayerKind, Rating, Share, WorkerStatus
 from league.stats.ratings.cross_check import CrossCheck
 from league.stats.ratings.fit import Interval
+from league.v1.evaluator_pb2 import GetEvaluatorStatusResponse
 from league.views.terminal.facts import (
     BotEvaluation,
-    EvaluatorFacts,
     LeagueFacts,
     Note,
     ProcessFacts,
@@ -128,7 +128,7 @@ def full() -> Screen:
         evaluations=exams,
         snapshots=13,
         newest="main@650000",
-        evaluator=EvaluatorFacts(
+        evaluator=GetEvaluatorStatusResponse(
             current="main@650000",
             matches_done=312,
             matches_total=700,

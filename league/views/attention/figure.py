@@ -13,7 +13,7 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.ticker import MaxNLocator, NullLocator, PercentFormatter
 from numpy.typing import NDArray
 
 from league.errors import InvalidInput
@@ -188,35 +188,24 @@ def _attention(axes: Axes, reading: Reading, weights_TP: NDArray[np.float32], ti
     known = times_TP[np.isfinite(times_TP)]
     most = max(float(np.quantile(np.abs(known), 0.995)), 0.05) if known.size else 1.0
     axes.set_facecolor(NOTHING)
-    image = axes.imshow(
+    axes.imshow(
         times_TP[:, ::-1].T, cmap=LESS_MORE, vmin=-most, vmax=most, aspect="auto", origin="lower",
         extent=(reading.second_T[0], reading.second_T[-1] + step, -step / 2, age_P[0] + step / 2),
         interpolation="nearest",
     )  # fmt: skip
-    axes.set_title(title, y=1.0)  # a fixed place, or it would make way for the scale
+    axes.set_title(title)
     axes.set_ylabel("looks back, seconds")
     axes.yaxis.set_major_locator(MaxNLocator(4))
-    scale = axes.inset_axes((0.8, 1.075, 0.2, 0.065))
-    bar = axes.figure.colorbar(image, cax=scale, orientation="horizontal", ticks=[])
-    bar.outline.set_visible(False)
-    ends = (
-        (0.0, f"1/{2**most:.2g} of its mean ", "right"),
-        (1.0, f" {2**most:.2g} times", "left"),
-    )
-    for x, words, align in ends:
-        scale.text(x, 0.4, words, color=FAINT, fontsize=9, ha=align, va="center",
-                   transform=scale.transAxes)  # fmt: skip
+    words = f"brown 1/{2**most:.2g} of its mean, green {2**most:.2g} times"
+    axes.text(
+        1.0, 1.03, words, color=FAINT, fontsize=9, ha="right", transform=axes.transAxes
+    )  # fmt: skip
     side = axes.inset_axes((1.012, 0.0, 0.148, 1.0))
     side.barh(age_P, mean_P, height=0.82 * step, color="#B9C4CE")
     side.set_ylim(axes.get_ylim())
     side.set_xlim(0, 1.3 * float(mean_P.max()))
-    if len(age_P) <= 12:
-        for age, mean in zip(age_P, mean_P, strict=True):
-            side.text(mean, age, f" {mean:.0%}", va="center", fontsize=9, color=FAINT)
-        side.xaxis.set_major_locator(NullLocator())
-    else:
-        side.xaxis.set_major_locator(MaxNLocator(2, prune="lower"))
-        side.xaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{share:.0%}"))
+    side.xaxis.set_major_locator(MaxNLocator(2, prune="lower"))
+    side.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     side.yaxis.set_major_locator(NullLocator())
     side.spines["bottom"].set_visible(False)
     side.tick_params(length=0)

@@ -185,27 +185,14 @@ def read_match(replay: Replay, seat: int, network: torch.nn.Module, card: Snapsh
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Summary:
-    """Attention in numbers, over the decisions at which all outputs were there.
+def summary_of(weights_TP: NDArray[np.floating], age_P: NDArray[np.floating]) -> list[float] | None:
+    """Attention in numbers, over the decisions at which all outputs were there; None without any.
 
-    Attributes:
-        age_seconds: mean age of what is attended to.
-        lowest, highest: its 5th and 95th percentile.
-        entropy_share: entropy over that of attention which looks at all outputs alike.
-        fixed_share: of the weights' variance, the share that age alone explains: 1 is the same at
-            every decision, whatever happened.
+    Returns:
+        The mean age of what is attended to, in seconds; its 5th and 95th percentiles; entropy over
+        that of attention which looks at all outputs alike; and the share of the weights' variance
+        that age alone explains: 1 is the same at every decision, whatever happened.
     """
-
-    age_seconds: float
-    lowest: float
-    highest: float
-    entropy_share: float
-    fixed_share: float
-
-
-def summary_of(weights_TP: NDArray[np.floating], age_P: NDArray[np.floating]) -> Summary | None:
-    """The numbers of one reading; None when the match was too short for a full history."""
     slots = weights_TP.shape[1]
     full_TP = np.asarray(weights_TP[slots - 1 :], np.float64)
     if not len(full_TP) or slots < 2:
@@ -214,10 +201,9 @@ def summary_of(weights_TP: NDArray[np.floating], age_P: NDArray[np.floating]) ->
     entropy_T = -(full_TP * np.log(np.clip(full_TP, 1e-12, 1.0))).sum(1)
     total = np.square(full_TP - full_TP.mean()).sum()
     left = np.square(full_TP - full_TP.mean(0)).sum()
-    return Summary(
-        age_seconds=float(age_T.mean()),
-        lowest=float(np.quantile(age_T, 0.05)),
-        highest=float(np.quantile(age_T, 0.95)),
-        entropy_share=float(entropy_T.mean() / np.log(slots)),
-        fixed_share=float(1.0 - left / total) if total > 0 else 1.0,
-    )
+    return [
+        float(age_T.mean()),
+        *np.quantile(age_T, (0.05, 0.95)).tolist(),
+        float(entropy_T.mean() / np.log(slots)),
+        float(1.0 - left / total) if total > 0 else 1.0,
+    ]

@@ -9,7 +9,6 @@ import importlib
 import io
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -29,16 +28,6 @@ from league.views.film.clip import ROUNDING, Clip, Cut
 GIF_COLOURS = 128
 
 
-@dataclass(frozen=True, kw_only=True)
-class Format:
-    """How a file of one ending is written, and with which size and speed by default."""
-
-    fps: float
-    width: int
-    height: int
-    write: Callable[[Path, Replay, Cut, float, int, int], None]
-
-
 def write_film(
     path: Path,
     replay: Replay,
@@ -53,16 +42,18 @@ def write_film(
     Raises:
         InvalidInput: unknown ending, impossible size or speed, or a package is missing.
     """
-    form = FORMATS.get(path.suffix.lower())
-    if form is None:
+    suffix = path.suffix.lower()
+    if suffix not in FORMATS:
         raise InvalidInput(
             f"a film can't be written as {path.name!r}: end it in {', '.join(FORMATS)}"
         )
-    shape = form.width / form.height
-    wide = width if width is not None else form.width if height is None else round(height * shape)
-    tall = height if height is not None else round(wide / shape)
-    check_size(wide, tall)
-    form.write(path, replay, cut or Cut(), form.fps if fps is None else fps, wide, tall)
+    usual_width, usual_fps = (480, 12) if suffix == ".gif" else (1280, 30)
+    if width is None:
+        width = usual_width if height is None else round(height * 16 / 9)
+    height = round(width * 9 / 16) if height is None else height
+    check_size(width, height)
+    fps = usual_fps if fps is None else fps
+    FORMATS[suffix](path, replay, cut or Cut(), fps, width, height)
 
 
 def _pixels(
@@ -212,11 +203,11 @@ def _write_json(path: Path, replay: Replay, cut: Cut, fps: float, width: int, he
     write_whole(path, json.dumps(content, separators=(",", ":")))
 
 
-FORMATS: Mapping[str, Format] = {
-    ".mp4": Format(fps=30, width=1280, height=720, write=_write_mp4),
-    ".gif": Format(fps=12, width=480, height=270, write=_write_gif),
-    ".png": Format(fps=30, width=1280, height=720, write=_write_png),
-    ".html": Format(fps=30, width=1280, height=720, write=_write_html),
-    ".json": Format(fps=30, width=1280, height=720, write=_write_json),
+FORMATS: Mapping[str, Callable[[Path, Replay, Cut, float, int, int], None]] = {
+    ".mp4": _write_mp4,
+    ".gif": _write_gif,
+    ".png": _write_png,
+    ".html": _write_html,
+    ".json": _write_json,
 }
 """By file ending."""

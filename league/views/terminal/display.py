@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import TextIO
 
@@ -19,24 +18,8 @@ from league.views.terminal.facts import Note, Screen, State
 from league.views.terminal.panels import view
 
 
-class Display(ABC):
-    """A reader of the supervisor's state. When its terminal closes, it goes silent."""
-
-    @abstractmethod
-    def show(self, screen: Screen) -> None:
-        """Takes the newest state; may be called many times a second."""
-
-    @abstractmethod
-    def add_note(self, note: Note) -> None:
-        """Takes an event; any thread may call it."""
-
-    def close(self) -> None:
-        """Restores the terminal. Repeating it is safe."""
-        return
-
-
-class LiveDisplay(Display):
-    """The whole terminal as one picture, drawn every `seconds`."""
+class LiveDisplay:
+    """The whole terminal as one picture, drawn every `seconds`; silent once it has closed."""
 
     def __init__(self, console: Console, seconds: float = 1.0) -> None:
         self._console = console
@@ -65,7 +48,7 @@ class LiveDisplay(Display):
             self._live.stop()
 
 
-class LineDisplay(Display):
+class LineDisplay:
     """Plain lines: each event as it comes, and the state every `seconds` if it has changed."""
 
     def __init__(self, stream: TextIO, seconds: float = 10.0) -> None:
@@ -88,6 +71,9 @@ class LineDisplay(Display):
     def add_note(self, note: Note) -> None:
         self._write(note.at, note.text)
 
+    def close(self) -> None:
+        """There is nothing to restore."""
+
     def _write(self, at: float, text: str) -> None:
         clock = time.strftime("%H:%M:%S", time.localtime(at))
         with self._lock:
@@ -97,6 +83,9 @@ class LineDisplay(Display):
                 print(clock, text, file=self._stream, flush=True)
             except OSError:  # the reader of a pipe has ended; training continues
                 self._stream = None
+
+
+Display = LiveDisplay | LineDisplay
 
 
 def progress_lines(screen: Screen) -> Iterator[str]:

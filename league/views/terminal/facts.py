@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from league.exploiters import CandidateGate, is_mains_snapshot
 from league.players import LeagueStatus, PayoffCell, Player, PlayerKind, Rating, WorkerStatus
+from league.v1.evaluator_pb2 import GetEvaluatorStatusResponse
 
 if TYPE_CHECKING:
     from league.stats.ratings.cross_check import CrossCheck
@@ -58,17 +59,6 @@ class BotEvaluation:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluatorFacts:
-    """The evaluator's current work."""
-
-    current: str
-    matches_done: int
-    matches_total: int
-    queue: tuple[str, ...]
-    drained: bool
-
-
-@dataclass(frozen=True, kw_only=True)
 class LeagueFacts:
     """The league as last read.
 
@@ -88,7 +78,7 @@ class LeagueFacts:
     snapshots: int = 0
     newest: str = ""
     gates: tuple[CandidateGate, ...] | None = None
-    evaluator: EvaluatorFacts | None = None
+    evaluator: GetEvaluatorStatusResponse | None = None
     trouble: str = ""
 
     @property

@@ -19,7 +19,7 @@ from league.runs.alarms import of_metrics as alarms_of
 from league.security.credentials import Credentials, from_environment
 from league.v1 import evaluator_pb2, evaluator_pb2_grpc
 from league.views.terminal import marks
-from league.views.terminal.facts import BotEvaluation, EvaluatorFacts, LeagueFacts
+from league.views.terminal.facts import BotEvaluation, LeagueFacts
 
 _DEADLINE_SECONDS = 1.0  # a service that restarts is asked again at the next look
 _MOST_FITTED = 500  # a fit of more players takes longer than a look at the league may
@@ -105,25 +105,18 @@ class LeagueReader:
                 self._looks += 1
                 self._stop.wait(0.05 if self._table_wanted.is_set() else self._refresh_seconds)
 
-    def _read_evaluator(self) -> EvaluatorFacts | None:
+    def _read_evaluator(self) -> evaluator_pb2.GetEvaluatorStatusResponse | None:
         """None without one, and while it can't be reached: it may be restarting."""
         if self._evaluator is None:
             return None
         try:
-            reply = self._evaluator.GetEvaluatorStatus(
+            return self._evaluator.GetEvaluatorStatus(
                 evaluator_pb2.GetEvaluatorStatusRequest(),
                 timeout=_DEADLINE_SECONDS,
                 metadata=self._credentials.metadata,
             )
         except grpc.RpcError:
             return None
-        return EvaluatorFacts(
-            current=reply.current,
-            matches_done=reply.matches_done,
-            matches_total=reply.matches_total,
-            queue=tuple(reply.queue),
-            drained=reply.drained,
-        )
 
     def _look(self, client: MatchmakerClient, facts: LeagueFacts) -> LeagueFacts:
         before = self._facts
