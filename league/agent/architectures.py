@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from league.agent.config import AgentConfig
-from league.agent.contract import NetworkConfig, PlayingNetwork
+from league.agent.config import AgentConfig, NetworkConfig
+from league.agent.contract import PlayingNetwork
 from league.agent.network import AgentNetwork
 from league.agent.perceptron import PERCEPTRON, PerceptronConfig, PerceptronNetwork
 from league.errors import DataCorrupt

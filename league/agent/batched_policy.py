@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from league.agent.architectures import config_of, network_of
-from league.agent.contract import AgentState, NetworkConfig, PlayingNetwork
+from league.agent.config import NetworkConfig
+from league.agent.contract import AgentState, PlayingNetwork
 from league.agent.heads import MaskedChoice, choose
 from league.errors import DataCorrupt, InvalidInput
 from league.games.base import CHOICE, KEYS
@@ -47,7 +48,6 @@ class _Batch:
     """
 
     network: PlayingNetwork
-    config: NetworkConfig
     seats: Tensor
     shape: tuple[int, ...]
     state: AgentState | None = None
@@ -62,10 +62,9 @@ class BatchedPolicy:
             pass through `seat`, and the seat stays unchanged.
         seed: of the actions drawn, in another stream than those of learners of the same seed. All
             seats draw at every act, so a seat's draws do not depend on the others.
+        action_size, action_kind: A and the kind of actions, of every network that is seated.
         max_bytes: of frozen weights in memory, copies in stacks included. The least recently used
             go first; those that are seated stay, with a warning when they alone take more.
-        action_size, action_kind: A and the kind of actions, needed to act before any network was
-            seated; networks that are seated later must agree.
         device: where to compute; the live network must be there too.
 
     Attributes:
@@ -78,13 +77,13 @@ class BatchedPolicy:
         load: Loader,
         *,
         seed: int,
-        max_bytes: int = 1 << 30,
-        action_size: int | None = None,
+        action_size: int,
         action_kind: str = KEYS,
+        max_bytes: int = 1 << 30,
         device: torch.device | str = "cpu",
     ) -> None:
         self.num_seats, self.device = num_seats, torch.device(device)
-        self._cache = WeightCache(load, max_bytes, self.device)
+        self._cache, self._max_bytes = WeightCache(load, self.device), max_bytes
         self._live: PlayingNetwork | None = None
         self._digests = [""] * num_seats
         self._greedy_S1 = torch.zeros(num_seats, 1, dtype=torch.bool)
@@ -109,10 +108,7 @@ class BatchedPolicy:
     @property
     def resident_bytes(self) -> int:
         """Size of their weights, and of the copies in stacks."""
-        return self._cache.size_bytes + self._stack_bytes()
-
-    def _stack_bytes(self) -> int:
-        return sum(stack.size_bytes for stack in self._stacks.values())
+        return self._cache.size_bytes + sum(stack.size_bytes for stack in self._stacks.values())
 
     def set_live(self, network: PlayingNetwork | None) -> None:
         """Sets the network that plays the seats of `LIVE`; its weights are never copied."""
@@ -138,7 +134,7 @@ class BatchedPolicy:
         if self._digests[index] != digest:
             self._digests[index] = digest
             self._regroup()
-            self._cache.trim(self._digests, self._stack_bytes())
+            self._trim()
 
     def vacate(self, index: int) -> None:
         """Empties a seat; from now on it presses no key (or makes some legal choice)."""
@@ -154,10 +150,6 @@ class BatchedPolicy:
 
         A vacant seat presses no key, or makes some legal choice.
         """
-        if self._action_size is None:
-            raise InvalidInput(
-                "a batched policy without any network does not know its keys: give action_size"
-            )
         if self._batches is None:
             self._batches = self._plan()
         obs_SO = torch.from_numpy(np.ascontiguousarray(observations_SO)).to(self.device)
@@ -230,8 +222,6 @@ class BatchedPolicy:
     def _add_architecture(self, config: NetworkConfig) -> None:
         """Makes states for another architecture."""
         theirs = (config.action_size, config.action_kind)
-        if self._action_size is None:
-            self._action_size, self._action_kind = theirs
         if theirs != (self._action_size, self._action_kind):
             raise InvalidInput(
                 f"a network with {theirs[0]} actions ({theirs[1]}) can't sit where others have "
@@ -255,40 +245,41 @@ class BatchedPolicy:
                 groups.setdefault(digest, []).append(seat)
         batches = []
         if LIVE in groups:
-            live, seats = self._checked_live(), groups.pop(LIVE)
-            batches.append(self._batch(live, live.config, seats))
-        classes: dict[_Class, list[str]] = {kind: [] for kind in self._stacks}
+            batches.append(self._batch(self._checked_live(), groups.pop(LIVE)))
+        classes: dict[_Class, list[str]] = {}
         for digest, seats in groups.items():
             size = max(SMALLEST, 1 << (len(seats) - 1).bit_length())
             classes.setdefault((self._cache.get(digest).config, size), []).append(digest)
-        self._update_stacks({kind: digests for kind, digests in classes.items() if digests})
+        self._stacks = {
+            kind: self._stacks.get(kind) or NetworkStack(kind[0], self.device) for kind in classes
+        }
         for (config, size), stack in self._stacks.items():
             stack.assign(classes[config, size], self._weights)
             rows = [
                 groups[digest] + [self.num_seats] * (size - len(groups[digest]))
                 for digest in stack.members
             ]
-            batches.append(self._batch(stack.network, config, rows))
-        return batches
-
-    def _update_stacks(self, classes: dict[_Class, list[str]]) -> None:
-        """Keeps the stacks and states of these classes alone, and makes room for their copies."""
-        self._stacks = {
-            kind: self._stacks.get(kind) or NetworkStack(kind[0], self.device) for kind in classes
-        }
-        played = {config for config, _ in classes} | ({self._live.config} if self._live else set())
+            batches.append(self._batch(stack.network, rows))
+        played = {batch.network.config for batch in batches}
+        if self._live is not None:
+            played.add(self._live.config)
         self._states = {config: state for config, state in self._states.items() if config in played}
-        copies = sum(self._stacks[kind].bytes_for(len(names)) for kind, names in classes.items())
-        over = self._cache.trim(self._digests, copies)
-        if over and not self._warned:
+        over = self._trim()
+        if over > 0 and not self._warned:
             self._warned = True
             log.warning(
                 "the %d snapshots that play at once take %d MiB, more than the %d MiB for "
                 "opponents' weights: they stay, and no other is kept",
-                sum(map(len, classes.values())),
-                round((self._cache.limit + over) / _MIB),
-                round(self._cache.limit / _MIB),
+                len(groups),
+                round(self.resident_bytes / _MIB),
+                round((self.resident_bytes - over) / _MIB),
             )
+        return batches
+
+    def _trim(self) -> int:
+        """Drops unused weights until the rest fits, or returns the bytes by which it does not."""
+        over = self.resident_bytes - self._max_bytes
+        return over if over <= 0 else self._cache.drop(over, keep=set(self._digests))
 
     def _regroup(self) -> None:
         """Lets the next act group the seats again."""
@@ -300,13 +291,14 @@ class BatchedPolicy:
         """Writes the batches' states to the seats, where only a change of seats needs them."""
         for batch in self._batches or ():
             if batch.state is not None:
-                for part, new in zip(self._states[batch.config], batch.state, strict=True):
+                states = self._states[batch.network.config]
+                for part, new in zip(states, batch.state, strict=True):
                     part.index_copy_(0, batch.seats, new.flatten(0, len(batch.shape) - 1))
                 batch.state = None
 
-    def _batch(self, network: PlayingNetwork, config: NetworkConfig, rows: list) -> _Batch:
+    def _batch(self, network: PlayingNetwork, rows: list) -> _Batch:
         index = torch.tensor(rows, device=self.device)
-        return _Batch(network, config, index.flatten(), tuple(index.shape))
+        return _Batch(network, index.flatten(), tuple(index.shape))
 
     def _forward(self, batch: _Batch, obs_SO: Tensor) -> Tensor:
         """Steps one batch, keeps its state, and returns its logits `[rows, A]`."""
@@ -314,7 +306,7 @@ class BatchedPolicy:
         def rows(part: Tensor) -> Tensor:
             return part.index_select(0, batch.seats).unflatten(0, batch.shape)
 
-        state = batch.state or AgentState(*map(rows, self._states[batch.config]))
+        state = batch.state or AgentState(*map(rows, self._states[batch.network.config]))
         # Nothing starts here: `seat` zeroed the state, which is an empty history.
         never = torch.zeros(batch.shape, dtype=torch.bool, device=self.device)
         output = batch.network.step(rows(obs_SO), never, state, None)
@@ -353,14 +345,10 @@ class FrozenWeights(NamedTuple):
 
 
 class WeightCache:
-    """The least recently used networks' weights, and always those that play.
+    """Networks' weights, the least recently used first."""
 
-    It keeps to `limit` bytes, or to what those that play need when that is more; so memory follows
-    the seats, not the league.
-    """
-
-    def __init__(self, load: Loader, limit: int, device: torch.device) -> None:
-        self._load, self.limit, self._device = load, limit, device
+    def __init__(self, load: Loader, device: torch.device) -> None:
+        self._load, self._device = load, device
         self._held: OrderedDict[str, FrozenWeights] = OrderedDict()
         self.size_bytes = 0
         """Of all weights that are held."""
@@ -383,18 +371,13 @@ class WeightCache:
         self._held.move_to_end(digest)
         return self._held[digest]
 
-    def trim(self, in_use: Collection[str], copies: int) -> int:
-        """Drops unused weights until the rest and `copies` bytes in stacks fit the limit.
-
-        Returns:
-            The bytes by which those in use alone are over the limit, 0 when they fit.
-        """
-        if self.size_bytes + copies > self.limit:
-            for digest in [digest for digest in self._held if digest not in set(in_use)]:
-                if self.size_bytes + copies <= self.limit:
-                    break
-                self.size_bytes -= self._held.pop(digest).weights_P.nbytes
-        return max(0, self.size_bytes + copies - self.limit)
+    def drop(self, size: int, keep: Collection[str]) -> int:
+        """Drops at least `size` bytes, but none of `keep`; returns the bytes that are missing."""
+        for digest in [digest for digest in self._held if digest not in keep]:
+            if size > 0:
+                freed = self._held.pop(digest).weights_P.nbytes
+                self.size_bytes, size = self.size_bytes - freed, size - freed
+        return size
 
 
 class NetworkStack:
@@ -420,10 +403,6 @@ class NetworkStack:
         """Of the matrix, spare rows included."""
         return self._weights_MP.nbytes
 
-    def bytes_for(self, models: int) -> int:
-        """`size_bytes` with this number of members."""
-        return self._rows_for(models) * self._weights_MP.shape[1] * self._weights_MP.element_size()
-
     def assign(self, wanted: Sequence[str], weights_of: Callable[[str], Tensor]) -> None:
         """Makes exactly `wanted` the members; those that stay keep their rows where possible."""
         if set(wanted) == set(self.members):
@@ -439,16 +418,13 @@ class NetworkStack:
         self.members = kept
         self._bind()
 
-    def _rows_for(self, models: int) -> int:
-        """Rows of the matrix: a quarter more than needed when it must change, so that a member
-        that comes or goes copies one row and not all.
+    def _resize(self, models: int) -> None:
+        """Makes room: a quarter more rows than needed when the matrix must change, so that a
+        member that comes or goes copies one row and not all.
         """
         have = len(self._weights_MP)
-        return have if models <= have <= 2 * models + 1 else models + models // 4
-
-    def _resize(self, models: int) -> None:
-        rows, kept = self._rows_for(models), min(models, len(self._weights_MP))
-        if rows != len(self._weights_MP):
+        if not models <= have <= 2 * models + 1:
+            rows, kept = models + models // 4, min(models, have)
             resized = self._weights_MP.new_empty(rows, self._weights_MP.shape[1])
             resized[:kept] = self._weights_MP[:kept]
             self._weights_MP = resized

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
@@ -43,29 +43,6 @@ SIZES: dict[str, dict[str, Any]] = {
     },
 }
 
-_LIMITS = {
-    "observation_size": (1, 1 << 16),
-    "own_size": (1, 1 << 16),
-    "action_size": (1, 1 << 12),
-    "layers": (1, 64),
-    "width": (1, 8192),
-    "attention_heads": (1, 8192),
-    "feed_forward": (1, 32768),
-    "observation_hidden": (1, 32768),
-    "memory": (1, 8192),
-    "sequence_length": (2, 4096),
-    "span": (2, 256),
-}
-_KINDS = {"action_kind": (KEYS, CHOICE), "encoder": ("streaming", "window")}
-_PLAIN: dict[str, Callable[[Any], Any]] = {
-    "int": int,
-    "float": float,
-    "str": str,
-    "bool": bool,
-    "tuple[int, ...]": lambda values: tuple(int(value) for value in values),
-}
-"""How a card's value becomes a field, by the field's annotation."""
-
 
 class AgentSettings(Settings):
     """The `[agent]` section: size and history of the agent."""
@@ -94,13 +71,87 @@ class AgentSettings(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AgentConfig:
-    """Sizes of one network, checked when it is made.
+class NetworkConfig:
+    """Sizes from which a network is built again, checked when they are made.
 
     Attributes:
-        observation_size, own_size: width of an observation and of its first half, the player's
-            own; the rest is the opponent's and makes a history entry.
+        observation_size: width of an observation.
         action_size, action_kind: binary keys, or choices of which one is made.
+
+    Raises:
+        ConfigError: a size can't be used.
+    """
+
+    LIMITS: ClassVar[Mapping[str, tuple[int, int]]] = {}
+    """Least and most of the sizes that an architecture adds."""
+    KINDS: ClassVar[Mapping[str, Collection[str]]] = {}
+    """The words that it knows, by field."""
+
+    observation_size: int
+    action_size: int
+    action_kind: str = KEYS
+
+    def __post_init__(self) -> None:
+        limits = {"observation_size": (1, 1 << 16), "action_size": (1, 1 << 12), **self.LIMITS}
+        for name, (least, most) in limits.items():
+            if not least <= getattr(self, name) <= most:
+                raise ConfigError(
+                    f"network {name} = {getattr(self, name)} can't be used: it must be {least} to "
+                    f"{most}"
+                )
+        for name, known in {"action_kind": (KEYS, CHOICE), **self.KINDS}.items():
+            if getattr(self, name) not in known:
+                raise ConfigError(
+                    f"network {name} = {getattr(self, name)!r} is unknown: {', '.join(known)} are "
+                    "known"
+                )
+        for field in dataclasses.fields(self):
+            widths = getattr(self, field.name)
+            if isinstance(widths, tuple) and not (
+                len(widths) <= 16 and all(1 <= width <= 1 << 15 for width in widths)
+            ):
+                raise ConfigError(
+                    f"network {field.name} = {widths} can't be used: up to 16 of 1 to 32768 can"
+                )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for a card."""
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in dataclasses.asdict(self).items()
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """The reverse of `to_dict`; raises `DataCorrupt`."""
+        try:
+            given = {f.name: _PLAIN[str(f.type)](values[f.name]) for f in dataclasses.fields(cls)}
+            if set(values) - set(given):
+                raise ValueError(f"unknown {sorted(set(values) - set(given))}")
+            return cls(**given)
+        except (KeyError, TypeError, ValueError, ConfigError) as error:
+            raise DataCorrupt(
+                f"a card's network sizes can't be read ({error}): take the snapshot again"
+            ) from None
+
+
+_PLAIN: dict[str, Callable[[Any], Any]] = {
+    "int": int,
+    "float": float,
+    "str": str,
+    "bool": bool,
+    "tuple[int, ...]": lambda values: tuple(int(value) for value in values),
+}
+"""How a card's value becomes a field, by the field's annotation."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentConfig(NetworkConfig):
+    """Sizes of one `AgentNetwork`.
+
+    Attributes:
+        own_size: width of the observation's first half, the player's own; the rest is the
+            opponent's and makes a history entry.
         layers, width, attention_heads, feed_forward: of the strategy encoder.
         observation_hidden: hidden width of the observation encoder (its output is `width`).
         memory: LSTM width.
@@ -109,14 +160,22 @@ class AgentConfig:
         span: entries that a streaming layer attends to.
         key_bias: initial logit of keys (choices begin alike).
         history, recurrent: whether the encoder sees earlier entries, the LSTM earlier states.
-
-    Raises:
-        ConfigError: a size can't be used.
     """
 
-    observation_size: int
+    LIMITS: ClassVar = {
+        "own_size": (1, 1 << 16),
+        "layers": (1, 64),
+        "width": (1, 8192),
+        "attention_heads": (1, 8192),
+        "feed_forward": (1, 32768),
+        "observation_hidden": (1, 32768),
+        "memory": (1, 8192),
+        "sequence_length": (2, 4096),
+        "span": (2, 256),
+    }
+    KINDS: ClassVar = {"encoder": ("streaming", "window")}
+
     own_size: int
-    action_size: int
     layers: int
     width: int
     attention_heads: int
@@ -128,17 +187,11 @@ class AgentConfig:
     sequence_length: int = 65
     span: int = 6
     key_bias: float = -1.5
-    action_kind: str = KEYS
     history: bool = True
     recurrent: bool = True
 
     def __post_init__(self) -> None:
-        for name, (least, most) in _LIMITS.items():
-            if not least <= getattr(self, name) <= most:
-                raise ConfigError(
-                    f"agent {name} = {getattr(self, name)} can't be used: it must be {least} to "
-                    f"{most}"
-                )
+        super().__post_init__()
         if self.width % self.attention_heads:
             raise ConfigError(
                 f"agent width {self.width} can't be split over {self.attention_heads} heads"
@@ -147,18 +200,6 @@ class AgentConfig:
             raise ConfigError(
                 f"agent own_size = {self.own_size} leaves nothing of an observation of "
                 f"{self.observation_size} to the opponent"
-            )
-        for name, known in _KINDS.items():
-            if getattr(self, name) not in known:
-                raise ConfigError(
-                    f"agent {name} = {getattr(self, name)!r} is unknown: {' and '.join(known)} are "
-                    "known"
-                )
-        if not 1 <= len(self.head_widths) <= 16 or not all(
-            1 <= width <= 8192 for width in self.head_widths
-        ):
-            raise ConfigError(
-                f"agent head widths {self.head_widths} can't be used: 1 to 16 of up to 8192 can"
             )
         if self.pool < 1:
             raise ConfigError(
@@ -195,22 +236,3 @@ class AgentConfig:
             **settings.model_dump(exclude={"size"}),
             **SIZES[settings.size],
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for a card."""
-        return {**dataclasses.asdict(self), "head_widths": list(self.head_widths)}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> AgentConfig:
-        """The reverse of `to_dict`; raises `DataCorrupt`."""
-        try:
-            given = {
-                name: _PLAIN[field](values[name]) for name, field in cls.__annotations__.items()
-            }
-            if set(values) - set(given):
-                raise ValueError(f"unknown {sorted(set(values) - set(given))}")
-            return cls(**given)
-        except (KeyError, TypeError, ValueError, ConfigError) as error:
-            raise DataCorrupt(
-                f"a card's agent sizes can't be read ({error}): take the snapshot again"
-            ) from None

@@ -1,8 +1,8 @@
 """The contract of every architecture: a network that plays step by step, alone or in a stack.
 
-A new one is a config (frozen, hashable, with `to_dict`) and a `PlayingNetwork`, both named in
-`league.agent.architectures`. `league.agent.batched_policy` can stack it when it is made of the
-layers of `league.agent.layers` and of plain parameters.
+A new one is a `NetworkConfig` and a `PlayingNetwork`, both named in `league.agent.architectures`.
+`league.agent.batched_policy` can stack it when it is made of the layers of `league.agent.layers`
+and of plain parameters.
 
 Shape suffixes: B matches, O observation, A keys, H memory, D width; L, S, P, E as in
 `league.agent.encoder`.
@@ -11,27 +11,12 @@ Shape suffixes: B matches, O observation, A keys, H memory, D width; L, S, P, E 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-
-class NetworkConfig(Protocol):
-    """Everything needed to build one network again from a card."""
-
-    @property
-    def observation_size(self) -> int: ...
-
-    @property
-    def action_size(self) -> int: ...
-
-    @property
-    def action_kind(self) -> str: ...
-
-    def to_dict(self) -> dict[str, Any]: ...
-
-    def __hash__(self) -> int: ...
+from league.agent.config import NetworkConfig
 
 
 class AgentState(NamedTuple):

@@ -5,6 +5,7 @@ Shape suffixes: A keys or choices, H memory width.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Protocol
 
@@ -130,15 +131,23 @@ class BernoulliKeys:
 
 
 class Head(nn.Module):
-    """A perceptron with ReLU between its layers; `gain` scales the last layer's start."""
+    """A perceptron with `activation` between its layers; `gain` scales the last layer's start."""
 
-    def __init__(self, inputs: int, hidden: tuple[int, ...], outputs: int, gain: float) -> None:
+    def __init__(
+        self,
+        inputs: int,
+        hidden: tuple[int, ...],
+        outputs: int,
+        gain: float,
+        activation: Callable[[Tensor], Tensor] = torch.relu,
+    ) -> None:
         super().__init__()
         sizes = [inputs, *hidden]
         self.hidden = nn.ModuleList(orthogonal(Linear(a, b)) for a, b in pairwise(sizes))
         self.last = orthogonal(Linear(sizes[-1], outputs), gain)
+        self.activation = activation
 
     def forward(self, x: Tensor) -> Tensor:
         for layer in self.hidden:
-            x = torch.relu(layer(x))
+            x = self.activation(layer(x))
         return self.last(x)

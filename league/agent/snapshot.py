@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,7 +20,8 @@ import torch
 from torch import Tensor
 
 from league.agent.architectures import config_of, network_of
-from league.agent.contract import NetworkConfig, PlayingNetwork
+from league.agent.config import NetworkConfig
+from league.agent.contract import PlayingNetwork
 from league.errors import DataCorrupt, NumericalFault, VersionMismatch
 from league.runs.blobs import BlobFolder
 
@@ -112,10 +114,8 @@ def fingerprint(network: PlayingNetwork) -> tuple[float, ...]:
 
 def _waves(*shape: int) -> Tensor:
     """Fixed numbers in [-1, 1] that no generator's version changes."""
-    count = 1
-    for size in shape:
-        count *= size
-    return torch.sin(torch.arange(count, dtype=torch.float64) * 0.7310585).float().view(shape)
+    places = torch.arange(math.prod(shape), dtype=torch.float64)
+    return torch.sin(places * 0.7310585).float().view(shape)
 
 
 def _summary(values: Tensor) -> float:
@@ -142,14 +142,10 @@ def save_snapshot(blobs: BlobFolder, network: PlayingNetwork, card: SnapshotCard
             )
     answers = fingerprint(_network_of(network.config, weights))
     card = dataclasses.replace(card, agent=network.config, fingerprint=answers)
-    return blobs.put(safetensors.torch.save(weights, _metadata(card)))
-
-
-def _metadata(card: SnapshotCard) -> dict[str, str]:
-    """One key alone: safetensors writes several in an order that differs between processes, and
-    a learner that was killed must publish the very same file again.
-    """
-    return {METADATA_KEY: json.dumps({"format": FORMAT, "card": card.to_json()}, sort_keys=True)}
+    # One key alone: safetensors writes several in an order that differs between processes, and a
+    # learner that was killed must publish the very same file again.
+    about = json.dumps({"format": FORMAT, "card": card.to_json()}, sort_keys=True)
+    return blobs.put(safetensors.torch.save(weights, {METADATA_KEY: about}))
 
 
 def read_card(blobs: BlobFolder, digest: str) -> SnapshotCard:
@@ -175,7 +171,14 @@ def load_snapshot(
         raise DataCorrupt(
             f"the weights in {digest} don't fit its card: take the snapshot again"
         ) from None
-    _check_fingerprint(fingerprint(network), card.fingerprint, digest)
+    found, wanted = fingerprint(network), card.fingerprint
+    if len(found) != len(wanted) or not all(
+        abs(a - b) <= TOLERANCE * (1.0 + abs(b)) for a, b in zip(found, wanted, strict=True)
+    ):
+        raise DataCorrupt(
+            f"the network in {digest} does not match its card's fingerprint: it is not the player "
+            "that was frozen, take the snapshot again"
+        )
     return network.to(device), card
 
 
@@ -185,17 +188,6 @@ def _network_of(config: NetworkConfig, weights: Mapping[str, Tensor]) -> Playing
         network = network_of(config)
     network.load_state_dict({name: tensor.float() for name, tensor in weights.items()}, assign=True)
     return network.requires_grad_(False).eval()
-
-
-def _check_fingerprint(found: tuple[float, ...], wanted: tuple[float, ...], digest: str) -> None:
-    close = len(found) == len(wanted) and all(
-        abs(a - b) <= TOLERANCE * (1.0 + abs(b)) for a, b in zip(found, wanted, strict=True)
-    )
-    if not close:
-        raise DataCorrupt(
-            f"the network in {digest} does not match its card's fingerprint: it is not the player "
-            "that was frozen, take the snapshot again"
-        )
 
 
 def _card(content: bytes, digest: str) -> SnapshotCard:

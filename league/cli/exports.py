@@ -73,7 +73,7 @@ def export(
 
         write_onnx(out, network, card)
     else:
-        from league.agent.export.folder import write_folder
+        from league.agent.export.onnx_graph import write_folder
 
         write_folder(out, network, card, _spec(settings, card.game, card.game_version))
     say(f"{out}: {member.name} as {kind}, step {card.step:,} of {card.game}")

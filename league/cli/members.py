@@ -17,7 +17,7 @@ from league.runs.blobs import SUFFIX, BlobFolder
 from league.settings.base import resolve
 
 if TYPE_CHECKING:
-    from league.agent.contract import NetworkConfig
+    from league.agent.config import NetworkConfig
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -56,8 +56,9 @@ def perceptron_of(policy: Any) -> PerceptronNetwork:
     )
     with torch.device("meta"):
         network = PerceptronNetwork(config)
-    ours: list[Any] = [network.actor, network.critic, *network.policy_layers, *network.value_layers]
-    all_theirs = [actor, policy.value_net, *policy_layers, *value_layers]
+    ours: list[Any] = [*network.actor.hidden, network.actor.last]
+    ours += [*network.critic.hidden, network.critic.last]
+    all_theirs = [*policy_layers, actor, *value_layers, policy.value_net]
     for mine, theirs in zip(ours, all_theirs, strict=True):
         mine.weight, mine.bias = theirs.weight, theirs.bias
     return network

@@ -77,7 +77,11 @@ def bench_crowd(
 ) -> None:
     seats = sum(sizes)
     batched_policy = BatchedPolicy(
-        seats, lambda digest: AgentNetwork(config), seed=0, device=device
+        seats,
+        lambda digest: AgentNetwork(config),
+        seed=0,
+        action_size=config.action_size,
+        device=device,
     )
     batched_policy.set_live(AgentNetwork(config).to(device))
     who = [

@@ -258,12 +258,12 @@ def test_self_play_wants_the_model_and_follows_it(cards: str, tmp_path: Path) ->
         with pytest.raises(Refused, match=r"env\.follow\(model\)"):
             model.learn(256)
         env.follow(model)
-        before = perceptron_of(model.policy).actor.weight.detach().clone()
+        before = perceptron_of(model.policy).actor.last.weight.detach().clone()
         model.learn(512)
         assert env.opponent_policy.has_live
         live = env.opponent_policy._live
         assert live is not None
-        assert not torch.equal(dict(live.named_parameters())["actor.weight"], before)
+        assert not torch.equal(dict(live.named_parameters())["actor.last.weight"], before)
         assert publish(model).name == "sb3@512"
         rewards, _ = evaluate_with_masks(
             model, env, n_eval_episodes=16, return_episode_rewards=True

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from league.agent.architectures import network_of
-from league.agent.config import SIZES, AgentConfig
-from league.agent.contract import AgentState, NetworkConfig, PlayingNetwork, StepOutput
+from league.agent.config import SIZES, AgentConfig, NetworkConfig
+from league.agent.contract import AgentState, PlayingNetwork, StepOutput
 from league.agent.perceptron import PerceptronConfig
 from league.games.base import KEYS
 

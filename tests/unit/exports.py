@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from agents import PERCEPTRON, network
 
-from league.agent.config import AgentConfig
-from league.agent.contract import NetworkConfig, PlayingNetwork
+from league.agent.config import AgentConfig, NetworkConfig
+from league.agent.contract import PlayingNetwork
 from league.agent.heads import action_distribution
 from league.agent.snapshot import SnapshotCard
 from league.games.registry import game_spec
@@ -61,8 +61,7 @@ def agent(name: str) -> PlayingNetwork:
             output = net.step(obs, starts, state, left)
             state = output.state
             logits.append(output.logits_BA)
-        last = net.actor if name == "perceptron" else net.actor.last
-        last.bias -= torch.cat(logits).median(0).values
+        net.actor.last.bias -= torch.cat(logits).median(0).values
     return net.requires_grad_(False)
 
 

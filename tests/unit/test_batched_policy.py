@@ -73,7 +73,13 @@ def check(networks, seating, changes, turns=6):
     """Plays both ways; in the middle other players take the seats of `changes`."""
     config = next(iter(networks.values())).config
     frozen = {name: net for name, net in networks.items() if name != LIVE}
-    policy = BatchedPolicy(len(seating), frozen.__getitem__, seed=0, action_kind=config.action_kind)
+    policy = BatchedPolicy(
+        len(seating),
+        frozen.__getitem__,
+        seed=0,
+        action_size=config.action_size,
+        action_kind=config.action_kind,
+    )
     policy.set_live(networks.get(LIVE))
     alone, rng, seen = OneByOne(networks, seating), np.random.default_rng(0), []
     for seat, name in enumerate(seating):
@@ -111,7 +117,7 @@ def test_architectures_that_play_together_equal_one_by_one():
 
 
 def seated(greedy, seed=0):
-    policy = BatchedPolicy(len(SEATING), load, seed=seed)
+    policy = BatchedPolicy(len(SEATING), load, seed=seed, action_size=10)
     policy.set_live(NETWORKS["h"])
     for index, digest in enumerate(SEATING):
         if digest:
@@ -128,7 +134,7 @@ def test_greedy_seats_take_the_likeliest_keys_and_vacant_ones_none():
 
 
 def test_sampled_play_follows_each_seats_probabilities():
-    policy, total = BatchedPolicy(3, load, seed=1), 0.0
+    policy, total = BatchedPolicy(3, load, seed=1, action_size=10), 0.0
     observations_SO = observe(np.random.default_rng(1), 3)
     for _ in range(600):
         for seat, digest in enumerate(("a", "b", "a")):
@@ -157,7 +163,7 @@ def test_an_opponent_with_a_learners_weights_and_seed_makes_other_choices(seed):
 
 
 def test_live_weights_are_read_at_every_act():
-    live, policy = network(TINY, 30), BatchedPolicy(1, load, seed=0)
+    live, policy = network(TINY, 30), BatchedPolicy(1, load, seed=0, action_size=10)
     policy.set_live(live)
     observations_SO = observe(np.random.default_rng(3), 1)
     for sign in (-1.0, 1.0):
@@ -179,7 +185,7 @@ def test_saved_and_restored_it_continues_bit_for_bit():
     file = io.BytesIO()
     torch.save(policy.save(), file)
     file.seek(0)
-    restored = BatchedPolicy(len(SEATING), load, seed=99)
+    restored = BatchedPolicy(len(SEATING), load, seed=99, action_size=10)
     restored.set_live(NETWORKS["h"])
     restored.load_state(torch.load(file, weights_only=True))
     for turn in range(10):
@@ -189,11 +195,11 @@ def test_saved_and_restored_it_continues_bit_for_bit():
         observations_SO = observe(rng, len(SEATING))
         assert np.array_equal(policy.act(observations_SO), restored.act(observations_SO))
     with pytest.raises(DataCorrupt, match=str(len(SEATING))):
-        BatchedPolicy(3, load, seed=0).load_state(policy.save())
+        BatchedPolicy(3, load, seed=0, action_size=10).load_state(policy.save())
 
 
 def test_a_failed_load_leaves_the_seat_unchanged():
-    policy, untouched = (BatchedPolicy(1, load, seed=0) for _ in range(2))
+    policy, untouched = (BatchedPolicy(1, load, seed=0, action_size=10) for _ in range(2))
     rng = np.random.default_rng(6)
     for each in (policy, untouched):
         each.seat(0, "a")
@@ -207,9 +213,7 @@ def test_a_failed_load_leaves_the_seat_unchanged():
 
 def test_what_can_not_be_seated_is_refused():
     networks = {**NETWORKS, "deep": network(DEEP)}
-    policy = BatchedPolicy(2, networks.__getitem__, seed=0)
-    with pytest.raises(InvalidInput, match="action_size"):
-        policy.act(observe(np.random.default_rng(7), 2))
+    policy = BatchedPolicy(2, networks.__getitem__, seed=0, action_size=10)
     with pytest.raises(InvalidInput, match="set_live"):
         policy.seat(0, LIVE)
     policy.seat(0, "a")

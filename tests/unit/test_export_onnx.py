@@ -15,8 +15,7 @@ import pytest
 import torch
 from exports import EXPORTED, KUHN, agent, card, greedy_actions, run_alone, seen
 
-from league.agent.export.folder import FILES, write_folder
-from league.agent.export.onnx_graph import STATE_NAMES, write_onnx
+from league.agent.export.onnx_graph import FILES, STATE_NAMES, write_folder, write_onnx
 from league.errors import InvalidInput
 from league.games.registry import game_spec
 

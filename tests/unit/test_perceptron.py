@@ -24,14 +24,14 @@ def test_a_card_holds_the_config_and_names_the_architecture() -> None:
         ({"action_kind": "wishes"}, "wishes"),
         ({"policy_widths": (0,)}, "widths"),
         ({"value_widths": (8,) * 17}, "widths"),
-        ({"observation_size": 0}, "observation 0"),
+        ({"observation_size": 0}, "observation_size = 0"),
     ],
 )
 def test_sizes_that_can_not_be_are_refused(change: dict, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         PerceptronConfig(**{"observation_size": 4, "action_size": 2, **change})
     values = {**PERCEPTRON.to_dict(), **change}
-    with pytest.raises(DataCorrupt, match="perceptron"):
+    with pytest.raises(DataCorrupt, match=words):
         config_of(values)
 
 

@@ -32,7 +32,7 @@ from torch import Tensor
 
 import league
 from league.agent.architectures import config_of, network_of
-from league.agent.contract import AgentState, PlayingNetwork
+from league.agent.contract import AgentState, PlayingNetwork, StepOutput
 from league.agent.heads import action_distribution
 from league.agent.snapshot import SnapshotCard
 from league.games.base import CHOICE
@@ -90,9 +90,7 @@ class SnapshotPolicy(RecurrentActorCriticPolicy):
         episode_starts: Tensor,
         deterministic: bool = False,
     ) -> tuple[Tensor, States]:
-        state = self._unpacked(lstm_states[0])
-        left_B = torch.ones(len(observation), device=observation.device)
-        output = self.network.step(observation.float(), episode_starts.bool(), state, left_B)
+        output = self._step(observation, lstm_states, episode_starts)
         kind = self.network.config.action_kind
         actor = action_distribution(kind, output.logits_BA, self._legal_BA)
         actions = actor.greedy() if deterministic else actor.sample()
@@ -103,11 +101,12 @@ class SnapshotPolicy(RecurrentActorCriticPolicy):
         self, obs: Tensor, lstm_states: States, episode_starts: Tensor
     ) -> Tensor:
         """Values `[B, 1]` at the start of a match."""
-        left_B = torch.ones(len(obs), device=obs.device)
+        return self._step(obs, lstm_states, episode_starts).value_B.unsqueeze(-1)
+
+    def _step(self, obs_BO: Tensor, lstm_states: States, starts_B: Tensor) -> StepOutput:
         state = self._unpacked(lstm_states[0])
-        return self.network.step(
-            obs.float(), episode_starts.bool(), state, left_B
-        ).value_B.unsqueeze(-1)
+        left_B = torch.ones(len(obs_BO), device=obs_BO.device)
+        return self.network.step(obs_BO.float(), starts_B.bool(), state, left_B)
 
     def _packed(self, state: AgentState) -> Tensor:
         rows_BP = [part.reshape(len(part), math.prod(part.shape[1:])).float() for part in state]
@@ -159,16 +158,10 @@ def _by_value() -> Iterator[None]:
         for names, name, value in kept:
             names[name] = value
         cloudpickle.unregister_pickle_by_value(league)
-        _forget_classes()
-
-
-def _forget_classes() -> None:
-    """Lets a load in this process make new classes, as it does in any other process."""
-    with cloudpickle_module._DYNAMIC_CLASS_TRACKER_LOCK:  # cloudpickle has no public name for it
-        for kind, known_as in list(cloudpickle_module._DYNAMIC_CLASS_TRACKER_BY_CLASS.items()):
-            if kind.__module__.startswith("league."):
-                cloudpickle_module._DYNAMIC_CLASS_TRACKER_BY_ID.pop(known_as, None)
-                cloudpickle_module._DYNAMIC_CLASS_TRACKER_BY_CLASS.pop(kind, None)
+        with cloudpickle_module._DYNAMIC_CLASS_TRACKER_LOCK:  # it has no public name for this
+            known = cloudpickle_module._DYNAMIC_CLASS_TRACKER_BY_CLASS
+            for kind in [kind for kind in known if kind.__module__.startswith("league.")]:
+                cloudpickle_module._DYNAMIC_CLASS_TRACKER_BY_ID.pop(known.pop(kind), None)
 
 
 def _model(network: PlayingNetwork, card: SnapshotCard) -> Any:
