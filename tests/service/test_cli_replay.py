@@ -123,7 +123,7 @@ def test_a_damaged_file_is_named(
 ) -> None:
     path = tmp_path / "half.replay"
     path.write_bytes(saved.read_bytes()[:-20])
-    assert "half.replay is cut short" in refused(["replay", str(path)], capsys)
+    assert "half.replay is damaged or cut short" in refused(["replay", str(path)], capsys)
 
 
 @pytest.fixture(scope="module")

@@ -104,7 +104,7 @@ def gauntlets_hold(league: KilledLeague, stored: dict[object, object]) -> int:
     has all that were planned. Returns the number acknowledged.
     """
     taken = league.journal("SELECT match_id, player, opponent, book FROM matches WHERE accepted")
-    plans = league.journal("SELECT player, plan_json FROM gauntlets WHERE state = 'done'")
+    plans = league.journal("SELECT player, plan FROM gauntlets WHERE state = 'done'")
     assert taken
     assert plans
     logged = league.rows(
