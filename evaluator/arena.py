@@ -62,8 +62,7 @@ class Arena:
     """The rows of `game`, each idle or playing one assigned match.
 
     One `BatchedPolicy` acts for snapshots every `frame_skip` frames, sampled at temperature 1, or
-    greedily in the greedy book; bots are played by the game itself, every frame. `load` gives a
-    network by digest; `recorder` sees every decision.
+    greedily in the greedy book; the game plays bots itself. `recorder` sees every decision.
     """
 
     def __init__(

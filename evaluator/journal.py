@@ -1,10 +1,8 @@
 """What the evaluator remembers across restarts: a small SQLite file next to its report.
 
-The matchmaker's log is the truth about results. The journal adds what the log has no column for:
-the plan of each gauntlet, the seed and the seat of each match, and the numbers of the report. A
-match is written here as *pending* before it is reported and settled by the matchmaker's verdict, so
-that after a kill -9 the evaluator can ask about every pending match, and none is counted twice or
-played again without need.
+The matchmaker's log is the truth about results; the journal adds gauntlets' plans and the report's
+numbers. A match is *pending* here before it is reported, until the matchmaker's verdict settles it:
+after a kill -9 the evaluator asks about pending matches, and counts and plays none twice.
 """
 
 from __future__ import annotations
@@ -75,13 +73,7 @@ class Played:
 
 
 class Journal:
-    """The file at `path`, made when missing. Usable from several threads; a return means: on disk.
-
-    Raises:
-        DataCorrupt: the file is no journal.
-        StorageFull: the disk is full.
-        Unavailable: another evaluator has it open.
-    """
+    """The file at `path`, made when missing. Threads may share it; a return means: on disk."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,7 @@
 """What is to be played: the next gate or gauntlet, its opponents, and the matches still missing.
 
-Nothing is queued by hand: the queue is derived from the matchmaker's players and the journal, so
-there is no list that could get lost. Requests come first (the latest before earlier ones), then the
-newest snapshot, for a curriculum decides on the newest; older ones follow when time allows.
+The queue is derived from the matchmaker's players and the journal. Requests come first (the latest
+before earlier ones), then the newest snapshot, since a curriculum decides on it.
 """
 
 from __future__ import annotations
@@ -40,8 +39,8 @@ def is_imported(player: Player) -> bool:
 def next_gate(gates: Sequence[CandidateGate], gauntlet_is_due: bool) -> CandidateGate | None:
     """The open gate to play now, None for a gauntlet before it. `gates` in order of opening.
 
-    Exploiters' come first, for a main is exploited meanwhile. Those of mains' snapshots take turns
-    with gauntlets (`gauntlet_is_due`), which curricula wait for.
+    Exploiters' come first; those of mains' snapshots take turns with gauntlets, which curricula
+    await.
     """
     urgent = next((gate for gate in gates if gate.is_exploiters), None)
     if urgent is not None or gauntlet_is_due:
@@ -52,11 +51,10 @@ def next_gate(gates: Sequence[CandidateGate], gauntlet_is_due: bool) -> Candidat
 def exploiters_to_meet(
     gates: Iterable[CandidateGate], player: Player, most: int = EXPLOITERS
 ) -> list[str]:
-    """At most `most` accepted exploiters for a main's snapshot: those it has yet to beat go before
-    those that the main has patched, which it may forget again.
+    """At most `most` accepted exploiters for a main's snapshot, those it has not patched first.
 
     Where one kind is more than its room, half of the room is for the newest, and the others are
-    drawn by the snapshot's digest: no exploiter waits for ever, and a restart draws the same.
+    drawn by the snapshot's digest, so that each has its turn and a restart draws the same.
     """
     accepted = [gate for gate in gates if gate.is_exploiters and gate.state is GateState.ACCEPTED]
     accepted.sort(key=lambda gate: -gate.decided_at)
@@ -87,10 +85,6 @@ def compose(
 ) -> tuple[Entry, ...]:
     """The gauntlet of `player`: sampled matches against all bots first (curricula wait for them),
     then against `exploiters` and snapshots, then greedy ones against bots.
-
-    Args:
-        ratings: those of the eval book, best first.
-        bots: the names of the game's bots, held-out ones too.
     """
     in_order = sorted(bots, key=lambda name: name not in settings.matches_by_opponent)
     known = {p.name: p for p in players}
@@ -126,8 +120,7 @@ def _snapshots_to_meet(
 def missing_slots(entry: Entry, done: AbstractSet[tuple[int, int]], counted: int) -> list[Slot]:
     """The matches of `entry` that are still to be played, pair by pair.
 
-    `done` are the (pair, seat) known to be played, `counted` the matches that the matchmaker's log
-    holds of these two in this book: what it counts beyond `done` replaces whole missing pairs.
+    Matches that the log counts beyond the (pair, seat)s in `done` replace whole missing pairs.
     """
     started = {pair for pair, _ in done}
     untouched = [pair for pair in range(entry.matches // 2) if pair not in started]
@@ -149,10 +142,7 @@ class Queue:
         self._bots = tuple(bots)
 
     def waiting(self, players: Sequence[Player]) -> list[Player]:
-        """Snapshots without their complete gauntlet, next first; `players` as they registered.
-
-        Imported ones were rated where they came from: they have a gauntlet on request only.
-        """
+        """Snapshots without their complete gauntlet, next first; imported ones only on request."""
         gauntlets, requests = self._journal.gauntlets(), self._journal.requests()
         snapshots = {p.name: p for p in players if _can_be_evaluated(p)}
         asked = [snapshots[name] for name in requests if name in snapshots]
@@ -182,7 +172,7 @@ class Queue:
         counts: Counts,
         exploiters: Sequence[str] = (),
     ) -> Gauntlet:
-        """The gauntlet to play now: the one begun earlier, or a new one that is written down first.
+        """The gauntlet to play now: the one begun earlier, or a new one, which is written down.
 
         A request for a finished one repeats it; a player that has become a milestone tops its up.
         """

@@ -67,11 +67,7 @@ _log = logging.getLogger("evaluator")
 
 
 class Work:
-    """Plays the matches of `player` in `arena`. Call `step` until `finished`, or `hand_back`.
-
-    Attributes:
-        accepted: matches that the matchmaker has accepted.
-    """
+    """Plays the matches of `player` in `arena`. Call `step` until `finished`, or `hand_back`."""
 
     def __init__(
         self, client: MatchmakerClient, incarnation: int, arena: Arena, player: str, at_once: int
@@ -243,10 +239,7 @@ class GauntletWork(Work):
 
 
 class GateWork(Work):
-    """The matches of a candidate's gate, until the matchmaker has decided.
-
-    The matchmaker's log holds what was played, so an evaluator that is killed continues there.
-    """
+    """The matches of a candidate's gate, which the log holds, until the matchmaker has decided."""
 
     def __init__(
         self, client: MatchmakerClient, incarnation: int, arena: Arena, gate: CandidateGate
@@ -303,11 +296,7 @@ class Evaluator:
     """Plays gates and gauntlets on `game` for all snapshots that the matchmaker knows.
 
     Call `open` once, then `run` until `stop` is set. Other threads may read `progress`, `queue` and
-    `journal`.
-
-    Args:
-        run_dir: the run's folder, whose blobs hold the weights.
-        recipe: names the game for replays; None keeps none.
+    `journal`. `recipe` names the game for replays; None keeps none.
     """
 
     def __init__(

@@ -57,11 +57,7 @@ class EvaluatorServicer(evaluator_pb2_grpc.EvaluatorServiceServicer):
 
 
 class EvaluatorServer:
-    """Serves `evaluator` while the context is open; `port` 0 takes any free one.
-
-    Closing twice is fine. `run_dir` has the run's tokens where `security` asks for them. Raises
-    `Refused` when the port is taken.
-    """
+    """Serves `evaluator` while the context is open; `port` 0 takes any free one."""
 
     def __init__(
         self,

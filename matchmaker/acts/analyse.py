@@ -1,9 +1,7 @@
 """Measures the league periodically: near-copies, the support of its Nash mixture, epochs.
 
-The first two come from the clean matches of the active players (`league.stats.structure`).
-Near-copies are looked for while `near_copies` is above 0, the support while some lineage has
-`max_saved` snapshots, so that the next one makes another retire. Without either use nothing is
-computed.
+The first two come from the clean matches (`league.stats.structure`): near-copies while
+`near_copies` is above 0, the support while some lineage has `max_saved` snapshots.
 """
 
 from __future__ import annotations
@@ -32,10 +30,7 @@ _MASS = 1e-6
 
 
 def analyse(league: League) -> bool:
-    """Analyses the league if that is due, and records the result; returns whether it did.
-
-    The matchmaker answers meanwhile: only reading the players and the write take its lock.
-    """
+    """Analyses the league if that is due and records the result; returns whether it did."""
     view, within = league.view.checked(), league.settings.near_copies
     with view.lock:
         table, last = view.tables[Book.EVAL], view.analysis
@@ -63,12 +58,7 @@ def is_due(last: Analysis, matches: int) -> bool:
 
 
 def near_copies(players: Sequence[Player], table: RatingTable, within: float) -> list[list[str]]:
-    """Returns the names of near-copies among the active snapshots, in clusters of two or more.
-
-    Args:
-        table: the eval book's; it is only read.
-        within: root mean square difference of shares of matches up to which two players are alike.
-    """
+    """Returns clusters of near-copies among the active snapshots; `table` is the eval book's."""
     # scipy takes half a second to load
     from league.stats.structure.clusters import clusters_of
     from league.stats.structure.table import table_of_book
@@ -83,11 +73,7 @@ def near_copies(players: Sequence[Player], table: RatingTable, within: float) ->
 
 
 def supporting(players: Iterable[Player], table: RatingTable) -> list[str]:
-    """Returns the active snapshots with mass, among active snapshots and bots not held out.
-
-    Args:
-        table: the eval book's; it is only read.
-    """
+    """Returns the snapshots with mass in the Nash mixture of active snapshots and bots."""
     # scipy takes half a second to load
     from league.stats.structure.equilibria import nash_averaging
     from league.stats.structure.table import margins, table_of_book
@@ -102,13 +88,9 @@ def supporting(players: Iterable[Player], table: RatingTable) -> list[str]:
 
 
 def first_to_retire(snapshots: Sequence[Player], analysis: Analysis) -> list[Player]:
-    """Returns the snapshots of one lineage in the order in which they retire.
+    """Returns a lineage's snapshots in the order in which they retire, from order of registration.
 
-    The oldest comes first; milestones and the newest never retire, and those in the Nash support
-    come after all others (kept for good, they could be more than a lineage may have).
-
-    Args:
-        snapshots: in order of registration.
+    Milestones and the newest never retire; those in the Nash support do after all others.
     """
     old = [player for player in snapshots[:-1] if not player.milestone]
     return sorted(old, key=lambda player: player.name in analysis.support)
@@ -127,8 +109,7 @@ def _is_opponent(player: Player) -> bool:
 def open_due_epochs(league: League) -> list[Book]:
     """Opens the rating epochs of the books that have grown enough; returns these books.
 
-    An epoch measures the share of draws and the link of predictions (`league.stats.ratings.table`)
-    and is an event of the log, so recomputing ratings measures nothing again.
+    An epoch, an event of the log, has the share of draws and the link of predictions.
     """
     view = league.view.checked()
     with view.lock:

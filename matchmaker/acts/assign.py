@@ -91,8 +91,8 @@ def _draw_table(
 ) -> tuple[int, DrawTable]:
     """What the learner's opponents are drawn from, and its number in the log.
 
-    A table of thousands of players takes milliseconds. So it is used until an event other than a
-    result comes, and results alone change it after `limits.DRAW_SECONDS`.
+    A table takes milliseconds, so it is used until an event that is no result, and results alone
+    change it after `limits.DRAW_SECONDS`.
     """
     view, now = league.view, league.clock.now()
     known = view.draws.get((learner.name, mix))
@@ -141,8 +141,7 @@ def lease_gate_matches(
 ) -> list[Assignment]:
     """Leases `count` more matches between two players for a gate with `begun` earlier ones.
 
-    Seats alternate. Each match has its own seed, for a test that wants independent matches, or
-    both of a pair (`matches_per_seed` 2) have one.
+    Seats alternate; `matches_per_seed` consecutive matches have one seed.
     """
     incarnation = league.current_incarnation(tx, number)
     checks.number(count, "count", 1, MAX_COUNT)
@@ -180,12 +179,7 @@ def _named_draw(
 def carry_matches(
     league: League, tx: Transaction, incarnation: IncarnationRow, match_ids: Sequence[str]
 ) -> list[Assignment]:
-    """Leases matches that were in progress at a checkpoint again: same seats, seed and book.
-
-    Raises:
-        NotFound: a match that was never assigned.
-        InvalidInput: another worker's, or finished before the checkpoint.
-    """
+    """Leases matches that were in progress at a checkpoint again: same seats, seed and book."""
     if len(set(match_ids)) != len(match_ids):
         raise InvalidInput("carried_matches names a match twice: name each once")
     known = tx.assignments([checks.identifier(one, "carried match") for one in match_ids])
@@ -226,8 +220,7 @@ def _leased(
 ) -> list[Assignment]:
     """Gives each match its place, an id and a lease from this moment on.
 
-    A match's id begins with its ordinal, so that ids that were made together are stored together:
-    in a long log, ids without order would touch a page of the file each.
+    An id begins with the ordinal: ids without order would touch a page of a long log each.
     """
     if not matches:
         return []

@@ -58,11 +58,9 @@ FEWEST_FAILURES = 32
 
 
 def opponent_of(settings: MatchmakerSettings, player: Player, known: dict[str, Player]) -> str:
-    """The member that a new player must beat, "" when it needs no gate.
+    """The newest member of its learner, which a new player must beat; "" when it needs no gate.
 
-    A gated snapshot is measured against the newest member of its learner. Gates of one learner are
-    played in the order of opening, so each admitted snapshot has beaten the last one. A learner's
-    first snapshot is a member at once. `known` holds the players in order of registration.
+    A learner's gates are played in order of opening, so each admitted snapshot has beaten the last.
     """
     if settings.admit == "all" or player.name in known or not is_of_a_main(player):
         return ""
@@ -115,12 +113,10 @@ def open_gate(
 def pass_over(
     league: League, tx: Transaction, newer: Player, known: Mapping[str, Player]
 ) -> list[Player]:
-    """Ends the gates of a learner that wait for their first match, as a newer snapshot comes, and
-    returns the candidates that retired.
+    """Ends the learner's gates that wait for their first match, as a newer snapshot comes; returns
+    the candidates that retired.
 
-    A learner freezes faster than gates are played: in the order of opening they would fall ever
-    further back, and each be of a main that is long past. So one is played and the newest waits.
-    `known` are the league's players as this transaction has them.
+    A learner freezes faster than gates are played, so one is played and only the newest waits.
     """
     retired = []
     for gate in league.view.exploiters.open_gates(newer.creator):

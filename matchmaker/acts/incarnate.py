@@ -96,9 +96,8 @@ def heartbeat(
 ) -> tuple[bool, float, StageRequest | None]:
     """Keeps the newest beat; leases live on only when `progress` rose since the last one.
 
-    Returns:
-        Whether the incarnation is fenced, the time at which its leases end without more progress,
-        and the stage that an operator has asked its player to enter.
+    Returns whether the incarnation is fenced, when its leases end without more progress, and the
+    stage that its player was asked to enter.
     """
     incarnation = league.incarnation(tx, number)
     checks.number(progress, "progress", 0, checks.MAX_STEP)

@@ -1,9 +1,7 @@
 """Leases end: handed back, expired without progress, or abandoned by a restart.
 
-A lease lives until its deadline, and a heartbeat moves the deadlines of its incarnation only while
-the worker's progress rises. Expiry frees the slot. A result that comes after its lease expired is
-still taken, once, as long as its incarnation is its worker's newest: nothing else was put in the
-match's place, so it is as good as any.
+Expiry frees the slot. A result that comes later is still taken, once, while its incarnation is its
+worker's newest: nothing else was put in the match's place.
 """
 
 from __future__ import annotations

@@ -17,10 +17,8 @@ FARTHEST = 1000.0
 
 
 def pin(league: League, tx: Transaction, name: str, mu: float | None, by: str) -> int:
-    """Pins a player at `mu` points in every book, where it stays, or unpins it if `mu` is None.
-
-    Returns:
-        The log position after which it holds.
+    """Pins a player at `mu` points in every book, or unpins it if `mu` is None; returns the log
+    position after which it holds.
     """
     player, who = _known(league, name, by)
     position = tx.positions()[0]

@@ -26,14 +26,11 @@ IDENTITY = ("game", "kind", "role", "digest")
 def register_players(
     league: League, tx: Transaction, players: Sequence[Player], number: int = 0
 ) -> tuple[list[Player], list[str]]:
-    """Registers players in order, parents first. The same again is fine and may raise it to a
-    milestone.
+    """Registers players in order, parents first, for incarnation `number` if there is one; returns
+    them, and the names retired because of `max_saved`.
 
-    `number` is the incarnation of the worker that asks, 0 for one that has not opened any. A main's
-    snapshot that must pass a gate is a candidate from then on, and its gate is open.
-
-    Returns:
-        The players as they stand, and the names retired because of ``max_saved``.
+    The same again is fine and may raise a player to a milestone. A main's snapshot that must pass a
+    gate is a candidate, and its gate is open.
     """
     checks.number(len(players), "players in one call", 1, checks.MAX_BATCH)
     if number:
@@ -57,13 +54,8 @@ def register_players(
 def register_candidate(
     league: League, tx: Transaction, number: int, player: Player
 ) -> CandidateGate:
-    """Registers what an exploiter's learner has frozen as a candidate, and opens its gate.
-
-    It is no opponent before it is accepted. The same again changes nothing.
-
-    Raises:
-        InvalidInput: the worker's player is no generation's, or the snapshot is not of its kind.
-        AlreadyExists: the name is taken by something else.
+    """Registers an exploiter's frozen snapshot as a candidate and opens its gate. The same again
+    changes nothing.
     """
     incarnation = league.current_incarnation(tx, number)
     generation = league.view.exploiters.by_player.get(incarnation.player)

@@ -42,10 +42,8 @@ def refused(match_id: str, error: InvalidInput) -> Verdict:
 def report_results(
     league: League, tx: Transaction, number: int, results: Sequence[MatchResult | Verdict]
 ) -> tuple[list[Verdict], int]:
-    """Accepts or refuses results, in order; a `Verdict` among them was refused at decoding.
-
-    Returns:
-        A verdict for each, and the position of the newest result of the log.
+    """Accepts or refuses results, in order; a `Verdict` among them was refused at decoding. Returns
+    the verdicts and the position of the newest result.
     """
     checks.number(len(results), "results in one call", 0, checks.MAX_BATCH)
     incarnation = league.incarnation(tx, number)

@@ -36,13 +36,8 @@ def change_state(
 def keep_references(
     league: League, tx: Transaction, number: int, names: Sequence[str]
 ) -> tuple[list[str], list[str]]:
-    """Retires the references that the worker of incarnation `number` made and does not name.
-
-    One that it names again, after returning to a checkpoint, is active again; quarantined ones
-    stay.
-
-    Returns:
-        Names of those that retired, and of those that came back, in order of registration.
+    """Retires the references that incarnation `number`'s worker made and does not name; one that it
+    names again is active again. Returns the names of both, in order of registration.
     """
     checks.number(len(names), "references", 0, checks.MAX_BATCH)
     worker = league.current_incarnation(tx, number).worker
@@ -70,11 +65,7 @@ def retire_surplus(
 ) -> list[str]:
     """Keeps `max_saved` active snapshots of each lineage, as far as its milestones allow.
 
-    Args:
-        known: all players in order of registration; those that retire are changed in it.
-
-    Returns:
-        The names of those that retire.
+    Those that retire are changed in `known`, all players in order of registration, and returned.
     """
     retired: list[str] = []
     most = league.settings.max_saved

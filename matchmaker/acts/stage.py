@@ -1,8 +1,6 @@
-"""Stages of the learners' curricula: where each learner says it is, and what an operator asks of
-it.
+"""Stages of curricula: where each learner says it is, and what an operator asks of it.
 
-Both are events of the log and nothing else: the newest `stage` and `stage_asked` event of a player
-are its state, so a request that was answered is there after any crash of either side.
+Both are events of the log, so a request that was answered is there after any crash.
 """
 
 from __future__ import annotations
@@ -39,10 +37,8 @@ def enter_stage(
     place: Place,
     reason: str,
 ) -> StageRequest | None:
-    """Records a learner's stages and its place in them; the same again adds no event.
-
-    Returns:
-        The request that it has to obey, if there is one.
+    """Records a learner's stages and its place in them; the same again adds no event. Returns the
+    request that it has to obey, if there is one.
     """
     incarnation = league.current_incarnation(tx, number)
     if not incarnation.player:
@@ -89,10 +85,7 @@ def _check(league: League, stages: Sequence[Stage], place: Place) -> None:
 
 
 def ask_stage(league: League, tx: Transaction, player: str, stage: str, by: str) -> StageRequest:
-    """An operator asks a learner to enter a stage, by name or "next"; the newest request counts.
-
-    Asking again for what has been asked for and not obeyed yet changes nothing.
-    """
+    """An operator asks a learner to enter a stage, by name or "next"; the newest request counts."""
     checks.text(by, "by", checks.MAX_NAME)
     checks.text(player, "player", checks.MAX_PLAYER_NAME)
     checks.text(stage, "stage", checks.MAX_NAME)

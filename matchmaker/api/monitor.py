@@ -35,8 +35,7 @@ LEAST_FREE_BYTES = 64e6
 class Monitor:
     """Observers and audit for the calls, health and metrics for the server.
 
-    The service is NOT_SERVING while its disk refuses writes or is nearly full. A disk that refused
-    a write is tried with a write of the monitor until it accepts one.
+    NOT_SERVING while the disk is nearly full, or refused a write until it accepts one of these.
     """
 
     def __init__(

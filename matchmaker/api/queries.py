@@ -26,12 +26,7 @@ from matchmaker.store.transaction import Reader
 
 
 def match_record(league: League, reader: Reader, match_id: str) -> MatchRecord:
-    """Everything the log knows of a match, by its id or the beginning of it.
-
-    Raises:
-        NotFound: no match begins so.
-        InvalidInput: several do.
-    """
+    """Everything the log knows of a match, by its id or the beginning of it."""
     checks.identifier(match_id, "match_id")
     rows = [*reader.assignments([match_id]).values()] or reader.matches_with_prefix(match_id, 2)
     if len(rows) > 1:

@@ -44,16 +44,11 @@ _log = logging.getLogger(__name__)
 
 
 class MatchmakerServer:
-    """Serves the league at `db` once entered; leaves the file whole when left. Twice is fine.
+    """Serves the league at `db` once entered; leaves the file whole when left.
 
-    Args:
-        db: the league's SQLite file, created when missing.
-        port: 0 takes any free one.
-        settings: None takes the defaults, as for `security` and `operations`.
-        clock: moved by hand in tests; `sweep` is called by hand then too.
-        seed: of a new league's draws; None takes a random one.
-        read_only: answers questions and changes nothing.
-        at: serves the league of that moment (`store.copies.moment_of` reads it); needs `read_only`.
+    A given `clock` is moved by hand, and `sweep` and `analyse` are called by hand. `seed` is that
+    of a new league's draws, random if None. `at` serves the league of that moment, with
+    `read_only`.
     """
 
     def __init__(
@@ -168,10 +163,7 @@ class MatchmakerServer:
         return expired
 
     def analyse(self) -> bool:
-        """Analyses the league if that is due; returns whether it was.
-
-        A separate thread calls it: thousands of snapshots take seconds, and leases must not wait.
-        """
+        """Analyses the league if that is due; it may take seconds, so it has a thread."""
         return analyse(self.league)
 
     def _repeat(self, work: Callable[[], object]) -> None:
@@ -186,9 +178,7 @@ class MatchmakerServer:
 
     def stop(self) -> None:
         """Refuses new calls, lets running ones finish, ends the streams, closes the file. Twice is
-        fine.
-
-        Open leases stay open; their time starts again when the league is served again.
+        fine. Open leases stay open.
         """
         if self._stopped:
             return

@@ -41,10 +41,7 @@ WATCH_POLL_SECONDS = 1.0
 
 
 def _mutation(reply: type[Reply]) -> Callable[[Body[Reply]], Any]:
-    """Makes a servicer's method of a body that gets a transaction and replies with a `reply`.
-
-    The body runs once however often the request is sent.
-    """
+    """Makes a servicer's method of a body that gets a transaction and runs once for its request."""
 
     def decorate(body: Body[Reply]) -> Any:
         @wraps(body)

@@ -59,10 +59,7 @@ class Pool:
 
 @dataclass(frozen=True, kw_only=True)
 class Slice:
-    """A part of a mix: its players, oldest first, and the rule that draws one of them.
-
-    Weights are relative; several slices may have one category.
-    """
+    """A part of a mix: its players, oldest first, and the rule that draws one of them."""
 
     category: str
     weight: float
@@ -74,10 +71,6 @@ def slices_of(pool: Pool, mix_name: str) -> list[Slice]:
     """Returns the parts of a mix that have players; their weights sum to 1.
 
     A mix without any players means self-play.
-
-    Raises:
-        NotFound: there is no such mix.
-        ConfigError: the mix names a player that is held out for the evaluator.
     """
     mix = _mix(pool, mix_name)
     if pool.settings.adaptive:
@@ -125,8 +118,7 @@ def candidates_of(players: Sequence[Player], pool: Pool) -> Candidates:
 def beliefs_of(players: Sequence[Player], pool: Pool) -> tuple[Array, Array]:
     """Returns μ and σ² of opponents: their clean rating, or until they have one the training one.
 
-    A snapshot that the training book does not know is taken to be as strong as the learner, of
-    which it was just copied.
+    A snapshot that the training book does not know is as strong as the learner it copies.
     """
     names = [player.name for player in players]
     clean, train = pool.tables[Book.EVAL].columns(names), pool.tables[Book.TRAIN].columns(names)
@@ -169,8 +161,7 @@ def _belongs(player: Player, category: str) -> bool:
 def newest_clean_counts(pool: Pool, category: str) -> Counts:
     """Returns the clean matches of the learner's newest snapshots against the bot `category`.
 
-    Clean rather than training matches, because every snapshot has many of them whatever the mix:
-    a bot that training hardly plays any more is still watched.
+    They watch a bot that training hardly plays any more, too.
     """
     bot = pool.players.get(category)
     if bot is None or bot.kind is not PlayerKind.BOT:
@@ -195,9 +186,8 @@ def lineage_of(name: str) -> str:
 
 
 def learner_of(snapshot: Player, players: Mapping[str, Player]) -> str:
-    """Returns the live player of a snapshot.
-
-    It is `main` for `main@500`, and for `main.3@500`, made after a return to an older checkpoint.
+    """Returns the live player of a snapshot: `main` for `main@500`, and for `main.3@500`, made
+    after a return to an older checkpoint.
     """
     lineage = lineage_of(snapshot.name)
     if lineage in players:
@@ -206,9 +196,8 @@ def learner_of(snapshot: Player, players: Mapping[str, Player]) -> str:
 
 
 def situation_of(pool: Pool) -> roles.Situation:
-    """Returns what the rules of the learner's role need: the current mains, and all past players.
-
-    Another learner's current weights are its newest snapshot.
+    """Returns what the rules of the learner's role need: the current mains (another learner's is
+    its newest snapshot) and all past players.
     """
     learner, players = pool.learner, pool.players
     snapshots = [

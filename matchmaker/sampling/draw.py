@@ -74,12 +74,7 @@ def draw_table(
     analysis: Analysis = NO_ANALYSIS,
     exploiters: ExploiterState = NO_EXPLOITERS,
 ) -> DrawTable:
-    """Computes one learner's probabilities now; a pure function of its arguments.
-
-    Raises:
-        NotFound: there is no such mix.
-        ConfigError: the mix names a held-out player.
-    """
+    """Computes one learner's probabilities now; a pure function of its arguments."""
     if not settings.near_copies:
         analysis = NO_ANALYSIS
     pool = Pool(settings, learner, players, tables, exploiters, analysis)
@@ -174,8 +169,7 @@ def draws(
 ) -> Iterator[Draw]:
     """Draws an opponent, a seat and a match seed for each of consecutive ordinals.
 
-    `matches_per_draw` ordinals in a row, from a multiple of it on, have the opponent of the first
-    but different seats and seeds. The probabilities are the same at every ordinal.
+    `matches_per_draw` ordinals in a row, from a multiple of it on, have the opponent of the first.
     """
     first = ordinals[0] - ordinals[0] % matches_per_draw
     words = iter(stream.words(WORDS * first, WORDS * (ordinals[-1] + 1 - first)))

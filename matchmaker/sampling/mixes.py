@@ -34,12 +34,8 @@ VANISHING = 1e-10
 
 @dataclass(frozen=True)
 class Candidates:
-    """Players that may be drawn.
-
-    Attributes:
-        wins_N, draws_N, losses_N: of the learner against each, in training.
-        predicted_N: win probability of the learner against each, by the ratings.
-        quality_N: TrueSkill match quality.
+    """Players that may be drawn: the learner's training counts against each, its win probability by
+    the ratings, and TrueSkill's match quality.
     """
 
     names: tuple[str, ...]
@@ -108,9 +104,7 @@ def adapted_mix(
 ) -> dict[str, float]:
     """Returns the mix with more weight on bots that beat the learner: `w (1 + strength·E[1−p])`.
 
-    Args:
-        met: the learner's counts against the categories that adapt; the others keep their weight.
-            p has a Beta posterior around ½, so a few matches change little.
+    `met` has the counts against categories that adapt; p has a Beta posterior around ½.
     """
     adapted = dict(mix)
     for name, counts in met.items():

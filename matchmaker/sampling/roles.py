@@ -1,14 +1,9 @@
 """AlphaStar's rules: opponents by role, and when a learner takes a snapshot and starts again.
 
 Vinyals et al. 2019, Nature 575: the text of the Methods and the published pseudocode disagree, so
-each is a preset. The functions are pure.
-
-Four things differ from the publication. Each learner runs in its own process, so another
-learner's "current" weights are its newest snapshot. The pseudocode resets an exploiter's weights
-and then stores the reset network; here the snapshot is saved before anything is reset. An exploiter
-must beat the victims of its generation, frozen when it began, instead of the current mains. And the
-mix category `victims` is not a branch: with that category alone, a role's rule decides about
-snapshots and resets, but not about opponents.
+each is a preset. Where this differs: another learner's "current" weights are its newest snapshot;
+a snapshot is saved before an exploiter is reset (the pseudocode stores the reset network); and an
+exploiter must beat its generation's victims, frozen when it began, instead of the current mains.
 """
 
 from __future__ import annotations
@@ -33,6 +28,7 @@ EXPLOITED_BELOW, FORGOTTEN_BELOW, TOO_STRONG = 0.3, 0.7, 0.3
 TEXT_TOO_STRONG, PSEUDOCODE_TOO_STRONG = 0.2, 0.1
 """Win probability of a main exploiter up to which a main is too strong to learn from."""
 BEATS_ABOVE = 0.7
+"""Win probability from which on a rival counts as beaten."""
 
 SELF, CURRENT, PAST = "self", "current", "snapshots"
 EXPLOITERS, FORGOTTEN, EASIER = "exploiters", "forgotten", "easier"
@@ -40,12 +36,8 @@ EXPLOITERS, FORGOTTEN, EASIER = "exploiters", "forgotten", "easier"
 
 @dataclass(frozen=True, kw_only=True)
 class Rival:
-    """A possible opponent, as the learner sees it.
-
-    Attributes:
-        parent: the live player that it is a copy of, or is.
-        role: the role of that player.
-        chance: posterior mean of the learner's win probability; ½ against itself.
+    """A possible opponent: `parent` is the live player that it is, or is a copy of, with this
+    `role`; `chance` the posterior mean of the learner's win probability, ½ against itself.
     """
 
     name: str
@@ -56,11 +48,8 @@ class Rival:
 
 @dataclass(frozen=True, kw_only=True)
 class Situation:
-    """What a learner's rule depends on.
-
-    Attributes:
-        mains: the current main learners: itself, if it is one, the others by their newest snapshot.
-        past: all active snapshots of learners, oldest first.
+    """What a learner's rule depends on: the current `mains` (itself, if it is one, others by their
+    newest snapshot) and the `past`, all active snapshots of learners, oldest first.
     """
 
     learner: str
@@ -80,18 +69,14 @@ class Branch:
 
 
 def branches(preset: RolePreset, situation: Situation) -> list[Branch]:
-    """Returns the learner's branches; their shares sum to 1, and several may have one label.
-
-    A branch may have no names; the caller spreads its share over the others.
+    """Returns the learner's branches; their shares sum to 1. One may have no names, and several
+    may have one label.
     """
     return _RULES[preset, situation.role](situation)
 
 
 def _main_by_text(situation: Situation) -> list[Branch]:
-    """35 % self-play, 50 % PFSP over all past, 15 % PFSP over forgotten players or else self-play.
-
-    Forgotten are mains and main exploiters that the learner no longer beats.
-    """
+    """35 % self-play, 50 % over all past, 15 % over forgotten players or else self-play."""
     rivals = (Role.NONE, Role.MAIN, Role.MAIN_EXPLOITER)
     past = [rival for rival in situation.past if rival.role in rivals]
     lost_to = [rival for rival in past if rival.chance < NO_LONGER_BEATS]
@@ -127,10 +112,10 @@ def _main_by_pseudocode(situation: Situation) -> list[Branch]:
 
 
 def without_monotonic_suffix(past: Sequence[Rival]) -> list[Rival]:
-    """Returns the past without its end over which the win rate only falls.
+    """Returns the past up to the newest player that is beaten more often than the one before it.
 
-    There the newer player is the stronger one, and nothing is forgotten. What is left ends at the
-    newest player that is beaten more often than the one before it.
+    After it the win rate only falls: the newer player is the stronger one, and nothing is
+    forgotten.
     """
     for last in range(len(past) - 1, 0, -1):
         if past[last - 1].chance < past[last].chance:
@@ -198,11 +183,8 @@ def _branch(label: str, share: float, rule: str, rivals: Iterable[Rival]) -> Bra
 
 
 class SnapshotRule(NamedTuple):
-    """When a snapshot is due, in units of the snapshot interval N.
-
-    `earliest` and `latest` are steps since the last one: below the first none is due, from the
-    second one is in any case. In between the learner must beat all of `beaten`. `reset` is the
-    chance that it starts again afterwards.
+    """When a snapshot is due: never below `earliest` intervals, always from `latest` on, in between
+    once all of `beaten` are beaten. `reset` is the chance that the learner starts again after it.
     """
 
     earliest: float
@@ -222,10 +204,7 @@ SNAPSHOT_RULES: dict[tuple[RolePreset, Role], SnapshotRule] = {
 
 
 def snapshot_due(preset: RolePreset, situation: Situation, steps: int, interval: int) -> bool:
-    """Returns whether a snapshot is due `steps` after the last one, at an interval of N steps.
-
-    To beat is a win probability above 70 % against each; without rivals nothing is beaten.
-    """
+    """Returns whether a snapshot is due `steps` after the last one."""
     rule = SNAPSHOT_RULES[preset, situation.role]
     if steps >= rule.latest * interval:
         return True
@@ -236,9 +215,5 @@ def snapshot_due(preset: RolePreset, situation: Situation, steps: int, interval:
 
 
 def resets_after_snapshot(preset: RolePreset, role: Role, uniform: float) -> bool:
-    """Returns whether a learner starts again after its snapshot is saved.
-
-    Args:
-        uniform: a random number in [0, 1).
-    """
+    """Returns whether a learner starts again after its snapshot; `uniform` is drawn from [0, 1)."""
     return uniform < SNAPSHOT_RULES[preset, role].reset

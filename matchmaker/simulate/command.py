@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
 from typer import Option
 
-from league.cli.output import is_terminal, print_pairs, print_table, say
+from league.cli.output import print_pairs, print_table, say
 from league.errors import InvalidInput
+from league.runs.finding import checked_run, database_of
 
 SHOWN = 20
 """Lines of a table of opponents."""
@@ -68,10 +69,17 @@ def simulate(
     from matchmaker.settings import MatchmakerSettings
     from matchmaker.simulate.report import follows, replayed, report_of
     from matchmaker.simulate.simulation import Plan, Simulation
+    from matchmaker.store.sqlite import SqliteStore
 
     if replay is not None:
         other = MatchmakerSettings.of(resolve(file=policy, environment={}))
-        _show_replayed(replayed(replay, other), as_json)
+        store = SqliteStore(database_of(checked_run(replay)), read_only=True)
+        with closing(store), store.read() as reader:
+            report = replayed(reader, other)
+        if as_json:
+            print(json.dumps(report))
+        else:
+            _show_replayed(report)
         return 0
     settings = MatchmakerSettings.of(resolve(preset, config, assignments or []))
     plan = Plan(
@@ -89,7 +97,7 @@ def simulate(
         if (folder / "league.db").exists():
             raise InvalidInput(f"{folder} holds a league already: name another --run-dir")
         with Simulation(folder, settings, plan) as simulation:
-            simulation.run(_progress(matches))
+            simulation.run()
             report = report_of(simulation)
     if as_json:
         print(json.dumps(report))
@@ -107,32 +115,18 @@ def simulate(
     return 0
 
 
-def _show_replayed(report: dict[str, Any], as_json: bool) -> None:
+def _show_replayed(report: dict[str, Any]) -> None:
     """Prints the shares by another policy next to those of a run."""
-    kinds = ("categories", "opponents")
-    if as_json:
-        print(json.dumps(report | {kind: [r._asdict() for r in report[kind]] for kind in kinds}))
-        return
-    for kind in kinds:
-        rows = [(row.name, *(f"{share:.2%}" for share in row[1:])) for row in report[kind]]
+    for kind in ("categories", "opponents"):
+        rows = [
+            (name, *(f"{share:.2%}" for share in shares))
+            for name, *shares in (row.values() for row in report[kind])
+        ]
         columns = "name drawn# policy_of_run# other_policy#"
         print_table(f"Shares of {kind}", columns, rows[:SHOWN])
     distance = f"{report['distance']:.1%} of the matches would have gone to others"
     draws = f"{report['draws']:,}, of {report['matches']:,} matches"
     print_pairs([("draws", draws), ("distance", distance)])
-
-
-def _progress(matches: int) -> Callable[[int], None]:
-    """Returns a callback that reports every twentieth part at a terminal."""
-    shown = 0
-
-    def report(assigned: int) -> None:
-        nonlocal shown
-        if is_terminal() and assigned * 20 // matches > shown:
-            shown = assigned * 20 // matches
-            say(f"{assigned:,} of {matches:,} matches")
-
-    return report
 
 
 def _table(title: str, rows: list[dict[str, Any]], words: str, *shares: str) -> None:
@@ -165,7 +159,6 @@ def _show(report: dict[str, Any]) -> None:
     rule = report["rule"] + ("" if report["roles"] == "mix" else f", roles {report['roles']}")
     lines = [
         ("league", f"{report['scenario']}, {size}, seed {report['seed']}"),
-        ("clock", f"{report['simulated_hours']:.1f} hours"),
         ("rule", rule),
     ]
     for name, key in (("categories", "category_fit"), ("opponents", "opponent_fit")):
@@ -187,6 +180,5 @@ def _show(report: dict[str, Any]) -> None:
     for name in ("leases", "faults"):
         counts = (f"{count:,} {kind}" for kind, count in report[name].items())
         lines.append((name, ", ".join(counts) or "none"))
-    speed = "{matches:,.0f} matches/s in all; assigned at {assignments:,.0f}/s, reported at "
-    lines.append(("speed", (speed + "{results:,.0f}/s").format(**report["speed"])))
+    lines.append(("speed", f"{report['speed']:,.0f} matches/s"))
     print_pairs(lines)

@@ -1,7 +1,6 @@
 """What a simulated league shows, and what another policy would have drawn in a run.
 
-Both compare the opponents that matches had with the probabilities of their draws in the log. A draw
-counts as often as matches were assigned by it. Shapes: C candidates, Q pairs of players.
+A draw counts as often as matches were assigned by it. Shapes: C candidates, Q pairs of players.
 """
 
 from __future__ import annotations
@@ -9,15 +8,12 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from league.errors import InvalidInput
 from league.players import Book
-from league.runs.finding import checked_run, database_of
 from league.stats.ratings import BETA
 from league.stats.ratings.belief import draw_margin
 from league.stats.ratings.fit import MAX_NODES, PairCounts, expected_score, fit
@@ -27,7 +23,7 @@ from matchmaker.sampling.mixes import Candidates, normalised, weights_of
 from matchmaker.settings import MatchmakerSettings
 from matchmaker.simulate.simulation import MIX, Simulation
 from matchmaker.state.view import LogReplay
-from matchmaker.store.sqlite import SqliteStore
+from matchmaker.store.rows import DrawRow
 from matchmaker.store.transaction import Reader
 
 Report = dict[str, Any]
@@ -54,9 +50,6 @@ def report_of(simulation: Simulation) -> Report:
         shares, fits = _shares(simulation, reader, counts)
         groups = _groups(simulation, reader, counts)
         states = reader.lease_counts()
-    seconds = simulation.seconds, simulation.acquire_seconds, simulation.report_seconds
-    done = simulation.assigned, simulation.assigned, simulation.verdicts.total()
-    names = ("matches", "assignments", "results")
     return {
         "scenario": simulation.scenario.name,
         "players": len(simulation.names),
@@ -65,7 +58,6 @@ def report_of(simulation: Simulation) -> Report:
         "learners": len(simulation.learners),
         "rule": league.settings.within_snapshots,
         "roles": league.settings.roles,
-        "simulated_hours": simulation.simulated_seconds / 3600.0,
         "shares": shares,
         **fits,
         "groups": groups,
@@ -75,8 +67,7 @@ def report_of(simulation: Simulation) -> Report:
         "faults": dict(sorted(simulation.faults.items())),
         "snapshots_taken": simulation.snapshots,
         "generations_begun": simulation.resets,
-        "speed": {"seconds": simulation.seconds}
-        | {name: n / s if s else 0.0 for name, n, s in zip(names, done, seconds, strict=True)},
+        "speed": simulation.assigned / simulation.seconds,
     }
 
 
@@ -131,7 +122,7 @@ def _shares(
                 configured[category] += share * count / played.total()
     drawn: Counter[tuple[str, str]] = sum(counts.values(), Counter())
     calls = {number: found.total() for number, found in counts.items()}
-    expected = _expected(calls, lambda number: draw_table_of(_body(reader, number)))
+    expected = _expected(calls, lambda number: draw_table_of(_draw(reader, number).body_json))
     total = drawn.total() or 1
     realised, wanted = _summed(drawn, 0), _summed(expected, 0)
     rows = [
@@ -145,37 +136,27 @@ def _shares(
         for name in dict.fromkeys([*configured, *wanted])
     ]
     fits = {
-        "category_fit": asdict(fit_of(realised, wanted)),
-        "opponent_fit": asdict(fit_of(_summed(drawn, 1), _summed(expected, 1))),
+        "category_fit": fit_of(realised, wanted),
+        "opponent_fit": fit_of(_summed(drawn, 1), _summed(expected, 1)),
     }
     return rows, fits
 
 
-def _body(reader: Reader, number: int) -> str:
+def _draw(reader: Reader, number: int) -> DrawRow:
     row = reader.draw(number)
     assert row is not None
-    return row.body_json
+    return row
 
 
-@dataclass(frozen=True)
-class Fit:
-    """χ² of counts against their expectation."""
+def fit_of(counts: Mapping[str, float], expected: Mapping[str, float]) -> dict[str, float]:
+    """Returns χ² of counts against their expectation; small cells are put together.
 
-    chi2: float
-    freedom: int
-    p_value: float
-
-
-def fit_of(counts: Mapping[str, float], expected: Mapping[str, float]) -> Fit:
-    """Compares counts with their expectation; small cells are put together.
-
-    χ² of sums over unlike draws is a little too small by chance, never too large. A count where
-    nothing was expected is impossible by chance.
+    Over unlike draws χ² is a little too small, never too large.
     """
     from scipy.stats import chi2 as distribution
 
     if any(not expected.get(name) for name in counts):
-        return Fit(float("inf"), 0, 0.0)
+        return {"chi2": float("inf"), "freedom": 0, "p_value": 0.0}
     names = sorted(expected, key=lambda name: expected[name])
     expected_C = np.array([expected[name] for name in names])
     counts_C = np.array([counts.get(name, 0) for name in names], np.float64)
@@ -186,17 +167,17 @@ def fit_of(counts: Mapping[str, float], expected: Mapping[str, float]) -> Fit:
     expected_C, counts_C = np.add.reduceat(expected_C, starts), np.add.reduceat(counts_C, starts)
     freedom = len(starts) - 1
     chi2 = float(np.sum((counts_C - expected_C) ** 2 / expected_C)) if freedom else 0.0
-    return Fit(chi2, freedom, float(distribution.sf(chi2, freedom)) if freedom else 1.0)
+    p_value = float(distribution.sf(chi2, freedom)) if freedom else 1.0
+    return {"chi2": chi2, "freedom": freedom, "p_value": p_value}
 
 
 def _groups(
     simulation: Simulation, reader: Reader, counts: Mapping[int, Counter[tuple[str, str]]]
 ) -> list[Report]:
-    """Returns each learner's matches by group of opponents, and the rule's share by the truth.
-
-    They are the matches of categories with several candidates in the learner's last draw.
+    """Returns each learner's matches by group of opponents, and the rule's share by the truth, in
+    categories with several candidates in the learner's last draw.
     """
-    bodies = {number: json.loads(_body(reader, number)) for number in counts}
+    bodies = {number: json.loads(_draw(reader, number).body_json) for number in counts}
     last = {bodies[number]["player"]: number for number in sorted(counts)}
     found = []
     for player, number in sorted(last.items()):
@@ -261,10 +242,7 @@ def _tenths(simulation: Simulation, book: Book) -> list[Report]:
 
 
 def _ratings(simulation: Simulation) -> Report | None:
-    """Compares the ratings of the clean matches with the truth; None without clean matches.
-
-    A value is None where the scenario has no such truth, or too many players for the fit.
-    """
+    """Compares the ratings of the clean matches with the truth; None where something lacks."""
     from scipy.stats import spearmanr
 
     scenario, view = simulation.scenario, simulation.league.view
@@ -299,37 +277,16 @@ def _ratings(simulation: Simulation) -> Report | None:
     }
 
 
-class Row(NamedTuple):
-    """Shares of the matches: as drawn, by the run's policy, and by the other one."""
-
-    name: str
-    drawn: float
-    policy_of_run: float
-    other_policy: float
+COLUMNS = ("name", "drawn", "policy_of_run", "other_policy")
+"""Of a replay: the shares of the matches as drawn, by the run's policy, by the other one."""
 
 
-def replayed(run: Path, settings: MatchmakerSettings) -> Report:
-    """Draws again by other settings at up to `POINTS` of the run's draws, evenly spread.
+def replayed(reader: Reader, settings: MatchmakerSettings) -> Report:
+    """Draws again by other settings at up to `POINTS` of a log's draws, evenly spread.
 
-    At each draw the books hold the results that it knew, and the players are those of that moment.
-
-    Returns:
-        Draws and matches; `distance`, the share of the matches that would have gone to other
-        opponents; and `Row`s of categories and opponents, the most played first.
-
-    Raises:
-        NotFound: no league is there, or the settings lack a mix that its learners asked for.
-        InvalidInput: no opponent was drawn in the run.
+    Each draw knows the players and results of its moment. `distance` is the share of the matches
+    that would have gone to other opponents.
     """
-    store = SqliteStore(database_of(checked_run(run)), read_only=True)
-    try:
-        with store.read() as reader:
-            return _replayed(reader, settings)
-    finally:
-        store.close()
-
-
-def _replayed(reader: Reader, settings: MatchmakerSettings) -> Report:
     by_draw = _drawn(reader)
     if not by_draw:
         raise InvalidInput(
@@ -341,8 +298,7 @@ def _replayed(reader: Reader, settings: MatchmakerSettings) -> Report:
     past = LogReplay(reader)
 
     def other_table(number: int) -> DrawTable:
-        row = reader.draw(number)
-        assert row is not None
+        row = _draw(reader, number)
         past.move_to(row.log_position, row.event_position)
         body, players = json.loads(row.body_json), past.players
         learner, books = players[body["player"]], past.books.tables
@@ -350,16 +306,17 @@ def _replayed(reader: Reader, settings: MatchmakerSettings) -> Report:
         return draw_table(settings, learner, mix, players, books, analysis, exploiters)
 
     drawn: Counter[tuple[str, str]] = sum((by_draw[number] for number in chosen), Counter())
-    recorded = _expected(chosen, lambda number: draw_table_of(_body(reader, number)))
+    recorded = _expected(chosen, lambda number: draw_table_of(_draw(reader, number).body_json))
     other = _expected(chosen, other_table)
     total = drawn.total()
     moved = sum(abs(recorded.get(k, 0) - other.get(k, 0)) for k in recorded.keys() | other.keys())
     report: Report = {"draws": len(chosen), "matches": total, "distance": moved / 2 / total}
     for by, kind in enumerate(("categories", "opponents")):
         columns = [_summed(counts, by) for counts in (drawn, recorded, other)]
-        rows = [
-            Row(name, *(column[name] / total for column in columns))
+        rows: list[Report] = [
+            dict(zip(COLUMNS, [name, *(one[name] / total for one in columns)], strict=True))
             for name in dict.fromkeys(name for column in columns for name in column)
         ]
-        report[kind] = sorted(rows, key=lambda row: (-row.drawn, -row.other_policy, row.name))
+        rows.sort(key=lambda row: (-row["drawn"], -row["other_policy"], row["name"]))
+        report[kind] = rows
     return report

@@ -72,11 +72,8 @@ class Chances:
 class Scenario:
     """The truth. Players are numbers below `players`: bots, then learners, then snapshots.
 
-    Attributes:
-        group_N: a word for each player's kind, for tables of shares.
-        chances: how games between these players truly end.
-        strength_N: in logits where one number a player explains everything, else None.
-        bots, snapshots: their names; without snapshots the simulation names them.
+    `group_N` has a word for each player's kind, `strength_N` is in logits where one number a player
+    explains everything. Without `snapshots` the simulation names them.
     """
 
     name: str
@@ -155,10 +152,7 @@ def _blotto(rng: np.random.Generator, players: int) -> Scenario:
 
 
 class Drift(Scenario):
-    """Learners that climb with their matches, steeply at first, and wander; snapshots stay fixed.
-
-    It begins without snapshots; the simulation adds them as learners take them.
-    """
+    """Learners that climb with their matches and wander; snapshots, added later, stay fixed."""
 
     START, CLIMB, WANDERING, SETTLING = -600.0, 220.0, 40.0, 200.0
     """Elo of a new learner; Elo gained, and wandered, while its matches grow by a factor of e;
@@ -193,11 +187,7 @@ _FIXED = {"elo": _elo, "rps": _rock_paper_scissors, "disc": _disc, "blotto": _bl
 
 
 def scenario_of(name: str, rng: np.random.Generator, players: int, learners: int) -> Scenario:
-    """Returns a built-in scenario, or that of a ``.toml`` or ``.tsv`` file, which has its players.
-
-    Raises:
-        InvalidInput: the scenario is unknown, there are too few players, or a file is no scenario.
-    """
+    """Returns a built-in scenario, or that of a `.toml` or `.tsv` file, which has its players."""
     if Path(name).suffix in (".toml", ".tsv"):
         return _scenario_of_file(Path(name), learners)
     if name not in SCENARIOS:

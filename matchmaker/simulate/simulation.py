@@ -1,7 +1,6 @@
 """Plays a simulated league: workers lease matches, sometimes fail, report, and learn.
 
-The servicer, the store and the log are the real ones. Only the clock is moved by hand, and outcomes
-come from a scenario. The same plan gives the same league.
+Only the clock, moved by hand, and the outcomes are not real. The same plan gives the same league.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import hashlib
 import heapq
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -62,15 +61,8 @@ class DirectClient(MatchmakerClient):
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What is simulated.
-
-    Attributes:
-        scenario: a name or a file.
-        players: of a built-in scenario, bots and learners included.
-        matches: number of assignments, in both books.
-        clean_share: part of them that evaluators play.
-        faults: share of a worker's turns that fail: a third each dies, hangs, reports twice.
-        batch: matches a turn.
+    """What is simulated: `players` with bots and learners, a `clean_share` of `matches` played by
+    evaluators, and `faults`, the share of turns that fail: a third each dies, hangs, reports twice.
     """
 
     scenario: str = "elo"
@@ -106,7 +98,7 @@ class Simulation:
         predicted, scored: by book, the learner's or the first player's score in each batch as the
             ratings predicted it when the matches were assigned, and as played; without self-play.
         snapshots, resets: taken by learners, and how often learners started again.
-        acquire_seconds, report_seconds, seconds: real time in these calls, and in all.
+        seconds: real time.
 
     Raises:
         InvalidInput: no such scenario, too few players, or snapshots that must pass gates, because
@@ -134,7 +126,7 @@ class Simulation:
         self.league = self.server.league
         self.client = DirectClient(self.server.service)
         self.assigned = self.snapshots = self.resets = 0
-        self.acquire_seconds = self.report_seconds = self.seconds = self.simulated_seconds = 0.0
+        self.seconds = 0.0
         self.verdicts: Counter[str] = Counter()
         self.faults: Counter[str] = Counter()
         self.predicted: dict[Book, list[Array]] = defaultdict(list)
@@ -153,9 +145,9 @@ class Simulation:
     def __exit__(self, *_: object) -> None:
         self.server.stop()
 
-    def run(self, on_progress: Callable[[int], None] = lambda assigned: None) -> None:
-        """Plays all matches of the plan; `on_progress` gets the number assigned so far."""
-        started, began = time.perf_counter(), self.clock.now()
+    def run(self) -> None:
+        """Plays all matches of the plan."""
+        started = time.perf_counter()
         self._start()
         while self._queue:
             at, _, worker = heapq.heappop(self._queue)
@@ -164,9 +156,7 @@ class Simulation:
                 self._sweep()
             else:
                 self._turn(worker)
-                on_progress(self.assigned)
         self.seconds = time.perf_counter() - started
-        self.simulated_seconds = self.clock.now() - began
 
     def pool(self, learner: Player) -> Pool:
         """Returns the league as this learner's opponents are drawn from it."""
@@ -252,9 +242,7 @@ class Simulation:
     def _report(self, worker: Worker) -> None:
         if not worker.results:
             return
-        began = time.perf_counter()
         verdicts, worker.position = self.client.report_results(worker.incarnation, worker.results)
-        self.report_seconds += time.perf_counter() - began
         kinds = Counter(
             "duplicate" if verdict.duplicate else "accepted" if verdict.accepted else "refused"
             for verdict in verdicts
@@ -268,7 +256,6 @@ class Simulation:
             self._open(worker)
         left = self.plan.matches - self.assigned
         worker.progress += 1
-        began = time.perf_counter()
         if worker.learner is None:
             # the evaluators together play the plan's share of all matches
             clean = self.plan.clean_share / (1.0 - self.plan.clean_share)
@@ -279,7 +266,6 @@ class Simulation:
             self.client.heartbeat(worker.incarnation, worker.progress, 0, MIX)
             count = min(self.plan.batch, left)
             matches = self.client.acquire_matches(worker.incarnation, count, MIX)
-        self.acquire_seconds += time.perf_counter() - began
         self.assigned += len(matches)
         worker.results = self._results(matches)
 

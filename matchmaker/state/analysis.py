@@ -1,10 +1,4 @@
-"""What the newest analysis of the league found, as the log keeps it.
-
-Two things change slowly and take seconds to compute for thousands of players, so `acts.analyse`
-computes them periodically: which snapshots are near-copies, which share the weight of one, and
-which are in the support of the league's Nash mixture, which retire last. Both are one event of the
-log, so draws and retirements are the same after a restart.
-"""
+"""What the newest analysis of the league found: an event of the log, made by `acts.analyse`."""
 
 from __future__ import annotations
 
@@ -23,13 +17,8 @@ EVENT = "analysis"
 
 @dataclass(frozen=True)
 class Analysis:
-    """One analysis.
-
-    Attributes:
-        position: of its event in the log, 0 for none.
-        matches: number of clean matches that it is based on.
-        cluster: number of the cluster of each near-copy, by name.
-        support: names of the snapshots with mass in the Nash mixture.
+    """One analysis, of `matches` clean ones, with its event's position: the cluster of each
+    near-copy, and the snapshots with mass in the Nash mixture.
     """
 
     position: int = 0

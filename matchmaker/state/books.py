@@ -1,9 +1,7 @@
 """The books: ratings and payoffs, folded from the log's results and events.
 
-Results alone do not make a rating. Which players learn, which player a snapshot inherits from,
-which ones are pinned and what was measured at which time are events of the log. Results and events
-share one order, that of event positions. Folding both in that order gives the same bits however
-often it is done: in one go, result by result, or from a stored fold on.
+Which players learn, inherit or are pinned are events, which share one order with results. Folding
+both in that order gives the same bits in one go, result by result, or from a stored fold on.
 """
 
 from __future__ import annotations
@@ -26,14 +24,9 @@ _BATCH = 8192
 
 
 class Books:
-    """The tables of all books, up to a result and an event of the log.
+    """The tables of all books, up to a result and an event of the log, results included.
 
-    A restart that takes results back is not folded: the books are built again then, without them.
-
-    Attributes:
-        tables: ratings and payoffs by book.
-        log_position: of the newest result that was folded.
-        event_position: of the newest event that was folded, results included.
+    A restart that takes results back is not folded: the books are built again then.
     """
 
     def __init__(self) -> None:
@@ -127,11 +120,10 @@ class Books:
 
 
 def _register(table: RatingTable, data: Mapping[str, Any], book: Book) -> None:
-    """A frozen copy starts with its learner's rating, or with its parent's in a book without the
+    """A frozen copy starts with its learner's rating, or its parent's in a book without the
     learner.
 
-    Not in the greedy book: its likelier keys make another player of nearly the same copy, whose
-    results are predicted better from nothing than from its parent's.
+    Not in the greedy book: its likelier keys make another player, better predicted from nothing.
     """
     name, kind = data["player"], PlayerKind(data["kind"])
     if kind is PlayerKind.LIVE:

@@ -1,7 +1,6 @@
 """What memory holds of the log, stored from time to time so that a restart is quick.
 
-A stored fold is not a source of truth. It holds the books and the counts of draws up to one
-result, and a start folds the log from the newest one on. `fsck` compares each with the log.
+A start folds the log from the newest one on; `fsck` compares each with the log.
 """
 
 from __future__ import annotations
@@ -31,12 +30,8 @@ Drawn = Counter[tuple[str, str, str]]
 
 @dataclass
 class Fold:
-    """A folded log.
-
-    Attributes:
-        books: ratings and payoffs up to `books.log_position`.
-        drawn: matches by (player, mix, category), up to assignment `ordinal`.
-        settled: no assignment up to this ordinal has to be checked again.
+    """A folded log: the books, matches drawn by (player, mix, category) up to assignment `ordinal`,
+    and the ordinal up to which nothing has to be checked again.
     """
 
     books: Books = field(default_factory=Books)

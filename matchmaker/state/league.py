@@ -22,13 +22,7 @@ from matchmaker.store.transaction import Reader, Transaction
 
 @dataclass
 class League:
-    """One league: its log, what memory holds of it, its settings and its clock.
-
-    Attributes:
-        vitals: reports how the service is.
-        on_verdicts: receives the verdicts on reported results, once each.
-        fold_position: log position of the newest stored fold.
-    """
+    """One league: its log, what memory holds of it, its settings and its clock."""
 
     store: SqliteStore
     settings: MatchmakerSettings
@@ -41,11 +35,7 @@ class League:
     def open(self, seed: int) -> None:
         """Checks the log against the settings, records what changed in them, loads the view.
 
-        Args:
-            seed: of all draws of a new league; an old one keeps its own.
-
-        Raises:
-            VersionMismatch: the log is another game's.
+        `seed` is that of all draws of a new league; an old one keeps its own.
         """
         self.store.memory = Memory(self.view.lock, self._rebuild_view, self.view.wake)
         now, wanted = self.clock.now(), self.settings.game
@@ -107,9 +97,8 @@ class League:
                 self.fold_position = row.log_position
 
     def log(self, tx: Transaction, kind: str, text: str, /, **data: Any) -> Event:
-        """Adds an event and returns it; its data get the newest result's position.
-
-        Memory follows after the commit.
+        """Adds an event, with the newest result's position, and returns it; memory follows after
+        the commit.
         """
         assert kind in EVENT_KINDS, kind
         encoded = json.dumps({**data, "log_position": tx.positions()[0]}, separators=(",", ":"))

@@ -1,7 +1,4 @@
-"""The league in memory: players, ratings, payoffs and shares, as the committed log gives them.
-
-Loaded from the log at the start and updated after each commit. Nothing here is a source of truth.
-"""
+"""The league in memory, as the committed log gives it: loaded at the start, updated by commits."""
 
 from __future__ import annotations
 
@@ -41,17 +38,8 @@ class KnownDraw(NamedTuple):
 class LeagueView:
     """Callers hold `lock` while they read; only the store's commits change it.
 
-    Attributes:
-        fold: the books, the counts of draws and what they are folded from.
-        curricula: what each player's learner reported last about its stages.
-        requests: the newest stage request for each player, obeyed or not.
-        analysis: near-copies, which share weight, and the snapshots that retire last.
-        draws: what was drawn from last, by learner and mix.
-        event_position: of the newest event.
-        other_position: of the newest event that is no result.
-        durable_position: of the newest event that watchers can read.
-        ordinal: of the newest assignment.
-        stale: whether memory lacks a commit, after an effect failed.
+    Of events `event_position` is the newest, `other_position` the newest that is no result, and
+    `durable_position` the newest that watchers can read. `stale`: memory lacks a commit.
     """
 
     def __init__(self) -> None:
@@ -166,10 +154,7 @@ class LeagueView:
 
 
 class LogReplay(LeagueView):
-    """The league at one place of its log after another; it only moves forward.
-
-    Results that a restart took back later don't count.
-    """
+    """The league at one place of its log after another, forward only; lost results don't count."""
 
     def __init__(self, reader: Reader) -> None:
         super().__init__()

@@ -67,16 +67,8 @@ INSERT INTO folds SELECT * FROM past.folds WHERE event_position <= :event
 
 
 def backup(database: Path, copy: Path) -> int:
-    """Copies a league's log consistently, while a matchmaker may write it.
-
-    The copy is one file, whole or not there at all.
-
-    Returns:
-        The position of its newest result.
-
-    Raises:
-        AlreadyExists: there is something at `copy`.
-        StorageFull, DataCorrupt, VersionMismatch: as opening a log does.
+    """Copies a league's log into one whole file, while a matchmaker may write it; returns the
+    position of its newest result.
     """
     taken = f"{copy} is there already: name another file, or move it away"
     if copy.exists():
@@ -110,14 +102,8 @@ class Moment(NamedTuple):
 
 
 def moment_of(reader: Reader, words: str) -> Moment:
-    """The moment that a person names.
-
-    Args:
-        words: an ISO time (UTC unless it says otherwise), Unix seconds, or a log position, which
-            means right after that result.
-
-    Raises:
-        InvalidInput: it is none of these, or the league had not begun.
+    """The moment of an ISO time (UTC unless it says otherwise), Unix seconds, or a log position,
+    which means right after that result.
     """
     if words.isdecimal() and int(words) < FIRST_SECOND:
         position = int(words)
@@ -162,11 +148,7 @@ def _seconds(words: str) -> float:
 def copy_as_of(database: Path, copy: Path, words: str) -> None:
     """Copies the part of a league's log up to a moment; `copy` opens as any other log.
 
-    Leases and workers are known by the clock. Only the newest heartbeat of a worker is stored, so
-    one that was received later leaves open what the worker did at that moment.
-
-    Args:
-        words: as in `moment_of`.
+    Only a worker's newest heartbeat is stored: a later one hides what it did at that moment.
     """
     with _opened(database) as store, store.read() as reader:
         moment = moment_of(reader, words)

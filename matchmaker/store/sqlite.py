@@ -61,12 +61,8 @@ class _Request:
 
 @dataclass(frozen=True)
 class Memory:
-    """What a process keeps in memory of the log; the default keeps nothing.
-
-    Attributes:
-        lock: keeps readers of memory out while it is ahead of the disk.
-        rebuild: loads memory from the log again, after an effect or a commit failed.
-        committed: called after every commit.
+    """What a process keeps in memory of the log: a lock that keeps readers out while it is ahead of
+    the disk, how to load it again, and what to call after every commit.
     """
 
     lock: AbstractContextManager[Any] = contextlib.nullcontext()  # noqa: RUF009 (it has no state)
@@ -77,16 +73,9 @@ class Memory:
 class SqliteStore:
     """Opens, and creates or migrates, the file at `path`.
 
-    Attributes:
-        on_commit: receives the seconds that each commit took until it was on disk.
-        memory: what follows the log.
-
-    Raises:
-        Refused: another process writes it.
-        VersionMismatch: a newer version wrote it, or a reader would have to migrate it.
-        DataCorrupt: it is not a league's file.
-        NotFound: `read_only`, and there is no file.
-        StorageFull: no space to create it.
+    `on_commit` receives the seconds that each commit took; `memory` follows the log. Raises
+    `Refused` when another process writes the file, `VersionMismatch`, `DataCorrupt`, `NotFound`,
+    `StorageFull`.
     """
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
@@ -206,10 +195,7 @@ class SqliteStore:
     def write(self) -> Iterator[Transaction]:
         """A transaction that commits at the end of the block and rolls back on any exception.
 
-        Raises:
-            StorageFull: no space; nothing of it is there.
-            Refused: the store is open for reading only.
-            Unavailable: memory can't be rebuilt from the log; what was committed is on disk.
+        Raises `Unavailable` when memory can't be rebuilt; what was committed is on disk.
         """
         self._check_open()
         with self._lock, as_league_errors(self.path), self._transaction() as transaction:
@@ -259,10 +245,8 @@ class SqliteStore:
         self._stale = False
 
     def submit(self, effect: Callable[[Transaction], T]) -> T:
-        """Returns what `effect` returns, once it is on disk; concurrent calls share a commit.
-
-        They run in the order they came. One that raises leaves nothing, and the others of its
-        commit are not affected. Raises what `write` raises, and what `effect` raised.
+        """Returns what `effect` returns, once it is on disk; concurrent calls share a commit, in
+        the order they came. One that raises leaves nothing and does not affect the others.
         """
         request = _Request(effect)
         with self._queue_lock:
@@ -280,11 +264,7 @@ class SqliteStore:
         at: float,
         effect: Callable[[Transaction], bytes],
     ) -> bytes:
-        """The reply of `effect`, which runs once however often this id is used.
-
-        Raises:
-            InvalidInput: the id was used for another request.
-        """
+        """The reply of `effect`, which runs once however often this id is used."""
 
         def apply_once(transaction: Transaction) -> tuple[str, str, bytes]:
             known = transaction.reply(request_id)
@@ -312,9 +292,8 @@ class SqliteStore:
                 waiting = waiting[self._commit_together(waiting) :]
 
     def _commit_together(self, group: Sequence[_Request]) -> int:
-        """Runs requests in one transaction and hands their outcomes out; returns how many.
-
-        A request whose effect on memory fails is the last of its commit.
+        """Runs requests in one transaction and hands their outcomes out; returns how many. One
+        whose effect on memory fails is the last of its commit.
         """
         done, is_ahead = 0, False  # whether memory holds what is not on disk yet
         with self._lock, self.memory.lock:

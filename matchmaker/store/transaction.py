@@ -181,9 +181,8 @@ class Reader:
         return self._rows(_event, f"{query} ORDER BY position", json.dumps(kinds))
 
     def category_counts(self, after: int = 0, until: int = _END) -> dict[tuple[str, str, str], int]:
-        """Matches drawn by (player, mix, category), of ordinals above `after` up to `until`.
-
-        A match that was carried over a restart counts once.
+        """Matches drawn by (player, mix, category) of ordinals above `after` up to `until`; one
+        that was carried over a restart counts once.
         """
         rows = self.select(
             "SELECT i.player, a.mix, a.category, count(*) FROM assignments a "
@@ -220,21 +219,15 @@ class Reader:
 
 
 class Transaction(Reader):
-    """The one writer's transaction; its queries see what it wrote.
-
-    Attributes:
-        effects: changes of memory that wait for the commit.
-    """
+    """The one writer's transaction; its queries see what it wrote."""
 
     def __init__(self, db: Database) -> None:
         super().__init__(db)
         self.effects: list[Callable[[], None]] = []
 
     def after_commit(self, effect: Callable[[], None]) -> None:
-        """Changes memory by `effect` once the transaction is on disk.
-
-        When several requests share a commit, the effects of one run before the next one begins,
-        and readers of memory wait until all of them are on disk.
+        """Changes memory by `effect` once the transaction is on disk; in a shared commit, before
+        the next request begins, while readers of memory wait.
         """
         self.effects.append(effect)
 
@@ -348,10 +341,8 @@ class Transaction(Reader):
         return rows
 
     def lose_results(self, player: str, after: int, by: int) -> int:
-        """Marks the results that a learner reported after a position as lost.
-
-        Only train results of the learner's player count, reported by earlier incarnations of the
-        worker of the incarnation `by`. Returns how many there are.
+        """Marks as lost a player's train results after a position, reported by earlier incarnations
+        of the worker of incarnation `by`; returns how many.
         """
         cursor = self._db.execute(
             "INSERT INTO lost_results SELECT r.position, ? FROM results r "

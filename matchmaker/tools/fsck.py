@@ -61,10 +61,8 @@ def command(
 def fsck(
     db: Path, address: str = "", credentials: Credentials | None = None
 ) -> tuple[list[str], str]:
-    """Checks a league's file, and the ratings that the service at `address` shows, if given.
-
-    Returns:
-        Findings, one sentence each, none when the league is whole; and a line of what it holds.
+    """Checks a league's file, and the ratings that the service at `address` shows, if given;
+    returns findings, one sentence each, and a line of what it holds.
     """
     with closing(SqliteStore(db, read_only=True)) as store:
         with store.read() as reader:

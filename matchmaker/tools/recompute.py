@@ -60,11 +60,8 @@ def command(
 def differing_from_shown(
     store: SqliteStore, address: str, credentials: Credentials | None = None
 ) -> list[str]:
-    """A sentence for each book whose ratings, and one for each whose payoffs, as the matchmaker at
-    `address` shows them, are not the log's.
-
-    Compares to the last bit, each as of the event up to which the answer was folded, so the
-    matchmaker may continue in the meantime.
+    """A sentence for each book whose ratings or payoffs, as the matchmaker at `address` shows them,
+    are not the log's to the last bit, each as of the event that the answer was folded up to.
     """
     with MatchmakerClient(address, wait_seconds=WAIT_SECONDS, credentials=credentials) as client:
         shown = [(book, client.leaderboard(book), client.payoffs(book)) for book in Book]

@@ -277,8 +277,9 @@ def test_another_policy_is_replayed_among_members_alone(tmp_path: Path) -> None:
         assert league.drawn(200) == {"main@1000"}
         league.decide("main@2000", loses_always)
         assert league.drawn(200) == {"main@1000"}
-    found = replayed(tmp_path, MatchmakerSettings(mixes=MIXES, within_snapshots="uniform"))
-    assert {row.name for row in found["opponents"]} == {"main@1000"}
+        with league.small.server.store.read() as reader:
+            found = replayed(reader, MatchmakerSettings(mixes=MIXES, within_snapshots="uniform"))
+    assert {row["name"] for row in found["opponents"]} == {"main@1000"}
 
 
 def said(
