@@ -6,8 +6,8 @@ Shape suffixes: N rows (matches at once), 2 seats, A action width, O observation
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -28,9 +28,8 @@ class Weights:
     """Networks and cards by digest, for the game `spec`; the last used stay in memory."""
 
     def __init__(self, blobs: BlobFolder, spec: GameSpec) -> None:
-        self._blobs = blobs
         self._spec = spec
-        self._loaded: OrderedDict[str, tuple[PlayingNetwork, SnapshotCard]] = OrderedDict()
+        self._load = lru_cache(RESIDENT)(partial(load_snapshot, blobs, device="cpu"))
 
     def card(self, player: Player) -> SnapshotCard:
         """The card of a snapshot whose weights are whole and fit the game."""
@@ -48,14 +47,6 @@ class Weights:
     def network(self, digest: str) -> PlayingNetwork:
         """The network itself, as `BatchedPolicy` asks for it."""
         return self._load(digest)[0]
-
-    def _load(self, digest: str) -> tuple[PlayingNetwork, SnapshotCard]:
-        if digest not in self._loaded:
-            self._loaded[digest] = load_snapshot(self._blobs, digest, device="cpu")
-        self._loaded.move_to_end(digest)
-        while len(self._loaded) > RESIDENT:
-            self._loaded.popitem(last=False)
-        return self._loaded[digest]
 
 
 class Arena:

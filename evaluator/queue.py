@@ -158,9 +158,7 @@ class Queue:
     def request(self, name: str, players: Sequence[Player]) -> int:
         """Puts a snapshot at the head, also an evaluated one; returns its place, from 1."""
         if not any(p.name == name and _can_be_evaluated(p) for p in players):
-            raise NotFound(
-                f"no snapshot {name!r} can be evaluated: `bin/league players` lists what there is"
-            )
+            raise NotFound(f"no snapshot {name!r} exists: `bin/league players` lists them")
         self._journal.request(name)
         return 1 + [p.name for p in self.waiting(players)].index(name)
 

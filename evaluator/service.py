@@ -101,10 +101,6 @@ class EvaluatorServer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Refuses new calls and ends open ones within `STOP_SECONDS`."""
         self._opened.close()
 
 

@@ -35,9 +35,7 @@ class EvaluatorSettings(Settings):
     def _all_even(cls, counts: dict[str, int]) -> dict[str, int]:
         for name, count in counts.items():
             if count < 2 or count % 2:
-                raise ValueError(
-                    f"{name} = {count} can't be played: use 2 or more, even, for both seats"
-                )
+                raise ValueError(f"{name} = {count} is wrong: use 2 or more, even, for both seats")
         return counts
 
     @field_validator("matches_per_opponent", "milestone_matches")

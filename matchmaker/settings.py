@@ -123,14 +123,10 @@ class MatchmakerSection(Settings):
     def _check_mixes(cls, mixes: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
         for name, mix in mixes.items():
             if not mix:
-                raise ValueError(
-                    f"mix {name!r} has no category: give it one, for example self = 1.0"
-                )
+                raise ValueError(f"mix {name!r} has no category: give it one, as self = 1.0")
             for category, weight in mix.items():
                 if not (math.isfinite(weight) and weight >= 0.0):
-                    raise ValueError(
-                        f"mix {name!r}: {category} = {weight} is no weight: use 0 or more"
-                    )
+                    raise ValueError(f"mix {name!r}: {category} = {weight}: use 0 or more")
             if sum(mix.values()) <= 0.0:
                 raise ValueError(f"mix {name!r} has no weight above 0")
         return mixes

@@ -78,9 +78,7 @@ class Report:
             if reader.fieldnames is None:
                 return []
             if list(reader.fieldnames) != list(COLUMNS):
-                raise DataCorrupt(
-                    f"{self._path} has other columns than this version writes: move it away"
-                )
+                raise DataCorrupt(f"{self._path} has columns of another version: move it away")
             return [dict(row) for row in reader]
 
     def put(self, rows: Sequence[Row]) -> None:

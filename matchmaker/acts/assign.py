@@ -115,7 +115,9 @@ def acquire_pairings(
     """Leases matches between named players: each pair is one seed with the seats swapped."""
     incarnation = league.current_incarnation(tx, number)
     for pairing in pairings:
-        _check_pairing(league, pairing)
+        checks.pairing(pairing)
+        for name in (pairing.player, pairing.opponent):
+            _check_frozen(league, name)
     total = sum(2 * pairing.pairs for pairing in pairings)
     checks.number(total, "matches in one call", 1, checks.MAX_BATCH)
     matches: list[_Match] = []
@@ -132,7 +134,7 @@ def acquire_pairings(
 def lease_gate_matches(
     league: League,
     tx: Transaction,
-    number: int,
+    incarnation: IncarnationRow,
     players: tuple[str, str],
     seed: int,
     begun: int,
@@ -143,16 +145,12 @@ def lease_gate_matches(
 
     Seats alternate; `matches_per_seed` consecutive matches have one seed.
     """
-    incarnation = league.current_incarnation(tx, number)
-    checks.number(count, "count", 1, MAX_COUNT)
-    player, opponent = players
-    _check_pairing(
-        league, Pairing(player=player, opponent=opponent, pairs=1, book=Book.EVAL, seed=seed)
-    )
+    for name in players:
+        _check_frozen(league, name)
     draw = _named_draw(league, tx, GATE, players, seed, begun=begun)
     matches = [
         _named_match(
-            players if place % 2 == 0 else (opponent, player),
+            players if place % 2 == 0 else players[::-1],
             Book.EVAL,
             derived_seed(seed, place // matches_per_seed),
             GATE,
@@ -201,18 +199,13 @@ def carry_matches(
     return _leased(league, tx, incarnation, matches)
 
 
-def _check_pairing(league: League, pairing: Pairing) -> None:
-    checks.pairing(pairing)
-    for name in (pairing.player, pairing.opponent):
-        player = league.view.players.get(name)
-        if player is None:
-            raise NotFound(f"there is no player {name!r}: register it first")
-        if player.state is PlayerState.QUARANTINED:
-            raise Refused(f"{name} is quarantined: an operator must release it first")
-        if player.kind in _UNPLAYABLE:
-            raise Refused(
-                f"{name} is {player.kind.value}, without fixed weights: pair snapshots and bots"
-            )
+def _check_frozen(league: League, name: str) -> None:
+    player = league.player(name)
+    if player.state is PlayerState.QUARANTINED:
+        raise Refused(f"{name} is quarantined: an operator must release it first")
+    if player.kind in _UNPLAYABLE:
+        kind = player.kind.value
+        raise Refused(f"{name} is {kind}, without fixed weights: pair snapshots and bots")
 
 
 def _leased(
@@ -226,9 +219,7 @@ def _leased(
         return []
     held, most = tx.open_count(incarnation.number), limits.MAX_OPEN_LEASES
     if held + len(matches) > most:
-        raise Refused(
-            f"{held} leases are open and {len(matches)} more exceed {most}: report or release some"
-        )
+        raise Refused(f"{held} leases are open, {len(matches)} more exceed {most}: report some")
     now, size = league.clock.now(), ID_DIGITS + TOKEN_DIGITS
     ends = now + limits.LEASE_SECONDS, now + limits.LEASE_LIMIT_SECONDS
     digits = secrets.token_hex(size // 2 * len(matches))

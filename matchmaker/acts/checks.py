@@ -32,7 +32,7 @@ def identifier(value: str, what: str) -> str:
     """An id that a caller made."""
     if not _ID.fullmatch(value):
         raise InvalidInput(
-            f"{what} {value[:MAX_NAME]!r} can't be used: 1 to 80 letters, digits, _ . : -"
+            f"{what} {value[:MAX_NAME]!r} is no id: 1 to 80 letters, digits, _ . : -"
         )
     return value
 
@@ -73,17 +73,13 @@ def player(player: Player, game: str) -> None:
     """Everything of a player that needs no look at others."""
     checked_player_name(player.name)
     if player.game != game:
-        raise InvalidInput(
-            f"{player.name} plays {player.game[:MAX_NAME]!r}, but this league plays {game!r}"
-        )
+        raise InvalidInput(f"{player.name} plays {player.game[:MAX_NAME]!r}, this league {game!r}")
     if player.parent:
         checked_player_name(player.parent)
     if player.kind in _FROZEN:
         checked_digest(player.digest)
     elif player.digest:
-        raise InvalidInput(
-            f"{player.name} is a {player.kind.value} and can't have a digest: leave it empty"
-        )
+        raise InvalidInput(f"{player.name} is a {player.kind.value}: leave its digest empty")
     number(player.step, f"{player.name}: step", 0, MAX_STEP)
     text(player.creator, f"{player.name}: creator", MAX_NAME)
     time(player.created_at, f"{player.name}: created_at")
@@ -91,9 +87,7 @@ def player(player: Player, game: str) -> None:
         if SnapshotName.parse(player.name).step != player.step:
             raise InvalidInput(f"{player.name} has step {player.step}: name and step must agree")
     elif "@" in player.name:
-        raise InvalidInput(
-            f"{player.name} is a snapshot's name: a {player.kind.value} has none with @STEP"
-        )
+        raise InvalidInput(f"{player.name} has @STEP, as only a snapshot's name may")
     if len(player.card_json.encode()) > MAX_CARD_BYTES:
         raise InvalidInput(f"{player.name}: the card has over {MAX_CARD_BYTES} bytes")
     try:
@@ -111,9 +105,7 @@ def pairing(pairing: Pairing) -> None:
         pairing.pairs, f"pairs of {pairing.player} against {pairing.opponent}", 1, MAX_BATCH // 2
     )
     if pairing.book.value == "train":
-        raise InvalidInput(
-            "pairings are for the eval and greedy books: a learner's matches come by its mix"
-        )
+        raise InvalidInput("pairings are for eval and greedy: a learner's matches come by its mix")
 
 
 def result(result: MatchResult) -> None:
@@ -132,9 +124,7 @@ def result(result: MatchResult) -> None:
             raise InvalidInput(f"{name}: {len(seat.stats)} stats, {MAX_STATS} are the most")
         for stat, value in seat.stats.items():
             if not (0 < len(stat) <= MAX_NAME and math.isfinite(value)):
-                raise InvalidInput(
-                    f"{name}: stat {stat[:MAX_NAME]!r} = {value} is no finite number"
-                )
+                raise InvalidInput(f"{name}: stat {stat[:MAX_NAME]!r} = {value} is not finite")
 
 
 def metrics(values: Mapping[str, float]) -> dict[str, float]:

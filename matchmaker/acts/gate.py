@@ -147,7 +147,7 @@ def acquire_matches(
     """Leases at most `count` matches of a candidate with its current victim, whole pairs alone;
     none once the gate is decided, or its results decide it.
     """
-    league.current_incarnation(tx, number)
+    incarnation = league.current_incarnation(tx, number)
     checks.number(count, "count", 1, MAX_COUNT)
     gate, state = gate_of(league, candidate), league.view.exploiters
     if gate.state is not GateState.OPEN:
@@ -165,7 +165,8 @@ def acquire_matches(
     players = (candidate, test.victim)
     begun = len(played(tx, *players, rules)[0])
     seed = derived_seed(rules.seed, found.victims.index(test))
-    return lease_gate_matches(league, tx, number, players, seed, begun, fitting, matches_per_seed)
+    given = incarnation, players, seed, begun, fitting, matches_per_seed
+    return lease_gate_matches(league, tx, *given)
 
 
 # --- counting

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from league.errors import InvalidInput, NotFound
+from league.errors import InvalidInput
 from league.players import Incarnation, PlayerKind
 from league.stages import StageRequest
 from matchmaker import limits
@@ -38,13 +38,9 @@ def open_incarnation(
     checks.number(checkpoint_log_position, "checkpoint_log_position", 0, league.view.log_position)
     checks.number(len(carried), "carried matches", 0, MAX_CARRIED)
     if player:
-        trained = league.view.players.get(player)
-        if trained is None:
-            raise NotFound(f"there is no player {player!r} to train: register it first")
+        trained = league.player(player)
         if trained.kind is not PlayerKind.LIVE:
-            raise InvalidInput(
-                f"{player} is a {trained.kind.value}: only a live player can be trained"
-            )
+            raise InvalidInput(f"{player} is a {trained.kind.value}: only live players train")
     trains = f" and trains {player} from step {checkpoint_step:,}" if player else ""
     text = f"{worker} starts{trains}"
     event = league.log(
@@ -115,8 +111,8 @@ def heartbeat(
         held = tx.first_deadline(number)
         deadline = deadline if held is None else held
         progress = last.progress
-    tells_stages = incarnation.player in league.view.curricula
-    if incarnation.player and not tells_stages and mix and mix != (last.mix if last else ""):
+    told = league.view.curricula.get(incarnation.player)
+    if incarnation.player and told is None and mix and mix != (last.mix if last else ""):
         text = f"{incarnation.player} trains in stage {mix!r} from step {step:,}"
         league.log(tx, "stage", text, player=incarnation.player, mix=mix, step=step)
     tx.set_beat(
@@ -130,4 +126,4 @@ def heartbeat(
             metrics_json=kept,
         )
     )
-    return False, deadline, unobeyed(league, incarnation.player)
+    return False, deadline, unobeyed(league, incarnation.player, told.place if told else None)

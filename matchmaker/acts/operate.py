@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 
-from league.errors import InvalidInput, NotFound, Refused
+from league.errors import InvalidInput, Refused
 from league.players import Book, Player, PlayerKind, PlayerState
 from matchmaker.acts import checks
 from matchmaker.acts.retiring import change_state
@@ -29,13 +29,9 @@ def pin(league: League, tx: Transaction, name: str, mu: float | None, by: str) -
         league.log(tx, "rating_unpinned", words, player=name, by=by)
         return position
     if player.kind is PlayerKind.LIVE:
-        raise InvalidInput(
-            f"{name} learns, so its rating can't stay anywhere: pin one of its snapshots"
-        )
+        raise InvalidInput(f"{name} learns, so its rating moves: pin one of its snapshots")
     if not (math.isfinite(mu) and abs(mu) <= FARTHEST):
-        raise InvalidInput(
-            f"mu = {mu} is no rating: give points from {-FARTHEST:g} to {FARTHEST:g}"
-        )
+        raise InvalidInput(f"mu = {mu} is no rating: give {-FARTHEST:g} to {FARTHEST:g} points")
     words = f"{who}pins {name} at {mu:.2f} points from log position {position + 1} on"
     league.log(tx, "rating_pinned", words, player=name, mu=mu, by=by)
     return position
@@ -48,9 +44,7 @@ def quarantine(league: League, tx: Transaction, name: str, by: str, reason: str)
     if not reason.strip():
         raise InvalidInput(f"{name} is put into quarantine without a reason: say why")
     if player.kind is PlayerKind.LIVE:
-        raise InvalidInput(
-            f"{name} learns and is no opponent: stop its learner, or name its snapshots"
-        )
+        raise InvalidInput(f"{name} learns and is no opponent: stop it, or name its snapshots")
     if player.state is PlayerState.QUARANTINED:
         raise InvalidInput(f"{name} is in quarantine already")
     if player.state is PlayerState.CANDIDATE:
@@ -76,9 +70,4 @@ def release(league: League, tx: Transaction, name: str, by: str) -> PlayerState:
 def _known(league: League, name: str, by: str) -> tuple[Player, str]:
     """The player, and who acts as the beginning of a sentence."""
     checks.text(by, "by", checks.MAX_NAME)
-    player = league.view.players.get(name)
-    if player is None:
-        raise NotFound(
-            f"there is no player {name[: checks.MAX_NAME]!r}: `bin/league players` lists them"
-        )
-    return player, f"{by} " if by else ""
+    return league.player(name), f"{by} " if by else ""

@@ -10,11 +10,7 @@ from league.exploiters import CandidateGate
 from league.ids import SnapshotName
 from league.players import Player, PlayerKind, PlayerState
 from matchmaker.acts import checks
-from matchmaker.acts.gate import (
-    open_gate,
-    opponent_of,
-    pass_over,
-)
+from matchmaker.acts.gate import open_gate, opponent_of, pass_over
 from matchmaker.acts.retiring import retire_surplus
 from matchmaker.state.league import League
 from matchmaker.store.transaction import Transaction
@@ -60,9 +56,7 @@ def register_candidate(
     incarnation = league.current_incarnation(tx, number)
     generation = league.view.exploiters.by_player.get(incarnation.player)
     if generation is None:
-        raise InvalidInput(
-            f"incarnation {number} of {incarnation.worker} trains no exploiter's generation"
-        )
+        raise InvalidInput(f"{incarnation.worker} trains no exploiter's generation")
     if player.kind is not PlayerKind.SNAPSHOT or player.role is not generation.role:
         raise InvalidInput(
             f"{player.name[: checks.MAX_NAME]} is no snapshot of a {generation.role.value}: "
@@ -86,13 +80,9 @@ def _register(
     if existing is not None:
         return _register_again(league, tx, existing, player)
     if player.parent and player.parent not in known:
-        raise NotFound(
-            f"{player.name} names {player.parent!r} as its parent, which is not registered"
-        )
+        raise NotFound(f"the parent {player.parent!r} of {player.name} is not registered")
     if player.state is not PlayerState.ACTIVE:
-        raise InvalidInput(
-            f"{player.name} would enter {player.state.value}: register players as active"
-        )
+        raise InvalidInput(f"{player.name} is {player.state.value}: register players as active")
     created = replace(player, state=state, created_at=player.created_at or league.clock.now())
     tx.add_player(created)
     league.log(

@@ -42,9 +42,7 @@ def enter_stage(
     """
     incarnation = league.current_incarnation(tx, number)
     if not incarnation.player:
-        raise InvalidInput(
-            f"incarnation {number} of {incarnation.worker} trains no player: it has no stages"
-        )
+        raise InvalidInput(f"{incarnation.worker} trains no player: it has no stages")
     checks.number(step, "step", 0, checks.MAX_STEP)
     checks.text(reason, "reason")
     _check(league, stages, place)
@@ -65,7 +63,7 @@ def enter_stage(
             place=asdict(told.place),
             reason=reason,
         )
-    return _unobeyed(league.view.requests.get(told.player), place)
+    return unobeyed(league, told.player, place)
 
 
 def _check(league: League, stages: Sequence[Stage], place: Place) -> None:
@@ -77,9 +75,7 @@ def _check(league: League, stages: Sequence[Stage], place: Place) -> None:
         for value in (stage.name, stage.mix, stage.reward, stage.until_opponent):
             checks.text(value, "a name in a stage", checks.MAX_NAME)
         if not (math.isfinite(stage.until_win_rate) and 0.0 <= stage.until_win_rate <= 1.0):
-            raise InvalidInput(
-                f"stage {stage.name}: until_win_rate = {stage.until_win_rate} is no share"
-            )
+            raise InvalidInput(f"{stage.name}: until_win_rate = {stage.until_win_rate} is no share")
         checks.number(stage.min_matches, "min_matches", 0, checks.MAX_STEP)
         checks.number(stage.max_steps or 0, "max_steps", 0, checks.MAX_STEP)
 
@@ -100,14 +96,10 @@ def ask_stage(league: League, tx: Transaction, player: str, stage: str, by: str)
     return StageRequest(number=event.position, stage=wanted.name, by=by, at=event.at)
 
 
-def unobeyed(league: League, player: str) -> StageRequest | None:
-    """The newest request for a player's stage, if the player has not said that it obeyed it."""
-    status = league.view.curricula.get(player)
-    return None if status is None else _unobeyed(league.view.requests.get(player), status.place)
-
-
-def _unobeyed(asked: StageRequest | None, place: Place) -> StageRequest | None:
-    return asked if asked is not None and asked.number > place.obeyed else None
+def unobeyed(league: League, player: str, place: Place | None) -> StageRequest | None:
+    """The newest request for a player's stage, if it was not obeyed at `place`; None without."""
+    asked = league.view.requests.get(player)
+    return asked if place and asked and asked.number > place.obeyed else None
 
 
 def curricula(league: League, reader: Reader) -> list[CurriculumStatus]:
@@ -120,7 +112,7 @@ def curricula(league: League, reader: Reader) -> list[CurriculumStatus]:
         found.append(
             replace(
                 told,
-                asked=unobeyed(league, player),
+                asked=unobeyed(league, player, told.place),
                 step=beat.step if beat else told.place.since_step,
                 done=beat is not None and beat.activity == DONE,
             )

@@ -61,12 +61,10 @@ class LeagueMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         yield from self._registry.collect()
-        yield _gauge(
-            "kumite_health",
-            "1 while the service is SERVING, else 0.",
-            float(not self._health.reason),
-        )
-        yield _gauge("kumite_start_time_seconds", "Unix time of its start.", self._started_at)
+        serves, what = float(not self._health.reason), "1 while the service is SERVING, else 0."
+        yield GaugeMetricFamily("kumite_health", what, value=serves)
+        started, what = self._started_at, "Unix time of its start."
+        yield GaugeMetricFamily("kumite_start_time_seconds", what, value=started)
         version = GaugeMetricFamily("kumite_version_info", "The version.", labels=["version"])
         version.add_metric([__version__], 1.0)
         yield version
@@ -77,9 +75,6 @@ class LeagueMetrics(Collector):
 
     def _of_league(self) -> Iterator[Metric]:
         league, view, vitals = self._league, self._league.view, self._league.vitals()
-        yield _gauge("kumite_store_bytes", "Size of the league's files.", vitals.store_bytes)
-        free = max(0, vitals.disk_free_bytes)
-        yield _gauge("kumite_disk_free_bytes", "Space left on the disk of the log.", free)
         with league.store.read() as reader:
             leases = sum(reader.open_counts().values())
             beats = [reader.beat(row.number) for row in reader.newest_incarnations()]
@@ -88,11 +83,16 @@ class LeagueMetrics(Collector):
         with view.checked().lock:
             players = Counts((player.kind, player.state) for player in view.players.values())
             result, event, ordinal = view.log_position, view.event_position, view.ordinal
-        yield _gauge("kumite_leases_open", "Matches that are assigned and not ended.", leases)
-        yield _gauge("kumite_workers", "Workers that reported within the last lease time.", lively)
-        yield _gauge("kumite_log_position", "Position of the newest result.", result)
-        yield _gauge("kumite_event_position", "Position of the newest event.", event)
-        yield _gauge("kumite_assignments", "Matches assigned since the league began.", ordinal)
+        for name, what, value in (
+            ("store_bytes", "Size of the league's files.", vitals.store_bytes),
+            ("disk_free_bytes", "Space left on the log's disk.", max(0, vitals.disk_free_bytes)),
+            ("leases_open", "Matches that are assigned and not ended.", leases),
+            ("workers", "Workers that reported within the last lease time.", lively),
+            ("log_position", "Position of the newest result.", result),
+            ("event_position", "Position of the newest event.", event),
+            ("assignments", "Matches assigned since the league began.", ordinal),
+        ):
+            yield GaugeMetricFamily(f"kumite_{name}", what, value=value)
         family = GaugeMetricFamily("kumite_players", "Players.", labels=["kind", "state"])
         for (kind, state), count in sorted(players.items()):
             family.add_metric([kind, state], count)
@@ -103,7 +103,3 @@ def _labels(verdict: Verdict) -> tuple[str, str]:
     if verdict.accepted:
         return "duplicate" if verdict.duplicate else "accepted", ""
     return "refused", verdict.refusal.value
-
-
-def _gauge(name: str, what: str, value: float) -> Metric:
-    return GaugeMetricFamily(name, what, value=value)

@@ -71,7 +71,7 @@ class MatchmakerServer:
             raise InvalidInput("--at serves the past, which can't be changed: add --read-only")
         if at is not None and operations.metrics_port:
             raise InvalidInput(
-                "metrics report the present, and --at serves the past: leave out the metrics port"
+                "--at serves the past, metrics the present: leave out the metrics port"
             )
         self._wanted = (self._security.checked(host), port)
         with ExitStack() as opened:

@@ -235,9 +235,7 @@ class MatchmakerService(MatchmakerServiceServicer):
         """Streams events; only a read-only league ends the stream, as nothing more can happen."""
         checks.number(request.after, "after", -1, self.league.view.event_position)
         if not self._watchers.acquire(blocking=False):
-            raise Unavailable(
-                f"{limits.MAX_WATCHERS} clients watch already, which is the most: stop one"
-            )
+            raise Unavailable(f"{limits.MAX_WATCHERS} clients watch already, the most: stop one")
         try:
             yield from self._events(request.after, context)
         finally:

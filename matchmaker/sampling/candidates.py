@@ -22,11 +22,7 @@ from matchmaker.state.analysis import NO_ANALYSIS, Analysis
 from matchmaker.state.exploiters import NO_EXPLOITERS, ExploiterState
 
 SELF = "self"
-_ROLES = {
-    "snapshots": (Role.NONE, Role.MAIN),
-    "exploiters": EXPLOITING,
-    "clone": (Role.CLONE,),
-}
+_ROLES = {"snapshots": (Role.NONE, Role.MAIN), "exploiters": EXPLOITING, "clone": (Role.CLONE,)}
 """Roles of the snapshots in a category."""
 PATCHED_SHARE = 0.1
 """Part of the weight of `exploiters` that the ones patched by the learner have together."""

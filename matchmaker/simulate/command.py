@@ -157,10 +157,7 @@ def _show(report: dict[str, Any]) -> None:
         _table(title, tenths, "tenth", "predicted", "played")
     size = f"{report['players']:,} players, {report['matches']:,} matches"
     rule = report["rule"] + ("" if report["roles"] == "mix" else f", roles {report['roles']}")
-    lines = [
-        ("league", f"{report['scenario']}, {size}, seed {report['seed']}"),
-        ("rule", rule),
-    ]
+    lines = [("league", f"{report['scenario']}, {size}, seed {report['seed']}"), ("rule", rule)]
     for name, key in (("categories", "category_fit"), ("opponents", "opponent_fit")):
         fit = report[key]
         chi2 = f"chi-squared {fit['chi2']:.1f} of {fit['freedom']} degrees of freedom"

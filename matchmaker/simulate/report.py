@@ -289,9 +289,7 @@ def replayed(reader: Reader, settings: MatchmakerSettings) -> Report:
     """
     by_draw = _drawn(reader)
     if not by_draw:
-        raise InvalidInput(
-            "no opponent was drawn in this league yet: name a run whose learners have played"
-        )
+        raise InvalidInput("no opponent was drawn yet: name a run whose learners have played")
     numbers = sorted(by_draw)
     places = np.linspace(0, len(numbers), min(POINTS, len(numbers)), endpoint=False, dtype=int)
     chosen = {numbers[place]: by_draw[numbers[place]].total() for place in places}

@@ -10,7 +10,7 @@ from typing import Any
 
 from league.clock import Clock, SystemClock
 from league.errors import Fenced, NotFound, VersionMismatch
-from league.players import EVENT_KINDS, Event, Verdict, Vitals
+from league.players import EVENT_KINDS, Event, Player, Verdict, Vitals
 from matchmaker import limits
 from matchmaker.settings import MatchmakerSettings
 from matchmaker.state import folding
@@ -114,6 +114,13 @@ class League:
     @cached_property
     def policy_hash(self) -> str:
         return self.settings.policy_hash()
+
+    def player(self, name: str) -> Player:
+        """Raises `NotFound` when nobody has this name."""
+        player = self.view.players.get(name)
+        if player is None:
+            raise NotFound(f"there is no player {name[:80]!r}: `bin/league players` lists them")
+        return player
 
     def incarnation(self, reader: Reader, number: int) -> IncarnationRow:
         """Raises `NotFound` when it was never opened."""

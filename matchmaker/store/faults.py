@@ -37,9 +37,7 @@ def as_league_errors(path: Path) -> Iterator[None]:
         raise Refused(f"{path} can't be used: {error}") from error
     except sqlite3.DatabaseError as error:
         if error.sqlite_errorcode in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-            raise DataCorrupt(
-                f"{path} is a broken SQLite file ({error}): restore a copy"
-            ) from error
+            raise DataCorrupt(f"{path} is a broken SQLite file ({error}): restore it") from error
         raise
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):

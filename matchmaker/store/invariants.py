@@ -7,90 +7,60 @@ service moves that watermark up to its oldest open lease, below which nothing ch
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from matchmaker.store.copies import player_states
 from matchmaker.store.transaction import Reader
 
 SHOWN = 5
 """How many offenders a finding names."""
-
-
-@dataclass(frozen=True)
-class Invariant:
-    """`sql` selects one column: what breaks the rule that `says` states."""
-
-    says: str
-    sql: str
-
-
-INVARIANTS = (
-    Invariant(
-        "an open lease belongs to the newest incarnation of its worker",
-        "SELECT a.match_id FROM assignments a JOIN incarnations i ON i.number = a.incarnation "
-        "WHERE a.ordinal > :after AND a.lease_state = 'open' AND i.fenced_by IS NOT NULL",
-    ),
-    Invariant(
-        "only the newest incarnation of a worker is unfenced",
-        "SELECT i.number FROM incarnations i WHERE (i.fenced_by IS NULL) != (i.number = "
-        "(SELECT max(n.number) FROM incarnations n WHERE n.worker = i.worker)) AND :after >= 0",
-    ),
-    Invariant(
-        "a closed lease has the time it was closed at, an open one has none",
-        "SELECT match_id FROM assignments WHERE ordinal > :after "
-        "AND (lease_state = 'open') != (closed_at IS NULL)",
-    ),
-    Invariant(
-        "a lease is closed as reported exactly when there is a result",
-        "SELECT a.match_id FROM assignments a LEFT JOIN results r USING (ordinal) "
-        "WHERE a.ordinal > :after AND (a.lease_state = 'reported') != (r.position IS NOT NULL)",
-    ),
-    Invariant(
-        "a result was reported by the incarnation that held the lease",
-        "SELECT r.position FROM results r JOIN assignments a USING (ordinal) "
-        "WHERE a.ordinal > :after AND r.incarnation != a.incarnation",
-    ),
-    Invariant(
-        "a carried match has the seats, seed, category and book of the one it replaces",
-        "SELECT a.match_id FROM assignments a LEFT JOIN assignments b ON b.match_id = a.replaces "
-        "WHERE a.ordinal > :after AND a.replaces != '' AND (b.ordinal IS NULL OR "
-        "(a.seat0, a.seat1, a.seed, a.category, a.book) != "
-        "(b.seat0, b.seat1, b.seed, b.category, b.book))",
-    ),
-    Invariant(
-        "a match and the one that replaces it do not both count",
-        "SELECT a.match_id FROM assignments a JOIN assignments b ON b.match_id = a.replaces "
-        "JOIN results r ON r.ordinal = a.ordinal JOIN results s ON s.ordinal = b.ordinal "
-        "WHERE a.ordinal > :after AND a.replaces != '' AND NOT r.failed AND NOT s.failed "
-        "AND r.position NOT IN (SELECT position FROM lost_results) "
-        "AND s.position NOT IN (SELECT position FROM lost_results)",
-    ),
-    Invariant(
-        "a held-out player is never an opponent in training",
-        "SELECT a.match_id FROM assignments a JOIN players p ON p.name IN (a.seat0, a.seat1) "
-        "WHERE a.ordinal > :after AND a.mix != '' AND p.held_out",
-    ),
-    Invariant(
-        "a lost result is of the train book",
-        "SELECT l.position FROM lost_results l JOIN results r USING (position) "
-        "JOIN assignments a USING (ordinal) WHERE a.ordinal > :after AND a.book != 'train'",
-    ),
-    Invariant(
-        "a match between learner and opponent seats the learner where the assignment says",
-        "SELECT a.match_id FROM assignments a JOIN incarnations i ON i.number = a.incarnation "
-        "WHERE a.ordinal > :after AND a.learner_seat >= 0 "
-        "AND i.player != CASE a.learner_seat WHEN 0 THEN a.seat0 ELSE a.seat1 END",
-    ),
-)
+INVARIANTS = {
+    "an open lease belongs to the newest incarnation of its worker": """
+        SELECT a.match_id FROM assignments a JOIN incarnations i ON i.number = a.incarnation
+        WHERE a.ordinal > :after AND a.lease_state = 'open' AND i.fenced_by IS NOT NULL""",
+    "only the newest incarnation of a worker is unfenced": """
+        SELECT i.number FROM incarnations i
+        WHERE (i.fenced_by IS NULL) != (i.number = (SELECT max(n.number) FROM incarnations n WHERE
+        n.worker = i.worker)) AND :after >= 0""",
+    "a closed lease has the time it was closed at, an open one has none": """
+        SELECT match_id FROM assignments
+        WHERE ordinal > :after AND (lease_state = 'open') != (closed_at IS NULL)""",
+    "a lease is closed as reported exactly when there is a result": """
+        SELECT a.match_id FROM assignments a LEFT JOIN results r USING (ordinal)
+        WHERE a.ordinal > :after AND (a.lease_state = 'reported') != (r.position IS NOT NULL)""",
+    "a result was reported by the incarnation that held the lease": """
+        SELECT r.position FROM results r JOIN assignments a USING (ordinal)
+        WHERE a.ordinal > :after AND r.incarnation != a.incarnation""",
+    "a carried match has the seats, seed, category and book of the one it replaces": """
+        SELECT a.match_id FROM assignments a LEFT JOIN assignments b ON b.match_id = a.replaces
+        WHERE a.ordinal > :after AND a.replaces != '' AND (b.ordinal IS NULL OR (a.seat0, a.seat1,
+        a.seed, a.category, a.book) != (b.seat0, b.seat1, b.seed, b.category, b.book))""",
+    "a match and the one that replaces it do not both count": """
+        SELECT a.match_id FROM assignments a JOIN assignments b ON b.match_id = a.replaces JOIN
+        results r ON r.ordinal = a.ordinal JOIN results s ON s.ordinal = b.ordinal
+        WHERE a.ordinal > :after AND a.replaces != '' AND NOT r.failed AND NOT s.failed AND
+        r.position NOT IN (SELECT position FROM lost_results) AND s.position NOT IN (SELECT position
+        FROM lost_results)""",
+    "a held-out player is never an opponent in training": """
+        SELECT a.match_id FROM assignments a JOIN players p ON p.name IN (a.seat0, a.seat1)
+        WHERE a.ordinal > :after AND a.mix != '' AND p.held_out""",
+    "a lost result is of the train book": """
+        SELECT l.position FROM lost_results l JOIN results r USING (position) JOIN assignments a
+        USING (ordinal)
+        WHERE a.ordinal > :after AND a.book != 'train'""",
+    "a match between learner and opponent seats the learner where the assignment says": """
+        SELECT a.match_id FROM assignments a JOIN incarnations i ON i.number = a.incarnation
+        WHERE a.ordinal > :after AND a.learner_seat >= 0 AND i.player != CASE a.learner_seat WHEN 0
+        THEN a.seat0 ELSE a.seat1 END""",
+}
+"""What breaks the rule that a key states, one column each."""
 
 
 def broken(reader: Reader, after: int = 0) -> list[str]:
     """A sentence for each invariant that assignments above `after` break."""
     findings = []
-    for invariant in INVARIANTS:
-        found = [row[0] for row in reader.select(invariant.sql, after=after)]
-        if found:
-            findings.append(finding(invariant.says, found))
+    for says, sql in INVARIANTS.items():
+        if found := [row[0] for row in reader.select(sql, after=after)]:
+            findings.append(finding(says, found))
     return findings
 
 

@@ -32,14 +32,7 @@ from urllib.parse import quote
 
 from sqlite_utils import Database
 
-from league.errors import (
-    DataCorrupt,
-    InvalidInput,
-    NotFound,
-    Refused,
-    Unavailable,
-    VersionMismatch,
-)
+from league.errors import DataCorrupt, InvalidInput, NotFound, Refused, Unavailable, VersionMismatch
 from matchmaker.store.faults import as_league_errors
 from matchmaker.store.schema import APPLICATION_ID, migrations
 from matchmaker.store.transaction import Reader, Transaction
@@ -118,8 +111,8 @@ class SqliteStore:
             self._check_file(self._db)
             self._db.enable_wal()
             self._db.execute("PRAGMA synchronous = FULL")
-            migrations.apply(self._db)
             self._db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            migrations.apply(self._db)
         except BaseException:
             if is_foreign:
                 lock_path.unlink(missing_ok=True)
@@ -131,9 +124,7 @@ class SqliteStore:
     def _check_file(self, db: Database) -> None:
         owner = db.execute("PRAGMA application_id").fetchone()[0]
         names = set(db.table_names())
-        # A matchmaker that was killed while it created the file leaves no application id.
-        is_half_made = "_sqlite_migrations" in names and (len(names) == 1 or "assignments" in names)
-        if owner != APPLICATION_ID and names and not is_half_made:
+        if owner != APPLICATION_ID and names:
             raise DataCorrupt(f"{self.path} is a SQLite file of another program: name another path")
         known = {migration.name for migration in migrations.pending(Database(memory=True))}
         unknown = [one.name for one in migrations.applied(db) if one.name not in known]
@@ -275,9 +266,7 @@ class SqliteStore:
 
         *bound, reply = self.submit(apply_once)
         if bound != [method, fingerprint]:
-            raise InvalidInput(
-                f"request_id {request_id!r} was used for another request: use a fresh one"
-            )
+            raise InvalidInput(f"request_id {request_id!r} was used before: use a fresh one")
         return reply
 
     def _serve(self) -> None:

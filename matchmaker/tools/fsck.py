@@ -6,9 +6,6 @@ import math
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from league.errors import DataCorrupt
 from league.exploiters import GateState, VictimGate
@@ -24,7 +21,7 @@ from matchmaker.store import invariants
 from matchmaker.store.rows import AssignmentRow
 from matchmaker.store.sqlite import SqliteStore
 from matchmaker.store.transaction import Reader
-from matchmaker.tools.recompute import differing_from_shown
+from matchmaker.tools.recompute import RunArgument, RunOption, differing_from_shown
 
 TOLERANCE = 1e-6
 """By how much ratios may differ, relative above 1: another machine may round otherwise."""
@@ -37,14 +34,7 @@ _STATES = {
 """The state of a candidate by that of its gate; accepted ones may retire later."""
 
 
-def command(
-    run: Annotated[
-        Path | None, typer.Argument(metavar="RUN", help="The run (default: the newest in runs/).")
-    ] = None,
-    run_dir: Annotated[
-        Path | None, typer.Option(metavar="RUN", help="The same, as other commands take it.")
-    ] = None,
-) -> int:
+def command(run: RunArgument = None, run_dir: RunOption = None) -> int:
     """Checks whether a run's log is whole: every invariant, every draw, every rating.
 
     While the run continues, this also checks the ratings that its matchmaker shows.

@@ -18,16 +18,15 @@ from matchmaker.state.books import Books
 from matchmaker.store.sqlite import SqliteStore
 
 WAIT_SECONDS = 5.0
+RunArgument = Annotated[
+    Path | None, typer.Argument(metavar="RUN", help="The run (default: the newest in runs/).")
+]
+RunOption = Annotated[
+    Path | None, typer.Option(metavar="RUN", help="The same, as other commands take it.")
+]
 
 
-def command(
-    run: Annotated[
-        Path | None, typer.Argument(metavar="RUN", help="The run (default: the newest in runs/).")
-    ] = None,
-    run_dir: Annotated[
-        Path | None, typer.Option(metavar="RUN", help="The same, as other commands take it.")
-    ] = None,
-) -> int:
+def command(run: RunArgument = None, run_dir: RunOption = None) -> int:
     """Computes ratings and payoffs from the log and compares them with the running numbers.
 
     The exit status is 1 when the run's matchmaker shows other numbers.

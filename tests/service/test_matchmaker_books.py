@@ -204,9 +204,9 @@ def test_an_anchor_counts_in_every_book_and_for_the_sampler(tmp_path):
 def test_pins_that_can_not_be_are_one_sentence(league):
     for name, mu, error, words in (
         ("nobody", 20.0, NotFound, "there is no player 'nobody'"),
-        ("main", 20.0, InvalidInput, "main learns, so its rating can't stay anywhere"),
+        ("main", 20.0, InvalidInput, "main learns, so its rating moves"),
         ("based", float("nan"), InvalidInput, "mu = nan is no rating"),
-        ("based", 1e9, InvalidInput, "give points from -1000 to 1000"),
+        ("based", 1e9, InvalidInput, "give -1000 to 1000 points"),
     ):
         with pytest.raises(error, match=words):
             league.client.pin_rating(name, mu, "operator")

@@ -41,7 +41,7 @@ def test_registration_is_repeatable_and_guards_names(league):
         (bot("No Such Name"), InvalidName, "can't name a player"),
         (snapshot(3000, digest="../../etc/passwd"), InvalidName, "no sha256"),
         (replace(snapshot(3000), step=4), InvalidInput, "must agree"),
-        (snapshot(3000, game="chess"), InvalidInput, "this league plays 'brawl'"),
+        (snapshot(3000, game="chess"), InvalidInput, "this league 'brawl'"),
         (snapshot(3000, kind=PlayerKind.BOT, digest=""), InvalidInput, "snapshot's name"),
         (snapshot(3000, card_json="{"), InvalidInput, "no JSON"),
         (snapshot(3000, card_json='"' + "x" * 70_000 + '"'), InvalidInput, "bytes"),
