@@ -83,9 +83,7 @@ def compose(
     settings: EvaluatorSettings,
     exploiters: Sequence[str] = (),
 ) -> tuple[Entry, ...]:
-    """The gauntlet of `player`: sampled matches against all bots first (curricula wait for them),
-    then against `exploiters` and snapshots, then greedy ones against bots.
-    """
+    """The gauntlet of `player`: sampled matches first against bots, for which curricula wait."""
     in_order = sorted(bots, key=lambda name: name not in settings.matches_by_opponent)
     known = {p.name: p for p in players}
     met = [name for name in exploiters if name in known and name != player.name]

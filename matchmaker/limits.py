@@ -3,17 +3,13 @@
 LEASE_SECONDS = 300.0
 """How long a lease lives without its worker's progress: longer than the longest update."""
 LEASE_LIMIT_SECONDS = 6 * 3600.0
-"""How long a lease lives at most, whatever progress its worker makes: longer than the longest
-match. A later result is accepted all the same.
-"""
+"""How long a lease lives at most, whatever its worker's progress: longer than any match."""
 SWEEP_SECONDS = 2.0
 """Time between two sweeps for leases that ran out."""
 MAX_OPEN_LEASES = 65_536
 """Leases that one worker may hold open, in case it asks for matches and never reports."""
 DRAW_SECONDS = 0.5
-"""How long results alone don't change what a learner's opponents are drawn from: computing that
-takes 5 ms for 2,000 players, and thousands of results come in a second.
-"""
+"""How long results alone don't change a draw table: 2,000 players take 5 ms."""
 CALL_THREADS = 64
 """Threads that answer calls; that many calls can share one commit."""
 MAX_WATCHERS = 16

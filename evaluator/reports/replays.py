@@ -32,9 +32,7 @@ class _Match:
 
 @dataclass
 class Recorder:
-    """Records what an arena's rows do, and writes the replays of `player` into `folder`, where at
-    most `most` stay, the newest.
-    """
+    """Writes replays of `player` in an arena's rows into `folder`, where the newest `most` stay."""
 
     folder: Path
     recipe: Recipe

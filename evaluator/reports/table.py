@@ -82,9 +82,7 @@ class Report:
             return [dict(row) for row in reader]
 
     def put(self, rows: Sequence[Row]) -> None:
-        """Appends rows, or replaces those about the same player, opponent and book. Raises
-        `StorageFull` when the disk is full; the old file is whole then.
-        """
+        """Appends rows, or replaces those about the same player, opponent and book."""
         merged = {tuple(row[name] for name in KEY): row for row in [*self.rows(), *rows]}
         text = io.StringIO()
         writer = csv.DictWriter(text, fieldnames=list(COLUMNS), lineterminator="\n")

@@ -88,9 +88,7 @@ def open_gate(
     victims: Sequence[str],
     generation: Generation | None = None,
 ) -> CandidateGate:
-    """Opens the gate of an exploiter's candidate against its generation's victims, or of a main's
-    snapshot against the newest member of its learner.
-    """
+    """Opens the gate of an exploiter's candidate, or without a `generation` a main's snapshot's."""
     if generation is None:
         elo = league.settings.admission
         gate = Gate(test=MultinomialTest(elo0=elo.elo0, elo1=elo.elo1), limit=PAIR_LIMIT)
@@ -144,9 +142,7 @@ def gate_of(league: League, candidate: str) -> CandidateGate:
 def acquire_matches(
     league: League, tx: Transaction, number: int, candidate: str, count: int
 ) -> list[Assignment]:
-    """Leases at most `count` matches of a candidate with its current victim, whole pairs alone;
-    none once the gate is decided, or its results decide it.
-    """
+    """Leases at most `count` matches with the current victim, whole pairs; none once decided."""
     incarnation = league.current_incarnation(tx, number)
     checks.number(count, "count", 1, MAX_COUNT)
     gate, state = gate_of(league, candidate), league.view.exploiters
@@ -226,9 +222,7 @@ def _certificate(gate: Gate, subject: Subject, seeds: tuple[int, ...]) -> str:
 def tallied(
     matches: Sequence[Assigned], victim: str, rules: GateRules
 ) -> tuple[Gate, tuple[int, ...], VictimGate]:
-    """A gate with what it takes of its matches, given in order of assignment, the seeds of these,
-    and the test as the log keeps it.
-    """
+    """A gate with what it takes of its matches, their seeds, and the test as the log keeps it."""
     results = settled(matches, paired=rules.gate.paired)
     gate = rules.gate.take(results)
     seed_of = {match.ordinal: match.pair for match in matches}
@@ -266,9 +260,7 @@ def played(
 
 
 def decide(league: League, tx: Transaction, number: int, candidate: str) -> CandidateGate:
-    """Writes a decision down as soon as the log holds one, and returns the gate. The candidate
-    becomes an opponent or retires in the same transaction.
-    """
+    """Writes a decision down as soon as the log holds one, with the candidate's new state."""
     league.current_incarnation(tx, number)
     gate = gate_of(league, candidate)
     found = judged(league, tx, gate)

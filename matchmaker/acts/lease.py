@@ -18,9 +18,7 @@ from matchmaker.store.transaction import Transaction
 def release_matches(
     league: League, tx: Transaction, number: int, match_ids: Sequence[str], reason: str
 ) -> int:
-    """Closes the incarnation's open leases (all when none is named) as released; returns how
-    many.
-    """
+    """Closes the incarnation's open leases, or those named, as released; returns how many."""
     incarnation = league.current_incarnation(tx, number)
     checks.text(reason, "reason")
     checks.number(len(match_ids), "matches in one call", 0, checks.MAX_BATCH)

@@ -17,9 +17,7 @@ FARTHEST = 1000.0
 
 
 def pin(league: League, tx: Transaction, name: str, mu: float | None, by: str) -> int:
-    """Pins a player at `mu` points in every book, or unpins it if `mu` is None; returns the log
-    position after which it holds.
-    """
+    """Pins a player at `mu` points in every book, or unpins it; returns the log position then."""
     player, who = _known(league, name, by)
     position = tx.positions()[0]
     if mu is None:

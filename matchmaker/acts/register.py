@@ -50,9 +50,7 @@ def register_players(
 def register_candidate(
     league: League, tx: Transaction, number: int, player: Player
 ) -> CandidateGate:
-    """Registers an exploiter's frozen snapshot as a candidate and opens its gate. The same again
-    changes nothing.
-    """
+    """Registers an exploiter's frozen snapshot as a candidate and opens its gate, once."""
     incarnation = league.current_incarnation(tx, number)
     generation = league.view.exploiters.by_player.get(incarnation.player)
     if generation is None:

@@ -42,9 +42,7 @@ def refused(match_id: str, error: InvalidInput) -> Verdict:
 def report_results(
     league: League, tx: Transaction, number: int, results: Sequence[MatchResult | Verdict]
 ) -> tuple[list[Verdict], int]:
-    """Accepts or refuses results, in order; a `Verdict` among them was refused at decoding. Returns
-    the verdicts and the position of the newest result.
-    """
+    """Accepts or refuses results, in order; returns verdicts and the newest result's position."""
     checks.number(len(results), "results in one call", 0, checks.MAX_BATCH)
     incarnation = league.incarnation(tx, number)
     leases = tx.assignments([one.match_id for one in results if isinstance(one, MatchResult)])

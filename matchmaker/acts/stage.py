@@ -37,9 +37,7 @@ def enter_stage(
     place: Place,
     reason: str,
 ) -> StageRequest | None:
-    """Records a learner's stages and its place in them; the same again adds no event. Returns the
-    request that it has to obey, if there is one.
-    """
+    """Records a learner's stages and its place in them; returns the request it has to obey."""
     incarnation = league.current_incarnation(tx, number)
     if not incarnation.player:
         raise InvalidInput(f"{incarnation.worker} trains no player: it has no stages")

@@ -35,9 +35,7 @@ MAX_REQUEST_BYTES = 32 << 20
 ANALYST_SECONDS = 2.0
 """How long a stop waits for a look at the league's structure, which loses nothing."""
 LOOK_EVERY = 30
-"""Checking the invariants takes at most 1/30 of the time: a busy league has much to check, and its
-cores have other work.
-"""
+"""Checking the invariants takes at most 1/30 of the time: cores have other work."""
 SERVICE_NAME = matchmaker_pb2.DESCRIPTOR.services_by_name["MatchmakerService"].full_name
 EXPLOITER_SERVICE_NAME = exploiters_pb2.DESCRIPTOR.services_by_name["ExploiterService"].full_name
 _log = logging.getLogger(__name__)
@@ -141,9 +139,7 @@ class MatchmakerServer:
             thread.start()
 
     def sweep(self) -> int:
-        """Expires overdue leases, does what else is due and checks what was written since the last
-        time. Returns how many leases expired.
-        """
+        """Expires overdue leases, does what else is due, checks new rows; returns the expired."""
         with self.store.read() as reader:
             due = reader.open_assignments(until=self.league.clock.now())
         with self.store.write() as tx:

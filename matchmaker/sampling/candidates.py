@@ -27,9 +27,7 @@ _ROLES = {"snapshots": (Role.NONE, Role.MAIN), "exploiters": EXPLOITING, "clone"
 PATCHED_SHARE = 0.1
 """Part of the weight of `exploiters` that the ones patched by the learner have together."""
 ADAPTIVE_SNAPSHOTS = 2
-"""Newest snapshots whose clean matches an adaptive mix goes by: more are steadier, and slower to
-notice that something was forgotten.
-"""
+"""Newest snapshots whose clean matches an adaptive mix uses: more notice forgetting later."""
 _VICTIM_STATES = (PlayerState.ACTIVE, PlayerState.RETIRED)
 """A victim that retires during a generation stays a victim."""
 _BY_ROLE = ("snapshots", SELF, "exploiters")
@@ -155,10 +153,7 @@ def _belongs(player: Player, category: str) -> bool:
 
 
 def newest_clean_counts(pool: Pool, category: str) -> Counts:
-    """Returns the clean matches of the learner's newest snapshots against the bot `category`.
-
-    They watch a bot that training hardly plays any more, too.
-    """
+    """Returns the clean matches of the learner's newest snapshots against the bot `category`."""
     bot = pool.players.get(category)
     if bot is None or bot.kind is not PlayerKind.BOT:
         return Counts()
@@ -182,9 +177,7 @@ def lineage_of(name: str) -> str:
 
 
 def learner_of(snapshot: Player, players: Mapping[str, Player]) -> str:
-    """Returns the live player of a snapshot: `main` for `main@500`, and for `main.3@500`, made
-    after a return to an older checkpoint.
-    """
+    """Returns the live player of a snapshot: `main` for `main@500`, and for `main.3@500`."""
     lineage = lineage_of(snapshot.name)
     if lineage in players:
         return lineage
@@ -192,9 +185,7 @@ def learner_of(snapshot: Player, players: Mapping[str, Player]) -> str:
 
 
 def situation_of(pool: Pool) -> roles.Situation:
-    """Returns what the rules of the learner's role need: the current mains (another learner's is
-    its newest snapshot) and all past players.
-    """
+    """Returns what a role's rules need; another learner's weights are its newest snapshot."""
     learner, players = pool.learner, pool.players
     snapshots = [
         player

@@ -23,9 +23,7 @@ from league.stats.payoff import Counts
 
 Array = NDArray[np.float64]
 PRIOR_GAMES = 10.0
-"""Games that the predicted win probability counts for: enough that a newcomer does not take most
-matches, few enough that 20 real ones outweigh it.
-"""
+"""Games that a prediction counts for: a newcomer does not take most matches, 20 outweigh it."""
 RECENT_COUNT, RECENT_SHARE = 10, 0.99
 """The rule `recent` draws a share of .99 from the newest ten snapshots."""
 VANISHING = 1e-10
@@ -34,9 +32,7 @@ VANISHING = 1e-10
 
 @dataclass(frozen=True)
 class Candidates:
-    """Players that may be drawn: the learner's training counts against each, its win probability by
-    the ratings, and TrueSkill's match quality.
-    """
+    """Players that may be drawn: training counts, win probability by the ratings, match quality."""
 
     names: tuple[str, ...]
     wins_N: Array

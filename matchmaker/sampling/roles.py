@@ -69,9 +69,7 @@ class Branch:
 
 
 def branches(preset: RolePreset, situation: Situation) -> list[Branch]:
-    """Returns the learner's branches; their shares sum to 1. One may have no names, and several
-    may have one label.
-    """
+    """Returns the learner's branches, perhaps without names; their shares sum to 1."""
     return _RULES[preset, situation.role](situation)
 
 

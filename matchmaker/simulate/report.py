@@ -174,9 +174,7 @@ def fit_of(counts: Mapping[str, float], expected: Mapping[str, float]) -> dict[s
 def _groups(
     simulation: Simulation, reader: Reader, counts: Mapping[int, Counter[tuple[str, str]]]
 ) -> list[Report]:
-    """Returns each learner's matches by group of opponents, and the rule's share by the truth, in
-    categories with several candidates in the learner's last draw.
-    """
+    """Returns each learner's matches by group of opponents, and the rule's share by the truth."""
     bodies = {number: json.loads(_draw(reader, number).body_json) for number in counts}
     last = {bodies[number]["player"]: number for number in sorted(counts)}
     found = []

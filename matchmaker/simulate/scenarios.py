@@ -155,9 +155,7 @@ class Drift(Scenario):
     """Learners that climb with their matches and wander; snapshots, added later, stay fixed."""
 
     START, CLIMB, WANDERING, SETTLING = -600.0, 220.0, 40.0, 200.0
-    """Elo of a new learner; Elo gained, and wandered, while its matches grow by a factor of e;
-    matches that count as the start.
-    """
+    """Elo of a new learner, gained and wandered while matches grow e-fold; matches of the start."""
     strength_N: Array
 
     def __init__(self, rng: np.random.Generator, players: int, learners: int) -> None:

@@ -16,9 +16,7 @@ from matchmaker.store.rows import FoldRow
 from matchmaker.store.transaction import Reader
 
 VERSION = 1
-"""Of what a fold holds and means. Raise it with every change of how results are folded: folds of
-another version are passed over, down to folding the whole log.
-"""
+"""Raise it when folding changes: folds of another version are passed over."""
 EVERY = 30_000
 """Results after which another fold is due: a restart folds that many in about three seconds."""
 FEWEST = 1_000

@@ -97,9 +97,7 @@ class League:
                 self.fold_position = row.log_position
 
     def log(self, tx: Transaction, kind: str, text: str, /, **data: Any) -> Event:
-        """Adds an event, with the newest result's position, and returns it; memory follows after
-        the commit.
-        """
+        """Adds an event, with the newest result's position; memory follows after the commit."""
         assert kind in EVENT_KINDS, kind
         encoded = json.dumps({**data, "log_position": tx.positions()[0]}, separators=(",", ":"))
         event = tx.add_event(self.clock.now(), kind, text, encoded)

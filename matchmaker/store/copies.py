@@ -67,9 +67,7 @@ INSERT INTO folds SELECT * FROM past.folds WHERE event_position <= :event
 
 
 def backup(database: Path, copy: Path) -> int:
-    """Copies a league's log into one whole file, while a matchmaker may write it; returns the
-    position of its newest result.
-    """
+    """Copies a log that may be written meanwhile; returns the position of its newest result."""
     taken = f"{copy} is there already: name another file, or move it away"
     if copy.exists():
         raise AlreadyExists(taken)
@@ -102,9 +100,7 @@ class Moment(NamedTuple):
 
 
 def moment_of(reader: Reader, words: str) -> Moment:
-    """The moment of an ISO time (UTC unless it says otherwise), Unix seconds, or a log position,
-    which means right after that result.
-    """
+    """The moment of an ISO time (UTC by default), Unix seconds, or a log position (just after)."""
     if words.isdecimal() and int(words) < FIRST_SECOND:
         position = int(words)
         found = reader.select(

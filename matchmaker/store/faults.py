@@ -21,9 +21,7 @@ _FULL = (
 
 @contextmanager
 def as_league_errors(path: Path) -> Iterator[None]:
-    """Raises the block's SQLite and system errors as `StorageFull`, `StorageReadOnly`,
-    `DataCorrupt` or `Refused`; `path` is the file that the messages name.
-    """
+    """Raises the block's SQLite and system errors as the league's; messages name `path`."""
     full = f"no space left to write {path}: free some; nothing acknowledged is lost"
     try:
         yield

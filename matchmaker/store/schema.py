@@ -1,7 +1,4 @@
-"""The tables of a league's log.
-
-Never edit a migration that was released: add another one.
-"""
+"""The tables of a league's log. Never edit a migration that was released: add another one."""
 
 from __future__ import annotations
 

@@ -281,9 +281,7 @@ class SqliteStore:
                 waiting = waiting[self._commit_together(waiting) :]
 
     def _commit_together(self, group: Sequence[_Request]) -> int:
-        """Runs requests in one transaction and hands their outcomes out; returns how many. One
-        whose effect on memory fails is the last of its commit.
-        """
+        """Runs requests in one commit, up to one whose effect on memory fails; returns how many."""
         done, is_ahead = 0, False  # whether memory holds what is not on disk yet
         with self._lock, self.memory.lock:
             try:

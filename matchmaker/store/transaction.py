@@ -118,9 +118,7 @@ class Reader:
     def open_assignments(
         self, incarnation: int | None = None, until: float = float("inf")
     ) -> list[AssignmentRow]:
-        """Open leases in order of assignment: of one incarnation or all, with deadlines up to
-        `until`.
-        """
+        """Open leases, of one incarnation or all, with deadlines up to `until`, in order."""
         # Without the hint SQLite walks past every closed row to avoid the sort.
         where = "INDEXED BY open_leases WHERE lease_state = 'open' AND lease_deadline <= ?"
         if incarnation is not None:
@@ -146,9 +144,7 @@ class Reader:
         return dict(self.select(f"SELECT incarnation, count(*) {where} GROUP BY 1"))
 
     def gate_matches(self, after: int, candidate: str, victim: str) -> list[tuple[Any, ...]]:
-        """A gate's matches above an ordinal, in order: ordinal, lease state, seat 0, seed, outcome,
-        whether it failed, whether it came late.
-        """
+        """A gate's matches above an ordinal, in order; `_GATE_MATCHES` has the columns."""
         return self.select(_GATE_MATCHES, after=after, candidate=candidate, victim=victim)
 
     def draw(self, number: int) -> DrawRow | None:
@@ -181,9 +177,7 @@ class Reader:
         return self._rows(_event, f"{query} ORDER BY position", json.dumps(kinds))
 
     def category_counts(self, after: int = 0, until: int = _END) -> dict[tuple[str, str, str], int]:
-        """Matches drawn by (player, mix, category) of ordinals above `after` up to `until`; one
-        that was carried over a restart counts once.
-        """
+        """Matches drawn by (player, mix, category) above `after`, up to `until`; carried once."""
         rows = self.select(
             "SELECT i.player, a.mix, a.category, count(*) FROM assignments a "
             "JOIN incarnations i ON i.number = a.incarnation WHERE a.mix != '' "
@@ -341,9 +335,7 @@ class Transaction(Reader):
         return rows
 
     def lose_results(self, player: str, after: int, by: int) -> int:
-        """Marks as lost a player's train results after a position, reported by earlier incarnations
-        of the worker of incarnation `by`; returns how many.
-        """
+        """Marks a player's train results that `by`'s worker reported after a position as lost."""
         cursor = self._db.execute(
             "INSERT INTO lost_results SELECT r.position, ? FROM results r "
             "JOIN assignments a USING (ordinal) JOIN incarnations i ON i.number = r.incarnation "

@@ -51,9 +51,7 @@ def command(run: RunArgument = None, run_dir: RunOption = None) -> int:
 def fsck(
     db: Path, address: str = "", credentials: Credentials | None = None
 ) -> tuple[list[str], str]:
-    """Checks a league's file, and the ratings that the service at `address` shows, if given;
-    returns findings, one sentence each, and a line of what it holds.
-    """
+    """Returns what is wrong with a league's file and what `address` shows, and a summary."""
     with closing(SqliteStore(db, read_only=True)) as store:
         with store.read() as reader:
             findings, summary = full_scan(reader), _summary(reader)
