@@ -68,11 +68,7 @@ def register_candidate(
 
 
 def _register(
-    league: League,
-    tx: Transaction,
-    known: dict[str, Player],
-    player: Player,
-    state: PlayerState = PlayerState.ACTIVE,
+    league: League, tx: Transaction, known: dict[str, Player], player: Player, state: PlayerState
 ) -> Player:
     existing = known.get(player.name)
     if existing is not None:

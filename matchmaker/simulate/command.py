@@ -168,9 +168,6 @@ def _show(report: dict[str, Any]) -> None:
             errors += f", by the fit of all games {ratings['fit_error']:.2%}"
         lines.append(("ratings", f"of {ratings['players']:,} players in clean matches"))
         lines.append(("error", errors))
-        if (correlation := ratings["rank_correlation"]) is not None:
-            true = "Spearman's correlation with the true one"
-            lines.append(("order", f"{true} {correlation:.3f}"))
     if report["snapshots_taken"]:
         resets = f"which started again {report['generations_begun']:,} times"
         lines.append(("snapshots", f"{report['snapshots_taken']:,} taken by learners, {resets}"))

@@ -241,8 +241,6 @@ def _tenths(simulation: Simulation, book: Book) -> list[Report]:
 
 def _ratings(simulation: Simulation) -> Report | None:
     """Compares the ratings of the clean matches with the truth; None where something lacks."""
-    from scipy.stats import spearmanr
-
     scenario, view = simulation.scenario, simulation.league.view
     with view.lock:
         table = view.tables[Book.EVAL]
@@ -258,10 +256,7 @@ def _ratings(simulation: Simulation) -> Report | None:
     c_Q = np.sqrt(2 * BETA**2 + columns.variance_N[first_Q] + columns.variance_N[second_Q])
     t_Q = (columns.mu_N[first_Q] - columns.mu_N[second_Q]) / c_Q
     believed_Q = epoch.link.score(t_Q, draw_margin(epoch.draw_probability) / c_Q)
-    correlation = fit_error = None
-    if scenario.strength_N is not None:
-        found = spearmanr(columns.mu_N, scenario.strength_N[number_N]).statistic
-        correlation = float(np.nan_to_num(found))
+    fit_error = None
     if len(names) <= MAX_NODES:
         fitted = fit(counts, len(names))
         gap_Q = fitted.rating_N[first_Q] - fitted.rating_N[second_Q]
@@ -269,7 +264,6 @@ def _ratings(simulation: Simulation) -> Report | None:
         fit_error = float(np.abs(score_Q - truth_Q).mean())
     return {
         "players": len(names),
-        "rank_correlation": correlation,
         "trueskill_error": float(np.abs(believed_Q - truth_Q).mean()),
         "fit_error": fit_error,
     }

