@@ -186,19 +186,25 @@ class Queue:
         self._journal.write(gauntlet)
         return gauntlet
 
+    def _so_far(
+        self, player: str, entry: Entry, counts: Counts
+    ) -> tuple[set[tuple[int, int]], int]:
+        """The (pair, seat)s of an entry in the journal, and how many matches the log counts."""
+        pair = player, entry.opponent, entry.book
+        return self._journal.done_slots(*pair), counts.get(pair, 0)
+
     def _again(self, player: str, entry: Entry, counts: Counts) -> Entry:
-        played = len(self._journal.done_slots(player, entry.opponent, entry.book))
-        so_far = max(played, counts.get((player, entry.opponent, entry.book), 0))
+        done, counted = self._so_far(player, entry, counts)
+        so_far = max(len(done), counted)
         return replace(entry, matches=entry.matches + so_far - so_far % 2)
 
     def missing(self, gauntlet: Gauntlet, counts: Counts) -> list[Slot]:
         """What is still to be played of `gauntlet`, in its order."""
-        slots: list[Slot] = []
-        for entry in gauntlet.plan:
-            done = self._journal.done_slots(gauntlet.player, entry.opponent, entry.book)
-            counted = counts.get((gauntlet.player, entry.opponent, entry.book), 0)
-            slots += missing_slots(entry, done, counted)
-        return slots
+        return [
+            slot
+            for entry in gauntlet.plan
+            for slot in missing_slots(entry, *self._so_far(gauntlet.player, entry, counts))
+        ]
 
     def finish(self, gauntlet: Gauntlet) -> None:
         """Marks it complete."""
@@ -206,9 +212,8 @@ class Queue:
 
     def skip(self, player: Player, reason: str) -> None:
         """Marks a gauntlet that can't be played; a request tries it again."""
-        self._journal.write(
-            Gauntlet(player.name, player.digest, player.milestone, (), SKIPPED, reason)
-        )
+        skipped = Gauntlet(player.name, player.digest, player.milestone, (), SKIPPED, reason)
+        self._journal.write(skipped)
 
     def drop_opponent(self, gauntlet: Gauntlet, opponent: str) -> Gauntlet:
         """Returns the gauntlet without an opponent that can't be played."""
@@ -220,11 +225,8 @@ class Queue:
         """Reopens what the journal calls done and the log lacks, as after a restored backup."""
         reopened = []
         for gauntlet in self._journal.gauntlets().values():
-            if any(
-                counts.get((gauntlet.player, entry.opponent, entry.book), 0)
-                < len(self._journal.done_slots(gauntlet.player, entry.opponent, entry.book))
-                for entry in gauntlet.plan
-            ):
+            known = (self._so_far(gauntlet.player, entry, counts) for entry in gauntlet.plan)
+            if any(counted < len(done) for done, counted in known):
                 self._journal.forget(gauntlet.player)
                 reopened.append(gauntlet.player)
         return reopened

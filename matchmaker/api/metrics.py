@@ -14,7 +14,6 @@ from prometheus_client.registry import Collector
 from league import __version__
 from league.errors import LeagueError
 from league.players import Verdict
-from league.service.calls import Call
 from league.service.health import Health
 from league.service.prometheus import SECONDS, CallMetrics
 from matchmaker import limits
@@ -28,16 +27,15 @@ class LeagueMetrics(Collector):
         self._league, self._health = league, health
         self._started_at = time.time()
         self._registry = CollectorRegistry()
-        self._calls = CallMetrics(self._registry)
+        self.called = CallMetrics(self._registry)
         self._results = Counter(
             "kumite_results",
             "Reported results by verdict (accepted, duplicate, refused) and reason of refusal.",
             ["verdict", "reason"],
             registry=self._registry,
         )
-        self._expired = Counter(
-            "kumite_leases_expired", "Leases that ended without progress.", registry=self._registry
-        )
+        what = "Leases that ended without progress."
+        self.expired = Counter("kumite_leases_expired", what, registry=self._registry).inc
         self._commits = Histogram(
             "kumite_commit_seconds",
             "Time that a commit took until it was on disk.",
@@ -47,17 +45,10 @@ class LeagueMetrics(Collector):
         league.store.on_commit = self._commits.observe
         league.on_verdicts = self.reported
 
-    def called(self, call: Call) -> None:
-        """Counts a call."""
-        self._calls(call)
-
     def reported(self, verdicts: Sequence[Verdict]) -> None:
         """Counts verdicts on reported results, once each however often a call is repeated."""
         for (verdict, reason), count in Counts(map(_labels, verdicts)).items():
             self._results.labels(verdict, reason).inc(count)
-
-    def expired(self, leases: int) -> None:
-        self._expired.inc(leases)
 
     def collect(self) -> Iterator[Metric]:
         yield from self._registry.collect()

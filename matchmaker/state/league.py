@@ -117,7 +117,8 @@ class League:
         """Raises `NotFound` when nobody has this name."""
         player = self.view.players.get(name)
         if player is None:
-            raise NotFound(f"there is no player {name[:80]!r}: `bin/league players` lists them")
+            known = "`bin/league players` lists them, register a new one first"
+            raise NotFound(f"there is no player {name[:80]!r}: {known}")
         return player
 
     def incarnation(self, reader: Reader, number: int) -> IncarnationRow:

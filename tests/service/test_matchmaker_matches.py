@@ -31,7 +31,7 @@ def test_registration_is_repeatable_and_guards_names(league):
     assert again[0].created_at == league.clock.now()
     with pytest.raises(AlreadyExists, match="main@1000 is registered with another digest"):
         league.client.register_players([snapshot(1000, digest="0" * 64)])
-    with pytest.raises(NotFound, match="'nobody' as its parent"):
+    with pytest.raises(NotFound, match="parent 'nobody' of main@3000"):
         league.client.register_players([snapshot(3000, parent="nobody")])
 
 
@@ -321,8 +321,8 @@ def test_asking_wrongly_is_answered_in_a_sentence(league):
         (NotFound, "no incarnation 99", client.acquire_matches, 99, 1, "league"),
         (Refused, "trains no player", client.acquire_matches, evaluator, 1, "league"),
         (InvalidInput, "can't name a worker", client.open_incarnation, "Bad Worker"),
-        (NotFound, "'ghost' to train", client.open_incarnation, "learner-x", "ghost"),
-        (InvalidInput, "only a live", client.open_incarnation, "learner-x", "based"),
+        (NotFound, "no player 'ghost'", client.open_incarnation, "learner-x", "ghost"),
+        (InvalidInput, "only live", client.open_incarnation, "learner-x", "based"),
         (InvalidInput, "checkpoint_log_position", league.open, 7),
         (NotFound, "no match zzz", client.match, "zzz"),
         (InvalidInput, "progress", client.heartbeat, incarnation, -1),
