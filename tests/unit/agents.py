@@ -56,8 +56,6 @@ CHOICE = AgentConfig(
 )
 CONFIGS = {
     "tiny": TINY,
-    "base": BASE,
-    "large": LARGE,
     "deep": DEEP,
     "choice": CHOICE,
     "window": WINDOW,

@@ -8,7 +8,7 @@ import time
 
 from league.games.registry import make_batched
 
-NAP = 0.1
+NAP = 0.02
 
 
 def slow(num_matches, *, max_frames=None):

@@ -6,12 +6,16 @@ import os
 import sys
 from pathlib import Path
 
+import numpy as np
 import torch
 from learning import assignments, make_env
 from referenced import memories, regularised
+from test_descent import rolled_out
 from test_league_ppo import updates
 
 from learner.distributed.rank_group import RENDEZVOUS, RankGroup, join
+from learner.ppo.advantage import ReturnScale
+from learner.rollout.buffer import Minibatch
 from learner.train.checkpoint import (
     CheckpointFolder,
     algorithm_state,
@@ -111,6 +115,28 @@ def collectives(group: RankGroup, network) -> dict[str, object]:
     return found
 
 
+def half_an_update(folder: Path, rank: int) -> dict[str, object]:
+    """An update on one half of a minibatch, and the return scale over both ranks."""
+    batch = Minibatch(**torch.load(folder / "batch.pt"))
+    half = list(batch.split(2))[rank]
+    model = rolled_out(should_stop=lambda: False)
+    # of the rollout that the batch is from
+    model.references.logits_MTCA = torch.load(folder / "references.pt")
+    model.buffer.minibatch = lambda rows: half
+    model.should_stop = lambda: rank == 1
+    measured, stops = model._update(half.rows_B, model.group.sum(model._sums(half.rows_B)))
+    scale = ReturnScale(3, 0.9, model.group)
+    rewards_TN = np.arange(24, dtype=np.float32).reshape(4, 6)[:, 3 * rank : 3 * rank + 3]
+    for _ in range(2):
+        scale.update(rewards_TN, rewards_TN > 20)
+    return {
+        "weights": model.policy.state_dict(),
+        "measured": measured,
+        "scale": scale.scale,
+        "stops": [stops, model.group.any(rank == 1)],
+    }
+
+
 def main(folder: Path, rank: int) -> None:
     torch.set_num_threads(1)
     os.environ |= {"RANK": str(rank), "WORLD_SIZE": "2", RENDEZVOUS: f"file://{folder}/rendezvous"}
@@ -123,6 +149,7 @@ def main(folder: Path, rank: int) -> None:
     second = resumed(folder, group, first, plan)
     updates(second, 2)
     report = {"uninterrupted": outcome(uninterrupted), "resumed": outcome(second)}
+    report["half"] = half_an_update(folder, rank)
     report["collectives"] = collectives(group, second.policy.network)
     report["gone"] = ""
     if rank == 0:  # the other one has ended

@@ -6,36 +6,7 @@ from collections.abc import Callable
 
 import torch
 
-from league.agent.encoder import Pooled
 from league.agent.network import AgentNetwork
-
-
-class Detached(AgentNetwork):
-    """The encoder's outputs leave the graph."""
-
-    def _inputs(self, obs, pooled):
-        return super()._inputs(obs, Pooled(*(part.detach() for part in pooled)))
-
-
-class Loud(AgentNetwork):
-    """A critic whose last layer begins a thousand times too large."""
-
-    def __init__(self, config):
-        super().__init__(config)
-        with torch.no_grad():
-            self.critic.last.weight.mul_(1000.0)
-
-
-class Remembering(AgentNetwork):
-    """Ignores the start of an episode."""
-
-    def step(self, obs_BO, starts_B, state, time_left_B):
-        return super().step(obs_BO, torch.zeros_like(starts_B), state, time_left_B)
-
-    def unroll(self, obs_XBO, starts_XB, h_BH, c_BH, time_left_TB, prefix):
-        return super().unroll(
-            obs_XBO, torch.zeros_like(starts_XB), h_BH, c_BH, time_left_TB, prefix
-        )
 
 
 def parts(change: Callable[[AgentNetwork], None]) -> type[AgentNetwork]:

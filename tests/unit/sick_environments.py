@@ -7,22 +7,6 @@ import numpy as np
 from learner.rollout.league_vec_env import LeagueVecEnv
 
 
-class Clipping(LeagueVecEnv):
-    """Rewards are clipped on their way, as a normalising wrapper does."""
-
-    def _advance(self):
-        rewards_N, ended_N = super()._advance()
-        return np.clip(rewards_N, -1.0, 1.0), ended_N
-
-
-class Endless(LeagueVecEnv):
-    """The learner never hears that a match has ended."""
-
-    def step_arrays(self, actions_NA):
-        observations, rewards_N, ended_N = super().step_arrays(actions_NA)
-        return observations, rewards_N, np.zeros_like(ended_N)
-
-
 class LosingTheLast(LeagueVecEnv):
     """What the last step of a match pays never arrives."""
 

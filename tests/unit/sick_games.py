@@ -24,34 +24,6 @@ class Watched(BrawlGame):
         raise NotImplementedError
 
 
-class Frozen(Watched):
-    """Observations never change."""
-
-    def spoil(self):
-        self.observations_N2O[:] = 0.25
-
-
-class Blindfold(Watched):
-    """The opponent's half shows nothing."""
-
-    def spoil(self):
-        self.observations_N2O[..., self.spec.own_size :] = 0.0
-
-
-class NotANumber(Watched):
-    """One number of one match is none."""
-
-    def spoil(self):
-        self.observations_N2O[0, :, 3] = np.nan
-
-
-class Deaf(BrawlGame):
-    """No key reaches the game."""
-
-    def step(self, actions_N2A, frames=1):
-        super().step(np.zeros_like(actions_N2A), frames)
-
-
 class OneKeyDead(BrawlGame):
     """One key, the jump, does not reach the game."""
 
@@ -59,15 +31,6 @@ class OneKeyDead(BrawlGame):
         passed = actions_N2A.copy()
         passed[..., self.spec.action_names.index("space")] = 0
         super().step(passed, frames)
-
-
-class Unseeded(BrawlGame):
-    """Every match begins somewhere else, whatever its seed."""
-
-    def reset(self, seeds, where=None):
-        super().reset(
-            np.random.default_rng().integers(2**62, size=len(seeds)).astype(np.uint64), where
-        )
 
 
 class Inflation(Watched):

@@ -5,8 +5,10 @@ from dataclasses import replace
 import pytest
 import torch
 from agents import (
+    BASE,
     CONFIGS,
     DEEP,
+    LARGE,
     NO_HISTORY,
     NO_MEMORY,
     NOW_ONLY,
@@ -32,7 +34,9 @@ def config(request) -> AgentConfig:
     return CONFIGS[request.param]
 
 
-@pytest.mark.parametrize("config", [*CONFIGS.values(), NO_HISTORY, NO_MEMORY, NOW_ONLY])
+@pytest.mark.parametrize(
+    "config", [*CONFIGS.values(), BASE, LARGE, NO_HISTORY, NO_MEMORY, NOW_ONLY]
+)
 def test_unroll_from_the_start_equals_step_across_episodes(config: AgentConfig) -> None:
     net, data = network(config), sequence(config, 50, 5)
     outputs, states = play(net, data)

@@ -20,7 +20,7 @@ from league.games.base import CHOICE, EXTERNAL
 from league.games.registry import game_spec
 from league.replay import Contender, MatchRecorder, Recipe
 from league.replay.match import final_digest
-from league.views.attention.figure import draw, figure_of, relative
+from league.views.attention.figure import draw
 from league.views.attention.reading import (
     Event,
     agent_seat,
@@ -145,36 +145,6 @@ def test_key_frames_are_apart_and_begin_with_what_matters(first, last, expected)
     assert chosen == sorted(set(chosen))
     assert all(first <= frame <= last for frame in chosen)
     assert chosen == expected
-
-
-def test_weights_beside_their_mean():
-    weights_TP = np.array([[0.0, 1.0], [0.2, 0.8], [0.4, 0.6]])
-    times_TP, mean_P = relative(weights_TP)
-    np.testing.assert_allclose(mean_P, [0.3, 0.7])
-    assert np.isnan(times_TP[0]).all()
-    np.testing.assert_allclose(times_TP[1:], np.log2([[2 / 3, 8 / 7], [4 / 3, 6 / 7]]))
-    young_TP, _ = relative(weights_TP[:1].repeat(3, 1)[:, :3])
-    assert np.isnan(young_TP).all(), "never a full history"
-
-
-def test_all_panels_share_the_seconds_asked_for_and_mark_the_scenes(reading):
-    figure = figure_of(reading, 1.0, 3.0)
-    panels = [axes for axes in figure.axes if axes.get_ylabel()]
-    assert [axes.get_ylabel() for axes in panels] == [
-        "damage",
-        *["looks back, seconds"] * 2,
-        "deviations",
-    ]
-    assert [axes.get_xlim() for axes in panels] == [(1.0, 3.0)] * 4
-    pictures = [axes for axes in figure.axes if axes.images and not axes.get_ylabel()]
-    scenes = [float(axes.get_title(loc="left").split(" s")[0]) for axes in pictures]
-    assert len(scenes) == 5
-    for axes in panels:
-        dashed = [line.get_xdata()[0] for line in axes.lines if line.is_dashed()]
-        assert dashed == pytest.approx(scenes, abs=0.051)
-    words = " ".join(text.get_text() for text in figure.texts)
-    assert "What main@5 looks at" in words
-    assert "in a match against based" in words
 
 
 def test_a_game_of_choices_is_read_and_drawn_too():

@@ -78,16 +78,6 @@ def test_copies_in_stacks_follow_the_seats():
     assert max(copies) <= 1.25 * 32 * LARGE
 
 
-def test_hundreds_of_members_pass_through_a_bounded_memory():
-    policy = Policy(8, 40 * LARGE)
-    for number in range(400):
-        policy.seat(number % 8, f"t{number}")
-        if number % 8 == 7:
-            policy.act(SEEN[:8])
-        assert policy.resident_bytes <= 40 * LARGE
-    assert policy.resident >= 28
-
-
 def test_states_of_architectures_that_left_are_dropped():
     policy = Policy(2, 1 << 30)
     policy.play("t1")

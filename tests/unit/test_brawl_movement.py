@@ -262,16 +262,3 @@ def test_platform_lifts_and_lowers_who_stands_on_it() -> None:
         assert (player["x"], player["on_platform"]) == (0.2, 1)
         heights.append(player["y"])
     assert max(heights) - min(heights) > 2.4
-
-
-@pytest.mark.parametrize(("grounded", "wait"), [(True, 30), (False, 82)])
-@pytest.mark.parametrize("early", [0, 1])
-def test_a_dodge_is_refused_until_the_very_frame_in_which_its_wait_ends(
-    arena: Arena, grounded: bool, wait: int, early: int
-) -> None:
-    arena.put(0, 4.0, RIGHT_GROUND_Y if grounded else -7.5, grounded=grounded)
-    for frame in range(wait + 1 - early):
-        if not grounded:
-            arena.game._players_N2[0, 0]["y"] = -7.5
-        arena.play("L" if frame in (0, wait - early) else "")
-    assert arena.stat("dodges") == 2 - early

@@ -74,7 +74,7 @@ def check_state(game: BrawlGame) -> None:
     assert np.array_equal(lying, match["weapons_lying"])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(**conditions)
 def test_everything_stays_in_its_bounds_and_in_order(
     stage: str, seed: int, density: float, bots: tuple[int, int], max_frames: int
@@ -98,7 +98,7 @@ def test_everything_stays_in_its_bounds_and_in_order(
         stocks, damage = now["stocks"].copy(), now["damage"].copy()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(**conditions)
 def test_swapped_seats_play_the_same_match(
     stage: str, seed: int, density: float, bots: tuple[int, int], max_frames: int
@@ -129,7 +129,7 @@ def reflect(game: BrawlGame, other: BrawlGame) -> None:
 
 @pytest.mark.parametrize("bot", ["external", *SYMMETRIC_BOTS])
 def test_on_the_flat_stage_a_match_and_its_mirror_image_are_played_alike(bot: str) -> None:
-    n = 48
+    n = 24
     game, image = (BrawlGame(n, stage="flat", max_frames=10_000) for _ in range(2))
     if bot != "external":
         game.bots_N2[:, 0] = image.bots_N2[:, 0] = game.spec.bot_index(bot)

@@ -2,7 +2,6 @@
 
 import csv
 import io
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ from league.metrics import wilson_interval
 from league.runs.alarms import AlarmWatch
 from league.runs.columns import EVALUATION
 from league.runs.records import read_scalars, read_updates
-from league.views.curves.figure import figure_of
 from league.views.curves.history import Stage, gather
 
 
@@ -139,13 +137,6 @@ def test_a_run_with_hardly_anything_is_drawn_too(tmp_path):
     scalars(tmp_path / "learner-main" / "tensorboard", [(64, {"loss/value": 1.0})])
     assert main(["curves", "--run-dir", str(tmp_path), "--out", str(tmp_path / "a.png")]) == 0
     assert picture(tmp_path / "a.png").shape == (1000, 1600, 3)
-
-
-def test_a_panel_without_anything_says_so_although_stages_are_marked(run_dir):
-    history = replace(gather(run_dir), scores=None, scalars={})
-    said = [[text.get_text() for text in axes.texts] for axes in figure_of(history).axes]
-    assert said[2] == ["drawn when the run has ended"]
-    assert said[4] == ["nothing yet"]
 
 
 def test_what_can_not_be_drawn_is_said(run_dir, tmp_path, capsys):

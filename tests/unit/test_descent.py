@@ -5,9 +5,6 @@ one.
 from __future__ import annotations
 
 import copy
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +16,6 @@ from stable_baselines3.common.logger import configure
 
 from league.errors import NumericalFault
 from learner.distributed.rank_group import RankGroup
-from learner.ppo.advantage import ReturnScale
 from learner.ppo.loss import WeightedMeans, advantage_sums, normalised
 from learner.ppo.optimizer import GradientStep
 
@@ -160,40 +156,6 @@ def test_a_gradient_that_is_no_number_is_named_though_it_makes_their_norm_none(n
     assert fault_of(spoil).startswith(
         f"the gradient of {culprit} is not finite at step {STEPS * MATCHES}: "
     )
-
-
-def test_two_ranks_with_half_of_the_matches_each_make_the_step_of_one(tmp_path: Path):
-    """Real processes over gloo: one minibatch, its halves on two ranks; and the return scale
-    over both.
-    """
-    alone = rolled_out()
-    batch = minibatch(alone)
-    torch.save(vars(batch), tmp_path / "batch.pt")
-    torch.save(alone.references.logits_MTCA, tmp_path / "references.pt")
-    expected = update(alone)
-    script = Path(__file__).with_name("two_ranks.py")
-    command = [sys.executable, str(script), str(tmp_path)]
-    ranks = [
-        subprocess.Popen(
-            [*command, str(rank)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
-        for rank in range(2)
-    ]
-    said = [rank.communicate(timeout=120)[0] for rank in ranks]
-    assert [rank.returncode for rank in ranks] == [0, 0], said
-    first, second = (torch.load(tmp_path / f"rank{rank}.pt") for rank in range(2))
-    assert same(first["weights"], second["weights"])
-    for name, value in alone.policy.state_dict().items():
-        torch.testing.assert_close(first["weights"][name], value, atol=2e-6, rtol=1e-4)
-    for name, value in expected.items():
-        if name.startswith(("loss", "policy", "reference")):
-            assert first["measured"][name] == pytest.approx(value, rel=1e-4, abs=1e-6), name
-    rewards_TN = np.arange(24, dtype=np.float32).reshape(4, 6)
-    scale = ReturnScale(6, 0.9)
-    for _ in range(2):
-        scale.update(rewards_TN, rewards_TN > 20)
-    assert first["scale"] == second["scale"] == pytest.approx(scale.scale, rel=1e-6)
-    assert first["stops"] == second["stops"] == [True, True], "the second was asked, both stop"
 
 
 def test_normalised_over_several_is_normalised_over_all():

@@ -58,13 +58,13 @@ def in_units(drawn: list[list[Any]], frame: dict, x: float, y: float) -> tuple[f
 # --- the fight
 
 
-@pytest.mark.parametrize("width", [1280, 720, 432])
+@pytest.mark.parametrize("width", [1280, 432])
 def test_the_camera_never_loses_a_fighter(frame: dict, width: int) -> None:
     generator = np.random.default_rng(1)
     blast = np.array(frame["blast"])
     places = generator.uniform(-blast, blast, (2, 2))
     painter = Painter(width, HEIGHT, ("one", "other"))
-    for number in range(150):
+    for number in range(60):
         places = np.clip(places + generator.normal(0, 1.5, (2, 2)), -blast, blast)
         spots = [{"x": float(x), "y": float(y)} for x, y in places]
         painter.see(changed(frame, *spots, frame=number))
@@ -94,7 +94,9 @@ def test_the_extent_that_is_drawn_is_the_box_that_hits(
             if stage.kind not in ("chained", "late")
             or bool(hit >> (index - 1) & 1) == (stage.kind == "chained")
         ]
-        for now in range(move.lock):
+        ends = {at for stage in move.stages for at in (stage.start, stage.end)}
+        near = ends | {at - 1 for at in ends}
+        for now in sorted(near & set(range(move.lock))):
             attack = {
                 "state": rules.ATTACK,
                 "weapon": moves.WEAPON_NAMES[weapon],
@@ -247,12 +249,3 @@ def scaled(value: Any) -> Any:
     if isinstance(value, list):
         return [scaled(each) for each in value]
     return value if isinstance(value, str) else value * HEIGHT / 100
-
-
-@pytest.mark.parametrize(("align", "columns"), [(-1, (360, 720)), (0, (180, 540)), (1, (0, 360))])
-def test_text_is_aligned(align: int, columns: tuple[int, int]) -> None:
-    image = Canvas(HEIGHT, HEIGHT).paint([BLACK, ["text", "#ffffff80", 144, 360, 360, align, "WW"]])
-    lit = np.flatnonzero(image.max(axis=(0, 2)) > 60)
-    assert lit.min() >= columns[0] - 7
-    assert lit.max() <= columns[1] + 7
-    assert 100 < image.max() < 140, "as transparent as its colour"

@@ -15,10 +15,8 @@ from league.games.exact import expected_value, histories, strategy_table, unifor
 from league.games.registry import make_batched
 
 GAMES: list[tuple[str, dict[str, Any]]] = [
-    ("kuhn", {}),
     ("leduc", {}),
     ("matrix:rps", {"rounds": 3}),
-    ("matrix:mp", {"rounds": 2}),
 ]
 
 

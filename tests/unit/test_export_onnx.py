@@ -15,11 +15,11 @@ import pytest
 import torch
 from exports import EXPORTED, KUHN, agent, card, greedy_actions, run_alone, seen
 
-from league.agent.export.onnx_graph import FILES, STATE_NAMES, write_folder, write_onnx
+from league.agent.export.onnx_graph import STATE_NAMES, write_folder, write_onnx
 from league.errors import InvalidInput
 from league.games.registry import game_spec
 
-STEPS = 40
+STEPS = 24
 PROGRAM = """
 import numpy as np
 from play import Agent
@@ -62,7 +62,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("rows", [1, 2, 7])
+@pytest.mark.parametrize("rows", [1, 7])
 @pytest.mark.parametrize("name", EXPORTED)
 def test_every_step_equals_torch(folder: Path, name: str, rows: int) -> None:
     session = onnxruntime.InferenceSession(
@@ -96,21 +96,6 @@ def test_every_step_equals_torch(folder: Path, name: str, rows: int) -> None:
             if key in inputs:
                 carried[key] = found[f"next_{key}"]
                 np.testing.assert_allclose(carried[key], part.numpy(), atol=1e-5, rtol=1e-5)
-
-
-def test_inputs_and_outputs_are_those_that_are_needed(folder: Path) -> None:
-    def names(name: str) -> tuple[list[str], list[str]]:
-        graph = onnx.load(folder / f"{name}.onnx").graph
-        return [given.name for given in graph.input], [made.name for made in graph.output]
-
-    state = list(STATE_NAMES)
-    assert names("streaming") == (
-        ["observation", "starts", "time_left", *state],
-        ["logits", "value", "latent", *(f"next_{name}" for name in state)],
-    )
-    assert names("window")[0] == ["observation", "starts", "time_left", *state[1:]]
-    assert names("kuhn")[0] == ["observation", "starts", "time_left", "legal", *state]
-    assert names("perceptron")[1] == ["logits", "value", "next_age"]
 
 
 def test_a_graph_is_sound_and_holds_its_card(folder: Path) -> None:
@@ -149,19 +134,6 @@ def test_the_folder_plays_with_numpy_and_onnxruntime_alone(
         assert (by_decision == by_decision[:, :1]).all()
         assert (by_decision[1:, 0] != by_decision[:-1, 0]).any()
     assert np.abs(found["drawn"] - odds).max() < 0.05
-
-
-def test_a_folder_tells_what_its_numbers_mean(folder: Path) -> None:
-    page = (folder / "streaming" / "README.md").read_text()
-    assert "| 0 | own x |" in page
-    assert "| 32 | opponent x |" in page
-    assert "| 9 | G |" in page
-    assert "every 4." in page
-    assert "legal" not in page
-    page = (folder / "kuhn" / "README.md").read_text()
-    assert "agent.act(observation, legal)" in page
-    assert "| 2 | own rank is J |" in page
-    assert sorted(file.name for file in (folder / "kuhn").iterdir()) == sorted(FILES)
 
 
 def test_another_graph_under_the_card_is_refused(folder: Path, tmp_path: Path) -> None:

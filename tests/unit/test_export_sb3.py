@@ -4,7 +4,6 @@ import json
 import zipfile
 from pathlib import Path
 
-import cloudpickle
 import numpy as np
 import pytest
 import torch
@@ -17,7 +16,7 @@ from league.agent.export.sb3 import write_sb3
 from league.agent.network import AgentNetwork
 from league.errors import InvalidInput
 
-STEPS, ROWS = 240, 3
+STEPS, ROWS = 120, 3
 PROGRAM = """
 import numpy as np
 from sb3_contrib import RecurrentPPO
@@ -80,14 +79,6 @@ def test_the_zip_says_what_it_is_and_weights_lie_in_it_unpickled(played: Path) -
         assert "policy.pth" in archive.namelist()
     assert data["policy_kwargs"]["agent"] == EXPORTED["streaming"].to_dict()
     assert json.loads(data["card_json"])["step"] == 1234 == data["num_timesteps"]
-
-
-def test_an_export_leaves_this_process_as_it_was(tmp_path: Path) -> None:
-    write_sb3(tmp_path / "a.zip", agent("streaming"), card("streaming"))
-    assert issubclass(memory._Unroll, torch.autograd.Function)
-    by_name = cloudpickle.dumps(memory.Memory)
-    assert b"league.agent.memory" in by_name
-    assert len(by_name) < 200
 
 
 def test_loading_an_export_where_it_was_made_leaves_our_classes_alone(tmp_path: Path) -> None:

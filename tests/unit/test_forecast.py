@@ -131,16 +131,6 @@ def test_it_can_not_foretell_what_is_drawn_at_random():
 # ----------------------------------------------------------------
 
 
-def test_without_weight_there_is_no_head_and_nothing_is_kept():
-    model = prepared(make_model(make_env(max_frames=60)))
-    updates(model, 1)
-    assert model.policy.forecast is None
-    assert model.env.opponent_actions is None
-    assert model.buffer.across_TNA is None
-    assert "loss/forecast" not in model.logger.name_to_value
-    assert len(model.policy.optimizer.param_groups) == 1
-
-
 def test_the_network_begins_and_plays_as_without_it():
     with_head, without = forecasting(), prepared(make_model(make_env(max_frames=60)))
     assert same(weights(with_head), weights(without))

@@ -7,7 +7,7 @@ import io
 import numpy as np
 from rich.console import Console
 
-from league.games.drawing.lines import Line, fields_text, frame_lines
+from league.games.drawing.lines import Line, frame_lines
 from league.games.registry import make_batched
 from league.views.match_view import MatchView
 
@@ -33,12 +33,6 @@ def test_a_frame_has_a_line_for_each_seat_and_each_field_that_says_something() -
     ]
 
 
-def test_a_payoff_of_0_is_told_at_the_end_alone() -> None:
-    assert frame_lines({**HAND, "ended": True}, ["main@5", ""])[0] == Line(
-        "main@5", "card J0 · chips 1 · acts · payoff 0", seat=0
-    )
-
-
 def test_poker_s_choices_are_words() -> None:
     game = make_batched("leduc", 1)
     game.bots_N2[0] = game.spec.bot_index("aggressive")
@@ -59,12 +53,6 @@ def test_text_of_several_lines_keeps_its_columns() -> None:
     ]
 
 
-def test_fields_of_fields_are_said_in_one_line() -> None:
-    assert fields_text(
-        {"hand": ["J", "Q"], "score": {"own": 2, "other": 0.25}, "none": None, "list": []}
-    ) == ("hand J, Q · score own 2 · other 0.25")
-
-
 def drawn(frame: dict, said: list[str], size: tuple[int, int]) -> list[str]:
     console = Console(file=io.StringIO(), width=size[0], height=size[1], record=True)
     view = MatchView(["anna", "bob"])
@@ -81,7 +69,3 @@ def test_the_terminal_shows_both_hands_and_the_newest_events_that_fit() -> None:
     assert "leduc" in lines[0]
     assert lines[-1].strip() == "event 29"
     assert len(lines) == 16
-
-
-def test_a_terminal_too_low_for_events_shows_the_table_alone() -> None:
-    assert not any("event" in line for line in drawn(HAND, ["event 1"], (60, 6)))

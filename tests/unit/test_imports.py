@@ -23,10 +23,12 @@ def loaded(code: str, packages: tuple[str, ...]) -> list[str]:
     ("code", "packages"),
     [
         ("import league.rpc.client, league.v1.evaluator_pb2_grpc", HEAVY),
-        ("from league.settings.base import resolve; resolve('laptop')", NO_TORCH),
-        ("import league.settings.file, league.cli.main", NO_TORCH),
-        ("import league.stats.gates, league.games.registry, league.agent.config", NO_TORCH),
-        ("import matchmaker.main", NO_TORCH),
+        (
+            "from league.settings.base import resolve; resolve('laptop')\n"
+            "import league.settings.file, league.cli.main, league.stats.gates, matchmaker.main\n"
+            "import league.games.registry, league.agent.config",
+            NO_TORCH,
+        ),
     ],
 )
 def test_light_modules_load_nothing_heavy(code: str, packages: tuple[str, ...]) -> None:

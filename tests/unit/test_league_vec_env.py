@@ -8,7 +8,6 @@ import pytest
 from learning import MATCHES, assignments, make_env, random_keys, snapshot_player
 
 from league.errors import DataCorrupt, NothingPlayable
-from league.games.registry import game_spec, reward_weights
 
 
 def play(env, decisions, seed=0):
@@ -84,19 +83,6 @@ def test_the_score_is_the_learners_whatever_its_seat():
     for match in decided:
         stocks_ahead = match.stats["knockouts"] - match.stats["falls"]
         assert (match.score == 1.0) == (stocks_ahead > 0)
-
-
-def test_rewards_of_the_two_seats_of_one_match_are_opposite_when_symmetric():
-    symmetric = {"damage": 1.0, "win": 1.0, "knockout": 1.0}
-    only = reward_weights(game_spec("brawl"), "sparse", {})
-    env = make_env(reward="sparse")
-    play(env, 30)
-    terms = env.game.reward_terms_N2K
-    names = env.game.spec.reward_terms
-    columns = [names.index(name) for name in symmetric]
-    np.testing.assert_allclose(
-        terms[:, 0, columns] @ only[columns], -terms[:, 1, columns] @ only[columns], atol=1e-4
-    )
 
 
 def test_another_learner_is_never_replaced_by_this_one():

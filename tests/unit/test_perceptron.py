@@ -2,10 +2,9 @@
 
 import pytest
 import torch
-from agents import PERCEPTRON, TINY, network, play, sequence
+from agents import PERCEPTRON, network, play, sequence
 
-from league.agent.architectures import config_of, network_of
-from league.agent.config import AgentConfig
+from league.agent.architectures import config_of
 from league.agent.perceptron import PerceptronConfig
 from league.errors import ConfigError, DataCorrupt
 
@@ -35,15 +34,6 @@ def test_sizes_that_can_not_be_are_refused(change: dict, words: str) -> None:
         config_of(values)
 
 
-def test_a_config_of_no_architecture_is_no_members() -> None:
-    class Other:
-        pass
-
-    with pytest.raises(TypeError, match="Other"):
-        network_of(Other())  # type: ignore[arg-type]
-    assert type(config_of({**TINY.to_dict(), "architecture": "agent"})) is AgentConfig
-
-
 def test_it_sees_the_moment_alone_and_counts_the_episodes_age() -> None:
     net, data = network(PERCEPTRON), sequence(PERCEPTRON, 12, 3)
     outputs, states = play(net, data)
@@ -57,15 +47,3 @@ def test_it_sees_the_moment_alone_and_counts_the_episodes_age() -> None:
     moved = net.step(other, data["starts"][0], net.initial_state(3), torch.zeros(3))
     assert (moved.logits_BA - outputs[0].logits_BA).abs().min() > 1e-4
     assert (moved.value_B - outputs[0].value_B).abs().min() > 1e-4
-
-
-def test_without_hidden_layers_it_is_linear() -> None:
-    net = network(
-        PerceptronConfig(observation_size=3, action_size=2, policy_widths=(), value_widths=())
-    )
-    obs = torch.tensor([[1.0, -2.0, 0.5], [2.0, -4.0, 1.0], [0.0, 0.0, 0.0]])
-    with torch.no_grad():
-        logits = net.step(
-            obs, torch.ones(3, dtype=torch.bool), net.initial_state(3), torch.zeros(3)
-        ).logits_BA
-    assert torch.allclose(logits[1] - logits[2], 2 * (logits[0] - logits[2]), atol=1e-5)

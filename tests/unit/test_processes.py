@@ -27,10 +27,6 @@ signal.signal(15, stop)
 print("here", flush=True)
 time.sleep(60)
 """
-STUBBORN = (
-    "import signal, time; signal.signal(15, signal.SIG_IGN); print('here', flush=True);"
-    "time.sleep(60)"
-)
 PARENT = (
     "import subprocess, sys, time;"
     "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)']);"
@@ -154,21 +150,6 @@ def test_stops_in_order_and_all_are_waited_for(stage: Stage) -> None:
     assert group.stop(["learner", "matchmaker"], 60) == []  # twice is fine
 
 
-def test_stubborn_process_is_killed_and_that_is_said(stage: Stage) -> None:
-    group = stage.play(learner=STUBBORN)
-    stage.await_output("learner")
-    assert group.stop(["learner"], 0.2) == ["learner"]
-    assert stage.said == ["learner had not stopped within 0.2 s and was killed."]
-    assert group.facts()[0].state is State.KILLED
-
-
-def test_hurry_ends_the_wait(stage: Stage) -> None:
-    group = stage.play(learner=STUBBORN)
-    stage.await_output("learner")
-    assert group.stop(["learner"], 3600, hurried=lambda: True) == ["learner"]
-    assert "when hurried" in stage.said[0]
-
-
 def test_waits_double_and_old_restarts_are_forgotten() -> None:
     policy = RestartPolicy(first_seconds=1, longest_seconds=3, limit=3, window_seconds=100)
     times: deque[float] = deque()
@@ -206,15 +187,6 @@ def is_alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False
-
-
-def test_output_and_exit_code_are_kept(python: Callable[[str], Process]) -> None:
-    process = python("import sys; print('out'); print('err', file=sys.stderr); sys.exit(7)")
-    until(lambda: process.poll() is not None)
-    process.terminate()
-    process.kill()
-    assert process.poll() == 7
-    assert {"out", "err"} <= set(process.spec.log.read_text().splitlines())
 
 
 @pytest.mark.parametrize("end", [Process.kill, Process.terminate])

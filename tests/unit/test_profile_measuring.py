@@ -5,17 +5,17 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from profiling import FACTS, SMALL, kuhn, order, pipeline_of
+from profiled_games import NAP
+from profiling import SMALL, kuhn, order, pipeline_of
 
 from league.agent.snapshot import load_snapshot
 from league.games.registry import game_spec
 from league.players import PlayerKind
 from league.runs.blobs import BlobFolder
 from league.settings.base import resolve
-from learner.profile import opponents, report
-from learner.profile.measuring import Measured, measure
+from learner.profile import opponents
+from learner.profile.measuring import measure
 from learner.profile.opponents import MixSource, make_snapshots
-from learner.profile.sweep import Row
 from learner.train.build import SessionSettings
 from learner.train.join import live_player
 
@@ -28,7 +28,7 @@ def test_the_parts_of_a_real_burst_add_up_to_its_time(tmp_path, regularised):
         "matchmaker.mixes={bots={based=1.0}}",
     ]
     pipeline = pipeline_of(resolve("smoke", None, flags, environment={}), tmp_path)
-    burst = pipeline.burst(0.3)
+    burst = pipeline.burst(0.05)
     assert burst.steps % (8 * 8) == 0
     assert pipeline.model.num_timesteps == burst.steps > 0
     assert math.isclose(sum(burst.parts.values()), burst.seconds, rel_tol=1e-9)
@@ -36,24 +36,19 @@ def test_the_parts_of_a_real_burst_add_up_to_its_time(tmp_path, regularised):
     assert set(burst.parts) == parts | ({"references"} if regularised else set())
     assert all(seconds > 0 for name, seconds in burst.parts.items() if name != "opponents")
     assert burst.cpu_seconds > 0
-    assert burst.seconds >= 0.3
+    assert burst.seconds >= 0.05
 
 
-def test_a_slow_game_is_named_as_the_bottleneck(tmp_path):
+def test_what_a_slow_game_takes_is_counted_as_the_games(tmp_path):
     pipeline = pipeline_of(kuhn("slow", "learner.n_epochs=1", "learner.batch_size=64"), tmp_path)
-    pipeline.burst(0.01)
-    slow = Row({})
-    slow.add(Measured(bursts=[pipeline.burst(0.3)]))
-    assert report.bottleneck(slow, FACTS).startswith("game takes ")
+    burst = pipeline.burst(0.01)
+    assert burst.parts["game"] >= NAP * burst.steps / 8
 
 
-def test_a_process_that_is_killed_or_finds_no_memory_is_a_reported_failure(tmp_path):
-    assert len(measure(order(kuhn("deadly"), tmp_path)).bursts) == 1
+def test_a_process_that_is_killed_is_a_reported_failure(tmp_path):
     killed = measure(order(kuhn("deadly", "learner.matches=16"), tmp_path))
     assert "killed" in killed.failure
-    huge = measure(order(kuhn("", "learner.matches=1000000000000"), tmp_path))
-    assert "too little memory on cpu" in huge.failure
-    assert killed.bursts == huge.bursts == []
+    assert killed.bursts == []
 
 
 def test_snapshots_are_different_and_bounded_in_size(tmp_path, monkeypatch):

@@ -38,13 +38,6 @@ def test_a_process_that_waits_for_a_core_is_named():
     assert "of a core" not in report.bottleneck(row(), FACTS)
 
 
-def test_what_was_not_measured_is_listed():
-    assert "several ranks" not in " ".join(report.not_measured(row(), FACTS))
-    assert "learns in 2" in " ".join(report.not_measured(row(), {**FACTS, "cpu_ranks": 2}))
-    on_gpu = report.not_measured(row(), {**FACTS, "device": "cuda:0"})
-    assert "on the GPU" in " ".join(on_gpu)
-
-
 def test_a_lead_within_the_spread_is_doubted():
     own, wide = row(1000), row(1200, {"matches": 16, "batch_size": 32, "threads": 1})
     assert "600 to 1,200 against 500 to 1,000" in report.doubt(wide, own)

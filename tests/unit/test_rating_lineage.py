@@ -96,7 +96,7 @@ def learners(rng, kappa, climb=5.0, learners=6, games=2_500):
 
 @pytest.mark.parametrize(("kappa", "guess"), [(3.0, 60.0), (12.0, 0.3)])
 def test_the_drift_of_simulated_learners_is_found(kappa, guess):
-    nodes, _ = learners(np.random.default_rng(2), kappa, learners=3, games=5_000)
+    nodes, _ = learners(np.random.default_rng(2), kappa, learners=3, games=3_000)
     drift, found = measured_drift(nodes, Drift(guess))
     assert drift.points2_per_fold == pytest.approx(kappa, rel=0.35)
     assert drift.settling_steps == SETTLING

@@ -45,11 +45,6 @@ def test_the_same_choices_give_the_same_figures():
     assert one["players"] != as_json(study(table, Choices(draws=10, seed=1)))["players"]
 
 
-def test_the_order_is_that_of_scores_then_masses():
-    table = expected(chances(elo([0.0, 2.0, 1.0])), 100)
-    assert study(table, Choices(draws=5)).order.tolist() == [1, 2, 0]
-
-
 def test_copies_share_a_cluster_whose_mass_is_sure():
     """Which of two copies has the mass is chance; how much they have together is not."""
     rows = [0, 0, 1, 2]
@@ -80,7 +75,7 @@ def test_margins_are_surer_than_logits_where_all_is_won():
     """100 : 0 on each side: only logits ask whether that is 99 or 99.9 %."""
     table = expected(np.where(RPS > 0, 1.0, np.where(RPS < 0, 0.0, 0.5)), 100)
     in_margins, in_logits = (
-        study(table, Choices(payoff=payoff, draws=80)).mass for payoff in ("margins", "logits")
+        study(table, Choices(payoff=payoff, draws=40)).mass for payoff in ("margins", "logits")
     )
     for mass in (in_margins, in_logits):
         assert mass.value == pytest.approx(np.full(3, 1 / 3))

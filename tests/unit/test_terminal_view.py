@@ -11,7 +11,7 @@ import screens
 from rich.console import Console
 
 from league.views.terminal.display import LineDisplay, progress_lines
-from league.views.terminal.facts import LeagueFacts, Note, Screen
+from league.views.terminal.facts import Note, Screen
 from league.views.terminal.panels import view
 from league.views.terminal.summary import print_summary
 
@@ -48,20 +48,6 @@ def test_shows_what_matters_at_every_size(width: int, height: int) -> None:
         assert words in picture, words
 
 
-def test_wide_terminals_show_clean_matches_and_intervals() -> None:
-    picture = "\n".join(drawn(screens.full(), 120, 36))
-    for words in (
-        "80% [75– 83]",
-        "29.70 31.9–34.1",
-        "μ by fit",
-        "412 · 9 · 79",
-        "restarts in 2 s",
-        "131 open",
-        "main@650000 ‹",
-    ):
-        assert words in picture, words
-
-
 @pytest.mark.parametrize(("width", "height"), SIZES)
 def test_a_player_on_whom_the_fit_disagrees_is_marked_and_the_mark_is_explained(
     width: int, height: int
@@ -77,29 +63,6 @@ def test_a_player_on_whom_the_fit_disagrees_is_marked_and_the_mark_is_explained(
     assert len(marked) == 2, marked
     assert "main@650000 ‹ ≠" in marked[0]
     assert "‹ newest rated, ≠ fit disagrees" in marked[1]
-
-
-def test_empty_league_says_what_it_waits_for() -> None:
-    picture = "\n".join(drawn(screens.EMPTY, 120, 30))
-    for words in (
-        "Waiting for the learner's first report",
-        "No opponents yet",
-        "Empty until the evaluator",
-    ):
-        assert words in picture
-
-
-def test_unreachable_league_is_told() -> None:
-    screen = replace(
-        screens.EMPTY, league=LeagueFacts(trouble="no matchmaker answers at 127.0.0.1:1")
-    )
-    assert sum("no matchmaker answers" in line for line in drawn(screen, 80, 24)) == 2
-
-
-def test_newest_and_bots_stay_on_a_short_leaderboard() -> None:
-    names = [rating.player.name for rating in screens.full().league.best(7)]
-    assert names[:3] == ["main@650000", "main@600000", "main@550000"]
-    assert set(names[3:]) == set(screens.BOTS)
 
 
 def test_lines_tell_the_same_facts() -> None:
