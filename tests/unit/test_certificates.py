@@ -13,7 +13,7 @@ from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
 
-from league.errors import AlreadyExists, ConfigError, DataCorrupt, InvalidInput
+from league.errors import AlreadyExists, DataCorrupt, InvalidInput
 from league.security.certificates import read_client, read_server
 from league.security.issuing import make_folder
 
@@ -109,10 +109,3 @@ def test_a_ca_without_its_key_signs_nothing(folder: Path, tmp_path: Path) -> Non
     (tmp_path / "other" / "ca.pem").write_bytes((folder / "ca.pem").read_bytes())
     with pytest.raises(DataCorrupt, match=r"ca\.key"):
         make_folder(tmp_path / "other", clients=["carl"])
-
-
-def test_a_folder_that_lacks_a_file_is_told(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"server\.key"):
-        read_server(tmp_path, mutual=False)
-    with pytest.raises(ConfigError, match=r"ca\.pem"):
-        read_client(tmp_path)

@@ -24,10 +24,6 @@ def test_newest_is_read_and_only_so_many_are_kept(tmp_path):
     assert len(folder.files()) == 2
 
 
-def test_no_checkpoint_yet(tmp_path):
-    assert CheckpointFolder(tmp_path / "none").read_newest() is None
-
-
 def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path, caplog):
     folder = CheckpointFolder(tmp_path)
     folder.write(10, {"step": 10})

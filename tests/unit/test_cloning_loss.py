@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from agents import network
-from recordings import SMALL, demos, made_up, recorded
+from recordings import SMALL, made_up, recorded
 
 from league.replay import Replay
 from learner.cloning.demonstrations import Demonstration
@@ -21,7 +21,6 @@ from learner.cloning.training import (
     evaluate,
     log_loss,
     marginal_log_loss,
-    new_network,
     rates_A,
 )
 
@@ -105,9 +104,3 @@ def test_the_baseline_is_the_entropy_of_the_rates() -> None:
     assert rates_A(found).tolist() == pytest.approx([25.5 / 101, 100.5 / 101, 0.5 / 101])
     wanted = -(0.25 * math.log(0.25) + 0.75 * math.log(0.75))
     assert marginal_log_loss(found, found) == pytest.approx(wanted, abs=0.012)
-
-
-def test_a_fresh_network_is_the_baseline(plain: list[tuple[Path, Replay]]) -> None:
-    found = demos(plain)
-    loss = evaluate(new_network(SMALL, found, seed=0), Streams(found))
-    assert loss == pytest.approx(marginal_log_loss(found, found), abs=0.02)

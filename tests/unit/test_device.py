@@ -126,13 +126,3 @@ def test_without_glibc_keeping_memory_is_no_error(monkeypatch, library: object) 
 
     monkeypatch.setattr(ctypes, "CDLL", load)
     assert keep_memory() is False
-
-
-def test_an_option_that_is_not_taken_is_told(monkeypatch) -> None:
-    class Libc:
-        @staticmethod
-        def mallopt(option: int, value: int) -> int:
-            return int(option != -1)
-
-    monkeypatch.setattr(ctypes, "CDLL", lambda name: Libc)
-    assert keep_memory() is False

@@ -127,13 +127,3 @@ def test_reading_changes_nothing_of_what_is_learnt(monkeypatch):
         model.train()
         weights.append(torch.cat([p.detach().flatten() for p in model.policy.network.parameters()]))
     assert torch.equal(*weights)
-
-
-def test_only_matches_with_a_full_history_tell_kinds_apart():
-    diagnostics = Diagnostics()
-    latents, ages = torch.eye(4), torch.tensor([20, 20, 3, 20])
-    diagnostics.rollout_ends(latents, ages, 17, ["a", "a", "b", "b"])
-    assert diagnostics.take() == {}
-    diagnostics.rollout_ends(latents, ages, 3, ["a", "a", "b", "b"])
-    assert diagnostics.take().keys() == {"latent/separation"}
-    assert diagnostics.take() == {}

@@ -12,8 +12,7 @@ import sick_games
 
 from league.cli.main import main
 from learner.doctor import minimal_agent
-from learner.doctor.command import show
-from learner.doctor.findings import REASONS, SYSTEMS, Diagnosis, judged, ordered, unknown
+from learner.doctor.findings import REASONS, SYSTEMS
 
 SMALL = [
     "--set",
@@ -103,32 +102,6 @@ def test_a_settings_file_is_examined_and_flags_lie_over_it(tmp_path, capsys):
 def test_a_wrong_flag_ends_with_2_and_a_sentence(words, said, capsys):
     assert doctor(*words) == 2
     assert said in capsys.readouterr().err
-
-
-def test_a_terminal_shows_marks_systems_and_the_cause(monkeypatch, capsys):
-    findings = [
-        judged("19", "gamma 0.3 reaches 1.43 decisions", failure=True, fix="raise learner.gamma"),
-        judged("7", "a reward every 4.25 decisions", warning=True, fix="add a term"),
-        judged("1", "another view after 100% of [decisions]", fix=""),
-        unknown("4", "no decision follows on one"),
-    ]
-    ill = Diagnosis(
-        subject="brawl, preset smoke", findings=ordered(findings), seconds=12.0, curve=(0.0, 4.0)
-    )
-    monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-    monkeypatch.setenv("TERM", "dumb")
-    show(ill)
-    shown = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
-    assert shown[0] == "brawl, preset smoke: 1 failure, 1 warning (12 s)"
-    assert shown[1].split() == ["✓observations", "✗rewards"]
-    marks = {line.split()[1]: line.split()[0] for line in shown[2:6]}
-    assert marks == {"1": "✓", "4": "·", "7": "!", "19": "✗"}
-    assert "[decisions]" in shown[2]
-    assert shown[6] == "minimal agent, reward of a match: 0 4"
-    assert "  fix: raise learner.gamma" in shown
-    assert shown[-1] == "  follows: Rewards too sparse (7)"
-    assert all(len(line) <= 100 for line in shown)
 
 
 def matches(reward, spread=1.0, number=512):

@@ -102,9 +102,9 @@ def against_bot(name, first):
 
 
 def learnt(name):
-    """Loss and baseline in matches that nothing was learnt from, after twelve updates in others."""
+    """Loss and baseline in matches that nothing was learnt from, after eight updates in others."""
     model, stranger = against_bot(name, 0), against_bot(name, 200)
-    updates(model, 12)
+    updates(model, 8)
     load_weights(stranger, algorithm_state(model))
     losses, blind = [], []
     for _ in range(4):

@@ -60,15 +60,6 @@ def test_learning_changes_every_parameter_and_counts_steps():
     assert model.num_timesteps == 2 * STEPS * MATCHES == env.learner_step
 
 
-def test_the_game_gets_the_keys_that_were_sampled():
-    env = make_env(max_frames=4000)
-    model = make_model(env)
-    collect(model)
-    played = env._actions_N2A[np.arange(MATCHES), env.seat_N]
-    np.testing.assert_array_equal(played, model.buffer.actions_TNA[-1].numpy())
-    assert 0 < played.mean() < 0.5
-
-
 def test_nan_stops_the_update_before_any_weight_changes_and_names_the_tensor():
     model = prepared(make_model(make_env(), batch_size=STEPS * MATCHES))
     collect(model)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from league.errors import Busy
-from league.service.rate_limiter import RateLimiter, peer_host
+from league.service.rate_limiter import RateLimiter
 
 HERE, THERE = "ipv4:127.0.0.1:{}", "ipv4:10.0.0.5:{}"
 
@@ -67,16 +67,3 @@ def test_a_flood_of_peers_takes_bounded_memory(monkeypatch: pytest.MonkeyPatch) 
     for number in range(1000):
         limits.take(f"ipv4:10.0.{number // 250}.{number % 250}:9")
     assert len(limits) <= 100
-
-
-@pytest.mark.parametrize(
-    ("peer", "host"),
-    [
-        ("ipv4:127.0.0.1:40312", "127.0.0.1"),
-        ("ipv6:%5B::1%5D:40312", "::1"),
-        ("ipv6:[fe80::2]:1", "fe80::2"),
-        ("unix:/tmp/socket", "unix:/tmp/socket"),
-    ],
-)
-def test_the_host_of_a_peer(peer: str, host: str) -> None:
-    assert peer_host(peer) == host

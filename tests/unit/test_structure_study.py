@@ -7,7 +7,6 @@ import pytest
 from structure_games import RPS, chances, elo, expected, played
 
 from league.stats.structure.study import Choices, as_json, study
-from league.views.structure_figure import draw, figure_of
 
 
 @pytest.fixture(scope="module")
@@ -83,24 +82,3 @@ def test_margins_are_surer_than_logits_where_all_is_won():
     assert (in_margins.high < 0.35).all()
     assert in_logits.low == pytest.approx(np.full(3, 0.24), abs=0.04)
     assert in_logits.high == pytest.approx(np.full(3, 0.43), abs=0.04)
-
-
-def test_the_picture_marks_what_is_unknown_and_who_is_a_copy():
-    rows = [0, 0, 1, 2]
-    chance = chances(2 * RPS)[np.ix_(rows, rows)].copy()
-    np.fill_diagonal(chance, 0.5)
-    known = ~np.eye(4, dtype=bool)
-    known[2, 3] = known[3, 2] = False
-    found = study(expected(chance, 400, known), Choices(draws=5))
-    figure = figure_of(found, [1.0, 2.0, 3.0, 4.0], "A title")
-    table, mixture, *_ = figure.axes
-    shown = table.images[0].get_array()
-    assert shown.mask.sum() == 4 + 2, "the diagonal, and a pair from both sides"
-    assert [label.get_text() for label in table.get_yticklabels()] == [
-        found.table.names[index] for index in found.order
-    ]
-    assert len(table.patches) >= 2, "strips beside the copies' rows"
-    assert [bar.get_width() for bar in mixture.patches] == pytest.approx(
-        found.mass.value[found.order]
-    )
-    assert draw(found, [1.0, 2.0, 3.0, 4.0], "A title").startswith(b"\x89PNG")
