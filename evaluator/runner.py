@@ -503,11 +503,14 @@ class Evaluator:
             while not ended.wait(HEARTBEAT_SECONDS):
                 self._heartbeat()
 
-        threading.Thread(target=beat, name="heartbeat", daemon=True).start()
+        thread = threading.Thread(target=beat, name="heartbeat", daemon=True)
+        thread.start()
         try:
             yield
         finally:
             ended.set()
+            # A call of gRPC that runs while the interpreter ends aborts the process.
+            thread.join(1.0)
 
     def _heartbeat(self) -> None:
         progress = self.progress

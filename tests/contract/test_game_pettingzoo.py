@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 from choice_contract import ChoiceContract
@@ -10,11 +18,43 @@ from game_contract import KeysContract
 from league.errors import InvalidInput
 from league.games.base import BatchedGame
 from league.games.drawing.painter import draw_frame
+from league.games.pettingzoo import pool
+from league.games.pettingzoo.worker import Worker
 from league.games.registry import game_spec, make_batched
 
 
+class WorkerThread:
+    """A worker in a thread of this process: starting one by process takes 0.7 s of imports.
+
+    test_pettingzoo_workers.py and test_pettingzoo_failures.py have the processes themselves.
+    """
+
+    def __init__(self, argument: str, options: Mapping[str, Any], rows: range) -> None:
+        self.rows, self.progress_2 = rows, np.full(2, -1, np.int64)
+        self.connection, theirs = multiprocessing.Pipe()
+        self.popen = SimpleNamespace(pid=os.getpid())
+
+        def serve() -> None:
+            worker = Worker(argument, options, self.progress_2)
+            theirs.send("")
+            with suppress(EOFError, OSError):
+                while True:
+                    theirs.send(worker.answer(theirs.recv()))
+
+        threading.Thread(target=serve, daemon=True).start()
+
+    def end(self, patience: float) -> str:
+        self.connection.close()
+        return "was ended"
+
+
+@pytest.fixture(autouse=True)
+def _threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "_Process", WorkerThread)
+
+
 class Made:
-    """Environment `name`, in one process: starting them is most of the time."""
+    """Environment `name`, of one worker."""
 
     pace = 10
     name: str

@@ -25,7 +25,8 @@ from matchmaker.api.server import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 from matchmaker.tools.fsck import fsck
 
-SECONDS = 30.0
+SECONDS = 100.0
+"""A change of the health takes at most so long, however busy the machine is."""
 
 
 def main(disk: Path) -> None:
@@ -43,13 +44,10 @@ def main(disk: Path) -> None:
         incarnation = client.open_incarnation("learner-main", "main").number
         acknowledged: list[str] = []
         request_id, pending = fill(client, incarnation, acknowledged)
-        before = status_of(health)
+        before = becomes(health, "NOT_SERVING")
         told = client.status().vitals.trouble
         filler.unlink()
-        deadline = time.monotonic() + SECONDS
-        while status_of(health) != "SERVING" and time.monotonic() < deadline:
-            time.sleep(0.02)
-        after = status_of(health)
+        after = becomes(health, "SERVING")
         if pending:
             verdicts, _ = client.report_results(incarnation, pending, request_id=request_id)
             acknowledged += [verdict.match_id for verdict in verdicts if verdict.accepted]
@@ -70,6 +68,14 @@ def main(disk: Path) -> None:
 def status_of(health: health_pb2_grpc.HealthStub) -> str:
     reply = health.Check(health_pb2.HealthCheckRequest(), timeout=5)
     return str(health_pb2.HealthCheckResponse.ServingStatus.Name(reply.status))
+
+
+def becomes(health: health_pb2_grpc.HealthStub, wanted: str) -> str:
+    """Waits for a status; returns the last one seen, if another."""
+    deadline = time.monotonic() + SECONDS
+    while (status := status_of(health)) != wanted and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return status
 
 
 def fill(

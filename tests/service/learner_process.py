@@ -18,10 +18,10 @@ MIXES = {
 }
 
 
-def matchmaker(folder):
+def matchmaker(folder, port=0):
     """One that serves in this process, as a context."""
     settings = MatchmakerSettings(mixes=MIXES, within_snapshots="uniform")
-    return MatchmakerServer(db=folder / "league.db", port=0, settings=settings)
+    return MatchmakerServer(db=folder / "league.db", port=port, settings=settings)
 
 
 class ForkedLearner:

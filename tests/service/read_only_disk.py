@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import grpc
-from full_disk import SECONDS, status_of
+from full_disk import becomes, status_of
 from grpc_health.v1 import health_pb2_grpc
 from refusing_disk import mount, read_only, sqlite_library
 from small_league import BOTS, bot, live, played, snapshot
@@ -76,16 +76,13 @@ def while_it_runs(disk: Path, db: Path, library: Any) -> dict[str, Any]:
                 refusal(lambda: client.report_results(incarnation, second, request_id="again")),
                 refusal(lambda: client.acquire_matches(incarnation, 5, "league")),
             ]
-            during, trouble = status_of(health), client.status().vitals.trouble
+            during, trouble = becomes(health, "NOT_SERVING"), client.status().vitals.trouble
             reads = (
                 client.match(first[0].match_id).result is not None and client.status().log_position
             )
             time.sleep(3 * limits.SWEEP_SECONDS)
             still = status_of(health)
-        deadline = time.monotonic() + SECONDS
-        while status_of(health) != "SERVING" and time.monotonic() < deadline:
-            time.sleep(0.02)
-        after = status_of(health)
+        after = becomes(health, "SERVING")
         verdicts, position = client.report_results(incarnation, second, request_id="again")
     return {
         "shown": shown,

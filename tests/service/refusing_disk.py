@@ -72,4 +72,4 @@ def read_only(disk: Path, library: ctypes.CDLL) -> Iterator[None]:
     finally:
         for name in CALLS:
             change(vfs, name, None)  # the system's own again
-        mount("umount", disk)
+        mount("umount", "--lazy", disk)  # a reader may still have a file of it open

@@ -213,7 +213,8 @@ def test_malformed_messages_do_not_break_the_evaluator(
         closing(sqlite3.connect(tmp_path / "evaluator" / "journal.db")) as journal,
         caplog.at_level(logging.ERROR),
     ):
-        wait_for(lambda: bool(league.client.status().workers))  # its start is an event of the log
+        # its start is in the log, all of it, before it says how many snapshots wait
+        wait_for(lambda: any(one.metrics for one in league.client.status().workers))
 
         def held() -> str:
             return "\n".join([*journal.iterdump(), repr(positions_of(league.server.store))])

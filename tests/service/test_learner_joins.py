@@ -14,6 +14,7 @@ from league.rpc.client import MatchmakerClient
 from league.runs.finding import live_address
 from league.settings.base import resolve
 from league.settings.file import write_config
+from learner import main
 
 BATCH = ("learner.matches=4", "learner.n_steps=8", "learner.batch_size=16", "learner.n_epochs=1")
 
@@ -78,22 +79,23 @@ def test_it_joins_under_a_free_name_and_trains_with_the_runs_settings(tmp_path, 
     assert "--name main-2" in (tmp_path / "learner.log").read_text().splitlines()[-1]
 
 
-def test_it_says_when_all_its_steps_are_done_and_takes_the_next_name_then(tmp_path, processes):
-    started, learner = processes
-    started.append(league(tmp_path / "runs" / "one", "supervisor.learners=[]"))
-    wait_for(lambda: live_address(tmp_path / "runs" / "one"))
-    assert learner("--steps", "64").wait(timeout=120) == 0
-    assert learner("--steps", "64").wait(timeout=120) == 0
-    assert learner("--name", "main", "--steps", "64").wait(timeout=120) == 0
-    log = (tmp_path / "learner.log").read_text()
-    assert "as main\n" in log
-    assert "as main-2\n" in log
-    assert "main has made all its 64 steps" in log.splitlines()[-1]
-
-
-def test_without_a_running_league_it_names_the_command_that_starts_one(tmp_path, processes):
+def test_it_says_when_all_its_steps_are_done_and_takes_the_next_name_then(
+    tmp_path, processes, monkeypatch, capsys, caplog
+):
+    """In this process: what it says is the same, and three starts cost three seconds each."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(main, "StopFlag", lambda: lambda: False)  # the signals are pytest's
+    caplog.set_level("INFO")
     (tmp_path / "runs" / "ended").mkdir(parents=True)
     (tmp_path / "runs" / "ended" / "run.json").write_text("{}")
-    assert processes[1]().wait(timeout=60) == NotFound.exit_code
-    (printed,) = (tmp_path / "learner.log").read_text().splitlines()
-    assert "bin/start-league" in printed
+    assert main.main(["--cpu"]) == NotFound.exit_code
+    assert "bin/start-league" in capsys.readouterr().err
+
+    processes[0].append(league(tmp_path / "runs" / "one", "supervisor.learners=[]"))
+    wait_for(lambda: live_address(tmp_path / "runs" / "one"))
+    words = ["--cpu", "--steps", "64"]
+    assert main.main(words) == main.main(words) == main.main([*words, "--name", "main"]) == 0
+    said = [record.getMessage() for record in caplog.records]
+    joined = [one.rpartition(" ")[2] for one in said if one.startswith("joining the league")]
+    assert joined == ["main", "main-2", "main"]
+    assert any("main has made all its 64 steps" in one for one in said)

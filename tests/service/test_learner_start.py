@@ -24,6 +24,8 @@ SETTINGS = (
     f"curriculum.stages={STAGES}",
 )
 STEPS = 512
+NOWHERE = "curriculum.stages=[{name='x', mix='nowhere'}]"
+NO_REWARD = "curriculum.stages=[{name='x', mix='league', reward='y'}]"
 
 
 class League:
@@ -38,7 +40,7 @@ class League:
         folder = CheckpointFolder(self.folder / "learner-main" / "checkpoints")
         self.checkpoint, self.saved = str(folder.files()[0]), folder.read_newest()
 
-    def learn(self, *flags):
+    def learn(self, *flags, ends=0):
         words = [
             "--matchmaker",
             self.server.address,
@@ -50,7 +52,7 @@ class League:
             "main",
         ]
         settings = [word for setting in SETTINGS for word in ("--set", setting)]
-        assert main.main([*words, "--cpu", *settings, *flags]) == 0
+        assert main.main([*words, "--cpu", *settings, *flags]) == ends
 
     def begin(self, *flags):
         """The session of a new learner, before its first rollout."""
@@ -162,6 +164,37 @@ def test_a_snapshots_file_gives_its_weights_and_no_parent(league, snapshot):
     has_no_more_than_weights(session, league.saved["algorithm"])
     assert session.publisher.parent == ""
     begins_anew(session)
+
+
+def test_a_learner_that_starts_from_a_snapshot_publishes_and_starts_so_once(
+    league, snapshot, tmp_path, capsys
+):
+    words = ("--steps", "256", "--name", "second", "--from", snapshot.name)
+    league.learn(*words)
+    with MatchmakerClient(league.server.address) as client:
+        child = snapshots(client)[-1]
+    assert (child.name, child.parent) == ("second@256", snapshot.name)
+    league.learn(*words, "--if-new")
+    league.learn(*words, ends=2)
+    start = f"--from {snapshot.name}"
+    said = f"{start}: second in {league.folder} has made steps already; leave --from out"
+    assert said in capsys.readouterr().err
+    league.learn(*words, "--run-dir", str(tmp_path), "--name", "third", ends=2)
+    assert f"{tmp_path / 'blobs'}: --run-dir" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (["--from", "nobody"], "--from nobody: neither a member of this league nor a file"),
+        (["--set", "learner.learning_rat=1"], "did you mean 'learning_rate'?"),
+        (["--set", NOWHERE], "lacks: it has based, constant, league"),
+        (["--set", NO_REWARD], "no reward preset 'y'"),
+    ],
+)
+def test_bad_input_is_one_sentence(league, capsys, flags, sentence):
+    league.learn("--name", "bad", *flags, ends=2)
+    assert sentence in capsys.readouterr().err
 
 
 def test_without_a_start_the_weights_are_its_own(league):
