@@ -8,7 +8,6 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
@@ -29,22 +28,13 @@ _STOP_MATCHMAKER_SECONDS = 1.0  # each of its replies is on disk already
 _LAST_LOOK_SECONDS = 0.5  # stopping takes less than 10 s in all
 _DRAWING_SECONDS = 60.0  # for the last curves of a run that is done
 _STOPPED_BY_SECONDS = 9.0  # for the last curves after Ctrl-C
+STOP_WORKER_SECONDS = 7.0
+"""For learner and evaluator to stop; a learner takes up to 6 to save."""
+DRAIN_SECONDS = 1800.0
+"""For the evaluator to finish its queue after the last step."""
 _NOTES_KEPT = 200
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SERVICES = {MATCHMAKER: "matchmaker", EVALUATOR: "evaluator"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Timing:
-    """The supervisor's waits.
-
-    Attributes:
-        stop_worker_seconds: for learner and evaluator to stop; a learner takes up to 6 to save.
-        drain_seconds: for the evaluator to finish its queue after the last step.
-    """
-
-    stop_worker_seconds: float = 7.0
-    drain_seconds: float = 1800.0
 
 
 class Supervisor:
@@ -57,11 +47,13 @@ class Supervisor:
         display: Display,
         device: str,
         credentials: Credentials | None = None,
-        timing: Timing | None = None,
+        *,
+        stop_worker_seconds: float = STOP_WORKER_SECONDS,
+        drain_seconds: float = DRAIN_SECONDS,
         curves_minutes: float = 0.0,
     ) -> None:
         self._folder, self._topology, self._credentials = folder, topology, credentials
-        self._timing = timing or Timing()
+        self._stop_worker_seconds, self._drain_seconds = stop_worker_seconds, drain_seconds
         self._display, self._device = display, device
         self._notes: deque[Note] = deque(maxlen=_NOTES_KEPT)
         self._started_at = time.time()
@@ -158,8 +150,8 @@ class Supervisor:
             return
         self._phase = "evaluating"
         running = [name for name in self._topology.learners if not self._group.is_done(name)]
-        self._group.stop(running, self._timing.stop_worker_seconds, tick=self._tick)
-        seconds = self._timing.drain_seconds
+        self._group.stop(running, self._stop_worker_seconds, tick=self._tick)
+        seconds = self._drain_seconds
         self.say(
             f"Waiting for the evaluator to play the last snapshots, up to {seconds:g} s. Ctrl-C "
             "ends the run now: what they have played counts, and the same --run-dir plays the rest."
@@ -187,7 +179,7 @@ class Supervisor:
             self.say("Stopping: learners save a snapshot and a checkpoint. Ctrl-C again hurries.")
         killed = self._group.stop(
             [*self._topology.learners, EVALUATOR],
-            self._timing.stop_worker_seconds,
+            self._stop_worker_seconds,
             hurried=lambda: self._stop_requests >= max(2, asked + 1),
             tick=self._tick,
         )

@@ -93,8 +93,3 @@ TABLES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     }
 )
 """Leading columns by file."""
-
-
-def metric_of(column: str) -> str:
-    """The metric that a column of `strategy_analysis.csv` holds: latent_norm → latent/norm."""
-    return column.replace("_", "/", 1)

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from league.games.base import GameSpec
-from league.runs.columns import BEHAVIOUR, MONITOR, REWARDS, STRATEGY, metric_of
+from league.runs.columns import BEHAVIOUR, MONITOR, REWARDS, STRATEGY
 from learner.rollout.matches import FinishedMatch
 
 
@@ -93,7 +93,7 @@ class MatchMonitor:
     def write_strategy(self, metrics: Mapping[str, float], step: int) -> None:
         """Adds an update's diagnostics of the strategy latent, if there are some."""
         columns = [name for name in STRATEGY if name != "step"]
-        values = [metrics.get(metric_of(name)) for name in columns]
+        values = [metrics.get(name.replace("_", "/", 1)) for name in columns]
         if any(value is not None for value in values):
             shown = ["" if value is None else f"{value:.6g}" for value in values]
             self._strategy.append((step, *shown))

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from league.cluster.processes import ProcessSpec
-from league.cluster.supervisor import Supervisor, Timing
+from league.cluster.supervisor import Supervisor
 from league.cluster.topology import EVALUATOR, LEARNER, MATCHMAKER, Topology
 from league.errors import LeagueError
 from league.runs.folder import Request, open_run
@@ -45,9 +45,7 @@ LEARNERS = {
 
 def main(run_dir: Path, learner: str) -> int:
     codes = {MATCHMAKER: OBEYS, LEARNER: LEARNERS[learner], EVALUATOR: OBEYS}
-    timing = Timing(drain_seconds=0.3, stop_worker_seconds=2.0)
-    if learner == "hangs":
-        timing = Timing()
+    waits = {} if learner == "hangs" else {"drain_seconds": 0.3, "stop_worker_seconds": 2.0}
     with open_run(Request(preset="smoke", run_dir=run_dir)) as folder:
         specs = tuple(
             ProcessSpec(
@@ -64,7 +62,7 @@ def main(run_dir: Path, learner: str) -> int:
         nobody = {name: f"127.0.0.1:{folder.port(name)}" for name in (MATCHMAKER, EVALUATOR)}
         topology = Topology(specs=specs, addresses=nobody)
         display = LineDisplay(sys.stdout, seconds=0.2)
-        supervisor = Supervisor(folder, topology, display, "no device", timing=timing)
+        supervisor = Supervisor(folder, topology, display, "no device", **waits)
         try:
             return supervisor.run()
         except LeagueError as error:

@@ -157,7 +157,7 @@ def test_smoke_survives_the_kill_of_every_process(start: Callable[..., League]) 
             "evaluator-0 ended (signal 9)",
             "matchmaker ended (signal 9)",
         ),
-        *("The learner has done its steps.", "\n4,096 steps, ", "main@4096 (newest rated)"),
+        *("The learner has done its steps.", "\n4,096 steps, ", "main@4096 ‹"),
         *("main@4096 against the bots", "leaderboard.html", "training_curves.png"),
     ):
         assert words in league.words, words

@@ -114,8 +114,7 @@ def full() -> Screen:
         BotEvaluation(
             player="main@650000",
             opponent=bot,
-            sampled=replace(cell, column=bot),
-            greedy=replace(cell, column=bot),
+            cell=replace(cell, column=bot),
         )
         for bot in reversed(BOTS)
     )

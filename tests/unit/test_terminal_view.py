@@ -106,8 +106,8 @@ def test_summary_has_leaderboard_clean_matches_files_and_time() -> None:
         print_summary(console, screens.full(), [Path("runs/laptop-1/leaderboard.md")])
     text = capture.get()
     for words in (
-        *("main@650000 (newest rated)", "constant (bot)", "318-6-76", "79.5 % [75.3, 83.2]"),
-        *("33.00", "31.90–34.10", "TrueSkill and the fit of all games agree on all players."),
+        *("main@650000 ‹", "constant bot", "80% [75– 83]", "Clean matches are those of main@65"),
+        *("29.70", "31.9–34.1", "TrueSkill and the fit of all games agree on all players."),
         *("652,310 steps", "11:40 of wall-clock time", "runs/laptop-1/leaderboard.md"),
     ):
         assert words in text, words

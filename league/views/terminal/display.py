@@ -95,13 +95,10 @@ def progress_lines(screen: Screen) -> Iterator[str]:
     for worker in league.workers:
         if worker.worker in screen.learners[1:]:
             yield _learner_line(worker)
-    met = [one for one in league.evaluations if one.sampled is not None and one.sampled.games]
-    if met:
+    if met := league.evaluations:
         wins = [
-            f"{one.opponent} {one.sampled.wins / one.sampled.games * 100:.0f} % of "
-            f"{one.sampled.games}"
+            f"{one.opponent} {one.cell.wins / one.cell.games * 100:.0f} % of {one.cell.games}"
             for one in met
-            if one.sampled is not None
         ]
         yield f"clean matches of {met[0].player}: wins {', '.join(wins)}"
     if troubles := alarms_of(league.metrics):

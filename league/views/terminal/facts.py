@@ -50,12 +50,11 @@ class Note:
 
 @dataclass(frozen=True, kw_only=True)
 class BotEvaluation:
-    """The newest evaluated snapshot against one bot, in clean matches: sampled, and greedy."""
+    """The newest evaluated snapshot against one bot, in clean matches."""
 
     player: str
     opponent: str
-    sampled: PayoffCell | None = None
-    greedy: PayoffCell | None = None
+    cell: PayoffCell
 
 
 @dataclass(frozen=True, kw_only=True)

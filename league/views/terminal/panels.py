@@ -159,9 +159,9 @@ def opponents(screen: Screen, width: int) -> Panel:
 
 
 def _evaluated(evaluation: BotEvaluation | None) -> Text:
-    cell = evaluation.sampled if evaluation is not None else None
-    if cell is None or not cell.games:
+    if evaluation is None:
         return Text("–", FAINT)
+    cell = evaluation.cell
     interval = wilson_interval(cell.wins, cell.games)
     share = cell.wins / cell.games
     bounds = f" [{interval.low * 100:2.0f}–{interval.high * 100:3.0f}]"

@@ -221,14 +221,9 @@ def _evaluations(client: MatchmakerClient, facts: LeagueFacts) -> tuple[BotEvalu
     player = facts.newest_rated
     if player is None:
         return ()
-    sampled, greedy = (
-        {cell.column: cell for cell in client.payoff(book, rows=(player.name,))}
-        for book in (Book.EVAL, Book.GREEDY)
-    )
+    met = {cell.column: cell for cell in client.payoff(Book.EVAL, rows=(player.name,))}
     return tuple(
-        BotEvaluation(
-            player=player.name, opponent=bot, sampled=sampled.get(bot), greedy=greedy.get(bot)
-        )
+        BotEvaluation(player=player.name, opponent=bot, cell=met[bot])
         for bot in (one.player.name for one in facts.ratings if one.player.kind is PlayerKind.BOT)
-        if bot in sampled or bot in greedy
+        if bot in met and met[bot].games
     )
