@@ -11,12 +11,13 @@ import inspect
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import IO, Annotated, Any
 
 import typer
 
@@ -175,24 +176,23 @@ def _read_only_matchmaker(run_dir: Path, at: str | None) -> Iterator[str]:
     if at is not None:
         command += ["--at", at]
     tied = [sys.executable, die_with_parent.__file__, str(os.getpid()), *command]
-    process = subprocess.Popen(tied, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        yield f"127.0.0.1:{_port_of(process, START_SECONDS if at is None else PAST_SECONDS)}"
-    finally:
-        process.terminate()
+    seconds = START_SECONDS if at is None else PAST_SECONDS
+    with tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(tied, stdout=subprocess.PIPE, stderr=errors, text=True)
         try:
-            process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+            yield f"127.0.0.1:{_port_of(process, errors, seconds)}"
+        finally:
+            process.terminate()
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
 
 
-def _port_of(process: subprocess.Popen[str], seconds: float) -> int:
+def _port_of(process: subprocess.Popen[str], errors: IO[str], seconds: float) -> int:
     """Waits for the line ``ready PORT``; when the process ends first, raises its last line."""
     assert process.stdout is not None
-    errors: list[str] = []
-    drain = threading.Thread(target=lambda: errors.extend(process.stderr or ()), daemon=True)
-    drain.start()
     alarm = threading.Timer(seconds, process.kill)
     alarm.start()
     try:
@@ -202,9 +202,8 @@ def _port_of(process: subprocess.Popen[str], seconds: float) -> int:
     finally:
         alarm.cancel()
     code = process.wait()
-    drain.join(1)
-    last = next((line.strip() for line in reversed(errors) if line.strip()), "no message")
-    last = last.removeprefix("matchmaker: ")
+    errors.seek(0)
+    last = (errors.read().strip().splitlines() or ["no message"])[-1].removeprefix("matchmaker: ")
     if code < 0:
         raise Unavailable(f"the run's database could not be served within {seconds:.0f} s: retry")
     if code == InvalidInput.exit_code:

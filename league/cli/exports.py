@@ -192,8 +192,11 @@ def curves(
     folder = League(run_dir=run_dir).folder()
     out = out or folder / CURVES
     check_png(out)
-    from league.views.curves import draw_curves
+    from league.views.curves.history import gather
 
-    history = draw_curves(folder, learner, out)
+    history = gather(folder, learner)
+    from league.views.curves.figure import draw  # matplotlib takes a second to load
+
+    write_whole(out, draw(history))
     bots = len(history.trained) + len(history.others)
     say(f"{out} shows {len(history.scalars)} metrics and {bots} bots")

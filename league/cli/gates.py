@@ -50,7 +50,7 @@ def exploiters(
 ) -> None:
     """Shows the exploiters' candidates: generations, gates, and the mains that patched them."""
     with league.connect() as client:
-        gates = [gate for gate in _gates(client, candidate) if gate.is_exploiters]
+        gates = [gate for gate in client.gates(certificates=bool(candidate)) if gate.is_exploiters]
         learning = _learning_generations(client)
     if candidate is None:
         rows = [row for gate in gates for row in _exploiter_rows(gate)]
@@ -76,7 +76,9 @@ def exploiters(
 def gates(league: League, candidate: Candidate = None, out: Out = None) -> None:
     """Shows which snapshots of the mains their gates admitted."""
     with league.connect() as client:
-        known = [gate for gate in _gates(client, candidate) if not gate.is_exploiters]
+        known = [
+            gate for gate in client.gates(certificates=bool(candidate)) if not gate.is_exploiters
+        ]
     if candidate is None:
         rows = map(_main_row, known)
         print_table("Gates of the mains' snapshots", GATES, rows, caption=GATES_CAPTION)
@@ -86,10 +88,6 @@ def gates(league: League, candidate: Candidate = None, out: Out = None) -> None:
         _write_certificate(gate, gate.victims, out)
         return
     print_pairs([*_gate_facts(gate), *_test_facts(gate.victims[0])])
-
-
-def _gates(client: MatchmakerClient, candidate: str | None) -> Sequence[CandidateGate]:
-    return client.gates(certificates=candidate is not None)
 
 
 def _learning_generations(client: MatchmakerClient) -> list[Generation]:

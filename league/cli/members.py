@@ -17,7 +17,7 @@ from league.runs.blobs import SUFFIX, BlobFolder
 from league.settings.base import resolve
 
 if TYPE_CHECKING:
-    from league.agent.config import NetworkConfig
+    from league.agent.snapshot import SnapshotCard
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,10 +131,16 @@ def game_settings(name: str) -> GameSettings:
     return resolve(assignments=[f"game.name={name}"]).of(GameSettings)
 
 
-def check_sizes(name: str, agent: NetworkConfig, spec: GameSpec) -> None:
-    """Raises `InvalidInput` when an agent's observations or actions are not those of the game."""
+def check_plays(name: str, card: SnapshotCard, spec: GameSpec) -> None:
+    """Raises `InvalidInput` when an agent's game, observations or actions are others."""
+    if (card.game, card.game_version) != (spec.name, spec.version):
+        raise InvalidInput(
+            f"{name} plays {card.game} version {card.game_version}, this is {spec.name} version "
+            f"{spec.version}: name the game with --game, the run with --run-dir, or another member"
+        )
     own, here = (
-        (sizes.observation_size, sizes.action_size, sizes.action_kind) for sizes in (agent, spec)
+        (sizes.observation_size, sizes.action_size, sizes.action_kind)
+        for sizes in (card.agent, spec)
     )
     if own != here:
         raise InvalidInput(

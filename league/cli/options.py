@@ -31,7 +31,7 @@ Greedy = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON with all digits.")]
 Plot = Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it to a .png file.")]
-Speed = Annotated[float, typer.Option(help="Times real time, on a terminal.")]
+Speed = Annotated[float, typer.Option(min=0.01, help="Times real time, on a terminal.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the first match and of sampled keys.")]
 Assignments = Annotated[
     list[str] | None,
@@ -67,9 +67,3 @@ def check_png(file: Path | None) -> None:
     """Raises `InvalidInput` for a picture's name that does not end in .png."""
     if file is not None and file.suffix != ".png":
         raise InvalidInput(f"{file} can't be drawn: name a file that ends in .png")
-
-
-def check_speed(speed: float) -> None:
-    """Raises `InvalidInput` for a playing speed that is not above 0."""
-    if not speed > 0:
-        raise InvalidInput(f"--speed {speed:g}: the speed must be above 0")

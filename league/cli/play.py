@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from league.cli.connection import League, RunDir, with_league
-from league.cli.options import Blobs, GameName, Greedy, Seed, Speed, check_speed
+from league.cli.options import Blobs, GameName, Greedy, Seed, Speed
 from league.cli.output import is_terminal, print_table, say
 from league.errors import DataCorrupt, InvalidInput, NotFound
 
@@ -62,7 +62,6 @@ def demo(
     ] = None,
 ) -> None:
     """Plays a match of two members and shows it."""
-    check_speed(speed)
     from league.agent.recorded_matches import play_bouts
     from league.cli.members import Finder, numbered
     from league.replay import Bout, Playback, Recipe, save_replay
@@ -98,7 +97,6 @@ def replay(
     speed: Speed = 1.0,
 ) -> None:
     """Shows a recorded match again, or lists the replays of a run."""
-    check_speed(speed)
     from league.replay import SUFFIX, Playback
 
     league = League(run_dir=run_dir)
@@ -355,18 +353,14 @@ def _say_compiling(settings: GameSettings) -> None:
 def _frame_skip(settings: GameSettings, members: Sequence[Member], pace: int = 1) -> int:
     """The frames that the members' networks hold their keys for, which must be equal."""
     from league.agent.snapshot import read_card
-    from league.cli.members import check_sizes
+    from league.cli.members import check_plays
 
     skips = {}
     for member in members:
         if member.blobs is None:
             continue
         card = read_card(member.blobs, member.digest)
-        if card.game != settings.name:
-            raise InvalidInput(
-                f"{member.name} plays {card.game}, this is {settings.name}: name another member"
-            )
-        check_sizes(member.name, card.agent, settings.spec())
+        check_plays(member.name, card, settings.spec())
         if pace not in (1, card.frame_skip):
             raise InvalidInput(
                 f"--pace {pace}: {member.name} decides every {card.frame_skip} frames, give that "

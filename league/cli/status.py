@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
+from rich.filesize import decimal
 
 from league.cli.connection import League, with_league
 from league.cli.options import AsJson
@@ -25,7 +26,7 @@ from league.players import (
     Share,
     WorkerStatus,
 )
-from league.views.text import long_duration, size
+from league.views.text import long_duration
 
 WORKERS = "worker player does step# rate# leases# seen#"
 SHARES = "player category configured# realised# matches#"
@@ -70,13 +71,13 @@ def _facts(found: LeagueStatus) -> list[tuple[str, str]]:
     vitals = found.vitals
     trouble = f": {vitals.trouble}" if vitals.trouble else ""
     has_free = vitals.disk_free_bytes >= 0
-    free = f", {size(vitals.disk_free_bytes)} free on its disk" if has_free else ""
+    free = f", {decimal(vitals.disk_free_bytes)} free on its disk" if has_free else ""
     up = long_duration(vitals.now - vitals.started_at) if vitals.started_at else "unknown"
     lines = [
         ("health", _health(found) + trouble),
         ("game", f"{found.game}, Kumite {found.version}, up {up}"),
         ("log", f"{found.log_position:,} results, {vitals.event_position:,} events"),
-        ("disk", f"{size(vitals.store_bytes)} of log{free}"),
+        ("disk", f"{decimal(vitals.store_bytes)} of log{free}"),
         ("leases", f"{found.open_leases:,} open of {vitals.assignments:,} assigned"),
     ]
     for epoch in found.epochs:

@@ -45,16 +45,10 @@ class ProcessSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class RestartPolicy:
-    """How often and how fast a process restarts.
-
-    Attributes:
-        limit: restarts within the window; a fault that needs more is no accident.
-        window_seconds: the time over which restarts count.
-        first_seconds: the wait before the first restart; each further one doubles it.
-        longest_seconds: the longest wait.
-    """
+    """How often and how fast a process restarts; each wait is twice the one before."""
 
     limit: int = 5
+    """Restarts within the window; a fault that needs more is no accident."""
     window_seconds: float = 300.0
     first_seconds: float = 0.5
     longest_seconds: float = 30.0
@@ -174,13 +168,9 @@ class Process:
 class ProcessGroup:
     """All processes of a league.
 
-    Args:
-        specs: what to run, in the order of starting.
-        policy: restarts.
-        say: receives news for the person, with `is_trouble` for troubles.
-        started: is called with a process's name and id after each start.
-        has_finished: whether a process that ended with exit code 0 has done its work (or was
-            stopped from outside).
+    `say` receives news for the person, with `is_trouble` for troubles; `started` a process's name
+    and id after each start. `has_finished` says whether a process that ended with exit code 0 has
+    done its work (or was stopped from outside).
     """
 
     def __init__(
@@ -234,14 +224,8 @@ class ProcessGroup:
     ) -> list[str]:
         """Asks processes to stop, in this order, waits for all, and kills those that are late.
 
-        Args:
-            names: unknown ones are ignored.
-            seconds: the longest wait.
-            hurried: ends the wait when it returns True.
-            tick: is called while waiting.
-
-        Returns:
-            The names of the processes that were killed.
+        `hurried` ends the wait when it returns True; `tick` is called while waiting. Returns the
+        names of the killed ones; unknown names are ignored.
         """
         waiting = []
         for member in [self.members[name] for name in names if name in self.members]:

@@ -60,14 +60,7 @@ def plan(
     *,
     host: str = "127.0.0.1",
 ) -> Topology:
-    """The matchmaker, the run's learners and its evaluator, on ports that survive restarts.
-
-    Args:
-        folder: the run.
-        options: flags for the learners.
-        settings: which learners and evaluators there are.
-        host: the address on which the services listen.
-    """
+    """The matchmaker, the run's learners and its evaluator, on ports that survive restarts."""
     ports = {MATCHMAKER: folder.port("matchmaker")}
     if settings.evaluators:
         ports[EVALUATOR] = folder.port("evaluator")

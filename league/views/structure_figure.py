@@ -125,26 +125,17 @@ def _short(name: str) -> str:
 
 
 def _mark_clusters(axes: Axes, structure: Structure, order: NDArray[np.intp]) -> None:
-    """A coloured strip left of the rows of near-copies, and a box where the cluster's rows are
-    neighbours.
-    """
+    """A coloured strip left of the rows of near-copies."""
     width = 0.013
     colors = iter(CLUSTERS * len(order))
     for members in structure.clusters.members():
         if len(members) < 2:
             continue
         color = next(colors)
-        places = sorted(int(np.flatnonzero(order == member)[0]) for member in members)
-        for place in places:
+        for place in np.flatnonzero(np.isin(order, members)):
             corner, at = (-width * 1.25, place - 0.46), axes.get_yaxis_transform()
             strip = Rectangle(corner, width, 0.92, color=color, clip_on=False, transform=at)
             axes.add_patch(strip)
-        first, size = places[0], len(places)
-        if places == list(range(first, first + size)):
-            box = Rectangle(
-                (first - 0.5, first - 0.5), size, size, fill=False, edgecolor=color, linewidth=2
-            )
-            axes.add_patch(box)
 
 
 def _bars(

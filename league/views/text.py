@@ -30,15 +30,6 @@ def percent(value: float | None) -> str:
     return "" if value is None else f"{100 * value:.1f} %"
 
 
-def size(count: float) -> str:
-    """Bytes in powers of ten, as disks are sold."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} TB"
-
-
 def long_duration(seconds: float) -> str:
     """«12 s», «3 min», «2 h 5 min», «4 d 3 h»."""
     minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400

@@ -27,7 +27,7 @@ Capture = pytest.CaptureFixture[str]
         (["config", "write", "--preset", "labtop", "x.toml"], 2, "'laptop'"),
         (["demo", "based", "bosed"], 1, "runs/"),
         (["demo", "based", "gone.safetensors"], 1, "gone.safetensors"),
-        (["demo", "based", "random", "--speed", "0"], 2, "--speed 0"),
+        (["demo", "based", "random", "--speed", "0"], 2, "'--speed'"),
     ],
 )
 def test_errors_are_one_sentence_and_an_exit_code(

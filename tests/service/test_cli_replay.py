@@ -106,7 +106,7 @@ def test_a_film_is_made_of_a_match(
         (["render", "{file}", "--out", "x.png", "--from", "3", "--to", "2"], "a film can't go"),
         (["render", "{file}"], "--out"),
         (["render", "nowhere.replay", "--out", "x.png"], "no replay nowhere.replay"),
-        (["replay", "{file}", "--speed", "0"], "--speed 0"),
+        (["replay", "{file}", "--speed", "0"], "'--speed'"),
         (["demo", "based", "random", "--save", "no/where.replay"], "can't be written"),
     ],
 )

@@ -158,7 +158,7 @@ def test_smoke_survives_the_kill_of_every_process(start: Callable[..., League]) 
             "matchmaker ended (signal 9)",
         ),
         *("The learner has done its steps.", "\n4,096 steps, ", "main@4096 ‹"),
-        *("main@4096 against the bots", "leaderboard.html", "training_curves.png"),
+        *("Clean matches are those of main@4096", "leaderboard.html", "training_curves.png"),
     ):
         assert words in league.words, words
     assert_whole(league)

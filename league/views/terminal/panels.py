@@ -289,12 +289,7 @@ def _exploiter_text(worker: WorkerStatus) -> Text:
 
 
 def view(screen: Screen, width: int, height: int) -> Layout:
-    """The whole terminal.
-
-    Args:
-        screen: what to show.
-        width, height: cells of the terminal.
-    """
+    """The whole terminal, of `width` by `height` cells."""
     left = width // 2
     right = width - left
     evaluated = {one.opponent for one in screen.league.evaluations}
