@@ -54,8 +54,6 @@ class LearnerSettings(Settings):
     """Weight of the entropy bonus at the last step, reached linearly; none keeps it constant."""
     forecast_coef: float = Field(0.0, ge=0)
     """Weight of predicting the opponent's next action from the strategy latent; 0: no such head."""
-    normalize_returns: bool = True
-    """Rewards are divided by the running standard deviation of the discounted return."""
     seed: int = Field(0, ge=0)
     """Seed of weights, sampled actions and minibatches."""
     threads: int = Field(1, ge=1)
@@ -142,8 +140,6 @@ class RegularisationSettings(Settings):
     """
     reference_interval: int = Field(default=1_000, ge=0)
     """Updates between renewals of the newest reference; 0 keeps the first for ever (a clone)."""
-    reference_ema: float = Field(default=0.0, ge=0, lt=1)
-    """Share of the old reference's weights in the renewed one; 0 is a copy of the learner's."""
     portfolio_size: int = Field(default=5, ge=1, le=16)
     """Most references at once, the newest included; the closest in each state counts."""
     pruning: Literal["recent", "best", "diverse"] = "diverse"

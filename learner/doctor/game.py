@@ -38,7 +38,7 @@ SCALE_FLOOR = 1e-8
 """What the learner's running variance of the return is never below (`ReturnScale`)."""
 ALONE = 0.95
 NOT_ALIGNED, HARDLY_ALIGNED = 0.5, 0.6
-CLIPPED = "clip no reward on its way: learner.normalize_returns scales wins and steps alike"
+CLIPPED = "clip no reward on its way: the learner scales wins and steps alike"
 
 Chosen = Callable[[int, BatchedGame], NDArray[np.uint8]]
 """Actions of both seats at decision `t`: `choose(t, game)`."""
@@ -319,17 +319,14 @@ def _rewards(set_up: SetUp, played: Trace, bots: Trace) -> Iterator[Finding]:
         current_N = learner.gamma * current_N + reward_N
         seen.append(current_N[first_N])
     raw = float(np.concatenate(seen).std())
-    scaled = learner.normalize_returns
-    effective = raw / math.sqrt(raw**2 + SCALE_FLOOR) if scaled else raw
+    effective = raw / math.sqrt(raw**2 + SCALE_FLOOR)
     yield judged(
         "8",
-        f"the discounted return deviates by {raw:.3g}; learnt from "
-        f"{'divided by its deviation' if scaled else 'unscaled'}: {effective:.3g}",
-        failure=not 0.01 <= effective <= 100.0,
-        warning=not 0.1 <= effective <= 10.0,
-        fix="multiply game.reward_weights: below 1e-4 the return is lost in the scale's own floor"
-        if scaled
-        else "set learner.normalize_returns = true",
+        f"the discounted return deviates by {raw:.3g}; learnt from divided "
+        f"by its deviation: {effective:.3g}",
+        failure=effective < 0.01,
+        warning=effective < 0.1,
+        fix="multiply game.reward_weights: below 1e-4 the return is lost in the scale's own floor",
     )
     length = float(played.first_TN.sum(0).mean())
     far, near = reach > 1000.0 and length > 500.0, reach < 10.0 and length > 30.0

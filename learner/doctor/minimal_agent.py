@@ -45,7 +45,6 @@ MINIMAL_LEARNER = {
     "clip_range": 0.2,
     "desired_kl": 0.03,
     "forecast_coef": 0.0,
-    "normalize_returns": True,
     "steps": 100_000_000,
 }
 """All of the learner's settings that matter but gamma, which belongs to the rewards."""

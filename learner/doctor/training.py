@@ -282,7 +282,7 @@ def _gradients(watch: _Watch) -> Iterator[Finding]:
         f"norm {norm:.3g} at first (most in {most}), then {usual:.3g}",
         failure=not math.isfinite(norm) or (large and usual > EXPLODED),
         warning=large and usual > STILL_LARGE,
-        fix="scale the rewards (learner.normalize_returns) and the start of the part named",
+        fix="lower game.reward_weights and the start of the part named",
     )
 
 

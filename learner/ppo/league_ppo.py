@@ -291,7 +291,7 @@ class LeaguePPO(RecurrentPPO):
         buffer.log_prob_TN[t], buffer.value_TN[t] = actor.log_prob(actions_NA), out.value_B
         self.agent_state = out.state
         if self.transform is not None:
-            self.transform.before_step(t, env.opponent_view(), starts_N, out.logits_BA)
+            self.transform.before_step(t, env, starts_N, out.logits_BA)
         pressed_NA: NDArray[np.uint8] = actions_NA.to(torch.uint8).cpu().numpy()
         self._check_finite(out.logits_BA, out.value_B)  # after the one wait for a GPU
         self.inference_seconds += time.perf_counter() - started
@@ -337,7 +337,7 @@ class LeaguePPO(RecurrentPPO):
             self.references.play(self.buffer, steps)
         if self.transform is not None and self.references is not None:
             self.transform.play(self.references, steps)
-            self.transform.cut_short(self.n_steps, steps)
+            self.transform.cut_short(steps)
         self.buffer.cut_short(steps)
 
     def _memories(self, env: LeagueVecEnv) -> tuple[Memory, Memory | None]:
@@ -351,11 +351,11 @@ class LeaguePPO(RecurrentPPO):
         buffer = self.buffer
         obs_NO, starts_N, time_left_N = self._inputs(env)
         out = self.policy.network.step(obs_NO, starts_N, self.agent_state, time_left_N)
+        kinds = ["" if match is None else match.category for match in env.assignments]
         self.diagnostics.rollout_ends(
-            out.latent_BD, out.state.age_B, self.agent.sequence_length, env.opponent_kinds()
+            out.latent_BD, out.state.age_B, self.agent.sequence_length, kinds
         )
-        if self.settings.normalize_returns:
-            self.return_scale.update(buffer.reward_TN, buffer.ended_TN)
+        self.return_scale.update(buffer.reward_TN, buffer.ended_TN)
         reward_TN = buffer.reward_TN / np.float32(self.return_scale.scale)
         if self.transform is not None and self.references is not None:
             reward_TN = reward_TN + self.transform.addition(self.references, buffer)

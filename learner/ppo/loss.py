@@ -110,8 +110,9 @@ def marginal_loss(kind: str, buffer: SequenceBuffer, add_up: Callable[[Tensor], 
     Counts start at one half (Jeffreys' prior) and are summed over all ranks by `add_up`; a choice
     gets its share among the legal ones. NaN where no action is known.
     """
+    known_TN = buffer.known_TN
     assert buffer.across_TNA is not None
-    known_TN = buffer.known_TN()
+    assert known_TN is not None
     known_TNA = buffer.across_TNA * known_TN.unsqueeze(-1)
     sums = add_up(torch.cat([known_TNA.sum((0, 1)), known_TN.sum().view(1)]).double().cpu())
     counts_A, total = sums[:-1], float(sums[-1])

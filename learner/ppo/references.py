@@ -101,7 +101,7 @@ class References:
     def begin(self, network: AgentNetwork, own: Memory, other: Memory | None, step: int) -> None:
         """Freezes the learner as the first reference if there is none yet."""
         if not self.members:
-            self.members = [self._freeze(network.state_dict(), own, other, step)]
+            self.members = [self._freeze(network, own, other, step)]
 
     def due(self, updates: int) -> bool:
         """Whether to renew the anchor after this number of updates."""
@@ -124,7 +124,7 @@ class References:
             step, updates: its steps and its optimizer steps so far.
             buffer: the rollout over which the references were last unrolled.
         """
-        interval, old = self.portfolio_interval, self.members[0]
+        interval = self.portfolio_interval
         stays = self.settings.portfolio_size > 1 and updates // interval > self.kept_at // interval
         candidates = self.members[1:] + self.members[:1] if stays else self.members[1:]
         if stays:
@@ -132,11 +132,7 @@ class References:
         while len(candidates) > self.settings.portfolio_size - 1:
             dropped = candidates.pop(self.agree(self._surplus(candidates, buffer)))
             log.info("%s leaves the portfolio", dropped.name)
-        share, weights = self.settings.reference_ema, network.state_dict()
-        if share:
-            past = old.network.state_dict()
-            weights = {name: new.lerp(past[name], share) for name, new in weights.items()}
-        self.members = [self._freeze(weights, own, other, step), *candidates]
+        self.members = [self._freeze(network, own, other, step), *candidates]
         self.renewed_at = updates
         self.keep_members()
         log.info("renewed the reference: %s", self.members[0].name)
@@ -146,9 +142,9 @@ class References:
         self.keep([member.name for member in self.members])
 
     def _freeze(
-        self, weights: Mapping[str, Tensor], own: Memory, other: Memory | None, step: int
+        self, learner: AgentNetwork, own: Memory, other: Memory | None, step: int
     ) -> Reference:
-        network = self._network(weights)
+        network = self._network(learner.state_dict())
         return Reference(
             name=self.register(network, step),
             step=step,

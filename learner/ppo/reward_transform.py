@@ -15,8 +15,6 @@ M references, O observation, A actions, H memory.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import torch
@@ -24,25 +22,26 @@ from torch import Tensor
 
 from league.agent.config import AgentConfig
 from league.games.base import CHOICE
+from league.players import PlayerKind
 from learner.ppo.divergence import Divergence, closest_divergence, kl_to_fixed, log_prob_ratio
 from learner.ppo.references import References, unrolled
-from learner.rollout.buffer import SequenceBuffer
-from learner.rollout.league_vec_env import LeagueVecEnv, OpponentView
+from learner.rollout.buffer import History, SequenceBuffer
+from learner.rollout.league_vec_env import LeagueVecEnv
 
 
-class RewardTransform:
-    """Records what a rollout needs so that its rewards can be transformed at its end."""
+class RewardTransform(History):
+    """Records what a rollout needs so that its rewards can be transformed at its end.
+
+    The history is that of the opponents' seats.
+    """
 
     def __init__(
         self, alpha: float, config: AgentConfig, steps: int, matches: int, device: torch.device
     ) -> None:
-        self.alpha, self.config, self.steps, self.device = alpha, config, steps, device
+        super().__init__(config, steps, matches, device)
+        self.alpha, self.config, self.device = alpha, config, device
         actions = (steps, matches, config.action_size)
         self.own_logits_TNA = torch.zeros(actions, device=device)
-        self.obs_XNO = torch.zeros(
-            config.context + steps, matches, config.observation_size, device=device
-        )
-        self.starts_XN = torch.zeros(self.obs_XNO.shape[:2], dtype=torch.bool, device=device)
         self.logits_TNA = torch.zeros(actions, device=device)
         self.actions_TNA = torch.zeros(actions, device=device)
         choices = config.action_kind == CHOICE
@@ -50,27 +49,20 @@ class RewardTransform:
         self.live_TN = torch.zeros(actions[:2], dtype=torch.bool, device=device)
         self.added_TN = np.zeros(actions[:2], np.float32)  # by the newest rollout
 
-    def carry_context(self) -> None:
-        """Makes the newest rows the context of the next rollout."""
-        self.cut_short(0, self.steps)
-
-    def cut_short(self, to: int, steps_played: int) -> None:
-        """Copies the context after `steps_played` steps to row `to`."""
-        context = self.config.context
-        newest = slice(steps_played, steps_played + context)
-        self.obs_XNO[to : to + context] = self.obs_XNO[newest].clone()
-        self.starts_XN[to : to + context] = self.starts_XN[newest].clone()
-
     def before_step(
-        self, t: int, view: OpponentView, starts_N: Tensor, own_logits_NA: Tensor
+        self, t: int, env: LeagueVecEnv, starts_N: Tensor, own_logits_NA: Tensor
     ) -> None:
-        """Stores what both sides see before they act."""
-        row = self.config.context + t
+        """Stores what both sides see before they act, and where the learner plays both."""
+        rows, other_N, legal_N2A = np.arange(env.num_envs), 1 - env.seat_N, env.game.legal_N2A
+        live = [one is not None and one.opponent.kind is PlayerKind.LIVE for one in env.assignments]
+        row = self.context + t
         self.own_logits_TNA[t], self.starts_XN[row] = own_logits_NA, starts_N
-        self.obs_XNO[row] = torch.as_tensor(view.obs_NO, device=self.device)
-        self.live_TN[t] = torch.as_tensor(view.live_N, device=self.device)
-        if self.legal_TNA is not None and view.legal_NA is not None:
-            self.legal_TNA[t] = torch.as_tensor(view.legal_NA, device=self.device)
+        self.obs_XNO[row] = torch.as_tensor(
+            env.game.observations_N2O[rows, other_N], device=self.device
+        )
+        self.live_TN[t] = torch.as_tensor(live, device=self.device)
+        if self.legal_TNA is not None and legal_N2A is not None:
+            self.legal_TNA[t] = torch.as_tensor(legal_N2A[rows, other_N], device=self.device)
 
     def after_step(self, t: int, env: LeagueVecEnv) -> None:
         """Stores what the opponents' seats did, and its logits."""
@@ -88,7 +80,7 @@ class RewardTransform:
         if not live_N.any():
             # memories that missed steps are cleared where the next such match begins
             return None
-        started, rows, logits = time.perf_counter(), self.config.context + steps, []
+        started, rows, logits = time.perf_counter(), self.context + steps, []
         obs_XRO, starts_XR = self.obs_XNO[:rows, live_N], self.starts_XN[:rows, live_N]
         for reference in references.members:
             assert reference.other is not None
@@ -96,7 +88,7 @@ class RewardTransform:
             memory = (h_NH[live_N], c_NH[live_N])
             with references.autocast():
                 logits_TRA, memory = unrolled(
-                    reference.network, obs_XRO, starts_XR, memory, self.config.context
+                    reference.network, obs_XRO, starts_XR, memory, self.context
                 )
             h_NH[live_N], c_NH[live_N] = memory
             logits.append(logits_TRA)
@@ -134,15 +126,3 @@ class RewardTransform:
             self.config.action_kind, self.own_logits_TNA, references.logits_MTCA, buffer.legal_TNA
         )
         return closest_divergence(kl_MTN, decided_TN, float(decided_TN.sum()))
-
-    def state(self) -> dict[str, Tensor]:
-        """What the next rollout needs of this one."""
-        return {
-            "obs": self.obs_XNO[self.steps :].clone(),
-            "starts": self.starts_XN[self.steps :].clone(),
-        }
-
-    def load(self, state: Mapping[str, Any]) -> None:
-        """Puts back what `state` returned."""
-        self.obs_XNO[self.steps :] = state["obs"].to(self.device)
-        self.starts_XN[self.steps :] = state["starts"].to(self.device)

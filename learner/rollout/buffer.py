@@ -6,8 +6,8 @@ O observation, A actions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -84,12 +84,46 @@ def _rows(name: str, part: Tensor | None, rows: Tensor) -> Any:
     return part.index_select(0 if name.rpartition("_")[2][0] == "B" else 1, rows)
 
 
-class SequenceBuffer:
-    """Preallocated storage of T steps of N matches.
+class History:
+    """Observations of one seat in N matches: C rows of context, then T of the rollout.
 
     The last C observations of a rollout are the context of the next one. Episode starts travel
     with them, so that the encoder never looks back beyond a match's beginning.
     """
+
+    def __init__(self, config: AgentConfig, steps: int, matches: int, device: torch.device) -> None:
+        self.steps, self.context = steps, config.context
+        rows = self.context + steps
+        self.obs_XNO = torch.zeros(rows, matches, config.observation_size, device=device)
+        self.starts_XN = torch.zeros(rows, matches, dtype=torch.bool, device=device)
+
+    def carry_context(self) -> None:
+        """Makes the newest C rows the context of the next rollout."""
+        self._copy_context(self.steps, 0)
+
+    def cut_short(self, steps_played: int) -> None:
+        """Ends the rollout after `steps_played` steps, with the rows before as next context."""
+        self._copy_context(steps_played, self.steps)
+
+    def _copy_context(self, source: int, to: int) -> None:
+        for rows in (self.obs_XNO, self.starts_XN):
+            rows[to : to + self.context] = rows[source : source + self.context].clone()
+
+    def state(self) -> dict[str, Tensor]:
+        """What the next rollout needs of this one."""
+        return {
+            "obs": self.obs_XNO[self.steps :].clone(),
+            "starts": self.starts_XN[self.steps :].clone(),
+        }
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Puts back what `state` returned."""
+        self.obs_XNO[self.steps :] = state["obs"].to(self.obs_XNO.device)
+        self.starts_XN[self.steps :] = state["starts"].to(self.starts_XN.device)
+
+
+class SequenceBuffer(History):
+    """Preallocated storage of T steps of N matches."""
 
     def __init__(
         self,
@@ -100,14 +134,11 @@ class SequenceBuffer:
         *,
         keeps_actions: bool = False,
     ) -> None:
-        context, self.steps, self.context = config.context, steps, config.context
-        rows = context + steps
+        super().__init__(config, steps, matches, device)
 
         def zeros(*shape: int) -> Tensor:
             return torch.zeros(shape, device=device)
 
-        self.obs_XNO = zeros(rows, matches, config.observation_size)
-        self.starts_XN = torch.zeros(rows, matches, dtype=torch.bool, device=device)
         self.time_left_TN = zeros(steps, matches)
         self.h_NH = zeros(matches, config.memory)
         self.c_NH = zeros(matches, config.memory)
@@ -128,11 +159,8 @@ class SequenceBuffer:
         self.ended_TN = np.zeros((steps, matches), np.bool_)
 
     def carry_context(self) -> None:
-        """Makes the newest C rows the context of the next rollout."""
         self.weight_TN = None
-        if self.context:
-            self.obs_XNO[: self.context] = self.obs_XNO[self.steps :].clone()
-            self.starts_XN[: self.context] = self.starts_XN[self.steps :].clone()
+        super().carry_context()
 
     def keep_actions(self, t: int, played: OpponentActions) -> None:
         """Stores what the opponents did in step `t`."""
@@ -143,8 +171,11 @@ class SequenceBuffer:
         if self.across_legal_TNA is not None and played.legal_NA is not None:
             self.across_legal_TNA[t] = torch.from_numpy(played.legal_NA)
 
-    def known_TN(self) -> Tensor:
+    @property
+    def known_TN(self) -> Tensor | None:
         """`Minibatch.known_TB` of all matches."""
+        if self.across_TNA is None:
+            return None
         return self._known_TN if self.weight_TN is None else self._known_TN * self.weight_TN
 
     def leave_out(self, t: int, steps_N: NDArray[np.int64], failed_N: NDArray[np.bool_]) -> None:
@@ -153,13 +184,6 @@ class SequenceBuffer:
             self.weight_TN = torch.ones(self.value_TN.shape, device=self.value_TN.device)
         for n in np.flatnonzero(failed_N):
             self.weight_TN[max(0, t + 1 - int(steps_N[n])) : t + 1, n] = 0.0
-
-    def cut_short(self, steps_played: int) -> None:
-        """Ends the rollout after `steps_played` steps, with the rows before as next context."""
-        if self.context:
-            newest = slice(steps_played, steps_played + self.context)
-            self.obs_XNO[self.steps :] = self.obs_XNO[newest].clone()
-            self.starts_XN[self.steps :] = self.starts_XN[newest].clone()
 
     def decided_TN(self) -> Tensor:
         """`Minibatch.decided_TB` of all matches."""
@@ -177,34 +201,6 @@ class SequenceBuffer:
 
     def minibatch(self, rows: Tensor) -> Minibatch:
         """The sequences of some matches."""
-        known_TN = None if self.across_TNA is None else self.known_TN()
-        whole: dict[str, Tensor | None] = {
-            "obs_XBO": self.obs_XNO,
-            "starts_XB": self.starts_XN,
-            "time_left_TB": self.time_left_TN,
-            "h_BH": self.h_NH,
-            "c_BH": self.c_NH,
-            "actions_TBA": self.actions_TNA,
-            "legal_TBA": self.legal_TNA,
-            "log_prob_TB": self.log_prob_TN,
-            "value_TB": self.value_TN,
-            "advantage_TB": self.advantage_TN,
-            "target_TB": self.target_TN,
-            "weight_TB": self.weight_TN,
-            "across_TBA": self.across_TNA,
-            "across_legal_TBA": self.across_legal_TNA,
-            "known_TB": known_TN,
-        }
-        return Minibatch(**{name: _rows(name, x, rows) for name, x in whole.items()}, rows_B=rows)
-
-    def state(self) -> dict[str, Tensor]:
-        """What the next rollout needs of this one."""
-        return {
-            "obs": self.obs_XNO[self.steps :].clone(),
-            "starts": self.starts_XN[self.steps :].clone(),
-        }
-
-    def load(self, state: dict[str, Tensor]) -> None:
-        """Puts back what `state` returned."""
-        self.obs_XNO[self.steps :] = state["obs"].to(self.obs_XNO.device)
-        self.starts_XN[self.steps :] = state["starts"].to(self.starts_XN.device)
+        whole = [one.name for one in fields(Minibatch) if one.name != "rows_B"]
+        parts = {name: getattr(self, name.replace("B", "N")) for name in whole}
+        return Minibatch(**{name: _rows(name, x, rows) for name, x in parts.items()}, rows_B=rows)

@@ -9,8 +9,6 @@ Shape suffixes: N matches, 2 seats, A actions, O observation, K reward terms.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import gymnasium
@@ -41,15 +39,6 @@ played, a row this long would come twice in a million times.
 """
 FAILURES_IN_A_ROW = 16
 """Failed matches in a row (at least two for each row) after which the learner gives the game up."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class OpponentView:
-    """What the opponents' seats see, and which of them the learner itself plays (`live_N`)."""
-
-    obs_NO: NDArray[np.float32]
-    legal_NA: NDArray[np.bool_] | None
-    live_N: NDArray[np.bool_]
 
 
 class LeagueVecEnv(VecEnv):
@@ -159,7 +148,7 @@ class LeagueVecEnv(VecEnv):
         """Nothing to release: the source belongs to the caller."""
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        return [getattr(self, attr_name)] * len(self._indices(indices))
+        return [getattr(self, attr_name) for _ in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
         setattr(self, attr_name, value)
@@ -169,15 +158,12 @@ class LeagueVecEnv(VecEnv):
     ) -> list[Any]:
         if method_name == "action_masks":  # the one method that differs from match to match
             masks_NA = self.action_masks()
-            return [masks_NA[n] for n in self._indices(indices)]
-        return [getattr(self, method_name)(*args, **kwargs) for _ in self._indices(indices)]
+            return [masks_NA[n] for n in self._get_indices(indices)]
+        return [getattr(self, method_name)(*args, **kwargs) for _ in self._get_indices(indices)]
 
     def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
         """True for `Monitor`: the `info` of a match that ends is what a monitor would add."""
-        return [wrapper_class is Monitor for _ in self._indices(indices)]
-
-    def _indices(self, indices: Any) -> Sequence[int]:
-        return list(self._get_indices(indices))
+        return [wrapper_class is Monitor for _ in self._get_indices(indices)]
 
     # -- what the learner reads -----------------------------------------------------------------
 
@@ -196,9 +182,8 @@ class LeagueVecEnv(VecEnv):
 
     def legal(self) -> NDArray[np.bool_] | None:
         """A copy of the learner's legal choices `[N, A]`; None in games of keys."""
-        if self.game.legal_N2A is None:
-            return None
-        return self.game.legal_N2A[self._rows, self.seat_N]
+        legal_N2A = self.game.legal_N2A
+        return None if legal_N2A is None else legal_N2A[self._rows, self.seat_N]
 
     def action_masks(self) -> NDArray[np.bool_]:
         """`legal` by the name that sb3-contrib's `MaskablePPO` asks for."""
@@ -207,24 +192,9 @@ class LeagueVecEnv(VecEnv):
             return legal_NA
         return np.ones((self.num_envs, self.game.spec.action_size), np.bool_)
 
-    def opponent_kinds(self) -> list[str]:
-        """Category of each match's opponent, as the mix names it."""
-        return ["" if match is None else match.category for match in self.assignments]
-
     def time_left(self) -> NDArray[np.float32]:
         """Share of each match that is left `[N]`: an input of the critic alone."""
         return self.game.time_left_N()
-
-    def opponent_view(self) -> OpponentView:
-        """What the opponents' seats see now."""
-        other_N, legal_N2A = 1 - self.seat_N, self.game.legal_N2A
-        return OpponentView(
-            obs_NO=self.game.observations_N2O[self._rows, other_N].copy(),
-            legal_NA=None if legal_N2A is None else legal_N2A[self._rows, other_N].copy(),
-            live_N=np.array(
-                [a is not None and a.opponent.kind is PlayerKind.LIVE for a in self.assignments]
-            ),
-        )
 
     # -- a step, in parts -----------------------------------------------------------------------
 
@@ -258,7 +228,7 @@ class LeagueVecEnv(VecEnv):
 
     def _replace(self, ended_N: NDArray[np.bool_]) -> None:
         """Reports the matches that ended and begins the next ones in their rows."""
-        rows = [int(n) for n in np.flatnonzero(ended_N)]
+        rows = np.flatnonzero(ended_N).tolist()
         self.infos = [{} for _ in range(self.num_envs)]
         for n in rows:
             assignment, seat = self.assignments[n], int(self.seat_N[n])

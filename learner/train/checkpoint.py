@@ -180,8 +180,7 @@ def load_weights(model: LeaguePPO, values: Values) -> None:
         _load_optimizer(model.policy.optimizer, values["optimizer"])
         if values.get("scaler"):  # empty but for float16
             model.gradient_step.scaler.load_state_dict(values["scaler"])
-        if model.settings.normalize_returns:
-            model.return_scale.load(values["return_scale"])
+        model.return_scale.load(values["return_scale"])
         if model.rate.desired_kl is not None:
             model.rate.scale = values["rate_scale"]
 

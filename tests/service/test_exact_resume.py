@@ -51,7 +51,6 @@ snapshot_interval = 256
 alpha = 0.2
 form = "{form}"
 reference_interval = 12
-reference_ema = 0.25
 portfolio_size = 4
 
 [[curriculum.stages]]

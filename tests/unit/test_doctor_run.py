@@ -359,8 +359,9 @@ def test_an_exploiter_is_examined_by_its_own_settings_and_its_newest_generation(
     """It plays one stage for another reward, and starts again in a folder for each
     generation.
     """
-    learners = '[{name="main"},{name="rival",role="main_exploiter",set=["learner.gamma=0.9"]}]'
-    flags = (f"supervisor.learners={learners}", "exploiter.reward=duel", "exploiter.mix=victims")
+    own = '["learner.gamma=0.9", "game.reward=duel"]'
+    learners = f'[{{name="main"}},{{name="rival",role="main_exploiter",set={own}}}]'
+    flags = (f"supervisor.learners={learners}", "exploiter.mix=victims")
     sections = resolve(
         "smoke", assignments=(*flags, "matchmaker.mixes.victims.victims=1"), environment={}
     )

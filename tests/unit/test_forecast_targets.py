@@ -47,7 +47,7 @@ def test_a_step_holds_what_the_opponent_did_behind_the_observation_that_the_late
     for t, (seen, done, _) in enumerate(told):
         np.testing.assert_array_equal(buffer.obs_XNO[buffer.context + t].numpy(), seen)
         np.testing.assert_array_equal(buffer.across_TNA[t].numpy(), done)
-    assert buffer.known_TN().all()
+    assert buffer.known_TN.all()
     kinds = {match.opponent.kind.value for match in model.env.assignments}
     assert len(kinds) == 3, "bots, snapshots and itself"
     assert 0 < buffer.across_TNA.mean() < 1
@@ -60,10 +60,10 @@ def test_a_forced_choice_is_nothing_to_foretell():
     buffer = model.buffer
     for t, (_, done, legal) in enumerate(told):
         free = legal.sum(-1) > 1
-        np.testing.assert_array_equal(buffer.known_TN()[t].numpy() > 0, free)
+        np.testing.assert_array_equal(buffer.known_TN[t].numpy() > 0, free)
         np.testing.assert_array_equal(buffer.across_TNA[t].numpy()[free], done[free])
         np.testing.assert_array_equal(buffer.across_legal_TNA[t].numpy(), legal)
-    assert 0 < buffer.known_TN().mean() < 1
+    assert 0 < buffer.known_TN.mean() < 1
 
 
 def test_a_match_that_failed_is_left_out():

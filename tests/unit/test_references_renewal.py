@@ -1,8 +1,6 @@
 """When references are renewed, from what, and which of them leave the portfolio."""
 
 import pytest
-import torch
-from learning import weights
 from referenced import regularised, steps_of, whole_batch
 from test_league_ppo import collect, updates
 
@@ -39,23 +37,6 @@ def test_references_are_renewed_by_updates_and_old_ones_stay_as_the_interval_say
         [432, 96, 240],  # 54
         [480, 240, 432],  # 60: three would stay, the oldest leaves
     ]
-
-
-def test_a_moving_average_keeps_its_share_of_the_old_weights():
-    model = regularised(reference_interval=6, portfolio_size=1, reference_ema=0.75)
-    first = weights(model)
-    updates(model, 1)
-    now, kept = weights(model), model.references.members[0].network.state_dict()
-    for name in now:
-        torch.testing.assert_close(
-            kept[name], 0.75 * first[name] + 0.25 * now[name], atol=1e-6, rtol=1e-5
-        )
-    updates(model, 1)
-    newer, kept_too = weights(model), model.references.members[0].network.state_dict()
-    for name in now:
-        torch.testing.assert_close(
-            kept_too[name], 0.75 * kept[name] + 0.25 * newer[name], atol=1e-6, rtol=1e-5
-        )
 
 
 def test_best_asks_for_ratings_and_drops_the_lowest():

@@ -23,7 +23,6 @@ def test_a_run_resumed_with_references_equals_one_that_never_stopped(tmp_path, f
     settings = {
         "form": form,
         "reference_interval": 5,
-        "reference_ema": 0.25,
         "portfolio_interval": 6,
         "portfolio_size": 3,
         "match_share": 0.7,

@@ -8,6 +8,7 @@ from referenced import ALPHA, Alongside, choosing, regularised, whole_batch
 from test_league_ppo import collect, prepared, updates
 
 from league.agent.heads import BernoulliKeys
+from league.players import PlayerKind
 
 
 def recorded_across(model):
@@ -18,9 +19,11 @@ def recorded_across(model):
     step_arrays = env.step_arrays
 
     def recording(actions_NA):
-        now, starts_N = env.opponent_view(), model.last_starts_N.copy()
+        starts_N = model.last_starts_N.copy()
+        obs_NO = env.game.observations_N2O[np.arange(MATCHES), 1 - env.seat_N]
+        live_N = np.array([one.opponent.kind is PlayerKind.LIVE for one in env.assignments])
         result = step_arrays(actions_NA)
-        seen.append((now.obs_NO, starts_N, env.opponent_actions_NA.copy(), now.live_N))
+        seen.append((obs_NO, starts_N, env.opponent_actions_NA.copy(), live_N))
         return result
 
     env.step_arrays = recording
