@@ -66,7 +66,7 @@ def reset_seconds(num_matches: int) -> float:
 
 
 def other_steps_per_second(folder: str, num_matches: int, play: str, seconds: float) -> float:
-    """The same measurement of another checkout, in a process of its own."""
+    """The same measurement of another checkout, in a separate process."""
     command = [sys.executable, __file__, "--one", str(num_matches), play, "--seconds", str(seconds)]
     environment = {**os.environ, "PYTHONPATH": folder}
     found = subprocess.run(

@@ -20,7 +20,7 @@ STEPS_A_MATCH = 460
 SNAPSHOT_STEPS = 250_000
 BATCH_OF_A_LEARNER = 20
 OPPONENT_SHARES = (0.3, 0.2)
-"""Bots, other learners as they are now; the rest snapshots."""
+"""Bots, other learners with their newest weights; the rest snapshots."""
 START, CLIMB, WANDERING = -13.0, 5.0, 5.0
 """Points of a new learner, points it gains in a fold of steps (`league.stats.ratings.drift`),
 and points² it wanders in one: as measured in runs of brawl's preset `laptop`, 4 to 5 and 2 to 8.

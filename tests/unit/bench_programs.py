@@ -11,7 +11,7 @@ BENCH = Path(__file__).parents[1] / "bench"
 
 
 def bench_program(name: str) -> ModuleType:
-    """The program of this name, loaded anew; `sys.path` stays as it was."""
+    """Loads the program of this name again; `sys.path` does not change."""
     before = sys.path.copy()
     spec = importlib.util.spec_from_file_location(name, BENCH / f"{name}.py")
     assert spec
@@ -19,6 +19,6 @@ def bench_program(name: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses look their module up
     spec.loader.exec_module(module)
-    # they add the repository's root, and learner.py beside them is not the package
+    # they add the repository's root, and learner.py in their folder is not the package
     sys.path[:] = before
     return module

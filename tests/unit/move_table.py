@@ -1,4 +1,4 @@
-"""GAME.md's table of moves, written out once more for the tests, and matches in which a move is
+"""GAME.md's table of moves, written out for the tests, and matches in which a move is
 begun.
 
 Reach is (from, to) forward of the attacker, over all boxes of the move; `up` and `down` where
@@ -16,7 +16,7 @@ from league.games.brawl.moves import HAMMER, MOVES, SPEAR, UNARMED
 
 
 class Figures(NamedTuple):
-    """One row. `late` is the damage of a blow that comes later, to whom the first one missed."""
+    """One row. `late` is the damage of a later blow, to a victim that the first one missed."""
 
     first_hit: int
     whiff: int

@@ -1,4 +1,4 @@
-"""Every benchmark starts as its page says: a file beside it has the name of a package."""
+"""Every benchmark starts as its page says: a file in its folder has the name of a package."""
 
 import os
 import subprocess

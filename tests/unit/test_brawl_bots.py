@@ -122,7 +122,7 @@ def playing(first: str, second: str, matches: int = 8, seed: int = 0) -> BrawlGa
 
 
 def frames(game: BrawlGame, count: int):  # type: ignore[no-untyped-def]
-    """Steps the game; yields both seats' records of matches that have not begun anew."""
+    """Steps the game; yields both seats' records of matches that have not ended yet."""
     idle = np.zeros((game.num_matches, 2, 10), np.uint8)
     first = np.ones(game.num_matches, bool)
     for _ in range(count):

@@ -109,7 +109,7 @@ MULTIPLE = [(weapon, name) for (weapon, name), figures in TABLE.items() if len(f
     [key for key in MULTIPLE if key not in ((UNARMED, "DSig"), (HAMMER, "DSig"))],
 )
 def test_every_blow_of_a_move_reaches_who_was_hit_by_the_first(weapon: int, name: str) -> None:
-    """Nobody is put back in its way: holding, pushing and dragging must keep the victim in
+    """The test does not move the victim: holding, pushing and dragging must keep the victim in
     reach.
     """
     arena, first = begun(weapon, name), row(weapon, name).stages[0]

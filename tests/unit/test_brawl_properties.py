@@ -1,5 +1,5 @@
-"""What holds in every match: bounds, order, symmetry, determinism, and that matches go on after
-a save.
+"""What holds in every match: bounds, order, symmetry, determinism, and that a saved
+match continues.
 """
 
 from __future__ import annotations

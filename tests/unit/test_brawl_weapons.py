@@ -30,7 +30,7 @@ def place(arena: Arena, where: int, weapon: int, x: float, y: float = 0.7, **fie
 
 @pytest.fixture
 def arena() -> Arena:
-    """No weapon comes by itself; seat 1 is far away."""
+    """The game drops no weapon; seat 1 is far away."""
     made = Arena()
     made.game._weapons_N4["comes"] = NEVER
     made.game._matches_N["weapons_change"] = NEVER

@@ -1,4 +1,4 @@
-"""What an update logs besides its losses: known answers for latent and attention, and where they
+"""What an update logs apart from its losses: known answers for latent and attention, and where they
 are read.
 """
 

@@ -9,17 +9,70 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pytest
 import sick
-import sick_agents as agents
-import sick_environments as environments
 import sick_games as games
+import torch
 
 from league.agent import config as agent_config
+from league.agent.network import AgentNetwork
 from learner.doctor.findings import LEADS_TO, REASONS, Cause, Verdict, ordered, primary_causes
 from learner.doctor.game import examine_environment, examine_game
 from learner.doctor.setup import SetUp
 from learner.doctor.training import examine_training
+from learner.rollout.league_vec_env import LeagueVecEnv
+
+
+class LosingTheLast(LeagueVecEnv):
+    """What the last step of a match pays never arrives."""
+
+    def _advance(self):
+        rewards_N, ended_N = super()._advance()
+        return np.where(ended_N, 0.0, rewards_N).astype(rewards_N.dtype), ended_N
+
+
+class LateEnds(LeagueVecEnv):
+    """The learner hears of a match's end one step too late."""
+
+    def step_arrays(self, actions_NA):
+        observations, rewards_N, ended_N = super().step_arrays(actions_NA)
+        told_N = getattr(self, "_untold", np.zeros_like(ended_N))
+        self._untold = ended_N.copy()
+        return observations, rewards_N, told_N
+
+
+def parts(change: Callable[[AgentNetwork], None]) -> type[AgentNetwork]:
+    """An agent whose weights are changed when it is made."""
+
+    class Changed(AgentNetwork):
+        def __init__(self, config):
+            super().__init__(config)
+            with torch.no_grad():
+                change(self)
+
+    return Changed
+
+
+def frozen_critic(network):
+    network.critic.requires_grad_(False)
+
+
+def loud_everywhere(network):
+    for parameter in network.parameters():
+        parameter.mul_(6.0)
+
+
+def decided(network):
+    network.actor.last.bias[1] += 15.0
+
+
+class ContraryValue(AgentNetwork):
+    """What the actor notes of values has the wrong sign."""
+
+    def step(self, obs_BO, starts_B, state, time_left_B):
+        out = super().step(obs_BO, starts_B, state, time_left_B)
+        return out._replace(value_B=-3.0 * out.value_B)
 
 
 @dataclass(frozen=True)
@@ -120,18 +173,18 @@ CASES = (
     Case(
         "11",
         "leduc frozen critic",
-        lambda: replace(leduc(), network=agents.parts(agents.frozen_critic)),
+        lambda: replace(leduc(), network=parts(frozen_critic)),
     ),
     network(
         "12",
         "loud everywhere",
-        agents.parts(agents.loud_everywhere),
+        parts(loud_everywhere),
         follows="18",
         may="13 16 17 V",
     ),
     setting("13", "three numbers", sizes=narrow(8, 3)),
     board("14", "leduc by heart", "leduc", *FOUR_MATCHES, failure=False),
-    environment("15", "late ends", environments.LateEnds),
+    environment("15", "late ends", LateEnds),
     setting("16", "1e-7", *rate("1e-7")),
     board(
         "17",
@@ -144,15 +197,15 @@ CASES = (
     Case(
         "18",
         "leduc decided",
-        lambda: replace(leduc(), network=agents.parts(agents.decided)),
+        lambda: replace(leduc(), network=parts(decided)),
         follows="16",
         may="11",
     ),
     board("19", "leduc 0.1", "leduc", "learner.gamma=0.1", follows="7"),
     board("20", "leduc clip", "leduc", "learner.clip_range=1e-6", "learner.n_epochs=8"),
-    environment("B", "last step lost", environments.LosingTheLast),
+    environment("B", "last step lost", LosingTheLast),
     spoiled("O", "bots give up", games.bots_give_up, of=leduc, may="V"),
-    network("V", "values of the wrong sign", agents.ContraryValue),
+    network("V", "values of the wrong sign", ContraryValue),
 )
 
 

@@ -58,7 +58,7 @@ def _pass(
     asked.
     """
     by_view_VA = _by_view(tree, table_KA)
-    # forced moves are summed in a row of their own
+    # forced moves are summed in an extra row
     place_V = np.full(len(by_view_VA), len(table_KA))
     place_V[tree.infosets_K] = np.arange(len(table_KA))
     own, other = (
@@ -175,7 +175,7 @@ def test_too_large_a_tree_and_a_game_without_one_are_refused(
 
 
 class _Forgetful(MatrixRules):
-    """Shows nothing, so that nobody knows in the second round what it did in the first."""
+    """Shows nothing: in the second round a player does not know what it did in the first."""
 
     def observe(self, positions_N: Positions) -> NDArray[np.float32]:
         return np.zeros_like(super().observe(positions_N))

@@ -130,7 +130,7 @@ def test_without_pygame_or_a_screen_the_window_says_what_to_do(
     monkeypatch.setenv("SDL_VIDEODRIVER", "no-such-driver")
     with pytest.raises(ConfigError, match="no window can be opened"):
         gymnasium.make(ID, render_mode="human")
-    if sys.platform == "linux":  # SDL would draw where nobody sees it
+    if sys.platform == "linux":  # SDL would draw to no screen
         for name in ("SDL_VIDEODRIVER", "DISPLAY", "WAYLAND_DISPLAY"):
             monkeypatch.delenv(name, raising=False)
         with pytest.raises(ConfigError, match="no window can be opened"):

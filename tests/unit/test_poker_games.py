@@ -85,7 +85,7 @@ def test_hands_end_with_the_chips_they_must(
     # what the other did last
     last = game.final_observations_N2O[0, :, game.spec.own_size + 2 :][:, :3]
     assert last.argmax(-1).tolist().count(LETTERS[letters[-1]]) >= 1
-    assert not game.final_observations_N2O[0, :, game.spec.own_size - 4].any()  # nobody's turn
+    assert not game.final_observations_N2O[0, :, game.spec.own_size - 4].any()  # no seat's turn
     assert game.final_stats_N2S[0, :, 2:].sum(0).tolist() == [
         letters.count(letter) for letter in "fcr"
     ]

@@ -1,4 +1,4 @@
-"""What a learner tells of itself: win rates by opponent and side, rates and shares of time."""
+"""What a learner reports: win rates by opponent and side, rates and shares of time."""
 
 import numpy as np
 import pytest

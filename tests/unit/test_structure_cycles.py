@@ -133,7 +133,7 @@ def test_both_parts_are_antisymmetric_and_orthogonal(payoff):
 
 
 def test_unknown_pairs_have_no_say():
-    """A line of which only neighbours met is a line, whatever stands for pairs that never met."""
+    """A line of which only neighbours met is a line, whatever the other pairs hold."""
     payoff = elo([0.0, 1.0, 5.0, 5.5])
     known = np.eye(4, k=1, dtype=bool) | np.eye(4, k=-1, dtype=bool)
     payoff[~known] = 0.0
