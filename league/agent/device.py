@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-from pathlib import Path
 
 import torch
 
@@ -20,7 +19,7 @@ def choose_device(gpu: int | None = None, cpu: bool = False) -> tuple[torch.devi
     """`--gpu N`, `--cpu`, else CUDA, then MPS, then CPU.
 
     Returns:
-        The device, and one sentence: which, why, its memory.
+        The device, and one sentence: which, why, its memory or cores.
 
     Raises:
         DeviceError: the GPU asked for is not there, or both flags are given.
@@ -35,12 +34,12 @@ def choose_device(gpu: int | None = None, cpu: bool = False) -> tuple[torch.devi
             )
         return _cuda(gpu, f"--gpu {gpu}")
     if cpu:
-        return torch.device("cpu"), f"Computing on the CPU (--cpu), {_cpu_memory()}."
+        return torch.device("cpu"), f"Computing on the CPU (--cpu), {_cores()}."
     if count:
         return _cuda(0, "the first CUDA device")
     if torch.backends.mps.is_available():
-        return torch.device("mps"), f"Computing on the Apple GPU (no CUDA here), {_cpu_memory()}."
-    return torch.device("cpu"), f"Computing on the CPU (no GPU found), {_cpu_memory()}."
+        return torch.device("mps"), f"Computing on the Apple GPU (no CUDA here), {_cores()}."
+    return torch.device("cpu"), f"Computing on the CPU (no GPU found), {_cores()}."
 
 
 def choose_devices(flags: DeviceFlags) -> tuple[list[torch.device], str]:
@@ -73,20 +72,9 @@ def _available(count: int) -> str:
     return f"there {'is' if count == 1 else 'are'} {names}"
 
 
-def _cpu_memory() -> str:
-    cores = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
-    threads = f"{cores} core{'s' if cores != 1 else ''}"
-    try:
-        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError, AttributeError):
-        return threads
-    limit = Path("/sys/fs/cgroup/memory.max")
-    text = limit.read_text().strip() if limit.is_file() else "max"
-    if text.isdigit():
-        total = min(total, int(text))
-    return f"{threads}, {total / _GIB:.1f} GiB of memory"
+def _cores() -> str:
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"{count} core{'s' if count != 1 else ''}"
 
 
 def keep_memory() -> bool:

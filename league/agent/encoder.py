@@ -38,12 +38,8 @@ from league.agent.layers import (
     windows,
 )
 
-
-class Rings(NamedTuple):
-    """What a step needs of earlier ones, newest last; the episode's age says which slots count."""
-
-    layers_BLSE: Tensor
-    pool_BPE: Tensor
+Rings = tuple[Tensor, Tensor]
+"""What a step needs of earlier ones (`layers_BLSE` and `pool_BPE` of an `AgentState`)."""
 
 
 class Pooled(NamedTuple):
@@ -192,19 +188,19 @@ class StreamingEncoder(nn.Module):
         config = self.config
         layers = torch.zeros(batch, config.layers, config.span - 1, 2 * config.width, device=device)
         pool = torch.zeros(batch, config.pool - 1, self.pooling.described_size, device=device)
-        return Rings(layers, pool)
+        return layers, pool
 
     def step(self, entry: Tensor, own: Tensor, rings: Rings, age: Tensor) -> tuple[Pooled, Rings]:
         """Takes in one entry. `age [...]` counts the episode's entries with this one."""
-        x, moved = self.embed(entry), []
+        x, moved, (layers_BLSE, pool_BPE) = self.embed(entry), [], rings
         empty = empty_slots(age, self.config.span)
         for index, layer in enumerate(cast(Iterable[LocalLayer], self.layers)):
-            x, ring = layer.step(x, rings.layers_BLSE[..., index, :, :], empty)
+            x, ring = layer.step(x, layers_BLSE[..., index, :, :], empty)
             moved.append(ring)
         described = self.pooling.describe(self.norm(x)).unsqueeze(-2)
-        pool = torch.cat([rings.pool_BPE, described], -2)
+        pool = torch.cat([pool_BPE, described], -2)
         pooled = self.pooling(own, pool, empty_slots(age, self.config.pool))
-        return pooled, Rings(torch.stack(moved, -3), pool[..., 1:, :])
+        return pooled, (torch.stack(moved, -3), pool[..., 1:, :])
 
     def unroll(self, entry_XBE: Tensor, own_TBE: Tensor, age_XB: Tensor) -> Pooled:
         """All steps at once; a layer computes only the rows that are still read later."""
@@ -254,15 +250,13 @@ class WindowEncoder(nn.Module):
 
     def initial(self, batch: int, device: torch.device) -> Rings:
         """An empty ring of raw entries; the layers keep nothing."""
-        layers = torch.zeros(batch, 0, 0, 0, device=device)
-        return Rings(
-            layers, torch.zeros(batch, self.config.context, self.config.entry_size, device=device)
-        )
+        entries = torch.zeros(batch, self.config.context, self.config.entry_size, device=device)
+        return torch.zeros(batch, 0, 0, 0, device=device), entries
 
     def step(self, entry: Tensor, own: Tensor, rings: Rings, age: Tensor) -> tuple[Pooled, Rings]:
         """Takes in one entry. `age [...]` counts the episode's entries with this one."""
-        window = torch.cat([rings.pool_BPE, entry.unsqueeze(-2)], -2)
-        return self._encode(window, own, age), Rings(rings.layers_BLSE, window[..., 1:, :])
+        window = torch.cat([rings[1], entry.unsqueeze(-2)], -2)
+        return self._encode(window, own, age), (rings[0], window[..., 1:, :])
 
     def unroll(self, entry_XBE: Tensor, own_TBE: Tensor, age_XB: Tensor) -> Pooled:
         """All steps at once: T·B windows."""

@@ -1,5 +1,7 @@
 """Actor and critic heads, and the distributions over actions: binary keys, or one legal choice.
 
+Actions are uint8 `[..., A]` of zeros and ones, whatever their kind.
+
 Shape suffixes: A keys or choices, H memory width.
 """
 
@@ -7,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -15,25 +16,6 @@ from torch.nn import functional
 
 from league.agent.layers import Linear, orthogonal
 from league.games.base import CHOICE
-
-
-class ActionDistribution(Protocol):
-    """Actions are uint8 `[..., A]` of zeros and ones, whatever their kind."""
-
-    def sample(self, generator: torch.Generator | None = None) -> Tensor: ...
-
-    def greedy(self) -> Tensor: ...
-
-    def log_prob(self, actions: Tensor) -> Tensor: ...
-
-    def entropy(self) -> Tensor: ...
-
-
-def action_distribution(
-    kind: str, logits: Tensor, legal: Tensor | None = None
-) -> ActionDistribution:
-    """The distribution of an agent whose actions are of `kind` (`AgentConfig.action_kind`)."""
-    return MaskedChoice(logits, legal) if kind == CHOICE else BernoulliKeys(logits)
 
 
 class MaskedChoice:
@@ -128,6 +110,13 @@ class BernoulliKeys:
         mine, theirs = self.logits, other.logits
         cross = functional.softplus(theirs) - functional.softplus(mine)
         return (torch.sigmoid(mine) * (mine - theirs) + cross).sum(-1)
+
+
+def action_distribution(
+    kind: str, logits: Tensor, legal: Tensor | None = None
+) -> MaskedChoice | BernoulliKeys:
+    """The distribution of an agent whose actions are of `kind` (`AgentConfig.action_kind`)."""
+    return MaskedChoice(logits, legal) if kind == CHOICE else BernoulliKeys(logits)
 
 
 class Head(nn.Module):

@@ -18,13 +18,11 @@ from torch import Tensor, nn
 
 from league.agent.config import AgentConfig
 from league.agent.contract import AgentState, PlayingNetwork, StepOutput
-from league.agent.encoder import Pooled, Rings, StreamingEncoder, WindowEncoder
+from league.agent.encoder import Pooled, StreamingEncoder, WindowEncoder
 from league.agent.heads import Head
 from league.agent.layers import LayerNorm, Linear, orthogonal
 from league.agent.memory import Memory
 from league.games.base import KEYS
-
-__all__ = ["AgentNetwork", "AgentState", "StepOutput", "UnrollOutput", "ages"]
 
 
 class UnrollOutput(NamedTuple):
@@ -91,9 +89,7 @@ class AgentNetwork(PlayingNetwork):
         seen = age if self.config.history else torch.ones_like(age)
         remembered = keep if self.config.recurrent else torch.zeros_like(keep)
         gate = remembered.unsqueeze(-1).to(state.h_BH.dtype)
-        pooled, rings = self.encoder.step(
-            entry, own, Rings(state.layers_BLSE, state.pool_BPE), seen
-        )
+        pooled, rings = self.encoder.step(entry, own, (state.layers_BLSE, state.pool_BPE), seen)
         h, c = self.memory.step(self._inputs(obs_BO, pooled), state.h_BH * gate, state.c_BH * gate)
         value = (
             obs_BO.new_zeros(starts_B.shape) if time_left_B is None else self._value(h, time_left_B)

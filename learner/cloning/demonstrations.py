@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from league.errors import DataCorrupt, InvalidInput, NotFound, VersionMismatch, nearest
-from league.games.base import BatchedGame
 from league.games.settings import GameSettings
 from league.replay import SUFFIX, Replay, check_end, load_replay
 from league.replay.playback import check_length, seat
@@ -130,7 +129,15 @@ def _play_again(
             if frame % frame_skip == 0:
                 obs.append(game.observations_N2O.copy())
                 legal += [] if game.legal_N2A is None else [game.legal_N2A.copy()]
-            _step(game, group, frame)
+            actions_N2A = game.idle_actions()  # of rows whose match has ended
+            playing = [(n, path, r) for n, (path, r) in enumerate(group) if frame < r.frames]
+            for row, _, replay in playing:
+                actions_N2A[row] = replay.actions_T2A[frame]
+            game.step(actions_N2A)
+            for row, path, replay in playing:
+                _checked(path, check_length, game, row, replay, frame + 1)
+                if frame + 1 == replay.frames:
+                    _checked(path, check_end, game, row, replay)
     finally:
         game.close()
     return [
@@ -147,20 +154,6 @@ def _play_again(
         ]
         for row, (_, replay) in enumerate(group)
     ]
-
-
-def _step(game: BatchedGame, group: Sequence[NamedReplay], frame: int) -> None:
-    """Plays one frame; rows whose match has ended are idle."""
-    actions_N2A = game.idle_actions()
-    for row, (_, replay) in enumerate(group):
-        if frame < replay.frames:
-            actions_N2A[row] = replay.actions_T2A[frame]
-    game.step(actions_N2A)
-    for row, (path, replay) in enumerate(group):
-        if frame < replay.frames:
-            _checked(path, check_length, game, row, replay, frame + 1)
-        if frame + 1 == replay.frames:
-            _checked(path, check_end, game, row, replay)
 
 
 def _checked(path: Path, check: Callable[..., None], *arguments: Any) -> None:

@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> None:
 
     from league.agent.device import choose_device, keep_memory
     from league.runs.blobs import BlobFolder
-    from learner.cloning.making import make_clone
+    from learner.cloning.training import make_clone
 
     torch.set_num_threads(threads)
     keep_memory()

@@ -1,4 +1,4 @@
-"""Supervised training of an agent on demonstrations, and its loss on those it has not seen.
+"""Makes a clone: replays in, a snapshot with its card out, by supervised training.
 
 Shape suffixes: L rows of a stream, S streams (matches side by side), X = C + T rows (C of history,
 T to learn), O observation, A actions, H memory.
@@ -9,8 +9,10 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,12 +20,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from league.agent.config import AgentConfig
+from league.agent.config import AgentConfig, AgentSettings
 from league.agent.heads import MaskedChoice
 from league.agent.network import AgentNetwork
+from league.agent.recorded_matches import paired, play_bouts
+from league.agent.snapshot import SnapshotCard, save_snapshot
 from league.errors import InvalidInput, NumericalFault
-from league.games.base import CHOICE, KEYS
-from learner.cloning.demonstrations import Demonstration
+from league.games.base import CHOICE, EXTERNAL, KEYS
+from league.games.settings import GameSettings
+from league.replay import Contender, Recipe
+from league.runs.blobs import BlobFolder
+from league.settings.base import Sections, sections_hash
+from learner.cloning.demonstrations import Demonstration, demonstrations, read_replays
 from learner.cloning.settings import CloningSettings
 
 FEWEST_SEEDS = 4
@@ -77,23 +85,18 @@ class Streams:
             self._columns[shortest].append(demonstration)
             lengths[shortest] += len(demonstration)
         self._rows, self._device = max(lengths), device
-        self._obs_LSO = self._laid([[d.obs_TO for d in column] for column in self._columns])
-        self._starts_LS = self._laid(
-            [[np.arange(len(d)) == 0 for d in column] for column in self._columns]
-        )
-        self._actions_LSA = self._laid([[d.actions_TA for d in column] for column in self._columns])
-        self._weight_LS = self._laid(
-            [[d.decided_T.astype(np.float32) for d in column] for column in self._columns]
-        )
-        legal = [[d.legal_TA for d in column if d.legal_TA is not None] for column in self._columns]
-        self._legal_LSA = self._laid(legal) if legal[0] else None
+        self._obs_LSO = self._laid(lambda d: d.obs_TO)
+        self._starts_LS = self._laid(lambda d: np.arange(len(d)) == 0)
+        self._actions_LSA = self._laid(lambda d: d.actions_TA)
+        self._weight_LS = self._laid(lambda d: d.decided_T.astype(np.float32))
+        has_legal = demonstrations[0].legal_TA is not None
+        self._legal_LSA = self._laid(lambda d: d.legal_TA) if has_legal else None
 
-    def _laid(self, columns: Sequence[Sequence[NDArray]]) -> Tensor:
+    def _laid(self, part: Callable[[Demonstration], Any]) -> Tensor:
         """One part of all matches as `[L, S, ...]`; zeros after a stream's end."""
-        first = columns[0][0]
-        laid = np.zeros((self._rows, len(columns), *first.shape[1:]), first.dtype)
-        for stream, column in enumerate(columns):
-            joined = np.concatenate(column)
+        columns = [np.concatenate([part(d) for d in column]) for column in self._columns]
+        laid = np.zeros((self._rows, len(columns), *columns[0].shape[1:]), columns[0].dtype)
+        for stream, joined in enumerate(columns):
             laid[: len(joined), stream] = joined
         return torch.from_numpy(laid).to(self._device)
 
@@ -284,3 +287,98 @@ def _played(
         out = network.unroll(chunk.obs_XSO, chunk.starts_XS, h_SH, c_SH, time_left_TS, chunk.prefix)
         h_SH, c_SH = out.h_BH.detach(), out.c_BH.detach()
         yield chunk, out.logits_TBA
+
+
+def make_clone(
+    replays: Path,
+    seat: str,
+    sections: Sections,
+    blobs: BlobFolder,
+    device: torch.device,
+    *,
+    matches: int = 200,
+    progress: Callable[[str], None] = print,
+) -> tuple[str, SnapshotCard]:
+    """Learns from replays to play as `seat` did, and saves the snapshot.
+
+    The same replays and settings give the same file on one device and one thread.
+
+    Args:
+        replays: their folder.
+        seat: the player to clone, as the replays name it.
+        sections: settings; [game], [agent] and [cloning] count.
+        blobs: where the snapshot goes.
+        device: where to learn.
+        matches: played at the end against a cloned bot, 0 for none.
+        progress: called with a line for each step.
+
+    Returns:
+        The digest of the weights, and the card.
+    """
+    game, settings = sections.of(GameSettings), sections.of(CloningSettings)
+    spec = game.spec()
+    found = demonstrations(read_replays(replays, game), seat, frame_skip=game.frame_skip)
+    learnt, held_out = split(found, settings.seed)
+    marginal = marginal_log_loss(learnt, held_out)
+    progress(
+        f"{seat}: {len(learnt)} matches ({sum(map(len, learnt)):,} decisions) to learn "
+        f"from, {len(held_out)} held out; key rates alone cost {marginal:.3f} nats a decision"
+    )
+    config = AgentConfig.of(sections.of(AgentSettings), spec)
+    network = new_network(config, learnt, settings.seed).to(device)
+    metrics = {
+        "matches": float(len(found)),
+        "decisions": float(sum(map(len, found))),
+        "marginal_log_loss": marginal,
+    }
+    for epoch in train(network, learnt, held_out, settings):
+        progress(
+            f"pass {epoch.number} of {settings.epochs} at most, {epoch.seconds:.0f} s: loss "
+            f"{epoch.loss:.3f}, held out {epoch.held_out:.3f}{' (best)' * epoch.is_best}"
+        )
+        if epoch.is_best:
+            metrics |= {"log_loss": epoch.loss, "held_out_log_loss": epoch.held_out}
+    if matches and seat in (bot.name for bot in spec.bots):
+        original = (Contender(name=seat), spec.bot_index(seat))
+        metrics |= _play_original(network.cpu(), game, original, matches, settings.seed, progress)
+    card = SnapshotCard(
+        agent=config,
+        game=spec.name,
+        game_version=spec.version,
+        frame_skip=game.frame_skip,
+        role="clone",
+        cloned_from=seat,
+        seed=settings.seed,
+        reward_preset=game.reward,
+        config_hash=sections_hash({name: sections[name] for name in ("game", "agent", "cloning")}),
+        metrics=metrics,
+    )
+    return save_snapshot(blobs, network, card), card
+
+
+def _play_original(
+    network: AgentNetwork,
+    game: GameSettings,
+    original: tuple[Contender, int],
+    matches: int,
+    seed: int,
+    progress: Callable[[str], None],
+) -> dict[str, float]:
+    """Plays the clone, sampled, against the bot that it was cloned from, seats swapped."""
+    frozen = copy.deepcopy(network).requires_grad_(False).eval()
+    clone, (bot, index) = Contender(name="the clone", digest="clone"), original
+    replays = play_bouts(
+        Recipe.of(game),
+        paired(clone, bot, (EXTERNAL, index), matches, seed=0),
+        lambda _: frozen,
+        frame_skip=game.frame_skip,
+        seed=seed,
+    )
+    outcomes = [r.outcome if r.seats[0] == clone else 1.0 - r.outcome for r in replays]
+    wins, draws = outcomes.count(1.0), outcomes.count(0.5)
+    score = sum(outcomes) / len(outcomes)
+    progress(
+        f"against {bot.name} itself, keys sampled, seats swapped: {wins} wins, {draws} draws, "
+        f"{len(outcomes) - wins - draws} losses, {100 * score:.1f} % with draws as halves"
+    )
+    return {"score_against_original": score, "matches_against_original": float(len(outcomes))}

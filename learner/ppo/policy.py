@@ -14,8 +14,9 @@ from stable_baselines3.common.type_aliases import Schedule
 from torch import Tensor
 
 from league.agent.config import AgentConfig
+from league.agent.contract import AgentState
 from league.agent.heads import Head, action_distribution
-from league.agent.network import AgentNetwork, AgentState
+from league.agent.network import AgentNetwork
 from league.games.base import CHOICE
 from learner.ppo.loss import forecast_head
 

@@ -7,6 +7,7 @@ import math
 import os
 import platform
 import tempfile
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -202,7 +203,8 @@ def profile(
     report.print_row(best, f"{base or 'settings'} on {facts['gpu'] or 'the CPU'}: {values}")
     print()
     for label, said in sentences.items():
-        report.print_sentences(label, said)
+        for sentence in said:
+            print(textwrap.fill(f"{label}: {sentence}", report.WIDTH, subsequent_indent="  "))
     if write_preset is not None:
         write_whole(write_preset, report.preset_text(base, sections, own, best, rows, facts))
         say(f"{write_preset} holds them: bin/start-league --config {write_preset}")

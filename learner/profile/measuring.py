@@ -20,7 +20,6 @@ from multiprocessing import forkserver
 from pathlib import Path
 
 import torch
-from stable_baselines3.common.callbacks import BaseCallback
 from torch.profiler import ProfilerActivity
 from torch.profiler import profile as profiled
 
@@ -100,13 +99,6 @@ class Measured:
     warning: str = ""
 
 
-class _Quiet(BaseCallback):
-    """Does nothing between updates."""
-
-    def _on_step(self) -> bool:
-        return True
-
-
 class Pipeline:
     """The parts of a learner without a league around it.
 
@@ -133,7 +125,7 @@ class Pipeline:
         config = AgentConfig.of(settings.agent, game.spec)
         self.model = make_model(settings, config, self.env, folder, self._device, lambda: False)
         # What `learn` would set up: counters and the callback, without a limit on steps.
-        _, self._callback = self.model._setup_learn(settings.learner.steps, _Quiet())
+        _, self._callback = self.model._setup_learn(settings.learner.steps, None)
 
     def burst(self, seconds: float) -> Burst:
         """Plays and learns for `seconds`, until the update that is then under way has ended."""

@@ -140,12 +140,6 @@ def print_sweep(rows: Sequence[Row], best: Row, own: Changes, left_out: Sequence
         say(f"left out: {reason}")
 
 
-def print_sentences(label: str, sentences: Sequence[str]) -> None:
-    """Prints sentences with a label, wrapped."""
-    for sentence in sentences:
-        print(textwrap.fill(f"{label}: {sentence}", WIDTH, subsequent_indent="  "))
-
-
 def preset_text(
     base: str | None,
     sections: Sections,

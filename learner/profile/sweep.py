@@ -145,24 +145,17 @@ def plan(
     left_out = []
     for combination in product(*values.values()):
         cell = dict(zip(AXES, combination, strict=True))
-        reason = _impossible({**learner, **cell})
-        if reason:
-            left_out.append(reason)
-        elif cell not in cells:
+        try:
+            build(LearnerSettings, "learner", {**learner, **cell})
+        except ConfigError as error:
+            values_said = ", ".join(f"{axis} {cell[axis]}" for axis in AXES)
+            left_out.append(f"{values_said}: {error}")
+            continue
+        if cell not in cells:
             cells.append(cell)
     if not cells:
         raise ConfigError(f"the sweep has no configuration that can be: {left_out[0]}")
     return cells, sorted(set(left_out))
-
-
-def _impossible(learner: Mapping[str, Any]) -> str:
-    """Why these values can't be those of [learner]; "" when they can."""
-    try:
-        build(LearnerSettings, "learner", learner)
-    except ConfigError as error:
-        values = ", ".join(f"{axis} {learner[axis]}" for axis in AXES)
-        return f"{values}: {error}"
-    return ""
 
 
 def run_rounds(

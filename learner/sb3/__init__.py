@@ -9,8 +9,7 @@ An `MlpPolicy` is frozen as a `PerceptronNetwork` of the same weights and gives 
 the evaluator and other learners meet it as any other snapshot.
 """
 
-from learner.sb3.environment import JoinedEnv, league_env
-from learner.sb3.members import PublishEvery, publish
+from learner.sb3.environment import JoinedEnv, PublishEvery, league_env, publish
 from learner.sb3.policy import perceptron_of
 
 __all__ = ["JoinedEnv", "PublishEvery", "league_env", "perceptron_of", "publish"]

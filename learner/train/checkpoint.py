@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from league.agent.network import AgentState
+from league.agent.contract import AgentState
 from league.errors import ConfigError, DataCorrupt, StorageFull, VersionMismatch
 from league.players import Assignment
 from learner.ppo.league_ppo import LeaguePPO

@@ -14,7 +14,7 @@ from league.games.settings import GameSettings
 from league.replay import SUFFIX, Contender, Recipe, save_replay
 from league.runs.blobs import BlobFolder
 from league.settings.base import resolve
-from learner.cloning.making import make_clone
+from learner.cloning.training import make_clone
 
 OPPONENTS = {"based": 300, "random": 40, "aggressive": 40, "clockwork": 40, "constant": 40}
 
