@@ -172,16 +172,24 @@ class LocalLayer(Block):
         return self.finish(x_XBD[-rows:], attended_RBD)
 
 
-class StreamingEncoder(nn.Module):
-    """The opponent's entries → strategy latent and conditioned context."""
+class Encoder(nn.Module):
+    """What both encoders hold; `kind` is the class of their layers."""
+
+    kind: type[LocalLayer] | type[WindowLayer]
 
     def __init__(self, config: AgentConfig) -> None:
         super().__init__()
         self.config = config
         self.embed = embedding(config.entry_size, config.width)
-        self.layers = nn.ModuleList(LocalLayer(config) for _ in range(config.layers))
+        self.layers = nn.ModuleList(self.kind(config) for _ in range(config.layers))
         self.norm = LayerNorm(config.width)
         self.pooling = Pooling(config)
+
+
+class StreamingEncoder(Encoder):
+    """The opponent's entries → strategy latent and conditioned context."""
+
+    kind = LocalLayer
 
     def initial(self, batch: int, device: torch.device) -> Rings:
         """Empty rings."""
@@ -237,16 +245,10 @@ class WindowLayer(Block):
         return self.finish(x, attended)
 
 
-class WindowEncoder(nn.Module):
+class WindowEncoder(Encoder):
     """The opponent's last `sequence_length` entries → strategy latent and conditioned context."""
 
-    def __init__(self, config: AgentConfig) -> None:
-        super().__init__()
-        self.config = config
-        self.embed = embedding(config.entry_size, config.width)
-        self.layers = nn.ModuleList(WindowLayer(config) for _ in range(config.layers))
-        self.norm = LayerNorm(config.width)
-        self.pooling = Pooling(config)
+    kind = WindowLayer
 
     def initial(self, batch: int, device: torch.device) -> Rings:
         """An empty ring of raw entries; the layers keep nothing."""

@@ -8,7 +8,7 @@ import os
 import platform
 import tempfile
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,7 +23,7 @@ from league.runs.files import write_whole
 from league.settings.base import base_preset, lay_over, resolve
 
 if TYPE_CHECKING:
-    from learner.profile.measuring import Measured, Order
+    from learner.profile.measuring import Measured
     from learner.profile.sweep import Changes, Row
 
 PRESET = "laptop"
@@ -122,10 +122,9 @@ def profile(
         )
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     from league.agent.device import choose_device
-    from learner.profile import report
-    from learner.profile.measuring import Order, start_server
+    from learner.profile import measuring, report
     from learner.profile.opponents import make_snapshots
-    from learner.profile.sweep import AXES, ROUNDS, plan, recommended
+    from learner.profile.sweep import AXES, ROUNDS, plan, recommended, run_rounds
     from learner.train.build import SessionSettings, check_stages
 
     base = base_preset(config) or preset or (None if config else PRESET)
@@ -135,7 +134,7 @@ def profile(
     check_stages(settings, mixes, lambda opponent: settings.learner.steps)
     device, sentence = choose_device(gpu, cpu)
     say(sentence)
-    start_server()
+    measuring.start_server()
     facts = _facts(str(device)) | {"cpu_ranks": settings.learner.cpu_ranks()}
     own: Changes = {axis: learner[axis] for axis in AXES}
     cells, left_out = [own], list[str]()
@@ -153,7 +152,7 @@ def profile(
         say(f"freezing {wanted} fresh snapshots to play against")
         snapshots = make_snapshots(Path(folder), settings, wanted)
         length = seconds or (SWEEP_SECONDS if sweep else SECONDS)
-        order = Order(
+        order = measuring.Order(
             sections=sections,
             device=str(device),
             snapshots=tuple(snapshots),
@@ -162,9 +161,17 @@ def profile(
             bursts=1 if sweep else BURSTS,
             trace=None if trace is None else trace.absolute(),
         )
+
+        def measured(changes: Changes) -> Measured:
+            changed = {**sections, "learner": {**learner, **changes}}
+            return measuring.measure(replace(order, sections=lay_over(changed)))
+
+        rounds = ROUNDS if sweep else 1
         try:
-            for known in _measured(order, cells, ROUNDS if sweep else 1):
+            for number, known in enumerate(run_rounds(cells, rounds, measured), 1):
                 rows = known
+                if sweep:
+                    say(f"measurement {number} of at most {len(cells) * rounds}")
         except KeyboardInterrupt:
             stopped = True
             say("stopped: what was measured until now follows")
@@ -209,23 +216,6 @@ def profile(
         write_whole(write_preset, report.preset_text(base, sections, own, best, rows, facts))
         say(f"{write_preset} holds them: bin/start-league --config {write_preset}")
     return 130 if stopped else 0
-
-
-def _measured(order: Order, cells: Sequence[Changes], rounds: int) -> Iterator[list[Row]]:
-    """Measures every cell `rounds` times; yields all rows after each measurement."""
-    from learner.profile.measuring import measure
-    from learner.profile.sweep import run_rounds
-
-    learner = order.sections["learner"]
-
-    def one(changes: Changes) -> Measured:
-        sections = lay_over({**order.sections, "learner": {**learner, **changes}})
-        return measure(replace(order, sections=sections))
-
-    for number, rows in enumerate(run_rounds(cells, rounds, one), 1):
-        if rounds > 1:
-            say(f"measurement {number} of at most {len(cells) * rounds}")
-        yield rows
 
 
 def _facts(device: str) -> dict[str, Any]:

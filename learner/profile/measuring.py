@@ -81,9 +81,9 @@ class Order:
     trace: Path | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Measured:
-    """What came of an order: bursts, or why there are none.
+    """What came of one order, or of several: bursts, or why there are none.
 
     Attributes:
         memory: most bytes held, in main memory and on the GPU.
@@ -97,6 +97,15 @@ class Measured:
     gpu_busy_share: float | None = None
     failure: str = ""
     warning: str = ""
+
+    def add(self, other: Measured) -> None:
+        """Takes in what another process measured. A failure stays, whatever follows."""
+        self.bursts += other.bursts
+        for name, size in other.memory.items():
+            self.memory[name] = max(size, self.memory.get(name, 0))
+        self.gpu_busy_share = self.gpu_busy_share or other.gpu_busy_share
+        self.failure = self.failure or other.failure
+        self.warning = self.warning or other.warning
 
 
 class Pipeline:

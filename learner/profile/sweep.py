@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from itertools import product
 from statistics import median
 from typing import Any, NamedTuple
 
 from league.errors import ConfigError
 from league.settings.base import build
-from learner.profile.measuring import Burst, Measured
+from learner.profile.measuring import Measured
 from learner.settings import LearnerSettings
 
 Changes = Mapping[str, str | int]
@@ -38,24 +38,10 @@ def spread_of(values: Sequence[float]) -> Spread:
 
 
 @dataclass
-class Row:
+class Row(Measured):
     """One configuration and all its bursts."""
 
     changes: Changes
-    bursts: list[Burst] = field(default_factory=list)
-    memory: dict[str, int] = field(default_factory=dict)
-    gpu_busy_share: float | None = None
-    failure: str = ""
-    warning: str = ""
-
-    def add(self, measured: Measured) -> None:
-        """Takes in what one process measured. A failure stays, whatever follows."""
-        self.bursts += measured.bursts
-        for name, size in measured.memory.items():
-            self.memory[name] = max(size, self.memory.get(name, 0))
-        self.gpu_busy_share = self.gpu_busy_share or measured.gpu_busy_share
-        self.failure = self.failure or measured.failure
-        self.warning = self.warning or measured.warning
 
     @property
     def counts(self) -> bool:
