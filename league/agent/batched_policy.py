@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -83,7 +83,8 @@ class BatchedPolicy:
         device: torch.device | str = "cpu",
     ) -> None:
         self.num_seats, self.device = num_seats, torch.device(device)
-        self._cache, self._max_bytes = WeightCache(load, self.device), max_bytes
+        self._load, self._max_bytes = load, max_bytes
+        self._held: OrderedDict[str, FrozenWeights] = OrderedDict()
         self._live: PlayingNetwork | None = None
         self._digests = [""] * num_seats
         self._greedy_S1 = torch.zeros(num_seats, 1, dtype=torch.bool)
@@ -103,12 +104,13 @@ class BatchedPolicy:
     @property
     def resident(self) -> int:
         """Frozen networks in memory."""
-        return len(self._cache)
+        return len(self._held)
 
     @property
     def resident_bytes(self) -> int:
         """Size of their weights, and of the copies in stacks."""
-        return self._cache.size_bytes + sum(stack.size_bytes for stack in self._stacks.values())
+        held = sum(frozen.weights_P.nbytes for frozen in self._held.values())
+        return held + sum(stack.size_bytes for stack in self._stacks.values())
 
     def set_live(self, network: PlayingNetwork | None) -> None:
         """Sets the network that plays the seats of `LIVE`; its weights are never copied."""
@@ -124,7 +126,7 @@ class BatchedPolicy:
         Raises:
             InvalidInput: no live network is set, or the network's actions are others.
         """
-        player = self._checked_live() if digest == LIVE else self._cache.get(digest)
+        player = self._checked_live() if digest == LIVE else self._frozen(digest)
         config = player.config
         self._add_architecture(config)
         self._write_back()
@@ -234,8 +236,21 @@ class BatchedPolicy:
                 *(torch.zeros(part.shape, dtype=part.dtype, device=self.device) for part in empty)
             )
 
+    def _frozen(self, digest: str) -> FrozenWeights:
+        """A snapshot's weights, loaded when they are not held; passes the loader's errors on."""
+        if digest not in self._held:
+            network = self._load(digest)
+            # Matrices are transposed: products of a few rows with `weight.mT` are then faster.
+            parts = [
+                parameter.detach().mT.flatten() if parameter.dim() == 2 else parameter.detach()
+                for parameter in network.parameters()
+            ]
+            self._held[digest] = FrozenWeights(network.config, torch.cat(parts).to(self.device))
+        self._held.move_to_end(digest)
+        return self._held[digest]
+
     def _weights(self, digest: str) -> Tensor:
-        return self._cache.get(digest).weights_P
+        return self._frozen(digest).weights_P
 
     def _plan(self) -> list[_Batch]:
         """Groups the seats and updates the stacks; called when the seating has changed."""
@@ -249,7 +264,7 @@ class BatchedPolicy:
         classes: dict[_Class, list[str]] = {}
         for digest, seats in groups.items():
             size = max(SMALLEST, 1 << (len(seats) - 1).bit_length())
-            classes.setdefault((self._cache.get(digest).config, size), []).append(digest)
+            classes.setdefault((self._frozen(digest).config, size), []).append(digest)
         self._stacks = {
             kind: self._stacks.get(kind) or NetworkStack(kind[0], self.device) for kind in classes
         }
@@ -277,9 +292,16 @@ class BatchedPolicy:
         return batches
 
     def _trim(self) -> int:
-        """Drops unused weights until the rest fits, or returns the bytes by which it does not."""
+        """Drops the least recently used weights, but none that play, until the rest fits.
+
+        Returns:
+            The bytes that are still over the bound.
+        """
         over = self.resident_bytes - self._max_bytes
-        return over if over <= 0 else self._cache.drop(over, keep=set(self._digests))
+        for digest in [digest for digest in self._held if digest not in self._digests]:
+            if over > 0:
+                over -= self._held.pop(digest).weights_P.nbytes
+        return over
 
     def _regroup(self) -> None:
         """Lets the next act group the seats again."""
@@ -342,42 +364,6 @@ class FrozenWeights(NamedTuple):
 
     config: NetworkConfig
     weights_P: Tensor
-
-
-class WeightCache:
-    """Networks' weights, the least recently used first."""
-
-    def __init__(self, load: Loader, device: torch.device) -> None:
-        self._load, self._device = load, device
-        self._held: OrderedDict[str, FrozenWeights] = OrderedDict()
-        self.size_bytes = 0
-        """Of all weights that are held."""
-
-    def __len__(self) -> int:
-        return len(self._held)
-
-    def get(self, digest: str) -> FrozenWeights:
-        """The network's weights, loaded when they are not held; passes the loader's errors on."""
-        if digest not in self._held:
-            network = self._load(digest)
-            # Matrices are transposed: products of a few rows with `weight.mT` are then faster.
-            parts = [
-                parameter.detach().mT.flatten() if parameter.dim() == 2 else parameter.detach()
-                for parameter in network.parameters()
-            ]
-            held = FrozenWeights(network.config, torch.cat(parts).to(self._device))
-            self._held[digest] = held
-            self.size_bytes += held.weights_P.nbytes
-        self._held.move_to_end(digest)
-        return self._held[digest]
-
-    def drop(self, size: int, keep: Collection[str]) -> int:
-        """Drops at least `size` bytes, but none of `keep`; returns the bytes that are missing."""
-        for digest in [digest for digest in self._held if digest not in keep]:
-            if size > 0:
-                freed = self._held.pop(digest).weights_P.nbytes
-                self.size_bytes, size = self.size_bytes - freed, size - freed
-        return size
 
 
 class NetworkStack:

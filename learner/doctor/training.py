@@ -71,21 +71,16 @@ def examine_training(set_up: SetUp, updates: int = UPDATES) -> Iterator[Finding]
             yield judged("16", fault, failure=True, fix=fix)
         judged_keys = {finding.key for finding in watch.findings} | ({"16"} if fault else set())
         if not watch.updates:
+            fix = "fix what stopped the training first"
             for key in NEED_TRAINING:
-                if key not in judged_keys:
-                    yield _stopped(key, fault)
+                if key not in judged_keys and fault:
+                    yield judged(key, f"not measured: {fault}", warning=True, fix=fix)
+                elif key not in judged_keys:
+                    yield unknown(key, "no update was made")
             return
         yield from _gradients(watch)
         moved = 0.0 if fault else _distance(model, watch.first)
         yield from _updates(set_up, model, watch, moved, fault)
-
-
-def _stopped(key: str, fault: str) -> Finding:
-    """The finding for a reason whose measurement the training never reached."""
-    if not fault:
-        return unknown(key, "no update was made")
-    fix = "fix what stopped the training first"
-    return judged(key, f"not measured: {fault}", warning=True, fix=fix)
 
 
 def _smaller(set_up: SetUp) -> SessionSettings:
