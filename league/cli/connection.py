@@ -123,9 +123,7 @@ class League:
 def with_league(command: Callable[..., Any] | None = None, *, past: bool = False) -> Any:
     """Gives a command the flags that name a league, as its first argument, a `League`.
 
-    Args:
-        command: a function whose first parameter is the `League`.
-        past: whether the command also takes ``--at``.
+    `past` adds ``--at``.
     """
     if command is None:
         return functools.partial(with_league, past=past)

@@ -42,13 +42,8 @@ def print_table(
 ) -> None:
     """Prints one line per row; without a terminal, headings and tab-separated values.
 
-    Args:
-        title: shown on a terminal only, like `caption`.
-        columns: headings, one for each cell of a row; ``#`` after one marks numbers, which a
-            terminal aligns to the right.
-        rows: cells as text.
-        caption: a note under the table.
-        spared: columns that a narrow terminal leaves out, the first one first.
+    ``#`` after a heading marks numbers, which a terminal aligns to the right. A terminal also shows
+    the title and the caption; a narrow one leaves out `spared` columns, the first one first.
     """
     heads = columns.split() if isinstance(columns, str) else columns
     names = [head.rstrip("#") for head in heads]

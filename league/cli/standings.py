@@ -200,7 +200,7 @@ def _shaded(cell: PayoffCell | None) -> tuple[str, str]:
 
 @leaderboard.callback()
 def _group() -> None:
-    """Keeps `export` a command of its own, though it is the only one."""
+    """Makes typer keep the name `export`, though it is the only command."""
 
 
 @leaderboard.command()

@@ -174,9 +174,7 @@ class Change(NamedTuple):
 class AlarmWatch:
     """Follows a run and reports each alarm once, and then its end.
 
-    Args:
-        largest_entropy: of uniform play, in nats (`largest_entropy`).
-        wanted_kl: `learner.desired_kl`; None when it is not set.
+    `largest_entropy` is that of uniform play, in nats; `wanted_kl` is `learner.desired_kl`.
     """
 
     def __init__(self, largest_entropy: float, wanted_kl: float | None) -> None:

@@ -27,12 +27,9 @@ class BlobFolder:
         return self.path(digest).is_file()
 
     def put(self, content: bytes) -> str:
-        """Stores `content` and returns its digest. Repeating it changes nothing, and writes a
-        damaged file again.
+        """Stores `content` and returns its digest; writes a damaged file again.
 
-        Raises:
-            StorageFull: the disk is full.
-            InvalidInput: the folder can't be written.
+        Raises `StorageFull`, or `InvalidInput` for a folder that can't be written.
         """
         digest = hashlib.sha256(content).hexdigest()
         try:

@@ -91,12 +91,7 @@ def live_address(run_dir: Path) -> str | None:
 
 
 def named_run(argument: Path | None, option: Path | None = None) -> Path:
-    """The run folder that an argument or an option names, or the newest one.
-
-    Raises:
-        InvalidInput: both are given.
-        NotFound, VersionMismatch: see `checked_run`.
-    """
+    """The run folder that an argument or an option names, not both, or the newest one."""
     if argument is not None and option is not None:
         raise InvalidInput("RUN and --run-dir name the same folder: give only one of them")
     return checked_run(argument or option or newest_run())

@@ -89,7 +89,7 @@ def gather(client: MatchmakerClient, *, title: str, now: float) -> Leaderboard:
 
 
 def _row(rating: Rating, greedy: Rating | None, fit: CrossCheck | None) -> Row:
-    """None stands for a value that there is not; a draw is not a win."""
+    """A value that there is not is None; a draw is not a win."""
     player, wins = rating.player, wilson_interval(rating.wins, rating.games)
     found = None if fit is None else fit.intervals.get(player.name)
     fitted = (None, None, None) if found is None else (found.estimate, found.low, found.high)

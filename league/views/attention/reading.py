@@ -37,11 +37,8 @@ def events_of(
 ) -> list[Event]:
     """Hits and knock-outs in order; none in games whose frames have no fighters.
 
-    Args:
-        frames: from the first to the last before the end.
-        winner: seat of the winner, None for a draw. A match that ended early with one ended by a
-            knock-out, which its last frame does not show yet.
-        most_frames: frames after which time is up.
+    A match with a `winner` (a seat) that ended before `most_frames`, when time is up, ended by a
+    knock-out, which its last frame does not show yet.
     """
     found = []
     for number, (before, now) in enumerate(pairwise(frames), start=1):

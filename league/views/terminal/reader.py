@@ -29,13 +29,8 @@ _FIT_EVERY = 30  # the fit may take 1/30 of the time: learners need the cores
 class LeagueReader:
     """Keeps the newest `LeagueFacts`, read by a thread.
 
-    Args:
-        matchmaker, evaluator: addresses.
-        say: receives changes of the league, as one sentence each, alarms with `is_trouble`.
-        credentials: for the services, by default those of the environment.
-        leading: the worker name of the first main.
-        refresh_seconds: between two looks at the league.
-        table_seconds: between two readings of ratings and payoffs.
+    `say` receives changes of the league, as one sentence each, alarms with `is_trouble`; `leading`
+    is the worker name of the first main. It reads ratings and payoffs every `table_seconds`.
     """
 
     def __init__(
