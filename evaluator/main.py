@@ -74,21 +74,17 @@ def _waiting_words(stop: threading.Event) -> Callable[[str], None]:
 
 def _leave_in_time() -> None:
     """Last resort after a signal; the journal and the lease's deadline make it safe."""
-
-    def leave() -> None:
-        time.sleep(STOP_SECONDS)
-        words = "evaluator: stopped without handing its leases back: they expire"
-        print(words, file=sys.stderr, flush=True)
-        os._exit(0)
-
-    threading.Thread(target=leave, name="last-resort", daemon=True).start()
+    time.sleep(STOP_SECONDS)
+    words = "evaluator: stopped without handing its leases back: they expire"
+    print(words, file=sys.stderr, flush=True)
+    os._exit(0)
 
 
 def _stop_on_signals(stop: threading.Event) -> None:
     def on_signal(number: int, frame: object) -> None:
         if not stop.is_set():
             stop.set()
-            _leave_in_time()
+            threading.Thread(target=_leave_in_time, name="last-resort", daemon=True).start()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, on_signal)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -153,16 +154,11 @@ class Monitor:
     def _sender(self, call: Call) -> Mapping[str, Any]:
         """The worker and the incarnation that a request names, for the log of calls."""
         number = getattr(call.request, "incarnation", 0)
-        worker = str(getattr(call.request, "worker", ""))[:80] or self._worker(number)
+        worker = str(getattr(call.request, "worker", ""))[:80]
+        if number and not worker:
+            with suppress(LeagueError), self.league.store.read() as reader:  # it may be closing
+                worker = self.league.incarnation(reader, number).worker
         return {key: value for key, value in (("worker", worker), ("incarnation", number)) if value}
-
-    def _worker(self, number: int) -> str:
-        try:
-            with self.league.store.read() as reader:
-                row = reader.incarnation(number) if number else None
-        except LeagueError:  # the store closes while the last calls are logged
-            return ""
-        return "" if row is None else row.worker
 
 
 def _free_bytes(path: Path) -> int | None:

@@ -198,10 +198,8 @@ class MatchmakerService(MatchmakerServiceServicer):
         book = from_enum(Book, request.book, Book.EVAL)
         view = self.league.view.checked()
         with view.lock:
-            ratings, anchors = (
-                view.tables[book].leaderboard(view.players),
-                view.tables[book].anchors(),
-            )
+            table = view.tables[book]
+            ratings, anchors = table.leaderboard(view.players), table.anchors()
             position, event = view.books.log_position, view.books.event_position
         return m.GetRatingsResponse(
             ratings=map(to_message, ratings),

@@ -14,11 +14,10 @@ from league.runs import finding
 from league.security.credentials import Credentials, of_run
 from league.stats.gates import Certificate, Verdict
 from matchmaker.acts.gate import played, tallied
-from matchmaker.sampling.draw import Draw, DrawTable, Stream, draw_table_of, draws
+from matchmaker.sampling.draw import DrawTable, Stream, draw_table_of, draws
 from matchmaker.state import folding
 from matchmaker.state.exploiters import EVENTS, ExploiterState, GateRules
 from matchmaker.store import invariants
-from matchmaker.store.rows import AssignmentRow
 from matchmaker.store.sqlite import SqliteStore
 from matchmaker.store.transaction import Reader
 from matchmaker.tools.recompute import RunArgument, RunOption, differing_from_shown
@@ -86,19 +85,18 @@ def wrong_draws(reader: Reader) -> Iterator[str]:
             tables[row.draw] = None if found is None else draw_table_of(found.body_json)
         table = tables[row.draw]
         drawn = row.category, opponent, row.probability, row.learner_seat, row.seed
-        if table is None or drawn != _drawn_again(table, streams, row):
+        stream, again = streams.setdefault(row.draw_seed, Stream(row.draw_seed)), None
+        if table is not None:
+            (again,) = draws(
+                table.shares, table.within, stream, [row.ordinal], table.matches_per_draw
+            )
+        if drawn != again:
             wrong.append(row.match_id)
     if wrong:
         says = "a match is what its seed draws from the recorded weights"
         yield invariants.finding(says, wrong)
     if early:
         yield invariants.finding("candidates are drawn only after they passed", early)
-
-
-def _drawn_again(table: DrawTable, streams: dict[int, Stream], row: AssignmentRow) -> Draw:
-    stream = streams.setdefault(row.draw_seed, Stream(row.draw_seed))
-    (again,) = draws(table.shares, table.within, stream, [row.ordinal], table.matches_per_draw)
-    return again
 
 
 def wrong_gates(reader: Reader) -> Iterator[str]:
