@@ -53,13 +53,6 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _settings_file(arguments: argparse.Namespace) -> Path | None:
-    default: Path = arguments.run_dir / "config.toml"
-    if arguments.config is None and arguments.preset is None and default.is_file():
-        return default
-    return arguments.config
-
-
 def _waiting_words(stop: threading.Event) -> Callable[[str], None]:
     """Logs from time to time what the program waits for, and ends the wait once `stop` is set."""
     remind = Reminders(_log.info)
@@ -92,7 +85,10 @@ def _stop_on_signals(stop: threading.Event) -> None:
 
 def serve(arguments: argparse.Namespace, stop: threading.Event) -> None:
     """Runs the evaluator until `stop`; raises `LeagueError`."""
-    sections = resolve(arguments.preset, _settings_file(arguments))
+    config, default = arguments.config, arguments.run_dir / "config.toml"
+    if config is None and arguments.preset is None and default.is_file():
+        config = default
+    sections = resolve(arguments.preset, config)
     settings, game_settings = sections.of(EvaluatorSettings), sections.of(GameSettings)
     operations = sections.of(OperationsSettings)
     configure(operations.log_format)

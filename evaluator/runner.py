@@ -433,7 +433,11 @@ class Evaluator:
             _log.warning("gauntlet of %s is planned again: %s", player.name, error)
             self._client.release_matches(self._incarnation, reason="the gauntlet is planned again")
             return
-        self._write_report(player, gauntlet)
+        fps, rows = self._game.spec.frames_per_second, []
+        for entry in gauntlet.plan:
+            if played := self.journal.matches(player.name, entry.opponent, entry.book):
+                rows.append(make_row(player, entry.opponent, entry.book, played, fps))
+        self._report.put(rows)
         if player.role is Role.MAIN:
             self._client.review_exploiters(self._incarnation, player.name)
         self.queue.finish(gauntlet)
@@ -482,14 +486,6 @@ class Evaluator:
         if not work.finished and not self.fenced:
             _log.info("%d leases of %s are handed back", work.hand_back(), self.progress.current)
         return work.finished
-
-    def _write_report(self, player: Player, gauntlet: Gauntlet) -> None:
-        fps = self._game.spec.frames_per_second
-        played = (
-            (e.opponent, e.book, self.journal.matches(player.name, e.opponent, e.book))
-            for e in gauntlet.plan
-        )
-        self._report.put([make_row(player, *one, fps) for one in played if one[2]])
 
     # --- heartbeats
 

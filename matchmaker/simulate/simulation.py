@@ -91,18 +91,9 @@ class Worker:
 class Simulation:
     """One league in `folder`, which holds its log afterwards. A context manager.
 
-    A player has the same number here and in the scenario.
-
-    Attributes:
-        learners: the live players; mains, or all three roles in turn if the settings have rules.
-        predicted, scored: by book, the learner's or the first player's score in each batch as the
-            ratings predicted it when the matches were assigned, and as played; without self-play.
-        snapshots, resets: taken by learners, and how often learners started again.
-        seconds: real time.
-
-    Raises:
-        InvalidInput: no such scenario, too few players, or snapshots that must pass gates, because
-            no evaluator is simulated.
+    A player has the same number here and in the scenario. By book, `predicted` and `scored` have
+    the learner's or first player's score in each batch as the ratings predicted it when matches
+    were assigned, and as played, without self-play.
     """
 
     def __init__(self, folder: Path, settings: MatchmakerSettings, plan: Plan) -> None:
