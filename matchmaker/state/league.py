@@ -114,7 +114,7 @@ class League:
         return self.settings.policy_hash()
 
     def player(self, name: str) -> Player:
-        """Raises `NotFound` when nobody has this name."""
+        """Raises `NotFound` when no player has this name."""
         player = self.view.players.get(name)
         if player is None:
             known = "`bin/league players` lists them, register a new one first"
