@@ -2,7 +2,6 @@
 
 import multiprocessing
 import os
-import subprocess
 import sys
 import time
 from contextlib import contextmanager
@@ -27,10 +26,10 @@ def matchmaker(folder, port=0):
 class ForkedLearner:
     """A learner forked from a server that has loaded torch, with the methods of `Popen`."""
 
-    def __init__(self, words, log):
+    def __init__(self, words, log, checkpoint_seconds):
         processes = multiprocessing.get_context("forkserver")
         processes.set_forkserver_preload(["learner.main", "learner.train.session", __name__])
-        self._process = processes.Process(target=_run, args=(words, str(log)))
+        self._process = processes.Process(target=_run, args=(words, str(log), checkpoint_seconds))
         self._process.start()
         self.pid = self._process.pid
 
@@ -52,20 +51,21 @@ class ForkedLearner:
         self._process.kill()
 
 
-def _run(words, log):
+def _run(words, log, checkpoint_seconds):
     with open(log, "a", buffering=1) as file:
         os.dup2(file.fileno(), 2)
     from learner.main import main
+    from learner.train import session
 
+    session.CHECKPOINT_SECONDS = checkpoint_seconds
     sys.exit(main(words))
 
 
 @contextmanager
-def learners(folder, program=None):
+def learners(folder, checkpoint_seconds=120.0):
     """Yields a function that starts a learner of preset `smoke` with more flags.
 
-    `program` is Python's command line for another program than the learner itself. Learners that
-    a failed test left are killed.
+    Learners that a failed test left are killed.
     """
     started = []
 
@@ -74,13 +74,7 @@ def learners(folder, program=None):
         words += flags
         log = folder / "learner.log"
         log.touch()
-        if program is None:
-            started.append(ForkedLearner(words, log))
-        else:
-            with open(log, "a") as file:
-                command = [sys.executable, *program, *words]
-                environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-                started.append(subprocess.Popen(command, stderr=file, env=environment))
+        started.append(ForkedLearner(words, log, checkpoint_seconds))
         return started[-1]
 
     try:

@@ -1,16 +1,13 @@
-"""A learner that runs out of memory for real, in its first update or in its second rollout.
+"""A learner that runs out of memory for real, in its first update.
 
-python starved_learner.py update|rollout [the learner's own flags]
+python starved_learner.py [the learner's own flags]
 """
 
 import resource
 import sys
 
-import numpy as np
-
 from learner.main import main
 from learner.ppo.league_ppo import LeaguePPO
-from learner.rollout.league_vec_env import LeagueVecEnv
 
 HEADROOM = 4 << 20
 
@@ -30,19 +27,6 @@ def starve_update():
     LeaguePPO.train = limited
 
 
-def starve_rollout():
-    """The 48th step wants more memory than any machine has."""
-    step, calls = LeagueVecEnv.step_arrays, []
-
-    def greedy(env, actions_NA):
-        calls.append(1)
-        if len(calls) == 48:
-            np.ones(1 << 48)
-        return step(env, actions_NA)
-
-    LeagueVecEnv.step_arrays = greedy
-
-
 if __name__ == "__main__":
-    {"update": starve_update, "rollout": starve_rollout}[sys.argv[1]]()
-    sys.exit(main(sys.argv[2:]))
+    starve_update()
+    sys.exit(main(sys.argv[1:]))

@@ -2,6 +2,7 @@
 resume from it.
 """
 
+import itertools
 import os
 import subprocess
 import sys
@@ -13,6 +14,8 @@ import torch
 
 from league.players import PlayerKind
 from league.rpc.client import MatchmakerClient
+from learner import main
+from learner.rollout.league_vec_env import LeagueVecEnv
 from learner.train.memory import is_out_of_memory
 from matchmaker.main import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
@@ -22,26 +25,39 @@ MIXES = {"constant": {"constant": 1.0}, "league": {"constant": 1.0}}
 SIZES = ["learner.matches=256", "learner.n_steps=32", "learner.batch_size=8192"]
 
 
-def learn(command, address, run_dir, *flags):
-    words = [
-        sys.executable,
-        *command,
-        "--matchmaker",
-        address,
-        "--run-dir",
-        str(run_dir),
-        "--preset",
-        "smoke",
-    ]
+def flags(address, run_dir, *more):
     sets = [word for size in SIZES for word in ("--set", size)]
-    return subprocess.run(
-        [*words, "--cpu", "--ranks", "1", *sets, *flags],
+    at = ["--matchmaker", address, "--run-dir", str(run_dir), "--preset", "smoke"]
+    return [*at, "--cpu", "--ranks", "1", *sets, *more]
+
+
+def starved_in_an_update(words):
+    """In a process of its own, whose memory the kernel limits."""
+    done = subprocess.run(
+        [sys.executable, str(STARVED), *words],
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=170,
         check=False,
     )
+    assert done.returncode == 2, done.stderr  # which the supervisor does not restart
+    return done.stderr
+
+
+def starved_in_a_rollout(words, monkeypatch, capsys):
+    """The 48th step wants more memory than any machine has."""
+    step, calls = LeagueVecEnv.step_arrays, itertools.count(1)
+
+    def greedy(env, actions_NA):
+        if next(calls) == 48:
+            np.ones(1 << 48)
+        return step(env, actions_NA)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LeagueVecEnv, "step_arrays", greedy)
+        assert main.main(words) == 2
+    return capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -50,30 +66,36 @@ def learn(command, address, run_dir, *flags):
     [("update", (8192, 16384)), ("rollout", (256 * 47,))],
     ids=["update", "rollout"],
 )
-def test_out_of_memory_keeps_a_snapshot_and_names_the_settings(where, steps, tmp_path):
+def test_out_of_memory_keeps_a_snapshot_and_names_the_settings(
+    where, steps, tmp_path, monkeypatch, capsys, caplog
+):
+    monkeypatch.setattr(main, "StopFlag", lambda: lambda: False)  # the signals are pytest's
+    caplog.set_level("INFO")
     settings = MatchmakerSettings(mixes=MIXES, within_snapshots="uniform")
     with MatchmakerServer(db=tmp_path / "league.db", port=0, settings=settings) as server:
-        done = learn([str(STARVED), where], server.address, tmp_path, "--steps", "32768")
-        assert done.returncode == 2, done.stderr  # which the supervisor does not restart
-        sentence = done.stderr.splitlines()[-1]
-        for words in (
+        words = flags(server.address, tmp_path, "--steps", "32768")
+        said = (
+            starved_in_an_update(words)
+            if where == "update"
+            else starved_in_a_rollout(words, monkeypatch, capsys)
+        )
+        sentence = said.splitlines()[-1]
+        for part in (
             f"ran out of it in its {where}",
             "learner.batch_size (8192, a multiple of n_steps, 32)",
             "learner.matches (256)",
             "agent.size (tiny)",
         ):
-            assert words in sentence, done.stderr
+            assert part in sentence, said
         with MatchmakerClient(server.address) as client:
             kept = client.players(kinds=[PlayerKind.SNAPSHOT])[-1]
             assert kept.step in steps
             assert f"(it continues from {kept.name})" in sentence
             assert client.status().open_leases == 0
-        if where == "rollout":
-            return  # both leave the same; one more start is enough
-        smaller = ["--set", "learner.batch_size=512", "--steps", str(kept.step + 8192)]
-        again = learn(["-m", "learner"], server.address, tmp_path, *smaller)
-        assert again.returncode == 0, again.stderr
-        assert f"continues from step {kept.step}" in again.stderr
+        if where == "rollout":  # both leave the same; one more start is enough
+            smaller = ("--set", "learner.batch_size=4096", "--steps", str(kept.step + 8192))
+            assert main.main(flags(server.address, tmp_path, *smaller)) == 0
+            assert f"continues from step {kept.step}" in caplog.text
 
 
 def test_ways_to_say_out_of_memory():

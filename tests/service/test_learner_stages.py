@@ -13,12 +13,6 @@ SETTINGS = (
     "matchmaker.mixes={constant={constant=1.0}, league={random=1.0}, past={based=1.0}}",
 )
 FLAGS = ["--steps", "100000", *(word for setting in SETTINGS for word in ("--set", setting))]
-OFTEN = """
-from learner.main import main
-from learner.train import session
-session.CHECKPOINT_SECONDS = 0.1
-raise SystemExit(main())
-"""
 MIXES = {"constant": {"constant": 1.0}, "league": {"random": 1.0}, "past": {"based": 1.0}}
 
 
@@ -26,7 +20,7 @@ MIXES = {"constant": {"constant": 1.0}, "league": {"random": 1.0}, "past": {"bas
 def test_a_learner_obeys_once_over_kill_9_and_goes_on_as_before(tmp_path):
     with small_league(tmp_path, snapshots=(), mixes=MIXES) as league:
         client, at = league.client, league.server.address
-        with learners(tmp_path, ("-c", OFTEN)) as begin:
+        with learners(tmp_path, checkpoint_seconds=0.1) as begin:
             running = begin(at, *FLAGS)
             wait_for(lambda: [one for one in client.curricula() if one.step >= 512])
             assert client.curricula()[0].stage.name == "wait", "nothing ends it by itself"
@@ -41,7 +35,7 @@ def test_a_learner_obeys_once_over_kill_9_and_goes_on_as_before(tmp_path):
         assert "in 512 steps and is left" in entered[2]
         before = matches_by_mix(league)
         client.ask_stage("wait", "bert@desk")  # while no learner runs
-        with learners(tmp_path, ("-c", OFTEN)) as begin:
+        with learners(tmp_path, checkpoint_seconds=0.1) as begin:
             running = begin(at, *FLAGS)
             wait_for(lambda: client.curricula()[0].stage.name == "wait")
             place = client.curricula()[0].place
