@@ -4,10 +4,7 @@ against.
 
 import dataclasses
 import json
-import os
 import re
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -20,6 +17,9 @@ from league.ids import ReferenceName
 from league.players import Book, PlayerKind, PlayerState
 from league.rpc.client import MatchmakerClient
 from league.runs.blobs import BlobFolder
+from learner import main
+from learner.ppo import references as ppo_references
+from learner.rollout import source
 from matchmaker.main import MatchmakerServer
 from matchmaker.settings import MatchmakerSettings
 
@@ -168,36 +168,18 @@ SETTINGS = (
 )
 
 
-SHORT_INTERVAL = """
-from learner.ppo import references
-from learner.rollout import source
-references.PORTFOLIO_INTERVAL = 8
-source.matches_ahead = lambda action_kind: 2
-from learner.main import main
-raise SystemExit(main())
-"""
-
-
-def run_learner(address, folder, *flags):
-    at = ("--matchmaker", address, "--run-dir", str(folder))
-    command = [sys.executable, "-c", SHORT_INTERVAL, *at]
-    chosen = [part for setting in SETTINGS for part in ("--set", setting)]
-    with open(folder / "learner.log", "a") as log:
-        return subprocess.run(
-            [*command, "--preset", "smoke", "--cpu", *chosen, *flags],
-            stderr=log,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-            timeout=170,
-            check=True,
-        )
-
-
-@pytest.mark.timeout(400)  # two processes on a machine that may be busy
+@pytest.mark.timeout(400)  # on a machine that may be busy
 def test_a_learner_registers_its_references_plays_them_and_goes_on_with_them(
-    server, blobs, tmp_path
+    server, blobs, tmp_path, monkeypatch, caplog
 ):
+    monkeypatch.setattr(ppo_references, "PORTFOLIO_INTERVAL", 8)
+    monkeypatch.setattr(source, "matches_ahead", lambda action_kind: 2)
+    monkeypatch.setattr(main, "StopFlag", lambda: lambda: False)  # the signals are pytest's
+    caplog.set_level("INFO")
+    at = ["--matchmaker", server.address, "--run-dir", str(tmp_path), "--preset", "smoke", "--cpu"]
+    chosen = [part for setting in SETTINGS for part in ("--set", setting)]
     for steps in ("1024", "2048"):
-        run_learner(server.address, tmp_path, "--steps", steps)
+        assert main.main([*at, *chosen, "--steps", steps]) == 0
     with MatchmakerClient(server.address) as client:
         entered = references(client)
         names = [ReferenceName.parse(player.name) for player in entered]
@@ -214,7 +196,6 @@ def test_a_learner_registers_its_references_plays_them_and_goes_on_with_them(
         kept = active(client)
     assert worker.metrics["reference/anchor_step"] >= 1024.0
     assert worker.metrics["reference/portfolio_2_closest_share"] >= 0.0
-    log = (tmp_path / "learner.log").read_text()
-    left = set(re.findall(r"(\S+) leaves the portfolio", log))
+    left = set(re.findall(r"(\S+) leaves the portfolio", caplog.text))
     assert len(left) == 2, "of five, three stay"
     assert left == {player.name for player in entered} - set(kept), "they are opponents no more"
