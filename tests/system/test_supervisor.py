@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from league.cluster import main as cluster
 from league.runs.folder import Request, open_run
 
 LEAGUE = Path(__file__).with_name("fake_league.py")
@@ -253,13 +254,21 @@ def test_a_run_that_has_steps_takes_no_other_start(tmp_path: Path) -> None:
         ("notes.txt", ".safetensors"),
     ],
 )
-def test_a_start_from_nothing_makes_no_folder(tmp_path: Path, origin: str, words: str) -> None:
+def test_a_start_from_nothing_makes_no_folder(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    origin: str,
+    words: str,
+) -> None:
     for name in ("agent.pt", "notes.txt"):
         (tmp_path / name).touch()
-    done = start_league(tmp_path / "run", "--from", origin)
-    assert done.returncode == 2
-    assert words in done.stderr
-    assert done.stderr.count("\n") == 1
+    monkeypatch.chdir(tmp_path)
+    flags = ["--preset", "smoke", "--cpu", "--headless", "--run-dir", "run", "--from", origin]
+    assert cluster.main(flags) == 2
+    error = capsys.readouterr().err
+    assert words in error
+    assert error.count("\n") == 1
     assert not (tmp_path / "run").exists()
 
 
