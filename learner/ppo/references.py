@@ -248,8 +248,9 @@ class References:
         """Each member's memories of the matches in progress, for a checkpoint."""
         return [[list(one.own), one.other and list(one.other)] for one in self.members]
 
-    def load(self, state: Mapping[str, Any], memories: Sequence[Any]) -> None:
-        """Continues from a checkpoint; with another number of matches, memories start empty."""
+    def load(self, state: Mapping[str, Any], memories: Sequence[Any] = ()) -> None:
+        """Continues from a checkpoint; without `memories` of so many matches they start empty."""
+        memories = memories or [(None, None)] * len(state["members"])
         reward_form = self.settings.form == "reward"
         self.members = [
             Reference(
@@ -262,13 +263,6 @@ class References:
             for saved, (own, other) in zip(state["members"], memories, strict=True)
         ]
         self.renewed_at, self.kept_at = state["renewed_at"], state["kept_at"]
-
-    def forget_matches(self) -> None:
-        """Empties every memory, because new matches begin."""
-        for reference in self.members:
-            for memory in (reference.own, reference.other):
-                for part in memory or ():
-                    part.zero_()
 
     def _memory(self, saved: list[Tensor] | None, rows: int) -> Memory:
         shape = (rows, self.config.memory)

@@ -26,8 +26,7 @@ from learner.rollout.matches import (
     FinishedMatch,
     check_finite,
     end_info,
-    failed_result,
-    played_result,
+    match_result,
 )
 from learner.rollout.source import OpponentSource
 
@@ -111,19 +110,16 @@ class LeagueVecEnv(VecEnv):
             actions = np.eye(self.game.spec.action_size, dtype=np.uint8)[
                 np.asarray(actions).astype(np.int64)
             ]
-        self._hold(actions)
-
-    def _hold(self, actions_NA: NDArray[Any]) -> None:
         wanted = (self.num_envs, self.game.spec.action_size)
-        if actions_NA.shape != wanted:
-            raise ValueError(f"actions have shape {actions_NA.shape}, not {wanted}")
-        self._actions_N2A[self._rows, self.seat_N] = actions_NA
+        if actions.shape != wanted:
+            raise ValueError(f"actions have shape {actions.shape}, not {wanted}")
+        self._actions_N2A[self._rows, self.seat_N] = actions
 
     def step_wait(
         self,
     ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], list[dict]]:
         self.finished = []  # a reader of dictionaries doesn't empty it
-        return (*self._step(), self.infos)
+        return (*self.step_arrays(self._actions_N2A[self._rows, self.seat_N]), self.infos)
 
     def step_arrays(
         self, actions_NA: NDArray[np.uint8]
@@ -136,10 +132,7 @@ class LeagueVecEnv(VecEnv):
         Returns:
             Observations `[N, O]`, rewards `[N]`, and whether the match ended `[N]`.
         """
-        self._hold(actions_NA)
-        return self._step()
-
-    def _step(self) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_]]:
+        self._actions_N2A[self._rows, self.seat_N] = actions_NA
         rewards_N, ended_N = self._advance()
         self._replace(ended_N)
         return self.observations(), rewards_N, ended_N
@@ -235,13 +228,14 @@ class LeagueVecEnv(VecEnv):
             assert assignment is not None
             view_O = self.game.final_observations_N2O[n, seat].copy()
             steps = int(self.step_start_N[n]), self.learner_step
+            failure = self.game.failures[n] if self.failed_N[n] else ""
+            result = match_result(assignment, self.game, n, steps, failure)
             if self.failed_N[n]:
                 self.infos[n] = end_info(view_O)
-                self.source.report(failed_result(assignment, self.game.failures[n], steps))
-                self._count_failure(self.game.failures[n])
+                self.source.report(result)
+                self._count_failure(failure)
                 continue
             self._failed_in_a_row = 0
-            result = played_result(assignment, self.game, n, steps)
             match = FinishedMatch(
                 assignment=assignment,
                 score=result.outcome if seat == 0 else 1.0 - result.outcome,
@@ -288,7 +282,7 @@ class LeagueVecEnv(VecEnv):
                 self._seat_opponent(n, assignment)
             except UNPLAYABLE as error:
                 reason, now = str(error), self.learner_step
-                self.source.report(failed_result(assignment, reason, (now, now)))
+                self.source.report(match_result(assignment, self.game, n, (now, now), reason))
                 continue
             self.assignments[n], self.seat_N[n] = assignment, assignment.learner_seat
             return assignment

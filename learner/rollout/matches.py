@@ -54,37 +54,15 @@ def end_info(
     return info
 
 
-def played_result(
-    assignment: Assignment, game: BatchedGame, n: int, steps: tuple[int, int]
+def match_result(
+    assignment: Assignment, game: BatchedGame, n: int, steps: tuple[int, int], failure: str = ""
 ) -> MatchResult:
-    """The result of the match that ended in row `n`; `steps` are the learner's at both ends."""
-    return _result(
-        assignment,
-        outcome=float(game.outcomes_N[n]),
-        frames=int(game.final_frames_N[n]),
-        steps=steps,
-        stats=[
-            dict(zip(game.spec.stats, row, strict=True)) for row in game.final_stats_N2S[n].tolist()
-        ],
-    )
+    """The result of the match in row `n`; `steps` are the learner's at both ends.
 
-
-def failed_result(assignment: Assignment, reason: str, steps: tuple[int, int]) -> MatchResult:
-    """A match that could not be played: the matchmaker counts it and never rates it."""
-    return _result(assignment, outcome=0.5, frames=0, steps=steps, stats=[{}, {}], failure=reason)
-
-
-def _result(
-    assignment: Assignment,
-    *,
-    outcome: float,
-    frames: int,
-    steps: tuple[int, int],
-    stats: list[dict[str, float]],
-    failure: str = "",
-) -> MatchResult:
+    The matchmaker counts a match with a `failure` and never rates it.
+    """
     seats = []
-    for player, numbers in zip(assignment.seats, stats, strict=True):
+    for player, numbers in zip(assignment.seats, game.final_stats_N2S[n].tolist(), strict=True):
         start, end = steps if player.kind is PlayerKind.LIVE else (player.step, player.step)
         seats.append(
             SeatResult(
@@ -92,14 +70,14 @@ def _result(
                 digest=player.digest,
                 step_start=start,
                 step_end=end,
-                stats=numbers,
+                stats={} if failure else dict(zip(game.spec.stats, numbers, strict=True)),
             )
         )
     return MatchResult(
         match_id=assignment.match_id,
         lease_token=assignment.lease_token,
-        outcome=outcome,
-        frames=frames,
+        outcome=0.5 if failure else float(game.outcomes_N[n]),
+        frames=0 if failure else int(game.final_frames_N[n]),
         seats=(seats[0], seats[1]),
         failed=bool(failure),
         failure=failure,

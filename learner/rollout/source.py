@@ -11,22 +11,17 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from league.errors import Fenced, LeagueError
-from league.games.base import CHOICE
+from league.games.base import CHOICE, KEYS
 from league.ids import new_id
 from league.players import Assignment, MatchResult
 from league.rpc.client import MatchmakerClient
 from league.stages import StageRequest
 
-AHEAD = 16
-"""Assignments fetched before they are needed, so that no match waits for the network."""
-AHEAD_OF_CHOICES = 256
-"""The same in games of choices, where a match may last one step and a whole batch end together."""
+AHEAD = {KEYS: 16, CHOICE: 256}
+"""Assignments fetched before they are needed, by the kind of actions. In a game of choices a match
+may last one step, and a whole batch end together.
+"""
 log = logging.getLogger(__name__)
-
-
-def matches_ahead(action_kind: str) -> int:
-    """Assignments to fetch ahead in a game with actions of this kind."""
-    return AHEAD_OF_CHOICES if action_kind == CHOICE else AHEAD
 
 
 class OpponentSource(Protocol):
@@ -197,16 +192,18 @@ class MatchBroker:
                     if not self._outbox and len(self._ready) >= self._ahead and not self._closing:
                         self._changed.wait(max(0.01, beat_at - time.monotonic()))
             self._send_results()
-        except LeagueError as error:
-            self._fail(error)
         except Exception as error:  # else the training loop would wait for ever
-            log.exception("the match broker failed")
-            self._fail(LeagueError(f"the learner's connection to the matchmaker failed: {error!r}"))
-
-    def _fail(self, error: LeagueError) -> None:
-        with self._changed:
-            self._error = error
-            self._changed.notify_all()
+            with self._changed:
+                self._error = (
+                    error
+                    if isinstance(error, LeagueError)
+                    else LeagueError(
+                        f"the learner's connection to the matchmaker failed: {error!r}"
+                    )
+                )
+                self._changed.notify_all()
+            if self._error is not error:
+                log.exception("the match broker failed")
 
     def _fetch(self) -> None:
         with self._changed:

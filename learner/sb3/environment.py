@@ -28,7 +28,7 @@ from league.runs.blobs import BlobFolder
 from league.security.credentials import of_run
 from league.settings.base import resolve, sections_hash
 from learner.rollout.league_vec_env import LeagueVecEnv
-from learner.rollout.source import MatchBroker, matches_ahead
+from learner.rollout.source import AHEAD, MatchBroker
 from learner.sb3.policy import perceptron_of
 from learner.train.join import live_player, register_players
 from learner.train.metrics import Progress
@@ -182,7 +182,7 @@ def league_env(
             reward_preset=rules.reward,
             config_hash=sections_hash(sections),
         )
-        broker = MatchBroker(client, incarnation, mix, ahead=matches_ahead(spec.action_kind))
+        broker = MatchBroker(client, incarnation, mix, ahead=AHEAD[spec.action_kind])
         policy = BatchedPolicy(
             matches,
             lambda digest: load_snapshot(blobs, digest)[0],

@@ -210,14 +210,10 @@ def load_algorithm_state(model: LeaguePPO, values: Values) -> None:
     model.agent_state = AgentState(*(part.to(model.device) for part in values["agent_state"]))
     model.buffer.load(values["context"])
     model.last_starts_N = values["last_starts"].numpy().copy()
-    _load_references(model, values)
-    if model.transform is not None and values.get("transform"):
-        model.transform.load(values["transform"])
-
-
-def _load_references(model: LeaguePPO, values: Values) -> None:
     if model.references is not None and values.get("references"):
         model.references.load(values["references"], values["memories"])
+    if model.transform is not None and values.get("transform"):
+        model.transform.load(values["transform"])
 
 
 def environment_state(env: LeagueVecEnv) -> Values:
@@ -258,16 +254,12 @@ def load_environment_state(
     env.learner_step, env.frames_played = values["learner_step"], values["frames_played"]
 
 
-# -- continuing ------------------------------------------------------------------------------------
-
-
 def load_weights_and_counters(model: LeaguePPO, algorithm: Values, frames: int) -> None:
     """Restores weights, counters and references; new matches begin after `frames` frames."""
     load_weights(model, algorithm)
     model.num_timesteps = model.env.learner_step = algorithm["num_timesteps"]
     model._n_updates = algorithm["updates"]
     model.reseed((model.seed or 0) + model.num_timesteps)
-    _load_references(model, algorithm)
-    if model.references is not None:
-        model.references.forget_matches()
+    if model.references is not None and algorithm.get("references"):
+        model.references.load(algorithm["references"])
     model.env.frames_played = frames

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from stable_baselines3.common.logger import KVWriter, Logger, configure
 
@@ -13,7 +13,10 @@ from league.errors import ConfigError, Unavailable
 
 
 def make_logger(
-    wandb: str, folder: Path, settings: Mapping[str, Any], is_leader: bool = True
+    wandb: Literal["off", "offline", "online"],
+    folder: Path,
+    settings: Mapping[str, Any],
+    is_leader: bool = True,
 ) -> Logger:
     """A logger into `folder`; of several ranks only the leader's writes.
 
@@ -36,15 +39,29 @@ class WandbWriter(KVWriter):
     A run that continues keeps its name and id, so that its parts are one run there.
     """
 
-    def __init__(self, folder: Path, mode: str, config: Mapping[str, Any]) -> None:
-        wandb = _package()
-        folder.mkdir(parents=True, exist_ok=True)
+    def __init__(
+        self, folder: Path, mode: Literal["offline", "online"], config: Mapping[str, Any]
+    ) -> None:
+        # Before its import: it is to send numbers only, nothing of the user's machine.
+        os.environ.setdefault("WANDB_DISABLE_GIT", "true")
+        os.environ.setdefault("WANDB_DISABLE_CODE", "true")
+        try:
+            import wandb
+        except ImportError:
+            raise ConfigError(
+                "learner.wandb needs the package wandb, which is not installed: install the extra "
+                "wandb (pip install -e '.[wandb]'), or set learner.wandb to off"
+            ) from None
+        id_file = folder / "wandb" / "run_id"
+        if not id_file.is_file():
+            id_file.parent.mkdir(parents=True, exist_ok=True)
+            id_file.write_text(wandb.util.generate_id() + "\n")
         name = "-".join((folder.resolve().parent.name, folder.name.removeprefix("learner-")))
         try:
             self._run = wandb.init(
                 project=os.environ.get("WANDB_PROJECT", "kumite"),
                 name=name,
-                id=_run_id(folder, wandb),
+                id=id_file.read_text().strip(),
                 resume="allow",
                 dir=str(folder),
                 mode=mode,
@@ -73,26 +90,3 @@ class WandbWriter(KVWriter):
     def close(self) -> None:
         """Flushes what is left."""
         self._run.finish()
-
-
-def _package() -> Any:
-    # Before its import: it is to send numbers only, nothing of the user's machine.
-    os.environ.setdefault("WANDB_DISABLE_GIT", "true")
-    os.environ.setdefault("WANDB_DISABLE_CODE", "true")
-    try:
-        import wandb
-    except ImportError:
-        raise ConfigError(
-            "learner.wandb needs the package wandb, which is not installed: install the extra "
-            "wandb (pip install -e '.[wandb]'), or set learner.wandb to off"
-        ) from None
-    return wandb
-
-
-def _run_id(folder: Path, wandb: Any) -> str:
-    """The run's id, made once and kept in the folder."""
-    path = folder / "wandb" / "run_id"
-    if not path.is_file():
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(wandb.util.generate_id() + "\n")
-    return path.read_text().strip()

@@ -20,7 +20,7 @@ from league.rpc.client import MatchmakerClient
 from league.runs.blobs import BlobFolder
 from league.stages import Place
 from learner.distributed.rank_group import RankGroup
-from learner.rollout.source import MatchBroker, matches_ahead
+from learner.rollout.source import AHEAD, MatchBroker
 from learner.train.build import SessionSettings, make_env, make_game, make_model
 from learner.train.checkpoint import (
     CheckpointFolder,
@@ -106,7 +106,7 @@ class Session:
             client,
             joined.incarnation,
             self.curriculum.stage.mix,
-            ahead=matches_ahead(game.spec.action_kind),
+            ahead=AHEAD[game.spec.action_kind],
             ready=joined.ready,
             log_position=saved["log_position"] if saved else 0,
             is_leader=self.group.is_leader,

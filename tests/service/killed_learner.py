@@ -98,7 +98,7 @@ def live(
 
 def _live(flags: Sequence[str], moment: str, times: int, log: str) -> None:
     session.CHECKPOINT_SECONDS = 0.001
-    source.AHEAD = source.AHEAD_OF_CHOICES = 6
+    source.AHEAD.update(dict.fromkeys(source.AHEAD, 6))
     references.MATCH_SHARE, references.PORTFOLIO_INTERVAL = 0.5, 24
     with open(log, "a", buffering=1) as file:
         os.dup2(file.fileno(), 2)
