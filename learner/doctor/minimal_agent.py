@@ -29,7 +29,7 @@ SECONDS = 40.0
 EASY = 0.75
 """Score of random play from which on there is nothing to learn against a bot."""
 MATCH_SECONDS = 30.0
-FEWEST_COMPARED, MOST_COMPARED = 128, 512
+FEWEST_COMPARED, MOST_COMPARED = 128, 2048
 """Matches from the beginning and the end of the training; at least one for each of the batch."""
 SIGNIFICANT = 3.0
 """Standard errors by which the last matches must pay more than the first."""

@@ -197,7 +197,7 @@ def by_eigenfunctions(drift, variance, risks, results, position):
     """`worse_outcome` by another series: decaying modes of the absorbed motion."""
     width, tilt = risks.upper - risks.lower, drift / variance
     start, end = -risks.lower, position - risks.lower
-    if tilt == 0.0:
+    if abs(tilt) < 1e-9:  # expm1 of a smaller one has lost its digits
         total = risks.upper / width
     else:
         total = 1 - math.expm1(-2 * tilt * start) / math.expm1(-2 * tilt * width)
