@@ -79,7 +79,7 @@ def main() -> None:
     parser.add_argument("--players", type=int, default=2_000, help="in the league")
     parser.add_argument("--clients", type=int, default=2, help="processes that report or acquire")
     parser.add_argument(
-        "--count", type=int, default=200_000, help="results or assignments of a measurement"
+        "--count", type=int, default=100_000, help="results or assignments of a measurement"
     )
     parser.add_argument(
         "--crowd", type=int, default=1_000, help="clients of the latency's measurement"
