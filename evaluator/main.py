@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import logging
 import os
 import signal
@@ -83,6 +84,18 @@ def _stop_on_signals(stop: threading.Event) -> None:
         signal.signal(number, on_signal)
 
 
+def _step_back(nice: int) -> None:
+    """Lets a learner on the same cores go first.
+
+    Linux shares a core among sessions before it compares their processes (sched(7), "autogroup"),
+    and under `bin/start-league` this process leads a session: that becomes nice as a whole.
+    """
+    os.nice(max(0, nice - os.nice(0)))  # a process that was started nicer stays so
+    if os.getsid(0) == os.getpid():
+        with contextlib.suppress(OSError):  # another system, or a kernel without autogroups
+            Path("/proc/self/autogroup").write_text(str(nice))
+
+
 def serve(arguments: argparse.Namespace, stop: threading.Event) -> None:
     """Runs the evaluator until `stop`; raises `LeagueError`."""
     config, default = arguments.config, arguments.run_dir / "config.toml"
@@ -99,7 +112,7 @@ def serve(arguments: argparse.Namespace, stop: threading.Event) -> None:
         raise ConfigError(
             f"{arguments.run_dir} can't be a run folder ({error.strerror}): give another --run-dir"
         ) from None
-    os.nice(max(0, settings.nice - os.nice(0)))  # a process that was started nicer stays so
+    _step_back(settings.nice)
 
     # Heavy imports wait until flags and settings are known to be good.
     import torch
