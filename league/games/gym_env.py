@@ -2,8 +2,8 @@
 environment. `import league.games` registers it.
 
 `Matches` and `OneMatch` are what the three environments (this, vector_env.py and parallel.py)
-share: options, weighted reward terms and pictures. Shape suffixes: N matches, 2 seats, A keys,
-K reward terms.
+share: options, weighted reward terms and pictures. Shape suffixes: N matches, 2 seats, A keys, O
+observation width, K reward terms.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 
 from league.errors import ConfigError
 from league.games.base import EXTERNAL
-from league.games.drawing.live import LivePictures
+from league.games.drawing import verdict
 from league.games.registry import game_spec, make_batched, reward_weights
 
 Opponent = str | Callable[[NDArray[np.float32]], Any]
 """A bot's name, or a function from the opponent's observation to its keys."""
 
 GREATEST_SEED = 2**63 - 1
-IMAGE_MODES = ("rgb_array", "human")
+RENDER_MODES = ["ansi", "rgb_array"]
 
 
 class Matches:
@@ -36,50 +36,31 @@ class Matches:
         match_seconds: time limit of a match in seconds.
         frame_skip: frames for which the keys of a step are held.
         reward: preset of the reward's weights; `reward_overrides` replaces single ones.
-        raw: observations in units of the game, unbounded, instead of [-1, 1].
-        render_mode: one of `modes`, or None; "human" opens a window, which needs pygame.
-        render_size: (width, height) of pictures.
 
     Raises:
-        ConfigError: an unknown preset, stage or render mode.
+        ConfigError: an unknown preset or stage.
     """
 
     def __init__(
         self,
         num_matches: int,
-        modes: Sequence[str],
         *,
         stage: str = "warehouse",
         match_seconds: float = 90.0,
         frame_skip: int = 1,
         reward: str = "dense",
         reward_overrides: Mapping[str, float] | None = None,
-        raw: bool = False,
-        render_mode: str | None = None,
-        render_size: tuple[int, int] = (640, 360),
     ) -> None:
         if frame_skip < 1:
             raise ConfigError(f"frame_skip is {frame_skip}: a decision lasts at least 1 frame")
-        if render_mode not in (None, *modes):
-            raise ConfigError(
-                f"there is no render mode {render_mode!r}: choose one of {', '.join(modes)}, or "
-                "None"
-            )
-        self.spec, self.frame_skip, self.render_mode = game_spec("brawl"), frame_skip, render_mode
+        self.spec, self.frame_skip = game_spec("brawl"), frame_skip
         self.fps = self.spec.frames_per_second / frame_skip
         self.weights_K = reward_weights(self.spec, reward, reward_overrides or {})
         max_frames = round(match_seconds * self.spec.frames_per_second)
-        self.game = make_batched("brawl", num_matches, stage=stage, max_frames=max_frames, raw=raw)
-        bound = np.inf if raw else 1.0
-        self.observation_space: Any = spaces.Box(
-            -bound, bound, (self.spec.observation_size,), np.float32
-        )
+        self.game = make_batched("brawl", num_matches, stage=stage, max_frames=max_frames)
+        self.observation_space: Any = spaces.Box(-1.0, 1.0, (self.spec.observation_size,))
         self.action_space = spaces.MultiBinary(self.spec.action_size)
         self.keys_N2A = np.zeros((num_matches, 2, self.spec.action_size), np.uint8)
-        self.pictures: LivePictures | None = None
-        if render_mode in IMAGE_MODES:
-            window_fps = self.fps if render_mode == "human" else None
-            self.pictures = LivePictures(self.game, render_size, window_fps)
 
     def step(self) -> NDArray[np.float32]:
         """Holds `keys_N2A`; the weighted reward terms, [N, 2, K]."""
@@ -102,34 +83,46 @@ class Matches:
             )
         return names.index(opponent)
 
-    def close(self) -> None:
-        """Closes the window, and ends what the game runs. Safe to call again."""
-        if self.pictures is not None:
-            self.pictures.close()
-        self.game.close()
-
 
 class OneMatch(Matches):
-    """A single match, seen from its last frame when it has ended."""
+    """A single match, seen from its last frame when it has ended.
 
-    def __init__(self, names: Sequence[str], modes: Sequence[str], **options: Any) -> None:
-        super().__init__(1, modes, **options)
-        self.names = names
+    `render_mode` is one of `RENDER_MODES` or None, `render_size` the (width, height) of pictures.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        *,
+        render_mode: str | None = None,
+        render_size: tuple[int, int] = (640, 360),
+        **options: Any,
+    ) -> None:
+        if render_mode not in (None, *RENDER_MODES):
+            raise ConfigError(
+                f"there is no render mode {render_mode!r}: choose one of "
+                f"{', '.join(RENDER_MODES)}, or None"
+            )
+        super().__init__(1, **options)
+        self.names, self.render_mode, self._render_size = names, render_mode, render_size
         self.ended = False
 
     def begin(self, random: np.random.Generator) -> None:
         """Begins a match whose sides follow from the next number of `random`."""
         self.ended = False
         self.game.reset(random.integers(GREATEST_SEED, size=1).astype(np.uint64))
-        if self.pictures is not None:
-            self.pictures.begin(0, self.names)
+        if self.render_mode == "rgb_array":
+            from league.games.drawing.painter import Painter  # loads a JavaScript engine
+
+            self._painter = Painter(*self._render_size, self.names)
+            self._shown = self.game.frame(0)
 
     def step(self) -> NDArray[np.float32]:
         """Holds `keys_N2A`; the weighted reward terms, [1, 2, K]."""
         terms_N2K = super().step()
         self.ended = bool(self.game.ended_N[0])
-        if self.pictures is not None:
-            self.pictures.see(0, self.outcome(0) if self.ended else None)
+        if self.render_mode == "rgb_array" and not self.ended:
+            self._shown = self.game.frame(0)  # after its end the game holds the next match
         return terms_N2K
 
     def outcome(self, seat: int) -> float:
@@ -144,15 +137,17 @@ class OneMatch(Matches):
         return views[0, seat].copy()
 
     def render(self, seat: int = 0) -> str | NDArray[np.uint8] | None:
-        """A line of text (mode "ansi") or a picture, uint8 [H, W, 3]; the window shows itself."""
+        """A line of text (mode "ansi") or a picture, uint8 [H, W, 3]."""
         if self.render_mode == "ansi":
-            if self.ended:  # the game holds the next match already
+            if self.ended:
                 frames = self.game.final_frames_N[0]
                 return f"ended in frame {frames}: outcome {self.outcome(seat)}"
             return in_words(self.game.frame(0))
-        if self.pictures is None or self.render_mode == "human":
+        if self.render_mode is None:
             return None
-        return self.pictures.draw(0)
+        winner = {1.0: 0, 0.0: 1}.get(self.outcome(0))
+        self._painter.see(self._shown, verdict(self.names, winner) if self.ended else None)
+        return self._painter.paint()
 
 
 class BrawlEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.int8]]):
@@ -161,18 +156,16 @@ class BrawlEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.int8]]):
 
     Observations are float32[64] in [-1, 1], actions MultiBinary(10): W A S D space H L J K G. The
     reward is the weighted sum of the named terms; `info["reward_terms"]` holds each weighted term,
-    and at the end `info["outcome"]` 1, 0.5 or 0. `options` are those of `Matches`. Raises
+    and at the end `info["outcome"]` 1, 0.5 or 0. `options` are those of `OneMatch`. Raises
     `ConfigError` for an unknown opponent or option.
     """
 
-    metadata = {"render_modes": ["ansi", *IMAGE_MODES], "render_fps": 30}  # noqa: RUF012
+    metadata = {"render_modes": RENDER_MODES, "render_fps": 30}  # noqa: RUF012
 
     def __init__(self, opponent: Opponent = "based", *, seat: int = 0, **options: Any) -> None:
         check_seat(seat)
         names = ["this seat", opponent if isinstance(opponent, str) else "opponent"]
-        self._match = OneMatch(
-            names if seat == 0 else names[::-1], self.metadata["render_modes"], **options
-        )
+        self._match = OneMatch(names if seat == 0 else names[::-1], **options)
         self._match.game.bots_N2[0, 1 - seat] = self._match.bot_index(opponent)
         self._seat, self._opponent = seat, opponent
         self.render_mode = self._match.render_mode
@@ -204,12 +197,8 @@ class BrawlEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.int8]]):
         return match.view(seat), float(terms_K.sum()), match.ended, False, info
 
     def render(self) -> str | NDArray[np.uint8] | None:
-        """A line of text (mode "ansi") or a picture, uint8 [H, W, 3]; the window shows itself."""
+        """A line of text (mode "ansi") or a picture, uint8 [H, W, 3]."""
         return self._match.render(self._seat)
-
-    def close(self) -> None:
-        """Closes the window. Safe to call again."""
-        self._match.close()
 
 
 def check_seat(seat: int) -> None:

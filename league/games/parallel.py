@@ -13,7 +13,7 @@ from gymnasium.utils import seeding
 from numpy.typing import NDArray
 
 from league.errors import ConfigError
-from league.games.gym_env import IMAGE_MODES, OneMatch
+from league.games.gym_env import RENDER_MODES, OneMatch
 
 try:
     from pettingzoo import ParallelEnv
@@ -34,12 +34,12 @@ class BrawlParallelEnv(ParallelEnv[str, NDArray[np.float32], NDArray[np.int8]]):
 
     metadata: dict[str, Any] = {  # noqa: RUF012 (PettingZoo's own form)
         "name": "brawl_v0",
-        "render_modes": ["ansi", *IMAGE_MODES],
+        "render_modes": RENDER_MODES,
         "render_fps": 30,
     }
 
     def __init__(self, **options: Any) -> None:
-        self._match = OneMatch(AGENTS, self.metadata["render_modes"], **options)
+        self._match = OneMatch(AGENTS, **options)
         self.possible_agents = list(AGENTS)
         self.agents: list[str] = []
         self.render_mode = self._match.render_mode
@@ -94,9 +94,5 @@ class BrawlParallelEnv(ParallelEnv[str, NDArray[np.float32], NDArray[np.int8]]):
         return {agent: self._match.view(seat) for seat, agent in enumerate(AGENTS)}
 
     def render(self) -> NDArray[np.uint8] | str | None:
-        """A line of text (mode "ansi") or a picture, uint8 [H, W, 3]; the window shows itself."""
+        """A line of text (mode "ansi") or a picture, uint8 [H, W, 3]."""
         return self._match.render()
-
-    def close(self) -> None:
-        """Closes the window, if there is one. Safe to call again."""
-        self._match.close()

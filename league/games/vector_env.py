@@ -16,7 +16,6 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from league.errors import ConfigError, InvalidInput
-from league.games.base import EXTERNAL
 from league.games.gym_env import GREATEST_SEED, Matches, check_seat
 
 Opponents = str | Sequence[str] | Callable[[NDArray[np.float32]], Any]
@@ -26,7 +25,7 @@ to their keys [N, A].
 
 
 class BrawlVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int8], NDArray[Any]]):
-    """`num_envs` matches, each as in `BrawlEnv` and with the same options.
+    """`num_envs` matches, each as in `BrawlEnv` and with the same options, but without pictures.
 
     After a match the next one begins in the same step (`AutoresetMode.SAME_STEP`): the observation
     is the new match's first, the last one is `infos["final_obs"]`, and
@@ -44,7 +43,7 @@ class BrawlVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int8], NDArray[An
         **options: Any,
     ) -> None:
         check_seat(seat)
-        matches = Matches(num_envs, ["rgb_array"], **options)
+        matches = Matches(num_envs, **options)
         names = (
             [opponent] * num_envs
             if isinstance(opponent, str) or callable(opponent)
@@ -54,23 +53,15 @@ class BrawlVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int8], NDArray[An
             raise ConfigError(
                 f"{len(names)} opponents don't fit {num_envs} environments: give one for each"
             )
-        bots_N = [matches.bot_index(name) for name in names]
-        matches.game.bots_N2[:, 1 - seat] = bots_N
-        self.metadata = {
-            "render_modes": ["rgb_array"],
-            "render_fps": matches.fps,
-            "autoreset_mode": AutoresetMode.SAME_STEP,
-        }
-        self.num_envs, self.render_mode = num_envs, matches.render_mode
+        matches.game.bots_N2[:, 1 - seat] = [matches.bot_index(name) for name in names]
+        self.metadata = {"autoreset_mode": AutoresetMode.SAME_STEP}
+        self.num_envs = num_envs
         self._seat, self._matches, self._game = seat, matches, matches.game
         self._opponent = opponent if callable(opponent) else None
         self.single_observation_space = matches.observation_space
         self.single_action_space = matches.action_space
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        bots = matches.spec.bots
-        opponents = ["opponent" if bot == EXTERNAL else bots[bot].name for bot in bots_N]
-        self._names_N = [("this seat", name)[:: 1 if seat == 0 else -1] for name in opponents]
 
     def reset(
         self,
@@ -83,7 +74,6 @@ class BrawlVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int8], NDArray[An
         """
         where_N = _mask((options or {}).get("reset_mask"), self.num_envs)
         self._game.reset(self._match_seeds(seed), where_N)
-        self._begin_pictures(np.ones(self.num_envs, np.bool_) if where_N is None else where_N)
         return self._views(self._seat), {}
 
     def _match_seeds(self, seed: int | Sequence[int | None] | None) -> NDArray[np.uint64]:
@@ -123,7 +113,6 @@ class BrawlVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int8], NDArray[An
         infos: dict[str, Any] = {"reward_terms": dict(zip(terms, weighted_NK.T, strict=True))}
         if ended_N.any():
             infos |= self._finals(ended_N, infos["reward_terms"])
-            self._begin_pictures(ended_N)
         rewards_N = weighted_NK.sum(axis=1).astype(np.float64)
         return self._views(seat), rewards_N, ended_N, np.zeros_like(ended_N), infos
 
@@ -152,23 +141,9 @@ class BrawlVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int8], NDArray[An
     def _views(self, seat: int) -> NDArray[np.float32]:
         return self._game.observations_N2O[:, seat].copy()
 
-    def _begin_pictures(self, where_N: NDArray[np.bool_]) -> None:
-        if self._matches.pictures is not None:
-            for n in np.flatnonzero(where_N).tolist():
-                self._matches.pictures.begin(n, self._names_N[n])
-
-    def render(self) -> tuple[NDArray[np.uint8], ...] | None:
-        """A picture of every match, uint8 [H, W, 3]."""
-        pictures = self._matches.pictures
-        if pictures is None:
-            return None
-        for n in range(self.num_envs):
-            pictures.see(n, None)
-        return tuple(pictures.draw(n) for n in range(self.num_envs))
-
     def close_extras(self, **kwargs: Any) -> None:
         """Ends what the game runs."""
-        self._matches.close()
+        self._game.close()
 
 
 def _mask(mask: Any, num_envs: int) -> NDArray[np.bool_] | None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 import signal
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -85,9 +84,7 @@ class Buttons(ParallelEnv):
     """Choices that score, hang, raise, leave, crash or answer NaN; ends after `length` steps.
 
     `bad_starts` is the share of seeds with which `reset` raises, `forgets` makes the seed mean
-    nothing, `noisy` prints to standard output, `cut` ends by truncation, and a match of the seed
-    `cursed` takes its process down when it begins for the second time (folder `marks` remembers the
-    first).
+    nothing, `noisy` prints to standard output, and `cut` ends by truncation.
     """
 
     metadata = {"name": "buttons_v0"}  # noqa: RUF012
@@ -99,12 +96,10 @@ class Buttons(ParallelEnv):
         forgets: bool = False,
         noisy: bool = False,
         cut: bool = False,
-        cursed: int = -1,
-        marks: str = "",
     ) -> None:
         self.possible_agents = ["one", "two"]
-        self.cut, self.cursed, self.marks = cut, cursed, marks
-        self.length, self.bad_starts, self.forgets, self.noisy = length, bad_starts, forgets, noisy
+        self.length, self.bad_starts, self.forgets = length, bad_starts, forgets
+        self.noisy, self.cut = noisy, cut
         self._sees = spaces.Box(-1.0, 1.0, (4,), np.float32)
         self._does = spaces.Discrete(7, start=3)
 
@@ -115,11 +110,6 @@ class Buttons(ParallelEnv):
         return self._does
 
     def reset(self, seed: int | None = None, options: dict | None = None) -> tuple[dict, dict]:
-        if seed == self.cursed:
-            mark = Path(self.marks) / str(seed)
-            if mark.exists():
-                os._exit(9)
-            mark.touch()
         self._luck = np.random.default_rng(None if self.forgets else seed)
         if self._luck.random() < self.bad_starts:
             raise RuntimeError("got out of bed on the wrong side")
@@ -238,21 +228,8 @@ class Steered(Buttons):
         return spaces.Box(-1, 1, (1,))
 
 
-class Spoken(Buttons):
-    def observation_space(self, agent: str) -> spaces.Space:
-        return spaces.Text(8)
-
-
 def parallel_env(**options: Any) -> Push:
     return Push(**options)
-
-
-class Slow(Buttons):
-    """Takes a tenth of a second for a step."""
-
-    def step(self, actions: dict[str, int]) -> tuple[dict, dict, dict, dict, dict]:
-        time.sleep(0.1)
-        return super().step(actions)
 
 
 class Shy(Buttons):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import threading
-from collections.abc import Mapping
 from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
@@ -18,39 +17,39 @@ from game_contract import KeysContract
 from league.errors import InvalidInput
 from league.games.base import BatchedGame
 from league.games.drawing.painter import draw_frame
-from league.games.pettingzoo import pool
-from league.games.pettingzoo.worker import Worker
+from league.games.pettingzoo import workers
+from league.games.pettingzoo.workers import Worker
 from league.games.registry import game_spec, make_batched
 
 
 class WorkerThread:
     """A worker in a thread of this process: starting one by process takes 0.7 s of imports.
 
-    test_pettingzoo_workers.py and test_pettingzoo_failures.py have the processes themselves.
+    test_pettingzoo_failures.py has the processes themselves.
     """
 
-    def __init__(self, argument: str, options: Mapping[str, Any], rows: range) -> None:
-        self.rows, self.progress_2 = rows, np.full(2, -1, np.int64)
+    def __init__(self, start: dict[str, Any], rows: range) -> None:
+        self.rows = rows
         self.connection, theirs = multiprocessing.Pipe()
         self.popen = SimpleNamespace(pid=os.getpid())
 
         def serve() -> None:
-            worker = Worker(argument, options, self.progress_2)
+            worker = Worker(**{**start, "step_seconds": 0.0})
             theirs.send("")
             with suppress(EOFError, OSError):
                 while True:
-                    theirs.send(worker.answer(theirs.recv()))
+                    verb, *arguments = theirs.recv()
+                    theirs.send(getattr(worker, verb)(*arguments))
 
         threading.Thread(target=serve, daemon=True).start()
 
-    def end(self, patience: float) -> str:
+    def end(self) -> None:
         self.connection.close()
-        return "was ended"
 
 
 @pytest.fixture(autouse=True)
 def _threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "_Process", WorkerThread)
+    monkeypatch.setattr(workers, "_Process", WorkerThread)
 
 
 class Made:
@@ -102,16 +101,6 @@ class Choices(Made, ChoiceContract):
             assert game.reward_terms_N2K[row, seat].tolist() == [-1.0, -1.0]
             return
         raise AssertionError("every choice was legal at any time: nothing was tried")
-
-
-class TestConnectFour(Choices):
-    name = "pettingzoo.classic.connect_four_v3"
-
-
-class TestRockPaperScissors(Choices):
-    name = "pettingzoo.classic.rps_v2"
-    turns = False
-    test_an_illegal_choice_loses = None  # every choice is legal at any time
 
 
 class TestNim(Choices):
@@ -177,7 +166,7 @@ def test_a_seat_sees_no_more_than_the_environment_shows_it() -> None:
     assert np.array_equal(before[0], before[1])
     game.step(actions_N2A)
     seen = game.observations_N2O[:, 0, game.spec.own_size :]
-    assert seen.tolist() == [[0, 1, 0, 0], [0, 0, 1, 0]]
+    assert seen.tolist() == [[-1, 1, -1, -1], [-1, -1, 1, -1]]
     assert game.reward_terms_N2K[:, 0, 0].tolist() == [-1.0, 1.0]
 
 

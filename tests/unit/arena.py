@@ -16,8 +16,8 @@ LEFT_GROUND_Y = 2.85 - 0.5
 class Arena:
     """Seat 0 stands at x = 4 and seat 1 at x = 6 on the right ground, both facing right."""
 
-    def __init__(self, *, max_frames: int = 2700, raw: bool = True) -> None:
-        self.game = BrawlGame(1, max_frames=max_frames, raw=raw)
+    def __init__(self, *, max_frames: int = 2700) -> None:
+        self.game = BrawlGame(1, max_frames=max_frames)
         self.game.reset(np.array([5], np.uint64))
         self.put(0, 4.0, RIGHT_GROUND_Y)
         self.put(1, 6.0, RIGHT_GROUND_Y)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from arena import LEFT_GROUND_Y, RIGHT_GROUND_Y, Arena
 
-from league.games.brawl import moves, rules
 from league.games.brawl.game import BrawlGame
 from league.games.brawl.layout import FIELDS
 
@@ -70,41 +69,28 @@ def test_random_presses_half_of_the_keys_and_clockwork_repeats() -> None:
 
 
 def test_observation_fields_and_scales() -> None:
-    for raw in (False, True):
-        arena = Arena(raw=raw)
-        values = {"vx": 9.0, "vy": -6.0, "facing": -1, "air_jumps": 1, "recoveries": 1}
-        arena.put(0, -7.0, -4.0, grounded=False, **values, damage=350.0, stocks=2)
-        arena.put(
-            1, 6.0, RIGHT_GROUND_Y, state=rules.ATTACK, move=moves.SSIG, move_frame=0, weapon=0
-        )
-        arena.put(1, 6.0, RIGHT_GROUND_Y)
-        arena.play("", "D K")
-        own = dict(zip(FIELDS, arena.game.observations_N2O[0, 0].tolist(), strict=False))
-        other = dict(zip(FIELDS, arena.game.observations_N2O[0, 1].tolist(), strict=False))
-        x, vy = arena.of(0, "x"), arena.of(0, "vy")
-        platform = arena.game._matches_N[0]
-        expected = {
-            "x": (x / 14, x),
-            "y": (arena.of(0, "y") / 8, arena.of(0, "y")),
-            "vx": (math.tanh(arena.of(0, "vx") / 12), arena.of(0, "vx")),
-            "vy": (math.tanh(vy / 12), vy),
-            "facing": (-1, -1),
-            "grounded": (0, 0),
-            "aerial": (1, 1),
-            "air_jumps": (0.5, 1),
-            "state": (6 / 12, 6),
-            "recoveries": (1, 1),
-            "damage": (0.5, 350),
-            "stocks": (2 / 3, 2),
-            "platform_x": (platform["platform_x"] / 14, platform["platform_x"]),
-            "platform_vy": (platform["platform_vy"] / 2, platform["platform_vy"]),
-        }
-        for name, (scaled, units) in expected.items():
-            assert own[name] == pytest.approx(units if raw else scaled, rel=1e-6), name
-        assert other["move"] == pytest.approx(7 if raw else 7 / 12)
-        assert other["state"] == pytest.approx(8 if raw else 8 / 12)
-        assert other["grounded"] == 1
-        assert all(own[f"slot{slot}_{f}"] == 0 for slot in range(4) for f in ("x", "y", "type"))
+    arena = Arena()
+    values = {"vx": 9.0, "vy": -6.0, "facing": -1, "air_jumps": 1, "recoveries": 1}
+    arena.put(0, -7.0, -4.0, grounded=False, **values, damage=350.0, stocks=2)
+    arena.put(1, 6.0, RIGHT_GROUND_Y)
+    arena.play("", "D K")
+    own = dict(zip(FIELDS, arena.game.observations_N2O[0, 0].tolist(), strict=False))
+    other = dict(zip(FIELDS, arena.game.observations_N2O[0, 1].tolist(), strict=False))
+    platform = arena.game._matches_N[0]
+    expected = {
+        "x": arena.of(0, "x") / 14,
+        "y": arena.of(0, "y") / 8,
+        "vx": math.tanh(arena.of(0, "vx") / 12),
+        "vy": math.tanh(arena.of(0, "vy") / 12),
+        **{"facing": -1, "grounded": 0, "aerial": 1, "air_jumps": 0.5, "state": 6 / 12},
+        **{"recoveries": 1, "damage": 0.5, "stocks": 2 / 3},
+        "platform_x": platform["platform_x"] / 14,
+        "platform_vy": platform["platform_vy"] / 2,
+    }
+    assert {name: own[name] for name in expected} == pytest.approx(expected, rel=1e-6)
+    assert (other["move"], other["state"]) == (pytest.approx(7 / 12), pytest.approx(8 / 12))
+    assert other["grounded"] == 1
+    assert all(own[f"slot{slot}_{f}"] == 0 for slot in range(4) for f in ("x", "y", "type"))
 
 
 def test_time_out_counts_stocks() -> None:

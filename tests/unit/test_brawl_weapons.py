@@ -175,9 +175,8 @@ def test_a_knockout_takes_the_weapon_away(arena: Arena) -> None:
     assert arena.game._matches_N[0]["weapons_lying"] == 0
 
 
-@pytest.mark.parametrize("raw", [False, True])
-def test_all_four_places_are_observed_by_both_seats(raw: bool) -> None:
-    arena = Arena(raw=raw)
+def test_all_four_places_are_observed_by_both_seats() -> None:
+    arena = Arena()
     for where in range(4):
         place(arena, where, 1 + where % 2, 3.0 + where, -1.0 - where)
     arena.play()
@@ -189,4 +188,4 @@ def test_all_four_places_are_observed_by_both_seats(raw: bool) -> None:
                 for name in ("x", "y", "type")
             ]
             units = np.array([3.0 + where, -1.0 - where, 1 + where % 2])
-            assert seen == pytest.approx(units if raw else units / [14, 8, 3], rel=1e-6)
+            assert seen == pytest.approx(units / [14, 8, 3], rel=1e-6)

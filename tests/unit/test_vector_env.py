@@ -138,24 +138,11 @@ def test_without_a_seed_matches_differ_and_with_one_they_repeat() -> None:
     assert np.array_equal(again[0], again[1])
 
 
-def test_pictures_of_every_match() -> None:
-    envs = vector(2, opponent=["based", "constant"], render_mode="rgb_array", render_size=(160, 90))
-    envs.reset(seed=1)
-    for _ in range(60):  # beyond the end of a match
-        envs.step(envs.action_space.sample())
-    images = envs.render()
-    assert [image.shape for image in images] == [(90, 160, 3)] * 2
-    assert images[0].dtype == np.uint8
-    assert not np.array_equal(*images)
-    assert vector(1).render() is None
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"opponent": ["based"]}, "1 opponents don't fit 2 environments"),
         ({"opponent": ["based", "basd"]}, "no bot 'basd'"),
-        ({"render_mode": "human"}, "no render mode 'human'"),
     ],
 )
 def test_mistakes_are_named(options: dict, message: str) -> None:

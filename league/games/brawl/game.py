@@ -20,12 +20,9 @@ from league.games.brawl.stage import stage as stage_named
 from league.games.brawl.stage import stage_record
 from league.games.brawl.weapons import SPAWNERS
 
-_NOTHING_PAID_1 = np.zeros(1, layout.TERMS_ROW)
-_NO_STATS_1 = np.zeros(1, layout.STATS_ROW)
-
 
 class BrawlGame(BatchedGame):
-    """N matches of Warehouse Brawl; `raw` observes in units of the game instead of [-1, 1].
+    """N matches of Warehouse Brawl.
 
     `threads` share the rows of a step; the matches are the same whatever their number. One is the
     default: a learner needs the other core more than the game does (docs/benchmarks.md). Raises
@@ -38,25 +35,26 @@ class BrawlGame(BatchedGame):
         *,
         stage: str = "warehouse",
         max_frames: int | None = None,
-        raw: bool = False,
         threads: int = 1,
     ) -> None:
         if threads < 1:
             raise InvalidInput(f"{threads} threads can't play: ask for at least 1")
         super().__init__(brawl_spec(max_frames), num_matches)
         self.stage_name = stage
-        self.raw = raw
         self._stage = stage_named(stage)
-        self._stage_1, self._tables_1 = stage_record(self._stage), move_tables()
         self._players_N2 = np.zeros((num_matches, 2), layout.PLAYER)
         self._matches_N = np.zeros(num_matches, layout.MATCH)
         self._weapons_N4 = self._matches_N["weapons"]
-        # The caller's arrays as records for the compiled step.
-        self._halves_N22 = self.observations_N2O.view(layout.HALF)
-        self._final_halves_N22 = self.final_observations_N2O.view(layout.HALF)
-        self._paid_N2 = self.reward_terms_N2K.view(layout.TERMS_ROW)[..., 0]
-        self._stats_N2 = self.stats_N2S.view(layout.STATS_ROW)[..., 0]
-        self._final_stats_N2 = self.final_stats_N2S.view(layout.STATS_ROW)[..., 0]
+        self._arrays = (  # in the order of the kernel; the caller's arrays as records
+            *(stage_record(self._stage), move_tables(), self._players_N2, self._matches_N),
+            *(self.observations_N2O.view(layout.HALF), self.stats_N2S.view(layout.STATS_ROW)),
+            *(np.zeros(1, layout.STATS_ROW), np.zeros(1, layout.TERMS_ROW)),
+            self.final_observations_N2O.view(layout.HALF),
+            self.final_stats_N2S.view(layout.STATS_ROW),
+            self.reward_terms_N2K.view(layout.TERMS_ROW),
+            *(self.ended_N, self.outcomes_N, self.frames_N, self.final_frames_N),
+            *(self.bots_N2, self.next_seeds_N),
+        )
         cuts = [num_matches * part // threads for part in range(threads + 1)]
         self._parts = [(first, last) for first, last in pairwise(cuts) if first < last]
         self._pool = ThreadPoolExecutor(len(self._parts) - 1) if len(self._parts) > 1 else None
@@ -67,18 +65,7 @@ class BrawlGame(BatchedGame):
         `next_seeds_N` of these rows becomes seed + 1: write it when other matches shall follow.
         """
         seeds_N, where_N = self.checked_seeds(seeds, where)
-        reset_matches(
-            self._players_N2,
-            self._matches_N,
-            where_N,
-            seeds_N,
-            self._stage_1,
-            self.raw,
-            self._halves_N22,
-            self.frames_N,
-            self._stats_N2,
-            _NO_STATS_1,
-        )
+        reset_matches(where_N, seeds_N, self._arrays)
         self.next_seeds_N[where_N] = seeds_N[where_N] + np.uint64(1)
 
     def step(self, actions_N2A: NDArray[np.uint8], frames: int = 1) -> None:
@@ -97,31 +84,7 @@ class BrawlGame(BatchedGame):
 
     def _step(self, first: int, last: int, actions_N2A: NDArray[np.uint8], frames: int) -> None:
         """Rows `first` to `last` - 1; touches no other row."""
-        step_matches(
-            first,
-            last,
-            self._players_N2,
-            self._matches_N,
-            actions_N2A,
-            frames,
-            self.spec.max_frames,
-            self._stage_1,
-            self._tables_1,
-            self.raw,
-            self._halves_N22,
-            self._final_halves_N22,
-            self._paid_N2,
-            self.ended_N,
-            self.outcomes_N,
-            self.frames_N,
-            self.final_frames_N,
-            self._stats_N2,
-            self._final_stats_N2,
-            self.bots_N2,
-            self.next_seeds_N,
-            _NOTHING_PAID_1,
-            _NO_STATS_1,
-        )
+        step_matches(first, last, actions_N2A, frames, self.spec.max_frames, self._arrays)
 
     def close(self) -> None:
         """Ends the threads."""

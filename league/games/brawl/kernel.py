@@ -101,8 +101,6 @@ def play_frame(
     one: Any,
     other: Any,
     match: Any,
-    keys_0: int,
-    keys_1: int,
     stage: Any,
     tables: Any,
     paid_0: Any,
@@ -110,7 +108,7 @@ def play_frame(
     stats_0: Any,
     stats_1: Any,
 ) -> None:
-    """One frame of one match with both seats' key bits."""
+    """One frame of one match with the key bits in `match`."""
     last_distance = _distance(one, other)
     match.frame += 1
     platform_x = match.platform_x
@@ -118,8 +116,8 @@ def play_frame(
     if match.frame >= match.weapons_change:
         move_weapons(match, stage)
     shift_x = match.platform_x - platform_x
-    _play_seat(one, keys_0, match, shift_x, stage, tables, stats_0)
-    _play_seat(other, keys_1, match, shift_x, stage, tables, stats_1)
+    _play_seat(one, match.keys_0, match, shift_x, stage, tables, stats_0)
+    _play_seat(other, match.keys_1, match, shift_x, stage, tables, stats_1)
     _exchange_hits(one, other, tables, stats_0, stats_1)
     if match.weapons_lying > 0:
         pick_up(one, other, match, stats_0, stats_1)
@@ -159,71 +157,41 @@ def _compiled(sources: str) -> tuple[Callable[..., None], Callable[..., None]]:
 
     Numba alone looks at one function's file: after an edit of another module it would reuse
     the old machine code. A closure's value is part of its cache key, so this is a factory.
+    `arrays` is `BrawlGame._arrays`.
     """
 
     @njit(nogil=True, cache=True)
-    def reset(
-        players_N2: Any,
-        matches_N: Any,
-        where_N: Any,
-        seeds_N: Any,
-        stage_1: Any,
-        raw: Any,
-        observations_N22: Any,
-        frames_N: Any,
-        stats_N2: Any,
-        no_stats_1: Any,
-    ) -> None:
+    def reset(where_N: Any, seeds_N: Any, arrays: Any) -> None:
         _ = sources
-        stage = stage_1[0]
+        stage_1, _tables, players_N2, matches_N, halves_N22, stats_N21, no_stats_1 = arrays[:7]
+        frames_N = arrays[13]
         for n in range(matches_N.shape[0]):
             if where_N[n]:
                 one, other, match = players_N2[n, 0], players_N2[n, 1], matches_N[n]
-                begin(one, other, match, seeds_N[n], stage)
+                begin(one, other, match, seeds_N[n], stage_1[0])
                 frames_N[n] = 0
                 for seat in range(2):
-                    stats_N2[n, seat] = no_stats_1[0]
-                    stats_N2[n, seat].spawn_side = players_N2[n, seat].side
-                write_halves(
-                    observations_N22[n, 0, 0], observations_N22[n, 1, 0], one, other, match, raw
-                )
-                observations_N22[n, 0, 1] = observations_N22[n, 1, 0]
-                observations_N22[n, 1, 1] = observations_N22[n, 0, 0]
+                    stats_N21[n, seat, 0] = no_stats_1[0]
+                    stats_N21[n, seat, 0].spawn_side = players_N2[n, seat].side
+                write_halves(halves_N22[n, 0, 0], halves_N22[n, 1, 0], one, other, match)
+                halves_N22[n, 0, 1] = halves_N22[n, 1, 0]
+                halves_N22[n, 1, 1] = halves_N22[n, 0, 0]
 
     @njit(nogil=True, cache=True)
     def step(
-        first: Any,
-        last: Any,
-        players_N2: Any,
-        matches_N: Any,
-        actions_N2A: Any,
-        frames: Any,
-        max_frames: Any,
-        stage_1: Any,
-        tables_1: Any,
-        raw: Any,
-        observations_N22: Any,
-        final_observations_N22: Any,
-        paid_N2: Any,
-        ended_N: Any,
-        outcomes_N: Any,
-        frames_N: Any,
-        final_frames_N: Any,
-        stats_N2: Any,
-        final_stats_N2: Any,
-        bots_N2: Any,
-        next_seeds_N: Any,
-        nothing_paid_1: Any,
-        no_stats_1: Any,
+        first: Any, last: Any, actions_N2A: Any, frames: Any, max_frames: Any, arrays: Any
     ) -> None:
         _ = sources
+        stage_1, tables_1, players_N2, matches_N, halves_N22, stats_N21, no_stats_1 = arrays[:7]
+        nothing_paid_1, final_halves_N22, final_stats_N21, paid_N21 = arrays[7:11]
+        ended_N, outcomes_N, frames_N, final_frames_N, bots_N2, next_seeds_N = arrays[11:]
         stage, tables = stage_1[0], tables_1[0]
         for n in range(first, last):
             one, other, match = players_N2[n, 0], players_N2[n, 1], matches_N[n]
-            paid_N2[n, 0] = nothing_paid_1[0]
-            paid_N2[n, 1] = nothing_paid_1[0]
-            paid_0, paid_1 = paid_N2[n, 0], paid_N2[n, 1]
-            stats_0, stats_1 = stats_N2[n, 0], stats_N2[n, 1]
+            paid_N21[n, 0, 0] = nothing_paid_1[0]
+            paid_N21[n, 1, 0] = nothing_paid_1[0]
+            paid_0, paid_1 = paid_N21[n, 0, 0], paid_N21[n, 1, 0]
+            stats_0, stats_1 = stats_N21[n, 0, 0], stats_N21[n, 1, 0]
             bot_0, bot_1 = bots_N2[n, 0], bots_N2[n, 1]
             held_0 = _key_bits(actions_N2A, n, 0)
             held_1 = _key_bits(actions_N2A, n, 1)
@@ -232,43 +200,31 @@ def _compiled(sources: str) -> tuple[Callable[..., None], Callable[..., None]]:
                 keys_0 = held_0 if bot_0 < 0 else bot_keys(bot_0, one, other, match, stage)
                 keys_1 = held_1 if bot_1 < 0 else bot_keys(bot_1, other, one, match, stage)
                 match.keys_0, match.keys_1 = keys_0, keys_1
-                play_frame(
-                    one,
-                    other,
-                    match,
-                    keys_0,
-                    keys_1,
-                    stage,
-                    tables,
-                    paid_0,
-                    paid_1,
-                    stats_0,
-                    stats_1,
-                )
+                play_frame(one, other, match, stage, tables, paid_0, paid_1, stats_0, stats_1)
                 outcome = _outcome(one.stocks, other.stocks, match.frame, max_frames)
                 if outcome >= 0.0:
                     score_end(outcome, paid_0, paid_1)
                     break
-            own_0, own_1 = observations_N22[n, 0, 0], observations_N22[n, 1, 0]
-            write_halves(own_0, own_1, one, other, match, raw)
+            own_0, own_1 = halves_N22[n, 0, 0], halves_N22[n, 1, 0]
+            write_halves(own_0, own_1, one, other, match)
             ended_N[n] = outcome >= 0.0
             if outcome >= 0.0:
                 outcomes_N[n] = outcome
                 final_frames_N[n] = match.frame
-                final_observations_N22[n, 0, 0] = own_0
-                final_observations_N22[n, 0, 1] = own_1
-                final_observations_N22[n, 1, 0] = own_1
-                final_observations_N22[n, 1, 1] = own_0
-                final_stats_N2[n, 0] = stats_0
-                final_stats_N2[n, 1] = stats_1
+                final_halves_N22[n, 0, 0] = own_0
+                final_halves_N22[n, 0, 1] = own_1
+                final_halves_N22[n, 1, 0] = own_1
+                final_halves_N22[n, 1, 1] = own_0
+                final_stats_N21[n, 0, 0] = stats_0
+                final_stats_N21[n, 1, 0] = stats_1
                 begin(one, other, match, next_seeds_N[n], stage)
                 next_seeds_N[n] = mixed(next_seeds_N[n])
                 for seat in range(2):
-                    stats_N2[n, seat] = no_stats_1[0]
-                    stats_N2[n, seat].spawn_side = players_N2[n, seat].side
-                write_halves(own_0, own_1, one, other, match, raw)
-            observations_N22[n, 0, 1] = own_1
-            observations_N22[n, 1, 1] = own_0
+                    stats_N21[n, seat, 0] = no_stats_1[0]
+                    stats_N21[n, seat, 0].spawn_side = players_N2[n, seat].side
+                write_halves(own_0, own_1, one, other, match)
+            halves_N22[n, 0, 1] = own_1
+            halves_N22[n, 1, 1] = own_0
             frames_N[n] = match.frame
 
     return reset, step

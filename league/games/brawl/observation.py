@@ -67,22 +67,6 @@ def _write_match(half: Any, match: Any) -> None:
 
 
 @njit
-def _write_raw(half: Any, player: Any, match: Any) -> None:
-    """The same fields in units of the game."""
-    half.x, half.y, half.vx, half.vy = player.x, player.y, player.vx, player.vy
-    half.facing, half.grounded, half.aerial = player.facing, player.grounded, 1 - player.grounded
-    half.air_jumps, half.state, half.recoveries = player.air_jumps, player.state, player.recoveries
-    half.dodge_left = player.state_left if player.state == rules.DODGE else 0
-    half.stun_left, half.damage, half.stocks = player.stun_left, player.damage, player.stocks
-    half.move, half.weapon = player.move, player.weapon
-    for p in range(PLACES):
-        half.slots[p, 0], half.slots[p, 1] = match.weapons[p].x, match.weapons[p].y
-        half.slots[p, 2] = match.weapons[p].type
-    half.platform_x, half.platform_y = match.platform_x, match.platform_y
-    half.platform_vx, half.platform_vy = match.platform_vx, match.platform_vy
-
-
-@njit
 def _share_match(half: Any, other: Any) -> None:
     """Both halves show the same weapons and the same platform."""
     for p in range(PLACES):
@@ -93,12 +77,8 @@ def _share_match(half: Any, other: Any) -> None:
 
 
 @njit
-def write_halves(own_0: Any, own_1: Any, one: Any, other: Any, match: Any, raw: bool) -> None:
+def write_halves(own_0: Any, own_1: Any, one: Any, other: Any, match: Any) -> None:
     """Writes each seat's own half, records of layout.HALF."""
-    if raw:
-        _write_raw(own_0, one, match)
-        _write_raw(own_1, other, match)
-        return
     _write_player(own_0, one)
     _write_player(own_1, other)
     _write_match(own_0, match)

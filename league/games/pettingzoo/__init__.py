@@ -1,6 +1,5 @@
 """Two-player PettingZoo environments as games of the league: `pettingzoo:MODULE`.
 
-`spaces.py` reads what an environment is, `environment.py` plays one, `worker.py` holds several of
-them in a process, `pool.py` replaces processes that hang or die, and `game.py` is the game that the
-league sees.
+`environment.py` makes an environment, reads its spaces and plays it from two seats, `workers.py`
+holds several of them in each of some processes, and `game.py` is the game that the league sees.
 """

@@ -1,4 +1,8 @@
-"""One PettingZoo environment: found by name, played from two seats, shown as text."""
+"""One PettingZoo environment: found by name, its spaces as numbers and choices, played from two
+seats, shown as text.
+
+Shape suffixes: A action width, W width of what a seat observes.
+"""
 
 from __future__ import annotations
 
@@ -6,38 +10,21 @@ import contextlib
 import importlib
 import io
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
 
 from league.errors import ConfigError
+from league.games.base import CHOICE, KEYS
 
 FACTORIES = ("parallel_env", "env", "raw_env")
 _EXTRA = ("pettingzoo", "pygame")
+MOST_NUMBERS = 65_536
 _MARKS = ".XO#@%&*+="
 _LONGEST = 20_000
-
-
-def _factory(argument: str) -> Callable[..., Any]:
-    module_name, _, attribute = argument.partition(":")
-    try:
-        module = importlib.import_module(module_name)
-    except ImportError as error:
-        if error.name in _EXTRA:
-            raise ConfigError(
-                f"{module_name} needs {error.name}, which isn't installed: pip install "
-                "pettingzoo pygame-ce"
-            ) from error
-        raise ConfigError(f"module {module_name} can't be imported: {error}") from error
-    except Exception as error:  # a module may raise anything at its import
-        reason = f"{type(error).__name__}: {error}"
-        raise ConfigError(f"module {module_name!r} can't be imported: {reason}") from error
-    for name in [attribute] if attribute else FACTORIES:
-        if callable(getattr(module, name, None)):
-            return getattr(module, name)
-    wanted = attribute or ", ".join(FACTORIES)
-    raise ConfigError(f"module {module_name} makes no environment: it has no function {wanted}")
 
 
 def build(argument: str, options: Mapping[str, Any]) -> Any:
@@ -46,18 +33,32 @@ def build(argument: str, options: Mapping[str, Any]) -> Any:
     One that can be printed is made so (`render_mode="ansi"`). Raises `ConfigError` when it can't be
     made.
     """
-    factory = _factory(argument)
+    module_name, _, attribute = argument.partition(":")
+    try:
+        module = importlib.import_module(module_name)
+    except Exception as error:  # a module may raise anything at its import
+        if isinstance(error, ImportError) and error.name in _EXTRA:
+            raise ConfigError(
+                f"{module_name} needs {error.name}, which isn't installed: pip install "
+                "pettingzoo pygame-ce"
+            ) from error
+        raise ConfigError(f"module {module_name} can't be imported: {reason(error)}") from error
+    names = [attribute] if attribute else FACTORIES
+    factory: Any = next((made for name in names if (made := getattr(module, name, None))), None)
+    if factory is None:
+        raise ConfigError(
+            f"module {module_name} makes no environment: it has no function {', '.join(names)}"
+        )
     with contextlib.redirect_stdout(io.StringIO()):  # our standard output is for answers
         try:
             env = factory(**options)
-            if "render_mode" not in options and "ansi" in getattr(env, "metadata", {}).get(
-                "render_modes", ()
-            ):
+            modes = getattr(env, "metadata", {}).get("render_modes", ())
+            if "render_mode" not in options and "ansi" in modes:
                 env.close()
                 env = factory(render_mode="ansi", **options)
         except Exception as error:
             raise ConfigError(
-                f"{argument} can't be made with {dict(options)}: {type(error).__name__}: {error}"
+                f"{argument} can't be made with {dict(options)}: {reason(error)}"
             ) from error
     if not hasattr(env, "possible_agents") or not hasattr(env, "step"):
         raise ConfigError(
@@ -66,10 +67,114 @@ def build(argument: str, options: Mapping[str, Any]) -> Any:
     return env
 
 
-def seats_of(env: Any) -> Seats:
-    """`env`, whose first possible agent has seat 0, played from its two seats."""
-    asks_in_turn = hasattr(env, "agent_iter")  # an AECEnv
-    return TurnSeats(env) if asks_in_turn else ParallelSeats(env)
+def reason(error: Exception) -> str:
+    """An error's class, and the first line of what it says."""
+    said = str(error).strip().splitlines()
+    return type(error).__name__ + (f": {said[0][:200]}" if said else "")
+
+
+class Face:
+    """What the two seats of `env` see and do.
+
+    `kind`, `action_size` and `view_size` are those of a game; the wider seat sets the width of
+    both. Raises `ConfigError` unless two agents play it in supported spaces.
+    """
+
+    def __init__(self, env: Any, name: str) -> None:
+        agents = list(env.possible_agents)
+        if len(agents) != 2:
+            raise ConfigError(
+                f"{name} is played by {len(agents)} agents: a league plays games of two"
+            )
+        try:
+            seen = [env.observation_space(agent) for agent in agents]
+            done = [env.action_space(agent) for agent in agents]
+        except Exception as error:
+            raise ConfigError(f"{name} has no readable spaces: {reason(error)}") from error
+        self._seen = [_without_mask(space) for space in seen]
+        self._scales = [_scale(space, name) for space in self._seen]
+        self._done, self._sizes = done, [_action_size(space, name) for space in done]
+        kinds = {KEYS if isinstance(space, spaces.MultiBinary) else CHOICE for space in done}
+        if len(kinds) > 1:
+            raise ConfigError(
+                f"one seat of {name} has keys and the other choices: both must have the same"
+            )
+        (self.kind,), self.action_size = kinds, max(self._sizes)
+        self.view_size = max(len(offset_W) for _, offset_W, _ in self._scales)
+
+    def write(self, seat: int, observation: Any, out_W: NDArray[np.float32]) -> None:
+        """Writes an observation as numbers in [-1, 1]: by the bounds of its space, without bounds
+        through tanh. Raises `ValueError` for NaN and infinity.
+        """
+        scale_W, offset_W, endless_W = self._scales[seat]
+        value_W = np.asarray(spaces.flatten(self._seen[seat], observation), np.float64)
+        if not np.isfinite(value_W).all():
+            raise ValueError("an observation holds NaN or infinity")
+        scaled_W = value_W * scale_W + offset_W
+        if endless_W.size:
+            scaled_W[endless_W] = np.tanh(value_W[endless_W])
+        np.clip(scaled_W, -1.0, 1.0, out=out_W[: len(scaled_W)])
+
+    def legal(self, seat: int, observation: Any, info: Any) -> NDArray[np.bool_]:
+        """The choices that the environment allows a seat, [A]: by the mask in its observation or
+        its info, without one all. Raises `ValueError` for a mask that does not fit.
+        """
+        legal_A, size = np.zeros(self.action_size, np.bool_), self._sizes[seat]
+        found = observation.get("action_mask") if isinstance(observation, dict) else None
+        if found is None and isinstance(info, dict):
+            found = info.get("action_mask")
+        allowed_A = np.ones(size) if found is None else np.asarray(found).reshape(-1)
+        if allowed_A.size != size:
+            raise ValueError(f"its action mask has {allowed_A.size} places for {size} choices")
+        legal_A[:size] = allowed_A
+        if not legal_A.any():
+            raise ValueError("the agent to act has an action mask that allows nothing")
+        return legal_A
+
+    def action(self, seat: int, row_A: NDArray[np.uint8]) -> Any:
+        """The environment's action for a row of the league's."""
+        space = self._done[seat]
+        if isinstance(space, spaces.Discrete):
+            return int(space.start) + int(row_A.argmax())
+        return row_A[: self._sizes[seat]].astype(space.dtype).reshape(space.shape)
+
+
+def _without_mask(space: spaces.Space) -> spaces.Space:
+    """A mask is seen as the legal choices."""
+    if isinstance(space, spaces.Dict):
+        return spaces.Dict({key: part for key, part in space.items() if key != "action_mask"})
+    return space
+
+
+def _scale(space: spaces.Space, name: str) -> tuple[NDArray, NDArray, NDArray[np.intp]]:
+    """Of each number of an observation: factor and offset, and which ones have no bounds."""
+    flat = spaces.flatten_space(space)
+    if not isinstance(flat, spaces.Box):
+        raise ConfigError(
+            f"{name} observes a {type(space).__name__}: Box, Discrete, MultiDiscrete, MultiBinary, "
+            "and Dict and Tuple of these can be taken"
+        )
+    if not 1 <= flat.shape[0] <= MOST_NUMBERS:
+        raise ConfigError(
+            f"{name} observes {flat.shape[0]} numbers: 1 to {MOST_NUMBERS} can be taken"
+        )
+    low_W, high_W = flat.low.astype(np.float64), flat.high.astype(np.float64)
+    span_W = high_W - low_W
+    bounded_W = np.isfinite(span_W) & (span_W < 1e30)
+    scaled_W = bounded_W & (span_W > 0)
+    scale_W = np.divide(2.0, span_W, out=np.zeros_like(span_W), where=scaled_W)
+    offset_W = np.where(scaled_W, -1.0 - np.where(bounded_W, low_W, 0.0) * scale_W, 0.0)
+    return scale_W, offset_W, np.flatnonzero(~bounded_W)
+
+
+def _action_size(space: spaces.Space, name: str) -> int:
+    if isinstance(space, spaces.Discrete):
+        return int(space.n)
+    if isinstance(space, spaces.MultiBinary):
+        return int(np.prod(space.shape))
+    raise ConfigError(
+        f"{name} is played by a {type(space).__name__}: Discrete and MultiBinary can be taken"
+    )
 
 
 class Seats(ABC):
@@ -77,9 +182,8 @@ class Seats(ABC):
 
     Attributes:
         observations, infos: of the seats; a seat that left keeps its last ones.
-        acting: whether a seat's next action counts.
+        acting: whether a seat's next action counts. Nobody's does when the match is over.
         rewards: of the last step.
-        over: whether no seat can act any more.
     """
 
     def __init__(self, env: Any) -> None:
@@ -90,34 +194,25 @@ class Seats(ABC):
         self.acting = [False, False]
         self.rewards = [0.0, 0.0]
 
-    @property
-    def over(self) -> bool:
-        return not any(self.acting)
-
-    def reset(self, seed: int) -> None:
-        """Begins the match of `seed`."""
-        self.rewards = [0.0, 0.0]
-        self._reset(seed)
-        if self.over:
-            raise RuntimeError("no agent can act after its reset")
+    @staticmethod
+    def of(env: Any) -> Seats:
+        """`env`, whose first possible agent has seat 0, played from its two seats."""
+        return TurnSeats(env) if hasattr(env, "agent_iter") else ParallelSeats(env)
 
     @abstractmethod
-    def _reset(self, seed: int) -> None: ...
+    def reset(self, seed: int) -> None:
+        """Begins the match of `seed`."""
 
     @abstractmethod
     def step(self, actions: Sequence[Any]) -> None:
         """One step with the actions of the acting seats."""
 
-    def close(self) -> None:
-        """Closes the environment and ignores its errors."""
-        with contextlib.suppress(Exception):
-            self.env.close()
-
 
 class ParallelSeats(Seats):
     """An environment in which all agents act at once."""
 
-    def _reset(self, seed: int) -> None:
+    def reset(self, seed: int) -> None:
+        """Begins the match of `seed`."""
         observations, infos = self.env.reset(seed=seed)
         self._see(observations, infos)
         self.acting = [agent in self.env.agents for agent in self.agents]
@@ -146,7 +241,8 @@ class ParallelSeats(Seats):
 class TurnSeats(Seats):
     """An environment that asks one agent at a time."""
 
-    def _reset(self, seed: int) -> None:
+    def reset(self, seed: int) -> None:
+        """Begins the match of `seed`."""
         self.env.reset(seed=seed)
         self._see()
         self._find_turn()
@@ -161,23 +257,17 @@ class TurnSeats(Seats):
 
     def _find_turn(self) -> None:
         """Finds the next agent that can act; agents that are done take the step None and leave."""
-        playing, turn = self._playing(), self.env.agent_selection
+        env = self.env  # its attributes come through several wrappers: ask for each once
+        ended, cut, turn = env.terminations, env.truncations, env.agent_selection
+        playing = [a for a in env.agents if not (ended.get(a, True) or cut.get(a, True))]
         if playing and turn not in playing:
-            for _ in range(len(self.env.agents)):
-                self.env.step(None)
-                turn = self.env.agent_selection
+            for _ in range(len(env.agents)):
+                env.step(None)
+                turn = env.agent_selection
                 if turn in playing:
                     break
             self._see()
         self.acting = [agent == turn and agent in playing for agent in self.agents]
-
-    def _playing(self) -> list[Any]:
-        """The agents that are not done."""
-        env = self.env  # its attributes come through several wrappers: ask for each once
-        ended, cut = env.terminations, env.truncations
-        return [
-            agent for agent in env.agents if not (ended.get(agent, True) or cut.get(agent, True))
-        ]
 
     def _see(self) -> None:
         here, infos = self.env.agents, self.env.infos
@@ -206,10 +296,8 @@ def observation_text(observation: Any) -> str:
             for key, value in rest.items()
         )
     numbers = np.asarray(observation)
-    is_board = (
-        numbers.ndim == 3 and numbers.shape[2] < len(_MARKS) and np.isin(numbers, (0, 1)).all()
-    )
-    if not is_board:
+    is_board = numbers.ndim == 3 and numbers.shape[2] < len(_MARKS)
+    if not is_board or not np.isin(numbers, (0, 1)).all():
         return np.array2string(numbers, precision=3, threshold=500)
     marks = np.where(numbers.any(axis=2), numbers.argmax(axis=2) + 1, 0)
     return "\n".join(" ".join(_MARKS[mark] for mark in line) for line in marks)

@@ -1,31 +1,34 @@
 """The batched game over PettingZoo environments.
 
-A match is its seed and what was done in it: a match that is lost with its process, or loaded from a
-saved state, is played again from these. Shape suffixes: N matches, R rows, 2 seats, A action width,
-O observation width, V width of what the environment shows, K reward terms, S stats.
+A match is its seed and what was done in it: a saved match is played again from these. Shape
+suffixes: N matches, R rows, 2 seats, A action width, O observation width, V width of what the
+environment shows, K reward terms, S stats.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 import weakref
+from collections.abc import Callable
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from league.errors import ConfigError, DataCorrupt, InvalidInput, Unavailable
-from league.games.base import EXTERNAL, BatchedGame, check_saved
+from league.errors import ConfigError, DataCorrupt, InvalidInput
+from league.games.base import CHOICE, EXTERNAL, BatchedGame, BotSpec, GameSpec, check_saved
 from league.games.choice_game import mixed
-from league.games.pettingzoo.pool import Pool
-from league.games.pettingzoo.spaces import read
-from league.games.pettingzoo.worker import Batch, Begin, seen_type
+from league.games.pettingzoo.environment import Face, build
+from league.games.pettingzoo.workers import Pool, seen_type
 
 Option = bool | int | float | str
 
+MAX_FRAMES = 1000
+STATS = ("illegal_moves", "moves", "reward")
 _ILLEGAL, _MOVES, _REWARD = range(3)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_MOST_RESTARTS = 20
 
 
 class PettingZooGame(BatchedGame):
@@ -66,20 +69,23 @@ class PettingZooGame(BatchedGame):
                 f"step_seconds = {step_seconds}, workers = {workers}: take seconds above 0 and "
                 "workers from 0"
             )
-        spec, face = read(argument, options, max_frames)
+        env = build(argument, options)
+        try:
+            face = Face(env, argument)
+            spec = _spec(argument, face, dict(getattr(env, "metadata", {})), max_frames)
+        finally:
+            env.close()
         super().__init__(spec, num_matches)
         n, self._options = num_matches, options
         self._pool = Pool(argument, options, matches=n, workers=workers, step_seconds=step_seconds)
         self._finalizer = weakref.finalize(self, self._pool.close)
-        self._closed = False
         self.seeds_N = np.zeros(n, np.uint64)
         self.totals_N2 = np.zeros((n, 2))
         self._actions_N2A = np.zeros((n, 2, spec.action_size), np.uint8)
         self._played: list[list[NDArray[np.uint8]]] = [[] for _ in range(n)]
         self._seen_N = np.zeros(n, seen_type(face))  # what the workers answered last
         self._seen_N["legal"][:, :, 0] = True
-        self._lost = set(range(n))  # rows that have no environment in their match
-        self._unbegun = set(range(n))
+        self._nothing = self._seen_N[0].copy()
         self._broken: dict[int, str] = {}  # rows whose match failed; their next step says why
         self.observations_N2O[:, :, :2] = np.eye(2)
         self._show(np.arange(n))
@@ -99,57 +105,38 @@ class PettingZooGame(BatchedGame):
         seeds_N, where_N = self.checked_seeds(seeds, where)
         self.seeds_N[where_N] = seeds_N[where_N]
         self.next_seeds_N[where_N] = seeds_N[where_N] + np.uint64(1)
-        where_N[list(self._unbegun)] = True
-        self._closed = False
-        self._pool.start()
+        if not self._pool.pids:  # every row has a match from the first reset on
+            where_N[:] = True
+            self._pool.start()
         self._begin(np.flatnonzero(where_N))
 
     def _begin(self, rows: NDArray[np.intp]) -> None:
         """Begins the matches of `seeds_N` in `rows`; those that can't begin are broken."""
         self.frames_N[rows], self.stats_N2S[rows], self.totals_N2[rows] = 0, 0.0, 0.0
-        numbers = rows.tolist()
-        self._lost |= set(numbers)
-        self._unbegun -= set(numbers)
-        for n in numbers:
+        for n in rows.tolist():
             self._broken.pop(n, None)
             self._played[n] = []
-        failed = self._run(numbers, is_new=True)
-        self._broken |= failed
-        self._seen_N[list(failed)] = np.zeros(1, self._seen_N.dtype)
-        self._seen_N["legal"][list(failed), :, 0] = True
+        self._broken |= self._have_begun(rows.tolist())
+        self._seen_N[[n for n in rows.tolist() if n in self._broken]] = self._nothing
         self._show(rows)
 
-    def _run(self, rows: list[int], *, is_new: bool = False, acts: bool = False) -> dict[int, str]:
-        """Has the workers begin new matches in `rows`, play a frame, or just look, and returns why
-        rows failed; matches that were lost with their process are played again first.
+    def _have_begun(self, rows: list[int]) -> dict[int, str]:
+        """Has the workers begin matches and play what was played in them; why rows failed."""
+        return self._run(
+            "begin", rows, lambda own: (self.seeds_N[own], [self._played[n] for n in own])
+        )
+
+    def _run(
+        self, verb: str, rows: list[int], arguments: Callable[[list[int]], tuple[Any, ...]]
+    ) -> dict[int, str]:
+        """Has the workers do `verb`; why rows failed, also those of a worker that died which were
+        not asked for.
         """
-        failed: dict[int, str] = {}
-        is_last_N = self.frames_N + 1 >= self.spec.max_frames
-
-        def batch(todo: list[int]) -> Batch:
-            begins = {n: self._beginning(n, is_new) for n in todo if n in self._lost}
-            if not acts:
-                return Batch(rows=todo, begins=begins)
-            actions_R2A, is_last_R = self._actions_N2A[todo], is_last_N[todo]
-            return Batch(rows=todo, begins=begins, actions_R2A=actions_R2A, is_last_R=is_last_R)
-
-        for _ in range(self.num_matches + _MOST_RESTARTS):  # each row may fail with its worker
-            if not rows:
-                return failed
-            answers, wrong, lost = self._pool.run(rows, batch)
-            for done, answer in answers:
-                self._seen_N[done] = answer.seen_R
-                self._lost -= set(done)
-                wrong |= answer.failed
-                rows = [n for n in rows if n not in done]
+        answers, failed = self._pool.run(verb, rows, arguments)
+        for own, (seen_R, wrong) in answers:
+            self._seen_N[own] = seen_R
             failed |= wrong
-            rows = [n for n in rows if n not in wrong]
-            self._lost |= wrong.keys() | lost
-        raise Unavailable("the environments' processes end again and again: see what they print")
-
-    def _beginning(self, n: int, is_new: bool) -> Begin:
-        expected_2V = None if is_new else self.observations_N2O[n, :, self.spec.own_size :]
-        return Begin(seed=int(self.seeds_N[n]), played=self._played[n], expected_2V=expected_2V)
+        return failed
 
     def _show(self, rows: NDArray[np.intp]) -> None:
         """Writes what the seats of `rows` see and may do."""
@@ -166,13 +153,10 @@ class PettingZooGame(BatchedGame):
         for a wrong shape or number of frames, and for a row without a choice where no bot plays.
         """
         actions_N2A = self.checked_actions(actions_N2A, frames)
-        if self._closed:
+        if not self._pool.pids:
             raise InvalidInput(
-                "the game was closed: reset it, or load a saved state, before the next step"
+                "no match was begun, or the game was closed: reset it, or load a saved state"
             )
-        if self._unbegun:  # rows that no caller uses are stepped before a match is begun there
-            self.reset(self.seeds_N, np.zeros(self.num_matches, np.bool_))
-            actions_N2A = self.idle_actions()
         self.reward_terms_N2K[:] = 0.0
         self.ended_N[:] = False
         self.failures = {}
@@ -186,7 +170,11 @@ class PettingZooGame(BatchedGame):
         self._actions_N2A = self._with_bots(actions_N2A)
         todo = np.flatnonzero(~self.ended_N).tolist()
         failed = {n: self._broken.pop(n) for n in todo if n in self._broken}
-        failed |= self._run([n for n in todo if n not in failed], acts=True)
+        going = [n for n in todo if n not in failed]
+        is_last_N = self.frames_N + 1 >= self.spec.max_frames
+        lost = self._run("step", going, lambda own: (self._actions_N2A[own], is_last_N[own]))
+        failed |= {n: lost.pop(n) for n in going if n in lost}
+        self._broken |= lost  # their matches began in this step, in a process that has died since
         self.failures = {**self.failures, **failed}
         played = np.array([n for n in todo if n not in failed], np.intp)
         ended = np.concatenate([np.array(list(failed), np.intp), self._count(played)])
@@ -269,15 +257,15 @@ class PettingZooGame(BatchedGame):
         self._played = [list(row_T2A) for row_T2A in rows]
         broken = np.flatnonzero(state["broken_N"]).tolist()
         self._broken = dict.fromkeys(broken, "it had failed when it was saved")
-        self.failures, self._closed, self._unbegun = {}, False, set()
-        self._lost = set(range(self.num_matches))
+        self.failures = {}
         self._pool.start()
         good = [n for n in range(self.num_matches) if n not in self._broken]
-        failed = self._run(good)
-        self._broken |= failed
-        self._show(np.array([n for n in good if n not in failed], np.intp))
-        for n, reason in failed.items():
-            raise DataCorrupt(f"saved match {n} can't be continued: {reason}")
+        failed = self._have_begun(good)
+        for n in good:
+            seen_2V = self.observations_N2O[n, :, self.spec.own_size :]
+            if n in failed or not np.array_equal(self._seen_N["views"][n], seen_2V):
+                otherwise = "the environment doesn't repeat a match by its seed"
+                raise DataCorrupt(f"saved match {n} can't be continued: {failed.get(n, otherwise)}")
 
     def played_N2A(self) -> NDArray[np.uint8]:
         """What both seats did in the last frame played, [N, 2, A], bots' too."""
@@ -286,15 +274,10 @@ class PettingZooGame(BatchedGame):
     def frame(self, match: int) -> dict[str, Any]:
         """Match `match` as text: the environment's own (ansi), or what the seat to act observes."""
         text = self._broken.get(match, "")
-        if not text and self._pool.pids and match not in self._unbegun:
-            begins = {match: self._beginning(match, False)} if match in self._lost else {}
-            answers, failed, lost = self._pool.run(
-                [match], lambda rows: Batch(rows=rows, begins=begins, drawn=True)
-            )
-            self._lost = (self._lost - {match}) | failed.keys() | lost
-            for _, answer in answers:
-                self._lost |= answer.failed.keys()
-                text = answer.text
+        if not text and self._pool.pids:
+            answers, failed = self._pool.run("text", [match], lambda own: ())
+            self._broken |= failed
+            text = answers[0][1] if answers else failed[match]
         acting_2 = self.observations_N2O[match, :, 2]
         return {
             "game": self.spec.name,
@@ -309,9 +292,30 @@ class PettingZooGame(BatchedGame):
 
     def close(self) -> None:
         """Ends the worker processes; `reset` and `load` start new ones. Safe to call again."""
-        self._closed = True
-        self._lost = self._unbegun = set(range(self.num_matches))
         self._pool.close()
+
+
+def _spec(argument: str, face: Face, metadata: dict[str, Any], max_frames: int | None) -> GameSpec:
+    package = sys.modules.get("pettingzoo")
+    # which seat (2), whether it is to act (1), and its legal choices
+    own_size = 3 + (face.action_size if face.kind == CHOICE else 0)
+    noun = "choice" if face.kind == CHOICE else "key"
+    random = BotSpec(name="random", summary="makes any legal choice with equal probability")
+    return GameSpec(
+        name=f"pettingzoo:{argument}",
+        version=f"{getattr(package, '__version__', '0')} {metadata.get('name', argument)}",
+        frames_per_second=max(1, round(float(metadata.get("render_fps") or 1))),
+        observation_size=own_size + face.view_size,
+        own_size=own_size,
+        action_size=face.action_size,
+        action_names=tuple(f"{noun} {n}" for n in range(face.action_size)),
+        reward_terms=("reward", "win"),
+        stats=STATS,
+        bots=(random,),
+        max_frames=MAX_FRAMES if max_frames is None else max_frames,
+        action_kind=face.kind,
+        reward_presets=MappingProxyType({"dense": {"reward": 1.0}, "sparse": {"win": 1.0}}),
+    )
 
 
 def draws(seeds_N: NDArray[np.uint64], frames_N: NDArray[np.int32]) -> NDArray[np.uint64]:
