@@ -67,7 +67,7 @@ def _waiting_words(stop: threading.Event) -> Callable[[str], None]:
 
 
 def _leave_in_time() -> None:
-    """Last resort after a signal; the journal and the lease's deadline make it safe."""
+    """Last resort after a signal; the lease's deadline makes it safe."""
     time.sleep(STOP_SECONDS)
     words = "evaluator: stopped without handing its leases back: they expire"
     print(words, file=sys.stderr, flush=True)
@@ -139,13 +139,10 @@ def serve(arguments: argparse.Namespace, stop: threading.Event) -> None:
             client, game, run_dir, settings, worker=arguments.name, stop=stop, recipe=recipe
         )
         own = {"run_dir": run_dir, "security": security, "operations": operations}
-        try:
-            with EvaluatorServer(evaluator, reader, port=arguments.port, **own) as server:
-                evaluator.open()
-                print(f"ready {server.port}", flush=True)
-                evaluator.run()
-        finally:
-            evaluator.journal.close()
+        with EvaluatorServer(evaluator, reader, port=arguments.port, **own) as server:
+            evaluator.open()
+            print(f"ready {server.port}", flush=True)
+            evaluator.run()
 
 
 def main(argv: Sequence[str] | None = None) -> int:

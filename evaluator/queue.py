@@ -1,17 +1,17 @@
 """What is to be played: the next gate or gauntlet, its opponents, and the matches still missing.
 
-The queue is derived from the matchmaker's players and the journal. Requests come first (the latest
-before earlier ones), then the newest snapshot, since a curriculum decides on it.
+Nothing is stored for it. The report names the snapshots that have been evaluated, and the
+matchmaker's log counts the matches of the others. Requests come first (the latest before earlier
+ones), then the newest snapshot, since a curriculum decides on it.
 """
 
 from __future__ import annotations
 
 import random
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from dataclasses import replace
+from typing import NamedTuple
 
-from evaluator.journal import DONE, OPEN, SKIPPED, Entry, Gauntlet, Journal, Slot
 from evaluator.settings import EvaluatorSettings
 from league.errors import NotFound
 from league.exploiters import EXPLOITING, CandidateGate, GateState
@@ -29,6 +29,14 @@ EXPLOITERS = 12
 too seldom to be patched."""
 Counts = Mapping[tuple[str, str, Book], int]
 """Matches in the matchmaker's log by (row, column, book)."""
+
+
+class Entry(NamedTuple):
+    """One line of a gauntlet: `matches` (in all, even) against `opponent` in `book`."""
+
+    opponent: str
+    book: Book
+    matches: int
 
 
 def is_imported(player: Player) -> bool:
@@ -82,7 +90,7 @@ def compose(
     bots: Sequence[str],
     settings: EvaluatorSettings,
     exploiters: Sequence[str] = (),
-) -> tuple[Entry, ...]:
+) -> list[Entry]:
     """The gauntlet of `player`: sampled matches first against bots, for which curricula wait."""
     in_order = sorted(bots, key=lambda name: name not in settings.matches_by_opponent)
     known = {p.name: p for p in players}
@@ -91,7 +99,7 @@ def compose(
     counts = {n: settings.matches_against(n, milestone=player.milestone) for n in [*bots, *met]}
     sampled = [Entry(name, Book.EVAL, counts[name]) for name in [*in_order, *met]]
     greedy = [Entry(n, Book.GREEDY, 2 * round(counts[n] * GREEDY_SHARE / 2)) for n in in_order]
-    return tuple(entry for entry in [*sampled, *greedy] if entry.matches)
+    return [entry for entry in [*sampled, *greedy] if entry.matches]
 
 
 def _snapshots_to_meet(
@@ -115,126 +123,115 @@ def _snapshots_to_meet(
     return list(dict.fromkeys(chosen))
 
 
-def missing_slots(entry: Entry, done: AbstractSet[tuple[int, int]], counted: int) -> list[Slot]:
-    """The matches of `entry` that are still to be played, pair by pair.
+def missing_pairs(player: str, plan: Iterable[Entry], counts: Counts) -> list[tuple[Entry, int]]:
+    """The pairs of matches (two seats, one seed) that a plan still needs, by entry and number.
 
-    Matches that the log counts beyond the (pair, seat)s in `done` replace whole missing pairs.
+    Pairs are played in order, so what the log counts stands for the first ones, as after a restart.
     """
-    started = {pair for pair, _ in done}
-    untouched = [pair for pair in range(entry.matches // 2) if pair not in started]
-    covered = set(untouched[: max(0, counted - len(done)) // 2])
     return [
-        Slot(entry.opponent, entry.book, pair, seat)
-        for pair in range(entry.matches // 2)
-        for seat in (0, 1)
-        if pair not in covered and (pair, seat) not in done
+        (entry, pair)
+        for entry in plan
+        for pair in range(
+            counts.get((player, entry.opponent, entry.book), 0) // 2, entry.matches // 2
+        )
     ]
 
 
 class Queue:
-    """The order of gauntlets over a `Journal` and the player lists that the caller fetches."""
+    """The order of gauntlets of the players that the caller fetches."""
 
-    def __init__(self, journal: Journal, settings: EvaluatorSettings, bots: Sequence[str]) -> None:
-        self._journal = journal
-        self._settings = settings
-        self._bots = tuple(bots)
+    def __init__(self, settings: EvaluatorSettings, bots: Sequence[str]) -> None:
+        self._settings, self._bots = settings, tuple(bots)
+        # by name, for which weights and whether as a milestone
+        self._done: dict[str, tuple[str, bool]] = {}
+        self._skipped: dict[str, tuple[str, bool]] = {}
+        self._requests: list[str] = []
+
+    def resume(
+        self, rows: Iterable[Mapping[str, str]], players: Iterable[Player], counts: Counts
+    ) -> list[str]:
+        """Takes the players of a report's rows as evaluated. Returns those whose matches the log
+        lacks, as after a restored backup: they are evaluated again.
+        """
+        by_player, lacking = defaultdict(list), []
+        for row in rows:
+            by_player[row["player"]].append(row)
+        for player in players:
+            own = by_player[player.name]
+            matches = [
+                (
+                    int(row["matches"]),
+                    counts.get((player.name, row["opponent"], Book(row["book"])), 0),
+                )
+                for row in own
+            ]
+            if any(reported > counted for reported, counted in matches):
+                lacking.append(player.name)
+            elif own:
+                longest = max(reported for reported, _ in matches)
+                as_milestone = longest >= self._settings.milestone_matches
+                self._done[player.name] = (player.digest, as_milestone)
+        return lacking
 
     def waiting(self, players: Sequence[Player]) -> list[Player]:
         """Snapshots without their complete gauntlet, next first; imported ones only on request."""
-        gauntlets, requests = self._journal.gauntlets(), self._journal.requests()
         snapshots = {p.name: p for p in players if _can_be_evaluated(p)}
-        asked = [snapshots[name] for name in requests if name in snapshots]
-        rest = [
+        asked = [snapshots[name] for name in reversed(self._requests) if name in snapshots]
+        return asked + [
             p
             for p in reversed(snapshots.values())
-            if p.name not in requests
-            and not is_imported(p)
-            and not _is_complete(p, gauntlets.get(p.name))
+            if p not in asked and not is_imported(p) and not self._is_over(p)
         ]
-        return asked + rest
+
+    def _is_over(self, player: Player) -> bool:
+        for over in (self._done, self._skipped):
+            digest, as_milestone = over.get(player.name, ("", False))
+            if digest == player.digest and as_milestone >= player.milestone:
+                return True
+        return False
 
     def request(self, name: str, players: Sequence[Player]) -> int:
         """Puts a snapshot at the head, also an evaluated one; returns its place, from 1."""
         if not any(p.name == name and _can_be_evaluated(p) for p in players):
             raise NotFound(f"no snapshot {name!r} exists: `bin/league players` lists them")
-        self._journal.request(name)
-        return 1 + [p.name for p in self.waiting(players)].index(name)
+        self._requests = [one for one in self._requests if one != name] + [name]
+        return 1
 
-    def open(
+    def plan(
         self,
         player: Player,
-        players: Sequence[Player],
+        players: Iterable[Player],
         ratings: Sequence[Rating],
         counts: Counts,
         exploiters: Sequence[str] = (),
-    ) -> Gauntlet:
-        """The gauntlet to play now: the one begun earlier, or a new one, which is written down.
-
-        A request for a finished one repeats it; a player that has become a milestone tops its up.
-        """
-        old = self._journal.gauntlets().get(player.name)
-        if old is not None and old.digest != player.digest:
-            self._journal.forget(player.name)
-            old = None
-        same_length = old is not None and old.milestone == player.milestone
-        if old is not None and same_length and old.state == OPEN:
-            return old
+    ) -> list[Entry]:
+        """The gauntlet to play now; a request for a finished one repeats all of its matches."""
         plan = compose(player, players, ratings, self._bots, self._settings, exploiters)
-        if old is not None and same_length and old.state == DONE:
-            plan = tuple(self._again(player.name, entry, counts) for entry in plan)
-        gauntlet = Gauntlet(player.name, player.digest, player.milestone, plan)
-        self._journal.write(gauntlet)
-        return gauntlet
-
-    def _so_far(
-        self, player: str, entry: Entry, counts: Counts
-    ) -> tuple[set[tuple[int, int]], int]:
-        """The (pair, seat)s of an entry in the journal, and how many matches the log counts."""
-        pair = player, entry.opponent, entry.book
-        return self._journal.done_slots(*pair), counts.get(pair, 0)
-
-    def _again(self, player: str, entry: Entry, counts: Counts) -> Entry:
-        done, counted = self._so_far(player, entry, counts)
-        so_far = max(len(done), counted)
-        return replace(entry, matches=entry.matches + so_far - so_far % 2)
-
-    def missing(self, gauntlet: Gauntlet, counts: Counts) -> list[Slot]:
-        """What is still to be played of `gauntlet`, in its order."""
+        if player.name not in self._requests or self._done.get(player.name, "") != (
+            player.digest,
+            player.milestone,
+        ):
+            return plan
+        so_far = [counts.get((player.name, entry.opponent, entry.book), 0) for entry in plan]
         return [
-            slot
-            for entry in gauntlet.plan
-            for slot in missing_slots(entry, *self._so_far(gauntlet.player, entry, counts))
+            entry._replace(matches=entry.matches + played - played % 2)
+            for entry, played in zip(plan, so_far, strict=True)
         ]
 
-    def finish(self, gauntlet: Gauntlet) -> None:
-        """Marks it complete."""
-        self._journal.write(replace(gauntlet, state=DONE))
+    def finish(self, player: Player) -> None:
+        """Marks its gauntlet complete."""
+        self._done[player.name] = (player.digest, player.milestone)
+        self._requests = [name for name in self._requests if name != player.name]
 
-    def skip(self, player: Player, reason: str) -> None:
-        """Marks a gauntlet that can't be played; a request tries it again."""
-        skipped = Gauntlet(player.name, player.digest, player.milestone, (), SKIPPED, reason)
-        self._journal.write(skipped)
-
-    def drop_opponent(self, gauntlet: Gauntlet, opponent: str) -> Gauntlet:
-        """Returns the gauntlet without an opponent that can't be played."""
-        shorter = replace(gauntlet, plan=tuple(e for e in gauntlet.plan if e.opponent != opponent))
-        self._journal.write(shorter)
-        return shorter
-
-    def reconcile(self, counts: Counts) -> list[str]:
-        """Reopens what the journal calls done and the log lacks, as after a restored backup."""
-        reopened = []
-        for gauntlet in self._journal.gauntlets().values():
-            known = (self._so_far(gauntlet.player, entry, counts) for entry in gauntlet.plan)
-            if any(counted < len(done) for done, counted in known):
-                self._journal.forget(gauntlet.player)
-                reopened.append(gauntlet.player)
-        return reopened
+    def skip(self, player: Player) -> None:
+        """Leaves out a snapshot that can't be played; a request or a restart tries it again."""
+        self._skipped[player.name] = (player.digest, True)
+        self._requests = [name for name in self._requests if name != player.name]
 
     @property
     def gauntlets_done(self) -> int:
         """Gauntlets finished in this run folder, over all starts."""
-        return sum(gauntlet.state == DONE for gauntlet in self._journal.gauntlets().values())
+        return len(self._done)
 
 
 def _can_be_evaluated(player: Player) -> bool:
@@ -244,9 +241,3 @@ def _can_be_evaluated(player: Player) -> bool:
         and player.state is not PlayerState.QUARANTINED
         and (player.role not in EXPLOITING or player.state is PlayerState.ACTIVE)
     )
-
-
-def _is_complete(player: Player, gauntlet: Gauntlet | None) -> bool:
-    if gauntlet is None or gauntlet.state == OPEN or gauntlet.digest != player.digest:
-        return False
-    return gauntlet.milestone or not player.milestone

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from evaluator.arena import Arena, Weights
-from evaluator.journal import Gauntlet, Journal, Played, Slot
-from evaluator.queue import Counts, Queue, exploiters_to_meet, next_gate
+from evaluator.queue import Counts, Entry, Queue, exploiters_to_meet, missing_pairs, next_gate
 from evaluator.reports.replays import Recorder
 from evaluator.reports.table import Report, make_row
 from evaluator.settings import EvaluatorSettings
@@ -36,6 +35,7 @@ from league.players import (
     Book,
     MatchResult,
     Pairing,
+    PayoffCell,
     Player,
     PlayerKind,
     PlayerState,
@@ -60,6 +60,8 @@ REFUSALS_IN_A_ROW = 3
 """Reports of which every result was refused, one after the other, before the evaluator gives up."""
 REPLAYS_KEPT = 2000
 """Replays (a few kB each) that stay in the run's folder, the newest."""
+Played = dict[tuple[str, Book], list[MatchResult]]
+"""Results of one player's gauntlet by opponent and book."""
 _log = logging.getLogger("evaluator")
 
 
@@ -120,8 +122,6 @@ class Work:
         self._reported_at = time.monotonic()
         self._in_play -= {result.match_id for result in results}
         self.accepted += self._settle(results)
-        if self.done:
-            self._release("the gate is decided")
 
     def hand_back(self) -> int:
         """Reports what has ended and releases the rest; returns the number of leases released."""
@@ -135,10 +135,10 @@ class Work:
             return 0
         return self._client.release_matches(self._incarnation, match_ids, reason)
 
-    def _reported(self, results: Sequence[MatchResult]) -> tuple[list[str], list[Verdict]]:
+    def _reported(self, results: Sequence[MatchResult]) -> tuple[set[str], list[Verdict]]:
         """Reports results; returns the matches that were accepted, and the refusals."""
         verdicts, _ = self._client.report_results(self._incarnation, results)
-        accepted = [v.match_id for v in verdicts if v.accepted or v.duplicate]
+        accepted = {v.match_id for v in verdicts if v.accepted or v.duplicate}
         refused = [v for v in verdicts if not (v.accepted or v.duplicate)]
         if refused:
             count, reason = len(refused), refused[0].reason
@@ -147,95 +147,69 @@ class Work:
 
 
 class GauntletWork(Work):
-    """The missing matches of a gauntlet, which the journal keeps until they are all there."""
+    """The missing pairs of a gauntlet. Accepted results are appended to `played` by opponent and
+    book; after a refused one the gauntlet has to be planned again.
+    """
 
     def __init__(
         self,
         client: MatchmakerClient,
         incarnation: int,
         arena: Arena,
-        journal: Journal,
-        gauntlet: Gauntlet,
-        slots: Sequence[Slot],
+        player: str,
+        pairs: Sequence[tuple[Entry, int]],
+        total: int,
+        played: Played,
     ) -> None:
-        super().__init__(client, incarnation, arena, gauntlet.player, arena.rows)
-        self._journal, self._open = journal, deque(slots)
-        self._total = sum(entry.matches for entry in gauntlet.plan)
-        self._before = self._total - len(slots)
-        self._leased: dict[str, Slot] = {}
-        self._refusals = 0
+        super().__init__(client, incarnation, arena, player, arena.rows)
+        self._open, self._played = deque(pairs), played
+        self._total, self._before = total, total - 2 * len(pairs)
+        self._leased: dict[str, Entry] = {}
+        self._refusals_in_a_row = 0
+        self.refused = 0
 
     @property
     def done(self) -> bool:
-        return not self._open and not self._leased
+        return not self._open
 
     @property
     def progress(self) -> dict[str, Any]:
         return {"matches_done": self._before + self.accepted, "matches_total": self._total}
 
     def _lease(self, room: int) -> list[Assignment]:
-        """Whole pairs; the half of one that was played before a restart is handed back."""
-        pairs: list[list[Slot]] = []
-        while self._open and len(pairs) < room // 2:
-            pair = [self._open.popleft()]
-            if self._open and replace(self._open[0], seat=pair[0].seat) == pair[0]:
-                pair.append(self._open.popleft())
-            pairs.append(pair)
-        if not pairs:
-            return []
+        pairs = [self._open.popleft() for _ in range(min(room // 2, len(self._open)))]
         pairings = [
             Pairing(
                 player=self._player,
-                opponent=pair[0].opponent,
+                opponent=entry.opponent,
                 pairs=1,
-                book=pair[0].book,
-                seed=pair[0].pair,  # common to all opponents and snapshots
+                book=entry.book,
+                seed=pair,  # common to all opponents and snapshots
             )
-            for pair in pairs
+            for entry, pair in pairs
         ]
         leased = self._client.acquire_pairings(self._incarnation, pairings)
         for index, assignment in enumerate(leased):
-            seat = [player.name for player in assignment.seats].index(self._player)
-            for slot in pairs[index // 2]:
-                if slot.seat == seat:
-                    self._leased[assignment.match_id] = slot
-        surplus = [one.match_id for one in leased if one.match_id not in self._leased]
-        if surplus:
-            self._client.release_matches(self._incarnation, surplus, "played before")
-        return [one for one in leased if one.match_id in self._leased]
+            self._leased[assignment.match_id] = pairs[index // 2][0]
+        return leased
 
     def _settle(self, results: Sequence[MatchResult]) -> int:
-        """Writes results down before it reports them; refused ones are played again. Raises
-        `Refused` where every result of several reports in a row was refused.
-        """
+        """Raises `Refused` where every result of several reports in a row was refused."""
         if not results:
             return 0
-        self._journal.record(self._played(result) for result in results if not result.failed)
         accepted, refused = self._reported(results)
-        self._journal.settle(accepted, [verdict.match_id for verdict in refused])
-        for match_id in accepted:
-            del self._leased[match_id]
-        self._open.extend(self._leased.pop(verdict.match_id) for verdict in refused)
-        self._refusals = 0 if accepted else self._refusals + 1
-        if self._refusals >= REFUSALS_IN_A_ROW:
+        for result in results:
+            entry = self._leased.pop(result.match_id)
+            if result.match_id in accepted and not result.failed:
+                self._played[entry.opponent, entry.book].append(result)
+        self.refused += len(refused)
+        self._refusals_in_a_row = 0 if accepted else self._refusals_in_a_row + 1
+        if self._refusals_in_a_row >= REFUSALS_IN_A_ROW:
             raise Refused(
-                f"the matchmaker refused every result of {self._refusals} reports in a row, the "
-                f"last because {refused[-1].reason!r}: see its log"
+                f"the matchmaker refused every result of {self._refusals_in_a_row} reports in a "
+                f"row, the last because {refused[-1].reason!r}: see its log"
             )
         return len(accepted)
-
-    def _played(self, result: MatchResult) -> Played:
-        slot = self._leased[result.match_id]
-        return Played(
-            match_id=result.match_id,
-            player=self._player,
-            outcome=result.outcome if slot.seat == 0 else 1.0 - result.outcome,
-            frames=result.frames,
-            finished_at=result.finished_at,
-            stats=result.seats[slot.seat].stats,
-            opponent_stats=result.seats[1 - slot.seat].stats,
-            **vars(slot),
-        )
 
 
 class GateWork(Work):
@@ -263,8 +237,10 @@ class GateWork(Work):
 
     def _settle(self, results: Sequence[MatchResult]) -> int:
         """Reports results and asks for the verdict."""
-        accepted, _ = self._reported(results) if results else ([], [])
+        accepted, _ = self._reported(results) if results else (set(), [])
         self.gate = self._client.decide_gate(self._incarnation, self._player)
+        if self.done:
+            self._release("the gate is decided")
         return len(accepted)
 
 
@@ -295,8 +271,8 @@ class Progress:
 class Evaluator:
     """Plays gates and gauntlets on `game` for all snapshots that the matchmaker knows.
 
-    Call `open` once, then `run` until `stop` is set. Other threads may read `progress`, `queue` and
-    `journal`. `recipe` names the game for replays; None keeps none.
+    Call `open` once, then `run` until `stop` is set. Other threads may read `progress` and use
+    `queue`. `recipe` names the game for replays; None keeps none.
     """
 
     def __init__(
@@ -314,8 +290,8 @@ class Evaluator:
         self._replays, self._recipe = run_dir / "replays", recipe
         self._weights = Weights(BlobFolder(run_dir / "blobs"), game.spec)
         self._report = Report(run_dir / "evaluator" / "evaluation_results.csv")
-        self.journal = Journal(run_dir / "evaluator" / "journal.db")
-        self.queue = Queue(self.journal, settings, [bot.name for bot in game.spec.bots])
+        self.queue = Queue(settings, [bot.name for bot in game.spec.bots])
+        self._played: defaultdict[str, Played] = defaultdict(lambda: defaultdict(list))
         self.progress = Progress()
         self._frames = 0  # played by this process: the progress that keeps leases alive
         self._incarnation = 0
@@ -323,37 +299,29 @@ class Evaluator:
         self.fenced = False
 
     def open(self) -> None:
-        """Warms the game up, begins a new incarnation and settles what the last one left."""
+        """Warms the game up, begins a new incarnation, and resumes from the report."""
         self._game.reset(np.arange(self._game.num_matches, dtype=np.uint64))
         self._game.step(self._game.idle_actions())
-        self._report.rows()  # a report that can't be continued is an error now
+        rows = self._report.rows()  # a report that can't be continued is an error now
         self._incarnation = self._client.open_incarnation(self._worker).number
         name = self._game.spec.name
         self._client.register_players(
             Player(name=bot.name, game=name, kind=PlayerKind.BOT, held_out=bot.held_out)
             for bot in self._game.spec.bots
         )
-        self._settle_pending()
-        for name in self.queue.reconcile(self._counts(())):
-            _log.info("the matchmaker lacks matches of %s: its gauntlet is reopened", name)
+        for name in self.queue.resume(rows, self._client.players(), self._counts()):
+            _log.info("the matchmaker lacks matches of %s: it is evaluated again", name)
 
-    def _settle_pending(self) -> None:
-        """Asks for the matches that were being reported when the last process ended."""
-        pending = self.journal.pending()
-        arrived = []
-        for match_id in pending:
-            with suppress(NotFound):
-                arrived += [match_id] if self._client.match(match_id).result is not None else []
-        self.journal.settle(arrived, set(pending) - set(arrived))
-        if pending:
-            _log.info("%d of the last %d reports arrived", len(arrived), len(pending))
-
-    def _counts(self, rows: tuple[str, ...]) -> Counts:
+    def _cells(self, *rows: str) -> dict[tuple[str, str, Book], PayoffCell]:
+        """What the log counts of these players, by default of all."""
         return {
-            (cell.row, cell.column, book): cell.games
+            (cell.row, cell.column, book): cell
             for book in (Book.EVAL, Book.GREEDY)
             for cell in self._client.payoff(book, rows=rows)
         }
+
+    def _counts(self, *rows: str) -> Counts:
+        return {key: cell.games for key, cell in self._cells(*rows).items()}
 
     def run(self) -> None:
         """Works until `stop`. Raises `Fenced` when a newer evaluator of this name took over."""
@@ -403,44 +371,54 @@ class Evaluator:
             frame_skip = self._weights.card(player).frame_skip
         except UNPLAYABLE as error:
             _log.error("%s is skipped: %s", player.name, error)
-            self.queue.skip(player, str(error))
+            self.queue.skip(player)
             return
-        counts = self._counts((player.name,))
+        counts = self._counts(player.name)
         exploiters: list[str] = []
         if player.role is Role.MAIN:
             exploiters = exploiters_to_meet(self._client.gates(), player)
         ratings = self._client.ratings(Book.EVAL)
-        gauntlet = self.queue.open(player, list(players.values()), ratings, counts, exploiters)
-        for name in dict.fromkeys(entry.opponent for entry in gauntlet.plan):
+        plan = self.queue.plan(player, list(players.values()), ratings, counts, exploiters)
+        for name in dict.fromkeys(entry.opponent for entry in plan):
             problem = self._problem(players.get(name), frame_skip)
             if problem:
                 _log.error("%s does not meet %s: %s", player.name, name, problem)
-                gauntlet = self.queue.drop_opponent(gauntlet, name)
-        matches = [f"{e.matches} {e.book.value} {e.opponent}" for e in gauntlet.plan]
+                plan = [entry for entry in plan if entry.opponent != name]
+        matches = [f"{e.matches} {e.book.value} {e.opponent}" for e in plan]
         _log.info("gauntlet of %s: %s", player.name, ", ".join(matches) or "no opponents")
         recorder = None
         if self._recipe is not None:
             recorder = Recorder(self._replays, self._recipe, player.name, frame_skip, REPLAYS_KEPT)
         arena = self._arena(player, frame_skip, recorder)
-        slots = self.queue.missing(gauntlet, counts)
-        work = GauntletWork(self._client, self._incarnation, arena, self.journal, gauntlet, slots)
+        pairs = missing_pairs(player.name, plan, counts)
+        total, played = sum(entry.matches for entry in plan), self._played[player.name]
+        work = GauntletWork(
+            self._client, self._incarnation, arena, player.name, pairs, total, played
+        )
         try:
-            if not self._play(work, arena):
-                return
+            if not self._play(work, arena) or work.refused:
+                return  # the next look plans what is missing
         except (Refused, NotFound, InvalidInput) as error:
-            if isinstance(error, Fenced) or not self._changed_since(players, player, gauntlet):
+            now = {p.name: p.state for p in self._client.players()}
+            met = {player.name, *(entry.opponent for entry in plan)}
+            left = any(n in players and now.get(n) is not players[n].state for n in met)
+            if isinstance(error, Fenced) or not left:
                 raise
             _log.warning("gauntlet of %s is planned again: %s", player.name, error)
             self._client.release_matches(self._incarnation, reason="the gauntlet is planned again")
             return
-        fps, rows = self._game.spec.frames_per_second, []
-        for entry in gauntlet.plan:
-            if played := self.journal.matches(player.name, entry.opponent, entry.book):
-                rows.append(make_row(player, entry.opponent, entry.book, played, fps))
-        self._report.put(rows)
+        fps, cells = self._game.spec.frames_per_second, self._cells(player.name)
+        self._report.put(
+            [
+                make_row(player, book, cells[player.name, name, book], played[name, book], fps)
+                for name, book, _ in plan
+                if (player.name, name, book) in cells
+            ]
+        )
+        del self._played[player.name]
         if player.role is Role.MAIN:
             self._client.review_exploiters(self._incarnation, player.name)
-        self.queue.finish(gauntlet)
+        self.queue.finish(player)
         _log.info("gauntlet of %s is complete", player.name)
 
     def _arena(self, player: Player, frame_skip: int, recorder: Recorder | None = None) -> Arena:
@@ -460,20 +438,6 @@ class Evaluator:
         if others == frame_skip:
             return ""
         return f"{opponent.name} decides every {others} frames, not every {frame_skip}"
-
-    def _changed_since(
-        self, players: Mapping[str, Player], player: Player, gauntlet: Gauntlet
-    ) -> bool:
-        """Whether a player of this gauntlet left the league while it was played."""
-        names = {player.name, *(entry.opponent for entry in gauntlet.plan)}
-        now = {p.name: p.state for p in self._client.players()}
-        changed = [n for n in names if n in players and now.get(n) is not players[n].state]
-        for name in changed:
-            if name == player.name:
-                self.queue.skip(player, "it left the league")
-            else:
-                self.queue.drop_opponent(gauntlet, name)
-        return bool(changed)
 
     def _play(self, work: Work, arena: Arena) -> bool:
         """Plays matches to their end, or until `stop`; False then."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from evaluator.journal import Played
 from league.errors import DataCorrupt
 from league.metrics import wilson_interval
-from league.players import Book, Player
+from league.players import Book, MatchResult, PayoffCell, Player
 from league.runs.columns import EVALUATION
 from league.runs.files import write_whole
 
@@ -26,36 +26,46 @@ Row = dict[str, str]
 
 
 def make_row(
-    player: Player, opponent: str, book: Book, matches: Sequence[Played], frames_per_second: int
+    player: Player,
+    book: Book,
+    cell: PayoffCell,
+    results: Sequence[MatchResult],
+    frames_per_second: int,
 ) -> Row:
-    """The row of `player` against `opponent` over at least one match, all values as text."""
-    wins = sum(m.outcome == 1.0 for m in matches)
-    losses = sum(m.outcome == 0.0 for m in matches)
-    interval = wilson_interval(wins, len(matches))
-    newest = datetime.fromtimestamp(max(m.finished_at for m in matches), tz=UTC)
-    side = "spawn_side"
+    """The row of `player` against the cell's column, all values as text.
+
+    The matchmaker counts, so the row agrees with its log. By seat and by side, and in the means,
+    are `results`: those of the matches that this process played.
+    """
+    seats = [0 if result.seats[0].player == player.name else 1 for result in results]
+    won = [result.outcome == 1.0 - seat for result, seat in zip(results, seats, strict=True)]
+    stats = [result.seats[seat].stats for result, seat in zip(results, seats, strict=True)]
+    sides = [of_match.get("spawn_side", 0.0) for of_match in stats]
+    newest = max((result.finished_at for result in results), default=time.time())
+    interval = wilson_interval(cell.wins, cell.games)
+
+    def won_where(chosen: Sequence[bool]) -> str:
+        return _mean([win for win, it_is in zip(won, chosen, strict=True) if it_is])
+
     return {
-        "finished_at": newest.isoformat(timespec="seconds"),
+        "finished_at": datetime.fromtimestamp(newest, tz=UTC).isoformat(timespec="seconds"),
         "player": player.name,
         "step": str(player.step),
-        "opponent": opponent,
+        "opponent": cell.column,
         "book": book.value,
-        "matches": str(len(matches)),
-        "wins": str(wins),
-        "draws": str(len(matches) - wins - losses),
-        "losses": str(losses),
-        "win_rate": _mean([m.outcome == 1.0 for m in matches]),
+        "matches": str(cell.games),
+        "wins": str(cell.wins),
+        "draws": str(cell.draws),
+        "losses": str(cell.losses),
+        "win_rate": _mean([cell.wins / cell.games]),
         "wilson_low": _mean([interval.low]),
         "wilson_high": _mean([interval.high]),
-        "win_rate_seat_0": _mean([m.outcome == 1.0 for m in matches if m.seat == 0]),
-        "win_rate_seat_1": _mean([m.outcome == 1.0 for m in matches if m.seat == 1]),
-        "win_rate_left": _mean([m.outcome == 1.0 for m in matches if m.stats.get(side, 0.0) < 0]),
-        "win_rate_right": _mean([m.outcome == 1.0 for m in matches if m.stats.get(side, 0.0) > 0]),
-        **{
-            f"{name}_mean": _mean([m.stats[name] for m in matches if name in m.stats])
-            for name in _STATS
-        },
-        "seconds_mean": _mean([m.frames / frames_per_second for m in matches]),
+        "win_rate_seat_0": won_where([seat == 0 for seat in seats]),
+        "win_rate_seat_1": won_where([seat == 1 for seat in seats]),
+        "win_rate_left": won_where([side < 0 for side in sides]),
+        "win_rate_right": won_where([side > 0 for side in sides]),
+        **{f"{name}_mean": _mean([s[name] for s in stats if name in s]) for name in _STATS},
+        "seconds_mean": _mean([result.frames / frames_per_second for result in results]),
     }
 
 

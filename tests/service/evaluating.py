@@ -75,7 +75,6 @@ def running(
                 yield run
             finally:
                 run.stop()
-                evaluator.journal.close()
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = 100.0, every: float = 0.02) -> None:

@@ -12,7 +12,6 @@ import pytest
 from cli_league import rows, served
 from evaluator_league import register_bots_and_live, register_snapshot
 
-from evaluator.journal import Journal
 from evaluator.queue import Queue
 from evaluator.settings import EvaluatorSettings
 from league.cli.main import main
@@ -154,19 +153,16 @@ def test_imported_snapshots_are_drawn_where_it_is_asked_for(
 
 
 def test_gauntlets_meet_the_imported_ones_which_have_none_of_their_own(
-    first: Path, second: Path, capsys: Capture, tmp_path: Path
+    first: Path, second: Path, capsys: Capture
 ) -> None:
     said(capsys, "import", str(first), "--run-dir", str(second))
-    settings = EvaluatorSettings()
-    queue = Queue(Journal(tmp_path / "journal"), settings, ["based"])
+    queue = Queue(EvaluatorSettings(), ["based"])
     with league_of(second) as client:
         players, ratings = client.players(), client.ratings()
     assert [player.name for player in queue.waiting(players)] == ["main@3000"]
     new = next(player for player in players if player.name == "main@3000")
     met = {
-        entry.opponent
-        for entry in queue.open(new, players, ratings, {}).plan
-        if entry.book is Book.EVAL
+        entry.opponent for entry in queue.plan(new, players, ratings, {}) if entry.book is Book.EVAL
     }
     assert met == {"based", "first-run:main@1000", "first-run:main@2000"}
     assert queue.request("first-run:main@1000", players) == 1

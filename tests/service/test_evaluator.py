@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import grpc
@@ -10,8 +10,9 @@ import pytest
 from evaluating import BOTS, running, wait_for
 from evaluator_league import games, matchmaker_of, register_snapshot
 
+from evaluator.arena import Arena
 from evaluator.reports.table import Report
-from league.players import Book
+from league.players import Assignment, Book
 from league.replay import load_replay, verify
 from league.rpc.client import MatchmakerClient
 from league.v1 import evaluator_pb2 as e
@@ -48,28 +49,13 @@ def test_every_snapshot_gets_its_gauntlet(client: MatchmakerClient, tmp_path: Pa
     )
 
 
-def test_telling_matches_of_a_gauntlet_can_be_watched_by_their_id(
+def test_the_report_and_the_replays_agree_with_the_matchmaker(
     client: MatchmakerClient, tmp_path: Path
 ) -> None:
     register_snapshot(client, tmp_path, 10)
-    with running(client, tmp_path) as run:
+    with running(client, tmp_path, match_seconds=10.0, matches_per_opponent=2) as run:
         wait_for(lambda: run.status().drained and run.status().gauntlets_done == 1)
     assert run.error is None
-    replays = [load_replay(path) for path in (tmp_path / "replays").iterdir()]
-    opponents = [seat.name for replay in replays for seat in replay.seats if seat.name != "main@10"]
-    assert set(opponents) == set(BOTS)
-    assert max(opponents.count(bot) for bot in BOTS) <= 2
-    for replay in replays:
-        verify(replay)
-        record = client.match(replay.match_id)
-        assert record.result is not None
-        assert (record.result.outcome, record.result.frames) == (replay.outcome, replay.frames)
-
-
-def test_the_report_agrees_with_the_matchmaker(client: MatchmakerClient, tmp_path: Path) -> None:
-    register_snapshot(client, tmp_path, 10)
-    with running(client, tmp_path, match_seconds=15.0) as run:
-        wait_for(lambda: run.status().drained)
     rows = Report(tmp_path / "evaluator" / "evaluation_results.csv").rows()
     assert sum(int(row["losses"]) for row in rows) > 0
     for book in (Book.EVAL, Book.GREEDY):
@@ -78,23 +64,37 @@ def test_the_report_agrees_with_the_matchmaker(client: MatchmakerClient, tmp_pat
             cell = cells[row["opponent"]]
             counts = tuple(int(row[name]) for name in ("wins", "draws", "losses"))
             assert counts == (cell.wins, cell.draws, cell.losses)
+    replays = [load_replay(path) for path in (tmp_path / "replays").iterdir()]
+    opponents = [seat.name for replay in replays for seat in replay.seats if seat.name != "main@10"]
+    assert set(opponents) == set(BOTS)
+    for replay in replays:
+        record = client.match(replay.match_id)
+        assert record.result is not None
+        assert (record.result.outcome, record.result.frames) == (replay.outcome, replay.frames)
+    verify(replays[0])
 
 
-def test_seats_are_swapped_on_common_seeds(client: MatchmakerClient, tmp_path: Path) -> None:
+def test_seats_are_swapped_on_common_seeds(
+    client: MatchmakerClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seated: list[Assignment] = []
+    seat = Arena.seat
+
+    def noted(self: Arena, assignments: Sequence[Assignment]) -> None:
+        seated.extend(assignments)
+        seat(self, assignments)
+
+    monkeypatch.setattr(Arena, "seat", noted)
     register_snapshot(client, tmp_path, 10)
     with running(client, tmp_path) as run:
         wait_for(lambda: run.status().drained)
-        matches = [
-            m for name in BOTS for m in run.evaluator.journal.matches("main@10", name, Book.EVAL)
-        ]
     seeds: dict[str, set[tuple[int, int]]] = {}
-    for match in matches:
-        record = client.match(match.match_id)
-        seat = next(i for i, p in enumerate(record.assignment.seats) if p.name == "main@10")
-        assert seat == match.seat
-        assert record.result is not None
-        assert record.result.seats[seat].digest == record.assignment.seats[seat].digest != ""
-        seeds.setdefault(match.opponent, set()).add((record.assignment.seed, seat))
+    for match in seated:
+        if match.book is Book.EVAL:
+            names = [player.name for player in match.seats]
+            place = names.index("main@10")
+            seeds.setdefault(names[1 - place], set()).add((match.seed, place))
+    assert seeds.keys() == set(BOTS)
     assert all(of_bot == seeds[BOTS[0]] for of_bot in seeds.values())
     assert len(seeds[BOTS[0]]) == 4
     assert len({seed for seed, _ in seeds[BOTS[0]]}) == 2

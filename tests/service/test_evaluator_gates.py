@@ -56,7 +56,6 @@ def evaluating(client: MatchmakerClient, folder: Path) -> Iterator[Evaluator]:
         finally:
             evaluator.stop.set()
             thread.join(10)
-            evaluator.journal.close()
             assert not thread.is_alive()
 
 

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import logging
 import random
-import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -210,14 +208,14 @@ def test_malformed_messages_do_not_break_the_evaluator(
         small_league(tmp_path, snapshots=()) as league,
         running(league.client, tmp_path) as run,
         grpc.insecure_channel(run.address) as channel,
-        closing(sqlite3.connect(tmp_path / "evaluator" / "journal.db")) as journal,
         caplog.at_level(logging.ERROR),
     ):
         # its start is in the log, all of it, before it says how many snapshots wait
         wait_for(lambda: any(one.metrics for one in league.client.status().workers))
 
         def held() -> str:
-            return "\n".join([*journal.iterdump(), repr(positions_of(league.server.store))])
+            queued = run.evaluator.queue.waiting(league.client.players())
+            return f"{queued} {positions_of(league.server.store)}"
 
         codes = fuzz(channel, [service], EVALUATOR, held, 40)
     assert codes["NOT_FOUND"] > 0, "some get as far as the queue"

@@ -29,6 +29,11 @@ SETTINGS = """
 [game]
 match_seconds = 2
 
+[evaluator]
+matches_per_opponent = 8
+milestone_matches = 8
+matches_by_opponent = { constant = 8, based = 8 }
+
 [learner]
 steps = 100_000_000
 """
@@ -169,7 +174,7 @@ class KilledLeague:
         for one in self.all:
             one.wait_ready()
         limit = time.monotonic() + 120.0
-        while not self.journal("SELECT 1 FROM gauntlets WHERE state = 'done'"):
+        while not (self.folder / "evaluator" / "evaluation_results.csv").exists():
             assert time.monotonic() < limit, (
                 f"no gauntlet comes to its end: {self.evaluator.said()}"
             )
@@ -204,14 +209,6 @@ class KilledLeague:
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         with sqlite3.connect(f"file:{self.db}?mode=ro", uri=True) as log:
             return log.execute(sql).fetchall()
-
-    def journal(self, sql: str) -> list[tuple[Any, ...]]:
-        """Rows of what the evaluator remembers, none as long as there is no journal."""
-        file = self.folder / "evaluator" / "journal.db"
-        if not file.exists():
-            return []
-        with sqlite3.connect(file, timeout=20) as journal:
-            return journal.execute(sql).fetchall()
 
 
 class Bystander:

@@ -6,7 +6,6 @@ python -m pytest -m slow -s tests/system/test_kills.py      # 200 kills of each,
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections import Counter
@@ -15,10 +14,13 @@ from pathlib import Path
 import pytest
 from killing import Killed, KilledLeague
 
+from evaluator.reports.table import Report
 from league.players import Book
 from league.rpc.client import MatchmakerClient
 from matchmaker.tools.fsck import fsck
 
+GAUNTLET = {"eval": 8, "greedy": 4}
+"""Matches that a gauntlet has against an opponent, by book."""
 KILLS = int(os.environ.get("KUMITE_KILLS", "200"))
 
 CARRIED_TWICE = """
@@ -73,7 +75,7 @@ def checked(league: KilledLeague) -> str:
     )
     (snapshots,) = league.rows("SELECT count(*) FROM players WHERE kind = 'snapshot'")
     assert snapshots[0]
-    settled = gauntlets_hold(league, stored)
+    settled = gauntlets_hold(league)
     (lost,) = league.rows("SELECT count(*) FROM lost_results")
     kills = ", ".join(words(one) for one in league.all)
     return (
@@ -99,24 +101,25 @@ def counted_once(league: KilledLeague) -> None:
     assert [(rated["main"],)] == league.rows(COUNTED)
 
 
-def gauntlets_hold(league: KilledLeague, stored: dict[object, object]) -> int:
-    """The log's gauntlet matches are those acknowledged to the evaluator, and a finished gauntlet
-    has all that were planned. Returns the number acknowledged.
+def gauntlets_hold(league: KilledLeague) -> int:
+    """The report's gauntlets are in the log, and no gauntlet has more matches than planned but the
+    other half of a pair. Returns the number of gauntlet matches.
     """
-    taken = league.journal("SELECT match_id, player, opponent, book FROM matches WHERE accepted")
-    plans = league.journal("SELECT player, plan FROM gauntlets WHERE state = 'done'")
-    assert taken
-    assert plans
+    rows = Report(league.folder / "evaluator" / "evaluation_results.csv").rows()
+    assert rows
     logged = league.rows(
-        "SELECT a.match_id FROM results r JOIN assignments a USING (ordinal) "
+        "SELECT a.seat0, a.seat1, a.book FROM results r JOIN assignments a USING (ordinal) "
         "WHERE a.category = 'gauntlet'"
     )
-    assert {match for match, *_ in taken} == {match for (match,) in logged} <= stored.keys()
-    played = Counter(tuple(row) for _, *row in taken)
-    for player, plan in plans:
-        for opponent, book, matches in json.loads(plan):
-            assert played[player, opponent, book] == matches, (player, opponent, book)
-    return len(taken)
+    played = Counter((frozenset(seats), book) for *seats, book in logged)
+    for row in rows:
+        assert (
+            played[frozenset((row["player"], row["opponent"])), row["book"]]
+            >= GAUNTLET[row["book"]]
+        )
+    most = {book: matches + 1 for book, matches in GAUNTLET.items()}
+    assert {pair: count for pair, count in played.items() if count > most[pair[1]]} == {}
+    return len(logged)
 
 
 def words(one: Killed) -> str:

@@ -8,8 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from evaluator.journal import Entry, Slot
-from evaluator.queue import compose, exploiters_to_meet, missing_slots, next_gate
+from evaluator.queue import Entry, compose, exploiters_to_meet, missing_pairs, next_gate
 from evaluator.settings import EvaluatorSettings
 from league.errors import ConfigError
 from league.exploiters import CandidateGate, GateState, Generation, Patch
@@ -45,7 +44,7 @@ def ratings(*players: Player) -> list[Rating]:
     ]
 
 
-def opponents(plan: tuple[Entry, ...], book: Book) -> list[tuple[str, int]]:
+def opponents(plan: list[Entry], book: Book) -> list[tuple[str, int]]:
     return [(entry.opponent, entry.matches) for entry in plan if entry.book is book]
 
 
@@ -95,26 +94,12 @@ def test_retired_parents_are_met_but_not_quarantined_or_retired_leaders() -> Non
     assert [name for name, _ in opponents(plan, Book.EVAL)] == [*BOTS, "main@30"]
 
 
-def test_missing_slots_come_in_pairs_and_leave_out_what_is_done() -> None:
+def test_what_the_log_counts_stands_for_the_first_pairs() -> None:
     entry = Entry("based", Book.EVAL, 6)
-    everything = [Slot("based", Book.EVAL, pair, seat) for pair in range(3) for seat in (0, 1)]
-    assert missing_slots(entry, set(), 0) == everything
-    done = {(0, 0), (0, 1), (1, 0)}
-    assert missing_slots(entry, done, counted=3) == everything[3:]
-    assert missing_slots(entry, {(p, s) for p in range(3) for s in (0, 1)}, counted=6) == []
-
-
-def test_what_only_the_matchmaker_counts_stands_for_whole_pairs() -> None:
-    entry = Entry("based", Book.EVAL, 6)
-    assert [(s.pair, s.seat) for s in missing_slots(entry, set(), counted=4)] == [(2, 0), (2, 1)]
-    assert [(s.pair, s.seat) for s in missing_slots(entry, set(), counted=5)] == [(2, 0), (2, 1)]
-    # One pair is half done here: the two matches beyond it replace the pair after it.
-    assert [(s.pair, s.seat) for s in missing_slots(entry, {(0, 0)}, counted=3)] == [
-        (0, 1),
-        (2, 0),
-        (2, 1),
-    ]
-    assert missing_slots(entry, set(), counted=100) == []
+    for counted, pairs in ((0, [0, 1, 2]), (2, [1, 2]), (3, [1, 2]), (6, []), (100, [])):
+        counts = {("main@10", "based", Book.EVAL): counted, ("main@20", "based", Book.EVAL): 6}
+        missing = missing_pairs("main@10", [entry], counts)
+        assert missing == [(entry, pair) for pair in pairs], counted
 
 
 def test_whom_a_curriculum_waits_for_comes_first_and_more_often() -> None:
