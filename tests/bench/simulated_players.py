@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from league.stats.ratings import BETA, NO_DRIFT, NORMAL_LINK, Drift, RatingTable
+from league.stats.ratings import BETA, NORMAL_LINK, RatedGame, RatingTable
 from league.stats.ratings.belief import draw_margin
-from league.stats.ratings.fit import log_probabilities
+from league.stats.ratings.fit import PairCounts, log_probabilities
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -29,24 +29,28 @@ def played(rng: np.random.Generator, gap_G: Array, nu: float) -> Array:
     return np.where(dice_G < win_G, 1.0, np.where(dice_G < win_G + draw_G, 0.5, 0.0))
 
 
+def pair_counts(first_G: Numbers, second_G: Numbers, outcome_G: Array, players: int) -> PairCounts:
+    """Counts G games, outcomes being of the first player."""
+    outcome_G = np.where(first_G < second_G, outcome_G, 1.0 - outcome_G)
+    low_G, high_G = np.minimum(first_G, second_G), np.maximum(first_G, second_G)
+    pair_P, place_G = np.unique(low_G * players + high_G, return_inverse=True)
+    wins_P, draws_P, losses_P = (
+        np.bincount(place_G, outcome_G == outcome, len(pair_P)) for outcome in (1.0, 0.5, 0.0)
+    )
+    return PairCounts(*np.divmod(pair_P, players), wins_P, draws_P, losses_P)
+
+
 class Online:
     """A rating table that opens its epochs, with what it predicted of each game before."""
 
-    def __init__(self, players: int, drift: Drift = NO_DRIFT) -> None:
-        self.table = RatingTable(drift)
+    def __init__(self, players: int) -> None:
+        self.table = RatingTable()
         self.names = [str(number) for number in range(players)]
         self.plain: list[Array] = []
         self.predicted: list[Array] = []
         self.scored: list[Array] = []
 
-    def take(
-        self,
-        first_G: Numbers,
-        second_G: Numbers,
-        outcome_G: Array,
-        step0_G: Numbers,
-        step1_G: Numbers,
-    ) -> None:
+    def take(self, first_G: Numbers, second_G: Numbers, outcome_G: Array) -> None:
         """Predicts one batch of results from the beliefs now, then folds it."""
         mu_N, variance_N = self.beliefs()
         c_G = np.sqrt(2 * BETA**2 + variance_N[first_G] + variance_N[second_G])
@@ -56,9 +60,9 @@ class Online:
         self.plain.append(NORMAL_LINK.score(t_G, e_G))
         self.predicted.append(epoch.link.score(t_G, e_G))
         self.scored.append(outcome_G)
-        columns = (x.tolist() for x in (first_G, second_G, outcome_G, step0_G, step1_G))
-        for first, second, outcome, step0, step1 in zip(*columns, strict=True):
-            self.table.fold_all([(self.names[first], self.names[second], outcome, step0, step1)])
+        columns = (x.tolist() for x in (first_G, second_G, outcome_G))
+        for first, second, outcome in zip(*columns, strict=True):
+            self.table.fold(RatedGame(self.names[first], self.names[second], outcome))
         opened = self.table.next_epoch(self.table.games)
         if opened is not None:
             self.table.begin_epoch(self.table.games, opened.draw_probability, opened.link)
@@ -115,7 +119,6 @@ def line_league(
         else:
             second_G = (first_G + rng.integers(1, players, size=size)) % players
         outcome_G = played(rng, theta_N[first_G] - theta_N[second_G], nu)
-        still_G = np.zeros(size, np.int64)
-        online.take(first_G, second_G, outcome_G, still_G, still_G)
+        online.take(first_G, second_G, outcome_G)
         columns.append((first_G, second_G, outcome_G))
     return LineLeague(theta_N, *(np.concatenate(x) for x in zip(*columns, strict=True)), online)

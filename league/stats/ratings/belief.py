@@ -66,9 +66,8 @@ class Drift:
 
     Attributes:
         points2_per_fold: κ, the growth of σ² in points² while the steps grow by a factor of e.
-            Runs of the preset `laptop` measure 2 to 8 around a climb of 4 to 5 points
-            (`lineage.measured_drift`); TrueSkill, which knows no climb, predicts their training
-            matches best with 10 to 20.
+            Runs of the preset `laptop` measure 2 to 8 around a climb of 4 to 5 points; TrueSkill,
+            which knows no climb, predicts their training matches best with 10 to 20.
         settling_steps: s₀; steps below it count as the start.
     """
 

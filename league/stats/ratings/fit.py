@@ -13,13 +13,13 @@ approximation), and a first-order term moves the mode to the mean.
 Games show only differences. With anchors, ratings are relative to them. Without, the mean of all
 players is 25 and the interval of a rating is that of its difference to this mean.
 
-Shapes: N players, P pairs that met, K nodes of a block, M free coordinates.
+Shapes: N players, P pairs that met, M free coordinates.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -94,24 +94,6 @@ class PairCounts:
         return self.wins_P + self.draws_P + self.losses_P
 
     @classmethod
-    def of_games(
-        cls, seat0_G: Numbers, seat1_G: Numbers, outcome_G: Array, players: int
-    ) -> PairCounts:
-        """Counts G games, `outcome_G` being seat 0's in {1, ½, 0}; leaves out self-play."""
-        seat0_G, seat1_G = np.asarray(seat0_G, np.int64), np.asarray(seat1_G, np.int64)
-        outcome_G = np.where(seat0_G < seat1_G, outcome_G, 1.0 - np.asarray(outcome_G))
-        low_G, high_G = np.minimum(seat0_G, seat1_G), np.maximum(seat0_G, seat1_G)
-        rated_G = low_G < high_G
-        pair_P, place_G = np.unique(low_G[rated_G] * players + high_G[rated_G], return_inverse=True)
-        low_P, high_P = np.divmod(pair_P, players)
-
-        def count(outcome: float) -> Array:
-            is_P = (outcome_G[rated_G] == outcome).astype(np.float64)
-            return np.asarray(np.bincount(place_G, is_P, len(pair_P)), np.float64)
-
-        return cls(low_P, high_P, count(1.0), count(0.5), count(0.0))
-
-    @classmethod
     def of_cells(cls, cells: Iterable[PayoffCell]) -> tuple[PairCounts, list[str]]:
         """Returns the counts of a payoff table, which has each pair twice, and the players."""
         rows = [cell for cell in cells if cell.row < cell.column]
@@ -120,14 +102,6 @@ class PairCounts:
         pairs_P2 = np.array([(number[c.row], number[c.column]) for c in rows], np.int64)
         counts_P3 = np.array([(c.wins, c.draws, c.losses) for c in rows], np.float64)
         return cls(*pairs_P2.reshape(-1, 2).T, *counts_P3.reshape(-1, 3).T), names
-
-
-@dataclass(frozen=True)
-class Block:
-    """A joint Gaussian prior of K players around the mean; `precision_KK` is in 1/points²."""
-
-    nodes_K: Numbers
-    precision_KK: Array
 
 
 @dataclass(frozen=True)
@@ -168,11 +142,6 @@ class Fit:
         if not self.freedom:
             return 1.0
         return math.sqrt(max(1.0, self.misfit - 2.0 * math.sqrt(2.0 / self.freedom)))
-
-    def intervals(self) -> tuple[Array, Array]:
-        """Returns the lower and upper bounds of every rating."""
-        reach_N = REACH * self.widening * np.sqrt(np.diagonal(self.covariance_NN))
-        return self.rating_N - reach_N, self.rating_N + reach_N
 
     def interval(self, player: int) -> Interval:
         """Returns one player's rating in points."""
@@ -223,14 +192,12 @@ def fit(
     players: int,
     *,
     anchors: Mapping[int, float] | None = None,
-    blocks: Sequence[Block] = (),
 ) -> Fit:
     """Fits all players' ratings to their games.
 
     Args:
         players: N; a player without a game keeps its prior.
         anchors: points of the players that stay where they are.
-        blocks: players whose strengths are correlated (`lineage`); they have no other prior.
 
     Raises:
         InvalidInput: too many players, or an anchor that is no player's rating.
@@ -243,9 +210,6 @@ def fit(
             raise InvalidInput(
                 f"anchor {player} at {points} points is not a rating of one of {players} players"
             )
-    precision_N = np.full(players, SIGMA**-2.0)
-    for block in blocks:
-        precision_N[block.nodes_K] = 0.0
     # the search for ν begins at the share of draws, as if all players were equal
     share = (float(counts.draws_P.sum()) + 0.5) / (float(counts.games_P.sum()) + 1.0)
     theta_N, nu = np.zeros(players), 2.0 * share / (1.0 - share)
@@ -253,8 +217,7 @@ def fit(
         scale = points_per_logit(nu)
         for player, points in anchors.items():
             theta_N[player] = (points - MU) / scale
-        scaled = [Block(block.nodes_K, block.precision_KK * scale**2) for block in blocks]
-        posterior = _Posterior(counts, precision_N * scale**2, scaled, list(anchors), theta_N, nu)
+        posterior = _Posterior(counts, SIGMA**-2.0 * scale**2, list(anchors), theta_N, nu)
         theta_N, nu = posterior.mode()
         if abs(points_per_logit(nu) / scale - 1.0) < 1e-6:
             break
@@ -273,7 +236,7 @@ class _Posterior:
     """The log-posterior of θ of every player and η = ln ν, everything in logits.
 
     Σ over pairs of wins·ln P(win) + draws·ln P(draw) + losses·ln P(loss)
-      − Σ over players of θ²/2s² − Σ over blocks of θᵀQθ/2 − (η − η₀)²/2·3²
+      − Σ over players of θ²/2s² − (η − η₀)²/2·3²
 
     The sum is concave, and its Hessian is that of an exponential family, so observed and expected
     information are the same. `x_M` holds θ of the free players, then η.
@@ -282,13 +245,12 @@ class _Posterior:
     def __init__(
         self,
         counts: PairCounts,
-        precision_N: Array,
-        blocks: Sequence[Block],
+        precision: float,
         fixed: Iterable[int],
         theta_N: Array,
         nu: float,
     ) -> None:
-        self.counts, self.precision_N, self.blocks = counts, precision_N, blocks
+        self.counts, self.precision = counts, precision
         self.theta_N, self.log_nu = theta_N.copy(), math.log(nu)
         is_free_M = np.ones(len(theta_N) + 1, np.bool_)
         is_free_M[list(fixed)] = False
@@ -323,14 +285,10 @@ class _Posterior:
         counts, off = self.counts, (self.log_nu - _LOG_NU_MEAN) / _LOG_NU_SIGMA
         win_P, draw_P, loss_P = self.log_probabilities()
         total = counts.wins_P @ win_P + counts.draws_P @ draw_P + counts.losses_P @ loss_P
-        total -= (self.precision_N @ self.theta_N**2 + off**2) / 2.0
+        total -= (self.precision * self.theta_N @ self.theta_N + off**2) / 2.0
         mean_P = (np.exp(win_P) - np.exp(loss_P)) / 2.0
         pull_P = (counts.wins_P - counts.losses_P) / 2.0 - counts.games_P * mean_P
-        gradient_N = self._by_player(pull_P, -pull_P) - self.precision_N * self.theta_N
-        for block in self.blocks:
-            theta_K = self.theta_N[block.nodes_K]
-            total -= theta_K @ block.precision_KK @ theta_K / 2.0
-            gradient_N[block.nodes_K] -= block.precision_KK @ theta_K
+        gradient_N = self._by_player(pull_P, -pull_P) - self.precision * self.theta_N
         surplus = counts.draws_P.sum() - counts.games_P @ np.exp(draw_P)
         gradient = np.append(gradient_N, surplus - off / _LOG_NU_SIGMA)
         return -float(total), -gradient[self.free_M]
@@ -345,10 +303,8 @@ class _Posterior:
         players = len(self.theta_N)
         hessian = np.zeros((players + 1, players + 1))
         hessian[first_P, second_P] = hessian[second_P, first_P] = -information_P
-        own_N = self._by_player(information_P, information_P) + self.precision_N
+        own_N = self._by_player(information_P, information_P) + self.precision
         hessian[np.arange(players), np.arange(players)] = own_N
-        for block in self.blocks:
-            hessian[np.ix_(block.nodes_K, block.nodes_K)] += block.precision_KK
         shared_P = games_P * mean_P * draw_P
         hessian[players, :players] = hessian[:players, players] = self._by_player(
             -shared_P, shared_P
