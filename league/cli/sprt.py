@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -40,10 +40,6 @@ def sprt(
     p1: Share = None,
     elo0: Elo = None,
     elo1: Elo = None,
-    model: Annotated[
-        Literal["logistic", "normalised"] | None,
-        typer.Option(help="Model of Elo (default: logistic)."),
-    ] = None,
     alpha: Annotated[float, typer.Option(help="How often the weak may pass.")] = 0.05,
     beta: Annotated[float, typer.Option(help="How often the strong may fail.")] = 0.05,
     pentanomial: Annotated[
@@ -92,10 +88,9 @@ def sprt(
     truths, subject = truth or [], None
     notes: list[str] = []
     if certificate is not None:
-        if any(value is not None for value in (*hypotheses.values(), model)):
+        if any(value is not None for value in hypotheses.values()):
             raise InvalidInput(
-                "a certificate holds its own hypotheses: leave out --p0, --p1, --elo0, --elo1, "
-                "--model"
+                "a certificate holds its own hypotheses: leave out --p0, --p1, --elo0, --elo1"
             )
         try:
             found = Certificate.from_json(_read(certificate))
@@ -103,7 +98,7 @@ def sprt(
             raise DataCorrupt(f"{certificate}: {error}") from None
         gate, subject = found.gate, found.subject
     else:
-        test = _test(hypotheses, model, by_match=by_match)
+        test = _test(hypotheses, by_match=by_match)
         gate = Gate(test=test, risks=Risks(alpha=alpha, beta=beta))
         low, high = test.values
         truths = [low, (low + high) / 2, high, *truths]
@@ -122,9 +117,9 @@ def sprt(
         say(note)
 
 
-def _test(hypotheses: dict[str, float | None], model: str | None, *, by_match: bool) -> Test:
+def _test(hypotheses: dict[str, float | None], *, by_match: bool) -> Test:
     """The test that the flags mean; raises `InvalidInput` where they name none, or two."""
-    from league.stats.gates import BernoulliTest, EloModel, MultinomialTest
+    from league.stats.gates import BernoulliTest, MultinomialTest
 
     given = {name: value for name, value in hypotheses.items() if value is not None}
     kinds = {name[:-1] for name in given}
@@ -138,15 +133,8 @@ def _test(hypotheses: dict[str, float | None], model: str | None, *, by_match: b
         raise InvalidInput(f"--{name} needs --{missing}: a test compares two hypotheses")
     null, alternative = given.values()
     if kinds == {"p"}:
-        if model is not None:
-            raise InvalidInput("--model is for --elo0 and --elo1: shares have no model")
         return BernoulliTest(p0=null, p1=alternative)
-    return MultinomialTest(
-        elo0=null,
-        elo1=alternative,
-        model=EloModel(model or "logistic"),
-        cells=3 if by_match else 5,
-    )
+    return MultinomialTest(elo0=null, elo1=alternative, cells=3 if by_match else 5)
 
 
 def _numbers(text: str, test: Test) -> list[int]:
@@ -217,7 +205,7 @@ def _report(gate: Gate, subject: Subject | None, truths: Sequence[float]) -> dic
         report["elo"] = {name: elo if math.isfinite(elo) else None for name, elo in elos.items()}
     report["expected"] = []
     for truth in truths:
-        score = gate.test.score(truth, gate.counts)
+        score = gate.test.score(truth)
         ahead = asdict(forecast(gate.test, score, gate.counts, gate.risks))
         report["expected"].append({"truth": truth, "score": score, **ahead})
     return report
@@ -265,7 +253,7 @@ def _warnings(gate: Gate) -> list[str]:
     if gate.verdict is Verdict.CONTINUE:
         return []
     bound = gate.risks.upper if gate.llr > 0 else gate.risks.lower
-    middle = gate.test.score(sum(gate.test.values) / 2, gate.counts)
+    middle = gate.test.score(sum(gate.test.values) / 2)
     _, variance = gate.test.diffusion(gate.counts)(middle)
     if abs(gate.llr - bound) <= 3 * math.sqrt(variance):  # one result can take it so far
         return [WARNING]

@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, SupportsFloat
+from typing import TYPE_CHECKING, Annotated, SupportsFloat
 
 import typer
 
@@ -44,20 +44,6 @@ def structure(
         int, typer.Option(min=1, metavar="N", help="Leave out players with fewer games.")
     ] = 1,
     top: Annotated[int, typer.Option(min=1, metavar="K", help="Lines of each table.")] = 15,
-    payoff: Annotated[
-        Literal["margins", "logits"],
-        typer.Option(
-            help="Payoffs of the Nash mixture: margins, wins less losses, or log odds.",
-        ),
-    ] = "margins",
-    alpha: Annotated[
-        float | None,
-        typer.Option(metavar="A", help="α of α-rank (default: the limit of large α)."),
-    ] = None,
-    within: Annotated[
-        float,
-        typer.Option(metavar="P", help="Near-copies differ by at most P percentage points."),
-    ] = 10.0,
     versus: Annotated[
         tuple[str, str] | None,
         typer.Option(
@@ -65,9 +51,6 @@ def structure(
             help="Compare two groups at their best, such as --versus 'main@*' based.",
         ),
     ] = None,
-    draws: Annotated[
-        int, typer.Option(min=0, metavar="D", help="Draws for the intervals (0: 20 to 200).")
-    ] = 0,
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write every figure.")
     ] = None,
@@ -75,21 +58,15 @@ def structure(
 ) -> None:
     """Shows the league's Nash mixture, α-rank, cycles, and clusters of near-copies."""
     check_png(plot)
-    for flag, value in (("--alpha", alpha), ("--within", within)):
-        if value is not None and not 0.0 < value < math.inf:
-            raise InvalidInput(f"{flag} {value:g} must be a number above 0")
     with league.connect() as client:
         cells, ratings = client.payoff(book), client.ratings(book)
-    from league.stats.structure.study import Choices, study
+    from league.stats.structure.study import study
     from league.stats.structure.table import table_of
 
     table = table_of(cells, ratings, games_at_least)
     ratings = [rating for rating in ratings if rating.player.name in table.names]
-    found = study(
-        table,
-        Choices(payoff=payoff, draws=draws, cycles=top, within=within / 100, alpha=alpha),
-        [(_members(versus[0], table.names), _members(versus[1], table.names))] if versus else [],
-    )
+    groups = [_members(pattern, table.names) for pattern in versus or ()]
+    found = study(table, [(groups[0], groups[1])] if groups else [], cycles=top)
     print_structure(found, ratings, top, versus)
     if json_file is not None:
         _write_json(json_file, found, ratings, book, versus)
@@ -150,8 +127,8 @@ def print_structure(found: Structure, ratings: Sequence[Rating], top: int, versu
         if len(members) > 1 or mass.high[number] >= SHOWN_MASS
     )
     rows = [_cluster_row(found, number, members) for _, _, number, members in listed[:top]]
-    points = f"{100 * found.choices.within:g} percentage points"
-    print_table("Clusters", CLUSTERS, rows, caption=f"members differ by at most {points}")
+    caption = "members differ by at most 10 percentage points"
+    print_table("Clusters", CLUSTERS, rows, caption=caption)
 
 
 def _summary(found: Structure, versus: Groups) -> list[tuple[str, str]]:

@@ -13,27 +13,21 @@ from scipy.optimize import minimize
 from league.errors import InvalidInput
 from league.stats.gates import (
     BernoulliTest,
-    EloModel,
     MultinomialTest,
     Risks,
-    elo_of,
     estimate,
     forecast,
     score_of,
 )
 from league.stats.gates.estimate import worse_outcome
 from league.stats.gates.multinomial import (
-    NORMALISED_UNIT,
     likeliest_of_mean,
-    likeliest_of_ratio,
     likelihood,
     moments,
     regularised,
 )
 
 FISHTEST = (10789, 19328, 33806, 19402, 10543)
-NARROW = (39, 2226, 31451, 2412, 40)
-NORMALISED = MultinomialTest(elo0=0.764, elo1=3.439, model=EloModel.NORMALISED)
 RISKS = Risks()
 SHARES = BernoulliTest(p0=0.55, p1=0.65)
 NONE = (0,) * 5
@@ -60,7 +54,6 @@ def test_bounds_are_walds():
     ("test", "counts", "wanted", "within"),
     [
         (MultinomialTest(elo0=-3, elo1=1), FISHTEST, 2.13107, 5e-6),
-        (NORMALISED, NARROW, 2.16294, 5e-6),
         (MultinomialTest(elo0=0, elo1=35, cells=3), (40, 20, 140), 10.10, 5e-3),
         (MultinomialTest(elo0=0, elo1=5), NONE, 0.0, 0.0),
         (SHARES, (3, 0, 7), 7 * math.log(65 / 55) + 3 * math.log(35 / 45), 1e-12),
@@ -70,13 +63,6 @@ def test_bounds_are_walds():
 )
 def test_known_ratios(test, counts, wanted, within):
     assert test.llr(counts) == pytest.approx(wanted, abs=within)
-
-
-def test_known_elo_with_its_interval():
-    found = estimate(NORMALISED, NARROW, RISKS)
-    elo = [elo_of(score) for score in (found.score, found.low, found.high)]
-    assert elo == pytest.approx([0.8652, 0.168, 1.541], abs=5e-4)
-    assert estimate(NORMALISED, NONE, RISKS) is None
 
 
 @settings(max_examples=60, deadline=None)
@@ -94,13 +80,13 @@ def test_draws_never_favour_the_stronger_hypothesis(p0, p1, score, drawn):
 
 
 @settings(max_examples=60, deadline=None)
-@given(counts_of(5), elos, elos, st.sampled_from(list(EloModel)), st.sampled_from([3, 5]))
-def test_a_ratio_changes_sign_from_the_other_side(counts, one, other, model, cells):
+@given(counts_of(5), elos, elos, st.sampled_from([3, 5]))
+def test_a_ratio_changes_sign_from_the_other_side(counts, one, other, cells):
     assume(abs(one - other) > 1e-3)
     assume(any(counts[:cells]))
     low, high = sorted((one, other))
-    test = MultinomialTest(elo0=low, elo1=high, model=model, cells=cells)
-    mirrored = MultinomialTest(elo0=-high, elo1=-low, model=model, cells=cells)
+    test = MultinomialTest(elo0=low, elo1=high, cells=cells)
+    mirrored = MultinomialTest(elo0=-high, elo1=-low, cells=cells)
     near = 1e-6 + 1e-8 * sum(counts)
     ratio = mirrored.llr(counts[:cells][::-1])
     assert ratio == pytest.approx(-test.llr(counts[:cells]), abs=near)
@@ -137,19 +123,10 @@ def brute_force(seen, constraint):
 )
 def test_the_likeliest_shares_are_those_of_an_optimiser(counts, elo, cells):
     _, seen = regularised(counts[:cells])
-    wanted, ratio = score_of(elo), elo / NORMALISED_UNIT * 2**0.5
-
-    def off_mean(q):
-        return moments(q)[0] - wanted
-
-    def off_ratio(q):
-        mean, variance = moments(q)
-        return mean - 0.5 - ratio * math.sqrt(variance)
-
-    by_mean = likelihood(seen, likeliest_of_mean(seen, wanted))
-    assert by_mean == pytest.approx(brute_force(seen, off_mean), abs=1e-6)
-    by_ratio = likelihood(seen, likeliest_of_ratio(seen, ratio))
-    assert by_ratio == pytest.approx(brute_force(seen, off_ratio), abs=1e-6)
+    wanted = score_of(elo)
+    found = likelihood(seen, likeliest_of_mean(seen, wanted))
+    best = brute_force(seen, lambda q: moments(q)[0] - wanted)
+    assert found == pytest.approx(best, abs=1e-6)
 
 
 @settings(max_examples=100, deadline=None)
@@ -158,15 +135,10 @@ def test_the_likeliest_shares_keep_their_constraint_for_any_counts(counts, elo, 
     """Also where one cell holds nearly all, or empty ones must be tilted into."""
     assume(any(counts[:cells]))
     _, seen = regularised(counts[:cells])
-    by_mean = likeliest_of_mean(seen, score_of(elo))
-    assert moments(by_mean)[0] == pytest.approx(score_of(elo), abs=1e-9)
-    ratio = elo / NORMALISED_UNIT * 2**0.5
-    by_ratio = likeliest_of_ratio(seen, ratio)
-    mean, variance = moments(by_ratio)
-    assert mean - 0.5 == pytest.approx(ratio * math.sqrt(variance), abs=1e-7)
-    for found in (by_mean, by_ratio):
-        assert sum(found) == pytest.approx(1.0, abs=1e-9)
-        assert min(found) > 0
+    found = likeliest_of_mean(seen, score_of(elo))
+    assert moments(found)[0] == pytest.approx(score_of(elo), abs=1e-9)
+    assert sum(found) == pytest.approx(1.0, abs=1e-9)
+    assert min(found) > 0
 
 
 @pytest.mark.parametrize(
@@ -180,12 +152,10 @@ def test_the_likeliest_shares_keep_their_constraint_for_any_counts(counts, elo, 
         (lambda: BernoulliTest(p0=math.nan, p1=0.5), "p0 nan"),
         (lambda: SHARES.llr((1, 2)), "2 counts"),
         (lambda: SHARES.llr((1, 2, -1)), "-1"),
-        (lambda: SHARES.score(1.2, ()), "1.2"),
+        (lambda: SHARES.score(1.2), "1.2"),
         (lambda: MultinomialTest(elo0=3, elo1=1), "elo0 3"),
         (lambda: MultinomialTest(elo0=0, elo1=1001), "1001"),
         (lambda: MultinomialTest(elo0=math.nan, elo1=1), "nan"),
-        (lambda: MultinomialTest(elo0=0, elo1=201, model=EloModel.NORMALISED), "201"),
-        (lambda: likeliest_of_ratio([0.2] * 5, 4.0), "Elo"),
     ],
 )
 def test_what_can_not_be_tested_is_refused(make, value):
@@ -235,7 +205,7 @@ def test_an_estimate_lies_in_its_interval_and_mirrors(counts, elo, gap):
 @pytest.mark.parametrize("test", [SHARES, MultinomialTest(elo0=0, elo1=35)], ids=str)
 def test_a_forecast_meets_the_error_rates_at_the_hypotheses(test):
     none = (0,) * test.cells
-    weak, strong = (forecast(test, test.score(one, none), none, RISKS) for one in test.values)
+    weak, strong = (forecast(test, test.score(one), none, RISKS) for one in test.values)
     assert 0.03 < weak.accepted < 0.051
     assert 0.949 < strong.accepted < 0.97
 

@@ -34,10 +34,6 @@ def test_known_pentanomials(sprt):
     assert lines["verdict"].startswith("continue")
     assert lines["llr"] == "2.131 (rejects at -2.944, accepts at 2.944)"
     assert lines["counted"] == "93,868 pairs, 187,736 matches; 49.89% of the points"
-    narrow = ("--pentanomial", "39,2226,31451,2412,40", "--elo0", 0.764, "--elo1", 3.439)
-    _, lines, _ = sprt(*narrow, "--model", "normalised")
-    assert lines["llr"].startswith("2.163 ")
-    assert lines["elo"] == "0.87 (95 % interval 0.17 to 1.54)"
 
 
 def test_counts_of_matches_by_share_and_by_elo(sprt):
@@ -110,7 +106,6 @@ def test_a_certificate_is_checked(sprt, tmp_path):
         (["--p0", "0.5"], "--p1"),
         (["--elo1", "5"], "--elo0"),
         ([*SHARES, *ELO], "--elo0"),
-        ([*SHARES, "--model", "normalised"], "--model"),
         ([*SHARES, "--pentanomial", "1,2,3,4,5"], "--pentanomial"),
         ([*SHARES, "--wins", "1", "--pentanomial", "1,2,3,4,5"], "--pentanomial"),
         ([*SHARES, "--wins", "-1"], "-1"),

@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 from structure_games import RPS, chances, elo, expected, played
 
-from league.stats.structure.study import Choices, as_json, study
+from league.stats.structure.study import as_json, study
 
 
 @pytest.fixture(scope="module")
 def rps():
-    return study(
-        expected(chances(2 * RPS), 100), Choices(draws=40), [([0], [1]), ([0, 1], [0, 1, 2])]
-    )
+    groups = [([0], [1]), ([0, 1], [0, 1, 2])]
+    return study(expected(chances(2 * RPS), 100), groups, draws=40)
 
 
 def test_rock_paper_scissors(rps):
@@ -37,11 +36,11 @@ def test_groups_are_compared_in_shares_of_a_match(rps):
     assert float(without_scissors.value) == pytest.approx(0.5 - 0.5 * margin / 3, abs=1e-6)
 
 
-def test_the_same_choices_give_the_same_figures():
+def test_the_same_seed_gives_the_same_figures():
     table = played(chances(elo([0, 1, 2, 3])), 20, np.random.default_rng(0))
-    one, other = (as_json(study(table, Choices(draws=10))) for _ in range(2))
+    one, other = (as_json(study(table, draws=10)) for _ in range(2))
     assert one == other
-    assert one["players"] != as_json(study(table, Choices(draws=10, seed=1)))["players"]
+    assert one["players"] != as_json(study(table, draws=10, seed=1))["players"]
 
 
 def test_copies_share_a_cluster_whose_mass_is_sure():
@@ -49,7 +48,7 @@ def test_copies_share_a_cluster_whose_mass_is_sure():
     rows = [0, 0, 1, 2]
     chance = chances(2 * RPS)[np.ix_(rows, rows)].copy()
     np.fill_diagonal(chance, 0.5)
-    found = study(played(chance, 300, np.random.default_rng(4)), Choices(draws=60))
+    found = study(played(chance, 300, np.random.default_rng(4)), draws=60)
     assert found.clusters.members() == [[0, 1], [2], [3]]
     width = found.cluster_mass.high - found.cluster_mass.low
     assert found.cluster_mass.value.sum() == pytest.approx(1)
@@ -65,20 +64,6 @@ def test_all_of_it_is_json(rps):
     assert told["cycles"][0]["players"] == ["p0", "p2", "p1"]
     assert told["matches"] == 300
     assert told["clusters"][0]["players"] == ["p0"]
-    even = as_json(study(expected(np.full((2, 2), 0.5), 4), Choices(draws=3)))
+    even = as_json(study(expected(np.full((2, 2), 0.5), 4), draws=3))
     assert even["cyclic"] == {"share": None, "by_chance": None, "p_value": None}
     json.dumps(even, allow_nan=False)
-
-
-def test_margins_are_surer_than_logits_where_all_is_won():
-    """100 : 0 on each side: only logits ask whether that is 99 or 99.9 %."""
-    table = expected(np.where(RPS > 0, 1.0, np.where(RPS < 0, 0.0, 0.5)), 100)
-    in_margins, in_logits = (
-        study(table, Choices(payoff=payoff, draws=40)).mass for payoff in ("margins", "logits")
-    )
-    for mass in (in_margins, in_logits):
-        assert mass.value == pytest.approx(np.full(3, 1 / 3))
-    assert (in_margins.low > 0.32).all()
-    assert (in_margins.high < 0.35).all()
-    assert in_logits.low == pytest.approx(np.full(3, 0.24), abs=0.04)
-    assert in_logits.high == pytest.approx(np.full(3, 0.43), abs=0.04)

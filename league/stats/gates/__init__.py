@@ -31,4 +31,4 @@ from league.stats.gates.gate import (
     certify,
     settled,
 )
-from league.stats.gates.multinomial import EloModel, MultinomialTest, Test, elo_of, score_of
+from league.stats.gates.multinomial import MultinomialTest, Test, elo_of, score_of

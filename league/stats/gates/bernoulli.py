@@ -143,7 +143,7 @@ class BernoulliTest:
         losses, draws, wins = checked_counts(counts, self.cells)
         return (wins + draws / 2) * self.win + (losses + draws / 2) * self.loss
 
-    def score(self, value: float, counts: Counts) -> float:
+    def score(self, value: float) -> float:
         """The value itself; raises `InvalidInput` when it is no share."""
         if not 0.0 <= value <= 1.0:
             raise InvalidInput(f"{value:g} is no share of the points: give one from 0 to 1")

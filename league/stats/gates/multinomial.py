@@ -14,7 +14,7 @@ constraint Σ q d = 0 the likelihood is largest at
     q = p / (1 + x d),  x from the secular equation  Σ p d / (1 + x d) = 0,
 
 which has one root between its poles −1/max d and −1/min d. Sources: M. Van den Bergh, "A practical
-introduction to the GSPRT", "Normalized Elo" and "The generalized maximum likelihood ratio for the
+introduction to the GSPRT" and "The generalized maximum likelihood ratio for the
 expectation value of a distribution" (proposition 1.1); known answers from fishtest. The error rates
 hold for many pairs, and by measurement (docs/gates.md) for a few dozen. Everything is plain floats:
 numpy's overhead on five numbers is five times the work.
@@ -25,7 +25,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 from functools import lru_cache
 from typing import Annotated, Literal
 
@@ -34,12 +33,8 @@ from pydantic import Field
 from league.errors import InvalidInput
 from league.stats.gates.bernoulli import BernoulliTest, Counts, Diffusion, checked_counts
 
-NORMALISED_UNIT = 800.0 / math.log(10.0)
-"""Normalised Elo for a mean score one standard deviation of a match above ½: 347.4356."""
 PRIOR = 1e-3
 """The count of a cell that was never seen: at 0 no distribution could be tilted into it."""
-NOTHING = 1e-9
-"""A ratio so small that it is 0: some 2e-7 normalised Elo."""
 LEAST = 1e-9
 """The smallest variance that is believed."""
 FEW = 5
@@ -47,20 +42,8 @@ FEW = 5
 Shares = list[float]
 
 
-class EloModel(Enum):
-    """The meaning of a difference in Elo.
-
-    Logistic Elo is a score, 1/(1 + 10^(−elo/400)). Normalised Elo is a score in standard deviations
-    of a match, (score − ½)/σ · 800/ln 10: how hard the difference is to see, so that the
-    length of a test hardly depends on how much is drawn.
-    """
-
-    LOGISTIC = "logistic"
-    NORMALISED = "normalised"
-
-
-LARGEST = {EloModel.LOGISTIC: 1000.0, EloModel.NORMALISED: 200.0}
-"""Elo beyond which a hypothesis is refused: a score of .9968; .75 if nothing is drawn."""
+LARGEST_ELO = 1000.0
+"""Beyond it a hypothesis is refused: a score of .9968."""
 
 
 def score_of(elo: float) -> float:
@@ -104,53 +87,10 @@ def likelihood(seen: Shares, believed: Shares) -> float:
 
 def likeliest_of_mean(shares: Shares, mean: float) -> Shares:
     """The likeliest shares whose score has the expectation `mean`, in (0, 1)."""
-    return _tilted(shares, [score - mean for score in scores_of(len(shares))])
-
-
-def likeliest_of_ratio(shares: Shares, ratio: float) -> Shares:
-    """The likeliest shares with (mean − ½)/deviation = `ratio`, of at most 2.8 either way.
-
-    With u = score − ½ that is E u = k r, r² = E u², k = ratio/√(1 + ratio²). As r = min over ρ of
-    ρ/2 + r²/2ρ, taken at ρ = r, it is the linear constraint E (u − k(ρ/2 + u²/2ρ)) = 0 at the ρ
-    that equals the r of its solution: a root in ρ, bracketed by the cells nearest to and
-    farthest from ½. Where nearly everything was drawn there are several, and the likeliest counts.
-    (Solving for mean and deviation by turns does not end where one cell holds nearly all.)
-    """
-    if abs(ratio) < NOTHING:
-        return likeliest_of_mean(shares, 0.5)
-    if ratio < 0.0:
-        return likeliest_of_ratio(shares[::-1], -ratio)[::-1]
     from scipy.optimize import brentq
 
-    lean = ratio / math.sqrt(1.0 + ratio * ratio)
-    offsets = [score - 0.5 for score in scores_of(len(shares))]
-
-    def solved(root: float) -> Shares:
-        return _tilted(shares, [u - lean * (root / 2 + u * u / (2 * root)) for u in offsets])
-
-    def excess(root: float) -> float:
-        return sum(q * u * u for q, u in zip(solved(root), offsets, strict=True)) - root * root
-
-    # a grid that separates the roots: there is one above five times the least, if any
-    nearest = min(u for u in offsets if u > 0.0)
-    least = nearest * lean / (1.0 + math.sqrt(1.0 - lean * lean)) * (1.0 + 1e-9)
-    grid = [*(least * 1.15**step for step in range(12) if least * 1.15**step < 0.5), 0.5]
-    positive = [excess(root) > 0.0 for root in grid]
-    found = [
-        solved(brentq(excess, grid[at], grid[at + 1], xtol=1e-14, rtol=1e-13))
-        for at in range(len(grid) - 1)
-        if positive[at] != positive[at + 1]
-    ]
-    return max(found, key=lambda some: likelihood(shares, some))
-
-
-def _tilted(shares: Shares, values: list[float]) -> Shares:
-    """The likeliest shares under Σ q·value = 0; the values must have both signs."""
-    from scipy.optimize import brentq
-
+    values = [score - mean for score in scores_of(len(shares))]
     least, largest = min(values), max(values)
-    if not least < 0.0 < largest:
-        raise InvalidInput("no distribution of these scores has such an Elo: take a smaller one")
     # 1 + x·value with x in log-odds between the poles: a sum of non-negative terms, so nothing
     # cancels
     terms = [
@@ -187,7 +127,6 @@ class MultinomialTest:
 
     elo0: float
     elo1: float
-    model: EloModel = EloModel.LOGISTIC
     cells: Literal[3, 5] = 5
     kind: Literal["multinomial"] = "multinomial"
 
@@ -200,10 +139,9 @@ class MultinomialTest:
             )
 
     def _check_elo(self, elo: float) -> None:
-        most = LARGEST[self.model]
-        if not abs(elo) <= most:
+        if not abs(elo) <= LARGEST_ELO:
             raise InvalidInput(
-                f"{self.model.value} Elo {elo:g} can't be tested: use {-most:g} to {most:g}"
+                f"logistic Elo {elo:g} can't be tested: use {-LARGEST_ELO:g} to {LARGEST_ELO:g}"
             )
 
     @property
@@ -211,34 +149,15 @@ class MultinomialTest:
         """The two hypotheses, in Elo."""
         return self.elo0, self.elo1
 
-    @property
-    def _matches_per_result(self) -> int:
-        return 2 if self.cells == 5 else 1
-
     def llr(self, counts: Counts) -> float:
         """The exact generalised log-likelihood ratio; empty cells count as 0.001."""
         checked_counts(counts, self.cells)
         return _llr(self, counts) if any(counts) else 0.0
 
-    def likeliest(self, shares: Shares, elo: float) -> Shares:
-        """The likeliest distribution of results with this Elo."""
-        if self.model is EloModel.LOGISTIC:
-            return likeliest_of_mean(shares, score_of(elo))
-        return likeliest_of_ratio(shares, elo / NORMALISED_UNIT * self._matches_per_result**0.5)
-
-    def score(self, value: float, counts: Counts) -> float:
-        """The score of an Elo. A normalised one needs the spread seen; without counts, no match
-        is drawn."""
+    def score(self, value: float) -> float:
+        """The score of an Elo."""
         self._check_elo(value)
-        if self.model is EloModel.LOGISTIC:
-            return score_of(value)
-        ratio = value / NORMALISED_UNIT
-        if not any(counts):
-            return 0.5 + ratio / math.sqrt(1.0 + ratio * ratio) / 2
-        _, variance = moments(regularised(counts)[1])
-        # the score stays a score where results vary more than any score allows
-        score = 0.5 + ratio * math.sqrt(variance * self._matches_per_result)
-        return min(max(score, 1e-3), 1.0 - 1e-3)
+        return score_of(value)
 
     def diffusion(self, counts: Counts) -> Diffusion:
         """As for normal scores: drift (s − (s0 + s1)/2)(s1 − s0)/v, variance (s1 − s0)²/v.
@@ -248,10 +167,10 @@ class MultinomialTest:
         Where fewer than `FEW` results differ from the commonest kind, all count as won or lost,
         which varies that much; without any results, matches are independent.
         """
-        score0, score1 = (self.score(elo, counts) for elo in self.values)
+        score0, score1 = (score_of(elo) for elo in self.values)
         middle, gap = (score0 + score1) / 2, score1 - score0
         if sum(counts) - max(counts) < FEW:
-            matches = 1 if any(counts) else self._matches_per_result
+            matches = 2 if self.cells == 5 and not any(counts) else 1
             slope = gap / (middle * (1.0 - middle) / matches)
             return lambda s: ((s - middle) * slope, s * (1.0 - s) / matches * slope * slope)
         seen, variance = moments(regularised(counts)[1])
@@ -263,13 +182,13 @@ class MultinomialTest:
         return at
 
     def __str__(self) -> str:
-        return f"{self.model.value} Elo {self.elo0:g} against {self.elo1:g}"
+        return f"logistic Elo {self.elo0:g} against {self.elo1:g}"
 
 
 @lru_cache(maxsize=16384)  # a gate is counted again from its first result at every look
 def _llr(test: MultinomialTest, counts: Counts) -> float:
     total, shares = regularised(counts)
-    weak, strong = (test.likeliest(shares, elo) for elo in test.values)
+    weak, strong = (likeliest_of_mean(shares, score_of(elo)) for elo in test.values)
     return total * (likelihood(shares, strong) - likelihood(shares, weak))
 
 

@@ -13,11 +13,8 @@ any of them has, and the largest entropy on that support is a smooth convex prob
 player (equal rows) count as one and share its mass, so one more copy changes no other player.
 
 **α-rank** (Omidshafiei et al. 2019, arXiv 1903.01373, one population): a population of m copies of
-σ is entered by a copy of τ, which takes over with the chance of fixation
-
-    ρ(σ → τ) = (1 − exp(−u)) / (1 − exp(−m u)),  u = 2 α A_τσ;   1/m where u = 0
-
-The masses are the stationary distribution of this chain.
+one player is entered by a copy of another, which takes over by selection, the surer the larger α.
+The masses are the stationary distribution of this chain, in the limit of large α.
 """
 
 from __future__ import annotations
@@ -198,20 +195,7 @@ def _mass(weights: Matrix) -> Matrix:
     return np.asarray(positive / positive.sum(), np.float64)
 
 
-def alpha_rank(payoff_NN: Matrix, alpha: float, population: int = POPULATION) -> Matrix:
-    """Returns the masses of α-rank at a finite α. Rates are logarithms, so no α is too large."""
-    checked(payoff_NN)
-    if not 0.0 < alpha < np.inf or population < 2:
-        raise InvalidInput(f"α is {alpha}, the population {population}: use α > 0 and two at least")
-    u_NN = 2.0 * alpha * payoff_NN.T
-    size_NN = np.maximum(np.abs(u_NN), _EVEN)
-    # for u < 0, log ρ(u) = log ρ(−u) + (m − 1) u does not overflow
-    log_rho_NN = np.log(-np.expm1(-size_NN)) - np.log(-np.expm1(-population * size_NN))
-    log_rho_NN += (population - 1) * np.minimum(u_NN, 0.0)
-    return _stationary(np.where(np.abs(u_NN) <= _EVEN, -np.log(population), log_rho_NN))
-
-
-def alpha_rank_limit(payoff_NN: Matrix, population: int = POPULATION) -> Matrix:
+def alpha_rank(payoff_NN: Matrix, population: int = POPULATION) -> Matrix:
     """Returns the masses for α → ∞: a better player enters at rate 1, a tie at 1/m, others never.
 
     Every two players are joined in one direction or both, so there is one set that selection does
@@ -228,22 +212,3 @@ def alpha_rank_limit(payoff_NN: Matrix, population: int = POPULATION) -> Matrix:
     mass_N = np.linalg.solve(flow_NN, np.append(np.zeros(len(rate_NN) - 1), 1.0))
     mass_N[mass_N < _EVEN] = 0.0
     return np.asarray(mass_N / mass_N.sum(), np.float64)
-
-
-def _stationary(log_rate_NN: Matrix) -> Matrix:
-    """Returns the stationary distribution of a chain, given logarithms of its rates.
-
-    States are eliminated one by one and put back in reverse order (Grassmann, Taksar and Heyman
-    1985), by sums and quotients only, so small masses are as exact as large ones.
-    """
-    rate_NN = log_rate_NN.copy()
-    np.fill_diagonal(rate_NN, -np.inf)
-    count = len(rate_NN)
-    for state in range(count - 1, 0, -1):
-        rate_NN[:state, state] -= np.logaddexp.reduce(rate_NN[state, :state])
-        through = rate_NN[:state, state, None] + rate_NN[None, state, :state]
-        np.logaddexp(rate_NN[:state, :state], through, out=rate_NN[:state, :state])
-    log_mass_N = np.zeros(count)
-    for state in range(1, count):
-        log_mass_N[state] = np.logaddexp.reduce(log_mass_N[:state] + rate_NN[:state, state])
-    return np.asarray(np.exp(log_mass_N - np.logaddexp.reduce(log_mass_N)), np.float64)

@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from league.stats.structure.clusters import WITHIN, Clusters, clusters_of
+from league.stats.structure.clusters import Clusters, clusters_of
 from league.stats.structure.cycles import (
     Cycle,
     Cyclicity,
@@ -23,36 +23,16 @@ from league.stats.structure.cycles import (
 )
 from league.stats.structure.equilibria import (
     alpha_rank,
-    alpha_rank_limit,
     nash_averaging,
     relative_performance,
 )
-from league.stats.structure.table import Matrix, Table, logits, margins
+from league.stats.structure.table import Matrix, Table, margins
 
-PAYOFFS = {"margins": margins, "logits": logits}
 PERCENTILES = (2.5, 97.5)
 HAS_MASS = 1e-6
 """A mass above this counts as one."""
 Group = tuple[Sequence[int], Sequence[int]]
 """Indices of the players of two groups to compare."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Choices:
-    """What to compute: 0 `draws` means 20 to 200 by the number of players, `within` is the distance
-    of near-copies, and no `alpha` is the limit of α-rank.
-    """
-
-    payoff: Literal["margins", "logits"] = "margins"
-    draws: int = 0
-    seed: int = 0
-    cycles: int = 10
-    within: float = WITHIN
-    alpha: float | None = None
-
-    def draws_for(self, players: int) -> int:
-        """Returns 200 draws up to 200 players, fewer where each takes longer, at least 20."""
-        return self.draws or max(20, min(200, 40_000 // players))
 
 
 @dataclass(frozen=True)
@@ -78,7 +58,6 @@ class Structure:
     """
 
     table: Table
-    choices: Choices
     draws: int
     mass: Estimate
     score: Estimate
@@ -102,26 +81,38 @@ class Structure:
         return int(self.table.known_NN.sum()) // 2
 
 
-def study(table: Table, choices: Choices, groups: Sequence[Group] = ()) -> Structure:
-    """Computes the structure of a table; the same choices give the same result."""
-    rng = np.random.default_rng(choices.seed)
-    draws = choices.draws_for(len(table.names))
-    found = _figures(table.chance_NN, choices, groups)
-    drawn = [_figures(table.drawn(rng), choices, groups) for _ in range(draws)]
+def study(
+    table: Table,
+    groups: Sequence[Group] = (),
+    *,
+    cycles: int = 10,
+    draws: int = 0,
+    seed: int = 0,
+) -> Structure:
+    """Computes the structure of a table; the same arguments give the same result.
+
+    Args:
+        cycles: how many three-cycles are wanted, the strongest.
+        draws: of the posterior; 0 means 200 up to 200 players, fewer where each takes longer, at
+            least 20.
+    """
+    rng = np.random.default_rng(seed)
+    draws = draws or max(20, min(200, 40_000 // len(table.names)))
+    found = _figures(table.chance_NN, groups)
+    drawn = [_figures(table.drawn(rng), groups) for _ in range(draws)]
     masses_DN, *others = (np.array(one) for one in zip(*drawn, strict=True))
-    clusters = clusters_of(table, choices.within)
+    clusters = clusters_of(table)
     member_NC = np.eye(clusters.count)[clusters.cluster_N]
     score, alpha_mass, performance = map(_estimate, found[1:], others)
     return Structure(
         table=table,
-        choices=choices,
         draws=draws,
         mass=_estimate(found[0], masses_DN),
         score=score,
         supported_N=np.mean(masses_DN > HAS_MASS, axis=0),
         alpha_mass=alpha_mass,
         cyclicity=cyclicity(table, draws, rng),
-        cycles=tuple(strongest_cycles(table, choices.cycles)),
+        cycles=tuple(strongest_cycles(table, cycles)),
         sure_cycles=sure_cycles(table),
         clusters=clusters,
         cluster_mass=_estimate(found[0] @ member_NC, masses_DN @ member_NC),
@@ -129,16 +120,12 @@ def study(table: Table, choices: Choices, groups: Sequence[Group] = ()) -> Struc
     )
 
 
-def _figures(
-    chance_NN: Matrix, choices: Choices, groups: Sequence[Group]
-) -> tuple[Matrix, Matrix, Matrix, Matrix]:
+def _figures(chance_NN: Matrix, groups: Sequence[Group]) -> tuple[Matrix, Matrix, Matrix, Matrix]:
     """Nash masses and scores, masses of α-rank, and the groups' shares of a match."""
     margin_NN = margins(chance_NN)
-    alpha = choices.alpha
-    alpha_N = alpha_rank_limit(margin_NN) if alpha is None else alpha_rank(margin_NN, alpha)
     values = [relative_performance(margin_NN[np.ix_(ours, theirs)]) for ours, theirs in groups]
-    nash = nash_averaging(PAYOFFS[choices.payoff](chance_NN))
-    return nash.mass_N, nash.score_N, alpha_N, 0.5 + 0.5 * np.array(values)
+    nash = nash_averaging(margin_NN)
+    return nash.mass_N, nash.score_N, alpha_rank(margin_NN), 0.5 + 0.5 * np.array(values)
 
 
 def _estimate(value: Matrix, drawn: Matrix) -> Estimate:
@@ -155,10 +142,7 @@ def as_json(structure: Structure) -> dict[str, Any]:
         return {name: float(values[index]) for name, values in vars(estimate).items()}
 
     return {
-        "payoff": structure.choices.payoff,
         "draws": structure.draws,
-        "seed": structure.choices.seed,
-        "alpha": structure.choices.alpha,
         "prior_games": table.prior_games,
         "pairs_met": structure.pairs_met,
         "matches": int(table.games_NN.sum()) // 2,
