@@ -6,9 +6,11 @@ every other finding under the one that leads to it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from typing import NamedTuple
 
 
@@ -23,10 +25,6 @@ class Verdict(StrEnum):
     @property
     def severity(self) -> int:
         return list(Verdict).index(self)
-
-    @property
-    def is_bad(self) -> bool:
-        return self in (Verdict.WARNING, Verdict.FAILURE)
 
 
 class Reason(NamedTuple):
@@ -93,13 +91,18 @@ class Finding:
     def title(self) -> str:
         return REASONS[self.key].title
 
+    @property
+    def is_bad(self) -> bool:
+        return self.verdict in (Verdict.WARNING, Verdict.FAILURE)
+
 
 def judged(
     key: str, measured: str, *, failure: bool = False, warning: bool = False, fix: str
 ) -> Finding:
     """A finding with the worst verdict that holds; it keeps its fix where something is bad."""
     verdict = Verdict.FAILURE if failure else Verdict.WARNING if warning else Verdict.OK
-    return Finding(key=key, measured=measured, verdict=verdict, fix=fix if verdict.is_bad else "")
+    fix = "" if verdict is Verdict.OK else fix
+    return Finding(key=key, measured=measured, verdict=verdict, fix=fix)
 
 
 def unknown(key: str, why: str) -> Finding:
@@ -109,12 +112,10 @@ def unknown(key: str, why: str) -> Finding:
 
 def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """One finding per reason, the worst where there are several, in the order of `REASONS`."""
-    chosen: dict[str, Finding] = {}
-    for finding in findings:
-        known = chosen.setdefault(finding.key, finding)
-        if finding.verdict.severity > known.verdict.severity:
-            chosen[finding.key] = finding
-    return tuple(chosen[key] for key in REASONS if key in chosen)
+    worst: dict[str, Finding] = {}
+    for finding in sorted(findings, key=lambda one: -one.verdict.severity):
+        worst.setdefault(finding.key, finding)
+    return tuple(worst[key] for key in REASONS if key in worst)
 
 
 class Cause(NamedTuple):
@@ -129,26 +130,23 @@ def primary_causes(findings: Sequence[Finding]) -> tuple[Cause, ...]:
 
     Failures come first, and a warning never explains a failure.
     """
-    bad = [finding for finding in findings if finding.verdict.is_bad]
+    bad = [finding for finding in findings if finding.is_bad]
     bad.sort(key=lambda finding: -finding.verdict.severity)
-    below = {cause.key: _consequences(cause, bad) for cause in bad}
-    roots = [one for one in bad if not any(one.key in keys for keys in below.values())]
-    placed: dict[str, list[Finding]] = {root.key: [] for root in roots}
-    for finding in bad:
-        root = next((root for root in roots if finding.key in below[root.key]), None)
-        if root is not None:
-            placed[root.key].append(finding)
-    return tuple(Cause(root, tuple(placed[root.key])) for root in roots)
 
+    @cache
+    def cause_of(one: Finding) -> Finding:
+        above = [
+            other
+            for other in bad
+            if one.key in LEADS_TO[other.key] and other.verdict.severity >= one.verdict.severity
+        ]
+        return min(map(cause_of, above), key=bad.index, default=one)
 
-def _consequences(cause: Finding, bad: Sequence[Finding]) -> set[str]:
-    """Keys of the bad findings that a chain of bad findings leads to from `cause`."""
-    found: set[str] = set()
-    for other in bad:
-        explained = other.key in LEADS_TO[cause.key]
-        if explained and cause.verdict.severity >= other.verdict.severity:
-            found |= {other.key} | _consequences(other, bad)
-    return found
+    below: dict[Finding, list[Finding]] = {one: [] for one in bad if cause_of(one) is one}
+    for one in bad:
+        if one not in below:
+            below[cause_of(one)].append(one)
+    return tuple(Cause(finding, tuple(rest)) for finding, rest in below.items())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,8 +158,8 @@ class Diagnosis:
 
     subject: str
     findings: tuple[Finding, ...]
-    seconds: float = 0.0
-    curve: tuple[float, ...] = ()
+    seconds: float
+    curve: tuple[float, ...]
 
     @property
     def causes(self) -> tuple[Cause, ...]:
@@ -176,33 +174,27 @@ class Diagnosis:
     @property
     def headline(self) -> str:
         """«1 failure, 2 warnings», or «healthy»."""
-        verdicts = [finding.verdict for finding in self.findings]
-        counts = {kind: verdicts.count(kind) for kind in (Verdict.FAILURE, Verdict.WARNING)}
-        words = [f"{count} {kind}{'s' * (count > 1)}" for kind, count in counts.items() if count]
-        return ", ".join(words) or "healthy"
+        counts = Counter(one.verdict for one in self.findings)
+        bad = [(counts[kind], kind) for kind in (Verdict.FAILURE, Verdict.WARNING)]
+        return ", ".join(f"{n} {kind}{'s' * (n > 1)}" for n, kind in bad if n) or "healthy"
 
     def systems(self) -> dict[str, Verdict]:
         """Verdict by system: the worst of its reasons."""
-        verdicts: dict[str, list[Verdict]] = {name: [] for name in SYSTEMS}
-        for finding in self.findings:
-            verdicts[REASONS[finding.key].system].append(finding.verdict)
-        return {
-            name: max(each, key=lambda one: one.severity) for name, each in verdicts.items() if each
-        }
+        worst: dict[str, Verdict] = {}
+        for finding in sorted(self.findings, key=lambda one: one.verdict.severity):
+            worst[REASONS[finding.key].system] = finding.verdict
+        return {name: worst[name] for name in SYSTEMS if name in worst}
 
     def to_dict(self) -> dict[str, object]:
         """Plain values, for `--json`."""
         return {
             "subject": self.subject,
-            "verdict": self.verdict.value,
+            "verdict": self.verdict,
             "seconds": round(self.seconds, 1),
             "systems": self.systems(),
             "causes": [
-                {
-                    "reason": cause.finding.key,
-                    "consequences": [one.key for one in cause.consequences],
-                }
-                for cause in self.causes
+                {"reason": finding.key, "consequences": [one.key for one in consequences]}
+                for finding, consequences in self.causes
             ],
             "findings": [
                 {
@@ -210,10 +202,10 @@ class Diagnosis:
                     "title": finding.title,
                     "system": REASONS[finding.key].system,
                     "measured": finding.measured,
-                    "verdict": finding.verdict.value,
+                    "verdict": finding.verdict,
                     "fix": finding.fix,
                 }
                 for finding in self.findings
             ],
-            "curve": list(self.curve),
+            "curve": self.curve,
         }

@@ -6,8 +6,10 @@ Shape suffixes: T decisions, N matches, 2 seats, O observation, K reward terms, 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +17,8 @@ from numpy.typing import NDArray
 from league.errors import LeagueError
 from league.games.base import CHOICE, EXTERNAL, BatchedGame
 from league.runs.alarms import DOMINANT_SHARE, largest_share
-from learner.doctor.findings import Finding, judged
-from learner.doctor.setup import SetUp, make_environment
+from learner.doctor.findings import Finding, judged, unknown
+from learner.doctor.setup import SetUp, build_model, smaller
 
 KEY_SHARE = 0.18
 """How often a fresh policy holds a key: sigmoid(-1.5)."""
@@ -28,7 +30,6 @@ REPEATED_MATCHES = 8
 ACTIONS_AT_MOST = 32
 PAIRS_AT_MOST = 96
 RANDOM_MATCHES = 32
-ENVIRONMENT_MATCHES = 16
 WIDEST = 1000
 """Numbers in an observation above which most of them are rarely worth their weights."""
 HARDLY_SEEN = 0.3
@@ -38,7 +39,6 @@ SCALE_FLOOR = 1e-8
 """What the learner's running variance of the return is never below (`ReturnScale`)."""
 ALONE = 0.95
 NOT_ALIGNED, HARDLY_ALIGNED = 0.5, 0.6
-CLIPPED = "clip no reward on its way: the learner scales wins and steps alike"
 
 Chosen = Callable[[int, BatchedGame], NDArray[np.uint8]]
 """Actions of both seats at decision `t`: `choose(t, game)`."""
@@ -74,20 +74,16 @@ def examine_game(set_up: SetUp, seed: int = 0) -> Iterator[Finding]:
     """1 to 10, 19 and O; plays some hundred matches, a few seconds in a compiled game."""
     yield from _observations(set_up, seed)
     yield from _effects(set_up, seed)
-    met = set_up.opponents
-    played, scores = random_play(set_up, met, seed), {}
-    for number, name in enumerate(met):
-        scores[name] = float(np.nanmean(played.first_scores()[number :: len(met)]))
+    played = random_play(set_up, set_up.opponents, seed)
     indices = [set_up.spec.bot_index(name) for name in set_up.bots] + [EXTERNAL]
     # random play serves where a game has one bot
     pairs = [(a, b) for a in indices for b in indices if (a, b) != (EXTERNAL, EXTERNAL)]
     pairs = (pairs * max(1, 32 // max(len(pairs), 1)))[:PAIRS_AT_MOST] or [(EXTERNAL, EXTERNAL)]
     rows = np.arange(len(pairs))
-    choose = random_player(rows, seed + 2)
-    bots = _played(set_up, rows + seed + 2000, choose, MATCH_STEPS, np.array(pairs, np.int8))
+    bots = _played(set_up, rows + seed + 2000, random_player(rows, seed + 2), MATCH_STEPS, pairs)
     yield from _rewards(set_up, played, bots)
     yield from _components(set_up, played, bots)
-    yield _opponents(set_up, played, scores)
+    yield _opponents(set_up, played)
 
 
 def random_play(set_up: SetUp, opponents: tuple[str, ...], seed: int) -> Trace:
@@ -95,12 +91,10 @@ def random_play(set_up: SetUp, opponents: tuple[str, ...], seed: int) -> Trace:
 
     Without bots random play meets itself.
     """
-    bots_N2 = np.full((RANDOM_MATCHES, 2), EXTERNAL, np.int8)
-    if opponents:
-        indices = [set_up.spec.bot_index(name) for name in opponents]
-        bots_N2[:, 1] = np.resize(indices, RANDOM_MATCHES)
-    player = random_player(np.arange(RANDOM_MATCHES), seed + 1)
-    return _played(set_up, np.arange(RANDOM_MATCHES) + seed + 1000, player, MATCH_STEPS, bots_N2)
+    met = [set_up.spec.bot_index(name) for name in opponents] or [EXTERNAL]
+    rows = np.arange(RANDOM_MATCHES)
+    pairs = [(EXTERNAL, met[row % len(met)]) for row in rows]
+    return _played(set_up, rows + seed + 1000, random_player(rows, seed + 1), MATCH_STEPS, pairs)
 
 
 def _played(
@@ -108,7 +102,7 @@ def _played(
     seeds: NDArray[np.int64],
     choose: Chosen,
     steps: int,
-    bots_N2: NDArray[np.int8] | None = None,
+    bots_N2: Sequence[tuple[int, int]] | int = EXTERNAL,
 ) -> Trace:
     """Plays `steps` decisions from `seeds` and stops once every row's first match has ended.
 
@@ -118,7 +112,7 @@ def _played(
     paid, ended, scores = [], [], []
     over_N = np.zeros(len(seeds), np.bool_)
     try:
-        game.bots_N2[:] = EXTERNAL if bots_N2 is None else bots_N2
+        game.bots_N2[:] = bots_N2
         game.reset(seeds_N)
         game.next_seeds_N[:] = seeds_N + np.uint64(1_000_003)
         seen = [game.observations_N2O.copy()]
@@ -164,34 +158,33 @@ def _decide(game: BatchedGame, luck_N2A: NDArray[np.float32]) -> NDArray[np.uint
     return np.eye(luck_N2A.shape[-1], dtype=np.uint8)[best_N2]
 
 
-def _differ(one: Trace, rows: NDArray, other: Trace, others: NDArray) -> NDArray[np.bool_]:
-    """Whether rows of one trace and rows of another are anywhere not bit for bit equal."""
+def _differ(one: Trace, other: Trace, rows: NDArray) -> NDArray[np.bool_]:
+    """Whether a trace's rows and these rows of the other are anywhere not bit for bit equal."""
     steps = min(len(one.ended_TN), len(other.ended_TN))
-    differ_R = np.zeros(len(rows), np.bool_)
+    differ_N = np.zeros(len(rows), np.bool_)
     for name in ("observations_TN2O", "terms_TN2K", "ended_TN", "scores_TN"):
-        a, b = getattr(one, name)[:steps, rows], getattr(other, name)[:steps, others]
+        a, b = getattr(one, name)[:steps], getattr(other, name)[:steps, rows]
         same = (a == b) | ((a != a) & (b != b))
-        differ_R |= ~same.reshape(steps, len(rows), -1).all((0, 2))
-    return differ_R
+        differ_N |= ~same.reshape(steps, len(rows), -1).all((0, 2))
+    return differ_N
 
 
 def _observations(set_up: SetUp, seed: int) -> Iterator[Finding]:
-    """1, 3 and 5: the same seeds are played in other rows of one batch, and in another batch."""
-    half, own = REPEATED_MATCHES, set_up.spec.own_size
-    order = np.concatenate([np.arange(half), np.arange(half)[::-1]])
-    bots_N2 = np.full((2 * half, 2), EXTERNAL, np.int8)
-    if set_up.bots:
-        indices = [set_up.spec.bot_index(name) for name in set_up.bots]
-        bots_N2[half // 2 : half, 1] = np.resize(indices, half - half // 2)
-        bots_N2[half:] = bots_N2[:half][::-1]
-    trace, second = (
-        _played(set_up, order + seed + 11, random_player(order, seed), LOOK_STEPS, bots_N2)
-        for _ in range(2)
+    """1, 3 and 5: the same seeds are played twice, the second time in other rows."""
+    rows, own = np.arange(REPEATED_MATCHES), set_up.spec.own_size
+    met = [EXTERNAL, *(set_up.spec.bot_index(name) for name in set_up.bots)]
+    pairs = [(EXTERNAL, met[row % len(met)]) for row in rows]
+    trace, again = (
+        _played(
+            set_up,
+            order + seed + 11,
+            random_player(order, seed),
+            LOOK_STEPS,
+            [pairs[row] for row in order],
+        )
+        for order in (rows, rows[::-1])
     )
-    rows = np.arange(2 * half)
-    across = _differ(trace, rows[:half], trace, rows[::-1][:half])
-    again = _differ(trace, rows, second, rows)
-    repeats = 1.0 - float(np.concatenate([across, again]).mean())
+    repeats = 1.0 - float(_differ(trace, again, rows[::-1]).mean())
     yield judged(
         "3",
         f"{repeats:.0%} of matches are equal when played again from their seeds",
@@ -258,7 +251,7 @@ def _effects(set_up: SetUp, seed: int) -> Iterator[Finding]:
 
     trace = _played(set_up, streams + seed + 101, play, LOOK_STEPS)
     base = streams * width
-    differs_N = _differ(trace, np.arange(len(streams)), trace, base)
+    differs_N = _differ(trace, trace, base)
     acting = {
         names[action]: bool(differs_N[kinds == k].any())
         for k, action in enumerate(tried, 1)
@@ -278,16 +271,15 @@ def _effects(set_up: SetUp, seed: int) -> Iterator[Finding]:
     later_TR &= np.arange(len(later_TR))[:, None] > first_N[others]
     differs_TR = (seen[:, others] != seen[:, base[others]]).any(-1) & later_TR
     followed = later_TR.any(0)
-    shows = float(differs_TR.any(0)[followed].mean()) if followed.any() else None
-    dim = shows is not None and shows < HARDLY_SEEN
+    shows = float(differs_TR.any(0)[followed].mean()) if followed.any() else 1.0
     yield judged(
         "4",
-        f"{spec.observation_size} numbers, {own} of them the own part"
-        + ("" if shows is None else f"; what the opponent does shows in {shows:.0%} of matches"),
+        f"{spec.observation_size} numbers, {own} of them the own part; what the opponent does "
+        f"shows in {shows:.0%} of matches",
         failure=shows == 0.0 or spec.observation_size > 10 * WIDEST,
-        warning=dim or spec.observation_size > WIDEST,
+        warning=shows < HARDLY_SEEN or spec.observation_size > WIDEST,
         fix="show the opponent's state after the own part"
-        if dim
+        if shows < HARDLY_SEEN
         else "leave out what never matters, or sum it up in fewer numbers",
     )
 
@@ -314,11 +306,11 @@ def _rewards(set_up: SetUp, played: Trace, bots: Trace) -> Iterator[Finding]:
         warning=gap > reach,
         fix="add a term that pays on the way (game.reward = dense), or raise learner.gamma",
     )
-    current_N, seen = np.zeros(reward_TN.shape[1]), []
+    current_N, returns = np.zeros(reward_TN.shape[1]), []
     for reward_N, first_N in zip(reward_TN, played.first_TN, strict=True):
         current_N = learner.gamma * current_N + reward_N
-        seen.append(current_N[first_N])
-    raw = float(np.concatenate(seen).std())
+        returns.append(current_N[first_N])
+    raw = float(np.concatenate(returns).std())
     effective = raw / math.sqrt(raw**2 + SCALE_FLOOR)
     yield judged(
         "8",
@@ -348,8 +340,20 @@ def _components(set_up: SetUp, played: Trace, bots: Trace) -> Iterator[Finding]:
     sizes_K = np.mean([np.abs(part * weights_K).mean((0, 1)) for part in sums], axis=0)
     terms = zip(set_up.spec.reward_terms, sizes_K.tolist(), weights_K, strict=True)
     paid = {name: size for name, size, weight in terms if weight != 0.0}
+    silent = [term for term, size in paid.items() if size == 0.0]
     name, share = largest_share(paid)
-    yield imbalance(name, share, len(paid), [term for term, size in paid.items() if size == 0.0])
+    dominates = share > DOMINANT_SHARE and len(paid) > 1
+    yield judged(
+        "9",
+        f"{name} carries {share:.0%} of what matches paid"
+        + (", the only term" if len(paid) == 1 else "")
+        + (f"; never fires: {', '.join(silent)}" if silent else ""),
+        failure=dominates and share > ALONE,
+        warning=bool(silent) or dominates,
+        fix=f"lower the weight of {name} in game.reward_weights"
+        if dominates
+        else "make the term fire, or take its weight away",
+    )
     right, decided = 0.0, 0
     for trace in (played, bots):
         paid_N2 = (trace.match_sums() * weights_K).sum(-1)
@@ -368,42 +372,19 @@ def _components(set_up: SetUp, played: Trace, bots: Trace) -> Iterator[Finding]:
     )
 
 
-def imbalance(
-    name: str, share: float, weighted: int, silent: list[str], free: tuple[str, ...] = ()
-) -> Finding:
-    """9: the largest of the `weighted` terms and its share, and the terms that never fire.
-
-    The only term, and those that are `free`, may carry all.
-    """
-    may_carry_all = weighted == 1 or name in free
-    return judged(
-        "9",
-        f"{name} carries {share:.0%} of what matches paid"
-        + (", the only term" if weighted == 1 else "")
-        + (f"; never fires: {', '.join(silent)}" if silent else ""),
-        failure=not may_carry_all and share > ALONE,
-        warning=bool(silent) or (not may_carry_all and share > DOMINANT_SHARE),
-        fix=f"lower the weight of {name} in game.reward_weights"
-        if not may_carry_all and share > DOMINANT_SHARE
-        else "make the term fire, or take its weight away",
-    )
-
-
-def _opponents(set_up: SetUp, played: Trace, scores: dict[str, float]) -> Finding:
+def _opponents(set_up: SetUp, played: Trace) -> Finding:
     """O: whether the mix's opponents leave something to learn."""
-    reward_TN = (played.terms_TN2K @ set_up.weights_K)[..., 0]
-    paid_N = (reward_TN * played.first_TN).sum(0)
+    score_N, met = played.first_scores(), set_up.opponents
+    scores = {name: float(np.nanmean(score_N[n :: len(met)])) for n, name in enumerate(met)}
+    paid_N = (played.match_sums()[:, 0] * set_up.weights_K).sum(-1)
     said = ", ".join(f"{name} {score:.0%}" for name, score in scores.items()) or "no bot"
-    easy = bool(scores) and min(scores.values()) >= 0.95
     return judged(
         "O",
         f"random play scores: {said}; its matches pay {paid_N.mean():.3g} ± {paid_N.std():.3g}",
         failure=float(paid_N.std()) < 1e-9,
-        warning=easy or not scores,
-        fix="meet an opponent that random play does not beat (matchmaker.mixes)"
-        if easy
-        else "meet opponents against which better play is paid more: another mix, or a reward on "
-        "the way",
+        warning=min(scores.values(), default=1.0) >= 0.95,
+        fix="meet opponents that random play does not beat, and against which better play is paid "
+        "more: another mix (matchmaker.mixes), or a reward on the way",
     )
 
 
@@ -412,38 +393,37 @@ def examine_environment(set_up: SetUp, seed: int = 0) -> Iterator[Finding]:
 
     A match's rewards, step by step, are compared with its own account of them.
     """
-    env = make_environment(set_up, ENVIRONMENT_MATCHES, seed)
-    game, rows = env.game, np.arange(ENVIRONMENT_MATCHES)
+    with tempfile.TemporaryDirectory(prefix="kumite-doctor-") as folder:
+        env = build_model(set_up, smaller(set_up), Path(folder)).env
+    rows, ended, reported = np.arange(env.num_envs), 0, 0
+    choose = random_player(rows, seed)
     arrived_N, over_N = np.zeros(len(rows)), np.zeros(len(rows), np.bool_)
-    choose, ended, reported, fault = random_player(rows, seed), 0, 0, ""
     pairs: list[tuple[float, float]] = [(0.0, 0.0)]
     try:
         env.reset()
         for t in range(MATCH_STEPS):
-            _, rewards_N, reported_N = env.step_arrays(choose(t, game)[rows, env.seat_N])
+            _, rewards_N, reported_N = env.step_arrays(choose(t, env.game)[rows, env.seat_N])
             arrived_N += rewards_N
-            ended_N = game.ended_N & ~env.failed_N
-            accounts = [match.reward for match in env.finished]
-            pairs += zip(arrived_N[ended_N].tolist(), accounts, strict=False)
-            ended += int(ended_N.sum())
-            reported += int((reported_N & ended_N).sum())
-            arrived_N[game.ended_N] = 0.0
-            env.finished = []
-            over_N |= game.ended_N
+            ended_N = env.game.ended_N & ~env.failed_N
+            accounts, env.finished = [match.reward for match in env.finished], []
+            pairs += zip(arrived_N[ended_N].tolist(), accounts, strict=True)
+            ended, reported = ended + ended_N.sum(), reported + (reported_N & ended_N).sum()
+            arrived_N[env.game.ended_N] = 0.0
+            over_N |= env.game.ended_N
             if over_N.all():
                 break
     except LeagueError as error:
-        fault = str(error)
+        yield unknown("B", str(error))
+        return
     finally:
-        game.close()
+        env.game.close()
     paid, due = np.abs(pairs).sum(0)
     lost = max(abs(came - wanted) for came, wanted in pairs)
     yield judged(
         "B",
-        fault or f"{ended} matches paid {due:.4g} by their accounts, {paid:.4g} arrived",
-        failure=not fault and lost > 1e-3 * max(1.0, due / max(ended, 1)),
-        warning=bool(fault),
-        fix="fix what stopped the matches first" if fault else CLIPPED,
+        f"{ended} matches paid {due:.4g} by their accounts, {paid:.4g} arrived",
+        failure=lost > 1e-3 * max(1.0, due / max(ended, 1)),
+        fix="clip no reward on its way: the learner scales wins and steps alike",
     )
     yield judged(
         "15",

@@ -10,21 +10,19 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from league.agent.batched_policy import BatchedPolicy
 from league.agent.config import AgentConfig
 from league.agent.network import AgentNetwork
-from league.errors import LeagueError
 from league.exploiters import EXPLOITING
 from league.games.base import BatchedGame, GameSpec
 from league.players import Role
+from league.runs.blobs import BlobFolder
 from league.settings.base import Sections
 from learner.exploiter.generations import settings_of
 from learner.exploiter.settings import ExploiterSettings
 from learner.ppo.league_ppo import LeaguePPO
 from learner.profile.opponents import MixSource
-from learner.rollout.league_vec_env import LeagueVecEnv
 from learner.settings import RegularisationSettings
-from learner.train.build import SessionSettings, make_model, stage_rewards
+from learner.train.build import SessionSettings, make_env, make_model, stage_rewards
 from learner.train.join import live_player
 
 BOTS_AT_MOST = 8
@@ -39,7 +37,6 @@ class SetUp:
         mix: weights of the opponent mix of the stage.
         game: makes N matches; the settings' game, or one in its place.
         network: makes the agent, fresh or with a run's weights, each time that it is called.
-        environment: the vector environment, or one in its place.
         stage: index of the curriculum's stage.
     """
 
@@ -47,7 +44,6 @@ class SetUp:
     mix: dict[str, float]
     game: Callable[[int], BatchedGame]
     network: Callable[[AgentConfig], AgentNetwork] = AgentNetwork
-    environment: type[LeagueVecEnv] = LeagueVecEnv
     stage: int = 0
 
     @property
@@ -96,36 +92,27 @@ def set_up_of(sections: Sections, stage: int = 0, role: Role = Role.MAIN) -> Set
     return SetUp(settings=settings, mix=mix, game=settings.game.make, stage=stage)
 
 
+def smaller(set_up: SetUp) -> SessionSettings:
+    """The settings with fewer matches and steps, and the same number of minibatches if it fits."""
+    learner = set_up.settings.learner
+    tiny = set_up.settings.agent.size == "tiny"
+    matches = min(learner.matches, 64 if tiny else 8)
+    steps = min(learner.n_steps, 32 if tiny else 16)
+    minibatches = max(1, learner.matches * learner.n_steps // learner.batch_size)
+    changed = {
+        "matches": matches,
+        "n_steps": steps,
+        "batch_size": max(1, matches // min(minibatches, matches)) * steps,
+        "n_epochs": learner.n_epochs if tiny else min(learner.n_epochs, 2),
+    }
+    return replace(set_up.settings, learner=learner.model_copy(update=changed))
+
+
 def build_model(set_up: SetUp, settings: SessionSettings, folder: Path) -> LeaguePPO:
-    """The main job's algorithm on its own environment, with the set-up's game and network."""
-    env = make_environment(set_up, settings.learner.matches, settings.learner.seed)
-    device = torch.device("cpu")
+    """The main job's algorithm with the set-up's game and network, on matches against its bots."""
+    game, device = set_up.game(settings.learner.matches), torch.device("cpu")
+    live, stage = live_player("main", game), settings.curriculum.stages[set_up.stage]
+    mix = dict.fromkeys(set_up.opponents, 1.0)
+    source = MixSource(mix, game.spec, live, (), settings.learner.seed)
+    env = make_env(settings, game, source, BlobFolder(folder), stage, device, live)
     return make_model(settings, set_up.agent, env, folder, device, lambda: False, set_up.network)
-
-
-def make_environment(set_up: SetUp, matches: int, seed: int) -> LeagueVecEnv:
-    """Matches against the set-up's bots, without any against itself.
-
-    Set the live network before the learner meets itself.
-    """
-    game = set_up.game(matches)
-    spec, live = game.spec, live_player("main", game)
-    policy = BatchedPolicy(
-        matches,
-        _no_snapshot,
-        seed=seed + 1,
-        action_size=spec.action_size,
-        action_kind=spec.action_kind,
-    )
-    return set_up.environment(
-        game,
-        MixSource(dict.fromkeys(set_up.opponents, 1.0), spec, live, (), seed),
-        policy,
-        frame_skip=set_up.settings.game.frame_skip,
-        reward_weights=set_up.weights_K,
-        live_player=live.name,
-    )
-
-
-def _no_snapshot(digest: str) -> AgentNetwork:
-    raise LeagueError(f"the doctor's matches have no snapshots, and {digest} was asked for")

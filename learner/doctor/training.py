@@ -1,14 +1,18 @@
-"""A short piece of real training, watched closely: the main job's own parts on fewer matches.
+"""Short pieces of real training, watched closely, with the main job's own parts.
+
+A few updates on fewer matches judge the set-up's agent. The minimal agent (`--emergency`) keeps the
+game and the rewards and replaces all else: can the smallest network learn against the easiest
+opponent, with many short matches and settings that learnt quickly here (docs/benchmarks.md)?
 
 Shape suffixes: X rows of history and rollout, T steps, B matches, O observation, A actions.
 """
 
 from __future__ import annotations
 
-import copy
 import math
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean, median
@@ -20,15 +24,15 @@ from stable_baselines3.common.callbacks import BaseCallback
 from league.agent.heads import action_distribution
 from league.agent.network import AgentNetwork, UnrollOutput
 from league.errors import LeagueError
+from league.games.base import CHOICE
 from league.runs.alarms import ENTROPY_LOW, ENTROPY_SHARE, KL_LARGEST
 from learner.doctor.findings import Finding, judged, unknown
-from learner.doctor.setup import SetUp, build_model
-from learner.ppo.divergence import kl_to_fixed
+from learner.doctor.game import random_play
+from learner.doctor.setup import SetUp, build_model, smaller
 from learner.ppo.league_ppo import LeaguePPO
 from learner.ppo.loss import weighted_mean
 from learner.rollout.buffer import Minibatch
 from learner.settings import LearnerSettings
-from learner.train.build import SessionSettings
 
 UPDATES = 5
 TOO_NARROW, NARROW = 8, 16
@@ -40,9 +44,30 @@ STUCK = 1e-7
 MANY_WEIGHTS = 20_000.0
 """Weights for each decision of a rollout, above which a network learns it by heart: on two matches
 of 16 decisions, `base` knew 20 points more of them than of others."""
-MISREAD = 0.05
-"""Deviations of the targets by which the learner may read other values than the actor did; rounding
-to 16 bits stays below 0.01."""
+EMERGENCY_SECONDS = 40.0
+"""Of processor time, so that a busy machine takes longer and finds the same."""
+EASY = 0.75
+"""Score of random play from which on there is nothing to learn against a bot."""
+MATCH_SECONDS = 30.0
+FEWEST_COMPARED, MOST_COMPARED = 128, 2048
+"""Matches from the beginning and the end of the training; at least one for each of the batch."""
+SIGNIFICANT = 3.0
+"""Standard errors by which the last matches must pay more than the first."""
+MINIMAL_LEARNER = {
+    "matches": 128,
+    "n_steps": 32,
+    "batch_size": 1024,
+    "n_epochs": 4,
+    "learning_rate": 1e-3,
+    "learning_rate_final": None,
+    "ent_coef": 0.003,
+    "ent_coef_final": None,
+    "clip_range": 0.2,
+    "desired_kl": 0.03,
+    "forecast_coef": 0.0,
+    "steps": 100_000_000,
+}
+"""All of the learner's settings that matter but gamma, which belongs to the rewards."""
 NEED_TRAINING = ("11", "12", "13", "14", "15", "16", "18", "20", "V")
 
 
@@ -51,130 +76,76 @@ def optimizer_steps(learner: LearnerSettings) -> int:
     return learner.n_epochs * -(-learner.matches * learner.n_steps // learner.batch_size)
 
 
-def examine_training(set_up: SetUp, updates: int = UPDATES) -> Iterator[Finding]:
+def examine_training(set_up: SetUp, updates: int = UPDATES) -> list[Finding]:
     """11 to 18, 20 and V: trains for a few updates against the mix's bots, on the CPU."""
-    settings, learner = _smaller(set_up), set_up.settings.learner
+    learner, watch, fault = set_up.settings.learner, _Watch(set_up), ""
     with tempfile.TemporaryDirectory(prefix="kumite-doctor-") as folder:
-        model = build_model(set_up, settings, Path(folder))
-        watch, fault = _Watch(set_up), ""
+        model = build_model(set_up, smaller(set_up), Path(folder))
         try:
             model.learn(updates * model.n_envs * model.n_steps, callback=watch)
-            watch.read_update(model)
+            watch.read_update()
         except (LeagueError, ValueError) as error:
             fault = str(error).splitlines()[0]
         finally:
             model.env.game.close()
-        yield from watch.findings
-        yield _batch_size(learner)
-        if fault:
-            fix = "lower learner.learning_rate tenfold"
-            yield judged("16", fault, failure=True, fix=fix)
-        judged_keys = {finding.key for finding in watch.findings} | ({"16"} if fault else set())
-        if not watch.updates:
-            fix = "fix what stopped the training first"
-            for key in NEED_TRAINING:
-                if key not in judged_keys and fault:
-                    yield judged(key, f"not measured: {fault}", warning=True, fix=fix)
-                elif key not in judged_keys:
-                    yield unknown(key, "no update was made")
-            return
-        yield from _gradients(watch)
-        moved = 0.0 if fault else _distance(model, watch.first)
-        yield from _updates(set_up, model, watch, moved, fault)
-
-
-def _smaller(set_up: SetUp) -> SessionSettings:
-    """The settings with fewer matches and steps, and the same number of minibatches if it fits."""
-    learner = set_up.settings.learner
-    tiny = set_up.settings.agent.size == "tiny"
-    matches = min(learner.matches, 64 if tiny else 8)
-    steps = min(learner.n_steps, 32 if tiny else 16)
-    minibatches = max(1, learner.matches * learner.n_steps // learner.batch_size)
-    sequences = max(1, matches // min(minibatches, matches))
-    changed = {
-        "matches": matches,
-        "n_steps": steps,
-        "batch_size": sequences * steps,
-        "n_epochs": learner.n_epochs if tiny else min(learner.n_epochs, 2),
-    }
-    return replace(set_up.settings, learner=learner.model_copy(update=changed))
+    steps, noisy = optimizer_steps(learner), learner.batch_size < 32
+    findings = [
+        *watch.findings,
+        judged(
+            "17",
+            f"{learner.batch_size} decisions, {steps} optimizer steps a rollout",
+            failure=learner.batch_size < 8,
+            warning=noisy or steps < 4,
+            fix="raise learner.batch_size"
+            if noisy
+            else "lower learner.batch_size, or raise learner.n_epochs",
+        ),
+    ]
+    if fault:
+        fix = "lower learner.learning_rate tenfold"
+        findings.append(judged("16", fault, failure=True, fix=fix))
+    if watch.updates:
+        findings += _gradients(model.policy.network, watch.updates)
+        findings += _updates(set_up, watch.updates, float(model.buffer.target_TN.std()))
+    measured = {finding.key for finding in findings}
+    return findings + [unknown(key, fault) for key in NEED_TRAINING if key not in measured]
 
 
 class _Watch(BaseCallback):
     """Reads the logs between updates, and judges the network after the first rollout."""
 
+    model: LeaguePPO
+
     def __init__(self, set_up: SetUp) -> None:
         super().__init__()
         self.set_up = set_up
         self.updates: list[dict[str, float]] = []
-        self._read = 0  # optimizer steps
         self.findings: list[Finding] = []
-        self.first: AgentNetwork | None = None
-        self.value_gap = 0.0
 
     def _on_step(self) -> bool:
         return True
 
     def _on_rollout_start(self) -> None:
-        self.read_update(self.model)  # type: ignore[arg-type]
+        if self.findings:
+            self.read_update()
 
-    def read_update(self, model: LeaguePPO) -> None:
-        """Keeps what the last update logged, if there was one since the last call."""
-        if model._n_updates > self._read:
-            self._read = model._n_updates
-            self.updates.append(dict(model.logger.name_to_value))
+    def read_update(self) -> None:
+        """Keeps what the last update logged."""
+        self.updates.append(dict(self.model.logger.name_to_value))
 
     def _on_rollout_end(self) -> None:
-        model: LeaguePPO = self.model  # type: ignore[assignment]
-        model.env.finished = []
-        if self.first is None:
-            self.first = copy.deepcopy(model.policy.network)
-            rng_state = torch.get_rng_state()
-            batch = _rollout(model)
-            with torch.no_grad():
-                values_TB = _unroll(model, self.first, batch).value_TB
-            self.value_gap = float((values_TB - batch.value_TB).abs().mean())
-            self.findings += [
-                *_size(self.set_up, self.first),
-                _leak(model, batch),
-                _entropy(model, batch),
-            ]
-            torch.set_rng_state(rng_state)
+        self.model.env.finished = []
+        if not self.findings:
+            batch = next(self.model.buffer.minibatches(self.model.n_envs, np.random.default_rng(0)))
+            self.findings += _size(self.set_up, self.model)
+            self.findings += [_leak(self.model, batch), _entropy(self.model, batch)]
 
 
-def _rollout(model: LeaguePPO) -> Minibatch:
-    """The whole rollout in the model's buffer."""
-    return next(model.buffer.minibatches(model.n_envs, np.random.default_rng(0)))
-
-
-def _unroll(model: LeaguePPO, network: AgentNetwork, batch: Minibatch) -> UnrollOutput:
-    return network.unroll(
-        batch.obs_XBO,
-        batch.starts_XB,
-        batch.h_BH,
-        batch.c_BH,
-        batch.time_left_TB,
-        prefix=model.buffer.context,
-    )
-
-
-@torch.no_grad()
-def _distance(model: LeaguePPO, first: AgentNetwork | None) -> float:
-    """KL divergence of the model's policy from that of `first`, mean over the rollout."""
-    batch = _rollout(model)
-    assert first is not None
-    now, before = (
-        _unroll(model, network, batch).logits_TBA for network in (model.policy.network, first)
-    )
-    apart_TB = kl_to_fixed(model.agent.action_kind, now, before, batch.legal_TBA)
-    return float(weighted_mean(apart_TB, batch.decided_TB()))
-
-
-def _size(set_up: SetUp, network: AgentNetwork) -> Iterator[Finding]:
+def _size(set_up: SetUp, model: LeaguePPO) -> Iterator[Finding]:
     """13 and 14: the narrowest layer, and the weights for each decision of a rollout."""
-    config, learner = network.config, set_up.settings.learner
+    network, learner = model.policy.network, set_up.settings.learner
     weights = sum(parameter.numel() for parameter in network.parameters())
-    narrowest = min(config.width, config.memory, *config.head_widths)
+    narrowest = min(model.agent.width, model.agent.memory, *model.agent.head_widths)
     yield judged(
         "13",
         f"{weights:,} weights; the narrowest layer holds {narrowest} numbers",
@@ -191,6 +162,17 @@ def _size(set_up: SetUp, network: AgentNetwork) -> Iterator[Finding]:
     )
 
 
+def _unroll(model: LeaguePPO, batch: Minibatch) -> UnrollOutput:
+    return model.policy.network.unroll(
+        batch.obs_XBO,
+        batch.starts_XB,
+        batch.h_BH,
+        batch.c_BH,
+        batch.time_left_TB,
+        prefix=model.buffer.context,
+    )
+
+
 @torch.no_grad()
 def _leak(model: LeaguePPO, batch: Minibatch) -> Finding:
     """15: how far another past moves outputs after an episode's start in mid-rollout."""
@@ -200,10 +182,7 @@ def _leak(model: LeaguePPO, batch: Minibatch) -> Finding:
     changed[: prefix + half] = changed[: prefix + half].flip(1) * -0.5
     noise = torch.linspace(-1, 1, batch.h_BH.numel()).view_as(batch.h_BH)
     other = replace(batch, obs_XBO=changed, h_BH=batch.h_BH + noise, c_BH=batch.c_BH + noise)
-    one, another = (
-        _unroll(model, model.policy.network, replace(each, starts_XB=starts))
-        for each in (batch, other)
-    )
+    one, another = (_unroll(model, replace(each, starts_XB=starts)) for each in (batch, other))
     leak = max(
         float((a[half:] - b[half:]).abs().max())
         for a, b in [(one.logits_TBA, another.logits_TBA), (one.value_TB, another.value_TB)]
@@ -219,7 +198,7 @@ def _leak(model: LeaguePPO, batch: Minibatch) -> Finding:
 @torch.no_grad()
 def _entropy(model: LeaguePPO, batch: Minibatch) -> Finding:
     """18: the entropy as a share of the largest that the legal actions allow."""
-    logits = _unroll(model, model.policy.network, batch).logits_TBA
+    logits = _unroll(model, batch).logits_TBA
     now, most = (
         weighted_mean(
             action_distribution(model.agent.action_kind, each, batch.legal_TBA).entropy(),
@@ -238,27 +217,12 @@ def _entropy(model: LeaguePPO, batch: Minibatch) -> Finding:
     )
 
 
-def _batch_size(learner: LearnerSettings) -> Finding:
-    steps, noisy = optimizer_steps(learner), learner.batch_size < 32
-    return judged(
-        "17",
-        f"{learner.batch_size} decisions, {steps} optimizer steps a rollout",
-        failure=learner.batch_size < 8,
-        warning=noisy or steps < 4,
-        fix="raise learner.batch_size"
-        if noisy
-        else "lower learner.batch_size, or raise learner.n_epochs",
-    )
-
-
-def _gradients(watch: _Watch) -> Iterator[Finding]:
+def _gradients(network: AgentNetwork, updates: list[dict[str, float]]) -> Iterator[Finding]:
     """11 and 12: gradients of the first minibatch by part of the network, and of later ones."""
-    assert watch.first is not None
-    first = watch.updates[0]
     norms = {
-        name: first.get(f"gradient/{name}", 0.0)
-        for name, part in watch.first.named_children()
-        if any(True for _ in part.parameters())
+        name: updates[0].get(f"gradient/{name}", 0.0)
+        for name, part in network.named_children()
+        if next(part.parameters(), None) is not None
     }
     norm = math.hypot(*norms.values())
     lost = [name for name, size in norms.items() if not size > VANISHED]
@@ -270,7 +234,7 @@ def _gradients(watch: _Watch) -> Iterator[Finding]:
         failure=bool(lost),
         fix="connect the part to the loss: no detach, no dead activation, orthogonal start",
     )
-    usual = median(update["learning/gradient_norm"] for update in watch.updates)
+    usual = median(update["learning/gradient_norm"] for update in updates)
     large = norm > EXPLODED  # a first gradient alone is held by clipping
     yield judged(
         "12",
@@ -281,22 +245,19 @@ def _gradients(watch: _Watch) -> Iterator[Finding]:
     )
 
 
-def _updates(
-    set_up: SetUp, model: LeaguePPO, watch: _Watch, moved: float, fault: str
-) -> Iterator[Finding]:
+def _updates(set_up: SetUp, updates: list[dict[str, float]], spread: float) -> Iterator[Finding]:
     """16, 20 and V: how far an update moves, and whether values follow."""
-    learner, updates = set_up.settings.learner, watch.updates
+    learner = set_up.settings.learner
     kls = [update["policy/approx_kl"] for update in updates]
-    stuck = max(*kls, moved) < STUCK
-    if not fault:
-        yield judged(
-            "16",
-            f"at {learner.learning_rate:g} an update moves the policy by a KL of {fmean(kls):.2g}, "
-            f"at most {max(kls):.2g}; {len(kls)} of them by {moved:.2g}",
-            failure=max(kls) > 2.0 * KL_LARGEST or stuck,
-            warning=max(kls) > KL_LARGEST,
-            fix=f"{'raise' if stuck else 'lower'} learner.learning_rate tenfold",
-        )
+    stuck = max(kls) < STUCK and optimizer_steps(learner) > 1  # a first step's KL is 0
+    yield judged(
+        "16",
+        f"at {learner.learning_rate:g} an update moves the policy by a KL of {fmean(kls):.2g}, "
+        f"at most {max(kls):.2g}",
+        failure=max(kls) > 2.0 * KL_LARGEST or stuck,
+        warning=max(kls) > KL_LARGEST,
+        fix=f"{'raise' if stuck else 'lower'} learner.learning_rate tenfold",
+    )
     clipped = fmean(update["policy/clip_fraction"] for update in updates)
     yield judged(
         "20",
@@ -305,21 +266,102 @@ def _updates(
         fix="raise learner.clip_range to 0.2",
     )
     explained = [update["value/explained_variance"] for update in updates]
-    spread, last = float(model.buffer.target_TN.std()), explained[-1]
-    flat = not spread > 1e-6
-    misread = not flat and watch.value_gap > MISREAD * spread
-    if flat:
-        fix = "fix the rewards: a critic can only learn what is paid"
-    elif misread:
-        fix = "let unroll compute what step did: the same weights, views and memory"
-    else:
-        fix = "lower learner.learning_rate, and look at the rewards (6 to 8)"
     yield judged(
         "V",
-        f"explained variance {explained[0]:.2f} at first, {last:.2f} after {len(explained)} "
-        f"updates; targets deviate by {spread:.2g}"
-        + (f"; the learner reads values {watch.value_gap:.2g} from the actor's" * misread),
-        failure=flat or misread or math.isnan(last),
-        warning=last < -0.3,
-        fix=fix,
+        f"explained variance {explained[0]:.2f} at first, {explained[-1]:.2f} after "
+        f"{len(explained)} updates; targets deviate by {spread:.2g}",
+        failure=not spread > 1e-6 or math.isnan(explained[-1]),
+        warning=explained[-1] < -0.3,
+        fix="fix the rewards (6 to 8): a critic can only learn what is paid; else lower "
+        "learner.learning_rate",
+    )
+
+
+def minimal(set_up: SetUp) -> SetUp:
+    """The same game and rewards with the minimal agent and the one opponent."""
+    settings, spec, game = set_up.settings, set_up.spec, set_up.settings.game
+    if spec.action_kind != CHOICE and spec.max_frames > MATCH_SECONDS * spec.frames_per_second:
+        game = game.model_copy(update={"match_seconds": MATCH_SECONDS})
+    small = replace(
+        settings,
+        learner=settings.learner.model_copy(update=MINIMAL_LEARNER),
+        agent=settings.agent.model_copy(update={"size": "tiny", "sequence_length": 17}),
+        game=game,
+    )
+    make = game.make if set_up.game == settings.game.make else set_up.game
+    short = replace(set_up, settings=small, game=make)
+    if not set_up.bots:
+        return replace(short, mix={})
+    scores_N = np.nan_to_num(random_play(short, set_up.bots, seed=7).first_scores(), nan=0.5)
+    bots = len(set_up.bots)
+    means = {name: float(scores_N[n::bots].mean()) for n, name in enumerate(set_up.bots)}
+    hard = {name: mean for name, mean in means.items() if mean < EASY} or means
+    return replace(short, mix={max(hard, key=hard.__getitem__): 1.0})
+
+
+def train_minimal_agent(
+    set_up: SetUp, seconds: float = EMERGENCY_SECONDS
+) -> tuple[Finding, tuple[float, ...]]:
+    """Trains the minimal agent and compares what its first and its last matches pay.
+
+    Args:
+        set_up: what to examine.
+        seconds: of processor time to train for.
+
+    Returns:
+        The finding M, and the mean reward of the matches that ended, update by update.
+    """
+    small, curve, fault = minimal(set_up), _Curve(seconds), ""
+    with tempfile.TemporaryDirectory(prefix="kumite-doctor-") as folder:
+        model = build_model(small, small.settings, Path(folder))
+        try:
+            model.learn(small.settings.learner.steps, callback=curve)
+        except (LeagueError, ValueError) as error:
+            fault = str(error).splitlines()[0]
+        finally:
+            model.env.game.close()
+    subject = f"{model.num_timesteps:,} steps against {next(iter(small.mix), 'itself')}"
+    return compare(curve.matches, subject, fault), tuple(curve.rewards)
+
+
+class _Curve(BaseCallback):
+    """Notes what the matches of each rollout paid, and ends the training when time is over."""
+
+    model: LeaguePPO
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self.matches: list[tuple[float, float]] = []
+        self.rewards: list[float] = []
+        self._until = time.process_time() + seconds
+
+    def _on_step(self) -> bool:
+        return time.process_time() < self._until
+
+    def _on_rollout_end(self) -> None:
+        ended, self.model.env.finished = self.model.env.finished, []
+        self.matches += [(match.reward, match.score) for match in ended]
+        if ended:
+            self.rewards.append(float(np.mean([match.reward for match in ended])))
+
+
+def compare(matches: Sequence[tuple[float, float]], subject: str, fault: str) -> Finding:
+    """The finding M: whether the last matches (reward and score of each) pay more than the first.
+
+    Quick matches end first, so the first of every row of the batch are compared together.
+    """
+    compared = min(MOST_COMPARED, len(matches) // 2)
+    if fault or compared < FEWEST_COMPARED:
+        said = fault or f"only {len(matches)} matches ended in this time"
+        fix = "fix what stopped it first"
+        return judged("M", said, failure=bool(fault), warning=True, fix=fix)
+    before, after = np.array(matches[:compared]), np.array(matches[-compared:])
+    (first, score), (last, final) = before.mean(0), after.mean(0)
+    error = math.sqrt((before[:, 0].var() + after[:, 0].var()) / compared)
+    return judged(
+        "M",
+        f"{subject}: a match paid {first:.3g} at first, {last:.3g} at last; score {score:.0%} to "
+        f"{final:.0%}",
+        failure=not last - first > SIGNIFICANT * error,
+        fix="the game or its rewards are broken, and no setting cures it: look at reasons 1 to 10",
     )

@@ -13,11 +13,14 @@ import resource
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from multiprocessing import forkserver
 from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
 
 import torch
 from torch.profiler import ProfilerActivity
@@ -42,6 +45,17 @@ LONGEST = 160
 PRELOADED = ["learner.profile.measuring", "torch.utils.tensorboard", "league.games.brawl.game"]
 
 
+class Spread(NamedTuple):
+    """The median, the least and the most over bursts."""
+
+    median: float
+    lowest: float
+    highest: float
+
+    def __str__(self) -> str:
+        return "{:,.0f} ({:,.0f} to {:,.0f})".format(*self)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Burst:
     """What the whole updates of one burst took.
@@ -51,14 +65,12 @@ class Burst:
         seconds: wall clock for them.
         parts: seconds of it by kind of work; `other` is what no counter claims.
         cpu_seconds: CPU time of the process for them, all its threads together.
-        matches_ended: matches that ended in it.
     """
 
     steps: int
     seconds: float
     parts: dict[str, float]
     cpu_seconds: float
-    matches_ended: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,10 +98,12 @@ class Measured:
     """What came of one order, or of several: bursts, or why there are none.
 
     Attributes:
+        bursts: those of all orders.
         memory: most bytes held, in main memory and on the GPU.
         gpu_busy_share: share of the traced time in which the GPU computed; None without a trace.
         failure: why there are no bursts: memory ran out.
         warning: what does not spoil the figures and should be known.
+        changes: settings of [learner] by name, those that a configuration may differ in.
     """
 
     bursts: list[Burst] = field(default_factory=list)
@@ -97,6 +111,7 @@ class Measured:
     gpu_busy_share: float | None = None
     failure: str = ""
     warning: str = ""
+    changes: Mapping[str, str | int] = field(default_factory=dict)
 
     def add(self, other: Measured) -> None:
         """Takes in what another process measured. A failure stays, whatever follows."""
@@ -106,6 +121,50 @@ class Measured:
         self.gpu_busy_share = self.gpu_busy_share or other.gpu_busy_share
         self.failure = self.failure or other.failure
         self.warning = self.warning or other.warning
+
+    @property
+    def counts(self) -> bool:
+        """Whether it was measured and nothing failed."""
+        return bool(self.bursts) and not self.failure
+
+    def speed(self) -> Spread:
+        """Steps a second by wall clock."""
+        rates = [burst.steps / burst.seconds for burst in self.bursts]
+        return Spread(median(rates), min(rates), max(rates))
+
+    def shares(self) -> dict[str, float]:
+        """Share of the time by kind of work, over all bursts; they add up to 1."""
+        total = sum(sum(burst.parts.values()) for burst in self.bursts)
+        kinds = self.bursts[0].parts
+        return {kind: sum(burst.parts[kind] for burst in self.bursts) / total for kind in kinds}
+
+    def slowest(self) -> str:
+        """The kind of work that takes the most time."""
+        shares = self.shares()
+        return max(shares, key=shares.__getitem__)
+
+    def cpu_cores(self) -> float:
+        """CPU time over wall clock: how many cores the process kept busy."""
+        return self._cpu_seconds() / sum(burst.seconds for burst in self.bursts)
+
+    def steps_per_cpu_second(self) -> float:
+        """What the process's own CPU time gives, however busy the machine is."""
+        return sum(burst.steps for burst in self.bursts) / self._cpu_seconds()
+
+    def _cpu_seconds(self) -> float:
+        return sum(burst.cpu_seconds for burst in self.bursts)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, as `--output` writes them."""
+        figures: dict[str, Any] = {}
+        if self.bursts:
+            figures = {
+                "steps_per_second": self.speed()._asdict(),
+                "shares": self.shares(),
+                "steps_per_cpu_second": self.steps_per_cpu_second(),
+                "cpu_cores": self.cpu_cores(),
+            }
+        return {**asdict(self), **figures}
 
 
 class Pipeline:
@@ -138,7 +197,7 @@ class Pipeline:
 
     def burst(self, seconds: float) -> Burst:
         """Plays and learns for `seconds`, until the update that is then under way has ended."""
-        model, ended, played = self.model, self.source.ended, self.model.num_timesteps
+        model, played = self.model, self.model.num_timesteps
         start = time.perf_counter()
         cpu, busy = time.process_time(), busy_seconds(model)
         elapsed = 0.0
@@ -153,7 +212,6 @@ class Pipeline:
             seconds=elapsed,
             parts={**parts, "other": max(0.0, elapsed - sum(parts.values()))},
             cpu_seconds=time.process_time() - cpu,
-            matches_ended=self.source.ended - ended,
         )
 
     def _update(self) -> None:

@@ -98,8 +98,6 @@ class MixSource:
         self._matches_per_draw = matches_per_draw
         self._rng = np.random.default_rng(seed)
         self._drawn = 0
-        self.ended = 0
-        """Matches reported so far."""
         self.failed = ""
         """What went wrong in the last match that failed."""
 
@@ -124,7 +122,6 @@ class MixSource:
         )
 
     def report(self, result: MatchResult) -> None:
-        """Counts the match."""
-        self.ended += 1
+        """Keeps what went wrong."""
         if result.failed:
             self.failed = result.failure

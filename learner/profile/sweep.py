@@ -1,21 +1,19 @@
-"""Which configurations a sweep measures, what it knows of each, and which one it recommends."""
+"""What a sweep measures and recommends, and what a profile prints."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from itertools import product
-from statistics import median
-from typing import Any, NamedTuple
+from typing import Any
 
+from league.cli.output import print_pairs, print_table
 from league.errors import ConfigError
 from league.settings.base import build
 from learner.profile.measuring import Measured
 from learner.settings import LearnerSettings
 
 Changes = Mapping[str, str | int]
-"""Settings of [learner] by name, those that a configuration may differ in."""
-AXES = ("matches", "batch_size", "threads", "precision", "gradient_parts")
+AXES = ("matches", "batch_size", "threads", "precision")
 """Settings of [learner] that a sweep may change."""
 CHANGES_LEARNING = ("matches", "batch_size")
 """Those of them that change what a step teaches: the rollouts, and the optimizer's steps."""
@@ -23,98 +21,31 @@ ROUNDS = 3
 """Times that each configuration is measured, in its own process each time."""
 CLOSE = 0.03
 """Speeds that differ by less than this share count as equal."""
-
-
-class Spread(NamedTuple):
-    """The median, the least and the most over bursts."""
-
-    median: float
-    lowest: float
-    highest: float
-
-
-def spread_of(values: Sequence[float]) -> Spread:
-    return Spread(median(values), min(values), max(values))
-
-
-@dataclass
-class Row(Measured):
-    """One configuration and all its bursts."""
-
-    changes: Changes
-
-    @property
-    def counts(self) -> bool:
-        """Whether it was measured and nothing failed."""
-        return bool(self.bursts) and not self.failure
-
-    def steps_per_second(self) -> Spread:
-        """By wall clock."""
-        return spread_of([burst.steps / burst.seconds for burst in self.bursts])
-
-    def part_steps_per_second(self, kind: str) -> Spread | None:
-        """What the part alone would do; None where it took no time."""
-        if any(burst.parts[kind] <= 0 for burst in self.bursts):
-            return None
-        return spread_of([burst.steps / burst.parts[kind] for burst in self.bursts])
-
-    def shares(self) -> dict[str, float]:
-        """Share of the time by kind of work, over all bursts; they add up to 1."""
-        total = sum(sum(burst.parts.values()) for burst in self.bursts)
-        kinds = self.bursts[0].parts
-        return {kind: sum(burst.parts[kind] for burst in self.bursts) / total for kind in kinds}
-
-    def slowest(self) -> str:
-        """The kind of work that takes the most time."""
-        shares = self.shares()
-        return max(shares, key=shares.__getitem__)
-
-    def cpu_cores(self) -> Spread:
-        """CPU time over wall clock: how many cores the process kept busy."""
-        return spread_of([burst.cpu_seconds / burst.seconds for burst in self.bursts])
-
-    def steps_per_cpu_second(self) -> Spread:
-        """What the process's own CPU time gives, however busy the machine is."""
-        return spread_of([burst.steps / burst.cpu_seconds for burst in self.bursts])
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values, as `--output` writes them."""
-        values: dict[str, Any] = {
-            "settings": dict(self.changes),
-            "failure": self.failure or None,
-            "warning": self.warning or None,
-            "memory": self.memory,
-            "bursts": [asdict(burst) for burst in self.bursts],
-        }
-        if not self.bursts:
-            return values
-        speeds = {kind: self.part_steps_per_second(kind) for kind in self.shares()}
-        return {
-            **values,
-            "steps_per_second": self.steps_per_second()._asdict(),
-            "parts": {
-                kind: {
-                    "share": share,
-                    "steps_per_second": (speed := speeds[kind]) and speed._asdict(),
-                }
-                for kind, share in self.shares().items()
-            },
-            "steps_per_cpu_second": self.steps_per_cpu_second()._asdict(),
-            "cpu_cores": self.cpu_cores()._asdict(),
-            "gpu_busy_share": self.gpu_busy_share,
-        }
+MIB = 1 << 20
+STARVED = 0.85
+"""Below this many cores a process on the CPU waits for something: a core, a worker, a sleep."""
+ADVICE = {
+    "game": "more matches share each call's fixed cost (learner.matches); a game with its own "
+    "workers takes more of them in game.options",
+    "opponents": "reading many snapshots' weights takes the time: more matches put several seats "
+    "on each (learner.matches, matchmaker.matches_per_draw), a smaller league has fewer "
+    "(matchmaker.mixes, matchmaker.max_saved)",
+    "inference": "more matches make larger batches (learner.matches), a smaller agent is faster "
+    "(agent.size)",
+    "learning": "fewer passes (learner.n_epochs), a smaller agent (agent.size) or a GPU; on one, "
+    "larger minibatches (learner.batch_size) and lower precision; --sweep tries them",
+    "references": "fewer at once (regularisation.portfolio_size)",
+    "other": "matches that begin and end, weights that are loaded, advantages: longer matches and "
+    "larger rollouts have less of it",
+}
 
 
 def plan(
     learner: Mapping[str, Any], wanted: Mapping[str, Sequence[str | int]], cores: int, gpu: bool
-) -> tuple[list[Changes], list[str]]:
+) -> list[Changes]:
     """All combinations of each axis's values: those asked for, else some around the settings'.
 
-    Returns:
-        The configurations of the sweep, and why others are left out.
-
-    Raises:
-        ConfigError: no combination can be.
+    Leaves out those that can't be; raises `ConfigError` when that is all of them.
     """
     matches, batch, n_steps = (learner[name] for name in ("matches", "batch_size", "n_steps"))
     precision = learner["precision"]
@@ -123,55 +54,118 @@ def plan(
         "batch_size": [max(1, batch // n_steps // 2) * n_steps, batch, batch * 2],
         "threads": sorted({learner["threads"], 1, min(2, cores)}),
         "precision": [precision, *(["auto" if precision == "float32" else "float32"] * gpu)],
-        "gradient_parts": [learner["gradient_parts"]],
     }
-    values = {axis: list(wanted.get(axis) or around[axis]) for axis in AXES}
-    own = {axis: learner[axis] for axis in AXES}
-    cells: list[Changes] = [own] if all(own[axis] in values[axis] for axis in AXES) else []
-    left_out = []
-    for combination in product(*values.values()):
+    values = [wanted.get(axis) or around[axis] for axis in AXES]
+    own = tuple(learner[axis] for axis in AXES)
+    cells: list[Changes] = []
+    fault = ""
+    for combination in sorted(dict.fromkeys(product(*values)), key=lambda one: one != own):
         cell = dict(zip(AXES, combination, strict=True))
         try:
             build(LearnerSettings, "learner", {**learner, **cell})
-        except ConfigError as error:
-            values_said = ", ".join(f"{axis} {cell[axis]}" for axis in AXES)
-            left_out.append(f"{values_said}: {error}")
-            continue
-        if cell not in cells:
             cells.append(cell)
+        except ConfigError as error:
+            fault = f"{', '.join(f'{axis} {cell[axis]}' for axis in AXES)}: {error}"
     if not cells:
-        raise ConfigError(f"the sweep has no configuration that can be: {left_out[0]}")
-    return cells, sorted(set(left_out))
+        raise ConfigError(f"the sweep has no configuration that can be: {fault}")
+    return cells
 
 
 def run_rounds(
-    cells: Sequence[Changes], rounds: int, measure: Callable[[Changes], Measured]
-) -> Iterator[list[Row]]:
-    """Measures every cell once a round and yields all rows after each measurement.
+    rows: Sequence[Measured], rounds: int, measure: Callable[[Changes], Measured]
+) -> Iterator[Measured]:
+    """Measures every row once a round and yields it.
 
     Every other round goes backwards, so a machine that is busy for a while shows as spread in all
     rows and not as a slow row. A configuration that ran out of memory is not tried again.
     """
-    rows = [Row(cell) for cell in cells]
     for number in range(rounds):
         for row in rows if number % 2 == 0 else rows[::-1]:
             if not row.failure:
                 row.add(measure(row.changes))
-                yield rows
+                yield row
 
 
-def recommended(rows: Sequence[Row], own: Changes) -> Row | None:
+def recommended(rows: Sequence[Measured], own: Changes) -> Measured | None:
     """The fastest row; of those as fast within `CLOSE`, the one that changes least of `own`.
 
     What changes learning counts before what changes speed alone. None when nothing was measured.
     """
-    speeds = [(row, row.steps_per_second().median) for row in rows if row.counts]
-    best = max((speed for _, speed in speeds), default=0.0)
+    counted = [row for row in rows if row.counts]
+    best = max((row.speed().median for row in counted), default=0.0)
 
-    def cost(candidate: tuple[Row, float]) -> tuple[int, int, float]:
-        row, speed = candidate
+    def cost(row: Measured) -> tuple[int, int, float]:
         different = [axis for axis in row.changes if row.changes[axis] != own[axis]]
-        return sum(axis in CHANGES_LEARNING for axis in different), len(different), -speed
+        learning = sum(axis in CHANGES_LEARNING for axis in different)
+        return learning, len(different), -row.speed().median
 
-    equals = [candidate for candidate in speeds if candidate[1] >= (1 - CLOSE) * best]
-    return min(equals, key=cost)[0] if equals else None
+    equals = [row for row in counted if row.speed().median >= (1 - CLOSE) * best]
+    return min(equals, key=cost, default=None)
+
+
+def bottleneck(row: Measured, facts: Mapping[str, Any]) -> str:
+    """What takes the most time and what to change, in one or two sentences."""
+    kind, busy = row.slowest(), row.cpu_cores()
+    said = f"{kind} takes {row.shares()[kind]:.0%} of the time: {ADVICE[kind]}."
+    if facts["device"] == "cpu" and busy < STARVED:
+        said += (
+            f" The process kept only {busy:.2f} of a core busy: the rest of the time it waited for "
+            f"a core that other work held (load average {facts['load_average']:.1f} on "
+            f"{facts['cores']} cores at the start), for processes of the game, or in sleep."
+        )
+    return said
+
+
+def doubt(best: Measured, before: Measured | None) -> str:
+    """A warning when the recommended row's lead is no larger than the spread, else ""."""
+    if before is None or before is best or not before.counts:
+        return ""
+    ours, theirs = best.speed(), before.speed()
+    if ours.lowest > theirs.highest:
+        return ""
+    return (
+        f"the lead over the unchanged settings is within the spread ({ours} against {theirs}): "
+        "measure again on a quiet machine, or with more --seconds, before you rely on it"
+    )
+
+
+def print_row(row: Measured, title: str) -> None:
+    """Prints each part's speed and share, then what the process took of the machine."""
+    speed = row.speed()
+    lines = [
+        [kind, f"{speed.median / share:,.0f}" if share else "", f"{share:.1%}"]
+        for kind, share in row.shares().items()
+    ]
+    print_table(title, "part steps_per_second# share#", lines)
+    print()
+    pairs = [
+        ("end to end", f"{speed} steps a second, {len(row.bursts)} bursts"),
+        (
+            "cpu",
+            f"{row.cpu_cores():.2f} cores busy, {row.steps_per_cpu_second():,.0f} steps a second "
+            "of CPU time",
+        ),
+    ]
+    for name, size in row.memory.items():
+        pairs.append((name.removesuffix("_bytes").replace("_", " "), f"{size / MIB:,.0f} MiB"))
+    if row.gpu_busy_share is not None:
+        pairs.append(("gpu busy", f"{row.gpu_busy_share:.0%} of the time, in the trace"))
+    print_pairs(pairs)
+
+
+def print_sweep(rows: Sequence[Measured], best: Measured, own: Changes) -> None:
+    """Prints all configurations, the fastest first, those that failed last."""
+    cells = []
+    for row in sorted(rows, key=lambda row: -row.speed().median if row.counts else 0.0):
+        figures = [""] * 5
+        if row.counts:
+            memory = row.memory.get("peak_gpu_reserved_bytes", row.memory["peak_resident_bytes"])
+            figures = [f"{value:,.0f}" for value in (*row.speed(), memory / MIB)]
+            figures.append(f"{row.slowest()} {row.shares()[row.slowest()]:.0%}")
+        notes = ["recommended"] if row is best else []
+        notes += ["unchanged"] if row.changes == own else []
+        notes += [f"failed: {row.failure}"] if row.failure else []
+        cells.append([*(str(row.changes[axis]) for axis in AXES), *figures, ", ".join(notes)])
+    columns = [f"{name}#" for name in (*AXES, "steps/s", "lowest", "highest", "memory_mib")]
+    caption = f"{' and '.join(CHANGES_LEARNING)} change what is learnt, too"
+    print_table("Sweep", [*columns, "slowest", "note"], cells, caption=caption)

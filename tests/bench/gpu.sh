@@ -34,8 +34,9 @@ echo "gpu.sh: profile of $preset" >&2
 bin/league profile --preset "$preset" --gpu "$gpu" --seconds 60 --output "$out/profile.json" \
     --trace "$out/trace.json.gz" | tee "$out/profile.txt"
 echo "gpu.sh: sweep" >&2
+rm -f "$out/recommended.toml"
 bin/league profile --preset "$preset" --gpu "$gpu" --sweep --output "$out/sweep.json" \
-    --write-preset "$out/recommended.toml" --force | tee "$out/sweep.txt"
+    --write-preset "$out/recommended.toml" | tee "$out/sweep.txt"
 
 echo "gpu.sh: a run of $steps steps" >&2
 nvidia-smi --id="$gpu" --query-gpu=timestamp,utilization.gpu,memory.used --format=csv,noheader,nounits \
