@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,7 +21,7 @@ from league.runs.finding import checked_run
 from league.settings.base import resolve
 
 if TYPE_CHECKING:
-    from learner.doctor.findings import Diagnosis, Finding
+    from learner.doctor.findings import Finding
 
 
 def doctor(
@@ -59,8 +60,8 @@ def doctor(
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     import torch
 
-    from learner.doctor.findings import Diagnosis, ordered
-    from learner.doctor.game import examine_environment, examine_game
+    from learner.doctor.findings import REASONS, ordered, primary_causes, systems_of
+    from learner.doctor.game import examine_game
     from learner.doctor.run import judge_run, read_run
     from learner.doctor.setup import set_up_of
     from learner.doctor.training import examine_training, train_minimal_agent
@@ -78,22 +79,56 @@ def doctor(
         set_up = set_up_of(resolve(preset, config, [*flags, *(assignments or [])]))
         subject = f"{set_up.spec.name}, {config or f'preset {preset}'}"
     say(f"playing {set_up.spec.name}, then training for a few updates")
-    findings += [*examine_game(set_up), *examine_environment(set_up)]
-    findings += examine_training(set_up)
+    findings += [*examine_game(set_up), *examine_training(set_up)]
     if emergency:
         say("training the minimal agent")
         finding, curve = train_minimal_agent(set_up)
         findings.append(finding)
-    diagnosis = Diagnosis(
-        subject=subject,
-        findings=ordered(findings),
-        seconds=time.monotonic() - started,
-        curve=curve,
-    )
+    found = ordered(findings)
+    causes = primary_causes(found)
+    systems = systems_of(found)
+    verdict = max(systems.values(), key=lambda one: one.severity)
+    seconds = round(time.monotonic() - started, 1)
+    told = {
+        "subject": subject,
+        "verdict": verdict,
+        "seconds": seconds,
+        "systems": systems,
+        "causes": [
+            {"reason": finding.key, "consequences": [one.key for one in consequences]}
+            for finding, consequences in causes
+        ],
+        "findings": [
+            {
+                "reason": one.key,
+                "title": one.title,
+                "system": REASONS[one.key].system,
+                "measured": one.measured,
+                "verdict": one.verdict,
+                "fix": one.fix,
+            }
+            for one in found
+        ],
+        "curve": curve,
+    }
     if json_file is not None:
-        write_whole(json_file, json.dumps(diagnosis.to_dict(), indent=1) + "\n")
-    show(diagnosis)
-    return int(diagnosis.verdict == "failure")
+        write_whole(json_file, json.dumps(told, indent=1) + "\n")
+    counts = Counter(one.verdict for one in found if one.is_bad)
+    bad = [f"{n} {kind}{'s' * (n > 1)}" for kind, n in sorted(counts.items())]
+    print(f"{subject}: {', '.join(bad) or 'healthy'} ({seconds:.0f} s)")
+    print(", ".join(f"{name} {worst}" for name, worst in systems.items()))
+    for one in found:
+        print(f"{one.verdict:<8} {one.key:>2}  {one.title:<32} {one.measured}")
+    if curve:
+        parts = np.array_split(curve, min(8, len(curve)))
+        said = " ".join(f"{part.mean():.3g}" for part in parts)
+        print(f"minimal agent, reward of a match: {said}")
+    for finding, consequences in causes:
+        print(f"{finding.verdict}: {finding.title} ({finding.key})")
+        print(f"  measured: {finding.measured}\n  fix: {finding.fix}")
+        for one in consequences:
+            print(f"  follows: {one.title} ({one.key})")
+    return int(verdict == "failure")
 
 
 def _named(
@@ -111,20 +146,3 @@ def _named(
             elif game != "brawl":
                 flags.append("game.reward=dense")
     return preset or (None if config else "laptop"), flags
-
-
-def show(diagnosis: Diagnosis) -> None:
-    """Prints a line for each system and reason, then what to fix first."""
-    print(f"{diagnosis.subject}: {diagnosis.headline} ({diagnosis.seconds:.0f} s)")
-    print(", ".join(f"{name} {verdict}" for name, verdict in diagnosis.systems().items()))
-    for one in diagnosis.findings:
-        print(f"{one.verdict:<8} {one.key:>2}  {one.title:<32} {one.measured}")
-    if diagnosis.curve:
-        parts = np.array_split(diagnosis.curve, min(8, len(diagnosis.curve)))
-        curve = " ".join(f"{part.mean():.3g}" for part in parts)
-        print(f"minimal agent, reward of a match: {curve}")
-    for finding, consequences in diagnosis.causes:
-        print(f"{finding.verdict}: {finding.title} ({finding.key})")
-        print(f"  measured: {finding.measured}\n  fix: {finding.fix}")
-        for one in consequences:
-            print(f"  follows: {one.title} ({one.key})")

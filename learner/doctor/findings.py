@@ -6,7 +6,6 @@ every other finding under the one that leads to it.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -149,63 +148,9 @@ def primary_causes(findings: Sequence[Finding]) -> tuple[Cause, ...]:
     return tuple(Cause(finding, tuple(rest)) for finding, rest in below.items())
 
 
-@dataclass(frozen=True, kw_only=True)
-class Diagnosis:
-    """What was examined, and every finding in the order of the reasons.
-
-    `curve` is, with `--emergency`, the mean reward of the minimal agent's matches by update.
-    """
-
-    subject: str
-    findings: tuple[Finding, ...]
-    seconds: float
-    curve: tuple[float, ...]
-
-    @property
-    def causes(self) -> tuple[Cause, ...]:
-        """What to fix, failures first, each with its consequences."""
-        return primary_causes(self.findings)
-
-    @property
-    def verdict(self) -> Verdict:
-        """The worst of all."""
-        return max((one.verdict for one in self.findings), key=lambda one: one.severity)
-
-    @property
-    def headline(self) -> str:
-        """«1 failure, 2 warnings», or «healthy»."""
-        counts = Counter(one.verdict for one in self.findings)
-        bad = [(counts[kind], kind) for kind in (Verdict.FAILURE, Verdict.WARNING)]
-        return ", ".join(f"{n} {kind}{'s' * (n > 1)}" for n, kind in bad if n) or "healthy"
-
-    def systems(self) -> dict[str, Verdict]:
-        """Verdict by system: the worst of its reasons."""
-        worst: dict[str, Verdict] = {}
-        for finding in sorted(self.findings, key=lambda one: one.verdict.severity):
-            worst[REASONS[finding.key].system] = finding.verdict
-        return {name: worst[name] for name in SYSTEMS if name in worst}
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain values, for `--json`."""
-        return {
-            "subject": self.subject,
-            "verdict": self.verdict,
-            "seconds": round(self.seconds, 1),
-            "systems": self.systems(),
-            "causes": [
-                {"reason": finding.key, "consequences": [one.key for one in consequences]}
-                for finding, consequences in self.causes
-            ],
-            "findings": [
-                {
-                    "reason": finding.key,
-                    "title": finding.title,
-                    "system": REASONS[finding.key].system,
-                    "measured": finding.measured,
-                    "verdict": finding.verdict,
-                    "fix": finding.fix,
-                }
-                for finding in self.findings
-            ],
-            "curve": self.curve,
-        }
+def systems_of(findings: Iterable[Finding]) -> dict[str, Verdict]:
+    """Verdict by system: the worst of its reasons."""
+    worst: dict[str, Verdict] = {}
+    for finding in sorted(findings, key=lambda one: one.verdict.severity):
+        worst[REASONS[finding.key].system] = finding.verdict
+    return {name: worst[name] for name in SYSTEMS if name in worst}

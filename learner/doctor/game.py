@@ -6,19 +6,16 @@ Shape suffixes: T decisions, N matches, 2 seats, O observation, K reward terms, 
 from __future__ import annotations
 
 import math
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from league.errors import LeagueError
 from league.games.base import CHOICE, EXTERNAL, BatchedGame
 from league.runs.alarms import DOMINANT_SHARE, largest_share
-from learner.doctor.findings import Finding, judged, unknown
-from learner.doctor.setup import SetUp, build_model, smaller
+from learner.doctor.findings import Finding, judged
+from learner.doctor.setup import SetUp
 
 KEY_SHARE = 0.18
 """How often a fresh policy holds a key: sigmoid(-1.5)."""
@@ -385,49 +382,4 @@ def _opponents(set_up: SetUp, played: Trace) -> Finding:
         warning=min(scores.values(), default=1.0) >= 0.95,
         fix="meet opponents that random play does not beat, and against which better play is paid "
         "more: another mix (matchmaker.mixes), or a reward on the way",
-    )
-
-
-def examine_environment(set_up: SetUp, seed: int = 0) -> Iterator[Finding]:
-    """B and 15: plays at random until every match has ended once, and compares what arrives.
-
-    A match's rewards, step by step, are compared with its own account of them.
-    """
-    with tempfile.TemporaryDirectory(prefix="kumite-doctor-") as folder:
-        env = build_model(set_up, smaller(set_up), Path(folder)).env
-    rows, ended, reported = np.arange(env.num_envs), 0, 0
-    choose = random_player(rows, seed)
-    arrived_N, over_N = np.zeros(len(rows)), np.zeros(len(rows), np.bool_)
-    pairs: list[tuple[float, float]] = [(0.0, 0.0)]
-    try:
-        env.reset()
-        for t in range(MATCH_STEPS):
-            _, rewards_N, reported_N = env.step_arrays(choose(t, env.game)[rows, env.seat_N])
-            arrived_N += rewards_N
-            ended_N = env.game.ended_N & ~env.failed_N
-            accounts, env.finished = [match.reward for match in env.finished], []
-            pairs += zip(arrived_N[ended_N].tolist(), accounts, strict=True)
-            ended, reported = ended + ended_N.sum(), reported + (reported_N & ended_N).sum()
-            arrived_N[env.game.ended_N] = 0.0
-            over_N |= env.game.ended_N
-            if over_N.all():
-                break
-    except LeagueError as error:
-        yield unknown("B", str(error))
-        return
-    finally:
-        env.game.close()
-    paid, due = np.abs(pairs).sum(0)
-    lost = max(abs(came - wanted) for came, wanted in pairs)
-    yield judged(
-        "B",
-        f"{ended} matches paid {due:.4g} by their accounts, {paid:.4g} arrived",
-        failure=lost > 1e-3 * max(1.0, due / max(ended, 1)),
-        fix="clip no reward on its way: the learner scales wins and steps alike",
-    )
-    yield judged(
-        "15",
-        f"{ended - reported} of {ended} ends of matches were not reported",
-        failure=reported < ended,
-        fix="pass on every match's end",
     )

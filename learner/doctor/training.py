@@ -31,6 +31,7 @@ from learner.doctor.game import random_play
 from learner.doctor.setup import SetUp, build_model, smaller
 from learner.ppo.league_ppo import LeaguePPO
 from learner.ppo.loss import weighted_mean
+from learner.profile.opponents import MixSource
 from learner.rollout.buffer import Minibatch
 from learner.settings import LearnerSettings
 
@@ -68,7 +69,7 @@ MINIMAL_LEARNER = {
     "steps": 100_000_000,
 }
 """All of the learner's settings that matter but gamma, which belongs to the rewards."""
-NEED_TRAINING = ("11", "12", "13", "14", "15", "16", "18", "20", "V")
+NEED_TRAINING = ("11", "12", "13", "14", "15", "16", "18", "20", "B", "V")
 
 
 def optimizer_steps(learner: LearnerSettings) -> int:
@@ -77,7 +78,7 @@ def optimizer_steps(learner: LearnerSettings) -> int:
 
 
 def examine_training(set_up: SetUp, updates: int = UPDATES) -> list[Finding]:
-    """11 to 18, 20 and V: trains for a few updates against the mix's bots, on the CPU."""
+    """11 to 18, 20, B and V: trains for a few updates against the mix's bots, on the CPU."""
     learner, watch, fault = set_up.settings.learner, _Watch(set_up), ""
     with tempfile.TemporaryDirectory(prefix="kumite-doctor-") as folder:
         model = build_model(set_up, smaller(set_up), Path(folder))
@@ -104,11 +105,23 @@ def examine_training(set_up: SetUp, updates: int = UPDATES) -> list[Finding]:
     if fault:
         fix = "lower learner.learning_rate tenfold"
         findings.append(judged("16", fault, failure=True, fix=fix))
+    source: MixSource = model.env.source  # type: ignore[assignment]
+    if not fault and not source.failed:
+        due = watch.due + float(model.env.terms_NK.sum())  # and of matches in progress
+        findings.append(
+            judged(
+                "B",
+                f"matches paid {due:.4g} by their accounts, {watch.arrived:.4g} arrived",
+                failure=abs(watch.arrived - due) > 1e-3 * watch.absolute,
+                fix="clip no reward on its way: the learner scales wins and steps alike",
+            )
+        )
     if watch.updates:
         findings += _gradients(model.policy.network, watch.updates)
         findings += _updates(set_up, watch.updates, float(model.buffer.target_TN.std()))
     measured = {finding.key for finding in findings}
-    return findings + [unknown(key, fault) for key in NEED_TRAINING if key not in measured]
+    why = fault or "a match failed"
+    return findings + [unknown(key, why) for key in NEED_TRAINING if key not in measured]
 
 
 class _Watch(BaseCallback):
@@ -121,6 +134,7 @@ class _Watch(BaseCallback):
         self.set_up = set_up
         self.updates: list[dict[str, float]] = []
         self.findings: list[Finding] = []
+        self.arrived = self.absolute = self.due = 0.0
 
     def _on_step(self) -> bool:
         return True
@@ -134,6 +148,10 @@ class _Watch(BaseCallback):
         self.updates.append(dict(self.model.logger.name_to_value))
 
     def _on_rollout_end(self) -> None:
+        rewards_TN = self.model.buffer.reward_TN.astype(np.float64)
+        self.arrived += float(rewards_TN.sum())
+        self.absolute += float(np.abs(rewards_TN).sum())
+        self.due += sum(match.reward for match in self.model.env.finished)
         self.model.env.finished = []
         if not self.findings:
             batch = next(self.model.buffer.minibatches(self.model.n_envs, np.random.default_rng(0)))

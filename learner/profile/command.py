@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 PRESET = "laptop"
 SECONDS, SWEEP_SECONDS = 20.0, 6.0
-BURSTS = 5
-"""Of a profile of one configuration; their spread shows how steady the machine is."""
+BURSTS, SWEEP_BURSTS = 5, 3
+"""Of one configuration: their spread shows how steady the machine is."""
 
 app = typer.Typer(add_completion=False)
 Count = Annotated[
@@ -134,8 +134,7 @@ def profile(
     }
     own: Changes = {axis: learner[axis] for axis in sweeping.AXES}
     cells = sweeping.plan(learner, given, facts["cores"], on_gpu) if sweep else [own]
-    rows = [measuring.Measured(changes=cell) for cell in cells]
-    rounds = sweeping.ROUNDS if sweep else 1
+    rows: list[Measured] = []
     stopped = False
     with tempfile.TemporaryDirectory(prefix="kumite-profile-") as folder:
         # the snapshots of a whole run's league at its end
@@ -145,24 +144,22 @@ def profile(
         met = mixes[settings.curriculum.stages[-1].mix].get("snapshots", 0) > 0
         snapshots = make_snapshots(Path(folder), settings, max(1, wanted) if met else 0)
         say(f"playing against {len(snapshots)} fresh snapshots")
-        length = seconds or (SWEEP_SECONDS if sweep else SECONDS)
+        bursts = SWEEP_BURSTS if sweep else BURSTS
         order = measuring.Order(
             sections=sections,
             device=str(device),
             snapshots=tuple(snapshots),
             blobs=Path(folder),
-            seconds=length / (rounds if sweep else BURSTS),
-            bursts=1 if sweep else BURSTS,
+            seconds=(seconds or (SWEEP_SECONDS if sweep else SECONDS)) / bursts,
+            bursts=bursts,
             trace=None if trace is None else trace.absolute(),
         )
-
-        def measured(changes: Changes) -> Measured:
-            changed = {**sections, "learner": {**learner, **changes}}
-            return measuring.measure(replace(order, sections=lay_over(changed)))
-
         try:
-            for number, _ in enumerate(sweeping.run_rounds(rows, rounds, measured), 1):
-                say(f"measurement {number} of at most {len(cells) * rounds}")
+            for number, cell in enumerate(cells, 1):
+                say(f"measurement {number} of {len(cells)}")
+                changed = lay_over({**sections, "learner": {**learner, **cell}})
+                measured = measuring.measure(replace(order, sections=changed))
+                rows.append(replace(measured, changes=cell))
         except KeyboardInterrupt:
             stopped = True
             say("stopped: what was measured until now follows")

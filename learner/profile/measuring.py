@@ -93,12 +93,12 @@ class Order:
     trace: Path | None = None
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Measured:
-    """What came of one order, or of several: bursts, or why there are none.
+    """What came of one order: bursts, or why there are none.
 
     Attributes:
-        bursts: those of all orders.
+        bursts: at least one, if nothing failed.
         memory: most bytes held, in main memory and on the GPU.
         gpu_busy_share: share of the traced time in which the GPU computed; None without a trace.
         failure: why there are no bursts: memory ran out.
@@ -112,20 +112,6 @@ class Measured:
     failure: str = ""
     warning: str = ""
     changes: Mapping[str, str | int] = field(default_factory=dict)
-
-    def add(self, other: Measured) -> None:
-        """Takes in what another process measured. A failure stays, whatever follows."""
-        self.bursts += other.bursts
-        for name, size in other.memory.items():
-            self.memory[name] = max(size, self.memory.get(name, 0))
-        self.gpu_busy_share = self.gpu_busy_share or other.gpu_busy_share
-        self.failure = self.failure or other.failure
-        self.warning = self.warning or other.warning
-
-    @property
-    def counts(self) -> bool:
-        """Whether it was measured and nothing failed."""
-        return bool(self.bursts) and not self.failure
 
     def speed(self) -> Spread:
         """Steps a second by wall clock."""
@@ -145,14 +131,11 @@ class Measured:
 
     def cpu_cores(self) -> float:
         """CPU time over wall clock: how many cores the process kept busy."""
-        return self._cpu_seconds() / sum(burst.seconds for burst in self.bursts)
+        return sum(one.cpu_seconds for one in self.bursts) / sum(one.seconds for one in self.bursts)
 
     def steps_per_cpu_second(self) -> float:
         """What the process's own CPU time gives, however busy the machine is."""
-        return sum(burst.steps for burst in self.bursts) / self._cpu_seconds()
-
-    def _cpu_seconds(self) -> float:
-        return sum(burst.cpu_seconds for burst in self.bursts)
+        return sum(one.steps for one in self.bursts) / sum(one.cpu_seconds for one in self.bursts)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, as `--output` writes them."""
@@ -264,8 +247,7 @@ def measure(order: Order) -> Measured:
         except (MemoryError, RuntimeError) as error:
             if not is_out_of_memory(error):
                 raise
-            size, _, _ = str(error).partition(" for an array")  # numpy adds shape and type
-            reason = size.splitlines()[0][:LONGEST] if size else "it ran out of it"
+            reason = (str(error) or "it ran out of it").splitlines()[0][:LONGEST]
             return Measured(failure=f"too little memory on {order.device}: {reason}")
 
 

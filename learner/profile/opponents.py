@@ -41,22 +41,19 @@ def make_snapshots(folder: Path, settings: SessionSettings, count: int) -> list[
                 step=step,
             )
             digest = save_snapshot(blobs, network_of(config), card)
-            made.append(snapshot_player(spec, digest, step))
+            made.append(
+                Player(
+                    name=str(SnapshotName("main", step)),
+                    game=spec.name,
+                    kind=PlayerKind.SNAPSHOT,
+                    role=Role.MAIN,
+                    digest=digest,
+                    step=step,
+                )
+            )
             if (number + 1) * blobs.path(digest).stat().st_size > LARGEST_POOL:
                 break
     return made
-
-
-def snapshot_player(spec: GameSpec, digest: str, step: int) -> Player:
-    """The player of a frozen main at `step`."""
-    return Player(
-        name=str(SnapshotName("main", step)),
-        game=spec.name,
-        kind=PlayerKind.SNAPSHOT,
-        role=Role.MAIN,
-        digest=digest,
-        step=step,
-    )
 
 
 class MixSource:

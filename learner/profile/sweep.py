@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -17,8 +17,6 @@ AXES = ("matches", "batch_size", "threads", "precision")
 """Settings of [learner] that a sweep may change."""
 CHANGES_LEARNING = ("matches", "batch_size")
 """Those of them that change what a step teaches: the rollouts, and the optimizer's steps."""
-ROUNDS = 3
-"""Times that each configuration is measured, in its own process each time."""
 CLOSE = 0.03
 """Speeds that differ by less than this share count as equal."""
 MIB = 1 << 20
@@ -71,27 +69,12 @@ def plan(
     return cells
 
 
-def run_rounds(
-    rows: Sequence[Measured], rounds: int, measure: Callable[[Changes], Measured]
-) -> Iterator[Measured]:
-    """Measures every row once a round and yields it.
-
-    Every other round goes backwards, so a machine that is busy for a while shows as spread in all
-    rows and not as a slow row. A configuration that ran out of memory is not tried again.
-    """
-    for number in range(rounds):
-        for row in rows if number % 2 == 0 else rows[::-1]:
-            if not row.failure:
-                row.add(measure(row.changes))
-                yield row
-
-
 def recommended(rows: Sequence[Measured], own: Changes) -> Measured | None:
     """The fastest row; of those as fast within `CLOSE`, the one that changes least of `own`.
 
     What changes learning counts before what changes speed alone. None when nothing was measured.
     """
-    counted = [row for row in rows if row.counts]
+    counted = [row for row in rows if row.bursts]
     best = max((row.speed().median for row in counted), default=0.0)
 
     def cost(row: Measured) -> tuple[int, int, float]:
@@ -118,7 +101,7 @@ def bottleneck(row: Measured, facts: Mapping[str, Any]) -> str:
 
 def doubt(best: Measured, before: Measured | None) -> str:
     """A warning when the recommended row's lead is no larger than the spread, else ""."""
-    if before is None or before is best or not before.counts:
+    if before is None or before is best or not before.bursts:
         return ""
     ours, theirs = best.speed(), before.speed()
     if ours.lowest > theirs.highest:
@@ -156,9 +139,9 @@ def print_row(row: Measured, title: str) -> None:
 def print_sweep(rows: Sequence[Measured], best: Measured, own: Changes) -> None:
     """Prints all configurations, the fastest first, those that failed last."""
     cells = []
-    for row in sorted(rows, key=lambda row: -row.speed().median if row.counts else 0.0):
+    for row in sorted(rows, key=lambda row: -row.speed().median if row.bursts else 0.0):
         figures = [""] * 5
-        if row.counts:
+        if row.bursts:
             memory = row.memory.get("peak_gpu_reserved_bytes", row.memory["peak_resident_bytes"])
             figures = [f"{value:,.0f}" for value in (*row.speed(), memory / MIB)]
             figures.append(f"{row.slowest()} {row.shares()[row.slowest()]:.0%}")
