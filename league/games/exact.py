@@ -24,7 +24,7 @@ width, V views, K infosets (of both players and all levels), T frames.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -60,46 +60,37 @@ class Level:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Views:
-    """What players may be shown, by player, each after its parent (`NO_VIEW` in the first
+class GameTree:
+    """A game's levels, and its views by number, each after its parent (`NO_VIEW` in the first
     frame).
+
+    Every position of the first level is equally likely. `infosets_K` are the views in which there
+    is something to decide; a policy is a table `[K, A]` of probabilities.
     """
 
+    rules: ChoiceRules
+    levels: tuple[Level, ...]
     players_V: NDArray[np.intp]
     parents_V: NDArray[np.intp]
     observations_VO: NDArray[np.float32]
     legal_VA: NDArray[np.bool_]
     positions_V: Positions  # one of those that look so
-
-
-@dataclass(frozen=True, kw_only=True)
-class GameTree:
-    """A game's levels and views; `infosets_K` are the views in which there is something to decide.
-
-    Every position of the first level is equally likely. A policy is a table `[K, A]` of
-    probabilities.
-    """
-
-    rules: ChoiceRules
-    levels: tuple[Level, ...]
-    views: Views
     infosets_K: NDArray[np.intp]
 
     @property
     def players_K(self) -> NDArray[np.intp]:
         """Who decides in each infoset."""
-        return self.views.players_V[self.infosets_K]
+        return self.players_V[self.infosets_K]
 
     @property
     def legal_KA(self) -> NDArray[np.bool_]:
         """What is legal in each infoset."""
-        return self.views.legal_VA[self.infosets_K]
+        return self.legal_VA[self.infosets_K]
 
     def labels(self) -> list[str]:
         """What the player knows in each infoset, in a few words of the rules."""
-        views = self.views
         return [
-            self.rules.label(views.positions_V[view], int(views.players_V[view]))
+            self.rules.label(self.positions_V[view], int(self.players_V[view]))
             for view in self.infosets_K
         ]
 
@@ -121,106 +112,63 @@ def game_tree(rules: ChoiceRules) -> GameTree:
     legal.
     """
     positions_M = rules.begin(np.arange(rules.deals))
-    views = _Growing(rules)
     parents_M2 = np.full((len(positions_M), 2), NO_VIEW)
     choices_M2 = np.zeros((len(positions_M), 2), np.intp)
-    levels = []
+    levels: list[Level] = []
+    parts: list[tuple[NDArray[Any], ...]] = []  # of the views, by level and player
+    count = 0
     while len(positions_M):
-        legal_M2A = rules.legal(positions_M)
-        views_M2 = views.add(positions_M, parents_M2, choices_M2, legal_M2A)
-        level, positions_M = _level(rules, positions_M, views_M2, legal_M2A)
-        goes_on_E = level.next_E != END
-        parents_M2, choices_M2 = views_M2[level.nodes_E[goes_on_E]], level.choices_E2[goes_on_E]
-        levels.append(level)
-    done = views.done()
-    infosets_K = np.flatnonzero(done.legal_VA.sum(-1) > 1)
-    return GameTree(rules=rules, levels=tuple(levels), views=done, infosets_K=infosets_K)
-
-
-def _level(
-    rules: ChoiceRules,
-    positions_M: Positions,
-    views_M2: NDArray[np.intp],
-    legal_M2A: NDArray[np.bool_],
-) -> tuple[Level, Positions]:
-    """The edges out of `positions_M`, and the positions they lead to."""
-    counts_M = legal_M2A[:, 0].sum(-1) * legal_M2A[:, 1].sum(-1)
-    if counts_M.sum() > MAX_POSITIONS:
-        raise InvalidInput(
-            f"the tree of {rules.name} is too large: more than {MAX_POSITIONS:,} positions after "
-            "some frame (in matrix games, ask for fewer rounds)"
-        )
-    nodes_E, *choices = np.nonzero(legal_M2A[:, 0, :, None] & legal_M2A[:, 1, None, :])
-    choices_E2 = np.stack(choices, -1)
-    positions_E = positions_M[nodes_E]
-    paid_E, ended_E = rules.play(positions_E, choices_E2)
-    next_E = np.where(ended_E, END, np.cumsum(~ended_E) - 1)
-    level = Level(
-        views_M2=views_M2, nodes_E=nodes_E, choices_E2=choices_E2, paid_E=paid_E, next_E=next_E
-    )
-    return level, positions_E[~ended_E]
-
-
-class _Growing:
-    """Views while the tree is walked."""
-
-    def __init__(self, rules: ChoiceRules) -> None:
-        self._rules = rules
-        self._parts: list[Views] = []
-        self._count = 0
-
-    def add(
-        self,
-        positions_M: Positions,
-        parents_M2: NDArray[np.intp],
-        choices_M2: NDArray[np.intp],
-        legal_M2A: NDArray[np.bool_],
-    ) -> NDArray[np.intp]:
-        """The view of each position of a level, [M, 2]; `choices_M2` led there from
-        `parents_M2`.
-        """
-        views_M2 = np.empty_like(parents_M2)
-        observations_M2O = self._rules.observe(positions_M)
-        for player in range(2):
-            parents_M, observations_MO = parents_M2[:, player], observations_M2O[:, player]
-            keys = np.column_stack([parents_M, observations_MO])
-            _, first_V, view_M = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-            view_M = view_M.reshape(-1)
-            self._check(view_M, first_V, choices_M2[:, player], legal_M2A[:, player])
-            part = Views(
-                players_V=np.full(len(first_V), player),
-                parents_V=parents_M[first_V],
-                observations_VO=observations_MO[first_V],
-                legal_VA=legal_M2A[first_V, player],
-                positions_V=positions_M[first_V],
-            )
-            views_M2[:, player] = view_M + self._count
-            self._count += len(first_V)
-            self._parts.append(part)
-        return views_M2
-
-    def _check(
-        self,
-        view_M: NDArray[np.intp],
-        first_V: NDArray[np.intp],
-        choice_M: NDArray[np.intp],
-        legal_MA: NDArray[np.bool_],
-    ) -> None:
-        if (choice_M != choice_M[first_V][view_M]).any():
+        legal_M2A, observed_M2O = rules.legal(positions_M), rules.observe(positions_M)
+        if (legal_M2A[:, 0].sum(-1) * legal_M2A[:, 1].sum(-1)).sum() > MAX_POSITIONS:
             raise InvalidInput(
-                f"the observations of {self._rules.name} let a player forget what it chose"
+                f"the tree of {rules.name} is too large: more than {MAX_POSITIONS:,} positions "
+                "after some frame (in matrix games, ask for fewer rounds)"
             )
-        if (legal_MA != legal_MA[first_V][view_M]).any():
-            raise InvalidInput(f"the observations of {self._rules.name} do not tell what is legal")
-
-    def done(self) -> Views:
-        names = [field.name for field in fields(Views)]
-        return Views(
-            **{
-                name: np.concatenate([getattr(part, name) for part in self._parts])
-                for name in names
-            }
+        views_M2 = np.empty_like(parents_M2)
+        for player in range(2):
+            parents_M, observed_MO = parents_M2[:, player], observed_M2O[:, player]
+            choice_M, legal_MA = choices_M2[:, player], legal_M2A[:, player]
+            looks = np.column_stack([parents_M, observed_MO])
+            _, first_V, view_M = np.unique(looks, axis=0, return_index=True, return_inverse=True)
+            alike_M = first_V[view_M.reshape(-1)]  # the first position that looks as each does
+            if (choice_M != choice_M[alike_M]).any():
+                raise InvalidInput(
+                    f"the observations of {rules.name} let a player forget what it chose"
+                )
+            if (legal_MA != legal_MA[alike_M]).any():
+                raise InvalidInput(f"the observations of {rules.name} do not tell what is legal")
+            views_M2[:, player] = view_M.reshape(-1) + count
+            count += len(first_V)
+            seen = (parents_M, observed_MO, legal_MA, positions_M)
+            parts.append((np.full(len(first_V), player), *(part[first_V] for part in seen)))
+        nodes_E, *choices = np.nonzero(legal_M2A[:, 0, :, None] & legal_M2A[:, 1, None, :])
+        choices_E2, positions_E = np.stack(choices, -1), positions_M[nodes_E]
+        paid_E, ended_E = rules.play(positions_E, choices_E2)
+        next_E = np.where(ended_E, END, np.cumsum(~ended_E) - 1)
+        levels.append(
+            Level(
+                views_M2=views_M2,
+                nodes_E=nodes_E,
+                choices_E2=choices_E2,
+                paid_E=paid_E,
+                next_E=next_E,
+            )
         )
+        positions_M, choices_M2 = positions_E[~ended_E], choices_E2[~ended_E]
+        parents_M2 = views_M2[nodes_E[~ended_E]]
+    players_V, parents_V, observed_VO, legal_VA, positions_V = map(
+        np.concatenate, zip(*parts, strict=True)
+    )
+    return GameTree(
+        rules=rules,
+        levels=tuple(levels),
+        players_V=players_V,
+        parents_V=parents_V,
+        observations_VO=observed_VO,
+        legal_VA=legal_VA,
+        positions_V=positions_V,
+        infosets_K=np.flatnonzero(legal_VA.sum(-1) > 1),
+    )
 
 
 Table = NDArray[np.float64]
@@ -252,7 +200,7 @@ def checked_table(tree: GameTree, table_KA: Table) -> Table:
 
 def _by_view(tree: GameTree, table_KA: Table) -> Table:
     """Probabilities in every view, [V, A]: where one choice alone is legal it is taken."""
-    by_view_VA = tree.views.legal_VA.astype(np.float64)
+    by_view_VA = tree.legal_VA.astype(np.float64)
     by_view_VA[tree.infosets_K] = table_KA
     return by_view_VA
 
@@ -292,8 +240,11 @@ def best_response_value(tree: GameTree, table_KA: Table, player: int) -> float:
     by_view_VA = _by_view(tree, checked_table(tree, table_KA))
     sign = (1, -1)[player]
     opponent = [_edge_probabilities(level, by_view_VA, 1 - player) for level in tree.levels]
-    reaches = _reaches(tree, opponent)
-    best_V = tree.views.legal_VA.argmax(-1)
+    first = len(tree.levels[0].views_M2)
+    reaches = [np.full(first, 1.0 / first)]  # how likely chance and the opponent lead to [M]
+    for level, opponent_E in zip(tree.levels[:-1], opponent[:-1], strict=True):
+        reaches.append((reaches[-1][level.nodes_E] * opponent_E)[level.next_E != END])
+    best_V = tree.legal_VA.argmax(-1)
     values_M: NDArray[Any] = np.zeros(0)
     for level, opponent_E, reach_M in zip(
         reversed(tree.levels), reversed(opponent), reversed(reaches), strict=True
@@ -304,24 +255,12 @@ def best_response_value(tree: GameTree, table_KA: Table, player: int) -> float:
         actions = by_view_VA.shape[1]
         cells_E = index_E.reshape(-1) * actions + choices_E
         sums = np.bincount(cells_E, reach_M[level.nodes_E] * values_E, len(views) * actions)
-        worth = np.where(tree.views.legal_VA[views], sums.reshape(-1, actions), -np.inf)
+        worth = np.where(tree.legal_VA[views], sums.reshape(-1, actions), -np.inf)
         best_V[views] = worth.argmax(-1)
         values_M = np.bincount(
             level.nodes_E, values_E * (choices_E == best_V[views_E]), len(reach_M)
         )
     return float(values_M.mean())
-
-
-def _reaches(tree: GameTree, opponent: list[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
-    """By level, [M]: how likely chance and the opponent lead to each position, if the player
-    wants to.
-    """
-    first = len(tree.levels[0].views_M2)
-    reaches = [np.full(first, 1.0 / first)]
-    for level, opponent_E in zip(tree.levels[:-1], opponent[:-1], strict=True):
-        reach_E = reaches[-1][level.nodes_E] * opponent_E
-        reaches.append(reach_E[level.next_E != END])
-    return reaches
 
 
 def nash_conv(tree: GameTree, table_KA: Table) -> float:
@@ -360,24 +299,21 @@ class Histories:
 
 def histories(tree: GameTree) -> Histories:
     """The history of every infoset, in the tree's order."""
-    views = tree.views
-    paths = [_path(views.parents_V, view) for view in tree.infosets_K]
+    paths: list[list[int]] = []
+    for view in tree.infosets_K:
+        path = []
+        while view != NO_VIEW:
+            path.append(int(view))
+            view = tree.parents_V[view]
+        paths.append(path[::-1])
     lengths_K = np.array([len(path) for path in paths], np.intp)
     shape = (len(paths), int(lengths_K.max(initial=0)))
-    observations_KTO = np.zeros((*shape, views.observations_VO.shape[1]), np.float32)
-    legal_KTA = np.ones((*shape, views.legal_VA.shape[1]), np.bool_)
+    observations_KTO = np.zeros((*shape, tree.observations_VO.shape[1]), np.float32)
+    legal_KTA = np.ones((*shape, tree.legal_VA.shape[1]), np.bool_)
     for k, path in enumerate(paths):
-        observations_KTO[k, : len(path)] = views.observations_VO[path]
-        legal_KTA[k, : len(path)] = views.legal_VA[path]
+        observations_KTO[k, : len(path)] = tree.observations_VO[path]
+        legal_KTA[k, : len(path)] = tree.legal_VA[path]
     return Histories(observations_KTO, legal_KTA, lengths_K)
-
-
-def _path(parents_V: NDArray[np.intp], view: int) -> list[int]:
-    path = []
-    while view != NO_VIEW:
-        path.append(int(view))
-        view = parents_V[view]
-    return path[::-1]
 
 
 def table_of(tree: GameTree, policy: Callable[[Histories], NDArray]) -> Table:
@@ -406,7 +342,7 @@ def uniform_table(tree: GameTree) -> Table:
 
 def strategy_table(tree: GameTree, strategy: Strategy) -> Table:
     """The table of a bot's strategy (`rules.bots[...].strategy`)."""
-    positions_K = tree.views.positions_V[tree.infosets_K]
+    positions_K = tree.positions_V[tree.infosets_K]
     return checked_table(
         tree, probabilities_of(strategy, positions_K, tree.players_K, tree.legal_KA)
     )

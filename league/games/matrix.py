@@ -11,7 +11,6 @@ import hashlib
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +25,10 @@ MAX_ACTIONS = 100
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,31}")
 
 
-@dataclass(frozen=True)
-class Payoffs:
-    """A zero-sum game: player 0 picks a row, player 1 a column and pays `matrix_RC` to player 0."""
-
-    name: str
-    matrix_RC: NDArray[np.float64]
-    action_names: tuple[str, ...]  # max(R, C): of both players' choices, by index
-
+Payoffs = tuple[NDArray[np.float64], tuple[str, ...]]
+"""A zero-sum game: player 0 picks a row, player 1 a column and pays the number there to player 0;
+and the names of both players' choices, by index.
+"""
 
 _HANDS = ("rock", "paper", "scissors")
 _BUILT_IN: dict[str, tuple[Sequence[Sequence[float]], tuple[str, ...]]] = {
@@ -48,13 +43,13 @@ def named_payoffs(argument: str) -> Payoffs:
     """The game that `matrix:ARGUMENT` names; raises `ConfigError`."""
     if argument in _BUILT_IN:
         rows, names = _BUILT_IN[argument]
-        return Payoffs(f"matrix:{argument}", np.array(rows, np.float64), names)
+        return np.array(rows, np.float64), names
     if not argument.lower().endswith(".csv"):
-        known = ", ".join(_BUILT_IN)
         near = nearest(argument, _BUILT_IN)
         raise ConfigError(
-            f"there is no matrix game {argument!r}: name it matrix:NAME with one of {known}, or "
-            f"matrix:FILE.csv for a table of your own{near and '; ' + near}"
+            f"there is no matrix game {argument!r}: name it matrix:NAME with one of "
+            f"{', '.join(_BUILT_IN)}, or matrix:FILE.csv for a table of your own"
+            f"{near and '; ' + near}"
         )
     return read_payoffs(Path(argument))
 
@@ -62,16 +57,13 @@ def named_payoffs(argument: str) -> Payoffs:
 def read_payoffs(path: Path) -> Payoffs:
     """The game in a CSV file: a line for each choice of player 0, a column for each of player 1.
 
-    A first line of words names the columns, and with them the choices of both players. Raises
-    `ConfigError` with the file and line for whatever can't be used.
+    A first line of words names the columns, and with them the choices of both players; choices
+    without a name are called by their number. Raises `ConfigError` with the file and line for
+    whatever can't be used.
     """
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            lines = [
-                (number, line)
-                for number, line in enumerate(csv.reader(file), 1)
-                if any(map(str.strip, line))
-            ]
+            lines = [(n, line) for n, line in enumerate(csv.reader(file), 1) if any(line)]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise ConfigError(
             f"the payoffs in {path} can't be read ({error}): name a CSV file"
@@ -84,51 +76,32 @@ def read_payoffs(path: Path) -> Payoffs:
             f"{path} has no payoffs: write a line for each of the first player's choices"
         )
     width = len(header) or len(lines[0][1])
-    matrix_RC = np.array([_payoff_line(path, number, line, width) for number, line in lines])
-    if max(matrix_RC.shape) > MAX_ACTIONS:
+    for number, line in lines:
+        if len(line) != width or any(_number(cell) is None for cell in line):
+            raise ConfigError(
+                f"{path} line {number} is {','.join(line)!r}: write {width} finite numbers"
+            )
+    matrix_RC = np.array([[float(cell) for cell in line] for _, line in lines])
+    count = max(matrix_RC.shape)
+    if count > MAX_ACTIONS:
         raise ConfigError(
             f"{path} has {matrix_RC.shape} choices: {MAX_ACTIONS} a player are the most"
         )
-    return Payoffs(f"matrix:{path}", matrix_RC, _action_names(path, header, max(matrix_RC.shape)))
+    names = (*header, *(str(index) for index in range(len(header), count)))
+    if len(set(names)) < len(names) or not all(map(_NAME.fullmatch, names)):
+        raise ConfigError(
+            f"{path} names its choices {', '.join(names)}: give each a name of its own, of up to "
+            "32 of a-z 0-9 _ . -"
+        )
+    return matrix_RC, names
 
 
 def _number(cell: str) -> float | None:
+    """The finite number in a cell."""
     try:
-        return float(cell)
+        return float(cell) if math.isfinite(float(cell)) else None
     except ValueError:
         return None
-
-
-def _payoff_line(path: Path, number: int, line: Sequence[str], width: int) -> list[float]:
-    if len(line) != width:
-        raise ConfigError(
-            f"{path} line {number} has {len(line)} payoffs and the first line {width}: make them "
-            "equally long"
-        )
-    values = []
-    for cell in line:
-        value = _number(cell)
-        if value is None or not math.isfinite(value):
-            raise ConfigError(
-                f"{path} line {number} holds {cell.strip()!r}: a payoff is a finite number"
-            )
-        values.append(value)
-    return values
-
-
-def _action_names(path: Path, header: Sequence[str], count: int) -> tuple[str, ...]:
-    """The header's names, and where they do not reach (more rows than columns) the choice's
-    number.
-    """
-    names = (*header, *(str(index) for index in range(len(header), count)))
-    for name in names:
-        if not _NAME.fullmatch(name):
-            raise ConfigError(f"{path} names a choice {name!r}: use up to 32 of a-z 0-9 _ . -")
-    if len(set(names)) < len(names):
-        raise ConfigError(
-            f"{path} names two choices alike ({', '.join(names)}): give each its own name"
-        )
-    return names
 
 
 NOTHING = -1
@@ -145,16 +118,17 @@ class MatrixRules(ChoiceRules):
     deals = 1
     record = np.dtype([("round", np.int32), ("last", np.int16, (2,))])
 
-    def __init__(self, payoffs: Payoffs, rounds: int = 1) -> None:
+    def __init__(self, name: str, payoffs: Payoffs, rounds: int = 1) -> None:
         if isinstance(rounds, bool) or not isinstance(rounds, int) or not 1 <= rounds <= MAX_ROUNDS:
             raise ConfigError(f"rounds is {rounds!r}: a match has 1 to {MAX_ROUNDS}")
-        self.name = payoffs.name
-        self.matrix_RC = payoffs.matrix_RC
-        self.action_names = payoffs.action_names
-        self.version = f"1-{_digest(payoffs)}-{rounds}"
-        self.longest = rounds
+        self.name, self.longest = name, rounds
+        self.matrix_RC, self.action_names = payoffs
+        matrix_RC = self.matrix_RC
+        # All that makes the game what it is, so that another table is another version.
+        text = f"{matrix_RC.tolist()} {self.action_names}"
+        self.version = f"1-{hashlib.sha256(text.encode()).hexdigest()[:8]}-{rounds}"
         # Where both players have the same game there are no sides to draw.
-        self.draws_sides = not _is_symmetric(payoffs.matrix_RC)
+        self.draws_sides = not np.array_equal(matrix_RC, -matrix_RC.T)
         self._count = len(self.action_names)
         self.own_size = 2 + self._count
         self.observation_size = 2 + 2 * self._count
@@ -164,19 +138,17 @@ class MatrixRules(ChoiceRules):
             for name in self.action_names
         ]
         self.observation_names = ("plays the rows", "plays the columns", *seen)
-        self.largest_payoff = rounds * float(np.abs(payoffs.matrix_RC).max())
-        self._legal_2A = np.arange(self._count) < np.array(payoffs.matrix_RC.shape)[:, None]
+        self.largest_payoff = rounds * float(np.abs(matrix_RC).max())
+        self._legal_2A = np.arange(self._count) < np.array(matrix_RC.shape)[:, None]
         # Row A, also read at NOTHING (-1), is no choice at all.
         self._one_hot = np.vstack(
             [np.eye(self._count, dtype=np.float32), np.zeros(self._count, np.float32)]
         )
-        self.bots = (RANDOM_BOT, *(self._always(index) for index in range(self._count)))
-
-    def _always(self, index: int) -> ScriptedBot:
-        name = self.action_names[index]
-        return ScriptedBot(
-            name=f"always-{name}", summary=f"always takes {name}", strategy=always(index)
+        fixed = (
+            ScriptedBot(name=f"always-{name}", summary=f"always takes {name}", strategy=always(n))
+            for n, name in enumerate(self.action_names)
         )
+        self.bots = (RANDOM_BOT, *fixed)
 
     def begin(self, deals_N: NDArray[np.int64]) -> Positions:
         positions_N = np.zeros(len(deals_N), self.record)
@@ -224,19 +196,6 @@ class MatrixRules(ChoiceRules):
         return "" if action == NOTHING else self.action_names[action]
 
 
-def _is_symmetric(matrix_RC: NDArray[np.float64]) -> bool:
-    """Whether the game is the same from both sides: M = -Mᵀ."""
-    return matrix_RC.shape[0] == matrix_RC.shape[1] and bool(
-        np.array_equal(matrix_RC, -matrix_RC.T)
-    )
-
-
-def _digest(payoffs: Payoffs) -> str:
-    """Of all that makes the game what it is, so that another table is another version."""
-    text = f"{payoffs.matrix_RC.tolist()} {payoffs.action_names}"
-    return hashlib.sha256(text.encode()).hexdigest()[:8]
-
-
 def make_matrix(
     num_matches: int, *, max_frames: int | None = None, argument: str = "", rounds: int = 1
 ) -> ChoiceGame:
@@ -246,4 +205,5 @@ def make_matrix(
     A match is one choice of both at once, or `rounds` of them; who earned more in sum wins. Raises
     `ConfigError` for an unknown name or a table that can't be read.
     """
-    return ChoiceGame(MatrixRules(named_payoffs(argument), rounds), num_matches, max_frames)
+    rules = MatrixRules(f"matrix:{argument}", named_payoffs(argument), rounds)
+    return ChoiceGame(rules, num_matches, max_frames)

@@ -119,6 +119,7 @@ LEDUC = PokerVariant(
 NOBODY = -1
 NOTHING = -1
 _LETTERS = np.array(list("fcr"))
+_WORDS = dict(zip("fcr", ACTIONS, strict=True))
 
 
 class PokerRules(ChoiceRules):
@@ -144,11 +145,22 @@ class PokerRules(ChoiceRules):
         self.deals = len(self._deals_DC)
         self.largest_payoff = 1.0 + variant.raises * sum(variant.bets)
         self._bets = np.array(variant.bets, np.int16)
-        self._faces = _faces(variant)
-        face = self._faces.shape[1]
-        self.own_size = 2 + face + 1 + len(ACTIONS)
-        self.observation_size = self.own_size + 2 + len(ACTIONS) + (self._rounds > 1) * (2 + face)
-        self.observation_names = self._names()
+        # one-hot rank, and suit where there are several, of each card
+        ranks, suits = len(variant.ranks), variant.suits
+        self._faces = np.repeat(np.eye(ranks, dtype=np.float32), suits, axis=0)
+        card = [f"rank is {rank}" for rank in variant.ranks]
+        if suits > 1:
+            suit_C2 = np.tile(np.eye(suits, dtype=np.float32), (ranks, 1))
+            self._faces = np.hstack([self._faces, suit_C2])
+            card += [f"suit is {suit}" for suit in range(suits)]
+        own = ["is player 0", "is player 1", *(f"own {face}" for face in card), "own turn"]
+        own += [f"may {action}" for action in ACTIONS]
+        rest = ["the other's chips in the pot", "own chips in the pot"]
+        rest += [f"the other's last choice was {action}" for action in ACTIONS]
+        if self._rounds > 1:
+            rest += ["round", "raises in it", *(f"public {face}" for face in card)]
+        self.observation_names, self.own_size = (*own, *rest), len(own)
+        self.observation_size = len(self.observation_names)
         self.record = np.dtype(
             [
                 ("cards", np.int8, (2,)),
@@ -185,13 +197,17 @@ class PokerRules(ChoiceRules):
     def play(
         self, positions_N: Positions, choices_N2: NDArray[np.intp]
     ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        rows = np.arange(len(positions_N))
+        rows, chips_N2 = np.arange(len(positions_N)), positions_N["chips"]
         actor_N = positions_N["actor"].astype(np.intp)
         choice_N = choices_N2[rows, actor_N]
         folds_N, raises_N = choice_N == FOLD, choice_N == RAISE
         opens_N = (actor_N == 0) & (positions_N["raises"] == 0)
-        self._pay(positions_N, rows, actor_N, choice_N)
-        self._note(positions_N, rows, actor_N, choice_N)
+        wanted_N = chips_N2[rows, 1 - actor_N] + raises_N * self._bets[positions_N["round"]]
+        chips_N2[rows, actor_N] = np.where(folds_N, chips_N2[rows, actor_N], wanted_N)
+        positions_N["last"][rows, actor_N] = choice_N
+        positions_N["moves"][rows, positions_N["count"]] = choice_N
+        positions_N["turns"][rows, positions_N["count"]] = positions_N["round"]
+        positions_N["count"] += 1
         over_N = (choice_N == CALL) & ~opens_N
         last_N = positions_N["round"] == self._rounds - 1
         turns_N, shows_N = over_N & ~last_N, over_N & last_N
@@ -199,63 +215,14 @@ class PokerRules(ChoiceRules):
         positions_N["raises"] = np.where(turns_N, 0, positions_N["raises"] + raises_N)
         positions_N["round"] += turns_N
         positions_N["actor"] = np.where(ended_N, NOBODY, np.where(turns_N, 0, 1 - actor_N))
-        return self._paid(positions_N, folds_N, shows_N, actor_N), ended_N
-
-    def _pay(
-        self,
-        hands_N: Positions,
-        rows: NDArray[np.intp],
-        actor_N: NDArray[np.intp],
-        choice_N: NDArray[np.intp],
-    ) -> None:
-        chips_N2 = hands_N["chips"]
-        wanted_N = chips_N2[rows, 1 - actor_N] + (choice_N == RAISE) * self._bets[hands_N["round"]]
-        chips_N2[rows, actor_N] = np.where(choice_N == FOLD, chips_N2[rows, actor_N], wanted_N)
-
-    def _note(
-        self,
-        hands_N: Positions,
-        rows: NDArray[np.intp],
-        actor_N: NDArray[np.intp],
-        choice_N: NDArray[np.intp],
-    ) -> None:
-        hands_N["last"][rows, actor_N] = choice_N
-        hands_N["moves"][rows, hands_N["count"]] = choice_N
-        hands_N["turns"][rows, hands_N["count"]] = hands_N["round"]
-        hands_N["count"] += 1
-
-    def _paid(
-        self,
-        hands_N: Positions,
-        folds_N: NDArray[np.bool_],
-        shows_N: NDArray[np.bool_],
-        actor_N: NDArray[np.intp],
-    ) -> NDArray[np.float64]:
-        """Chips won by player 0: one who paid less has folded; at the showdown both paid alike."""
-        chips_N2 = hands_N["chips"]
-        ranks_N2 = hands_N["cards"] // self.variant.suits
-        pair_N2 = ranks_N2 == (hands_N["public"] // self.variant.suits)[:, None]
-        strength_N2 = ranks_N2 + pair_N2 * len(self.variant.ranks)
-        better_N = np.sign(strength_N2[:, 0].astype(np.int16) - strength_N2[:, 1])
+        # Who paid less has folded; at the showdown both paid alike.
+        ranks_N2 = positions_N["cards"] // self.variant.suits
+        pair_N2 = ranks_N2 == (positions_N["public"] // self.variant.suits)[:, None]
+        strength_N2 = (ranks_N2 + pair_N2 * len(self.variant.ranks)).astype(np.int16)
+        better_N = np.sign(strength_N2[:, 0] - strength_N2[:, 1])
         folded_N = np.where(actor_N == 0, -1, 1)
         winner_N = np.where(folds_N, folded_N, np.where(shows_N, better_N, 0))
-        return winner_N * chips_N2.min(-1).astype(np.float64)
-
-    def _names(self) -> tuple[str, ...]:
-        variant = self.variant
-        card = [f"rank is {rank}" for rank in variant.ranks]
-        card += [f"suit is {suit}" for suit in range(variant.suits) if variant.suits > 1]
-        own = ["is player 0", "is player 1", *(f"own {face}" for face in card), "own turn"]
-        rest = ["the other's chips in the pot", "own chips in the pot"]
-        later = (
-            ["round", "raises in it", *(f"public {face}" for face in card)]
-            if self._rounds > 1
-            else []
-        )
-        return (
-            *(*own, *(f"may {action}" for action in ACTIONS)),
-            *(*rest, *(f"the other's last choice was {action}" for action in ACTIONS), *later),
-        )
+        return winner_N * chips_N2.min(-1).astype(np.float64), ended_N
 
     def observe(self, positions_N: Positions) -> NDArray[np.float32]:
         n, face = len(positions_N), self._faces.shape[1]
@@ -286,6 +253,9 @@ class PokerRules(ChoiceRules):
 
     def describe(self, position: np.void) -> dict[str, Any]:
         open_now = self._rounds > 1 and position["round"] > 0
+        words = [
+            ", ".join(_WORDS[letter] for letter in said) for said in self._said(position).split("/")
+        ]
         return {
             "players": [
                 {
@@ -298,20 +268,12 @@ class PokerRules(ChoiceRules):
                 for player, last in enumerate(position["last"])
             ],
             "public": self._card(position["public"]) if open_now else "",
-            "choices": self._spelled(position),
+            "choices": " / ".join(filter(None, words)),
         }
 
     def _card(self, card: int) -> str:
         rank, suit = divmod(int(card), self.variant.suits)
         return self.variant.ranks[rank] + (str(suit) if self.variant.suits > 1 else "")
-
-    def _spelled(self, hand: np.void) -> str:
-        """The choices by round in words: `raise, call / raise`."""
-        words = [
-            ", ".join(ACTIONS[_LETTERS.tolist().index(letter)] for letter in letters)
-            for letters in self._said(hand).split("/")
-        ]
-        return " / ".join(word for word in words if word)
 
     def _said(self, hand: np.void) -> str:
         """The choices by round, f fold, c check or call, r bet or raise: `cc/rc`."""
@@ -320,15 +282,6 @@ class PokerRules(ChoiceRules):
         return "/".join(
             "".join(letters[rounds == index]) for index in range(int(hand["round"]) + 1)
         )
-
-
-def _faces(variant: PokerVariant) -> NDArray[np.float32]:
-    """One-hot rank, and suit where there are several, of each card."""
-    ranks = np.repeat(np.eye(len(variant.ranks), dtype=np.float32), variant.suits, axis=0)
-    if variant.suits == 1:
-        return ranks
-    suits = np.tile(np.eye(variant.suits, dtype=np.float32), (len(variant.ranks), 1))
-    return np.hstack([ranks, suits])
 
 
 def make_kuhn(num_matches: int, *, max_frames: int | None = None) -> ChoiceGame:

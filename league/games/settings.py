@@ -68,13 +68,12 @@ class GameSettings(Settings):
 
     def spec(self) -> GameSpec:
         """What a learner must know of the game."""
-        options: dict[str, Any] = {**self.options}
-        return game_spec(self.name, max_frames=self.max_frames, **options)
+        return game_spec(self.name, **{"max_frames": self.max_frames, **self.options})
 
     def make(self, num_matches: int) -> BatchedGame:
         """`num_matches` matches of the game."""
-        options: dict[str, Any] = {**self.options}
-        return make_batched(self.name, num_matches, max_frames=self.max_frames, **options)
+        options = {"max_frames": self.max_frames, **self.options}
+        return make_batched(self.name, num_matches, **options)
 
     @property
     def max_frames(self) -> int | None:

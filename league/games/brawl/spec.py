@@ -14,54 +14,28 @@ VERSION: Final = "3"
 OWN_SIZE: Final = 32
 
 
-BOTS: Final = (
-    BotSpec(name="constant", summary="presses nothing"),
-    BotSpec(name="random", summary="presses each key with probability 1/2 in every frame"),
-    BotSpec(
-        name="based",
-        summary="walks up to its opponent, jumps back up and strikes lightly within reach",
-    ),
-    BotSpec(name="clockwork", summary="plays a fixed list of keys and starts over"),
-    BotSpec(
-        name="aggressive", summary="runs up to its opponent and strikes whatever comes into reach"
-    ),
-    BotSpec(name="defensive", summary="waits on its own ground, dodges attacks and strikes back"),
-    BotSpec(name="kiter", summary="hits and runs, and keeps its distance in between"),
-    BotSpec(name="aerial", summary="stays in the air and strikes from above"),
-    BotSpec(
-        name="sig_spammer",
-        summary="uses heavy attacks alone, charged until the opponent is in reach",
-    ),
-    BotSpec(name="weapon_seeker", summary="fetches every weapon that comes, then attacks"),
-    BotSpec(
-        name="edge_guarder",
-        summary="stands at the edge of the pit and strikes who comes back over it",
-        held_out=True,
-    ),
-    BotSpec(
-        name="mirror", summary="repeats its opponent's keys after half a second", held_out=True
-    ),
-    BotSpec(
-        name="drunk",
-        summary="plays like based, with 30 % of its keys left to chance",
-        held_out=True,
-    ),
+_SUMMARIES: Final = {
+    "constant": "presses nothing",
+    "random": "presses each key with probability 1/2 in every frame",
+    "based": "walks up to its opponent, jumps back up and strikes lightly within reach",
+    "clockwork": "plays a fixed list of keys and starts over",
+    "aggressive": "runs up to its opponent and strikes whatever comes into reach",
+    "defensive": "waits on its own ground, dodges attacks and strikes back",
+    "kiter": "hits and runs, and keeps its distance in between",
+    "aerial": "stays in the air and strikes from above",
+    "sig_spammer": "uses heavy attacks alone, charged until the opponent is in reach",
+    "weapon_seeker": "fetches every weapon that comes, then attacks",
+    "edge_guarder": "stands at the edge of the pit and strikes who comes back over it",
+    "mirror": "repeats its opponent's keys after half a second",
+    "drunk": "plays like based, with 30 % of its keys left to chance",
+}
+_HELD_OUT: Final = ("edge_guarder", "mirror", "drunk")
+BOTS: Final = tuple(
+    BotSpec(name=name, summary=summary, held_out=name in _HELD_OUT)
+    for name, summary in _SUMMARIES.items()
 )
-(
-    CONSTANT,
-    RANDOM,
-    BASED,
-    CLOCKWORK,
-    AGGRESSIVE,
-    DEFENSIVE,
-    KITER,
-    AERIAL,
-    SIG_SPAMMER,
-    WEAPON_SEEKER,
-    EDGE_GUARDER,
-    MIRROR,
-    DRUNK,
-) = range(len(BOTS))
+CONSTANT, RANDOM, BASED, CLOCKWORK, AGGRESSIVE, DEFENSIVE, KITER = range(7)
+AERIAL, SIG_SPAMMER, WEAPON_SEEKER, EDGE_GUARDER, MIRROR, DRUNK = range(7, 13)
 
 
 def brawl_spec(max_frames: int | None = None) -> GameSpec:
