@@ -68,12 +68,14 @@ class GameSettings(Settings):
 
     def spec(self) -> GameSpec:
         """What a learner must know of the game."""
-        return game_spec(self.name, **{"max_frames": self.max_frames, **self.options})
+        return game_spec(self.name, **self._options())
 
     def make(self, num_matches: int) -> BatchedGame:
         """`num_matches` matches of the game."""
-        options = {"max_frames": self.max_frames, **self.options}
-        return make_batched(self.name, num_matches, **options)
+        return make_batched(self.name, num_matches, **self._options())
+
+    def _options(self) -> dict[str, Any]:
+        return {"max_frames": self.max_frames, **self.options}
 
     @property
     def max_frames(self) -> int | None:
