@@ -4,6 +4,8 @@ each.
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -95,31 +97,13 @@ class GameContract:
         game.reset(seeds(num_matches))
         return game
 
-    def test_shapes_and_types_are_those_of_the_contract(self) -> None:
+    def test_the_spec_and_the_arrays_fit(self) -> None:
         game = self.begun(3)
-        spec, n = game.spec, 3
-        assert (
-            game.observations_N2O.shape
-            == game.final_observations_N2O.shape
-            == (n, 2, spec.observation_size)
-        )
-        assert game.reward_terms_N2K.shape == (n, 2, len(spec.reward_terms))
-        assert game.stats_N2S.shape == game.final_stats_N2S.shape == (n, 2, len(spec.stats))
-        types = {
-            "observations_N2O": np.float32,
-            "reward_terms_N2K": np.float32,
-            "ended_N": np.bool_,
-            "outcomes_N": np.float32,
-            "frames_N": np.int32,
-            "final_frames_N": np.int32,
-            "stats_N2S": np.float32,
-            "bots_N2": np.int8,
-            "next_seeds_N": np.uint64,
-        }
-        for name, dtype in types.items():
-            assert getattr(game, name).dtype == dtype, name
+        spec = game.spec
+        assert game.observations_N2O.shape == (3, 2, spec.observation_size)
+        assert 0 < spec.own_size < spec.observation_size
         assert len(spec.action_names) == spec.action_size
-        assert (self.make(1).bots_N2 == EXTERNAL).all()
+        assert {"dense", "sparse"} <= spec.reward_presets.keys()
 
     def test_arrays_stay_the_same_objects(self) -> None:
         game = self.begun(4, max_frames=20)
@@ -133,7 +117,7 @@ class GameContract:
         many = self.begun(12, max_frames=150)
         chances = luck(many, 400 // self.pace)
         together = history(many, chances)
-        for n in range(0, 12, min(self.pace, 5)):
+        for n in range(0, 12, 5):
             alone = self.made(1, 150)
             alone.bots_N2[:] = many.bots_N2[n]
             alone.reset(seeds(12)[n : n + 1])
@@ -260,21 +244,15 @@ class GameContract:
 
     def test_actions_of_another_shape_are_refused(self) -> None:
         game = self.begun(3)
-        for shape in [(2, 2), (3, 1), (3, 2)]:
-            with pytest.raises(InvalidInput, match="shape"):
-                game.step(np.zeros((*shape, game.spec.action_size + (shape == (3, 2))), np.uint8))
+        with pytest.raises(InvalidInput, match="shape"):
+            game.step(np.zeros((3, 2, game.spec.action_size + 1), np.uint8))
 
-    def test_closing_twice_is_fine(self) -> None:
-        game = self.begun(2)
-        game.close()
-        game.close()
-
-    def test_a_frame_can_be_written_as_json(self) -> None:
-        import json
-
+    def test_a_frame_can_be_written_as_json_and_closing_twice_is_fine(self) -> None:
         game = self.begun(2)
         history(game, luck(game, 3))
         assert json.loads(json.dumps(game.frame(1)))["frame"] == game.frames_N[1]
+        game.close()
+        game.close()
 
 
 class KeysContract(GameContract):

@@ -22,24 +22,10 @@ def against_random(folder: Path, name: str) -> tuple[int, int, int]:
     """Trains in `folder` as a user would; wins, draws and matches of the newest snapshot's clean
     matches.
     """
-    game = f"pettingzoo:pettingzoo.classic.{name}"
-    command = [
-        sys.executable,
-        "-m",
-        "league.cluster.main",
-        "--headless",
-        "--cpu",
-        "--preset",
-        "board",
-    ]
-    command += [
-        "--set",
-        f"game.name={game}",
-        "--steps",
-        str(STEPS),
-        "--run-dir",
-        str(folder / name),
-    ]
+    words = ["--headless", "--cpu", "--preset", "board", "--steps", str(STEPS)]
+    words += ["--set", f"game.name=pettingzoo:pettingzoo.classic.{name}"]
+    command = [sys.executable, "-m", "league.cluster.main", *words]
+    command += ["--run-dir", str(folder / name)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -9,75 +9,51 @@ import pytest
 from numpy.typing import NDArray
 
 from league.games.brawl import moves, rules
+from league.games.brawl.bots import CLOCKWORK_SCRIPT
 from league.games.brawl.game import BrawlGame
 from league.games.brawl.layout import MIRROR_DELAY
-from league.games.brawl.spec import BOTS, STATS, brawl_spec
+from league.games.brawl.spec import BOTS, STATS
 
 FRAMES_PER_MINUTE: Final = 1800
 
 
 class BotTable(NamedTuple):
-    """What all pairs of bots did. `scores_BBM`: 1, 0.5 or 0 for the row's bot; the rest is its
-    own too.
-    """
+    """What all ordered pairs of bots did; the row's own."""
 
     names: tuple[str, ...]
-    scores_BBM: NDArray[np.float32]
+    scores_BBM: NDArray[np.float32]  # 1, 0.5 or 0
     frames_BBM: NDArray[np.int32]
     stats_BBMS: NDArray[np.float32]
 
-    def behaviour(self) -> dict[str, NDArray[np.float64]]:
-        """Each bot's figures over its matches with all others (not with itself), [B] each."""
-        others = ~np.eye(len(self.names), dtype=bool)
-        frames_B = (self.frames_BBM.sum(-1) * others).sum(1)
-        sums_BS = (self.stats_BBMS.sum(2) * others[..., None]).sum(1, dtype=np.float64)
-        matches = self.scores_BBM.shape[2] * (len(self.names) - 1)
-        total = {name: sums_BS[:, s] for s, name in enumerate(STATS)}
-        minutes_B = frames_B / FRAMES_PER_MINUTE
-        return {
-            "speed": total["speed_sum"] / frames_B,
-            "air %": 100.0 * total["air_frames"] / frames_B,
-            "dodges/min": total["dodges"] / minutes_B,
-            "pick-ups": total["pickups"] / matches,
-        }
+    def figure(self, stat: str, *, per_match: bool = False) -> dict[str, float]:
+        """A stat of each character in its matches with the others, a frame or a match."""
+        own = [self.names.index(name) for name in (*CHARACTERS, "based")]
+        others = ~np.eye(len(own), dtype=bool)[..., None]
+        frames_CCM = self.frames_BBM[np.ix_(own, own)]
+        sums_C = (self.stats_BBMS[np.ix_(own, own)][..., STATS.index(stat)] * others).sum((1, 2))
+        units_CCM = np.ones_like(frames_CCM) if per_match else frames_CCM
+        figures_C = sums_C / (units_CCM * others).sum((1, 2))
+        return dict(zip((*CHARACTERS, "based"), figures_C.tolist(), strict=True))
 
 
-def play_all(
-    matches: int,
-    *,
-    stage: str = "warehouse",
-    names: tuple[str, ...] = (),
-    seed: int = 0,
-    threads: int = 1,
-) -> BotTable:
-    """`matches` (even) of every ordered pair: the same seeds once from either seat.
-
-    `names`: the bots, all when empty.
-    """
-    first = BrawlGame(1, stage=stage)
-    names = names or tuple(bot.name for bot in first.spec.bots)
-    bots_B = np.array([first.spec.bot_index(name) for name in names], np.int8)
-    size, half = len(names), matches // 2
-    row, column, k = (a.ravel() for a in np.indices((size, size, 2 * half)))
-    game = BrawlGame(len(row), stage=stage, threads=threads)
-    seat = k % 2
-    here = np.arange(len(row))
-    game.bots_N2[here, seat], game.bots_N2[here, 1 - seat] = bots_B[row], bots_B[column]
-    game.reset((seed + k // 2).astype(np.uint64))
-    scores, stats = (
-        np.full(len(row), np.nan, np.float32),
-        np.zeros((len(row), len(STATS)), np.float32),
-    )
-    frames = np.zeros(len(row), np.int32)
-    nothing = np.zeros((len(row), 2, game.spec.action_size), np.uint8)
+def play_all(matches: int) -> BotTable:
+    """`matches` (even) of every ordered pair: the same seeds once from either seat."""
+    names = tuple(bot.name for bot in BOTS)
+    size = len(names)
+    row, column, k = (a.ravel() for a in np.indices((size, size, matches)))
+    game, here, seat = BrawlGame(len(row)), np.arange(len(row)), k % 2
+    game.bots_N2[here, seat], game.bots_N2[here, 1 - seat] = row, column
+    game.reset((k // 2).astype(np.uint64))
+    scores = np.full(len(row), np.nan, np.float32)
+    stats, frames = np.zeros((len(row), len(STATS)), np.float32), np.zeros(len(row), np.int32)
+    idle = game.idle_actions()
     for _ in range(game.spec.max_frames):
-        game.step(nothing)
+        game.step(idle)
         now = np.flatnonzero(game.ended_N & np.isnan(scores))
         scores[now] = np.where(seat[now] == 0, game.outcomes_N[now], 1 - game.outcomes_N[now])
         frames[now] = game.final_frames_N[now]
         stats[now] = game.final_stats_N2S[now, seat[now]]
-    game.close()
-    shape = (size, size, 2 * half)
+    shape = (size, size, matches)
     return BotTable(
         names, scores.reshape(shape), frames.reshape(shape), stats.reshape(*shape, len(STATS))
     )
@@ -96,21 +72,12 @@ CHARACTERS = (
 
 @pytest.fixture(scope="module")
 def table() -> BotTable:
-    return play_all(10)
+    return play_all(12)
 
 
-@pytest.fixture(scope="module")
-def characters() -> BotTable:
-    return play_all(16, names=(*CHARACTERS, "based"))
-
-
-def figure(table: BotTable, name: str) -> dict[str, float]:
-    return dict(zip(table.names, table.behaviour()[name].tolist(), strict=True))
-
-
-def best(table: BotTable, name: str) -> tuple[str, float, float]:
+def best(figures: dict[str, float]) -> tuple[str, float, float]:
     """Whose figure is highest, how high, and the next one's."""
-    ordered = sorted(figure(table, name).items(), key=lambda item: -item[1])
+    ordered = sorted(figures.items(), key=lambda item: -item[1])
     return ordered[0][0], ordered[0][1], ordered[1][1]
 
 
@@ -134,15 +101,14 @@ def frames(game: BrawlGame, count: int):  # type: ignore[no-untyped-def]
 def test_three_bots_are_held_out_and_all_are_told_apart() -> None:
     assert {bot.name for bot in BOTS if bot.held_out} == {"edge_guarder", "mirror", "drunk"}
     assert len({bot.name for bot in BOTS}) == len({bot.summary for bot in BOTS}) == 13
-    assert brawl_spec().bots == BOTS
 
 
-def test_the_defensive_one_dodges_and_hardly_moves(characters: BotTable) -> None:
-    name, dodges, next_best = best(characters, "dodges/min")
+def test_the_defensive_one_dodges_and_hardly_moves(table: BotTable) -> None:
+    name, dodges, next_best = best(table.figure("dodges"))
     assert name == "defensive"
-    assert dodges > 5.0
+    assert dodges * FRAMES_PER_MINUTE > 5.0
     assert dodges > 4 * next_best
-    assert figure(characters, "speed")["defensive"] < 1.5
+    assert table.figure("speed_sum")["defensive"] < 1.5
     for players in frames(playing("defensive", "constant"), 600):
         assert (np.sign(players["x"][:, 0]) == players["side"][:, 0]).all()
 
@@ -160,11 +126,11 @@ def test_the_kiter_hits_and_keeps_away_in_between() -> None:
     assert np.mean(apart[True]) > 1.2 * np.mean(apart[False])
 
 
-def test_the_aerial_one_is_in_the_air(characters: BotTable) -> None:
-    name, air, next_best = best(characters, "air %")
+def test_the_aerial_one_is_in_the_air(table: BotTable) -> None:
+    name, air, next_best = best(table.figure("air_frames"))
     assert name == "aerial"
-    assert air > 80
-    assert air > next_best + 10
+    assert air > 0.8
+    assert air > next_best + 0.1
 
 
 def test_the_sig_spammer_makes_heavy_attacks_alone_and_charges() -> None:
@@ -178,8 +144,8 @@ def test_the_sig_spammer_makes_heavy_attacks_alone_and_charges() -> None:
     assert 5 < charged <= 20
 
 
-def test_the_weapon_seeker_fetches_weapons(characters: BotTable) -> None:
-    name, pickups, next_best = best(characters, "pick-ups")
+def test_the_weapon_seeker_fetches_weapons(table: BotTable) -> None:
+    name, pickups, next_best = best(table.figure("pickups", per_match=True))
     assert name == "weapon_seeker"
     assert pickups > 1.0
     assert next_best == 0.0
@@ -221,9 +187,20 @@ def test_the_drunk_leaves_30_percent_of_its_keys_to_chance() -> None:
     assert down[rules.KEY_NAMES.index("J")] > down[rules.KEY_NAMES.index("K")]
 
 
+def test_random_presses_half_of_the_keys_and_clockwork_repeats() -> None:
+    period = sum(count for count, _ in CLOCKWORK_SCRIPT)
+    drawn, played = [], []
+    for players in frames(playing("random", "clockwork", 1), 2 * period):
+        drawn.append(int(players["keys"][0, 0]).bit_count())
+        played.append(int(players["keys"][0, 1]))
+    assert np.mean(drawn) == pytest.approx(5.0, abs=0.4)
+    assert played[:period] == played[period:]
+    assert len(set(played)) > 4
+
+
 def test_every_character_beats_random_and_is_beaten_by_somebody(table: BotTable) -> None:
     scores_BB = table.scores_BBM.mean(-1)
-    for name in CHARACTERS:
+    for name in (*CHARACTERS, "based"):
         b = table.names.index(name)
         assert scores_BB[b, table.names.index("random")] >= 0.8, name
         assert min(scores_BB[b]) <= 0.5, name

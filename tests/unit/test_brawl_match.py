@@ -11,62 +11,6 @@ from arena import LEFT_GROUND_Y, RIGHT_GROUND_Y, Arena
 from league.games.brawl.game import BrawlGame
 from league.games.brawl.layout import FIELDS
 
-MATCHES = 20
-
-
-def results(first: str, second: str, matches: int = MATCHES) -> tuple[int, int, int, BrawlGame]:
-    """Wins, draws and losses of `first`, half of them from either seat, and the game."""
-    game = BrawlGame(matches)
-    half = matches // 2
-    one, two = game.spec.bot_index(first), game.spec.bot_index(second)
-    game.bots_N2[:half], game.bots_N2[half:] = (one, two), (two, one)
-    game.reset(np.tile(np.arange(half, dtype=np.uint64), 2))
-    idle = np.zeros((matches, 2, 10), np.uint8)
-    outcomes = np.full(matches, np.nan)
-    stats = np.zeros_like(game.stats_N2S)
-    for _ in range(game.spec.max_frames):
-        game.step(idle)
-        now = game.ended_N & np.isnan(outcomes)
-        outcomes[now] = game.outcomes_N[now]
-        stats[now] = game.final_stats_N2S[now]
-    outcomes[half:] = 1 - outcomes[half:]
-    game.final_stats_N2S[:] = stats
-    return (
-        int((outcomes == 1).sum()),
-        int((outcomes == 0.5).sum()),
-        int((outcomes == 0).sum()),
-        game,
-    )
-
-
-def test_based_mostly_beats_random() -> None:
-    wins, draws, losses, _ = results("based", "random", 40)
-    assert wins >= 30
-    assert wins + draws + losses == 40
-    assert losses <= 8
-
-
-def test_random_presses_half_of_the_keys_and_clockwork_repeats() -> None:
-    *_, game = results("random", "clockwork", 8)
-    pressed = game.final_stats_N2S[:4, 0, game.spec.stats.index("keys_pressed")].sum()
-    arena = Arena()
-    arena.game.bots_N2[0] = (
-        arena.game.spec.bot_index("random"),
-        arena.game.spec.bot_index("clockwork"),
-    )
-    from league.games.brawl.bots import CLOCKWORK_SCRIPT
-
-    period = sum(frames for frames, _ in CLOCKWORK_SCRIPT)
-    played, drawn = [], []
-    for _ in range(2 * period):
-        arena.play()
-        played.append(arena.of(1, "keys"))
-        drawn.append(arena.of(0, "keys"))
-    assert played[:period] == played[period:]
-    assert len(set(played)) > 4
-    assert pressed > 0
-    assert np.mean([bin(keys).count("1") for keys in drawn]) == pytest.approx(5.0, abs=0.4)
-
 
 def test_observation_fields_and_scales() -> None:
     arena = Arena()

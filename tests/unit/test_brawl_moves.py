@@ -3,33 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from arena import LEFT_GROUND_Y, RIGHT_GROUND_Y, Arena
-from move_table import AERIAL, KEYS, TABLE
+from arena import RIGHT_GROUND_Y, Arena
+from move_table import TABLE, begun
 
 from league.games.brawl import moves, rules
 from league.games.brawl.hits import knockback_speed
 from league.games.brawl.moves import UNARMED
-
-
-def begun(name: str, *, in_reach: bool) -> Arena:
-    """A match in which seat 0 has just pressed the keys of a move, the opponent in its way or
-    far away.
-    """
-    arena = Arena()
-    x, y = 4.0, (RIGHT_GROUND_Y - 3.0 if name in AERIAL else RIGHT_GROUND_Y)
-    arena.put(
-        0, x, y, grounded=name not in AERIAL, recoveries=1, vy=-3.0 if name in AERIAL else 0.0
-    )
-    arena.put(1, *((x + 0.3, y) if in_reach else (-6.0, LEFT_GROUND_Y)), grounded=not in_reach)
-    arena.play(KEYS[name])
-    return arena
-
-
-def follow(arena: Arena) -> None:
-    """Keeps the opponent in the middle of whatever comes."""
-    arena.put(
-        1, arena.of(0, "x") + 0.3, arena.of(0, "y"), grounded=False, state=rules.STUN, stun_left=2
-    )
 
 
 @pytest.mark.parametrize("facing", [1, -1])
@@ -52,7 +31,7 @@ def test_a_hit_adds_its_knockback_and_stuns(facing: int, damage: float) -> None:
 
 @pytest.mark.parametrize("name", ["DLight", "SSig"])
 def test_a_stunned_player_does_nothing_for_as_many_frames_as_the_move_says(name: str) -> None:
-    arena = begun(name, in_reach=True)
+    arena = begun(UNARMED, name)
     while arena.of(1, "stun_left") == 0:
         arena.put(1, arena.of(0, "x") + 0.3, arena.of(0, "y"), grounded=False)
         arena.play()
@@ -66,7 +45,7 @@ def test_a_stunned_player_does_nothing_for_as_many_frames_as_the_move_says(name:
 
 
 def test_the_jab_goes_on_only_when_it_hits() -> None:
-    arena = begun("NLight", in_reach=False)
+    arena = begun(UNARMED, "NLight")
     arena.play(frames=6)
     arena.put(1, arena.of(0, "x") + 0.3, RIGHT_GROUND_Y)
     arena.play(frames=8)
@@ -74,9 +53,7 @@ def test_the_jab_goes_on_only_when_it_hits() -> None:
 
 
 def test_a_dodge_is_not_hit() -> None:
-    arena = begun("SLight", in_reach=True)
-    arena.put(1, 4.5, RIGHT_GROUND_Y)
-    arena.play("", "L")
+    arena = begun(UNARMED, "SLight")
     while arena.of(0, "state") == rules.ATTACK:
         arena.put(1, arena.of(0, "x") + 0.3, RIGHT_GROUND_Y, state=rules.DODGE, state_left=9)
         arena.play()

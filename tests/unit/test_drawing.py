@@ -82,7 +82,15 @@ def drawn_scale(drawn: list[list[Any]], frame: dict) -> float:
     )
 
 
-@pytest.mark.parametrize(("weapon", "move_type"), sorted(MOVES))
+@pytest.mark.parametrize(
+    ("weapon", "move_type"),
+    [
+        (moves.UNARMED, moves.NLIGHT),  # chained
+        (moves.HAMMER, moves.SLIGHT),  # late
+        (moves.SPEAR, moves.NAIR),  # drags
+        (moves.UNARMED, moves.DSIG),
+    ],
+)
 def test_the_extent_that_is_drawn_is_the_box_that_hits(
     frame: dict, weapon: int, move_type: int
 ) -> None:

@@ -119,12 +119,3 @@ def _dealt(state, deal):  # type: ignore[no-untyped-def]
         before = len(state.history())
         state.apply_action(deal[min(before, 2)])
     return state
-
-
-@pytest.mark.parametrize("name", ["rps", "brps", "mp"])
-def test_matrices_are_those_of_open_spiel(name: str) -> None:
-    game, rules = pyspiel.load_matrix_game(f"matrix_{name}"), tree_of(f"matrix:{name}").rules
-    for row in range(rules.matrix_RC.shape[0]):
-        for column in range(rules.matrix_RC.shape[1]):
-            assert game.player_utility(0, row, column) == rules.matrix_RC[row, column]
-            assert game.player_utility(1, row, column) == -rules.matrix_RC[row, column]

@@ -57,12 +57,6 @@ def test_an_edited_rule_is_compiled_anew() -> None:
         assert digest in [cell.cell_contents for cell in function.py_func.__closure__]
 
 
-def test_the_step_lets_other_threads_run() -> None:
-    from league.games.brawl import kernel
-
-    assert kernel.step_matches.targetoptions["nogil"]
-
-
 def test_a_game_of_a_module_and_a_registered_one_are_called_by_the_name_they_are_made_by(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

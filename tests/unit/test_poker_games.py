@@ -42,27 +42,18 @@ def play(game: ChoiceGame, choices: str) -> None:
     ("name", "cards", "choices", "payoff"),
     [
         ("kuhn", "K J", "cc", 1),
-        ("kuhn", "Q K", "cc", -1),
         ("kuhn", "K J", "rc", 2),
-        ("kuhn", "J Q", "rc", -2),
         ("kuhn", "J K", "rf", 1),
         ("kuhn", "K J", "crf", -1),
         ("kuhn", "K Q", "crc", 2),
-        ("kuhn", "Q K", "crc", -2),
-        ("leduc", "K0 J0 Q0", "cc/cc", 1),
         ("leduc", "J0 K1 Q0", "cc/cc", -1),
         ("leduc", "J0 K1 J1", "cc/cc", 1),  # a pair beats the king
         ("leduc", "J0 K1 K0", "cc/cc", -1),
         ("leduc", "Q0 Q1 J0", "rc/rc", 0),  # same rank: the pot is shared
         ("leduc", "K0 Q0 J0", "rc/rc", 7),  # 1 + 2 + 4
-        ("leduc", "K0 Q0 J0", "rrc/rrc", 13),
         ("leduc", "Q0 K0 J0", "crrc/crrc", -13),
-        ("leduc", "J0 K0 Q0", "rf", 1),
-        ("leduc", "K0 J0 Q0", "crf", -1),
         ("leduc", "K0 J0 Q0", "rrf", -3),
-        ("leduc", "J0 K0 Q0", "crrf", 3),
         ("leduc", "K0 J0 Q0", "rc/crf", -3),
-        ("leduc", "J0 K0 Q0", "cc/rf", 1),
         ("leduc", "K0 J0 Q0", "rrc/rrf", -9),
     ],
 )
@@ -95,15 +86,10 @@ def test_hands_end_with_the_chips_they_must(
     ("name", "choices", "legal"),
     [
         ("kuhn", "", "cr"),
-        ("kuhn", "c", "cr"),
-        ("kuhn", "r", "fc"),
         ("kuhn", "cr", "fc"),
-        ("leduc", "", "cr"),
         ("leduc", "r", "fcr"),
         ("leduc", "rr", "fc"),
-        ("leduc", "crr", "fc"),
         ("leduc", "cc/", "cr"),
-        ("leduc", "rrc/", "cr"),
         ("leduc", "rrc/r", "fcr"),
         ("leduc", "rrc/crr", "fc"),
     ],
