@@ -14,20 +14,8 @@ import numpy as np
 from league.games.brawl.rewards import TERMS
 
 STATS: Final = (
-    "damage_dealt",
-    "damage_taken",
-    "knockouts",
-    "falls",
-    "attacks",
-    "hits",
-    "jumps",
-    "dodges",
-    "air_frames",
-    "distance_sum",
-    "speed_sum",
-    "pickups",
-    "keys_pressed",
-    "spawn_side",
+    *("damage_dealt", "damage_taken", "knockouts", "falls", "attacks", "hits", "jumps", "dodges"),
+    *("air_frames", "distance_sum", "speed_sum", "pickups", "keys_pressed", "spawn_side"),
 )
 """Totals of one player over a match."""
 
