@@ -151,7 +151,18 @@ class ChoiceGame(BatchedGame):
             self._positions_N, choices_N2[self._rows_N1, self._players_N2]
         )
         self.frames_N += 1
-        self._account(choices_N2, decides_N2, paid_N, ended_N)
+        paid_N = paid_N * (1 - 2 * self._players_N2[:, 0])  # to seat 0
+        self._paid_N += paid_N
+        close_N = np.abs(self._paid_N) <= ROUNDING * self.rules.largest_payoff
+        won_N = np.where(close_N, 0.0, np.sign(self._paid_N))
+        self.reward_terms_N2K[:, 0, 0] = paid_N
+        self.reward_terms_N2K[:, 0, 1] = won_N * ended_N
+        np.negative(self.reward_terms_N2K[:, 0], out=self.reward_terms_N2K[:, 1])
+        self.stats_N2S[:, :, 0] += self.reward_terms_N2K[:, :, 0]
+        if len(self.spec.stats) > 2:
+            self.stats_N2S[self._rows_N1, np.arange(2), 2 + choices_N2] += decides_N2
+        self.ended_N[:] = ended_N
+        self.outcomes_N[ended_N] = (won_N[ended_N] + 1.0) / 2.0
         self._show(self._rows_N)
         ended = np.flatnonzero(ended_N)
         if len(ended):
@@ -178,27 +189,6 @@ class ChoiceGame(BatchedGame):
             luck_R = (words_R >> np.uint64(32)).astype(np.float64) / 2.0**32
             sums_RA = probabilities_RA.cumsum(-1)
             choices_N2[rows, seats] = (sums_RA <= (luck_R * sums_RA[:, -1])[:, None]).sum(-1)
-
-    def _account(
-        self,
-        choices_N2: NDArray[np.intp],
-        decides_N2: NDArray[np.bool_],
-        paid_N: NDArray[np.float64],
-        ended_N: NDArray[np.bool_],
-    ) -> None:
-        """Terms, stats and outcome of the frame just played; `paid_N` is player 0's."""
-        sign_N = 1 - 2 * self._players_N2[:, 0]
-        self._paid_N += paid_N * sign_N
-        close = np.abs(self._paid_N) <= ROUNDING * self.rules.largest_payoff
-        won_N = np.where(close, 0.0, np.sign(self._paid_N))
-        self.reward_terms_N2K[:, 0, 0] = paid_N * sign_N
-        self.reward_terms_N2K[:, 0, 1] = won_N * ended_N
-        np.negative(self.reward_terms_N2K[:, 0], out=self.reward_terms_N2K[:, 1])
-        self.stats_N2S[:, :, 0] += self.reward_terms_N2K[:, :, 0]
-        if len(self.spec.stats) > 2:
-            self.stats_N2S[self._rows_N1, np.arange(2), 2 + choices_N2] += decides_N2
-        self.ended_N[:] = ended_N
-        self.outcomes_N[ended_N] = (won_N[ended_N] + 1.0) / 2.0
 
     def _end(self, rows: NDArray[np.intp]) -> None:
         """Keeps the last of the matches in `rows` and begins the next ones by their seeds."""

@@ -72,7 +72,10 @@ class BrawlVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int8], NDArray[An
         """Begins all matches, or those of `options["reset_mask"]`. `seed`: as Gymnasium's
         vectors take it.
         """
-        where_N = _mask((options or {}).get("reset_mask"), self.num_envs)
+        where_N = (options or {}).get("reset_mask")
+        is_mask = isinstance(where_N, np.ndarray) and where_N.dtype == np.bool_
+        if where_N is not None and not (is_mask and where_N.shape == (self.num_envs,)):
+            raise InvalidInput(f"reset_mask must be a bool array of shape ({self.num_envs},)")
         self._game.reset(self._match_seeds(seed), where_N)
         return self._views(self._seat), {}
 
@@ -144,11 +147,3 @@ class BrawlVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.int8], NDArray[An
     def close_extras(self, **kwargs: Any) -> None:
         """Ends what the game runs."""
         self._game.close()
-
-
-def _mask(mask: Any, num_envs: int) -> NDArray[np.bool_] | None:
-    if mask is None:
-        return None
-    if not isinstance(mask, np.ndarray) or mask.shape != (num_envs,) or mask.dtype != np.bool_:
-        raise InvalidInput(f"reset_mask must be a bool array of shape ({num_envs},)")
-    return mask

@@ -230,8 +230,3 @@ class Steered(Buttons):
 
 def parallel_env(**options: Any) -> Push:
     return Push(**options)
-
-
-class Shy(Buttons):
-    def action_space(self, agent: str) -> spaces.Space:
-        raise KeyError(agent)

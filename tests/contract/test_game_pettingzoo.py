@@ -64,8 +64,10 @@ class Made:
         )
 
 
-class Choices(Made, ChoiceContract):
+class TestNim(Made, ChoiceContract):
     """As other games of choices, but an illegal choice is a loss, as it is in PettingZoo."""
+
+    name = "small_environments:Nim"
 
     @pytest.mark.parametrize("seat", [0, 1])
     def test_no_choice_two_choices_and_illegal_ones_are_refused_and_change_nothing(
@@ -78,33 +80,6 @@ class Choices(Made, ChoiceContract):
             self.refused(game, idle, f"seat {seat} of match {row} chose nothing")
             idle[row, seat, :2] = 1
             self.refused(game, idle, f"seat {seat} of match {row}")
-
-    def test_an_illegal_choice_loses(self) -> None:
-        game = self.begun(2, bots=False)
-        for _ in range(300):
-            legal_N2A = game.legal_N2A
-            assert legal_N2A is not None
-            acting_N2 = game.observations_N2O[:, :, 2] == 1.0
-            found = np.argwhere(acting_N2[:, :, None] & ~legal_N2A)
-            chosen_N2A = game.idle_actions()
-            if not len(found):
-                game.step(chosen_N2A)
-                continue
-            row, seat, choice = found[0]
-            chosen_N2A[row, seat] = 0
-            chosen_N2A[row, seat, choice] = 1
-            game.step(chosen_N2A)
-            assert game.ended_N[row]
-            assert game.outcomes_N[row] == float(seat)
-            assert game.final_stats_N2S[row, seat, 0] == 1.0
-            assert game.final_stats_N2S[row, 1 - seat, 0] == 0.0
-            assert game.reward_terms_N2K[row, seat].tolist() == [-1.0, -1.0]
-            return
-        raise AssertionError("every choice was legal at any time: nothing was tried")
-
-
-class TestNim(Choices):
-    name = "small_environments:Nim"
 
 
 class TestKeys(Made, KeysContract):
@@ -201,6 +176,8 @@ def test_an_illegal_choice_loses_whatever_was_earned_before() -> None:
     assert game.ended_N[0]
     assert game.outcomes_N[0] == 0.0
     assert game.final_stats_N2S[0, :, 2].tolist() == [5.0, 3.0]
+    assert game.final_stats_N2S[0, :, 0].tolist() == [1.0, 0.0]
+    assert game.reward_terms_N2K[0].tolist() == [[-1.0, -1.0], [1.0, 1.0]]
 
 
 @pytest.mark.parametrize("cut", [False, True])

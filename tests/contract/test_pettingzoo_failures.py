@@ -220,7 +220,6 @@ def test_workers_end_with_their_parent_even_in_the_middle_of_a_step() -> None:
         ("pettingzoo:json", {}, "makes no environment: it has no function parallel_env, env, raw"),
         ("pettingzoo:small_environments:Trio", {}, "is played by 3 agents: a league plays games"),
         ("pettingzoo:small_environments:Steered", {}, "played by a Box: Discrete and MultiBinary"),
-        ("pettingzoo:small_environments:Shy", {}, "KeyError: 'one'"),
         ("pettingzoo:small_environments:Push", {"colour": "red"}, "keyword argument 'colour'"),
         ("pettingzoo:collections:Counter", {}, "it must be a PettingZoo environment"),
         ("pettingzoo:small_environments:Push", {"step_seconds": 0}, "step_seconds = 0"),

@@ -117,22 +117,6 @@ def test_the_game_of_arrays_keeps_the_contract(folder: Path) -> None:
     assert re.search(r"\b1[0-9] passed", printed)
 
 
-def test_snapshots_of_an_own_game_have_exact_values(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    # a tree of 21 sticks takes its time
-    fewer = FILES["quick_sticks.py"].replace("FIRST = 18", "FIRST = 3")
-    Path("quick_sticks.py").write_text(fewer, encoding="utf-8")
-    registry._made_spec.cache_clear()
-    make_game_run(Path("runs/board-1"), ["game.name=python:quick_sticks:make"])
-    own = "--game python:quick_sticks:make"
-    for words in (own, f"{SNAPSHOT} perfect"):
-        assert main(["exploitability", *words.split()]) == 0, capsys.readouterr().err
-        row = capsys.readouterr().out.splitlines()[1].split("\t")
-        assert row[0] == SNAPSHOT
-        assert 0.0 < float(row[2]) <= 1.0
-
-
 def test_a_demo_takes_the_options_of_its_run(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

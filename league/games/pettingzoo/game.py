@@ -78,7 +78,7 @@ class PettingZooGame(BatchedGame):
         super().__init__(spec, num_matches)
         n, self._options = num_matches, options
         self._pool = Pool(argument, options, matches=n, workers=workers, step_seconds=step_seconds)
-        self._finalizer = weakref.finalize(self, self._pool.close)
+        weakref.finalize(self, self._pool.close)
         self.seeds_N = np.zeros(n, np.uint64)
         self.totals_N2 = np.zeros((n, 2))
         self._actions_N2A = np.zeros((n, 2, spec.action_size), np.uint8)
