@@ -1,7 +1,6 @@
 """Ours against plain sb3-contrib: environment steps a second, learning included, on one CPU thread.
 
     OMP_NUM_THREADS=1 python tests/bench/learner.py [--size large] [--matches 16] [--sequences 8]
-    [--batches]
 
 Both play the same matches through one `LeagueVecEnv`, with the same steps a rollout, epochs and
 optimizer steps. Plain is `sb3_contrib.RecurrentPPO` with the windowed encoder of the same size as
@@ -11,10 +10,7 @@ shares, the wall clock says more of the others.
 
 Ours makes an optimizer step from `--sequences` whole sequences. Plain is quickest in small batches,
 so it adds up the gradients of batches of `--plain-batch` until both make the same number of
-optimizer steps; it has no such setting, and only its speed is of use then. `--batches` measures
-its update at several batch sizes, to see that the one compared with is its best.
-
-The ceiling is the ratio of multiplications of the two agents in a pass forward and backward.
+optimizer steps; it has no such setting, and only its speed is of use then.
 """
 
 from __future__ import annotations
@@ -40,8 +36,7 @@ from league.agent.encoder import StreamingEncoder, WindowEncoder
 from learner.ppo.league_ppo import LeaguePPO
 from learner.rollout.league_vec_env import LeagueVecEnv
 from learner.settings import LearnerSettings
-
-BATCHES = (64, 128, 256, 512, 1024)
+from learner.train.metrics import busy_seconds
 
 
 def make_env(matches: int) -> LeagueVecEnv:
@@ -133,42 +128,6 @@ def compare_encoders(
     return ratio
 
 
-def multiplications(config: AgentConfig, rows_per_step: float) -> tuple[float, float]:
-    """Multiplications of a step forward: of the encoder, and of the whole agent.
-
-    `rows_per_step`: rows that the layers compute for one step, 1 + context/T streamed, the window's
-    length windowed.
-    """
-    width, layers = config.width, config.layers
-    reach = config.span if config.encoder == "streaming" else config.sequence_length
-    layer = 4 * width**2 + 2 * width * config.feed_forward + 2 * reach * width
-    described = width * (3 * width + config.attention_heads)
-    embed = config.entry_size * width
-    pooling = config.own_size * width + 3 * config.pool * width + 2 * width**2
-    encoder = rows_per_step * (layers * layer + described + embed) + pooling
-    hidden = config.observation_hidden
-    rest = config.observation_size * hidden + hidden * width
-    rest += 4 * config.memory * (3 * width + config.memory)
-    heads = [config.memory, *config.head_widths]
-    rest += 2 * sum(a * b for a, b in itertools.pairwise(heads)) + heads[-1] * (
-        config.action_size + 1
-    )
-    return encoder, encoder + rest
-
-
-def print_ceiling(config: AgentConfig, window: AgentConfig, steps: int) -> None:
-    plain = multiplications(window, window.sequence_length)
-    for name, rows in (
-        ("without context", 1.0),
-        (f"at {steps} + {config.context} rows", 1 + config.context / steps),
-    ):
-        ours = multiplications(config, rows)
-        print(
-            f"ceiling {name}: encoder {plain[0] / ours[0]:.1f}, "
-            f"whole agent {plain[1] / ours[1]:.1f} times"
-        )
-
-
 def compare_agents(ours: LeaguePPO, plain: RecurrentPPO, options: argparse.Namespace) -> None:
     """Whole rollouts with their updates, in turns.
 
@@ -177,48 +136,23 @@ def compare_agents(ours: LeaguePPO, plain: RecurrentPPO, options: argparse.Names
     """
     rollout = options.steps * options.matches
     rates: list[tuple[float, float]] = []
-    env = ours.env
     ours.learn(rollout)
     for number in range(1, options.rounds + 1):
-        parts = (
-            env.game_seconds + env.opponents_seconds,
-            ours.inference_seconds,
-            ours.learning_seconds,
-        )
-        begun = time.perf_counter()  # as the parts are timed
+        before, begun = busy_seconds(ours), time.perf_counter()  # as the parts are timed
         fast = seconds_of(lambda: ours.learn(rollout, reset_num_timesteps=False))
-        passed = time.perf_counter() - begun
-        after = (
-            env.game_seconds + env.opponents_seconds,
-            ours.inference_seconds,
-            ours.learning_seconds,
-        )
+        passed, after = time.perf_counter() - begun, busy_seconds(ours)
         slow = seconds_of(lambda: plain.learn(rollout, reset_num_timesteps=False))
         rates.append((rollout / fast, rollout / slow))
-        game, inference, learning = (
-            100 * (b - a) / passed for a, b in zip(parts, after, strict=True)
-        )
+        shares = ", ".join(f"{kind} {(after[kind] - before[kind]) / passed:.0%}" for kind in after)
         print(
-            f"round {number}: ours {rollout / fast:,.0f} steps/s (learning {learning:.0f} %, "
-            f"inference {inference:.0f} %, game {game:.0f} %), plain {rollout / slow:,.1f}: "
-            f"{slow / fast:.1f} times",
+            f"round {number}: ours {rollout / fast:,.0f} steps/s ({shares}), "
+            f"plain {rollout / slow:,.1f}: {slow / fast:.1f} times",
             flush=True,
         )
     print(
         f"whole agent: {statistics.median(a / b for a, b in rates):.1f} times, "
         f"median of {len(rates)}"
     )
-
-
-def measure_batches(config: AgentConfig, options: argparse.Namespace) -> None:
-    """Plain's update alone at several batch sizes."""
-    for batch in BATCHES:
-        if batch <= options.steps * options.matches:
-            plain = make_plain(make_env(options.matches), config, options, batch)
-            plain.learn(options.steps * options.matches)
-            seconds = seconds_of(plain.train)
-            steps = options.steps * options.matches * options.epochs
-            print(f"plain's update, batch {batch}: {steps / seconds:,.1f} steps/s", flush=True)
 
 
 def main() -> None:
@@ -231,7 +165,6 @@ def main() -> None:
     parser.add_argument("--plain-batch", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--length", type=int, default=65)
-    parser.add_argument("--batches", action="store_true")
     options = parser.parse_args()
     options.sequences = min(options.sequences, options.matches)
     options.batch = options.steps * options.sequences
@@ -250,10 +183,7 @@ def main() -> None:
         f"{options.epochs} epochs, "
         f"{options.matches // options.sequences} optimizer steps an epoch"
     )
-    print_ceiling(config, window, options.steps)
     compare_encoders(config, window, options)
-    if options.batches:
-        measure_batches(window, options)
     compare_agents(
         make_ours(make_env(options.matches), config, options),
         make_plain(make_env(options.matches), window, options, options.plain_batch),
