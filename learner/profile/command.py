@@ -119,7 +119,6 @@ def profile(
     check_stages(settings, mixes, lambda opponent: settings.learner.steps)
     device, sentence = choose_device(gpu, cpu)
     say(sentence)
-    measuring.start_server()
     on_gpu = device.type == "cuda"
     facts: dict[str, Any] = {
         "system": platform.platform(),

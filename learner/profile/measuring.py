@@ -17,7 +17,6 @@ from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, field
-from multiprocessing import forkserver
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -37,8 +36,6 @@ from learner.train.join import live_player
 from learner.train.memory import is_out_of_memory
 from learner.train.metrics import busy_seconds
 
-UNUSED = ("waiting", "references")
-"""Left out where they took no time: there is no matchmaker here; references may be off."""
 TRACED_UPDATES = 2
 LONGEST = 160
 """Characters shown of another library's error."""
@@ -188,8 +185,8 @@ class Pipeline:
             self._update()
             elapsed = time.perf_counter() - start
         now = busy_seconds(model)
-        parts = {kind: now[kind] - busy[kind] for kind in busy}
-        parts = {kind: spent for kind, spent in parts.items() if kind not in UNUSED or spent}
+        unused = [kind for kind in ("waiting", "references") if now[kind] == busy[kind]]
+        parts = {kind: now[kind] - busy[kind] for kind in busy if kind not in unused}
         return Burst(
             steps=model.num_timesteps - played,
             seconds=elapsed,
@@ -227,19 +224,14 @@ class Pipeline:
         return min(1.0, on_gpu / 1e6 / elapsed)
 
 
-def start_server() -> None:
-    """Lets the fork server load torch while something else is done; twice is fine."""
-    multiprocessing.get_context("forkserver").set_forkserver_preload(PRELOADED)
-    forkserver.ensure_running()
-
-
 def measure(order: Order) -> Measured:
     """Runs `order` in a fresh process.
 
     A process that runs out of memory, or is killed, is a failure in the result.
     """
-    start_server()
-    with ProcessPoolExecutor(1, multiprocessing.get_context("forkserver")) as pool:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(PRELOADED)
+    with ProcessPoolExecutor(1, context) as pool:
         try:
             return pool.submit(_run, order).result()
         except BrokenProcessPool:
@@ -263,7 +255,11 @@ def _run(order: Order) -> Measured:
         try:
             pipeline.burst(0.01)  # one update to warm up
             bursts = [pipeline.burst(order.seconds) for _ in range(order.bursts)]
-            memory = _memory_use(torch.device(order.device))
+            unit = 1 if sys.platform == "darwin" else 1024  # of ru_maxrss
+            resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+            memory = {"peak_resident_bytes": resident}
+            if order.device.startswith("cuda"):
+                memory["peak_gpu_bytes"] = torch.cuda.max_memory_reserved(order.device)
             busy = None if order.trace is None else pipeline.trace(order.trace)
         finally:
             pipeline.env.game.close()
@@ -274,13 +270,3 @@ def _run(order: Order) -> Measured:
         gpu_busy_share=busy,
         warning=f"a match failed: {failed}" if failed else "",
     )
-
-
-def _memory_use(device: torch.device) -> dict[str, int]:
-    """Most bytes that this process held so far: in main memory, and on the GPU."""
-    unit = 1 if sys.platform == "darwin" else 1024  # of ru_maxrss
-    use = {"peak_resident_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit}
-    if device.type == "cuda":
-        use["peak_gpu_allocated_bytes"] = torch.cuda.max_memory_allocated(device)
-        use["peak_gpu_reserved_bytes"] = torch.cuda.max_memory_reserved(device)
-    return use

@@ -142,7 +142,7 @@ def print_sweep(rows: Sequence[Measured], best: Measured, own: Changes) -> None:
     for row in sorted(rows, key=lambda row: -row.speed().median if row.bursts else 0.0):
         figures = [""] * 5
         if row.bursts:
-            memory = row.memory.get("peak_gpu_reserved_bytes", row.memory["peak_resident_bytes"])
+            memory = row.memory.get("peak_gpu_bytes", row.memory["peak_resident_bytes"])
             figures = [f"{value:,.0f}" for value in (*row.speed(), memory / MIB)]
             figures.append(f"{row.slowest()} {row.shares()[row.slowest()]:.0%}")
         notes = ["recommended"] if row is best else []
