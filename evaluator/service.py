@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import logging
 from contextlib import ExitStack
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import grpc
 
@@ -17,6 +20,9 @@ from league.service.logs import CallLog
 from league.service.server import GrpcServer
 from league.service.settings import OperationsSettings
 from league.v1 import evaluator_pb2, evaluator_pb2_grpc
+
+if TYPE_CHECKING:
+    from prometheus_client.registry import Collector
 
 SERVICE = evaluator_pb2.DESCRIPTOR.services_by_name["EvaluatorService"].full_name
 THREADS = 4
@@ -73,12 +79,11 @@ class EvaluatorServer:
         observers: list[Observer] = [CallLog(operations.log_calls)]
         with ExitStack() as opened:
             if operations.metrics_port:
-                from evaluator.metrics import EvaluatorMetrics
                 from league.service.prometheus import MetricsPort
 
-                metrics = EvaluatorMetrics(evaluator)
+                metrics, called = _metrics(evaluator)
                 opened.callback(MetricsPort(operations.metrics_port + 1, metrics).close)
-                observers.append(metrics.called)
+                observers.append(called)
             self._frame = GrpcServer(
                 "the evaluator",
                 SERVICE,
@@ -102,6 +107,25 @@ class EvaluatorServer:
 
     def __exit__(self, *_: object) -> None:
         self._opened.close()
+
+
+def _metrics(evaluator: Evaluator) -> tuple[Collector, Observer]:
+    """Prometheus metrics of the calls, and of the evaluator's progress on each scrape."""
+    from prometheus_client import CollectorRegistry, Gauge
+
+    from league.service.prometheus import CallMetrics
+
+    registry = CollectorRegistry()
+    for name, what, value in (
+        ("snapshots_waiting", "Snapshots whose gauntlet has not begun.", "progress.waiting"),
+        ("matches_done", "Reported matches of the present gauntlet.", "progress.matches_done"),
+        ("matches_total", "Its matches in all, 0 while idle.", "progress.matches_total"),
+        ("matches_per_second", "Its speed.", "progress.matches_per_second"),
+        ("gauntlets_total", "Gauntlets finished, over all starts.", "queue.gauntlets_done"),
+    ):
+        gauge = Gauge(f"kumite_evaluator_{name}", what, registry=registry)
+        gauge.set_function(partial(attrgetter(value), evaluator))
+    return registry, CallMetrics(registry)
 
 
 def _audit(call: Call) -> None:

@@ -58,7 +58,7 @@ def test_the_fit_of_all_games_stands_beside_the_ratings(
     assert strength == sorted(strength)
     with MatchmakerClient(live.address) as client:
         found = fit_cells(client.payoff())
-    gap = found.fit.difference(found.number("based"), found.number("random")).estimate
+    gap = found.difference(found.number("based"), found.number("random")).estimate
     shown = float(by_name["based"]["fit"]) - float(by_name["random"]["fit"])
     assert shown == pytest.approx(gap, abs=0.011)
     median = sorted(float(row["mu"]) - float(row["fit"]) for row in listed)[2:4]

@@ -78,13 +78,12 @@ def test_it_waits_for_the_matchmaker_and_ends_on_a_signal_without_a_traceback(
         assert folder.is_dir()
         register_snapshot(client, folder, 10)
         wait_for(lambda: sum(games(client, Book.EVAL, "main@10").values()) >= 4)
-    assert any(waiting in line for line in iter(process.stderr.readline, ""))
     time.sleep(2.5)  # longer than a heartbeat's interval: its thread most likely waits too, now
     process.terminate()
     process.terminate()
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 0
-    assert "waiting" not in errors.replace("stopped while waiting", ""), "it says so once"
+    assert errors.count("INFO waiting") <= 1, "it says so once"
     for word in ("ERROR", "Traceback", "Exception in thread"):
         assert word not in errors
 

@@ -114,30 +114,6 @@ def seat_pairs(score: float) -> list[float]:
     return [share / sum(likeliest) for share in likeliest]
 
 
-def peeking(
-    score: float,
-    *,
-    bar: float = 0.7,
-    decay: float = 0.99,
-    games: int = 2000,
-    least: int = 8,
-    runs: int = 1000,
-    seed: int = 0,
-) -> Runs:
-    """The usual rule: accept as soon as the decayed win rate exceeds `bar`, checked after every
-    game from `least` games on; given up after `games`."""
-    rng = np.random.default_rng(seed)
-    won_R, played, accepted_R = np.zeros(runs), 0.0, np.zeros(runs, bool)
-    counts_RC = np.zeros((runs, 3), np.int64)
-    for game in range(1, games + 1):
-        win_R = rng.random(runs) < score
-        counts_RC[~accepted_R, 2 * win_R[~accepted_R].astype(int)] += 1
-        won_R, played = decay * won_R + win_R, decay * played + 1
-        if game >= least:
-            accepted_R |= won_R > bar * played
-    return Runs(accepted_R, counts_RC)
-
-
 WIDE = BernoulliTest(p0=0.65, p1=0.75)
 EXPLOITER = BernoulliTest(p0=0.55, p1=0.65)
 FAR = MultinomialTest(elo0=0, elo1=100)
@@ -194,11 +170,6 @@ def test_pairs_in_short():
         pair_runs(FAR, independent_pairs(score), runs=60) for score in (0.5, score_of(100))
     )
     assert_errs_as_allowed(weak, strong, Risks(), 3)
-
-
-def test_peeking_passes_the_weak_in_short():
-    assert peeking(0.6, runs=600).rate == pytest.approx(0.66, abs=0.07)
-    assert bernoulli_runs(WIDE, 0.6, runs=600).rate < 0.02
 
 
 @pytest.mark.slow

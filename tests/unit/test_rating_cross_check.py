@@ -26,8 +26,8 @@ def cells():
 
 
 def ratings(cells, offsets, pinned=()):
-    league = fit_cells(cells)
-    found = {name: float(league.fit.rating_N[n]) for n, name in enumerate(league.names)}
+    fit = fit_cells(cells)
+    found = {name: float(fit.rating_N[n]) for n, name in enumerate(fit.names)}
     return [
         Rating(
             player=Player(name=name, game="brawl", kind=PlayerKind.BOT),
@@ -46,12 +46,12 @@ def ratings(cells, offsets, pinned=()):
 
 def test_agreement_does_not_depend_on_the_zero_point(cells):
     shifted = ratings(cells, dict.fromkeys(STRENGTHS, 7.0))
-    check, league = cross_check(shifted, cells), fit_cells(cells)
+    check, fit = cross_check(shifted, cells), fit_cells(cells)
     assert check.gaps == {}
     assert set(check.intervals) == set(STRENGTHS), "one that has not played has no interval"
     for rating in shifted[:-1]:
         name = rating.player.name
-        found, plain = check.intervals[name], league.fit.interval(league.number(name))
+        found, plain = check.intervals[name], fit.interval(fit.number(name))
         assert found.estimate == pytest.approx(rating.mu)
         assert found.high - found.low == pytest.approx(plain.high - plain.low)
 
@@ -70,7 +70,7 @@ def test_disagreement_needs_a_missed_interval_and_a_gap_that_matters(cells):
 
 
 def test_anchors_fix_the_zero_point(cells):
-    offset = 40.0 - fit_cells(cells, {"a": 40.0}).fit.rating_N[0]
+    offset = 40.0 - fit_cells(cells, {"a": 40.0}).rating_N[0]
     assert offset == 0.0
     anchored = ratings(cells, {}, pinned=("a",))
     shift = anchored[0].mu

@@ -57,15 +57,15 @@ def cross_check(ratings: Sequence[Rating], cells: Iterable[PayoffCell]) -> Cross
     thousands of players. Raises `InvalidInput` for too many of them.
     """
     mus = {rating.player.name: rating.mu for rating in ratings}
-    league = fit_cells(cells, {one.player.name: one.mu for one in ratings if one.pinned})
-    rated = [(n, name) for n, name in enumerate(league.names) if name in mus]
-    offsets = [mus[name] - float(league.fit.rating_N[n]) for n, name in rated]
-    zero = statistics.median(offsets) if offsets and not league.fit.is_anchored else 0.0
+    fit = fit_cells(cells, {one.player.name: one.mu for one in ratings if one.pinned})
+    rated = [(n, name) for n, name in enumerate(fit.names) if name in mus]
+    offsets = [mus[name] - float(fit.rating_N[n]) for n, name in rated]
+    zero = statistics.median(offsets) if offsets and not fit.is_anchored else 0.0
     intervals, gaps = {}, {}
     for n, name in rated:
-        found, mu = league.fit.interval(n), mus[name] - zero
+        found, mu = fit.interval(n), mus[name] - zero
         if abs(mu - found.estimate) >= LEAST_GAP and not found.low <= mu <= found.high:
             gaps[name] = mu - found.estimate
         intervals[name] = Interval(zero + found.estimate, zero + found.low, zero + found.high)
     widest_first = sorted(gaps.items(), key=lambda item: (-abs(item[1]), item[0]))
-    return CrossCheck(intervals, dict(widest_first), league.fit.widening)
+    return CrossCheck(intervals, dict(widest_first), fit.widening)

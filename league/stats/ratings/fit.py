@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
@@ -126,6 +126,7 @@ class Fit:
         misfit: mean squared residual of a pair's score in units of chance: about 1 where one
             number a player explains the results, large where rock beats scissors beats paper.
         freedom: degrees of freedom of the misfit; 0 where there are too few games for one.
+        names: of the players of a payoff table.
     """
 
     rating_N: Array
@@ -135,6 +136,13 @@ class Fit:
     is_anchored: bool
     misfit: float
     freedom: float
+    names: tuple[str, ...] = ()
+
+    def number(self, name: str) -> int:
+        """Returns a player's number in the fit; raises `InvalidInput` if it has no game."""
+        if name not in self.names:
+            raise InvalidInput(f"{name} has no game in this book, so the fit does not know it")
+        return self.names.index(name)
 
     @property
     def widening(self) -> float:
@@ -166,25 +174,11 @@ class Fit:
         return Interval(estimate, estimate - reach, estimate + reach)
 
 
-@dataclass(frozen=True)
-class LeagueFit:
-    """A fit with the players' names."""
-
-    fit: Fit
-    names: tuple[str, ...]
-
-    def number(self, name: str) -> int:
-        """Returns a player's number in the fit; raises `InvalidInput` if it has no game."""
-        if name not in self.names:
-            raise InvalidInput(f"{name} has no game in this book, so the fit does not know it")
-        return self.names.index(name)
-
-
-def fit_cells(cells: Iterable[PayoffCell], anchors: Mapping[str, float] | None = None) -> LeagueFit:
+def fit_cells(cells: Iterable[PayoffCell], anchors: Mapping[str, float] | None = None) -> Fit:
     """Fits the players of a payoff table; anchors without a game are left out."""
     counts, names = PairCounts.of_cells(cells)
     pinned = {n: anchors[name] for n, name in enumerate(names) if anchors and name in anchors}
-    return LeagueFit(fit(counts, len(names), anchors=pinned), tuple(names))
+    return replace(fit(counts, len(names), anchors=pinned), names=tuple(names))
 
 
 def fit(

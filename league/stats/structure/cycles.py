@@ -99,7 +99,7 @@ def cyclicity(table: Table, draws: int, rng: np.random.Generator) -> Cyclicity:
         return float(np.sum(split(logits(one.chance_NN), one.known_NN).cyclic_NN ** 2))
 
     null = [cyclic_square(replayed(table, chance_NN, rng)) for _ in range(draws)]
-    square = cyclic_square(table)
+    square = float(np.sum(observed.cyclic_NN**2))
     whole = float(np.sum((observed.cyclic_NN + observed.transitive_NN) ** 2))
     p_value = (1 + sum(one >= square for one in null)) / (1 + draws)
     by_chance = float(np.percentile(null, 95)) / whole if null else float("nan")
