@@ -155,7 +155,7 @@ def attention(
 
     from league.agent.snapshot import load_snapshot
     from league.runs.blobs import BlobFolder
-    from league.views.attention.reading import agent_seat, read_match, summary_of
+    from league.views.attention import agent_seat, draw, read_match, summary_of
 
     torch.set_num_threads(1)
     seat = agent_seat(replay, seat)
@@ -167,8 +167,6 @@ def attention(
             "--run-dir, or the folder with --blobs"
         )
     reading = read_match(replay, seat, *load_snapshot(folder, contender.digest))
-    from league.views.attention.figure import draw  # matplotlib takes a second to load
-
     write_whole(out, draw(reading, start or 0.0, stop))
     rows = []
     for name, weights_TP in (("latent", reading.latent_TP), ("context", reading.context_TP)):
@@ -192,11 +190,9 @@ def curves(
     folder = League(run_dir=run_dir).folder()
     out = out or folder / CURVES
     check_png(out)
-    from league.views.curves.history import gather
+    from league.views.curves import draw, gather  # matplotlib takes a second to load
 
     history = gather(folder, learner)
-    from league.views.curves.figure import draw  # matplotlib takes a second to load
-
     write_whole(out, draw(history))
     bots = len(history.trained) + len(history.others)
     say(f"{out} shows {len(history.scalars)} metrics and {bots} bots")

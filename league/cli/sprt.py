@@ -1,14 +1,9 @@
-"""``league sprt``: whether results decide between two hypotheses, and how many more it takes.
-
-It counts results, tests them, and forecasts the test.
-"""
+"""``league sprt``: whether results decide between two hypotheses, and how many more it takes."""
 
 from __future__ import annotations
 
 import json
 import math
-import sys
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,11 +15,9 @@ from league.cli.output import print_pairs, say
 from league.errors import DataCorrupt, InvalidInput, NotFound
 
 if TYPE_CHECKING:  # scipy takes half a second to load
-    from league.stats.gates import Gate, Subject, Test
+    from league.stats.gates import Gate, Test
 
-RESULTS = "Results: counts, or a file; none to forecast how many it takes"
-SCORES = {"1": 1.0, "w": 1.0, "0.5": 0.5, "1/2": 0.5, "½": 0.5, "d": 0.5, "0": 0.0, "l": 0.0}
-"""The words for a match's score in a file of results."""
+RESULTS = "Results: counts or a certificate; none to forecast how many it takes"
 MEANING = {
     "accept": "accept: as strong as the alternative",
     "reject": "reject: as weak as the null hypothesis",
@@ -53,15 +46,6 @@ def sprt(
     wins: Count = None,
     draws: Count = None,
     losses: Count = None,
-    results: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="One match a word, w, d or l, in the order of assignment (- reads stdin); with "
-            "Elo, two matches in turn are a pair.",
-            rich_help_panel=RESULTS,
-        ),
-    ] = None,
     certificate: Annotated[
         Path | None,
         typer.Option(
@@ -75,66 +59,70 @@ def sprt(
     as_json: AsJson = False,
 ) -> None:
     """Tests a null hypothesis (p0 or elo0) against an alternative (p1 or elo1)."""
-    from league.stats.gates import Certificate, Gate, Risks, checked_counts
+    from league.stats.gates import WARNING, Certificate, Gate, Risks, Verdict, checked_counts
 
     counts = (losses, draws, wins)
     by_match = any(count is not None for count in counts)
-    if sum(one is not None for one in (pentanomial, results, certificate)) + by_match > 1:
+    if by_match + (pentanomial is not None) + (certificate is not None) > 1:
         raise InvalidInput(
             "results were given twice: choose one of --pentanomial, --wins --draws --losses, "
-            "--results, --certificate"
+            "--certificate"
         )
-    hypotheses = {"p0": p0, "p1": p1, "elo0": elo0, "elo1": elo1}
-    truths, subject = truth or [], None
-    notes: list[str] = []
+    named = {"p0": p0, "p1": p1, "elo0": elo0, "elo1": elo1}
+    given = {name: value for name, value in named.items() if value is not None}
+    truths, subject = truth or [], dict[str, Any]()
     if certificate is not None:
-        if any(value is not None for value in hypotheses.values()):
-            raise InvalidInput(
-                "a certificate holds its own hypotheses: leave out --p0, --p1, --elo0, --elo1"
-            )
-        try:
-            found = Certificate.from_json(_read(certificate))
-        except DataCorrupt as error:
-            raise DataCorrupt(f"{certificate}: {error}") from None
-        gate, subject = found.gate, found.subject
+        if given:
+            flags = ", ".join(f"--{name}" for name in given)
+            raise InvalidInput(f"a certificate holds its own hypotheses: leave out {flags}")
+        found = _certificate(certificate, Certificate)
+        gate, subject = found.gate, asdict(found.subject)
     else:
-        test = _test(hypotheses, by_match=by_match)
+        test = _test(given, by_match=by_match)
         gate = Gate(test=test, risks=Risks(alpha=alpha, beta=beta))
         low, high = test.values
         truths = [low, (low + high) / 2, high, *truths]
-        if results is not None:
-            gate, notes = _played(gate, results)
-        elif by_match:
+        if by_match:
             gate = replace(gate, counts=checked_counts([count or 0 for count in counts], 3))
         elif pentanomial is not None:
             gate = replace(gate, counts=checked_counts(_numbers(pentanomial, test), 5))
-    report = _report(gate, subject, truths)
+    report = _report(gate, truths)
     if as_json:
-        print(json.dumps(report))
+        print(json.dumps(({"subject": subject} if subject else {}) | report))
     else:
+        print_pairs((name, value or "-") for name, value in subject.items())
         print_pairs(_lines(gate, report))
-    for note in [*notes, *_warnings(gate)]:
-        say(note)
+    if gate.verdict is not Verdict.CONTINUE:
+        say(WARNING)
 
 
-def _test(hypotheses: dict[str, float | None], *, by_match: bool) -> Test:
+def _certificate(path: Path, kind: Any) -> Any:
+    try:
+        return kind.from_json(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise NotFound(f"{path} can't be read ({reason}): name another file") from None
+    except DataCorrupt as error:
+        raise DataCorrupt(f"{path}: {error}") from None
+
+
+def _test(given: dict[str, Any], *, by_match: bool) -> Test:
     """The test that the flags mean; raises `InvalidInput` where they name none, or two."""
     from league.stats.gates import BernoulliTest, MultinomialTest
 
-    given = {name: value for name, value in hypotheses.items() if value is not None}
-    kinds = {name[:-1] for name in given}
-    if not given:
-        raise InvalidInput("there is nothing to test: give --p0 and --p1, or --elo0 and --elo1")
-    if len(kinds) > 1:
-        raise InvalidInput("give one pair of hypotheses: --p0 and --p1, or --elo0 and --elo1")
-    if len(given) == 1:
-        (name,) = given
-        missing = name[:-1] + ("1" if name.endswith("0") else "0")
-        raise InvalidInput(f"--{name} needs --{missing}: a test compares two hypotheses")
-    null, alternative = given.values()
-    if kinds == {"p"}:
-        return BernoulliTest(p0=null, p1=alternative)
-    return MultinomialTest(elo0=null, elo1=alternative, cells=3 if by_match else 5)
+    if given.keys() == {"p0", "p1"}:
+        return BernoulliTest(p0=given["p0"], p1=given["p1"])
+    if given.keys() != {"elo0", "elo1"}:
+        flags = ", ".join(f"--{name}" for name in given) or "none"
+        raise InvalidInput(
+            "a test compares two hypotheses: give --p0 and --p1, or --elo0 and --elo1 "
+            f"(given: {flags})"
+        )
+    return MultinomialTest(
+        elo0=given["elo0"],
+        elo1=given["elo1"],
+        cells=3 if by_match else 5,
+    )
 
 
 def _numbers(text: str, test: Test) -> list[int]:
@@ -151,41 +139,11 @@ def _numbers(text: str, test: Test) -> list[int]:
         ) from None
 
 
-def _played(gate: Gate, path: Path) -> tuple[Gate, list[str]]:
-    """The gate after the matches of a file, up to the match that decides, and notes on them."""
-    from league.stats.gates import Result, amount
-
-    words = _read(path).split()
-    unknown = next((word for word in words if word.lower() not in SCORES), None)
-    if unknown is not None:
-        raise InvalidInput(f"{path} holds {unknown!r}: name each match w, d or l (or 1, 0.5, 0)")
-    scores, notes = [SCORES[word.lower()] for word in words], []
-    if gate.test.cells == 5:
-        if len(scores) % 2:
-            notes.append(f"the last of {len(scores):,} matches has no partner and does not count")
-        scores = [sum(pair) / 2 for pair in zip(scores[::2], scores[1::2], strict=False)]
-    after = gate.take(Result(place, score) for place, score in enumerate(scores))
-    left = len(scores) - after.results
-    if left:
-        decided = amount(after.results, gate.test.cells)
-        notes.append(f"decided after {decided}: the other {left:,} do not count")
-    return after, notes
-
-
-def _read(path: Path) -> str:
-    try:
-        return sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise NotFound(f"{path} can't be read ({reason}): name another file") from None
-
-
-def _report(gate: Gate, subject: Subject | None, truths: Sequence[float]) -> dict[str, Any]:
+def _report(gate: Gate, truths: list[float]) -> dict[str, Any]:
     """Everything with all digits; an infinite Elo is None. `truths` are values to forecast at."""
     from league.stats.gates import elo_of, estimate, forecast, mean_score, unit
 
-    report: dict[str, Any] = {} if subject is None else {"subject": asdict(subject)}
-    report |= {
+    report: dict[str, Any] = {
         "hypotheses": str(gate.test),
         "alpha": gate.risks.alpha,
         "beta": gate.risks.beta,
@@ -205,7 +163,7 @@ def _report(gate: Gate, subject: Subject | None, truths: Sequence[float]) -> dic
         report["elo"] = {name: elo if math.isfinite(elo) else None for name, elo in elos.items()}
     report["expected"] = []
     for truth in truths:
-        score = gate.test.score(truth)
+        score = gate.test.score(truth, gate.counts)
         ahead = asdict(forecast(gate.test, score, gate.counts, gate.risks))
         report["expected"].append({"truth": truth, "score": score, **ahead})
     return report
@@ -213,29 +171,30 @@ def _report(gate: Gate, subject: Subject | None, truths: Sequence[float]) -> dic
 
 def _lines(gate: Gate, report: dict[str, Any]) -> list[tuple[str, str]]:
     """The report as lines of name and value."""
-    from league.stats.gates import amount, elo_of
-
-    def elo(score: float) -> str:
-        value = elo_of(score)
-        return f"{value:.2f}" if math.isfinite(value) else "∞" if value > 0 else "-∞"
+    from league.stats.gates import amount
 
     cells = gate.test.cells
     bounds = f"rejects at {report['lower']:.3f}, accepts at {report['upper']:.3f}"
-    lines = [(name, value or "-") for name, value in report.get("subject", {}).items()]
-    lines.append(("test", f"{gate.test}, alpha {gate.risks.alpha:g}, beta {gate.risks.beta:g}"))
+    lines = [("test", f"{gate.test}, alpha {gate.risks.alpha:g}, beta {gate.risks.beta:g}")]
     if gate.results:
         if cells == 5:
             counted = f"{amount(gate.results, 5)}, {amount(gate.matches, 3)}"
         else:
             losses, draws, wins = gate.counts
             counted = f"{amount(gate.results, 3)}, {wins:,} won, {draws:,} drawn, {losses:,} lost"
-        low, middle, high = (report["score"][name] for name in ("low", "value", "high"))
+        score = report["score"]
+
+        def elo(name: str) -> str:
+            value = report["elo"][name]
+            return f"{value:.2f}" if value is not None else "∞" if score[name] > 0.5 else "-∞"
+
+        low, high = f"{score['low']:.2%}", f"{score['high']:.2%}"
         lines += [
             ("verdict", MEANING[gate.verdict.value]),
             ("llr", f"{gate.llr:.3f} ({bounds})"),
             ("counted", f"{counted}; {report['points']:.2%} of the points"),
-            ("score", f"{middle:.2%} (95 % interval {low:.2%} to {high:.2%})"),
-            ("elo", f"{elo(middle)} (95 % interval {elo(low)} to {elo(high)})"),
+            ("score", f"{score['value']:.2%} (95 % interval {low} to {high})"),
+            ("elo", f"{elo('value')} (95 % interval {elo('low')} to {elo('high')})"),
         ]
     else:
         lines.append(("bounds", bounds))
@@ -244,23 +203,3 @@ def _lines(gate: Gate, report: dict[str, Any]) -> list[tuple[str, str]]:
         text = f"accepts {one['accepted']:.1%}, after {after} on average"
         lines.append((f"if truly {one['truth']:g}", text))
     return lines
-
-
-def _warnings(gate: Gate) -> list[str]:
-    """What a stopped test does not say."""
-    from league.stats.gates import WARNING, Verdict, amount, unit
-
-    if gate.verdict is Verdict.CONTINUE:
-        return []
-    bound = gate.risks.upper if gate.llr > 0 else gate.risks.lower
-    middle = gate.test.score(sum(gate.test.values) / 2)
-    _, variance = gate.test.diffusion(gate.counts)(middle)
-    if abs(gate.llr - bound) <= 3 * math.sqrt(variance):  # one result can take it so far
-        return [WARNING]
-    cells = gate.test.cells
-    ended = amount(gate.results * bound / gate.llr, cells)
-    beyond = (
-        f"the ratio is far beyond its bound: a test that looks after every {unit(cells)} would "
-        f"have ended after about {ended}"
-    )
-    return [beyond, WARNING]

@@ -35,8 +35,7 @@ from league.security.settings import SecuritySettings
 from league.security.tokens import TokenFile
 from league.settings.base import resolve
 from league.settings.device_flags import CPU_HELP, GPU_HELP, RANKS_HELP, DeviceFlags
-from league.views.terminal.display import LineDisplay, LiveDisplay
-from league.views.terminal.summary import print_summary
+from league.views.terminal.display import LineDisplay, LiveDisplay, print_summary
 
 _AGENT_FILES = (".safetensors", ".pt")
 

@@ -138,7 +138,6 @@ class Process:
             pid=self.pid,
             started_at=self.started_at,
             restarts=self.restarts,
-            restart_at=self.restart_at,
         )
 
     def last_sentence(self) -> str:

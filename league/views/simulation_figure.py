@@ -14,8 +14,9 @@ from matplotlib.ticker import PercentFormatter
 from league.views import style as figures
 from league.views.style import FAINT, GRID, INK, png_of
 
-REALISED, EXPECTED, CONFIGURED = "#0072B2", "#E69F00", "#C3CAD2"
-TRAIN, CLEAN = "#D55E00", "#009E73"
+COLORS: Final = {"configured": "#C3CAD2", "expected": "#E69F00", "realised": "#0072B2",
+                 "by the truth": "#E69F00"}  # fmt: skip
+BOOKS: Final = {"train": ("training", "#D55E00"), "eval": ("clean matches", "#009E73")}
 MOST_GROUPS = 18
 """Groups that are drawn: those of the first learners."""
 STYLE: Final[Any] = figures.STYLE | {"font.size": 10.5, "axes.titlesize": 12, "ytick.color": INK}
@@ -27,37 +28,43 @@ def draw(report: Mapping[str, Any]) -> bytes:
         figure = Figure(figsize=(16, 6.4), dpi=100, facecolor="white")
         # Each column gets the room that its names need.
         figure.set_layout_engine("constrained", rect=(0.012, 0.0, 0.976, 0.87), wspace=0.05)
-        grid = figure.add_gridspec(1, 3, width_ratios=(1, 1, 0.9))
-        _heading(figure, report)
-        _categories(figure.add_subplot(grid[0, 0]), report)
-        _groups(figure.add_subplot(grid[0, 1]), report["groups"])
-        _predictions(figure.add_subplot(grid[0, 2]), report["calibration"])
+        categories, kinds, predictions = figure.subplots(1, 3, width_ratios=(1, 1, 0.9))
+        rule = report["rule"] if report["roles"] == "mix" else f"roles {report['roles']}"
+        title = f"A simulated league: {report['scenario']}, {rule}"
+        figure.text(0.02, 0.935, title, fontsize=16, fontweight="bold")
+        size = f"{report['players']:,} players, {report['matches']:,} matches"
+        figure.text(0.02, 0.89, f"{size}, seed {report['seed']}", color=FAINT)
+        fit = f"χ² of opponents: p {report['opponent_fit']['p_value']:.2g}"
+        figure.text(0.98, 0.935, fit, ha="right", fontsize=12)
+        rows = report["shares"]
+        shares = {
+            name: [row[name] for row in rows] for name in ("configured", "expected", "realised")
+        }
+        _bars(categories, "Categories of the mix", [row["category"] for row in rows], shares)
+        groups = report["groups"][:MOST_GROUPS]
+        shares = {"realised": [row["realised"] for row in groups]}
+        if all(row["ideal"] is not None for row in groups):
+            shares = {"by the truth": [row["ideal"] for row in groups], **shares}
+        names = [f"{row['learner']}: {row['group']}" for row in groups]
+        _bars(kinds, "Opponents by kind", names, shares)
+        _predictions(predictions, report["calibration"])
         return png_of(figure)
 
 
-def _heading(figure: Figure, report: Mapping[str, Any]) -> None:
-    rule = report["rule"] if report["roles"] == "mix" else f"roles {report['roles']}"
-    title = f"A simulated league: {report['scenario']}, {rule}"
-    figure.text(0.02, 0.935, title, fontsize=16, fontweight="bold")
-    size = f"{report['players']:,} players, {report['matches']:,} matches, seed {report['seed']}"
-    figure.text(0.02, 0.89, size, color=FAINT)
-    fit = f"χ² of opponents: p {report['opponent_fit']['p_value']:.2g}"
-    figure.text(0.98, 0.935, fit, ha="right", fontsize=12)
-
-
 def _bars(
-    axes: Axes, names: Sequence[str], columns: Sequence[tuple[str, str, Sequence[float]]]
+    axes: Axes, title: str, names: Sequence[str], columns: Mapping[str, Sequence[float]]
 ) -> None:
-    """Bars side by side for every name, one of each column (label, colour, shares)."""
+    """Bars side by side for every name, one of each column."""
+    axes.set_title(title)
+    if not names:
+        words = "one opponent in each category"
+        axes.text(0.5, 0.5, words, color=FAINT, ha="center", transform=axes.transAxes)
+        axes.set_axis_off()
+        return
     height, places = 0.8 / len(columns), np.arange(len(names))
-    for number, (label, color, shares) in enumerate(columns):
-        axes.barh(
-            places + (number - (len(columns) - 1) / 2) * height,
-            shares,
-            height * 0.9,
-            color=color,
-            label=label,
-        )
+    for number, (label, shares) in enumerate(columns.items()):
+        at = places + (number - (len(columns) - 1) / 2) * height
+        axes.barh(at, shares, height * 0.9, color=COLORS[label], label=label)
     axes.set_yticks(places, names)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
@@ -70,55 +77,15 @@ def _bars(
     )  # fmt: skip
 
 
-def _categories(axes: Axes, report: Mapping[str, Any]) -> None:
-    axes.set_title("Categories of the mix")
-    rows = report["shares"]
-    columns = [
-        (name, color, [row[name] for row in rows])
-        for name, color in (
-            ("configured", CONFIGURED),
-            ("expected", EXPECTED),
-            ("realised", REALISED),
-        )
-    ]
-    _bars(axes, [row["category"] for row in rows], columns)
-
-
-def _groups(axes: Axes, groups: Sequence[Mapping[str, Any]]) -> None:
-    axes.set_title("Opponents by kind")
-    if not groups:
-        axes.text(
-            0.5,
-            0.5,
-            "one opponent in each category",
-            color=FAINT,
-            ha="center",
-            transform=axes.transAxes,
-        )
-        axes.set_axis_off()
-        return
-    rows = groups[:MOST_GROUPS]
-    names = [f"{row['learner']}: {row['group']}" for row in rows]
-    columns = [("realised", REALISED, [row["realised"] for row in rows])]
-    if all(row["ideal"] is not None for row in rows):
-        columns.insert(0, ("by the truth", EXPECTED, [row["ideal"] for row in rows]))
-    _bars(axes, names, columns)
-
-
 def _predictions(axes: Axes, calibration: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
     """Tenths of all matches: on the line, the ratings predicted the results."""
     axes.set_title("Scores, predicted and played")
     axes.plot([0, 1], [0, 1], color=GRID, linewidth=1.5)
-    for book, label, color in (("train", "training", TRAIN), ("eval", "clean matches", CLEAN)):
-        rows = calibration[book]
-        if rows:
+    for book, (label, color) in BOOKS.items():
+        if rows := calibration[book]:
             predicted, played = ([row[name] for row in rows] for name in ("predicted", "played"))
-            axes.plot(
-                predicted, played, "o-", color=color, markersize=5, linewidth=1.2, label=label
-            )
-    axes.set_xlim(0, 1)
-    axes.set_ylim(0, 1)
-    axes.set_xlabel("predicted when handed out")
+            axes.plot(predicted, played, "o-", color=color, markersize=5, label=label)
+    axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="predicted when handed out")
     axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     axes.tick_params(length=0)

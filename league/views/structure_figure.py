@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import MaxNLocator, NullLocator, PercentFormatter
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 from numpy.typing import NDArray
 
 from league.stats.structure.study import Structure
@@ -38,29 +38,40 @@ NAMES_UP_TO = 60
 def draw(structure: Structure, rating_N: Sequence[float], title: str) -> bytes:
     """1600 x 1000 pixels as PNG. `rating_N`: the leaderboard's scores, in the table's order."""
     with rc_context(STYLE):
-        return png_of(figure_of(structure, rating_N, title))
-
-
-def figure_of(structure: Structure, rating_N: Sequence[float], title: str) -> Figure:
-    """Returns the figure; its axes are the table, the Nash mixture, α-rank and the ratings."""
-    with rc_context(STYLE):
         figure = Figure(figsize=(16, 10), dpi=100, facecolor="white")
         grid = figure.add_gridspec(
             1, 4, left=0.115, right=0.975, top=0.855, bottom=0.05, wspace=0.07,
             width_ratios=(6.2, 2, 1.5, 1.5),
         )  # fmt: skip
-        order = structure.order
-        names = [structure.table.names[index] for index in order]
-        table = figure.add_subplot(grid[0, 0])
-        panels = [figure.add_subplot(grid[0, column]) for column in (1, 2, 3)]
+        table, nash, alpha, ratings = (figure.add_subplot(grid[0, place]) for place in range(4))
         _heading(figure, structure, title)
-        _table(table, structure, order, names)
-        _bars(panels[0], "Nash mixture", structure.mass.value[order], NASH, structure, order)
-        _bars(panels[1], "α-rank", structure.alpha_mass.value[order], ALPHA, structure, order)
-        _ratings(panels[2], np.asarray(rating_N)[order])
-        for axes in panels:
-            _rows(axes, len(order))
-        return figure
+        order = structure.order
+        _table(table, structure, order)
+        for axes, name, mass, color in (
+            (nash, "Nash mixture", structure.mass, NASH),
+            (alpha, "α-rank", structure.alpha_mass, ALPHA),
+        ):
+            value, low, high = (part[order] for part in (mass.value, mass.low, mass.high))
+            places = np.arange(len(order))
+            axes.set_title(name)
+            axes.barh(places, value, height=0.72, color=color)
+            axes.hlines(places, low, high, color=INK, linewidth=1.1, alpha=0.75)
+            axes.set_xlim(0, max(0.05, float(high.max()), float(value.max())) * 1.05)
+            axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+            # Without its 0 %, which would touch the 100 % of the neighbour.
+            axes.xaxis.set_major_locator(MaxNLocator(4, steps=(1, 2, 5, 10), prune="lower"))
+        ratings.set_title("Rating (score)")
+        ratings.plot(np.asarray(rating_N)[order], np.arange(len(order)), "o", color=RATING)
+        ratings.margins(x=0.12)
+        step = 1 if len(order) <= NUMBERS_UP_TO else -(-len(order) // 40)
+        for axes in (nash, alpha, ratings):  # the table's rows, from top to bottom
+            axes.set_ylim(len(order) - 0.5, -0.5)
+            axes.set_yticks(range(0, len(order), step), [])
+            axes.grid(axis="y", color=GRID, linewidth=0.8)
+            axes.set_axisbelow(True)
+            axes.tick_params(length=0)
+            axes.spines["left"].set_visible(False)
+        return png_of(figure)
 
 
 def _heading(figure: Figure, structure: Structure, title: str) -> None:
@@ -70,15 +81,14 @@ def _heading(figure: Figure, structure: Structure, title: str) -> None:
     figure.text(0.02, 0.925, f"{players}, {matches:,} matches", color=FAINT)
     found = structure.cyclicity
     if not np.isnan(found.share):
-        shares = f"{100 * found.share:.0f} % of the payoff is cyclic, by chance up to"
-        words = f"{shares} {100 * found.by_chance:.0f} %"
+        words = f"{found.share:.0%} of the payoff is cyclic, by chance up to {found.by_chance:.0%}"
         figure.text(0.975, 0.955, words, ha="right", fontsize=12)
     cycles = f"{structure.sure_cycles:,} sure three-cycles"
     clusters = f"{structure.clusters.count} clusters of {len(structure.table.names)} players"
     figure.text(0.975, 0.925, f"{cycles}, {clusters}", ha="right", color=FAINT)
 
 
-def _table(axes: Axes, structure: Structure, order: NDArray[np.intp], names: Sequence[str]) -> None:
+def _table(axes: Axes, structure: Structure, order: NDArray[np.intp]) -> None:
     axes.set_title("Share of a match that the row gets of the column", pad=22)
     count = len(order)
     chance_NN = structure.table.chance_NN[np.ix_(order, order)]
@@ -89,85 +99,26 @@ def _table(axes: Axes, structure: Structure, order: NDArray[np.intp], names: Seq
         interpolation="none",
     )  # fmt: skip
     if count <= NUMBERS_UP_TO:
-        size = 9 if count <= 14 else 7.5
         for row, column in zip(*np.nonzero(known_NN), strict=True):
             chance = chance_NN[row, column]
             color = "white" if abs(chance - 0.5) > 0.36 else INK
-            axes.text(
-                column,
-                row,
-                f"{100 * chance:.0f}",
-                ha="center",
-                va="center",
-                color=color,
-                fontsize=size,
-            )
+            axes.text(column, row, f"{100 * chance:.0f}", ha="center", va="center", color=color,
+                      fontsize=9 if count <= 14 else 7.5)  # fmt: skip
     words = "columns as the rows; % posterior mean; grey: never met"
-    axes.text(1.0, 1.008, words, transform=axes.transAxes, ha="right",
-              color=FAINT, fontsize=9)  # fmt: skip
-    _named(axes, names)
-    _mark_clusters(axes, structure, order)
-
-
-def _named(axes: Axes, names: Sequence[str]) -> None:
-    step = 1 if len(names) <= NAMES_UP_TO else -(-len(names) // 40)
-    places = list(range(0, len(names), step))
-    size = 10 if len(names) <= 24 else 7.5
-    axes.set_yticks(places, [_short(names[place]) for place in places], fontsize=size)
-    axes.xaxis.set_major_locator(NullLocator())
+    axes.text(1.0, 1.008, words, transform=axes.transAxes, ha="right", color=FAINT, fontsize=9)
+    step = 1 if count <= NAMES_UP_TO else -(-count // 40)
+    names = [structure.table.names[index] for index in order[::step]]
+    short = [name if len(name) <= 20 else f"{name[:19]}…" for name in names]
+    axes.set_yticks(range(0, count, step), short, fontsize=10 if count <= 24 else 7.5)
+    axes.set_xticks([])
     axes.tick_params(length=0, pad=12)
-    for side in axes.spines.values():
-        side.set_visible(False)
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 20 else f"{name[:19]}…"
-
-
-def _mark_clusters(axes: Axes, structure: Structure, order: NDArray[np.intp]) -> None:
-    """A coloured strip left of the rows of near-copies."""
-    width = 0.013
-    colors = iter(CLUSTERS * len(order))
+    axes.spines[:].set_visible(False)
+    colors, width = iter(CLUSTERS * count), 0.013
     for members in structure.clusters.members():
         if len(members) < 2:
             continue
-        color = next(colors)
+        color = next(colors)  # of a strip left of the rows of near-copies
         for place in np.flatnonzero(np.isin(order, members)):
             corner, at = (-width * 1.25, place - 0.46), axes.get_yaxis_transform()
             strip = Rectangle(corner, width, 0.92, color=color, clip_on=False, transform=at)
             axes.add_patch(strip)
-
-
-def _bars(
-    axes: Axes, title: str, mass_N: NDArray[np.float64], color: str, structure: Structure,
-    order: NDArray[np.intp],
-) -> None:  # fmt: skip
-    """Masses with the whiskers of their 95 % intervals."""
-    axes.set_title(title)
-    estimate = structure.mass if color == NASH else structure.alpha_mass
-    places = np.arange(len(mass_N))
-    axes.barh(places, mass_N, height=0.72, color=color)
-    axes.hlines(
-        places, estimate.low[order], estimate.high[order], color=INK, linewidth=1.1, alpha=0.75
-    )
-    axes.set_xlim(0, max(0.05, float(estimate.high.max()), float(mass_N.max())) * 1.05)
-    axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-    # Without its 0 %, which would touch the 100 % of the neighbour.
-    axes.xaxis.set_major_locator(MaxNLocator(4, steps=(1, 2, 5, 10), prune="lower"))
-
-
-def _ratings(axes: Axes, rating_N: NDArray[np.float64]) -> None:
-    axes.set_title("Rating (score)")
-    axes.plot(rating_N, np.arange(len(rating_N)), "o", color=RATING, markersize=4.5)
-    axes.margins(x=0.12)
-
-
-def _rows(axes: Axes, count: int) -> None:
-    """The same rows as the table's, from top to bottom."""
-    axes.set_ylim(count - 0.5, -0.5)
-    step = 1 if count <= NUMBERS_UP_TO else -(-count // 40)
-    axes.set_yticks(range(0, count, step), [])
-    axes.grid(axis="y", color=GRID, linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.tick_params(length=0)
-    axes.spines["left"].set_visible(False)

@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from league.players import LeagueStatus, PayoffCell, Player, PlayerKind, Rating, Share, WorkerStatus
-from league.stats.ratings.cross_check import CrossCheck
-from league.stats.ratings.fit import Interval
 from league.v1.evaluator_pb2 import GetEvaluatorStatusResponse
 from league.views.terminal.facts import (
-    BotEvaluation,
     LeagueFacts,
     Note,
     ProcessFacts,
@@ -38,12 +35,6 @@ def ratings() -> tuple[Rating, ...]:
     bots = [rating(0, name, 12 + 4 * place, PlayerKind.BOT) for place, name in enumerate(BOTS)]
     best_first = sorted(snapshots + bots, key=lambda r: -r.score)
     return tuple(replace(r, rank=rank) for rank, r in enumerate(best_first, 1))
-
-
-def opinion() -> CrossCheck:
-    """Of games that say what the ratings say."""
-    found = {one.player.name: Interval(one.mu, one.mu - 1.1, one.mu + 1.1) for one in ratings()}
-    return CrossCheck(found, {}, 1.0)
 
 
 METRICS = {
@@ -109,13 +100,8 @@ def full() -> Screen:
         shares=shares,
         version="0.1.0",
     )
-    cell = PayoffCell(row="main@650000", column="based", wins=318, draws=6, losses=76)
     exams = tuple(
-        BotEvaluation(
-            player="main@650000",
-            opponent=bot,
-            cell=replace(cell, column=bot),
-        )
+        PayoffCell(row="main@650000", column=bot, wins=318, draws=6, losses=76)
         for bot in reversed(BOTS)
     )
     league = LeagueFacts(
@@ -123,7 +109,6 @@ def full() -> Screen:
         target_steps=1_500_000,
         status=status,
         ratings=ratings(),
-        fit=opinion(),
         evaluations=exams,
         snapshots=13,
         newest="main@650000",
@@ -148,7 +133,6 @@ def full() -> Screen:
             pid=4713,
             started_at=NOW - 700,
             restarts=1,
-            restart_at=NOW + 2,
         ),
     )
     notes = (

@@ -20,14 +20,7 @@ from league.games.base import CHOICE, EXTERNAL
 from league.games.registry import game_spec
 from league.replay import Contender, MatchRecorder, Recipe
 from league.replay.match import final_digest
-from league.views.attention.figure import draw
-from league.views.attention.reading import (
-    Event,
-    agent_seat,
-    events_of,
-    key_frames,
-    read_match,
-)
+from league.views.attention import Event, agent_seat, draw, events_of, key_frames, read_match
 
 SKIP, FRAMES = 4, 150
 AGENT = network(TINY, 5).eval()
@@ -78,7 +71,6 @@ def test_it_reads_the_latents_that_the_agent_had_when_it_played(played, reading)
     assert np.ptp(latents, axis=0).max() > 0.1, "they say something"
     assert reading.frame_T.tolist() == list(range(0, FRAMES, SKIP))
     assert (reading.names, reading.seat) == (("based", "main@5"), 1)
-    assert reading.reach == TINY.layers * (TINY.span - 1)
 
 
 def test_weights_are_shares_of_the_outputs_that_there_are(reading):

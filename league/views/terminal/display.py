@@ -1,4 +1,4 @@
-"""Where the supervisor shows its state: a live screen, or plain lines."""
+"""Where the supervisor shows its state: a live screen or plain lines, and a summary at the end."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ import contextlib
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TextIO
 
 from rich.console import Console
 from rich.live import Live
+from rich.text import Text
 
-from league.players import WorkerStatus
 from league.runs.alarms import of_metrics as alarms_of
-from league.views.terminal import marks
 from league.views.terminal.facts import Note, Screen, State
-from league.views.terminal.panels import view
+from league.views.terminal.panels import duration, leaderboard, learner_words, opponents, view
+
+_LONGEST = 25
+"""Rows of the printed leaderboard; the exported one has them all."""
 
 
 class LiveDisplay:
@@ -94,13 +97,10 @@ def progress_lines(screen: Screen) -> Iterator[str]:
     yield evaluation_line(screen) if screen.phase == "evaluating" else _training_line(screen)
     for worker in league.workers:
         if worker.worker in screen.learners[1:]:
-            yield _learner_line(worker)
+            yield f"{worker.worker.removeprefix('learner-')}: {learner_words(worker)}"
     if met := league.evaluations:
-        wins = [
-            f"{one.opponent} {one.cell.wins / one.cell.games * 100:.0f} % of {one.cell.games}"
-            for one in met
-        ]
-        yield f"clean matches of {met[0].player}: wins {', '.join(wins)}"
+        wins = [f"{one.column} {one.wins / one.games * 100:.0f} % of {one.games}" for one in met]
+        yield f"clean matches of {met[0].row}: wins {', '.join(wins)}"
     if troubles := alarms_of(league.metrics):
         yield "alarms: " + ", ".join(alarm.title for alarm in troubles)
     if league.trouble:
@@ -128,33 +128,36 @@ def _training_line(screen: Screen) -> str:
     if "policy/entropy" in metrics:
         parts.append(f"entropy {metrics['policy/entropy']:.2f}")
     if screen.seconds_left is not None:
-        parts.append(f"{marks.duration(screen.seconds_left)} left")
-    return " · ".join(parts)
-
-
-def _learner_line(worker: WorkerStatus) -> str:
-    """A further learner: its activity and steps, and an exploiter's chances."""
-    name, metrics = worker.worker.removeprefix("learner-"), worker.metrics
-    parts = [f"{name}: {worker.activity}", f"{worker.step:,} steps"]
-    if "rate/steps_per_second" in metrics:
-        parts.append(f"{metrics['rate/steps_per_second']:,.0f} steps/s")
-    if "exploiter/generation" in metrics:
-        generation, chance = metrics["exploiter/generation"], metrics["exploiter/least_chance"]
-        parts.append(f"generation {generation:.0f}, beats its victims {chance * 100:.0f} %")
+        parts.append(f"{duration(screen.seconds_left)} left")
     return " · ".join(parts)
 
 
 def evaluation_line(screen: Screen) -> str:
     """The evaluator's remaining work."""
-    evaluator = screen.league.evaluator
-    if evaluator is None:
+    found = screen.league.evaluator
+    if found is None:
         return "waiting for the evaluator to answer"
-    queued = len(evaluator.queue)
-    if not evaluator.current:
-        return f"waiting for the evaluator: {marks.counted(queued, 'snapshot')} in its queue"
-    total = evaluator.matches_total
-    return (
-        f"waiting for the evaluator: {evaluator.current} has played {evaluator.matches_done} "
-        f"{f'of {total} matches' if total else 'matches of its gate'}, "
-        f"{marks.counted(queued, 'more snapshot')} to come"
-    )
+    rest = f"{len(found.queue)} snapshots in its queue"
+    if not found.current:
+        return f"waiting for the evaluator: {rest}"
+    total = f"of {found.matches_total} matches" if found.matches_total else "matches of its gate"
+    played = f"{found.current} has played {found.matches_done} {total}"
+    return f"waiting for the evaluator: {played}, {rest}"
+
+
+def print_summary(console: Console, screen: Screen, files: list[Path]) -> None:
+    """Prints leaderboard, the newest snapshot's clean matches, steps, time and files."""
+    league = screen.league
+    if league.ratings:
+        console.print(leaderboard(screen, _LONGEST + 3))
+    else:
+        console.print("No snapshot has been evaluated yet, so there is no leaderboard.")
+    if league.evaluations:
+        console.print(opponents(screen))
+        words = f"Clean matches are those of {league.evaluations[0].row}: share of wins (a draw "
+        console.print(Text(f"{words}is none) with its 95 % Wilson interval."))
+    spent = duration(screen.now - screen.started_at)
+    words = f"{league.steps:,} steps, {league.snapshots} active snapshots, {spent} of wall-clock"
+    console.print(Text(f"{words} time."))
+    for path in files:
+        console.print(Text(f"  {path}"))

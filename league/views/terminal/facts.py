@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from league.exploiters import CandidateGate, is_mains_snapshot
 from league.players import LeagueStatus, PayoffCell, Player, PlayerKind, Rating, WorkerStatus
 from league.v1.evaluator_pb2 import GetEvaluatorStatusResponse
-
-if TYPE_CHECKING:
-    from league.stats.ratings.cross_check import CrossCheck
 
 
 class State(Enum):
@@ -36,7 +32,6 @@ class ProcessFacts:
     pid: int
     started_at: float
     restarts: int
-    restart_at: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,21 +44,15 @@ class Note:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BotEvaluation:
-    """The newest evaluated snapshot against one bot, in clean matches."""
-
-    player: str
-    opponent: str
-    cell: PayoffCell
-
-
-@dataclass(frozen=True, kw_only=True)
 class LeagueFacts:
     """The league as last read.
 
     Attributes:
         leading: the worker name of the first main.
         steps, target_steps: of that learner, kept while it restarts.
+        evaluations: the newest evaluated snapshot against each bot, in clean matches.
+        snapshots: active ones of the mains.
+        newest: the youngest of them.
         trouble: why the league could not be read, "" when it could.
     """
 
@@ -72,26 +61,22 @@ class LeagueFacts:
     target_steps: int = 0
     status: LeagueStatus | None = None
     ratings: tuple[Rating, ...] = ()
-    fit: CrossCheck | None = None
-    evaluations: tuple[BotEvaluation, ...] = ()
+    evaluations: tuple[PayoffCell, ...] = ()
     snapshots: int = 0
     newest: str = ""
-    gates: tuple[CandidateGate, ...] | None = None
+    gates: tuple[CandidateGate, ...] = ()
     evaluator: GetEvaluatorStatusResponse | None = None
     trouble: str = ""
+
+    @property
+    def workers(self) -> tuple[WorkerStatus, ...]:
+        return self.status.workers if self.status is not None else ()
 
     @property
     def learner(self) -> WorkerStatus | None:
         """The worker that leads, or the first that trains a live player."""
         training = [worker for worker in self.workers if worker.player]
-        return next(
-            (one for one in training if one.worker == self.leading),
-            training[0] if training else None,
-        )
-
-    @property
-    def workers(self) -> tuple[WorkerStatus, ...]:
-        return self.status.workers if self.status is not None else ()
+        return min(training, key=lambda worker: worker.worker != self.leading, default=None)
 
     @property
     def metrics(self) -> Mapping[str, float]:

@@ -1,9 +1,10 @@
-"""The terminal view: panels that are pure functions of a `Screen` and of the cells they fill."""
+"""The terminal view: panels that are pure functions of a `Screen`."""
 
 from __future__ import annotations
 
 import textwrap
 import time
+from datetime import timedelta
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -14,12 +15,12 @@ from rich.table import Table
 from rich.text import Text
 
 from league.metrics import wilson_interval
-from league.players import PlayerKind, Rating, WorkerStatus
+from league.players import PlayerKind, WorkerStatus
 from league.runs.alarms import of_metrics as alarms_of
-from league.views.terminal import marks
-from league.views.terminal.facts import BotEvaluation, ProcessFacts, Screen, State
-from league.views.terminal.marks import ACCENT, BOT, FAINT, GOOD, MIDDLING, POOR
+from league.views.terminal.facts import ProcessFacts, Screen, State
 
+ACCENT, GOOD, MIDDLING, POOR = "bright_cyan", "green", "yellow", "red"
+FAINT, BOT = "bright_black", "bright_blue"
 _STATE_STYLES = {
     State.RUNNING: GOOD,
     State.WAITING: MIDDLING,
@@ -29,20 +30,31 @@ _STATE_STYLES = {
     State.KILLED: POOR,
     State.FAILED: POOR,
 }
-_LEARNER_ROWS = (
-    ("loss", (("policy", "loss/policy"), ("value", "loss/value"))),
-    ("policy", (("entropy", "policy/entropy"), ("KL", "policy/approx_kl"))),
-    ("", (("clipped", "policy/clip_fraction"), ("rate", "learning/rate"))),
-    ("value", (("explained variance", "value/explained_variance"),)),
+_MEASURED = (
+    (
+        "steps/s",
+        ("", "rate/steps_per_second", ",.0f"),
+        ("frames", "rate/frames_per_second", ",.0f"),
+    ),
+    ("reward", ("", "reward/episode_mean", ".3f"), ("match seconds", "match/seconds_mean", ".1f")),
+    ("loss", ("policy", "loss/policy", ".3f"), ("value", "loss/value", ".3f")),
+    ("policy", ("entropy", "policy/entropy", ".3f"), ("KL", "policy/approx_kl", ".3f")),
+    ("", ("clipped", "policy/clip_fraction", ".3f"), ("rate", "learning/rate", ".1e")),
+    ("value", ("explained variance", "value/explained_variance", ".3f")),
 )
+"""Lines of the learner's panel: label, metric and format of each number."""
 _HEADER, _LEARNER, _FOOTER = 4, 10, 1
 """Heights of panels, in lines."""
-_WIDE = 56
-"""Cells from which a panel has room for further columns."""
-Column = dict[str, object]
-_RIGHT: Column = {"justify": "right"}
-_REST: Column = {"ratio": 1}
-"""A column that takes what the others leave."""
+
+
+def duration(seconds: float) -> str:
+    """«0:12:31»."""
+    return str(timedelta(seconds=int(max(0.0, seconds))))
+
+
+def _percent(share: float) -> Text:
+    """A share of wins in four cells: green from 70 %, yellow from 45 %."""
+    return Text(f"{share:4.0%}", GOOD if share >= 0.7 else MIDDLING if share >= 0.45 else POOR)
 
 
 def _framed(content: RenderableType, title: str, subtitle: str = "") -> Panel:
@@ -59,32 +71,30 @@ def _framed(content: RenderableType, title: str, subtitle: str = "") -> Panel:
     )
 
 
-def _grid(*columns: Column) -> Table:
+def _grid(columns: str, *heads: str) -> Table:
+    """A table without lines: ``<`` and ``>`` are sides, ``*`` takes what the others leave."""
     table = Table.grid(padding=(0, 1), expand=True)
     for column in columns:
-        table.add_column(no_wrap=True, overflow="ellipsis", **column)  # type: ignore[arg-type]
+        side, ratio = "right" if column == ">" else "left", 1 if column == "*" else None
+        table.add_column(justify=side, ratio=ratio, no_wrap=True, overflow="ellipsis")  # type: ignore[arg-type]
+    if heads:
+        table.add_row(*(Text(head, FAINT) for head in heads))
     return table
 
 
-def _bar(share: float, style: str) -> ProgressBar:
-    return ProgressBar(
-        total=1.0, completed=share, style=FAINT, complete_style=style, finished_style=style
-    )
-
-
-def header(screen: Screen) -> Panel:
+def _header(screen: Screen) -> Panel:
     """Run, device, progress and time left: two lines."""
     place = Text(no_wrap=True, overflow="ellipsis")
     place.append(screen.preset, f"bold {ACCENT}").append("  ").append(screen.run_dir, "bold")
     place.append("  " + screen.device, FAINT)
-    share, league = screen.done_share, screen.league
+    league, share = screen.league, screen.done_share
     target = f" of {league.target_steps:,}" if league.target_steps else ""
     words = Text.assemble((f"{share * 100:.1f} %", "bold"), f"  {league.steps:,}{target} steps ")
-    words.append(f" {marks.duration(screen.now - screen.started_at)}", FAINT)
+    words.append(f" {duration(screen.now - screen.started_at)}", FAINT)
     if screen.phase == "training" and screen.seconds_left is not None:
-        words.append(f"  {marks.duration(screen.seconds_left)} left", ACCENT)
-    line = _grid(_REST, {"width": words.cell_len})
-    line.add_row(_bar(share, ACCENT), words)
+        words.append(f"  {duration(screen.seconds_left)} left", ACCENT)
+    line = _grid("*<")
+    line.add_row(ProgressBar(1.0, share, style=FAINT, complete_style=ACCENT), words)
     panel = _framed(Group(place, line), "KUMITE")
     style = GOOD if screen.phase == "training" else MIDDLING
     panel.subtitle = Text.assemble(("● ", style), screen.phase)
@@ -92,148 +102,106 @@ def header(screen: Screen) -> Panel:
     return panel
 
 
-def learner(screen: Screen) -> Panel:
+def _learner(screen: Screen) -> Panel:
     """The learner's speed, stage, losses, and shares of its time."""
     worker, metrics = screen.league.learner, screen.league.metrics
     if worker is None:
         reason = screen.league.trouble or "Waiting for the learner's first report…"
         return _framed(Text(reason, FAINT), "Learner")
-    table = _grid({"style": FAINT, "width": 8}, _REST)
-    speed, frames = (metrics.get(f"rate/{name}_per_second") for name in ("steps", "frames"))
-    speeds = ((marks.count(speed), f"bold {ACCENT}"), ("  frames ", FAINT), marks.count(frames))
-    table.add_row("steps/s", Text.assemble(*speeds))
-    stage = Text.assemble((worker.mix or "–", "bold"), (f"  {worker.activity}", FAINT))
-    table.add_row("stage", stage)
-    reward, seconds = (metrics.get(name) for name in ("reward/episode_mean", "match/seconds_mean"))
-    length = "" if seconds is None else f"  in matches of {seconds:.1f} s"
-    table.add_row("reward", Text.assemble(marks.value(reward), (length, FAINT)))
-    for row, fields in _LEARNER_ROWS:
-        values = [
-            Text.assemble((f"{label} ", FAINT), marks.value(metrics.get(metric)))
-            for label, metric in fields
+    table = _grid("<*")
+    doing = Text.assemble((worker.mix or "–", "bold"), (f"  {worker.activity}", FAINT))
+    table.add_row(Text("stage", FAINT), doing)
+    for row, *numbers in _MEASURED:
+        line = [
+            Text(label and f"{label} ", FAINT).append(
+                f"{metrics[metric]:{shape}}" if metric in metrics else "–", "default"
+            )
+            for label, metric, shape in numbers
         ]
-        table.add_row(row, Text("  ").join(values))
-    shares = {
-        name[5:-6]: share
-        for name, share in sorted(metrics.items(), key=lambda item: -item[1])
-        if name.startswith("time/") and name.endswith("_share") and share >= 0.005
-    }
-    times = " ".join(f"{name} {share * 100:.0f}%" for name, share in shares.items())
-    table.add_row("time", times or "–")
+        table.add_row(Text(row, FAINT), Text("  ").join(line))
+    times = sorted(
+        ((share, name[5:-6]) for name, share in metrics.items() if name.startswith("time/")),
+        reverse=True,
+    )
+    spent = " ".join(f"{name} {share:.0%}" for share, name in times if share >= 0.005)
+    table.add_row(Text("time", FAINT), spent or "–")
     panel = _framed(table, "Learner", worker.player)
-    troubles = ", ".join(alarm.title for alarm in alarms_of(metrics))
-    if troubles:
+    if troubles := ", ".join(alarm.title for alarm in alarms_of(metrics)):
         panel.subtitle = Text(f"! {troubles}", POOR)
         panel.border_style = POOR
     return panel
 
 
-def opponents(screen: Screen, width: int) -> Panel:
+def opponents(screen: Screen) -> Panel:
     """Win rates in training by kind of opponent, the configured and met mix, clean matches."""
     league = screen.league
     mine = league.learner.player if league.learner else ""
     listed = league.status.shares if league.status else ()
     shares = {share.category: share for share in listed if share.player == mine}
-    evaluated = {one.opponent: one for one in league.evaluations}
-    names = list(dict.fromkeys([*shares, *league.win_rates, *evaluated]))
+    evaluated = {cell.column: cell for cell in league.evaluations}
+    names = dict.fromkeys([*shares, *league.win_rates, *evaluated])
     if not names:
         return _framed(Text("No opponents yet.", FAINT), "Opponents")
-    heads = ["", "", "wins", "mix›met", *(["clean matches"] if width >= _WIDE else [])]
-    table = _grid({}, _REST, _RIGHT, *([_RIGHT] * (len(heads) - 3)))
-    table.add_row(*(Text(head, FAINT) for head in heads))
+    table = _grid("*>>>", "", "wins", "mix›met", "clean matches")
     for name in names:
-        won, share = league.win_rates.get(name), shares.get(name)
-        style = FAINT if won is None else marks.win_style(won)
-        cells: list[RenderableType] = [
-            Text(name),
-            _bar(won or 0.0, style),
-            Text("–" if won is None else marks.percent(won), style),
-            Text(
-                f"{share.configured * 100:.0f}›{share.realised * 100:.0f}" if share else "", FAINT
-            ),
-            _evaluated(evaluated.get(name)),
-        ]
-        table.add_row(*cells[: len(heads)])
-    counted = marks.counted(league.snapshots, "snapshot") if league.snapshots else ""
-    return _framed(table, "Opponents", counted)
+        won, share, cell = league.win_rates.get(name), shares.get(name), evaluated.get(name)
+        met = f"{share.configured * 100:.0f}›{share.realised * 100:.0f}" if share else ""
+        clean = Text("–", FAINT)
+        if cell is not None:
+            found = wilson_interval(cell.wins, cell.games)
+            bounds = f" [{found.low * 100:2.0f}–{found.high * 100:3.0f}]"
+            clean = _percent(cell.wins / cell.games).append(bounds, FAINT)
+        wins = Text("–", FAINT) if won is None else _percent(won)
+        table.add_row(name, wins, Text(met, FAINT), clean)
+    return _framed(table, "Opponents", f"{league.snapshots} active snapshots")
 
 
-def _evaluated(evaluation: BotEvaluation | None) -> Text:
-    if evaluation is None:
-        return Text("–", FAINT)
-    cell = evaluation.cell
-    interval = wilson_interval(cell.wins, cell.games)
-    share = cell.wins / cell.games
-    bounds = f" [{interval.low * 100:2.0f}–{interval.high * 100:3.0f}]"
-    return Text.assemble((marks.percent(share), marks.win_style(share)), (bounds, FAINT))
-
-
-def leaderboard(screen: Screen, width: int, height: int) -> Panel:
+def leaderboard(screen: Screen, height: int) -> Panel:
     """The best players, with the newest rated snapshot and the bots always among them."""
-    league, is_wide = screen.league, width >= _WIDE
+    league = screen.league
     if not league.ratings:
         line = "Empty until the evaluator has played the first snapshot."
         return _framed(Text(line, FAINT), "Leaderboard")
-    heads = ["#", "player", "rating", *(["μ by fit", "W · D · L"] if is_wide else ["wins"])]
-    table = _grid({**_RIGHT, "width": 3}, _REST, *([_RIGHT] * (len(heads) - 2)))
-    table.add_row(*(Text(head, FAINT) for head in heads))
-    shown = league.best(height - 3)
-    for rating in shown:
-        is_newest = rating.player == league.newest_rated
-        is_bot = rating.player.kind is PlayerKind.BOT
-        style = f"bold {ACCENT}" if is_newest else BOT if is_bot else ""
-        mark = " ‹" if is_newest else " bot" if is_bot else ""
-        table.add_row(*_standing(rating, screen, mark, is_wide=is_wide), style=style)
-    is_apart = league.fit is not None and any(one.player.name in league.fit.gaps for one in shown)
-    legend = [] if is_apart and not is_wide else [marks.counted(len(league.ratings), "player")]
-    legend += ["clean matches"] if is_wide and not is_apart else []
-    legend += ["‹ newest rated"] if league.newest_rated else []
-    legend += ["≠ fit disagrees"] if is_apart else []
-    return _framed(table, "Leaderboard", ", ".join(legend))
+    table = _grid(">*>>>", "#", "player", "rating", "games", "wins")
+    for one in league.best(height - 3):
+        name, style = one.player.name, ""
+        if one.player == league.newest_rated:
+            name, style = f"{name} ‹", f"bold {ACCENT}"
+        elif one.player.kind is PlayerKind.BOT:
+            name, style = f"{name} bot", BOT
+        won = f"{one.wins / max(1, one.games):.0%}"
+        table.add_row(str(one.rank), name, f"{one.score:.2f}", str(one.games), won, style=style)
+    legend = f"{len(league.ratings)} players, ‹ newest rated"
+    return _framed(table, "Leaderboard", legend)
 
 
-def _standing(rating: Rating, screen: Screen, mark: str, *, is_wide: bool) -> list[str]:
-    """A line of the leaderboard; when wide, with the fit's 95 % interval of the player's μ."""
-    name, fit = rating.player.name, screen.league.fit
-    found = None if fit is None else fit.intervals.get(name)
-    mark += " ≠" if fit is not None and name in fit.gaps else ""
-    line = [str(rating.rank), f"{name}{mark}", f"{rating.score:.2f}"]
-    if not is_wide:
-        return [*line, marks.percent(rating.wins / max(1, rating.games))]
-    interval = "–" if found is None else f"{found.low:.1f}–{found.high:.1f}"
-    return [*line, interval, f"{rating.wins} · {rating.draws} · {rating.losses}"]
-
-
-def processes(screen: Screen) -> Panel:
-    """The processes with their states and uptimes."""
-    table = _grid({}, _REST, _RIGHT, _RIGHT)
-    for facts in screen.processes:
-        again = f"↻{facts.restarts}" if facts.restarts else ""
-        is_up = facts.state is State.RUNNING
-        uptime = marks.duration(screen.now - facts.started_at) if is_up else ""
-        mark = Text("● ", _STATE_STYLES[facts.state]).append(facts.name, "default")
-        doing = Text(_doing(facts, screen), FAINT)
+def _processes(screen: Screen) -> Panel:
+    """The processes with what they do and their uptimes."""
+    table = _grid("<*>>")
+    for one in screen.processes:
+        mark = Text("● ", _STATE_STYLES[one.state]).append(one.name, "default")
+        again = f"↻{one.restarts}" if one.restarts else ""
+        is_up = one.state is State.RUNNING
+        uptime = duration(screen.now - one.started_at) if is_up else ""
+        doing = Text(_doing(one, screen), FAINT)
         table.add_row(mark, doing, Text(again, MIDDLING), Text(uptime, FAINT))
     return _framed(table, "Processes")
 
 
-def _doing(facts: ProcessFacts, screen: Screen) -> str:
-    if facts.state is State.WAITING and facts.restart_at:
-        return f"restarts in {max(0.0, facts.restart_at - screen.now):.0f} s"
-    if facts.state is not State.RUNNING:
-        return facts.state.value
-    league = screen.league
-    if facts.name.startswith("evaluator") and league.evaluator is not None:
-        found = league.evaluator
-        waiting = f", {len(found.queue)} wait" if found.queue else ""
+def _doing(process: ProcessFacts, screen: Screen) -> str:
+    league, found = screen.league, screen.league.evaluator
+    if process.state is not State.RUNNING:
+        return process.state.value
+    if process.name.startswith("evaluator") and found is not None:
         total = f"/{found.matches_total}" if found.matches_total else ", a gate"
+        waiting = f", {len(found.queue)} wait" if found.queue else ""
         return f"{found.current} {found.matches_done}{total}{waiting}" if found.current else "idle"
-    if facts.name == "matchmaker" and league.status is not None:
-        return f"{league.status.log_position:,} entries, {league.status.open_leases} open"
-    return next((one.activity for one in league.workers if one.worker == facts.name), "starting")
+    if process.name == "matchmaker" and league.status is not None:
+        return f"{league.status.log_position:,} results, {league.status.open_leases} open"
+    return next((one.activity for one in league.workers if one.worker == process.name), "starting")
 
 
-def notes(screen: Screen, width: int, height: int) -> Panel:
+def _notes(screen: Screen, width: int, height: int) -> Panel:
     """The last events, the newest below."""
     rows: list[Text] = []
     for note in screen.notes[-height:]:
@@ -244,7 +212,7 @@ def notes(screen: Screen, width: int, height: int) -> Panel:
     return _framed(Group(*rows[-max(1, height - 2) :]), "Events")
 
 
-def footer(screen: Screen) -> Text:
+def _footer(screen: Screen) -> Text:
     """Folders, and how to stop: one line."""
     text = Text(no_wrap=True, overflow="ellipsis")
     if screen.league.trouble:
@@ -254,45 +222,32 @@ def footer(screen: Screen) -> Text:
     return text.append(f"bin/league ratings --run-dir {screen.run_dir}")
 
 
-def learners(screen: Screen) -> Panel:
+def _learners(screen: Screen) -> Panel:
     """Each learner's activity, steps and speed, and an exploiter's generation and chances."""
-    table = _grid({}, {}, _RIGHT, _RIGHT, _REST)
+    table = _grid("<*")
     workers = {worker.worker: worker for worker in screen.league.workers}
     for name in screen.learners:
-        label, worker = Text(name.removeprefix("learner-"), "bold"), workers.get(name)
-        if worker is None:
-            table.add_row(label, Text("starting", FAINT))
-            continue
-        speed = worker.metrics.get("rate/steps_per_second")
-        table.add_row(
-            label,
-            Text(worker.activity, FAINT),
-            f"{worker.step:,} steps",
-            Text("" if speed is None else f"{marks.count(speed)} steps/s", ACCENT),
-            _exploiter_text(worker),
-        )
+        line = learner_words(workers[name]) if name in workers else "starting"
+        table.add_row(Text(name.removeprefix("learner-"), "bold"), line)
     return _framed(table, "Learners")
 
 
-def _exploiter_text(worker: WorkerStatus) -> Text:
-    """An exploiter's chance against its hardest victim, its generation, and the steps in it."""
-    metrics = worker.metrics
-    if "exploiter/generation" not in metrics:
-        return Text("")
-    chance = metrics["exploiter/least_chance"]
-    return Text.assemble(
-        ("  wins ", FAINT),
-        (f"{chance * 100:.0f}%", marks.win_style(chance)),
-        f", generation {metrics['exploiter/generation']:.0f}",
-        (f" for {metrics['exploiter/steps']:,.0f} steps", FAINT),
-    )
+def learner_words(worker: WorkerStatus) -> str:
+    """A learner's activity, steps and speed, and an exploiter's chance against its victims."""
+    metrics, parts = worker.metrics, [worker.activity, f"{worker.step:,} steps"]
+    if "rate/steps_per_second" in metrics:
+        parts.append(f"{metrics['rate/steps_per_second']:,.0f} steps/s")
+    if "exploiter/generation" in metrics:
+        generation, chance = metrics["exploiter/generation"], metrics["exploiter/least_chance"]
+        parts.append(f"generation {generation:.0f}, beats its victims {chance * 100:.0f} %")
+    return " · ".join(parts)
 
 
 def view(screen: Screen, width: int, height: int) -> Layout:
     """The whole terminal, of `width` by `height` cells."""
     left = width // 2
     right = width - left
-    evaluated = {one.opponent for one in screen.league.evaluations}
+    evaluated = {cell.column for cell in screen.league.evaluations}
     wanted = 3 + max(1, len(evaluated | screen.league.win_rates.keys()))
     top = max(_LEARNER, min(wanted, height // 2)) if height >= 20 else max(3, (height - 5) // 2)
     several = len(screen.learners) + 2 if len(screen.learners) > 1 and height >= 24 else 0
@@ -300,19 +255,19 @@ def view(screen: Screen, width: int, height: int) -> Layout:
     group = min(2 + max(1, len(screen.processes)), max(3, bottom - 3))
     layout = Layout(name="screen")
     layout.split_column(
-        Layout(header(screen), size=_HEADER),
+        Layout(_header(screen), size=_HEADER),
         Layout(name="top", size=top),
-        *([Layout(learners(screen), size=several)] if several else []),
+        *([Layout(_learners(screen), size=several)] if several else []),
         Layout(name="bottom", size=bottom),
-        Layout(footer(screen), size=_FOOTER),
+        Layout(_footer(screen), size=_FOOTER),
     )
     layout["top"].split_row(
-        Layout(learner(screen), size=left), Layout(opponents(screen, right), size=right)
+        Layout(_learner(screen), size=left), Layout(opponents(screen), size=right)
     )
     layout["bottom"].split_row(
-        Layout(leaderboard(screen, left, bottom), size=left), Layout(name="side", size=right)
+        Layout(leaderboard(screen, bottom), size=left), Layout(name="side", size=right)
     )
     layout["side"].split_column(
-        Layout(processes(screen), size=group), Layout(notes(screen, right, bottom - group))
+        Layout(_processes(screen), size=group), Layout(_notes(screen, right, bottom - group))
     )
     return layout

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 
 import grpc
 
 from league.errors import LeagueError, Unavailable
-from league.exploiters import CandidateGate, GateState, is_mains_snapshot
-from league.players import Book, LeagueStatus, PlayerKind, PlayerState
+from league.exploiters import GateState, is_mains_snapshot
+from league.players import Book, LeagueStatus, PayoffCell, PlayerKind, PlayerState
 from league.rpc.channel import CHANNEL_OPTIONS
 from league.rpc.client import MatchmakerClient
-from league.runs.alarms import Alarm
 from league.runs.alarms import of_metrics as alarms_of
 from league.security.credentials import Credentials, from_environment
 from league.v1 import evaluator_pb2, evaluator_pb2_grpc
-from league.views.terminal import marks
-from league.views.terminal.facts import BotEvaluation, LeagueFacts
+from league.views.terminal.facts import LeagueFacts
 
 _DEADLINE_SECONDS = 1.0  # a service that restarts is asked again at the next look
-_MOST_FITTED = 500  # a fit of more players takes longer than a look at the league may
-_FIT_EVERY = 30  # the fit may take 1/30 of the time: learners need the cores
 
 
 class LeagueReader:
@@ -51,26 +47,16 @@ class LeagueReader:
             channel = self._credentials.channel(evaluator, CHANNEL_OPTIONS)
             self._evaluator = evaluator_pb2_grpc.EvaluatorServiceStub(channel)
         self._refresh_seconds, self._table_seconds = refresh_seconds, table_seconds
-        self._facts = LeagueFacts(leading=leading)
+        self.facts = LeagueFacts(leading=leading)
+        self.looks = 0
+        """Looks so far; a look that began after now is complete once this has risen by two."""
         self._began_at = time.time()
         self._table_read_at = float("-inf")
         self._table_wanted = threading.Event()
-        self._fitted_matches, self._fit_due = 0, 0.0
-        self._alarms: dict[str, Alarm] = {}
-        self._gates: dict[str, tuple[GateState, set[str]]] | None = None
-        self._newest: str | None = None  # None before the first table: its players are not new
-        self._looks = 0
+        self._told: set[Hashable] | None = None  # None before the first table: all of it is old
+        self._alarms: dict[str, str] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="league-reader", daemon=True)
-
-    @property
-    def facts(self) -> LeagueFacts:
-        return self._facts
-
-    @property
-    def looks(self) -> int:
-        """Looks so far; a look that began after now is complete once this has risen by two."""
-        return self._looks
 
     def start(self) -> None:
         self._thread.start()
@@ -83,10 +69,10 @@ class LeagueReader:
 
     def look_again(self, seconds: float) -> None:
         """Waits up to `seconds` for a look, with ratings, that began after this call."""
-        wanted = self._looks + 2
+        wanted = self.looks + 2
         self._table_wanted.set()
         deadline = time.monotonic() + seconds
-        while self._looks < wanted and time.monotonic() < deadline:
+        while self.looks < wanted and time.monotonic() < deadline:
             time.sleep(0.02)
         self._table_wanted.clear()
 
@@ -95,9 +81,21 @@ class LeagueReader:
             self._matchmaker, wait_seconds=_DEADLINE_SECONDS, credentials=self._credentials
         ) as client:
             while not self._stop.is_set():
-                facts = replace(self._facts, evaluator=self._read_evaluator())
-                self._facts = self._look(client, facts)
-                self._looks += 1
+                facts = replace(self.facts, evaluator=self._read_evaluator())
+                try:
+                    facts = replace(self._with_status(facts, client.status()), trouble="")
+                    is_due = time.monotonic() - self._table_read_at >= self._table_seconds
+                    if is_due or self._table_wanted.is_set():
+                        self._table_read_at = time.monotonic()
+                        facts = _with_tables(facts, client)
+                        self._report_members(facts)
+                    self._report_learner(facts)
+                except Unavailable:
+                    facts = replace(facts, trouble="The matchmaker does not answer yet.")
+                except LeagueError as error:
+                    facts = replace(facts, trouble=str(error))
+                self.facts = facts
+                self.looks += 1
                 self._stop.wait(0.05 if self._table_wanted.is_set() else self._refresh_seconds)
 
     def _read_evaluator(self) -> evaluator_pb2.GetEvaluatorStatusResponse | None:
@@ -113,21 +111,6 @@ class LeagueReader:
         except grpc.RpcError:
             return None
 
-    def _look(self, client: MatchmakerClient, facts: LeagueFacts) -> LeagueFacts:
-        before = self._facts
-        try:
-            facts = replace(self._with_status(facts, client.status()), trouble="")
-            is_wanted = self._table_wanted.is_set()
-            if is_wanted or time.monotonic() - self._table_read_at >= self._table_seconds:
-                self._table_read_at = time.monotonic()
-                facts = self._with_tables(facts, client, now=is_wanted)
-        except Unavailable:
-            return replace(facts, trouble="The matchmaker does not answer yet.")
-        except LeagueError as error:
-            return replace(facts, trouble=str(error))
-        self._report_changes(before, facts)
-        return facts
-
     def _with_status(self, facts: LeagueFacts, status: LeagueStatus) -> LeagueFacts:
         """Takes steps from the last status, and everything else from workers since our start."""
         workers = tuple(one for one in status.workers if one.last_beat_at >= self._began_at)
@@ -139,86 +122,57 @@ class LeagueReader:
             target_steps=int(trained.get("progress/target_steps", facts.target_steps)),
         )
 
-    def _with_tables(
-        self, facts: LeagueFacts, client: MatchmakerClient, *, now: bool
-    ) -> LeagueFacts:
-        """Adds players, ratings and their fit; `now` fits again however long that takes."""
-        frozen = client.players(kinds=(PlayerKind.SNAPSHOT,), states=(PlayerState.ACTIVE,))
-        active = [player for player in frozen if is_mains_snapshot(player)]
-        newest = max(active, key=lambda player: player.step, default=None)
-        facts = replace(
-            facts,
-            ratings=tuple(client.ratings(Book.EVAL)),
-            snapshots=len(active),
-            newest=newest.name if newest is not None else "",
-            gates=tuple(client.gates()),
-        )
-        if self._newest is None:
-            self._newest = facts.newest
-        matches, began = sum(rating.games for rating in facts.ratings), time.monotonic()
-        if not matches or len(facts.ratings) > _MOST_FITTED:
-            facts = replace(facts, fit=None)
-        elif matches != self._fitted_matches and (now or began >= self._fit_due):
-            from league.stats.ratings.cross_check import cross_check  # loads scipy
-
-            facts = replace(facts, fit=cross_check(facts.ratings, client.payoff(Book.EVAL)))
-            self._fitted_matches = matches
-            self._fit_due = began + _FIT_EVERY * (time.monotonic() - began)
-        return replace(facts, evaluations=_evaluations(client, facts))
-
-    def _report_changes(self, before: LeagueFacts, after: LeagueFacts) -> None:
-        if after.newest and after.newest != self._newest:
-            self._newest = after.newest
-            if after.newest not in {gate.candidate for gate in after.gates or ()}:
-                active = marks.counted(after.snapshots, "active snapshot")
-                self._say(f"{after.newest} joined the league ({active}).")
-        old, new = before.learner, after.learner
-        if new is not None and new.mix and (old is None or old.mix != new.mix):
-            self._say(f"Opponents now: {new.mix}.")
-        if "progress/steps" in after.metrics:  # else the learner restarts and has no metrics yet
-            self._report_alarms(after.metrics)
-        if after.gates is not None:  # None before the first table
-            self._report_gates(after.gates)
-
-    def _report_gates(self, gates: tuple[CandidateGate, ...]) -> None:
-        """Reports each gate's decision and each patch once, not those from before the start.
+    def _report_members(self, facts: LeagueFacts) -> None:
+        """Reports what joined, was decided and was patched since the first table.
 
         It leaves out candidates that were passed over: a learner freezes one every few seconds.
         """
-        known = self._gates
-        self._gates = {
-            gate.candidate: (gate.state, {patch.main for patch in gate.patches}) for gate in gates
-        }
-        for gate in gates if known is not None else ():
-            state, mains = (known or {}).get(gate.candidate, (None, set()))
-            is_decided = gate.state is not GateState.OPEN and gate.state is not state
-            if is_decided and not gate.was_passed_over:
-                self._say(f"{gate.outcome}.")
+        news: dict[Hashable, str] = {}
+        if facts.newest and facts.newest not in {gate.candidate for gate in facts.gates}:
+            count = f"{facts.snapshots:,} active snapshot{'' if facts.snapshots == 1 else 's'}"
+            news[facts.newest] = f"{facts.newest} joined the league ({count})."
+        for gate in facts.gates:
+            if gate.state is not GateState.OPEN and not gate.was_passed_over:
+                news[gate.candidate] = f"{gate.outcome}."
             for patch in gate.patches:
-                if patch.main not in mains:
-                    scores = f"{patch.snapshot} scores {patch.wins}-{patch.draws}-{patch.losses}"
-                    self._say(f"{patch.main} has patched {gate.candidate}: {scores}.")
-            for main in mains - {patch.main for patch in gate.patches}:
-                self._say(f"{main} loses to {gate.candidate} again.")
+                scores = f"{patch.snapshot} scores {patch.wins}-{patch.draws}-{patch.losses}"
+                patched = f"{patch.main} has patched {gate.candidate}: {scores}."
+                news[gate.candidate, patch.main] = patched
+        if self._told is not None:
+            for key in news.keys() - self._told:
+                self._say(news[key])
+        self._told = set(news)
 
-    def _report_alarms(self, metrics: Mapping[str, float]) -> None:
-        """Reports each alarm of the learner once, and again when it is over."""
-        now = {alarm.key: alarm for alarm in alarms_of(metrics)}
-        for key in now.keys() - self._alarms.keys():
-            self._say(now[key].sentence, is_trouble=True)
-        for key in self._alarms.keys() - now.keys():
-            self._say(f"No longer: {self._alarms[key].title}.")
-        self._alarms = now
+    def _report_learner(self, facts: LeagueFacts) -> None:
+        """Reports a new mix, and each alarm of the learner as it begins and as it ends."""
+        before, now = self.facts.learner, facts.learner
+        if now is not None and now.mix and (before is None or before.mix != now.mix):
+            self._say(f"Opponents now: {now.mix}.")
+        if "progress/steps" not in facts.metrics:  # it restarts and has no metrics yet
+            return
+        alarms = {alarm.key: alarm for alarm in alarms_of(facts.metrics)}
+        for key in alarms.keys() - self._alarms.keys():
+            self._say(alarms[key].sentence, is_trouble=True)
+        for key in self._alarms.keys() - alarms.keys():
+            self._say(f"No longer: {self._alarms[key]}.")
+        self._alarms = {key: alarm.title for key, alarm in alarms.items()}
 
 
-def _evaluations(client: MatchmakerClient, facts: LeagueFacts) -> tuple[BotEvaluation, ...]:
-    """The newest evaluated snapshot against each bot that it met, strongest bot first."""
-    player = facts.newest_rated
-    if player is None:
-        return ()
-    met = {cell.column: cell for cell in client.payoff(Book.EVAL, rows=(player.name,))}
-    return tuple(
-        BotEvaluation(player=player.name, opponent=bot, cell=met[bot])
-        for bot in (one.player.name for one in facts.ratings if one.player.kind is PlayerKind.BOT)
-        if bot in met and met[bot].games
+def _with_tables(facts: LeagueFacts, client: MatchmakerClient) -> LeagueFacts:
+    """Adds members, ratings, gates, and the newest rated snapshot's clean matches against bots."""
+    frozen = client.players(kinds=(PlayerKind.SNAPSHOT,), states=(PlayerState.ACTIVE,))
+    active = [player for player in frozen if is_mains_snapshot(player)]
+    newest = max(active, key=lambda player: player.step, default=None)
+    facts = replace(
+        facts,
+        ratings=tuple(client.ratings(Book.EVAL)),
+        snapshots=len(active),
+        newest=newest.name if newest is not None else "",
+        gates=tuple(client.gates()),
     )
+    rated, met = facts.newest_rated, dict[str, PayoffCell]()
+    if rated is not None:
+        cells = client.payoff(Book.EVAL, rows=(rated.name,))
+        met = {cell.column: cell for cell in cells if cell.games}
+    bots = [one.player.name for one in facts.ratings if one.player.kind is PlayerKind.BOT]
+    return replace(facts, evaluations=tuple(met[bot] for bot in bots if bot in met))

@@ -1,1 +1,0 @@
-"""Training curves: a run's files as one picture."""
