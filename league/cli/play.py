@@ -20,7 +20,7 @@ from league.errors import DataCorrupt, InvalidInput, NotFound
 if TYPE_CHECKING:  # these load numpy, numba and torch
     from league.cli.members import Member
     from league.games.settings import GameSettings
-    from league.replay import Playback, Replay
+    from league.replay import Bout, Playback, Replay
 
 LONGEST_GAP_SECONDS = 0.1
 HARD_HIT = 12.0
@@ -32,10 +32,6 @@ TOTALS = (
 """Numbers of a match that its last lines show."""
 REPLAYS = ("match", "seat 0", "seat 1", "won by", "frames#")
 SCORES = "player opponent matches# wins# draws# losses# score# score_as_first# score_as_second#"
-REPLAY_FOLDER = "replays"
-"""In a run's folder; the evaluator fills it."""
-Moment = tuple[dict[str, Any], list[str]]
-"""A frame as the game draws it, and the events since the one before."""
 
 MatchName = Annotated[
     str,
@@ -62,23 +58,15 @@ def demo(
     ] = None,
 ) -> None:
     """Plays a match of two members and shows it."""
-    from league.agent.recorded_matches import play_bouts
     from league.cli.members import Finder, numbered
-    from league.replay import Bout, Playback, Recipe, save_replay
+    from league.replay import Bout, Playback, save_replay
 
     finder = Finder(league, game, blobs)
     settings = finder.settings(players)
     first, second = numbered(finder.find(settings.spec(), players))
-    frame_skip = _frame_skip(settings, (first, second))
-    _say_compiling(settings)
-    contenders = (first.contender, second.contender)
-    bout = Bout(seats=contenders, bots=(first.seated, second.seated), seed=seed)
-    load = _loader((first, second))
-    played = list(
-        play_bouts(
-            Recipe.of(settings), [bout], load, frame_skip=frame_skip, seed=seed, greedy=greedy
-        )
-    )
+    seats, bots = (first.contender, second.contender), (first.seated, second.seated)
+    bout = Bout(seats=seats, bots=bots, seed=seed)
+    played = list(_play(settings, (first, second), [bout], seed=seed, greedy=greedy))
     if not played:
         raise DataCorrupt(f"the match of seed {seed} could not be finished: try another --seed")
     if save is not None:
@@ -97,15 +85,19 @@ def replay(
     speed: Speed = 1.0,
 ) -> None:
     """Shows a recorded match again, or lists the replays of a run."""
-    from league.replay import SUFFIX, Playback
+    from league.replay import Playback
 
     league = League(run_dir=run_dir)
     if match is not None:
         _show(Playback(find_replay(league, match)), speed)
         return
-    files = (league.folder() / REPLAY_FOLDER).glob(f"*{SUFFIX}")
-    oldest_first = sorted(files, key=lambda path: (path.stat().st_mtime, path.name))
+    oldest_first = sorted(_replays(league), key=lambda path: (path.stat().st_mtime, path.name))
     print_table("Replays", REPLAYS, map(_replay_row, oldest_first))
+
+
+def _replays(league: League) -> list[Path]:
+    """The files that the evaluator keeps in a run's folder."""
+    return sorted((league.folder() / "replays").glob("*.replay"))
 
 
 def _replay_row(path: Path) -> tuple[str, ...]:
@@ -116,25 +108,25 @@ def _replay_row(path: Path) -> tuple[str, ...]:
     except DataCorrupt as error:
         return path.stem, "", "", f"unreadable: {error}", ""
     names = [seat.name for seat in found.seats]
-    winner = "a draw" if found.outcome == 0.5 else names[0 if found.outcome == 1.0 else 1]
-    return (path.stem, *names, winner, str(found.frames))
+    return (path.stem, *names, _winner(found) or "a draw", str(found.frames))
+
+
+def _winner(played: Replay) -> str | None:
+    return None if played.outcome == 0.5 else played.seats[0 if played.outcome else 1].name
 
 
 def find_replay(league: League, name: str) -> Replay:
     """The replay that `name` means: a file, or the beginning of a match id of the run."""
-    from league.replay import SUFFIX, load_replay
+    from league.replay import load_replay
 
-    if name.endswith(SUFFIX) or Path(name).is_file():
+    if name.endswith(".replay") or Path(name).is_file():
         return load_replay(Path(name))
-    if not name.isalnum():
-        raise NotFound(f"there is no file {name}, and it is no match id: check the path")
-    folder = league.folder() / REPLAY_FOLDER
-    found = sorted(folder.glob(f"{name}*{SUFFIX}"))
+    found = [path for path in _replays(league) if path.name.startswith(name)]
     if not found:
         raise NotFound(
-            f"there is no replay of match {name} in {folder}: the evaluator keeps the first match "
-            "and the first loss of each gauntlet against each opponent; bin/league replay lists "
-            "them"
+            f"there is no file {name}, and no replay of match {name} in {league.folder()}: the "
+            "evaluator keeps the first match and the first loss of each gauntlet against each "
+            "opponent; bin/league replay lists them"
         )
     if len(found) > 1:
         raise InvalidInput(f"{len(found)} replays begin with {name}: give more of the match id")
@@ -169,7 +161,7 @@ def _show(playback: Playback, speed: float) -> None:
         return
     finally:
         playback.close()
-    winner = None if played.outcome == 0.5 else names[0 if played.outcome == 1.0 else 1]
+    winner = _winner(played)
     result = "a draw" if winner is None else f"{winner} wins"
     pair = f"{names[0]} against {names[1]}, seed {played.seed}"
     print(f"{clock(played.frames)}\t{pair}: {result}")
@@ -208,8 +200,12 @@ def _draw(
     return events
 
 
-def _moments(playback: Playback, names: Sequence[str]) -> Iterator[Moment]:
-    """Plays the match; a game of choices has a last moment with its end."""
+def _moments(
+    playback: Playback, names: Sequence[str]
+) -> Iterator[tuple[dict[str, Any], list[str]]]:
+    """Each frame as the game draws it, with the events since the one before; a game of choices has
+    a last one with its end.
+    """
     from league.games.base import CHOICE
     from league.games.drawing.lines import seat_text
     from league.replay import end_frame
@@ -287,10 +283,10 @@ def record(
     game: GameName = None,
 ) -> None:
     """Plays many matches of PLAYER against each OPPONENT, and keeps them as replays."""
-    from league.agent.recorded_matches import paired, play_bouts
+    from league.agent.recorded_matches import paired
     from league.cli.members import Finder
     from league.games.base import CHOICE
-    from league.replay import SUFFIX, Recipe, save_replay
+    from league.replay import save_replay
 
     finder, names = Finder(league, game, blobs), [player, *opponents]
     settings = finder.settings(names)
@@ -307,30 +303,17 @@ def record(
         raise InvalidInput(
             f"--out {out} can't be a folder ({error.strerror}): name another place"
         ) from None
-    _say_compiling(settings)
     rows = []
     for other in others:
-        bouts = paired(
-            first.contender,
-            other.contender,
-            (first.seated, other.seated),
-            matches,
-            seed,
-            pupil=first.name if changes_keys else "",
-        )
+        pupil = first.name if changes_keys else ""
+        seated = first.seated, other.seated
+        bouts = paired(first.contender, other.contender, seated, matches, seed, pupil=pupil)
         outcomes: tuple[list[float], list[float]] = ([], [])  # of the player, by its seat
-        for found in play_bouts(
-            Recipe.of(settings),
-            bouts,
-            _loader((first, other)),
-            frame_skip=_frame_skip(settings, (first, other), pace),
-            seed=seed,
-            greedy=greedy,
-            pace=pace,
-            disturb=disturb,
+        for found in _play(
+            settings, (first, other), bouts, seed=seed, greedy=greedy, pace=pace, disturb=disturb
         ):
             if out is not None:
-                save_replay(out / f"{found.match_id}{SUFFIX}", found)
+                save_replay(out / f"{found.match_id}.replay", found)
             # a member that meets itself counts as the first seat
             seat = 0 if found.seats[0].name == first.name else 1
             outcomes[seat].append(found.outcome if seat == 0 else 1.0 - found.outcome)
@@ -345,37 +328,43 @@ def record(
         say(f"kept in {out}: bin/league replay FILE shows one, bin/learner clone learns from all")
 
 
-def _say_compiling(settings: GameSettings) -> None:
-    if settings.name == "brawl":
-        say("(brawl; the first match on a machine takes a moment to compile)")
-
-
-def _frame_skip(settings: GameSettings, members: Sequence[Member], pace: int = 1) -> int:
-    """The frames that the members' networks hold their keys for, which must be equal."""
-    from league.agent.snapshot import read_card
+def _play(
+    settings: GameSettings,
+    members: Sequence[Member],
+    bouts: Sequence[Bout],
+    *,
+    seed: int,
+    greedy: bool,
+    pace: int = 1,
+    disturb: float = 0.0,
+) -> Iterator[Replay]:
+    """Plays bouts of members whose networks must hold their keys for equally many frames."""
+    from league.agent.recorded_matches import play_bouts
+    from league.agent.snapshot import load_snapshot, read_card
     from league.cli.members import check_plays
+    from league.replay import Recipe
 
-    skips = {}
+    skips, folders = {}, {}
     for member in members:
         if member.blobs is None:
             continue
         card = read_card(member.blobs, member.digest)
         check_plays(member.name, card, settings.spec())
-        if pace not in (1, card.frame_skip):
-            raise InvalidInput(
-                f"--pace {pace}: {member.name} decides every {card.frame_skip} frames, give that "
-                "pace"
-            )
-        skips[member.name] = card.frame_skip
-    if len(set(skips.values())) > 1:
-        listed = " and ".join(f"{name} every {skip} frames" for name, skip in skips.items())
-        raise InvalidInput(f"{listed} decide at different paces: name players of one pace, or bots")
-    return next(iter(skips.values()), 1)
-
-
-def _loader(members: Sequence[Member]) -> Callable[[str], Any]:
-    """Loads the network of a digest."""
-    from league.agent.snapshot import load_snapshot
-
-    folders = {member.digest: member.blobs for member in members if member.blobs is not None}
-    return lambda digest: load_snapshot(folders[digest], digest)[0]
+        skips[member.name], folders[member.digest] = card.frame_skip, member.blobs
+    if len({*skips.values(), *([pace] if pace > 1 else [])}) > 1:
+        listed = ", ".join(f"{name} decides every {skip} frames" for name, skip in skips.items())
+        raise InvalidInput(
+            f"the paces differ ({listed}; --pace {pace}): name players of one pace, or bots"
+        )
+    if settings.name == "brawl":
+        say("(brawl; the first match on a machine takes a moment to compile)")
+    return play_bouts(
+        Recipe.of(settings),
+        bouts,
+        lambda digest: load_snapshot(folders[digest], digest)[0],
+        frame_skip=next(iter(skips.values()), 1),
+        seed=seed,
+        greedy=greedy,
+        pace=pace,
+        disturb=disturb,
+    )

@@ -90,8 +90,8 @@ def sprt(
     if as_json:
         print(json.dumps(({"subject": subject} if subject else {}) | report))
     else:
-        print_pairs((name, value or "-") for name, value in subject.items())
-        print_pairs(_lines(gate, report))
+        facts = [(name, value or "-") for name, value in subject.items()]
+        print_pairs([*facts, *_lines(gate, report)])
     if gate.verdict is not Verdict.CONTINUE:
         say(WARNING)
 

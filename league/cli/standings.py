@@ -13,23 +13,24 @@ from league.cli.connection import League, with_league
 from league.cli.options import BookName
 from league.cli.output import is_terminal, print_table, say, share, when
 from league.errors import InvalidInput, nearest
-from league.players import Book, PayoffCell, Player, PlayerKind, PlayerState, Rating
+from league.players import Book, PayoffCell, PlayerKind, PlayerState, Rating
 from league.runs.files import write_whole
 
-RATINGS = "rank# player kind score# mu# sigma# games# wins# draws# losses# win_rate#"
-SPARED = ("losses", "draws", "wins", "win_rate", "kind", "score", "sigma", "games", "rank")
+RATINGS = "rank# player kind score# mu# sigma# games# wins# draws# losses# win_rate# anchor"
+SPARED = (
+    "anchor",
+    "losses",
+    "draws",
+    "wins",
+    "win_rate",
+    "kind",
+    "score",
+    "sigma",
+    "games",
+    "rank",
+)
 PLAYERS = "player kind role state step# parent marks created_at digest"
 PAYOFF = "row column games# wins# draws# losses# win_rate#"
-SHADES = (
-    (0.2, "on #7f1d1d"),
-    (0.4, "on #78350f"),
-    (0.6, "on #3f3f46"),
-    (0.8, "on #14532d"),
-    (1.1, "on #166534"),
-)
-MOST_COLUMNS = 12
-"""Columns of the payoff matrix on a terminal."""
-
 leaderboard = typer.Typer(
     help="Writes the leaderboard to a file.", no_args_is_help=True, add_completion=False
 )
@@ -59,46 +60,31 @@ def ratings(
         cells = client.payoff(book) if fit else []
     if not rated:
         say(f"(the book {book.value} has no rating yet)")
-    shown, rows = RATINGS, [_rating_row(rating) for rating in rated]
+    heads, rows = RATINGS, [_rating_row(rating) for rating in rated]
     caption = "score = mu - 3 sigma; win_rate counts wins only, a draw is none"
-    if not is_terminal() or any(rating.pinned for rating in rated):
-        shown += " anchor"
-        rows = [
-            (*row, "pinned" if one.pinned else "") for row, one in zip(rows, rated, strict=True)
-        ]
     if fit:
-        shown += " fit# low# high# disagrees"
+        heads += " fit# low# high# disagrees"
     if fit and rated:
-        fitted, note = _fitted(rated, cells)
-        rows = [(*row, *more) for row, more in zip(rows, fitted, strict=True)]
-        caption += f"; {note}"
-        say(f"({note})")
-    print_table(f"Ratings, book {book.value}", shown, rows, caption=caption, spared=SPARED)
+        from league.stats.ratings.cross_check import cross_check
+
+        check = cross_check(rated, cells)
+        for place, rating in enumerate(rated):
+            name = rating.player.name
+            found = check.intervals[name]
+            gap = f"mu {check.gaps[name]:+.1f}" if name in check.gaps else ""
+            numbers = (f"{x:.2f}" for x in (found.estimate, found.low, found.high))
+            rows[place] += (*numbers, gap)
+        note = "fit: all games at once with its 95 % interval"
+        say(f"({note}, {check.widening:.2f} times as wide as by chance)")
+    print_table(f"Ratings, book {book.value}", heads, rows, caption=caption, spared=SPARED)
 
 
 def _rating_row(rating: Rating) -> tuple[str, ...]:
     skill = (f"{value:.2f}" for value in (rating.score, rating.mu, rating.sigma))
     counts = map(str, (rating.games, rating.wins, rating.draws, rating.losses))
-    player = rating.player
+    player, anchor = rating.player, "pinned" if rating.pinned else ""
     win_rate = share(rating.wins, rating.games)
-    return (str(rating.rank), player.name, player.kind.value, *skill, *counts, win_rate)
-
-
-def _fitted(
-    rated: Sequence[Rating], cells: Sequence[PayoffCell]
-) -> tuple[list[tuple[str, ...]], str]:
-    """The columns of the fit for each rating, on the ratings' zero point, and a note on it."""
-    from league.stats.ratings.cross_check import cross_check
-
-    check = cross_check(rated, cells)
-    rows = []
-    for rating in rated:
-        name = rating.player.name
-        found = check.intervals[name]
-        gap = f"mu {check.gaps[name]:+.1f}" if name in check.gaps else ""
-        rows.append((*(f"{x:.2f}" for x in (found.estimate, found.low, found.high)), gap))
-    note = "fit: all games at once with its 95 % interval"
-    return rows, f"{note}, {check.widening:.2f} times as wide as by chance"
+    return (str(rating.rank), player.name, player.kind.value, *skill, *counts, win_rate, anchor)
 
 
 @with_league(past=True)
@@ -110,22 +96,16 @@ def players(
     """Lists every player that is or was in the league, in order of registration."""
     with league.connect() as client:
         found = client.players(kinds=kind or [], states=state or [])
-    print_table("Players", PLAYERS, [_player_row(player) for player in found])
-
-
-def _player_row(player: Player) -> tuple[str, ...]:
-    marks = [("milestone", player.milestone), ("held out", player.held_out)]
-    return (
-        player.name,
-        player.kind.value,
-        player.role.value,
-        player.state.value,
-        str(player.step),
-        player.parent,
-        ", ".join(mark for mark, is_set in marks if is_set),
-        when(player.created_at),
-        player.digest[:12],
-    )
+    rows = [
+        (
+            *(one.name, one.kind.value, one.role.value, one.state.value, str(one.step), one.parent),
+            "milestone" if one.milestone else "held out" if one.held_out else "",
+            when(one.created_at),
+            one.digest[:12],
+        )
+        for one in found
+    ]
+    print_table("Players", PLAYERS, rows)
 
 
 @with_league(past=True)
@@ -149,8 +129,13 @@ def payoff(
         say(f"(no such matches in the book {book.value} yet)")
     if is_terminal():
         _print_matrix(cells, order, f"Share of matches won by the row, book {book.value}")
-    else:
-        print_table("Payoff", PAYOFF, [_payoff_row(cell) for cell in cells])
+        return
+    listed = [
+        (one.row, one.column, *map(str, (one.games, one.wins, one.draws, one.losses)),
+         share(one.wins, one.games))
+        for one in cells
+    ]  # fmt: skip
+    print_table("Payoff", PAYOFF, listed)
 
 
 def _check_names(asked: Iterable[str], names: Collection[str]) -> None:
@@ -160,42 +145,19 @@ def _check_names(asked: Iterable[str], names: Collection[str]) -> None:
             raise InvalidInput(f"there is no player {name!r}: {hint}")
 
 
-def _payoff_row(cell: PayoffCell) -> tuple[str, ...]:
-    counts = (cell.games, cell.wins, cell.draws, cell.losses)
-    return (cell.row, cell.column, *map(str, counts), share(cell.wins, cell.games))
-
-
 def _print_matrix(cells: Sequence[PayoffCell], order: Sequence[str], title: str) -> None:
-    """Best players first; the columns are the opponents met most often."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    by_pair = {(cell.row, cell.column): cell for cell in cells}
-    met = {name: sum(cell.games for cell in cells if cell.column == name) for _, name in by_pair}
-    shown = _ranked(set(sorted(met, key=lambda name: -met[name])[:MOST_COLUMNS]), order)
-    hidden = len(met) - len(shown)
-    note = f"{hidden} columns hidden: name them with --column" if hidden else "best players first"
-    table = Table(title=title, caption=note, title_justify="left", caption_justify="left")
-    table.add_column("", no_wrap=True)
-    for name in shown:
-        table.add_column(name, justify="right")
-    for row in _ranked({cell.row for cell in cells}, order):
-        drawn = [_shaded(by_pair.get((row, column))) for column in shown]
-        table.add_row(Text(row), *(Text(text, style=style) for text, style in drawn))
-    Console().print(table)
-
-
-def _ranked(names: set[str], order: Sequence[str]) -> list[str]:
-    places = {name: place for place, name in enumerate(order)}
-    return sorted(names, key=lambda name: (places.get(name, len(places)), name))
-
-
-def _shaded(cell: PayoffCell | None) -> tuple[str, str]:
-    if cell is None or not cell.games:
-        return "", ""
-    won = cell.wins / cell.games
-    return f"{100 * won:.0f}%", next(style for bound, style in SHADES if won < bound)
+    """Best players first; the columns are the best ones, as many as fit."""
+    names = [*order, *sorted({cell.row for cell in cells} - set(order))]
+    met = {(cell.row, cell.column): cell for cell in cells}
+    columns = [name for name in names if any((row, name) in met for row in names)]
+    rows = [
+        (row, *(f"{100 * met[row, name].wins / met[row, name].games:.0f}%"
+                if (row, name) in met else "" for name in columns))
+        for row in names if any((row, name) in met for name in columns)
+    ]  # fmt: skip
+    heads = ["", *(f"{name}#" for name in columns)]
+    caption = "best players first; --column names the columns that do not fit"
+    print_table(title, heads, rows, caption=caption, spared=columns[::-1])
 
 
 @leaderboard.callback()

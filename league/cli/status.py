@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -16,16 +16,7 @@ from league.cli.options import AsJson
 from league.cli.output import plain, print_pairs, print_table, share, when
 from league.errors import InvalidInput, nearest
 from league.exploiters import CandidateGate
-from league.players import (
-    EVENT_KINDS,
-    Event,
-    LeagueStatus,
-    MatchRecord,
-    MatchResult,
-    Player,
-    Share,
-    WorkerStatus,
-)
+from league.players import EVENT_KINDS, Event, LeagueStatus, MatchRecord, WorkerStatus
 from league.views.text import long_duration
 
 WORKERS = "worker player does step# rate# leases# seen#"
@@ -45,81 +36,65 @@ def status(league: League, as_json: AsJson = False) -> int:
     The exit status is 1 while the service's health is NOT_SERVING.
     """
     with league.connect() as client:
-        found = client.status()
-        gates = [_gate_line(gate) for gate in client.gates(open_only=True)]
+        found, gates = client.status(), client.gates(open_only=True)
+    trouble = found.vitals.trouble
+    health, tests = "NOT_SERVING" if trouble else "SERVING", list(map(_gate_line, gates))
     if as_json:
-        extra = {"health": _health(found), "gates": [text for _, text in gates]}
+        extra = {"health": health, "gates": tests}
         print(json.dumps(asdict(found) | extra, indent=1, default=lambda enum: enum.value))
-    else:
-        print_pairs([*_facts(found), *gates])
-        if found.workers:
-            print()
-            rows = [_worker_row(worker, found) for worker in found.workers]
-            print_table("Workers", WORKERS, rows, spared=SPARED)
-        if found.shares:
-            print()
-            print_table("Opponents", SHARES, [_share_row(one) for one in found.shares])
-    return 1 if found.vitals.trouble else 0
+        return int(bool(trouble))
+    headline = "health", health + (f": {trouble}" if trouble else "")
+    print_pairs([headline, *_facts(found), *(("gate", line) for line in tests)])
+    if found.workers:
+        print()
+        rows = [_worker_row(worker, found.vitals.now) for worker in found.workers]
+        print_table("Workers", WORKERS, rows, spared=SPARED)
+    if found.shares:
+        print()
+        shares = [
+            (one.player, one.category, share(one.configured, 1), share(one.realised, 1),
+             f"{one.matches:,}")
+            for one in found.shares
+        ]  # fmt: skip
+        print_table("Opponents", SHARES, shares)
+    return int(bool(trouble))
 
 
-def _health(found: LeagueStatus) -> str:
-    return "NOT_SERVING" if found.vitals.trouble else "SERVING"
-
-
-def _facts(found: LeagueStatus) -> list[tuple[str, str]]:
+def _facts(found: LeagueStatus) -> Iterator[tuple[str, str]]:
     """The league in a few lines of name and value."""
     vitals = found.vitals
-    trouble = f": {vitals.trouble}" if vitals.trouble else ""
     has_free = vitals.disk_free_bytes >= 0
     free = f", {decimal(vitals.disk_free_bytes)} free on its disk" if has_free else ""
     up = long_duration(vitals.now - vitals.started_at) if vitals.started_at else "unknown"
-    lines = [
-        ("health", _health(found) + trouble),
-        ("game", f"{found.game}, Kumite {found.version}, up {up}"),
-        ("log", f"{found.log_position:,} results, {vitals.event_position:,} events"),
-        ("disk", f"{decimal(vitals.store_bytes)} of log{free}"),
-        ("leases", f"{found.open_leases:,} open of {vitals.assignments:,} assigned"),
-    ]
+    yield "game", f"{found.game}, Kumite {found.version}, up {up}"
+    yield "log", f"{found.log_position:,} results, {vitals.event_position:,} events"
+    yield "disk", f"{decimal(vitals.store_bytes)} of log{free}"
+    yield "leases", f"{found.open_leases:,} open of {vitals.assignments:,} assigned"
     for epoch in found.epochs:
         if epoch.games:
-            text = (
-                f"since result {epoch.after_position + 1:,}: {100 * epoch.draw_probability:.1f}% "
-                f"draws expected, measured in {epoch.games:,} matches"
-            )
-            lines.append((f"epoch ({epoch.book.value})", text))
-    return lines
+            since = f"since result {epoch.after_position + 1:,}"
+            draws = f"{100 * epoch.draw_probability:.1f}% draws expected"
+            yield f"epoch ({epoch.book.value})", f"{since}: {draws} by {epoch.games:,} matches"
 
 
-def _gate_line(gate: CandidateGate) -> tuple[str, str]:
+def _gate_line(gate: CandidateGate) -> str:
     """An open gate: its candidate, and the counts against its present victim."""
     test = gate.playing or gate.victims[0]
     counts = f"{test.wins}-{test.draws}-{test.losses}"
-    return "gate", f"{gate.candidate} against {test.victim}, {counts} so far"
+    return f"{gate.candidate} against {test.victim}, {counts} so far"
 
 
-def _worker_row(worker: WorkerStatus, found: LeagueStatus) -> tuple[str, ...]:
-    seen = max(0.0, found.vitals.now - worker.last_beat_at)
+def _worker_row(worker: WorkerStatus, now: float) -> tuple[str, ...]:
+    rates = [(worker.metrics[name], unit) for name, unit in RATES.items() if name in worker.metrics]
     return (
         worker.worker,
         worker.player,
         f"{worker.activity} ({worker.mix})" if worker.mix else worker.activity,
         f"{worker.step:,}" if worker.player else "",
-        _rate(worker),
+        "".join(f"{rate:,.{0 if rate >= 10 else 1}f} {unit}" for rate, unit in rates[:1]),
         str(worker.open_leases),
-        f"{long_duration(seen)} ago",
+        f"{long_duration(max(0.0, now - worker.last_beat_at))} ago",
     )
-
-
-def _rate(worker: WorkerStatus) -> str:
-    for name, unit in RATES.items():
-        if name in worker.metrics:
-            return f"{worker.metrics[name]:,.{0 if worker.metrics[name] >= 10 else 1}f} {unit}"
-    return ""
-
-
-def _share_row(one: Share) -> tuple[str, ...]:
-    shares = share(one.configured, 1), share(one.realised, 1)
-    return (one.player, one.category, *shares, f"{one.matches:,}")
 
 
 @with_league
@@ -174,111 +149,81 @@ def match(
     with league.connect() as client:
         record = client.match(match_id)
     why = json.loads(record.why_json or "{}")
-    reasons = [("why", line) for line in _reasons(record, why)]
-    print_pairs([*_match_facts(record), *_result_facts(record), *reasons])
-    rows = _candidates(record, why)
-    if rows:
-        print()
-        print_table(f"Candidates of the category {record.assignment.category!r}", CANDIDATES, rows)
+    print_pairs([*_match_facts(record), *(("why", line) for line in _reasons(record, why))])
+    weights = why.get("candidates", {}).get(record.assignment.category, [])
+    if len(weights) < 2:
+        return
+    total, chosen = math.fsum(weight for _, weight in weights), record.assignment.opponent.name
+    rows = [
+        (name, f"{weight:.4g}", share(weight, total) if total else "equal",
+         "drawn" if name == chosen else "")
+        for name, weight in sorted(weights, key=lambda pair: -pair[1])
+    ]  # fmt: skip
+    shown = [row for place, row in enumerate(rows) if place < MOST_CANDIDATES or row[3]]
+    print()
+    print_table(f"Candidates of the category {record.assignment.category!r}", CANDIDATES, shown)
 
 
-def _match_facts(record: MatchRecord) -> list[tuple[str, str]]:
-    """The players, the learner, and the lease."""
-    assigned = record.assignment
-    facts = [
-        ("match", f"{assigned.match_id}, number {assigned.ordinal} of the league"),
-        ("seat 0", _seat(assigned.seats[0], assigned.learner_seat == 0)),
-        ("seat 1", _seat(assigned.seats[1], assigned.learner_seat == 1)),
-        ("book", assigned.book.value),
-        ("seed", str(assigned.seed)),
-        ("worker", record.worker),
-        ("lease", record.lease_state),
-    ]
+def _match_facts(record: MatchRecord) -> Iterator[tuple[str, str]]:
+    """The players, the lease, the outcome, and the numbers of each seat."""
+    assigned, result = record.assignment, record.result
+    yield "match", f"{assigned.match_id}, number {assigned.ordinal} of the league"
+    for seat, player in enumerate(assigned.seats):
+        digest = f", weights {player.digest[:12]}" if player.digest else ""
+        learner = ", the learner" if assigned.learner_seat == seat else ""
+        yield f"seat {seat}", f"{player.name} ({player.kind.value}{digest}{learner})"
+    yield from (("book", assigned.book.value), ("seed", str(assigned.seed)))
+    yield from (("worker", record.worker), ("lease", record.lease_state))
     if assigned.replaces:
-        facts.append(("carries on", assigned.replaces))
+        yield "carries on", assigned.replaces
     if record.lost_branch:
         text = "the learner went back to a checkpoint before this match: it is not rated"
-        facts.append(("lost branch", text))
-    return facts
-
-
-def _seat(player: Player, is_learner: bool) -> str:
-    digest = f", weights {player.digest[:12]}" if player.digest else ""
-    return f"{player.name} ({player.kind.value}{digest}{', the learner' if is_learner else ''})"
-
-
-def _result_facts(record: MatchRecord) -> list[tuple[str, str]]:
-    """The outcome, and the numbers of each seat."""
-    result = record.result
-    if result is None:
-        return [("result", "none yet")]
-    if result.failed:
-        return [("result", f"failed, so never rated: {result.failure}")]
-    facts = [
-        ("result", f"{_outcome(record, result)} after {result.frames} frames"),
-        ("reported", f"{when(result.finished_at)}, result {record.log_position} of the log"),
-    ]
+        yield "lost branch", text
+    if result is None or result.failed:
+        failed = result and f"failed, so never rated: {result.failure}"
+        yield "result", failed or "none yet"
+        return
+    names = [player.name for player in assigned.seats]
+    won = {0.0: f"{names[1]} won", 0.5: "a draw", 1.0: f"{names[0]} won"}[result.outcome]
+    yield "result", f"{won} after {result.frames} frames"
+    yield "reported", f"{when(result.finished_at)}, result {record.log_position} of the log"
     for seat, played in enumerate(result.seats):
         numbers = [f"{name} {value:g}" for name, value in sorted(played.stats.items())]
         if played.step_end > played.step_start:
             numbers.insert(0, f"learner steps {played.step_start} to {played.step_end}")
-        facts.append((f"stats {seat}", ", ".join(numbers) or "none"))
-    return facts
+        yield f"stats {seat}", ", ".join(numbers) or "none"
 
 
-def _outcome(record: MatchRecord, result: MatchResult) -> str:
-    if result.outcome == 0.5:
-        return "a draw"
-    return f"{record.assignment.seats[0 if result.outcome == 1.0 else 1].name} won"
-
-
-def _reasons(record: MatchRecord, why: Mapping[str, Any]) -> list[str]:
+def _reasons(record: MatchRecord, why: dict[str, Any]) -> Iterator[str]:
     """How the matchmaker drew the opponent, in sentences."""
     if not why:
-        return ["the log has no record of the draw"]
-    seen = (
+        yield "the log has no record of the draw"
+        return
+    if why.get("rule") == "pairing":
+        yield (
+            f"{record.worker} asked for {why['player']} against {why['opponent']} by name: pairs "
+            f"of matches on one seed, seats swapped, seeds derived from {why['seed']}"
+        )
+    else:
+        category = record.assignment.category
+        shares = ", ".join(f"{name} {share(part, 1)}" for name, part in why["shares"].items())
+        within = why["candidates"].get(category, [])
+        rule = why.get("rules", {}).get(category, why["rule"])
+        if len(within) == 1:
+            rule = "of the only one there was"
+        roles = f", its role by {why['roles']}" if "roles" in why else ""
+        clusters = why.get("analysis")
+        copies = f"; near-copies share their weight, by event {clusters}" if clusters else ""
+        yield f"{why['player']} asked for an opponent under the mix {why['mix']!r}{roles}"
+        yield (
+            f"category {category!r} was drawn out of {shares} (which include the shares of empty "
+            "categories)"
+        )
+        chosen = record.assignment.opponent.name
+        yield f"within it the rule {rule} chose {chosen} out of {len(within)}{copies}"
+        chance = share(why["probability"], 1)
+        yield f"together its chance was {chance}; draw seed {why['draw_seed']}"
+    yield (
         f"decided on the log up to result {why['log_position']} and event "
         f"{why['event_position']}, policy {why['policy_hash']}"
     )
-    if why.get("rule") == "pairing":
-        return [
-            f"{record.worker} asked for {why['player']} against {why['opponent']} by name: pairs "
-            f"of matches on one seed, seats swapped, seeds derived from {why['seed']}",
-            seen,
-        ]
-    category = record.assignment.category
-    shares = ", ".join(f"{name} {share(part, 1)}" for name, part in why["shares"].items())
-    within = why["candidates"].get(category, [])
-    rule = why.get("rules", {}).get(category, why["rule"])
-    roles = f", its role by {why['roles']}" if "roles" in why else ""
-    clusters = why.get("analysis")
-    copies = f"; near-copies share their weight, by event {clusters}" if clusters else ""
-    return [
-        f"{why['player']} asked for an opponent under the mix {why['mix']!r}{roles}",
-        f"category {category!r} was drawn out of {shares} (which include the shares of empty "
-        "categories)",
-        f"within it the rule {rule if len(within) > 1 else 'of the only one there was'} "
-        f"chose {record.assignment.opponent.name} out of {len(within)}{copies}",
-        f"together its chance was {share(why['probability'], 1)}; draw seed {why['draw_seed']}",
-        seen,
-    ]
-
-
-def _candidates(record: MatchRecord, why: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """The heaviest candidates of the drawn category, and the one that was drawn."""
-    weighted = why.get("candidates", {}).get(record.assignment.category, [])
-    if len(weighted) < 2:
-        return []
-    total = math.fsum(weight for _, weight in weighted)
-    chosen = record.assignment.opponent.name
-    rows = sorted(weighted, key=lambda pair: -pair[1])
-    kept = rows[:MOST_CANDIDATES] + [pair for pair in rows[MOST_CANDIDATES:] if pair[0] == chosen]
-    return [
-        (
-            name,
-            f"{weight:.4g}",
-            share(weight, total) if total else "equal",
-            "drawn" if name == chosen else "",
-        )
-        for name, weight in kept
-    ]

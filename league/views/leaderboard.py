@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from html import escape
 from importlib.metadata import version
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +30,9 @@ COLUMNS = (
     *("greedy_games", "greedy_win_rate", "fit", "fit_low", "fit_high", "disagrees"),
 )
 """Of the CSV file, and the keys of a standing in JSON."""
+OPPONENTS = 12
+"""Columns of the page's payoff table."""
+ROWS = 40
 Row = dict[str, Any]
 
 
@@ -50,16 +55,6 @@ class Leaderboard:
     def matches(self) -> int:
         """Clean matches that the ratings rest on."""
         return sum(row["games"] for row in self.rows) // 2
-
-    def opponents(self, most: int) -> list[str]:
-        """Columns of a payoff table: bots, then the opponents met most often; sorted by rank."""
-        met: dict[str, int] = {}
-        for cell in self.cells:
-            met[cell.column] = met.get(cell.column, 0) + cell.games
-        ranks = {row["player"]: row["rank"] for row in self.rows}
-        bots = {row["player"] for row in self.rows if row["kind"] == PlayerKind.BOT.value}
-        chosen = sorted(met, key=lambda name: (name not in bots, -met[name], name))[:most]
-        return sorted(chosen, key=lambda name: ranks.get(name, len(ranks) + 1))
 
 
 def gather(client: MatchmakerClient, *, title: str, now: float) -> Leaderboard:
@@ -173,10 +168,140 @@ def render_markdown(board: Leaderboard) -> str:
 
 
 def render_html(board: Leaderboard) -> str:
-    """One self-contained page."""
-    from league.views.leaderboard_page import page
+    """One self-contained page: no scripts, nothing loaded from elsewhere."""
+    title = escape(board.title)
+    style = (files("league.views") / "leaderboard.css").read_text(encoding="utf-8")
+    snapshots = [
+        row for row in board.rows if row["kind"] == "snapshot" and "exploiter" not in row["role"]
+    ]
+    facts = {
+        "leads": board.rows[0]["player"] if board.rows else "no player yet",
+        "clean matches": f"{board.matches:,}",
+        "rated snapshots": str(len(snapshots)),
+        "steps of the newest rated": f"{max((row['step'] for row in snapshots), default=0):,}",
+    }
+    shown = (f"<div><b>{fact}</b><span>{escape(text)}</span></div>" for fact, text in facts.items())
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f"<title>Leaderboard of {title}</title><style>{style}</style></head>\n<body><main>"
+        f"<h1>{title}</h1><p>Leaderboard of a {escape(board.game)} league</p>"
+        f'<div class="facts">{"".join(shown)}</div>\n'
+        f"{_ratings(board)}{_heat_map(board)}{_shares(board)}"
+        f"<footer>Kumite {escape(board.version)}, {when(board.made_at)}, "
+        f"result {board.log_position} of the log.</footer></main></body></html>\n"
+    )
 
-    return page(board)
+
+def _section(
+    title: str, words: str, headings: Sequence[str], rows: Sequence[str], kind: str = ""
+) -> str:
+    """A table with a title, "" without rows. ``#`` after a heading marks numbers, ``|`` cells in
+    the middle.
+    """
+    sides = {"#": "n", "|": "c"}
+    head = "".join(
+        f'<th class="{sides.get(name[-1:], "")}">{escape(name.rstrip("#|"))}</th>'
+        for name in headings
+    )
+    table = (
+        f'<section><h2>{title}</h2><p>{words}</p><div class="wide"><table class="{kind}"><thead>'
+        f"<tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div></section>\n"
+    )
+    return table if rows else ""
+
+
+def _cells(values: Iterable[str], kind: str) -> str:
+    return "".join(f'<td class="{kind}">{value}</td>' for value in values)
+
+
+def _ratings(board: Leaderboard) -> str:
+    words = (
+        "TrueSkill over clean matches: keys sampled, seats swapped, common seeds. Score = mu − 3 "
+        "sigma. A draw is not a win. Greedy: the same with each key's likelier value. The fit of "
+        f"all games has the 95 % interval of mu. {escape(board.agreement)}"
+    )
+    headings = [
+        "rank",
+        "player",
+        "kind",
+        "step#",
+        "score#",
+        "mu#",
+        "sigma#",
+        "fit#",
+        "games#",
+        "wins#",
+        "interval",
+        "greedy#",
+    ]
+    return _section("Ratings", words, headings, [_rating_row(row) for row in board.rows])
+
+
+def _rating_row(row: Row) -> str:
+    low, high, texts = 100 * row["wilson_low"], 100 * row["wilson_high"], texts_of(row)
+    bar = "" if not row["games"] else (
+        f'<div class="bar" title="{low:.1f} % to {high:.1f} %">'
+        f'<i style="width:{100 * row["win_rate"]:.1f}%"></i>'
+        f'<em style="left:{low:.1f}%;width:{high - low:.1f}%"></em></div>'
+    )  # fmt: skip
+    if row["disagrees"] is not None:
+        hint = f"mu is {row['disagrees']:+.1f} off the fit"
+        texts["fit"] = f'<span class="tag apart" title="{hint}">{texts["fit"]} ≠</span>'
+    texts["score"] = f"<b>{texts['score']}</b>"
+    numbers = [texts[name] for name in ("step", "score", "mu", "sigma", "fit", "games", "wins")]
+    anchor = ' <span class="tag">anchor</span>' if row["pinned"] else ""
+    return (
+        f'<tr class="{"top" if row["rank"] <= 3 else ""}"><td class="rank">{row["rank"]}</td>'
+        f'<td class="name">{escape(row["player"])}</td>'
+        f'<td><span class="tag {row["kind"]}">{row["kind"]}</span>{anchor}</td>'
+        f"{_cells(numbers, 'n')}<td>{bar}</td>{_cells([texts['greedy']], 'n')}</tr>"
+    )
+
+
+def _heat_map(board: Leaderboard) -> str:
+    """The best rows against the bots and the opponents met most often, by rank."""
+    met: dict[str, int] = {}
+    for cell in board.cells:
+        met[cell.column] = met.get(cell.column, 0) + cell.games
+    ranked = [row["player"] for row in board.rows]
+    bots = {row["player"] for row in board.rows if row["kind"] == PlayerKind.BOT.value}
+    chosen = sorted(met, key=lambda name: (name not in bots, -met[name], name))[:OPPONENTS]
+    columns = [name for name in ranked if name in chosen]
+    by_pair = {(cell.row, cell.column): cell for cell in board.cells}
+    names = [name for name in ranked if any((name, column) in by_pair for column in columns)]
+    rows = [
+        f"<tr>{_cells([escape(name)], 'name')}"
+        f"{''.join(_heat_cell(by_pair.get((name, column))) for column in columns)}</tr>"
+        for name in names[:ROWS]
+    ]
+    words = (
+        "Share of matches that the row won against the column. Columns: the bots and the opponents "
+        "met most often. Hover for the counts."
+    )
+    return _section("Wins by pair", words, ["", *(f"{one}|" for one in columns)], rows, "heat")
+
+
+def _heat_cell(cell: PayoffCell | None) -> str:
+    if cell is None or not cell.games:
+        return "<td></td>"
+    won, interval = cell.wins / cell.games, wilson_interval(cell.wins, cell.games)
+    colour = "--win" if won >= 0.5 else "--lose"
+    bounds = f"{100 * interval.low:.1f} to {100 * interval.high:.1f} %"
+    counts = f"{cell.wins} won, {cell.draws} drawn, {cell.losses} lost; {bounds}"
+    shade = f"background:rgba(var({colour}),{0.06 + abs(won - 0.5):.2f})"
+    return f'<td title="{counts}" style="{shade}">{100 * won:.0f}</td>'
+
+
+def _shares(board: Leaderboard) -> str:
+    rows = [
+        f"<tr>{_cells((escape(one.player), escape(one.category)), 'name')}"
+        f"{_cells((percent(one.configured), percent(one.realised), f'{one.matches:,}'), 'n')}</tr>"
+        for one in board.shares
+    ]
+    words = "Shares of each learner's opponent mix, set and drawn."
+    headings = ("learner", "category", "set#", "drawn#", "matches#")
+    return _section("Opponents in training", words, headings, rows)
 
 
 FORMATS: dict[str, Callable[[Leaderboard], str]] = {
