@@ -163,7 +163,7 @@ def _report(gate: Gate, truths: list[float]) -> dict[str, Any]:
         report["elo"] = {name: elo if math.isfinite(elo) else None for name, elo in elos.items()}
     report["expected"] = []
     for truth in truths:
-        score = gate.test.score(truth, gate.counts)
+        score = gate.test.score(truth)
         ahead = asdict(forecast(gate.test, score, gate.counts, gate.risks))
         report["expected"].append({"truth": truth, "score": score, **ahead})
     return report
